@@ -1,5 +1,5 @@
-//! Transactions that PostgreSQL ends because of others are repeated. SQLite has one writer, so
-//! its transactions never collide.
+//! Transactions that PostgreSQL ends because of others, or whose connection is lost, are repeated.
+//! SQLite has one writer, so its transactions never collide.
 //!
 //! The collisions are made with triggers on `maintenance_tasks`, which one statement writes. A
 //! sequence counts the attempts: it is the only thing that a transaction changes for good even
@@ -59,13 +59,16 @@ async fn of_two_transactions_in_a_deadlock_the_one_that_was_ended_is_repeated() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn only_conflicts_with_other_transactions_are_repeated_and_not_for_ever() {
+async fn only_conflicts_and_lost_connections_are_repeated_and_not_for_ever() {
     // The condition that the trigger raises, how often, and what comes of the claim.
     let cases = [
         ("serialization_failure", 1, true, 2),
         ("serialization_failure", 4, true, 5),
         ("serialization_failure", 5, false, 5),
         ("deadlock_detected", 2, true, 3),
+        ("connection_failure", 3, true, 4),
+        ("connection_failure", 12, false, 12),
+        ("admin_shutdown", 1, true, 2),
         ("check_violation", 1, false, 1),
         ("lock_not_available", 1, false, 1),
         ("query_canceled", 1, false, 1),
@@ -82,4 +85,31 @@ async fn only_conflicts_with_other_transactions_are_repeated_and_not_for_ever() 
         assert_eq!(claimed.is_ok(), want, "{condition}, {times} times: {claimed:?}");
         assert_eq!(attempts(&database).await, want_attempts, "{condition}, {times} times");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_transaction_whose_connection_ends_is_repeated_on_another() {
+    let database = with_trigger(
+        "if nextval('attempts') = 1 then perform pg_terminate_backend(pg_backend_pid()); end if;",
+    )
+    .await;
+    let store = database.open().await;
+    assert!(store.claim_maintenance_task("any", at(0), HOUR).await.unwrap());
+    assert_eq!(attempts(&database).await, 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_transaction_that_loses_its_connection_while_it_commits_is_not_repeated() {
+    let database = with_trigger("perform nextval('attempts');").await;
+    database
+        .run(
+            "create function cut_off() returns trigger language plpgsql as $$
+                 begin raise exception 'cut off' using errcode = 'connection_failure'; end $$;
+             create constraint trigger cut_off after insert on maintenance_tasks
+                 deferrable initially deferred for each row execute function cut_off();",
+        )
+        .await;
+    let store = database.open().await;
+    store.claim_maintenance_task("any", at(0), HOUR).await.unwrap_err();
+    assert_eq!(attempts(&database).await, 1, "its changes may have been stored");
 }

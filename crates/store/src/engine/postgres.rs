@@ -6,7 +6,8 @@
 //!   that others may change too locks the resource's row first, and several resources in the order
 //!   of their numbers, so that no transactions wait in a ring.
 //! * A transaction that the server ends because of another one (a deadlock, a serialization
-//!   failure) is repeated here, a bounded number of times, and nowhere else.
+//!   failure), or that loses its connection before it commits, is repeated here, a bounded number
+//!   of times, and nowhere else.
 //! * Statements are prepared once per connection.
 //! * The connection uses TLS, and the server's certificate is checked, if the URL contains
 //!   `sslmode=require`.
@@ -27,6 +28,7 @@ use tokio::time::sleep;
 use tokio_postgres::config::{Host, SslMode};
 use tokio_postgres::{Config, NoTls};
 
+use self::retry::FailedTransaction;
 use crate::engine::tx::{Conn, Tx, Wake};
 use feedgate_core::ports::{StoreError, WakeSignals};
 
@@ -112,7 +114,7 @@ impl Postgres {
     }
 
     /// Runs `op` in a transaction, all or nothing. A copy of it runs again if the transaction
-    /// ended in a deadlock or a serialization failure.
+    /// ended in a deadlock, a serialization failure, or with its connection.
     pub(crate) async fn write<T, F>(&self, op: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
@@ -121,19 +123,21 @@ impl Postgres {
     {
         let mut attempt = 1;
         loop {
-            let err = match self.try_write(op.clone()).await {
+            let failed = match self.try_write(op.clone()).await {
                 Ok(done) => return Ok(done),
-                Err(err) => err,
+                Err(failed) => failed,
             };
-            let Some(wait) = retry::wait_before_retry(&err, attempt) else { return Err(err) };
-            tracing::debug!(attempt, error = %err, "a transaction conflicted with another; it will be retried");
+            let wait = failed.wait_before_retry(attempt);
+            let err = failed.err;
+            let Some(wait) = wait else { return Err(err) };
+            tracing::debug!(attempt, error = %err, "a transaction failed; it will be retried");
             sleep(wait).await;
             attempt += 1;
         }
     }
 
     /// Runs `op` in a transaction, once.
-    async fn try_write<T, F>(&self, op: F) -> Result<T, StoreError>
+    async fn try_write<T, F>(&self, op: F) -> Result<T, FailedTransaction>
     where
         T: Send + 'static,
         F: for<'t> FnOnce(&'t Tx<'t>) -> BoxFuture<'t, Result<T, StoreError>> + Send + 'static,
@@ -145,7 +149,10 @@ impl Postgres {
             let done = op(&tx).await?;
             (done, tx.woken())
         };
-        transaction.commit().await.map_err(store_error)?;
+        transaction
+            .commit()
+            .await
+            .map_err(|err| FailedTransaction { err: store_error(err), is_commit_sent: true })?;
         // The server sends the same signal to this node too, but later.
         woken.for_each(|whom: Wake| whom.notify(&self.wake_signals));
         Ok(done)

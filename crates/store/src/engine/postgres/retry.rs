@@ -3,39 +3,89 @@
 //!
 //! PostgreSQL ends one of the transactions that wait for each other, and one of those whose changes
 //! cannot be put in an order. Such a transaction has changed nothing, so it is repeated from its
-//! first statement. A lost connection is not in that class: the commit may have reached the server.
+//! first statement. So is one whose connection was lost or refused, which happens while a server
+//! restarts, be it this one or, on Citus, the one that holds the schema. A connection that is lost
+//! while the transaction commits is another matter: the commit may have reached the server.
 
+use std::error::Error;
+use std::io;
 use std::time::Duration;
 
 use tokio_postgres::error::SqlState;
 
 use feedgate_core::ports::StoreError;
 
-/// The most attempts at a transaction. Each deadlock lets one of its transactions through, so even
-/// five that collide are all done by then.
-const ATTEMPTS: u32 = 5;
+/// The most attempts at a transaction that conflicts with others. Each deadlock lets one of its
+/// transactions through, so even five that collide are all done by then.
+const CONFLICT_ATTEMPTS: u32 = 5;
+/// The most attempts at a transaction that loses its connection. Their waits add up to about 4 s,
+/// enough for a restart, and there are more of them than connections in a pool of the default size,
+/// each of which may have been cut off.
+const CONNECTION_ATTEMPTS: u32 = 12;
 /// The longest wait after the first failure; the wait doubles with each failure. The server has
 /// waited for a second before it reports a deadlock, so a longer wait here would gain nothing.
 const FIRST_WAIT: Duration = Duration::from_millis(20);
+/// The longest wait of all, so that a server that is back is used soon.
+const LONGEST_WAIT: Duration = Duration::from_millis(640);
 
-/// Returns how long to wait before a transaction is repeated after its attempt number `attempt`,
-/// counted from 1, failed with `err`. `None` if the failure is final.
-pub(super) fn wait_before_retry(err: &StoreError, attempt: u32) -> Option<Duration> {
-    if attempt >= ATTEMPTS || !is_conflict(err) {
-        return None;
+/// The class of SQLSTATE for failures of a connection.
+const CONNECTION_EXCEPTIONS: &str = "08";
+
+/// A transaction that failed.
+pub(super) struct FailedTransaction {
+    /// The reason.
+    pub(super) err: StoreError,
+    /// Whether its commit had been sent, so that its changes may have been stored.
+    pub(super) is_commit_sent: bool,
+}
+
+impl From<StoreError> for FailedTransaction {
+    fn from(err: StoreError) -> FailedTransaction {
+        FailedTransaction { err, is_commit_sent: false }
     }
-    let longest = FIRST_WAIT * 2_u32.pow(attempt.saturating_sub(1));
-    // Waiting between half and all of it lets transactions that collided start at different times.
-    Some(longest.mul_f64(0.5 + jitter() / 2.0))
+}
+
+impl FailedTransaction {
+    /// Returns how long to wait before the transaction is repeated after its attempt number
+    /// `attempt`, counted from 1. `None` if the failure is final.
+    pub(super) fn wait_before_retry(&self, attempt: u32) -> Option<Duration> {
+        if attempt >= self.most_attempts() {
+            return None;
+        }
+        let longest = FIRST_WAIT * 2_u32.pow(attempt.saturating_sub(1));
+        // Waiting between half and all of it lets transactions that collided start at different
+        // times.
+        Some(longest.min(LONGEST_WAIT).mul_f64(0.5 + jitter() / 2.0))
+    }
+
+    fn most_attempts(&self) -> u32 {
+        let StoreError::Database(err) = &self.err else { return 1 };
+        let Some(err) = err.downcast_ref::<tokio_postgres::Error>() else { return 1 };
+        if is_conflict(err) {
+            CONFLICT_ATTEMPTS
+        } else if is_lost_connection(err) && !self.is_commit_sent {
+            CONNECTION_ATTEMPTS
+        } else {
+            1
+        }
+    }
 }
 
 /// Returns whether the transaction failed only because of another one at the same time.
-fn is_conflict(err: &StoreError) -> bool {
-    let StoreError::Database(err) = err else { return false };
-    let code = err.downcast_ref::<tokio_postgres::Error>().and_then(tokio_postgres::Error::code);
-    code.is_some_and(|code| {
+fn is_conflict(err: &tokio_postgres::Error) -> bool {
+    err.code().is_some_and(|code| {
         *code == SqlState::T_R_DEADLOCK_DETECTED || *code == SqlState::T_R_SERIALIZATION_FAILURE
     })
+}
+
+/// Returns whether a connection, to the server or from it to another, was lost or refused.
+fn is_lost_connection(err: &tokio_postgres::Error) -> bool {
+    let Some(code) = err.code() else {
+        return err.is_closed() || err.source().is_some_and(|source| source.is::<io::Error>());
+    };
+    let restarts =
+        [SqlState::ADMIN_SHUTDOWN, SqlState::CRASH_SHUTDOWN, SqlState::CANNOT_CONNECT_NOW];
+    code.code().starts_with(CONNECTION_EXCEPTIONS) || restarts.contains(code)
 }
 
 /// Returns a random number from 0 to 1.
