@@ -9,6 +9,7 @@ use feedgate_core::subscription::{Format, Lease, Secret};
 use feedgate_feed::Body;
 use feedgate_protocol::Protocol;
 
+use super::claims::crowd;
 use super::{at, listed, on_both_stores, poll, resource, room, subscribe, topic, wish};
 use crate::support::claiming_store::ClaimingStore;
 use crate::support::postgres::Database;
@@ -26,18 +27,8 @@ on_both_stores!(
 );
 
 async fn a_list_counts_only_so_many_after_its_page(database: Database) {
-    let store = database.open().await;
-    subscribe(&store, "a", "https://callback.test/").await;
-    database
-        .run(
-            "with recursive n (n) as (select 1 union all select n + 1 from n where n < 10500)
-             insert into subscriptions (resource_id, account_id, callback, host, protocol,
-                                        procedure, format, lease_until, created_at, cursor)
-             select resource_id, account_id, callback || n, host, protocol, procedure, format,
-                    lease_until, created_at, cursor
-               from subscriptions, n",
-        )
-        .await;
+    let store = ClaimingStore::new(database.open().await);
+    crowd(&database, &store, 10_501, "https://callback.test/").await;
     for (offset, want) in [(0, 10_000), (300, 10_300), (501, 10_501), (9_999, 10_501)] {
         let account = Some(AccountId::NOBODY);
         let filter = SubscriptionFilter { account, offset, limit: 2, ..Default::default() };

@@ -36,7 +36,7 @@ async fn all_that_is_watched_is_read_once_however_much_it_is(database: Database)
                     0, 0, 0
                from n;
              insert into resource_details (resource_id, status, polling)
-             select id, '{{\"title\": \"' || subscribers || '\"}}', '{{}}' from resources"
+             select id, '{{\"title\": \"' || cast(subscribers as text) || '\"}}', '{{}}' from resources"
         ))
         .await;
     let (mut read, mut after) = (Vec::new(), ResourceId(0));
