@@ -105,7 +105,9 @@ create table forwarded_pings (
     -- How many changes the ping covers; grows while the ping is sent.
     version  bigint not null default 1,
     attempts bigint not null default 0,
-    due_at   bigint not null                 -- when to send or retry, or when a claim ends
+    due_at   bigint not null,                -- when to send or retry, or when a claim ends
+    -- The token that distinguishes this claim from all others; 0: the ping is not claimed.
+    claim_token bigint not null default 0
 );
 
 -- Serves claim_forwarded_pings.

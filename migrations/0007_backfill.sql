@@ -21,7 +21,10 @@ create table backfills (
     appended        bigint not null default 0, -- entries that went into the log
     started_at      bigint not null,
     ended_at        bigint,                  -- null: it is not done
-    due_at          bigint,                  -- null: it is done
+    -- When the next step is due, or when a claim ends; null: it is done.
+    due_at          bigint,
+    -- The token that distinguishes this claim from all others; 0: the backfill is not claimed.
+    claim_token     bigint not null default 0,
     primary key (resource_id)
 );
 

@@ -26,17 +26,19 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use tokio::sync::Notify;
-use tracing::{debug, error, info};
+use tracing::{debug, error, info, warn};
 use url::Url;
 
 use crate::event_log::EventLog;
+use crate::jobs::claim_renewal::ClaimRenewal;
 use crate::jobs::poll::Poller;
 use crate::jobs::runner::{self, Job};
 use crate::net::HttpClient;
 use feedgate_core::backfill::{Backfill, BackfillEnd, BackfillLimits};
+use feedgate_core::claim::ClaimToken;
 use feedgate_core::host::HostRefusal;
-use feedgate_core::ports::{DueBackfill, Store, StoreError};
-use feedgate_core::resource::Resource;
+use feedgate_core::ports::{CommitProgress, DueBackfill, Store, StoreError};
+use feedgate_core::resource::{Resource, ResourceId};
 
 use page::PageFailure;
 
@@ -50,7 +52,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(3_600);
 /// The operator's settings for backfills.
 #[derive(Clone, Copy, Debug)]
 pub struct BackfillSettings {
-    /// How long this node owns a claimed step; longer than any fetch.
+    /// How long this node owns a claimed step. The claim is renewed while the step runs.
     pub claim: Duration,
     /// The limits of one backfill.
     pub limits: BackfillLimits,
@@ -63,11 +65,13 @@ pub struct Backfiller {
     poller: Poller,
     event_log: EventLog,
     settings: BackfillSettings,
+    claims: ClaimRenewal,
     wake: Arc<Notify>,
 }
 
 impl Backfiller {
-    /// Creates a backfiller with these parts.
+    /// Creates a backfiller with these parts. Must be called within a runtime: claims are renewed
+    /// by a task.
     pub fn new(
         store: Arc<dyn Store>,
         client: HttpClient,
@@ -75,7 +79,12 @@ impl Backfiller {
         event_log: EventLog,
         settings: BackfillSettings,
     ) -> Backfiller {
-        Backfiller { store, client, poller, event_log, settings, wake: Arc::default() }
+        let (renewing, lease) = (Arc::clone(&store), settings.claim);
+        let claims = ClaimRenewal::start(Backfiller::NAME, lease, move |claims, now, until| {
+            let store = Arc::clone(&renewing);
+            async move { store.renew_backfill_claims(&claims, now, until).await }
+        });
+        Backfiller { store, client, poller, event_log, settings, claims, wake: Arc::default() }
     }
 
     /// Returns the signal that the next step of a backfill may be due.
@@ -87,14 +96,23 @@ impl Backfiller {
     async fn step(&self, due: DueBackfill) -> Result<(), StoreError> {
         let id = due.resource.id;
         if due.resource.subscribers == 0 {
-            self.store.drop_backfill(id, runner::now()).await?;
+            self.store.drop_backfill(id, due.claim, runner::now()).await?;
             self.event_log.record(events::dropped(&due.resource, runner::now()));
             return Ok(());
         }
         if due.backfill.ending.is_none() {
             return self.read(due).await;
         }
-        while self.store.commit_staged(id, runner::now()).await? {}
+        loop {
+            match self.store.commit_staged(id, due.claim, runner::now()).await? {
+                CommitProgress::More => {}
+                CommitProgress::Complete => break,
+                CommitProgress::ClaimLost => {
+                    report_lost_claim(id);
+                    return Ok(());
+                }
+            }
+        }
         let done = self.store.backfills(&[id]).await?.pop().unwrap_or(due.backfill);
         info!(
             resource = id.0,
@@ -110,23 +128,24 @@ impl Backfiller {
     /// Reads the next document and stages its entries.
     async fn read(&self, due: DueBackfill) -> Result<(), StoreError> {
         let now = runner::now();
-        let DueBackfill { backfill, resource } = due;
+        let DueBackfill { backfill, claim, resource } = due;
         if backfill.pages == 0 && backfill.attempts == 0 {
             self.event_log.record(events::begun(&resource, now));
         }
         if !backfill.has_room(&self.settings.limits) {
-            return self.end(backfill, BackfillEnd::Limited, now).await;
+            return self.end(backfill, claim, BackfillEnd::Limited, now).await;
         }
         let Some(url) = page::address(&backfill, &resource) else {
-            return self.end(backfill, BackfillEnd::Broken("bad_url".to_owned()), now).await;
+            let ending = BackfillEnd::Broken("bad_url".to_owned());
+            return self.end(backfill, claim, ending, now).await;
         };
         let host = self.store.host(&self.store.group(url.as_str())).await?;
         if let Some(until) = host.cool_until.filter(|until| *until > now) {
-            return self.store.save_backfill(&backfill, until).await.map(drop);
+            return self.save(&backfill, claim, until).await;
         }
         if !self.poller.is_allowed(&url, now).await? {
             let ending = BackfillEnd::Broken("robots_disallowed".to_owned());
-            return self.end(backfill, ending, now).await;
+            return self.end(backfill, claim, ending, now).await;
         }
         match page::read(&self.client, &backfill, &resource, &url, now).await {
             Ok(page) => {
@@ -135,11 +154,14 @@ impl Backfiller {
                     entries = page.entries.len(),
                     "backfill page read"
                 );
-                self.store.stage_backfill(&backfill, page, runner::now()).await.map(drop)
+                if !self.store.stage_backfill(&backfill, claim, page, runner::now()).await? {
+                    report_lost_claim(resource.id);
+                }
+                Ok(())
             }
             Err(failure) => {
                 self.report_refusal(&resource, &url, &failure).await?;
-                self.retry_or_end(backfill, &resource, failure).await
+                self.retry_or_end(DueBackfill { backfill, claim, resource }, failure).await
             }
         }
     }
@@ -164,13 +186,9 @@ impl Backfiller {
     }
 
     /// Retries later, or ends the backfill.
-    async fn retry_or_end(
-        &self,
-        mut backfill: Backfill,
-        resource: &Resource,
-        failure: PageFailure,
-    ) -> Result<(), StoreError> {
+    async fn retry_or_end(&self, due: DueBackfill, failure: PageFailure) -> Result<(), StoreError> {
         let now = runner::now();
+        let DueBackfill { mut backfill, claim, resource } = due;
         let wait = WAITS.get(backfill.attempts as usize).filter(|_| failure.is_passing);
         debug!(
             resource = backfill.resource.0,
@@ -183,22 +201,42 @@ impl Backfiller {
                 let retry_after =
                     Duration::from_secs(failure.retry_after_s.unwrap_or_default().into());
                 let due_at = now + retry_after.min(LONGEST_WAIT).max(*wait);
-                self.event_log.record(events::postponed(resource, failure.code, due_at, now));
-                self.store.save_backfill(&backfill, due_at).await.map(drop)
+                self.event_log.record(events::postponed(&resource, failure.code, due_at, now));
+                self.save(&backfill, claim, due_at).await
             }
-            None => self.end(backfill, BackfillEnd::Broken(failure.code.to_owned()), now).await,
+            None => {
+                let ending = BackfillEnd::Broken(failure.code.to_owned());
+                self.end(backfill, claim, ending, now).await
+            }
         }
     }
 
     async fn end(
         &self,
         mut backfill: Backfill,
+        claim: ClaimToken,
         ending: BackfillEnd,
         now: DateTime<Utc>,
     ) -> Result<(), StoreError> {
         backfill.end(ending);
-        self.store.save_backfill(&backfill, now).await.map(drop)
+        self.save(&backfill, claim, now).await
     }
+
+    async fn save(
+        &self,
+        backfill: &Backfill,
+        claim: ClaimToken,
+        due_at: DateTime<Utc>,
+    ) -> Result<(), StoreError> {
+        if !self.store.save_backfill(backfill, claim, due_at).await? {
+            report_lost_claim(backfill.resource);
+        }
+        Ok(())
+    }
+}
+
+fn report_lost_claim(id: ResourceId) {
+    warn!(resource = id.0, "the result of a backfill step was dropped: its claim was lost");
 }
 
 impl Job for Backfiller {
@@ -212,11 +250,13 @@ impl Job for Backfiller {
     }
 
     async fn perform(&self, due: DueBackfill) {
-        let resource = due.resource.id.0;
+        let resource = due.resource.id;
+        let claim = self.claims.hold_claim(resource, due.claim);
         if let Err(err) = self.step(due).await {
-            let cause: &dyn Error = &err;
-            error!(resource, error = cause, "the result of a backfill step was not stored");
+            let error = &err as &dyn Error;
+            error!(resource = resource.0, error, "the result of a backfill step was not stored");
         }
+        drop(claim);
         self.wake.notify_one();
     }
 }

@@ -21,7 +21,8 @@ use feedgate_core::ping_forwarding::{DuePing, PingTarget};
 use feedgate_core::ports::{PingTargets, Store, StoreError};
 use feedgate_core::topic;
 
-/// How long a ping is claimed: longer than two requests and their responses can take.
+/// How long a ping is claimed: longer than its two requests can take, each of which takes at most
+/// 60 s (the maximum of `FEEDGATE_DELIVERY_TIMEOUT_S`). So claims need not be renewed.
 const CLAIM: Duration = Duration::from_secs(180);
 /// The most concurrent requests to one host.
 const PER_HOST: usize = 2;

@@ -19,7 +19,6 @@
 //! [`Resources::record`]: feedgate_core::ports::Resources::record
 
 mod advertised_upstream;
-mod claims;
 mod discovered_feeds;
 mod events;
 mod fetch_and_parse;
@@ -49,6 +48,7 @@ use tracing::{debug, error, warn};
 use url::Url;
 
 use crate::event_log::EventLog;
+use crate::jobs::claim_renewal::{ClaimRenewal, HeldClaim};
 use crate::jobs::runner::{self, HostPermit, HostPermits, Job};
 use crate::metrics::Metrics;
 use crate::net::{HttpClient, Patience};
@@ -59,7 +59,6 @@ use feedgate_core::resource::Resource;
 use feedgate_core::schedule::{K_LEAST, ScheduleBounds};
 use feedgate_core::upstream::UpstreamFinding;
 
-use claims::{HeldClaim, PollClaims};
 use observation::{Failure, Found, Observation};
 use put_off::PollStop;
 use records::PollRecords;
@@ -92,7 +91,7 @@ pub struct Poller {
     permits: HostPermits,
     shared_documents: shared_documents::SharedDocuments,
     robots_cache: robots::RobotsCache,
-    claims: Arc<PollClaims>,
+    claims: Arc<ClaimRenewal>,
     metrics: Metrics,
     event_log: EventLog,
     settings: PollSettings,
@@ -126,7 +125,7 @@ impl Poller {
     ) -> Poller {
         Poller {
             permits: HostPermits::new(PER_HOST, store.wake_signals().resources),
-            claims: Arc::new(PollClaims::start(Arc::clone(&store), settings.claim)),
+            claims: Arc::new(renewal(Arc::clone(&store), settings.claim)),
             store,
             client,
             shared_documents: shared_documents::SharedDocuments::default(),
@@ -281,6 +280,14 @@ impl Poller {
     }
 }
 
+/// Renews the claims of polls, each of which lasts as long as `lease`.
+fn renewal(store: Arc<dyn Store>, lease: Duration) -> ClaimRenewal {
+    ClaimRenewal::start(Poller::NAME, lease, move |claims, now, until| {
+        let store = Arc::clone(&store);
+        async move { store.renew_resource_claims(&claims, now, until).await }
+    })
+}
+
 /// A claimed resource, with the permit to poll its host.
 #[derive(Debug)]
 pub struct ClaimedPoll {
@@ -301,7 +308,7 @@ impl Job for Poller {
         let due = self.store.claim_resources(now, now + self.settings.claim, &limits).await?;
         let claimed = due.into_iter().map(|due| {
             let permit = self.permits.acquire(self.store.group(&due.resource.fetch_url));
-            let claim = self.claims.hold_claim(&due);
+            let claim = self.claims.hold_claim(due.resource.id, due.claim);
             ClaimedPoll { due, permit, claim }
         });
         Ok(claimed.collect())

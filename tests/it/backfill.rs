@@ -14,7 +14,7 @@ use feedgate::jobs::runner::{self, Job};
 use feedgate::metrics::Metrics;
 use feedgate::net::{self, HttpClient, Patience};
 use feedgate_core::backfill::{Backfill, BackfillEnd, BackfillLimits};
-use feedgate_core::claim::QueuePosition;
+use feedgate_core::claim::{ClaimToken, QueuePosition};
 use feedgate_core::ports::{ClaimLimits, Store};
 use feedgate_core::record::{Record, RecordKind, Seq};
 use feedgate_core::resource::Resource;
@@ -348,6 +348,6 @@ async fn p26_a_server_that_says_slow_down_to_a_history_is_left_alone_by_polls_to
         let host = bench.store.host(&group).await.unwrap();
         assert_eq!(host.cool_until.is_some(), is_left_alone, "{status}");
         let id = bench.resource().await.id;
-        bench.store.drop_backfill(id, runner::now()).await.unwrap();
+        bench.store.drop_backfill(id, ClaimToken::NONE, runner::now()).await.unwrap();
     }
 }

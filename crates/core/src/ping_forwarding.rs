@@ -6,6 +6,8 @@
 
 use url::Url;
 
+use crate::claim::ClaimToken;
+
 /// The method by which a target is pinged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PingMethod {
@@ -95,6 +97,8 @@ fn is_below(topic: &str, prefix: &Url) -> bool {
 pub struct DuePing {
     /// The number in the store.
     pub id: i64,
+    /// The claim, which the result names.
+    pub claim: ClaimToken,
     /// The key of the target.
     pub target: String,
     /// The name of the weblog.

@@ -38,7 +38,7 @@ use feedgate_feed::Body;
 use feedgate_protocol::robots::Robots;
 
 pub use accounts::{Accounts, StoredFiles};
-pub use backfills::{Backfills, DueBackfill};
+pub use backfills::{Backfills, CommitProgress, DueBackfill};
 pub use changes::{ChangeLine, Changes, ChangesHour, ChangesWindow};
 pub use collections::Collections;
 pub use events::{DroppedSubscription, EventArrival, Events};

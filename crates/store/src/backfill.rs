@@ -5,22 +5,22 @@
 //! While the history must be complete before the first poll, the resource is claimed, so that no
 //! node polls it. Each step extends that claim, which expires if no further step runs.
 
+pub(crate) mod claim;
 pub(crate) mod staging;
 
 use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::delivery::subscriptions::subscribe;
-use super::engine::claims;
 use super::engine::sql::{Row, Value, params};
 use super::engine::tx::{Tx, Wake};
 use super::log::append;
 use crate::Db;
-use crate::log::row::most;
-use crate::resources::row::{lock, resource, resource_columns};
+use claim::{hold_back, lock_claimed};
 use feedgate_core::backfill::{Backfill, BackfillEnd, Chain, PastPage};
+use feedgate_core::claim::ClaimToken;
 use feedgate_core::page::PageLimits;
-use feedgate_core::ports::{Backfills, DueBackfill, StoreError};
+use feedgate_core::ports::{Backfills, CommitProgress, DueBackfill, StoreError};
 use feedgate_core::record::EntryKey;
 use feedgate_core::resource::{ResourceId, ResourceKind};
 use feedgate_core::subscription::{Subscription, SubscriptionRequest};
@@ -39,6 +39,7 @@ macro_rules! backfill_columns {
          b.known_by, b.delays_polling, b.result, b.appended, b.ended_at"
     };
 }
+pub(crate) use backfill_columns;
 
 #[async_trait]
 impl Backfills for Db {
@@ -64,44 +65,99 @@ impl Backfills for Db {
         until: DateTime<Utc>,
         limit: usize,
     ) -> Result<Vec<DueBackfill>, StoreError> {
-        self.write(move |tx| Box::pin(claim(tx, now, until, limit))).await
+        let claims = self.claims.clone();
+        let claimed = self.write(move |tx| {
+            Box::pin(async move {
+                let lease = claims.lease(tx, now, until).await?;
+                claim::claim(tx, lease, limit).await
+            })
+        });
+        claimed.await
+    }
+
+    async fn renew_backfill_claims(
+        &self,
+        claims: &[(ResourceId, ClaimToken)],
+        now: DateTime<Utc>,
+        until: DateTime<Utc>,
+    ) -> Result<Vec<ResourceId>, StoreError> {
+        let (held, claims) = (claims.to_vec(), self.claims.clone());
+        let renewed = self.write(move |tx| {
+            Box::pin(async move {
+                let lease = claims.lease(tx, now, until).await?;
+                claim::renew(tx, held, lease).await
+            })
+        });
+        renewed.await
     }
 
     async fn stage_backfill(
         &self,
         backfill: &Backfill,
+        claim: ClaimToken,
         page: PastPage,
         now: DateTime<Utc>,
     ) -> Result<bool, StoreError> {
         let backfill = backfill.clone();
-        self.write(move |tx| Box::pin(stage_backfill(tx, backfill, page, now))).await
+        let staged = self.write(move |tx| {
+            Box::pin(async move {
+                if !lock_claimed(tx, backfill.resource, claim).await? {
+                    return Ok(false);
+                }
+                stage_backfill(tx, backfill, page, now).await
+            })
+        });
+        staged.await
     }
 
     async fn save_backfill(
         &self,
         backfill: &Backfill,
+        claim: ClaimToken,
         due_at: DateTime<Utc>,
     ) -> Result<bool, StoreError> {
         let backfill = backfill.clone();
         let settled = self.write(move |tx| {
             Box::pin(async move {
-                lock(tx, vec![backfill.resource.0]).await?;
+                if !lock_claimed(tx, backfill.resource, claim).await? {
+                    return Ok(false);
+                }
                 save_progress(tx, &backfill, backfill.pages, due_at).await
             })
         });
         settled.await
     }
 
-    async fn commit_staged(&self, id: ResourceId, now: DateTime<Utc>) -> Result<bool, StoreError> {
+    async fn commit_staged(
+        &self,
+        id: ResourceId,
+        claim: ClaimToken,
+        now: DateTime<Utc>,
+    ) -> Result<CommitProgress, StoreError> {
         let cut = self.cut;
-        self.write(move |tx| Box::pin(async move { commit_staged(tx, &cut, id, now).await })).await
+        let committed = self.write(move |tx| {
+            Box::pin(async move {
+                if !lock_claimed(tx, id, claim).await? {
+                    return Ok(CommitProgress::ClaimLost);
+                }
+                commit_staged(tx, &cut, id, now).await
+            })
+        });
+        committed.await
     }
 
-    async fn drop_backfill(&self, id: ResourceId, now: DateTime<Utc>) -> Result<(), StoreError> {
+    async fn drop_backfill(
+        &self,
+        id: ResourceId,
+        claim: ClaimToken,
+        now: DateTime<Utc>,
+    ) -> Result<(), StoreError> {
         const DROP: &str = "delete from backfills where resource_id = $1";
         let dropped = self.write(move |tx| {
             Box::pin(async move {
-                lock(tx, vec![id.0]).await?;
+                if !lock_claimed(tx, id, claim).await? {
+                    return Ok(());
+                }
                 let Some(dropped) = find(tx, id).await? else { return Ok(()) };
                 forget(tx, id).await?;
                 tx.execute(DROP, params![id.0]).await?;
@@ -135,7 +191,8 @@ pub(super) async fn begin(
             on conflict (resource_id) do update
            set chain = '', next_url = null, pages = 0, entries = 0, bytes = 0, empty_pages = 0,
                attempts = 0, known_by = '', delays_polling = 0, result = '', appended = 0,
-               started_at = excluded.started_at, ended_at = null, due_at = excluded.due_at
+               started_at = excluded.started_at, ended_at = null, due_at = excluded.due_at,
+               claim_token = 0
          where backfills.ended_at <= $3";
     // A poll in progress is not interrupted: the resource is claimed only if no node has claimed
     // it. A backfill's claim of its resource has no token, which tells it from that of a poll.
@@ -154,62 +211,8 @@ pub(super) async fn begin(
     Ok(())
 }
 
-async fn claim(
-    tx: &Tx<'_>,
-    now: DateTime<Utc>,
-    until: DateTime<Utc>,
-    limit: usize,
-) -> Result<Vec<DueBackfill>, StoreError> {
-    const NEXT: &str = "
-        select resource_id from backfills where due_at <= $1 order by due_at limit $2";
-    const CLAIM: &str = "
-        update backfills set due_at = $2
-         where resource_id in ({ids $3}) and due_at <= $1
-        returning resource_id";
-    const CLAIMED: &str = concat!(
-        "select ",
-        backfill_columns!(),
-        ", ",
-        resource_columns!(),
-        " from backfills b
-          join resources r on r.id = b.resource_id
-          join resource_details d on d.resource_id = r.id
-          where b.resource_id in ({ids $1})"
-    );
-    let ids = |rows: Vec<Row>| {
-        let ids = rows.into_iter().map(|mut row| row.int());
-        ids.collect::<Result<Vec<_>, StoreError>>()
-    };
-    let next = ids(tx.query(NEXT, params![now, most(limit)]).await?)?;
-    if next.is_empty() {
-        return Ok(Vec::new());
-    }
-    lock(tx, next.clone()).await?;
-    let claim = [Value::from(now), Value::from(until), Value::Ints(next)];
-    let claimed = ids(tx.query(CLAIM, &claim).await?)?;
-    hold_back(tx, &claimed, until).await?;
-    let rows = tx.query(CLAIMED, &[Value::Ints(claimed)]).await?;
-    let due = rows.into_iter().filter_map(|mut row| {
-        let due = backfill(&mut row)
-            .and_then(|backfill| Ok(DueBackfill { backfill, resource: resource(&mut row)? }));
-        claims::readable(due)
-    });
-    Ok(due.collect())
-}
-
-/// Extends the claims of those of these resources that are not polled during their backfill, until
-/// after a step at that time.
-async fn hold_back(tx: &Tx<'_>, ids: &[i64], step: DateTime<Utc>) -> Result<(), StoreError> {
-    const HOLD_BACK: &str = "
-        update resources set due_at = $2, claimed_until = $2
-         where fetched_at is null and claim_token = 0
-           and id in (select b.resource_id from backfills b
-                       where b.resource_id in ({ids $1}) and b.delays_polling = 1 and b.ended_at is null)";
-    let params = [Value::Ints(ids.to_vec()), Value::from(step + HOLD)];
-    tx.execute(HOLD_BACK, &params).await.map(drop)
-}
-
-/// Stages the entries of a page. Returns `false` if another node has staged the page already.
+/// Stages the entries of a page. Returns `false` if the page was staged already. The row of the
+/// resource is locked.
 async fn stage_backfill(
     tx: &Tx<'_>,
     mut backfill: Backfill,
@@ -223,7 +226,6 @@ async fn stage_backfill(
     const WAS_SEEN: &str = "
         select 1 from backfill_visits where resource_id = $1 and url_hash = $2";
     let id = backfill.resource;
-    lock(tx, vec![id.0]).await?;
     let Some(held) = find(tx, id).await? else { return Ok(false) };
     if held.pages != backfill.pages || held.ending.is_some() {
         return Ok(false);
@@ -254,7 +256,7 @@ async fn save_progress(
     const KEEP: &str = "
         update backfills
            set chain = $3, next_url = $4, pages = $5, entries = $6, bytes = $7, empty_pages = $8,
-               attempts = $9, known_by = $10, result = $11, due_at = $12
+               attempts = $9, known_by = $10, result = $11, due_at = $12, claim_token = 0
          where resource_id = $1 and pages = $2 and result = '' and ended_at is null";
     let known_by = if backfill.known_by == KnownBy::Link { "link" } else { "" };
     #[rustfmt::skip]
@@ -273,37 +275,36 @@ fn number(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
 
-/// Moves the oldest staged entries into the log. Returns `false` once no entry is left and the
-/// backfill is complete.
+/// Moves the oldest staged entries into the log, or completes the backfill if none is left.
 async fn commit_staged(
     tx: &Tx<'_>,
     cut: &PageLimits,
     id: ResourceId,
     now: DateTime<Utc>,
-) -> Result<bool, StoreError> {
+) -> Result<CommitProgress, StoreError> {
     const FILLED: &str = "
         update backfills set appended = appended + $2 where resource_id = $1";
     let before = append::lock(tx, id).await?;
     let Some(backfill) = find(tx, id).await?.filter(|held| held.ended_at.is_none()) else {
-        return Ok(false);
+        return Ok(CommitProgress::Complete);
     };
     let candidates = staging::oldest(tx, id).await?;
     if candidates.is_empty() {
         finish(tx, &backfill, now).await?;
-        return Ok(false);
+        return Ok(CommitProgress::Complete);
     }
     let keys = candidates.iter().map(|candidate| candidate.id.0.to_vec()).collect();
     let appended = staging::append_old(tx, cut, &before, candidates, now).await?;
     staging::forget_entries(tx, id, keys).await?;
     tx.execute(FILLED, params![id.0, appended]).await?;
     hold_back(tx, &[id.0], now).await?;
-    Ok(true)
+    Ok(CommitProgress::More)
 }
 
 /// Completes a backfill whose entries are all in the log.
 async fn finish(tx: &Tx<'_>, backfill: &Backfill, now: DateTime<Utc>) -> Result<(), StoreError> {
     const FINISH: &str = "
-        update backfills set ended_at = $2, due_at = null where resource_id = $1";
+        update backfills set ended_at = $2, due_at = null, claim_token = 0 where resource_id = $1";
     // Entries that the first poll finds in addition to the log were published since.
     const KNOWN: &str = "update resources set kind = $2 where id = $1 and kind = $3";
     let id = backfill.resource;

@@ -118,11 +118,13 @@ fn check_flerror(answer: XmlRpcValue) -> Result<(), XmlRpcFault> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use feedgate_core::claim::ClaimToken;
 
     #[test]
     fn places_in_a_url_are_filled_and_a_plain_one_is_asked_as_a_form() {
         let due = DuePing {
             id: 1,
+            claim: ClaimToken::NONE,
             target: String::new(),
             name: "A & B".to_owned(),
             url: "http://a.test/?x=1".to_owned(),

@@ -53,7 +53,7 @@ impl Poller {
         let Some(due) = self.store.claim_resource(id, now, until).await? else {
             return Ok(false);
         };
-        let claim = self.claims.hold_claim(&due);
+        let claim = self.claims.hold_claim(due.resource.id, due.claim);
         let permit = self.permits.acquire(self.store.group(&due.resource.fetch_url));
         let polled = self.poll(&due, now, Patience::Interactive).await;
         drop((permit, claim));

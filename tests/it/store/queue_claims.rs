@@ -3,17 +3,17 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::time::Duration;
 
-use feedgate_core::host_groups::HostGroups;
+use feedgate_core::backfill::{BackfillEnd, PastPage};
 use feedgate_core::intent::{Intent, IntentMode};
-use feedgate_core::ports::{ClaimLimits, Store};
+use feedgate_core::ping_forwarding::{PingForwarding, PingTarget};
+use feedgate_core::ports::{ClaimLimits, CommitProgress, DueBackfill, Store};
 use feedgate_core::subscription::Secret;
 use feedgate_core::upstream::{AdvertisedUpstream, Proposal, UpstreamFinding, UpstreamState};
 use feedgate_protocol::Protocol;
-use feedgate_store::ClaimClock;
+use url::Url;
 
-use super::{at, few, listed, on_both_stores, poll, subscribe, wish};
+use super::{at, entry, few, listed, on_both_stores, poll, subscribe, wish};
 use crate::support::postgres::{Database, Kind};
 
 on_both_stores!(
@@ -22,6 +22,9 @@ on_both_stores!(
     claimers_at_the_same_time_share_the_intents,
     d3_a_host_with_more_due_than_a_search_reads_hides_no_other,
     a_request_to_an_upstream_whose_claim_was_lost_changes_nothing,
+    a_ping_whose_claim_was_lost_changes_nothing,
+    a_step_of_a_backfill_whose_claim_was_lost_changes_nothing,
+    a_renewed_step_of_a_backfill_is_kept,
 );
 
 fn intent(callback: &str) -> Intent {
@@ -123,7 +126,7 @@ async fn d3_a_host_with_more_due_than_a_search_reads_hides_no_other(database: Da
 /// A resource whose document advertises a hub.
 async fn advertising(store: &Arc<dyn Store>) {
     let id = subscribe(store, "a", "https://callback.test/").await.id.resource;
-    let mut found = poll(at(1), &[]);
+    let mut found = poll(at(1), &["1"]);
     found.upstream = UpstreamFinding::Upstream(Proposal {
         offer: AdvertisedUpstream {
             protocol: Protocol::WebSub,
@@ -162,18 +165,105 @@ async fn a_request_to_an_upstream_whose_claim_was_lost_changes_nothing(database:
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_whose_clock_is_ahead_takes_over_no_claim() {
     let database = Database::new(Kind::Postgres).await;
-    let groups = HostGroups::new(Duration::ZERO);
-    let open = || database.open_clocked(groups.clone(), ClaimClock::Database);
+    let open = || database.open_clocked(forwarding());
     let (store, ahead) = (open().await, open().await);
     advertising(&store).await;
     store.enqueue_intent(&intent("https://callback.test/"), at(0)).await.unwrap();
     let claimed = intent("https://claimed.test/");
     store.enqueue_claimed_intent(&claimed, at(2), at(62)).await.unwrap();
+    store.subscribe_with_history(&wish("b", "https://callback.test/"), at(0)).await.unwrap();
 
     assert_eq!(store.claim_intents(at(2), at(62), &few(5)).await.unwrap().len(), 1);
     assert_eq!(store.claim_upstreams(at(2), at(62), &few(5)).await.unwrap().len(), 1);
+    assert_eq!(store.claim_backfills(at(2), at(62), 5).await.unwrap().len(), 1);
+    let pings = store.claim_forwarded_pings(TARGET, at(2), at(62), 5).await.unwrap();
+    assert_eq!(pings.len(), 1);
     let year = 365 * 86_400;
     let (now, until) = (at(year), at(year + 60));
     assert_eq!(ahead.claim_intents(now, until, &few(5)).await.unwrap(), []);
     assert_eq!(ahead.claim_upstreams(now, until, &few(5)).await.unwrap(), []);
+    assert_eq!(ahead.claim_backfills(now, until, 5).await.unwrap(), []);
+    assert_eq!(ahead.claim_forwarded_pings(TARGET, now, until, 5).await.unwrap(), []);
+}
+
+const TARGET: &str = "xml-rpc=https://one.test/RPC2";
+
+fn forwarding() -> PingForwarding {
+    let targets = vec![PingTarget::parse(TARGET).unwrap()];
+    PingForwarding { targets, prefixes: vec![Url::parse("https://feeds.test/a").unwrap()] }
+}
+
+async fn a_ping_whose_claim_was_lost_changes_nothing(database: Database) {
+    let open = || database.open_telling(forwarding());
+    let (store, other) = (open().await, open().await);
+    let id = subscribe(&store, "a", "https://callback.test/").await.id.resource;
+    store.record(id, &poll(at(1), &["1"])).await.unwrap();
+    let claimed = async |store: &Arc<dyn Store>, seconds: i64| {
+        store.claim_forwarded_pings(TARGET, at(seconds), at(seconds + 8), 9).await.unwrap()
+    };
+    let lost = claimed(&store, 2).await.remove(0);
+    assert_eq!(claimed(&other, 9).await, []);
+    let valid = claimed(&other, 10).await.remove(0);
+    assert_ne!(lost.claim, valid.claim);
+
+    store.finish_forwarded_ping(&lost, Some(at(11)), at(11)).await.unwrap();
+    store.finish_forwarded_ping(&lost, None, at(11)).await.unwrap();
+    assert_eq!(claimed(&store, 17).await, [], "it is claimed");
+    other.finish_forwarded_ping(&valid, Some(at(60)), at(17)).await.unwrap();
+    let again = claimed(&store, 60).await.remove(0);
+    assert_eq!(again.attempts, 1, "only the result of the claim that was not lost counts");
+    store.finish_forwarded_ping(&again, None, at(61)).await.unwrap();
+    assert_eq!(claimed(&store, 999).await, []);
+}
+
+/// Claims the one backfill at `seconds`, for eight seconds.
+async fn step(store: &Arc<dyn Store>, seconds: i64) -> Option<DueBackfill> {
+    store.claim_backfills(at(seconds), at(seconds + 8), 9).await.unwrap().pop()
+}
+
+fn page(id: &str) -> PastPage {
+    PastPage {
+        urls: vec![format!("https://a.test/{id}")],
+        entries: vec![entry(id)],
+        ..PastPage::default()
+    }
+}
+
+async fn a_step_of_a_backfill_whose_claim_was_lost_changes_nothing(database: Database) {
+    let (store, other) = (database.open().await, database.open().await);
+    let wish = wish("a", "https://callback.test/");
+    let id = store.subscribe_with_history(&wish, at(1)).await.unwrap().id.resource;
+    let lost = step(&store, 2).await.unwrap();
+    assert_eq!(step(&other, 9).await, None);
+    let valid = step(&other, 10).await.unwrap();
+    assert_ne!(lost.claim, valid.claim);
+
+    let mut over = lost.backfill.clone();
+    over.end(BackfillEnd::Limited);
+    assert!(!store.save_backfill(&over, lost.claim, at(11)).await.unwrap());
+    assert!(!store.stage_backfill(&lost.backfill, lost.claim, page("1"), at(11)).await.unwrap());
+    let progress = store.commit_staged(id, lost.claim, at(11)).await.unwrap();
+    assert_eq!(progress, CommitProgress::ClaimLost);
+    store.drop_backfill(id, lost.claim, at(11)).await.unwrap();
+    assert_eq!(store.backfills(&[id]).await.unwrap(), [valid.backfill.clone()]);
+    assert_eq!(step(&store, 17).await, None, "it is claimed");
+
+    let staged = other.stage_backfill(&valid.backfill, valid.claim, page("1"), at(17)).await;
+    assert!(staged.unwrap());
+    let read = step(&store, 18).await.unwrap();
+    assert_eq!((read.backfill.pages, read.backfill.entries), (1, 1));
+    let commit = async || store.commit_staged(id, read.claim, at(19)).await.unwrap();
+    assert_eq!([commit().await, commit().await], [CommitProgress::More, CommitProgress::Complete]);
+    assert_eq!(commit().await, CommitProgress::ClaimLost, "a claim ends with the backfill");
+}
+
+async fn a_renewed_step_of_a_backfill_is_kept(database: Database) {
+    let (store, other) = (database.open().await, database.open().await);
+    let wish = wish("a", "https://callback.test/");
+    let id = store.subscribe_with_history(&wish, at(1)).await.unwrap().id.resource;
+    let claims = [(id, step(&store, 2).await.unwrap().claim)];
+    assert_eq!(store.renew_backfill_claims(&claims, at(9), at(19)).await.unwrap(), [id]);
+    assert_eq!(step(&other, 18).await, None);
+    assert!(step(&other, 19).await.is_some());
+    assert_eq!(store.renew_backfill_claims(&claims, at(20), at(30)).await.unwrap(), []);
 }

@@ -3,13 +3,12 @@
 use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
-use feedgate_core::host_groups::HostGroups;
+use feedgate_core::ping_forwarding::PingForwarding;
 use feedgate_core::poll::{NewContent, Poll};
 use feedgate_core::ports::{ClaimLimits, DueResource, ReleasedResource, Store};
 use feedgate_core::record::Seq;
 use feedgate_core::resource::ResourceId;
 use feedgate_core::topic::Topic;
-use feedgate_store::ClaimClock;
 
 use super::{at, on_both_stores, poll, resource, room, subscribe, wish};
 use crate::support::postgres::{Database, Kind};
@@ -158,8 +157,7 @@ async fn a_claim_whose_result_is_recorded_cannot_be_renewed(database: Database) 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_whose_clock_is_ahead_takes_over_no_claim() {
     let database = Database::new(Kind::Postgres).await;
-    let groups = HostGroups::new(Duration::ZERO);
-    let open = || database.open_clocked(groups.clone(), ClaimClock::Database);
+    let open = || database.open_clocked(PingForwarding::default());
     let (store, ahead) = (open().await, open().await);
     let id = subscribe(&store, "a", "https://callback.test/").await.id.resource;
     let due = store.claim_resources(at(1), at(61), &room()).await.unwrap();

@@ -165,14 +165,10 @@ impl Database {
         store::open(&settings).await.unwrap()
     }
 
-    /// The same, with these groups, and this clock for claims.
-    pub(crate) async fn open_clocked(
-        &self,
-        groups: HostGroups,
-        claim_clock: ClaimClock,
-    ) -> Arc<dyn Store> {
-        let (cut, forwarding) = (PageLimits::default(), PingForwarding::default());
-        let url = self.url.clone();
+    /// The same, with sinks, and the clock of the database for claims.
+    pub(crate) async fn open_clocked(&self, forwarding: PingForwarding) -> Arc<dyn Store> {
+        let (groups, cut) = (HostGroups::new(Duration::ZERO), PageLimits::default());
+        let (url, claim_clock) = (self.url.clone(), ClaimClock::Database);
         let settings = StoreSettings { url, connections: 8, groups, cut, forwarding, claim_clock };
         store::open(&settings).await.unwrap()
     }

@@ -5,6 +5,7 @@ use chrono::{DateTime, Utc};
 
 use super::StoreError;
 use crate::backfill::{Backfill, PastPage};
+use crate::claim::ClaimToken;
 use crate::resource::{Resource, ResourceId};
 use crate::subscription::{Subscription, SubscriptionRequest};
 
@@ -13,8 +14,21 @@ use crate::subscription::{Subscription, SubscriptionRequest};
 pub struct DueBackfill {
     /// The progress of the backfill.
     pub backfill: Backfill,
+    /// The claim, which the results of the step name.
+    pub claim: ClaimToken,
     /// The resource as it stood when claimed.
     pub resource: Resource,
+}
+
+/// What came of appending a batch of staged entries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CommitProgress {
+    /// More entries may be staged.
+    More,
+    /// No entry is left, and the backfill is complete.
+    Complete,
+    /// Nothing was appended, because the claim was lost.
+    ClaimLost,
 }
 
 /// Backfills: entries that sources published before their first subscription.
@@ -39,29 +53,49 @@ pub trait Backfills: Send + Sync {
         limit: usize,
     ) -> Result<Vec<DueBackfill>, StoreError>;
 
-    /// Stages the entries of a document and advances the backfill to its link, due at `now`.
-    /// Returns `false` without changes if the backfill was updated since `backfill` was read.
+    /// Extends those of `claims` that were not lost to `until`, and returns their resources.
+    async fn renew_backfill_claims(
+        &self,
+        claims: &[(ResourceId, ClaimToken)],
+        now: DateTime<Utc>,
+        until: DateTime<Utc>,
+    ) -> Result<Vec<ResourceId>, StoreError>;
+
+    /// Stages the entries of a document and advances the backfill to its link, due at `now`, which
+    /// ends the claim. Returns `false` without changes if the claim was lost.
     async fn stage_backfill(
         &self,
         backfill: &Backfill,
+        claim: ClaimToken,
         page: PastPage,
         now: DateTime<Utc>,
     ) -> Result<bool, StoreError>;
 
-    /// Stores the state of a backfill, due at `due_at`; `false` as above.
+    /// Stores the state of a backfill, due at `due_at`, and ends the claim; `false` as above.
     async fn save_backfill(
         &self,
         backfill: &Backfill,
+        claim: ClaimToken,
         due_at: DateTime<Utc>,
     ) -> Result<bool, StoreError>;
 
     /// Appends a batch of staged entries to the log, oldest first. Entries that the log contains
-    /// stay as they are, and the new records have no audience. Returns `false` once none is left:
-    /// the backfill is then complete, and a delayed resource becomes due.
-    async fn commit_staged(&self, id: ResourceId, now: DateTime<Utc>) -> Result<bool, StoreError>;
+    /// stay as they are, and the new records have no audience. Once none is left, the backfill is
+    /// complete, and a delayed resource becomes due.
+    async fn commit_staged(
+        &self,
+        id: ResourceId,
+        claim: ClaimToken,
+        now: DateTime<Utc>,
+    ) -> Result<CommitProgress, StoreError>;
 
-    /// Deletes a backfill and its staged entries.
-    async fn drop_backfill(&self, id: ResourceId, now: DateTime<Utc>) -> Result<(), StoreError>;
+    /// Deletes a backfill and its staged entries. If the claim was lost, nothing changes.
+    async fn drop_backfill(
+        &self,
+        id: ResourceId,
+        claim: ClaimToken,
+        now: DateTime<Utc>,
+    ) -> Result<(), StoreError>;
 
     /// Returns the backfills of these resources, in any order.
     async fn backfills(&self, ids: &[ResourceId]) -> Result<Vec<Backfill>, StoreError>;

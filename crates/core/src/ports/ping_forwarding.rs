@@ -24,7 +24,7 @@ pub trait PingTargets: Send + Sync {
     ) -> Result<Vec<DuePing>, StoreError>;
 
     /// Records that a ping is to be sent again at `retry_at`, or that it is finished. If the weblog
-    /// changed again meanwhile, it is due again `now`.
+    /// changed again meanwhile, it is due again `now`. If the claim was lost, nothing changes.
     async fn finish_forwarded_ping(
         &self,
         due: &DuePing,

@@ -11,9 +11,11 @@ use sha2::{Digest, Sha256};
 use url::Url;
 
 use crate::Db;
+use crate::engine::lease::ClaimLease;
 use crate::engine::sql::{Row, Value, params};
 use crate::engine::tx::Tx;
 use crate::log::row::most;
+use feedgate_core::claim::ClaimToken;
 use feedgate_core::ping::WeblogChange;
 use feedgate_core::ping_forwarding::{DuePing, PingForwarding};
 use feedgate_core::ports::{PingTargets, StoreError};
@@ -43,22 +45,11 @@ impl PingTargets for Db {
         until: DateTime<Utc>,
         limit: usize,
     ) -> Result<Vec<DuePing>, StoreError> {
-        const DUE: &str = "
-            select id, target, name, url, feed_url, version, attempts
-              from forwarded_pings
-             where target = $1 and due_at <= $2
-             order by due_at
-             limit $3
-               {skip locked}";
-        const CLAIM: &str = "update forwarded_pings set due_at = $1 from {rows} where forwarded_pings.id = given.id";
-        let target = target.to_owned();
+        let (target, claims) = (target.to_owned(), self.claims.clone());
         let claimed = self.write(move |tx| {
             Box::pin(async move {
-                let rows = tx.query(DUE, params![target, now, most(limit)]).await?;
-                let due = rows.into_iter().map(due).collect::<Result<Vec<_>, StoreError>>()?;
-                let ids = due.iter().map(|due| due.id).collect();
-                tx.execute_rows(CLAIM, params![until], &[("id", Value::Ints(ids))]).await?;
-                Ok(due)
+                let lease = claims.lease(tx, now, until).await?;
+                claim(tx, &target, lease, limit).await
             })
         });
         claimed.await
@@ -70,18 +61,24 @@ impl PingTargets for Db {
         retry_at: Option<DateTime<Utc>>,
         now: DateTime<Utc>,
     ) -> Result<(), StoreError> {
-        const RETRY: &str =
-            "update forwarded_pings set due_at = $2, attempts = attempts + 1 where id = $1";
-        const END: &str = "delete from forwarded_pings where id = $1 and version = $2";
-        const AGAIN: &str = "update forwarded_pings set due_at = $2, attempts = 0 where id = $1";
-        let (id, version) = (due.id, due.version);
+        const RETRY: &str = "
+            update forwarded_pings
+               set due_at = $3, claim_token = 0, attempts = attempts + 1
+             where id = $1 and claim_token = $2";
+        const END: &str =
+            "delete from forwarded_pings where id = $1 and claim_token = $2 and version = $3";
+        const AGAIN: &str = "
+            update forwarded_pings
+               set due_at = $3, claim_token = 0, attempts = 0
+             where id = $1 and claim_token = $2";
+        let (id, claim, version) = (due.id, due.claim.0, due.version);
         let settled = self.write(move |tx| {
             Box::pin(async move {
                 if let Some(at) = retry_at {
-                    return tx.execute(RETRY, params![id, at]).await;
+                    return tx.execute(RETRY, params![id, claim, at]).await;
                 }
-                match tx.execute(END, params![id, version]).await? {
-                    0 => tx.execute(AGAIN, params![id, now]).await,
+                match tx.execute(END, params![id, claim, version]).await? {
+                    0 => tx.execute(AGAIN, params![id, claim, now]).await,
                     ended => Ok(ended),
                 }
             })
@@ -96,6 +93,43 @@ impl PingTargets for Db {
             self.write(move |tx| Box::pin(async move { tx.execute(FORGET, &[known]).await }));
         forgotten.await
     }
+}
+
+/// Claims up to `limit` pings that are due to a target. Candidates are read without locks, and
+/// claimed by an update that applies only while no other claim on them is valid.
+async fn claim(
+    tx: &Tx<'_>,
+    target: &str,
+    lease: ClaimLease,
+    limit: usize,
+) -> Result<Vec<DuePing>, StoreError> {
+    const DUE: &str = "
+        select id
+          from forwarded_pings
+         where target = $1 and due_at <= $2 and (claim_token = 0 or due_at <= $3)
+         order by due_at
+         limit $4";
+    const CLAIM: &str = "
+        update forwarded_pings
+           set due_at = $3, claim_token = $4
+        {from rows}
+         where forwarded_pings.id = {given id}
+           and due_at <= $1 and (claim_token = 0 or due_at <= $2)";
+    const CLAIMED: &str = "
+        select p.id, p.claim_token, p.target, p.name, p.url, p.feed_url, p.version, p.attempts
+          from {rows}
+          join forwarded_pings p on p.id = given.id
+         where p.claim_token = $1
+         order by p.id";
+    let rows = tx.query(DUE, params![target, lease.now, lease.begins, most(limit)]).await?;
+    let ids = rows.into_iter().map(|mut row| row.int());
+    let mut ids = ids.collect::<Result<Vec<_>, StoreError>>()?;
+    ids.sort_unstable();
+    let ids = [("id", Value::Ints(ids))];
+    let params = params![lease.now, lease.begins, lease.ends, lease.token.0];
+    tx.execute_rows(CLAIM, params, &ids).await?;
+    let rows = tx.query_rows(CLAIMED, params![lease.token.0], &ids).await?;
+    rows.into_iter().map(due).collect()
 }
 
 /// Queues pings of a change of this resource, if pings are forwarded for it.
@@ -160,6 +194,7 @@ fn has_credentials(url: &str) -> bool {
 fn due(mut row: Row) -> Result<DuePing, StoreError> {
     Ok(DuePing {
         id: row.int()?,
+        claim: ClaimToken(row.int()?),
         target: row.text()?,
         name: row.text()?,
         url: row.text()?,
