@@ -1,9 +1,9 @@
 -- Collections: resources that are never fetched, and whose logs receive the records of other
 -- resources.
 
--- One row is one collection.
+-- One row is one collection. In a store of several cells, each cell has the rows of all of them.
 create table collections (
-    resource_id bigint not null references resources (id),
+    resource_id bigint not null,
     name        text   not null unique,      -- collection::CollectionKind in its stored form
     account_id  bigint not null default 0,   -- the account whose subscriptions it follows; 0: none
     is_open     bigint not null default 1,   -- 0: it takes in nothing more
@@ -37,3 +37,15 @@ create table collection_cursors (
 
 -- Serves claim_collecting.
 create index collection_cursors_due_at on collection_cursors (due_at);
+
+-- One row is how far a collection has taken the log of a resource that lies in another cell.
+create table collected (
+    collection_id bigint not null references resources (id),
+    resource_id   bigint not null,
+    upto          bigint not null,           -- the last seq that was taken in
+    at            bigint not null,           -- when that was
+    primary key (collection_id, resource_id)
+) {compact};
+
+-- Serves prune.
+create index collected_at on collected (at);

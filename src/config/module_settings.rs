@@ -38,6 +38,7 @@ impl Config {
             cut: PageLimits { records: self.page_records, bytes: self.page_bytes },
             forwarding: PingForwarding::default(),
             claim_clock: store::ClaimClock::Database,
+            cells: self.cells,
         }
     }
 

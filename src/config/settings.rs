@@ -80,6 +80,11 @@ settings! {
         /// The number of connections to PostgreSQL, or of read connections to SQLite.
         FEEDGATE_DATABASE_CONNECTIONS = "8" => database_connections: usize, number("", 1..=1_000);
 
+        /// The number of cells that resources are spread over, each a schema of PostgreSQL with all
+        /// tables. It is fixed when the database is created. 1 suits one server; choose 64 if the
+        /// database will have to grow beyond one server. SQLite has one cell.
+        FEEDGATE_CELLS = "1" => cells: usize, number("", 1..=1_000);
+
         /// How long a job belongs to the node that claimed it. If that node fails, another takes
         /// over after this time. It must be longer than `FEEDGATE_FETCH_TIMEOUT_S` and
         /// `FEEDGATE_DELIVERY_TIMEOUT_S`.

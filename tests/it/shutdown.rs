@@ -159,6 +159,7 @@ async fn a_delivery_in_hand_is_finished_and_kept() {
         cut,
         forwarding: Default::default(),
         claim_clock: Default::default(),
+        cells: 1,
     };
     let store = store::open(&settings).await.unwrap();
     let (listed, _) = store

@@ -21,9 +21,24 @@ pub struct QueuePosition {
     pub due_at: i64,
     /// The number of that job.
     pub number: i64,
+    /// The cell of the job, in a store with several.
+    pub cell: CellPosition,
+}
+
+/// The progress of a search through the cells of a store.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct CellPosition {
+    /// The cell that is searched.
+    pub current: u16,
+    /// The number of cells that are searched after it; `None` before the search has begun.
+    pub remaining: Option<u16>,
 }
 
 impl QueuePosition {
     /// Before the first job.
-    pub const START: QueuePosition = QueuePosition { due_at: i64::MIN, number: i64::MIN };
+    pub const START: QueuePosition = QueuePosition {
+        due_at: i64::MIN,
+        number: i64::MIN,
+        cell: CellPosition { current: 0, remaining: None },
+    };
 }

@@ -57,6 +57,12 @@ impl HostGroups {
         HostGroups { spacing, table: more.into_iter().chain(known).collect() }
     }
 
+    /// The same groups without any interval between their fetches.
+    pub fn without_intervals(&self) -> HostGroups {
+        let table = self.table.iter().map(|(domain, _)| (domain.clone(), None)).collect();
+        HostGroups { spacing: Duration::ZERO, table }
+    }
+
     /// Parses `DOMAIN` or `DOMAIN=SECONDS`, separated by commas. The error describes what is
     /// invalid.
     pub fn parse(text: &str) -> Result<Vec<(String, Option<Duration>)>, String> {

@@ -65,7 +65,7 @@ impl Changes for Db {
     }
 
     async fn save_hours(&self, now: DateTime<Utc>, unit: TimeUnit) -> Result<u64, StoreError> {
-        hours::keep_all(self, now, unit).await
+        hours::keep_all(self, self, now, unit).await
     }
 
     async fn prune_changes(
@@ -73,19 +73,32 @@ impl Changes for Db {
         before: DateTime<Utc>,
         hours_before: Option<DateTime<Utc>>,
     ) -> Result<u64, StoreError> {
+        if let Some(before) = hours_before {
+            self.prune_hours(before).await?;
+        }
+        let Some(open) = self.open_hour().await? else { return Ok(0) };
+        self.prune_lines(before.min(open)).await
+    }
+}
+
+impl Db {
+    /// Deletes the stored hours before `before`, except the last.
+    pub(crate) async fn prune_hours(&self, before: DateTime<Utc>) -> Result<(), StoreError> {
+        while self.write(move |tx| Box::pin(hours::forget(tx, before))).await? > 0 {}
+        Ok(())
+    }
+
+    /// Deletes the lines before `before`, which are in stored hours. Returns how many.
+    pub(crate) async fn prune_lines(&self, before: DateTime<Utc>) -> Result<u64, StoreError> {
         const LINES: &str = "
             delete from changes
              where id in (select id from changes where at < $1 order by at limit $2)";
-        if let Some(before) = hours_before {
-            while self.write(move |tx| Box::pin(hours::forget(tx, before))).await? > 0 {}
-        }
-        let Some(open) = self.open_hour().await? else { return Ok(0) };
-        self.delete_in_batches(LINES, before.min(open), BATCH).await
+        self.delete_in_batches(LINES, before, BATCH).await
     }
 }
 
 /// Returns a page of the lines in `window`, newest first, after the line of that time and number.
-pub(super) async fn page(
+async fn page(
     tx: &Tx<'_>,
     window: ChangesWindow,
     after: Option<(DateTime<Utc>, i64)>,
@@ -109,29 +122,38 @@ fn line(mut row: Row) -> Result<ChangeLine, StoreError> {
     Ok(ChangeLine { id, change: WeblogChange { at, name, url, feed_url } })
 }
 
-/// Lists a ping that named these resources. A change that a poll found a moment ago is the same
-/// change and is replaced by the ping, unless its line is in an hour that is over.
+/// Lists a ping that named these resources.
 pub(super) async fn pinged(tx: &Tx<'_>, ping: &Ping, named: &[i64]) -> Result<(), StoreError> {
     const WHOSE: &str = "
         select r.topic, r.site_url, d.status
           from resources r join resource_details d on d.resource_id = r.id
          where r.id = $1";
-    const SAME: &str = "
-        delete from changes
-         where source = 'seen' and resource_id in ({ids $1}) and at between $2 and $3";
     let first = named.first().copied();
     let whose = match first {
         Some(id) => tx.first(WHOSE, params![id]).await?.map(whose).transpose()?,
         None => None,
     };
-    if first.is_some() {
-        let since = (ping.at - SAME_CHANGE).max(start_of_hour(ping.at));
-        tx.execute(SAME, params![Value::Ints(named.to_vec()), since, ping.at]).await?;
-    }
     match line_of(ping, whose) {
         Some(change) => insert_change(tx, &change, ping.source.as_str(), first).await,
         None => Ok(()),
     }
+}
+
+/// Removes the lines of these resources that a ping replaces: a change that a poll found a moment
+/// ago is the same change, unless its line is in an hour that is over.
+pub(super) async fn replace_seen(
+    tx: &Tx<'_>,
+    ping: &Ping,
+    named: &[i64],
+) -> Result<(), StoreError> {
+    const SAME: &str = "
+        delete from changes
+         where source = 'seen' and resource_id in ({ids $1}) and at between $2 and $3";
+    if named.is_empty() {
+        return Ok(());
+    }
+    let since = (ping.at - SAME_CHANGE).max(start_of_hour(ping.at));
+    tx.execute(SAME, params![Value::Ints(named.to_vec()), since, ping.at]).await.map(drop)
 }
 
 /// Lists a change that a poll found without a ping.

@@ -149,14 +149,23 @@ pub(super) async fn claim_group_for(
     lease: ClaimLease,
 ) -> Result<(), StoreError> {
     const GROUP: &str = "select host from resources where id = $1";
+    let Some(mut row) = tx.first(GROUP, params![id.0]).await? else { return Ok(()) };
+    hold_group(tx, groups, row.text()?, lease).await
+}
+
+/// Claims a host group, whether it is free or not.
+pub(super) async fn hold_group(
+    tx: &Tx<'_>,
+    groups: &HostGroups,
+    name: String,
+    lease: ClaimLease,
+) -> Result<(), StoreError> {
     const HOLD: &str = "
         insert into hosts (host, last_fetch_at, fetch_interval, next_fetch_at) values ($1, $2, $3, $4)
             on conflict (host) do update
            set last_fetch_at = excluded.last_fetch_at, fetch_interval = excluded.fetch_interval,
                next_fetch_at = case when hosts.next_fetch_at < excluded.next_fetch_at
                                     then excluded.next_fetch_at else hosts.next_fetch_at end";
-    let Some(mut row) = tx.first(GROUP, params![id.0]).await? else { return Ok(()) };
-    let name = row.text()?;
     let pause = pauses(tx, groups, std::slice::from_ref(&name), lease.begins).await?;
     let pause = pause.first().copied().unwrap_or_default();
     tx.execute(HOLD, params![name, lease.begins, pause, lease.ends]).await.map(drop)
@@ -245,17 +254,64 @@ async fn refuse(
     let seen = evidence(tx, &refused, well_at).await?;
     let Some(verdict) = host.refused(&refused, seen, least) else { return Ok(None) };
 
-    let (until, why) = &verdict.leave_alone;
+    let until = verdict.leave_alone.0;
     let spacing = i64::try_from(verdict.host.spacing.as_micros()).unwrap_or(i64::MAX / 4);
     let slow_downs = i64::from(verdict.host.slow_downs);
-    tx.execute(COOL, params![name, *until, spacing, refused.at, slow_downs]).await?;
-    let waiting = waiting(tx, &refused, *until).await?;
-    let resumed = waiting
+    tx.execute(COOL, params![name, until, spacing, refused.at, slow_downs]).await?;
+    pause(tx, Pause::new(&refused, &verdict, (0, 1))).await?;
+    Ok(Some(verdict))
+}
+
+/// A pause of a group, which delays its resources.
+#[derive(Clone, Debug)]
+pub(super) struct Pause {
+    group: String,
+    begins: DateTime<Utc>,
+    until: DateTime<Utc>,
+    why: String,
+    spacing: Duration,
+    /// The place of the first resource among those that are polled after the pause, and the number
+    /// of places from each to the next.
+    places: (usize, usize),
+}
+
+impl Pause {
+    /// Returns the pause that a refusal led to, for the resources that take these places after it.
+    pub(super) fn new(
+        refused: &HostRefusal,
+        backoff: &HostBackoff,
+        places: (usize, usize),
+    ) -> Pause {
+        let (until, why) = backoff.leave_alone.clone();
+        let (group, begins, spacing) = (refused.group.clone(), refused.at, backoff.host.spacing);
+        Pause { group, begins, until, why, spacing, places }
+    }
+}
+
+impl Db {
+    /// Delays the resources of a group until after a pause.
+    pub(super) async fn pause_group(&self, paused: Pause) -> Result<(), StoreError> {
+        self.write(move |tx| Box::pin(pause(tx, paused))).await
+    }
+}
+
+/// Delays the resources of a group that are due before the end of the pause, except those that
+/// are being polled. They are polled one after the other behind it.
+async fn pause(tx: &Tx<'_>, paused: Pause) -> Result<(), StoreError> {
+    const WAITING: &str = "
+        select id from resources
+         where subscribers > 0 and host = $1 and due_at < $2
+           and (claimed_until is null or claimed_until <= $3)
+         order by due_at
+           {skip locked}";
+    let Pause { group, begins, until, why, spacing, places: (first, step) } = paused;
+    let found = tx.query(WAITING, params![group, until, begins]).await?;
+    let ids = found.into_iter().map(|mut row| row.int()).collect::<Result<Vec<_>, _>>()?;
+    let resumed = ids
         .into_iter()
         .enumerate()
-        .map(|(n, id)| (id, host::resume_at(*until, n + 1, verdict.host.spacing)));
-    put_off(tx, resumed.collect(), why).await?;
-    Ok(Some(verdict))
+        .map(|(n, id)| (id, host::resume_at(until, first + n * step + 1, spacing)));
+    put_off(tx, resumed.collect(), &why).await
 }
 
 /// Returns what is known of a group, and when it last responded well.
@@ -300,23 +356,6 @@ async fn evidence(
         return Ok(RefusalEvidence::default());
     };
     Ok(RefusalEvidence { busy: row.small()?, forbidden: row.small()?, alike: row.small()? })
-}
-
-/// Returns the resources of a group that are due before `until`, in the order of their times,
-/// except those that are being polled.
-async fn waiting(
-    tx: &Tx<'_>,
-    refused: &HostRefusal,
-    until: DateTime<Utc>,
-) -> Result<Vec<i64>, StoreError> {
-    const WAITING: &str = "
-        select id from resources
-         where subscribers > 0 and host = $1 and due_at < $2
-           and (claimed_until is null or claimed_until <= $3)
-         order by due_at
-           {skip locked}";
-    let found = tx.query(WAITING, params![refused.group.as_str(), until, refused.at]).await?;
-    found.into_iter().map(|mut row| row.int()).collect()
 }
 
 /// Delays each resource until its time, and stores the reason.

@@ -15,6 +15,7 @@
 
 mod accounts;
 mod backfill;
+mod cells;
 mod changes;
 mod collections;
 mod delivery;
@@ -25,11 +26,12 @@ mod log;
 mod maintenance;
 mod resources;
 
+use crate::cells::Cells;
 use crate::delivery::intents;
 use crate::delivery::subscription_batcher::SubscriptionBatcher;
 use crate::engine::claims::SearchedQueue;
 use crate::engine::migrate;
-use crate::engine::postgres::{self, Postgres};
+use crate::engine::postgres::{self, Connector, Postgres};
 use crate::engine::sqlite::Sqlite;
 use crate::engine::tx::Tx;
 use crate::resources::poll_result_batcher::PollResultBatcher;
@@ -70,6 +72,8 @@ pub struct StoreSettings {
     pub forwarding: PingForwarding,
     /// The clock that decides whether a claim has expired.
     pub claim_clock: ClaimClock,
+    /// The number of cells, which is fixed when the store is created. SQLite has one.
+    pub cells: usize,
 }
 
 /// Opens the store, creates it if it is new, and brings its schema up to date.
@@ -83,8 +87,26 @@ pub async fn open_with(
     settings: &StoreSettings,
     migrations: &[Migration],
 ) -> Result<Arc<dyn Store>, StoreError> {
-    let db = Db::open(settings, migrations).await?;
-    Ok(db)
+    if settings.cells > 1 {
+        let cells = Cells::open(settings, migrations).await;
+        return Ok(Arc::new(cells.map_err(|err| name_place(err, &settings.url))?));
+    }
+    let db = Db::open(settings, migrations).await;
+    Ok(db.map_err(|err| name_place(err, &settings.url))?)
+}
+
+/// Adds to an error of the database where the database is.
+fn name_place(err: StoreError, url: &str) -> StoreError {
+    match err {
+        StoreError::Database(err) => {
+            let place = match sqlite_path(url) {
+                Some(path) => path.display().to_string(),
+                None => postgres::place(url),
+            };
+            StoreError::Open { place, reason: reason(&*err) }
+        }
+        other => other,
+    }
 }
 
 /// The open store.
@@ -116,23 +138,7 @@ enum Engine {
 
 impl Db {
     /// Opens the database that `settings` name, and applies the missing ones of `migrations`.
-    pub(crate) async fn open(
-        settings: &StoreSettings,
-        migrations: &[Migration],
-    ) -> Result<Arc<Db>, StoreError> {
-        Db::begin(settings, migrations).await.map_err(|err| match err {
-            StoreError::Database(err) => {
-                let place = match sqlite_path(&settings.url) {
-                    Some(path) => path.display().to_string(),
-                    None => postgres::place(&settings.url),
-                };
-                StoreError::Open { place, reason: reason(&*err) }
-            }
-            other => other,
-        })
-    }
-
-    async fn begin(
+    async fn open(
         settings: &StoreSettings,
         migrations: &[Migration],
     ) -> Result<Arc<Db>, StoreError> {
@@ -141,36 +147,46 @@ impl Db {
         let engine = match sqlite_path(&settings.url) {
             Some(path) => Engine::Sqlite(Sqlite::open(path, connections, wake_signals.clone())?),
             None => {
-                let opened =
-                    Postgres::open(&settings.url, connections, wake_signals.clone()).await?;
+                let connector = Connector::new(&settings.url)?;
+                let mut opened =
+                    Postgres::open(connector, connections, wake_signals.clone()).await?;
+                opened.listen(vec![opened.schema().to_owned()]);
                 Engine::Postgres(Box::new(opened))
             }
         };
-        let (groups, cut) = (settings.groups.clone(), settings.cut);
-        let forwarding = Arc::new(settings.forwarding.clone());
-        let db = Arc::new_cyclic(|db| {
-            let poll_results = PollResultBatcher::start(Weak::clone(db));
-            let subscriptions = SubscriptionBatcher::start(Weak::clone(db));
-            let schema_version = migrate::newest(migrations);
-            let groups = groups.clone();
-            let claims = Leases::new(settings.claim_clock);
-            Db {
-                engine,
-                wake_signals,
-                poll_results,
-                subscriptions,
-                schema_version,
-                claims,
-                intent_queue: SearchedQueue::new(&intents::QUEUE),
-                upstream_queue: SearchedQueue::new(&upstreams::QUEUE),
-                groups,
-                cut,
-                forwarding,
-            }
-        });
+        let db = Db::new(engine, settings, wake_signals, migrate::newest(migrations));
         db.migrate(migrations.into()).await?;
-        db.write(move |tx| Box::pin(async move { hosts::regroup(tx, &groups).await })).await?;
+        cells::check_count(&db, 1).await?;
+        db.regroup().await?;
         Ok(db)
+    }
+
+    /// Returns the store in this database, whose schema is or will be up to date.
+    fn new(
+        engine: Engine,
+        settings: &StoreSettings,
+        wake_signals: WakeSignals,
+        schema_version: i64,
+    ) -> Arc<Db> {
+        Arc::new_cyclic(|db| Db {
+            engine,
+            wake_signals,
+            poll_results: PollResultBatcher::start(Weak::clone(db)),
+            subscriptions: SubscriptionBatcher::start(Weak::clone(db)),
+            schema_version,
+            claims: Leases::new(settings.claim_clock),
+            intent_queue: SearchedQueue::new(&intents::QUEUE),
+            upstream_queue: SearchedQueue::new(&upstreams::QUEUE),
+            groups: settings.groups.clone(),
+            cut: settings.cut,
+            forwarding: Arc::new(settings.forwarding.clone()),
+        })
+    }
+
+    /// Assigns the resources to their host groups again, if the table of groups has changed.
+    async fn regroup(&self) -> Result<(), StoreError> {
+        let groups = self.groups.clone();
+        self.write(move |tx| Box::pin(async move { hosts::regroup(tx, &groups).await })).await
     }
 
     async fn migrate(&self, migrations: Arc<[Migration]>) -> Result<(), StoreError> {

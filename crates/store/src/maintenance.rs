@@ -112,6 +112,13 @@ impl Maintenance for Db {
              where resource_id in (select resource_id from backfills
                                     where ended_at < $1 order by ended_at limit $2)
                and ended_at < $1";
+        // The cursors of these collections have moved long ago.
+        const COLLECTED: &str = "
+            delete from collected
+             where (collection_id, resource_id) in (
+                   select collection_id, resource_id from collected
+                    where at < $1 order by at limit $2)
+               and at < $1";
         let retentions = [
             (REFUSALS, before.host_records),
             (ROBOTS, before.host_records),
@@ -119,6 +126,7 @@ impl Maintenance for Db {
             (MOVES, before.moves),
             (TOKENS, before.revoked_tokens),
             (BACKFILLS, before.backfills),
+            (COLLECTED, before.host_records),
         ];
         let mut deleted = 0;
         for (sql, before) in retentions {

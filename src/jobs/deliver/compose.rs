@@ -335,6 +335,7 @@ mod tests {
             cut: PageLimits::default(),
             forwarding: PingForwarding::default(),
             claim_clock: Default::default(),
+            cells: 1,
         };
         let store = feedgate_store::open(&settings).await.unwrap();
         let topic = Topic::parse(TOPIC).unwrap();

@@ -49,6 +49,7 @@ pub(crate) async fn write(
         cut,
         forwarding,
         claim_clock: Default::default(),
+        cells: 1,
     };
     let store = store::open(&settings).await?;
     let begin = DateTime::UNIX_EPOCH + TimeDelta::days(20_000);

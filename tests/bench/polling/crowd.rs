@@ -117,6 +117,7 @@ impl Crowd {
             cut: PageLimits::default(),
             forwarding: Default::default(),
             claim_clock: Default::default(),
+            cells: 1,
         })
         .await?;
         let settings =

@@ -61,6 +61,7 @@ impl Stage {
         let listen = format!("127.0.0.1:{port}");
         let config = Config::read(|name| match name {
             "FEEDGATE_DATABASE" => Some(database.url.clone()),
+            "FEEDGATE_CELLS" => Some(database.cells.to_string()),
             "FEEDGATE_LISTEN" => Some(listen.clone()),
             _ => None,
         });

@@ -17,7 +17,7 @@ use crate::support::postgres::Database;
 
 on_both_stores!(n13_an_append_survives_whole_or_not_at_all);
 
-/// Tells the child where to append.
+/// Tells the child where to append: the number of cells, and the database.
 const CHILD: &str = "FEEDGATE_TEST_APPEND_TO";
 /// Entries in one append.
 const ENTRIES: i64 = 5;
@@ -26,14 +26,16 @@ const ENTRIES: i64 = 5;
 #[tokio::test(flavor = "multi_thread")]
 async fn the_child_that_is_killed() {
     #[expect(clippy::disallowed_methods, reason = "it is our own parent that sets it")]
-    let Ok(url) = std::env::var(CHILD) else { return };
+    let Ok(place) = std::env::var(CHILD) else { return };
+    let (cells, url) = place.split_once(' ').unwrap();
     let store = store::open(&StoreSettings {
-        url,
+        url: url.to_owned(),
         connections: 2,
         groups: HostGroups::new(Duration::ZERO),
         cut: PageLimits::default(),
         forwarding: Default::default(),
         claim_clock: Default::default(),
+        cells: cells.parse().unwrap(),
     })
     .await
     .unwrap();
@@ -58,7 +60,7 @@ async fn n13_an_append_survives_whole_or_not_at_all(database: Database) {
     for round in 1..=6 {
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "store::crash::the_child_that_is_killed", "--nocapture"])
-            .env(CHILD, &database.url)
+            .env(CHILD, format!("{} {}", database.cells, database.url))
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();

@@ -2,13 +2,10 @@
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::time::Duration;
 
-use feedgate_core::host_groups::HostGroups;
-use feedgate_core::page::PageLimits;
 use feedgate_core::ports::StoreError;
 use feedgate_store as store;
-use feedgate_store::{MIGRATIONS, StoreSettings};
+use feedgate_store::MIGRATIONS;
 
 use super::{at, on_both_stores, subscribe, topic};
 use crate::support::postgres::{Database, Kind};
@@ -42,16 +39,7 @@ async fn what_was_kept_is_there_after_opening_again(database: Database) {
 async fn a_newer_schema_is_refused(database: Database) {
     let running = database.open().await;
     database.run("insert into migrations (version, name) values (99, 'from the future')").await;
-    let (groups, cut) = (HostGroups::new(Duration::ZERO), PageLimits::default());
-    let settings = StoreSettings {
-        url: database.url.clone(),
-        connections: 2,
-        groups,
-        cut,
-        forwarding: Default::default(),
-        claim_clock: Default::default(),
-    };
-    let Err(refused) = store::open(&settings).await else { panic!("it was opened") };
+    let Err(refused) = store::open(&database.settings()).await else { panic!("it was opened") };
     assert!(matches!(refused, StoreError::Newer { found: 99, .. }), "{refused}");
     let known = MIGRATIONS.len();
     let sentence = format!(

@@ -48,9 +48,11 @@ impl Gateway {
     async fn start_at(port: u16, database: &Database, settings: &[(&str, &str)]) -> Gateway {
         let url = format!("http://127.0.0.1:{port}");
         let listen = format!("127.0.0.1:{port}");
+        let cells = database.cells.to_string();
         let defaults = [
             ("FEEDGATE_LISTEN", listen.as_str()),
             ("FEEDGATE_DATABASE", database.url.as_str()),
+            ("FEEDGATE_CELLS", cells.as_str()),
             ("FEEDGATE_EGRESS_ALLOW_TOPIC_CIDRS", "127.0.0.0/8"),
             ("FEEDGATE_EGRESS_ALLOW_CALLBACK_CIDRS", "127.0.0.0/8"),
             ("FEEDGATE_HOST_MIN_INTERVAL_MS", "0"),

@@ -20,19 +20,22 @@ use tokio_postgres::NoTls;
 pub(crate) struct Database {
     /// What `FEEDGATE_DATABASE` would be.
     pub(crate) url: String,
+    /// What `FEEDGATE_CELLS` would be.
+    pub(crate) cells: usize,
     /// Gone, with all that is in it, when the test ends.
     _place: Place,
 }
 
 enum Place {
     Folder(#[expect(dead_code, reason = "it is there to be dropped")] TempDir),
-    Schema(String),
+    /// A schema, and those of its cells.
+    Schemas(Vec<String>),
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let Place::Schema(schema) = self else { return };
-        let drop = format!("drop schema {schema} cascade");
+        let Place::Schemas(schemas) = self else { return };
+        let drop = format!("drop schema if exists {} cascade", schemas.join(", "));
         // A runtime of its own: the test's may be ending.
         let dropping = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -68,6 +71,7 @@ impl Database {
                 let path = folder.path().join("data/feedgate.db");
                 Database {
                     url: format!("sqlite:{}", path.display()),
+                    cells: 1,
                     _place: Place::Folder(folder),
                 }
             }
@@ -76,12 +80,18 @@ impl Database {
                 let server = server();
                 let number = SCHEMAS.fetch_add(1, Ordering::Relaxed);
                 let schema = format!("test_{}_{number}", std::process::id());
-                let make =
-                    format!("drop schema if exists {schema} cascade; create schema {schema}");
-                connect(&server).await.batch_execute(&make).await.unwrap();
+                let cells = cells();
+                let mut schemas = vec![schema.clone()];
+                if cells > 1 {
+                    schemas.extend((0..cells).map(|cell| format!("{schema}_cell_{cell}")));
+                }
+                let clear = format!("drop schema if exists {} cascade", schemas.join(", "));
+                let client = connect(&server).await;
+                client.batch_execute(&clear).await.unwrap();
+                client.batch_execute(&format!("create schema {schema}")).await.unwrap();
                 let sign = if server.contains('?') { '&' } else { '?' };
                 let url = format!("{server}{sign}options=-c%20search_path%3D{schema}");
-                Database { url, _place: Place::Schema(schema) }
+                Database { url, cells, _place: Place::Schemas(schemas) }
             }
         }
     }
@@ -119,7 +129,15 @@ impl Database {
         }
     }
 
-    /// Runs a statement past the store.
+    /// The schemas with tables, on PostgreSQL.
+    fn schemas(&self) -> &[String] {
+        match &self._place {
+            Place::Folder(_) => &[],
+            Place::Schemas(schemas) => schemas,
+        }
+    }
+
+    /// Runs a statement past the store, in every cell.
     pub(crate) async fn run(&self, sql: &str) {
         match self.url.strip_prefix("sqlite:") {
             Some(path) => {
@@ -127,11 +145,18 @@ impl Database {
                 conn.busy_timeout(Duration::from_secs(10)).unwrap();
                 conn.execute_batch(sql).unwrap();
             }
-            None => connect(&self.url).await.batch_execute(sql).await.unwrap(),
+            None => {
+                let client = connect(&self.url).await;
+                for schema in self.schemas() {
+                    let enter = format!("set search_path to {schema}");
+                    client.batch_execute(&enter).await.unwrap();
+                    client.batch_execute(sql).await.unwrap();
+                }
+            }
         }
     }
 
-    /// The first column of what a query finds past the store, which is text.
+    /// The first column of what a query finds past the store, in any cell, which is text.
     pub(crate) async fn texts(&self, sql: &str) -> Vec<String> {
         match self.url.strip_prefix("sqlite:") {
             Some(path) => {
@@ -141,8 +166,14 @@ impl Database {
                 rows.map(Result::unwrap).collect()
             }
             None => {
-                let rows = connect(&self.url).await.query(sql, &[]).await.unwrap();
-                rows.iter().map(|row| row.get(0)).collect()
+                let (client, mut texts) = (connect(&self.url).await, Vec::new());
+                for schema in self.schemas() {
+                    let enter = format!("set search_path to {schema}");
+                    client.batch_execute(&enter).await.unwrap();
+                    let rows = client.query(sql, &[]).await.unwrap();
+                    texts.extend(rows.iter().map(|row| row.get::<_, String>(0)));
+                }
+                texts
             }
         }
     }
@@ -159,9 +190,7 @@ impl Database {
 
     /// The same, with pages that take so much.
     pub(crate) async fn open_cut(&self, groups: HostGroups, cut: PageLimits) -> Arc<dyn Store> {
-        let forwarding = PingForwarding::default();
-        let (url, claim_clock) = (self.url.clone(), ClaimClock::Caller);
-        let settings = StoreSettings { url, connections: 8, groups, cut, forwarding, claim_clock };
+        let settings = StoreSettings { groups, cut, ..self.settings() };
         store::open(&settings).await.unwrap()
     }
 
@@ -175,11 +204,28 @@ impl Database {
 
     /// The same, with sinks that are told of changes.
     pub(crate) async fn open_telling(&self, forwarding: PingForwarding) -> Arc<dyn Store> {
-        let (groups, cut) = (HostGroups::new(Duration::ZERO), PageLimits::default());
-        let (url, claim_clock) = (self.url.clone(), ClaimClock::Caller);
-        let settings = StoreSettings { url, connections: 8, groups, cut, forwarding, claim_clock };
-        store::open(&settings).await.unwrap()
+        store::open(&StoreSettings { forwarding, ..self.settings() }).await.unwrap()
     }
+
+    /// What a gateway on it would open, but for the clock of claims, which is the caller's.
+    pub(crate) fn settings(&self) -> StoreSettings {
+        StoreSettings {
+            url: self.url.clone(),
+            connections: 8,
+            groups: HostGroups::new(Duration::ZERO),
+            cut: PageLimits::default(),
+            forwarding: PingForwarding::default(),
+            claim_clock: ClaimClock::Caller,
+            cells: self.cells,
+        }
+    }
+}
+
+/// How many cells databases on PostgreSQL have.
+fn cells() -> usize {
+    #[expect(clippy::disallowed_methods, reason = "it is the test runner that sets it")]
+    let cells = std::env::var("FEEDGATE_TEST_CELLS");
+    cells.map_or(1, |cells| cells.parse().expect("FEEDGATE_TEST_CELLS is a number"))
 }
 
 /// The server to test with.

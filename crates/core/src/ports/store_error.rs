@@ -28,6 +28,17 @@ pub enum StoreError {
         /// The newest version known to this program.
         known: i64,
     },
+    /// The database was created with another number of cells.
+    #[error(
+        "the database has {found} cells, but FEEDGATE_CELLS is {configured}: the number of cells \
+         is fixed when a database is created"
+    )]
+    Cells {
+        /// The number of cells that the database was created with.
+        found: usize,
+        /// The number in the configuration.
+        configured: usize,
+    },
     /// The store has been closed.
     #[error("the store is closed")]
     Closed,
@@ -40,6 +51,7 @@ impl StoreError {
             Self::Database(_) | Self::Open { .. } => "database",
             Self::Corrupt(_) => "corrupt_row",
             Self::Newer { .. } => "newer_schema",
+            Self::Cells { .. } => "cells",
             Self::Closed => "store_closed",
         }
     }

@@ -12,7 +12,6 @@ use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 
 use crate::Db;
-use crate::changes;
 use crate::engine::sql::params;
 use crate::engine::tx::Tx;
 use feedgate_core::ping::{HOUR, TimeUnit, WeblogChange, start_of_hour};
@@ -64,35 +63,43 @@ pub(crate) async fn open(tx: &Tx<'_>) -> Result<Option<DateTime<Utc>>, StoreErro
     Ok(first.map(start_of_hour))
 }
 
-/// Stores the hours that are over at `now`. If no change was ever listed, the hour that ended last
-/// is the first.
+/// Stores in `db` the hours that are over at `now`, with the lines that are listed in `changes`. If
+/// no change was ever listed, the hour that ended last is the first.
 pub(crate) async fn keep_all(
     db: &Db,
+    changes: &impl Changes,
     now: DateTime<Utc>,
     unit: TimeUnit,
 ) -> Result<u64, StoreError> {
     let settled = start_of_hour(now - SETTLED);
-    let mut hour = db.open_hour().await?.unwrap_or(settled - HOUR);
+    let mut hour = changes.open_hour().await?.unwrap_or(settled - HOUR);
     let mut kept = 0;
     while hour < settled && kept < MOST_HOURS {
-        save_hour(db, hour, unit).await?;
+        save_hour(db, changes, hour, unit).await?;
         hour += HOUR;
         kept += 1;
     }
     Ok(kept)
 }
 
-async fn save_hour(db: &Db, hour: DateTime<Utc>, unit: TimeUnit) -> Result<(), StoreError> {
+async fn save_hour(
+    db: &Db,
+    changes: &impl Changes,
+    hour: DateTime<Utc>,
+    unit: TimeUnit,
+) -> Result<(), StoreError> {
     const KEEP: &str = "
         insert into change_hours (hour, unit, count, parts) values ($1, $2, $3, $4)
             on conflict (hour) do nothing";
-    let (newest, count) = db.newest_change().await?;
+    let (newest, count) = changes.newest_change().await?;
     let window = ChangesWindow { from: hour, until: hour + HOUR, newest };
     let (mut parts, mut after) = (0, None);
     loop {
-        let lines = db.read(move |tx| Box::pin(changes::page(tx, window, after))).await?;
-        let Some(last) = lines.last() else { break };
-        after = Some((last.change.at, last.id));
+        let lines = changes.changes(&window, after.as_ref()).await?;
+        if lines.is_empty() {
+            break;
+        }
+        after = lines.last().cloned();
         let packed = pack(lines.into_iter().map(|line| line.change))?;
         db.write(move |tx| Box::pin(keep_part(tx, hour, parts, packed))).await?;
         parts += 1;

@@ -23,13 +23,30 @@ impl Pings for Db {
     }
 }
 
-async fn receive(tx: &Tx<'_>, ping: Ping, spacing: Duration) -> Result<usize, StoreError> {
-    const NAMED: &str = "
-        select distinct resource_id from resource_urls
-         where url_hash in ({blobs $1}) order by resource_id";
+/// Stores a ping, and makes the resources due that it names. Returns their number.
+pub(crate) async fn receive(
+    tx: &Tx<'_>,
+    ping: Ping,
+    spacing: Duration,
+) -> Result<usize, StoreError> {
     const COUNT: &str = "
         insert into counters (name, count) values ('pings', 1)
             on conflict (name) do update set count = counters.count + 1";
+    let named = mark_pinged(tx, &ping, spacing).await?;
+    // The line is written after the lock, so that a change that a poll has just found is known.
+    changes::pinged(tx, &ping, &named).await?;
+    // The counter comes last, because all pings wait for this row.
+    tx.execute(COUNT, &[]).await?;
+    Ok(named.len())
+}
+
+/// Makes the resources due that a ping names, and removes the lines that it replaces. Returns the
+/// numbers of the resources.
+pub(crate) async fn mark_pinged(
+    tx: &Tx<'_>,
+    ping: &Ping,
+    spacing: Duration,
+) -> Result<Vec<i64>, StoreError> {
     // A poll in progress may have fetched the document before the change, so `record` reads
     // `pinged` again when the poll ends.
     const DUE: &str = "
@@ -45,11 +62,7 @@ async fn receive(tx: &Tx<'_>, ping: Ping, spacing: Duration) -> Result<usize, St
                   from resources
                  where id in ({ids $1})) w
          where resources.id = wanted_id";
-    let hashes = [Some(&ping.url), ping.feed_url.as_ref()].into_iter().flatten();
-    let hashes = hashes.map(|url| hash(url)).collect();
-    let named = tx.query(NAMED, &[Value::Blobs(hashes)]).await?;
-    let named = named.into_iter().map(|mut row| row.int());
-    let named = named.collect::<Result<Vec<_>, StoreError>>()?;
+    let named = named(tx, ping).await?;
     if !named.is_empty() {
         row::lock(tx, named.clone()).await?;
         let ids = Value::Ints(named.clone());
@@ -57,11 +70,19 @@ async fn receive(tx: &Tx<'_>, ping: Ping, spacing: Duration) -> Result<usize, St
         tx.execute(DUE, params![ids, ping.at, spacing]).await?;
         tx.wake(Wake::Resources).await?;
     }
-    // The line is written after the lock, so that a change that a poll has just found is known.
-    changes::pinged(tx, &ping, &named).await?;
-    // The counter comes last, because all pings wait for this row.
-    tx.execute(COUNT, &[]).await?;
-    Ok(named.len())
+    changes::replace_seen(tx, ping, &named).await?;
+    Ok(named)
+}
+
+/// Returns the numbers of the resources that a ping names.
+pub(crate) async fn named(tx: &Tx<'_>, ping: &Ping) -> Result<Vec<i64>, StoreError> {
+    const NAMED: &str = "
+        select distinct resource_id from resource_urls
+         where url_hash in ({blobs $1}) order by resource_id";
+    let hashes = [Some(&ping.url), ping.feed_url.as_ref()].into_iter().flatten();
+    let hashes = hashes.map(|url| hash(url)).collect();
+    let named = tx.query(NAMED, &[Value::Blobs(hashes)]).await?;
+    named.into_iter().map(|mut row| row.int()).collect()
 }
 
 /// Stores `url` as an address by which a ping may name the resource.

@@ -162,6 +162,63 @@ pub(crate) async fn collect(
     row::lock(tx, taken.iter().flat_map(both).collect()).await?;
     let taken = still_owed(tx, taken).await?;
     move_on(tx, &taken, now).await?;
+    take_all_in(tx, cut, taken, now).await
+}
+
+/// Appends records of resources in other cells, except those that were appended before, and stores
+/// how far the collections have taken them.
+pub(crate) async fn take_from_elsewhere(
+    tx: &Tx<'_>,
+    cut: &PageLimits,
+    mut taken: Vec<PendingCollection>,
+    now: DateTime<Utc>,
+) -> Result<(), StoreError> {
+    const TAKEN: &str = "
+        select given.resource_id, given.collection_id, c.upto, given.upto
+          from {rows}
+          join collected c on c.collection_id = given.collection_id
+                          and c.resource_id = given.resource_id";
+    const SAVE: &str = "
+        insert into collected (collection_id, resource_id, upto, at)
+        {values collection_id, resource_id, upto, at}
+            on conflict (collection_id, resource_id) do update
+           set upto = excluded.upto, at = excluded.at
+         where collected.upto < excluded.upto";
+    row::lock(tx, taken.iter().map(|owing| owing.collection.0).collect()).await?;
+    let cursors: Vec<_> = taken.iter().map(Cursor::from_pending).collect();
+    let mut taken_before = HashMap::new();
+    for mut row in tx.query_rows(TAKEN, &[], &columns(&cursors)).await? {
+        let Cursor { resource, collection, stands, .. } = cursor(&mut row)?;
+        taken_before.insert((resource, collection), Seq(stands));
+    }
+    for owing in &mut taken {
+        let before = taken_before.get(&(owing.member.id.0, owing.collection.0));
+        owing.records.retain(|(record, _)| before.is_none_or(|before| record.seq > *before));
+    }
+    let [resources, collections, _, upto] = columns(&cursors);
+    let at = ("at", Value::Ints(vec![now.timestamp_micros(); cursors.len()]));
+    tx.execute_rows(SAVE, &[], &[resources, collections, upto, at]).await?;
+    take_all_in(tx, cut, taken, now).await
+}
+
+/// Moves the cursors of batches that were taken in another cell.
+pub(crate) async fn advance(
+    tx: &Tx<'_>,
+    taken: Vec<PendingCollection>,
+    now: DateTime<Utc>,
+) -> Result<(), StoreError> {
+    row::lock(tx, taken.iter().map(|owing| owing.member.id.0).collect()).await?;
+    let taken = still_owed(tx, taken).await?;
+    move_on(tx, &taken, now).await
+}
+
+/// Appends to the log of each collection.
+async fn take_all_in(
+    tx: &Tx<'_>,
+    cut: &PageLimits,
+    taken: Vec<PendingCollection>,
+    now: DateTime<Utc>,
+) -> Result<(), StoreError> {
     let mut by_collection: BTreeMap<ResourceId, Vec<PendingCollection>> = BTreeMap::new();
     for owing in taken {
         by_collection.entry(owing.collection).or_default().push(owing);

@@ -48,18 +48,22 @@ const SESSION: &str = "
 pub(crate) struct Postgres {
     connector: Connector,
     pool: Pool,
+    /// The schema that its connections work in.
+    schema: String,
     wake_signals: WakeSignals,
-    listening: JoinHandle<()>,
+    listening: Option<JoinHandle<()>>,
 }
 
 /// The settings that are needed to connect to the server.
-struct Connector {
+#[derive(Clone)]
+pub(crate) struct Connector {
     config: Config,
     tls: Option<tls::Tls>,
 }
 
 impl Connector {
-    fn new(url: &str) -> Result<Connector, StoreError> {
+    /// Reads the settings from a URL.
+    pub(crate) fn new(url: &str) -> Result<Connector, StoreError> {
         let mut config: Config = url.parse().map_err(store_error)?;
         if config.get_connect_timeout().is_none() {
             config.connect_timeout(WAIT);
@@ -73,6 +77,15 @@ impl Connector {
             _ => None,
         };
         Ok(Connector { config, tls })
+    }
+
+    /// Returns the settings of connections that work in `schema`.
+    pub(crate) fn in_schema(&self, schema: &str) -> Connector {
+        let mut connector = self.clone();
+        let options = self.config.get_options().unwrap_or_default();
+        // The last setting of the search path counts.
+        connector.config.options(format!("{options} -c search_path={schema}"));
+        connector
     }
 
     /// Returns a pool of up to `connections`, each of which runs `session` first.
@@ -93,19 +106,31 @@ impl Connector {
 }
 
 impl Postgres {
-    /// Connects to the server at `url`, with up to `connections` at once.
+    /// Connects to the server, with up to `connections` at once.
     pub(crate) async fn open(
-        url: &str,
+        connector: Connector,
         connections: usize,
         wake_signals: WakeSignals,
     ) -> Result<Postgres, StoreError> {
-        let connector = Connector::new(url)?;
+        const SCHEMA: &str = "select coalesce(current_schema()::text, '')";
         let pool = connector.pool(connections, SESSION)?;
         // A missing server is reported now and not by the first operation.
-        drop(pool.get().await.map_err(store_error)?);
-        let (config, tls) = (connector.config.clone(), connector.tls.clone());
-        let listening = tokio::spawn(listen::listen(config, tls, wake_signals.clone()));
-        Ok(Postgres { connector, pool, wake_signals, listening })
+        let client = pool.get().await.map_err(store_error)?;
+        let schema = client.query_one(SCHEMA, &[]).await.map_err(store_error)?.get(0);
+        drop(client);
+        Ok(Postgres { connector, pool, schema, wake_signals, listening: None })
+    }
+
+    /// Returns the schema that the connections work in.
+    pub(crate) fn schema(&self) -> &str {
+        &self.schema
+    }
+
+    /// Wakes the workers of this node from now on when a node commits work in one of `schemas`.
+    pub(crate) fn listen(&mut self, schemas: Vec<String>) {
+        let (config, tls) = (self.connector.config.clone(), self.connector.tls.clone());
+        let listening = listen::listen(config, tls, schemas, self.wake_signals.clone());
+        self.listening = Some(tokio::spawn(listening));
     }
 
     /// Opens the connection that migrates the schema, once no other node does.
@@ -172,7 +197,9 @@ impl Postgres {
     /// Closes the pool; connections in use end with their operations.
     pub(crate) fn close(&self) {
         self.pool.close();
-        self.listening.abort();
+        if let Some(listening) = &self.listening {
+            listening.abort();
+        }
     }
 }
 

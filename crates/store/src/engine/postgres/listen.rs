@@ -19,16 +19,25 @@ use feedgate_core::ports::{StoreError, WakeSignals};
 /// The delay before connecting again.
 const AGAIN: Duration = Duration::from_secs(2);
 
-/// Listens for as long as the store is open.
-pub(super) async fn listen(config: Config, tls: Option<Tls>, wake_signals: WakeSignals) {
+/// Listens for as long as the store is open to what is committed in `schemas`.
+pub(super) async fn listen(
+    config: Config,
+    tls: Option<Tls>,
+    schemas: Vec<String>,
+    wake_signals: WakeSignals,
+) {
     loop {
         let ended = match tls.clone() {
             Some(tls) => match config.connect(tls).await {
-                Ok((client, connection)) => hear(&client, connection, &wake_signals).await,
+                Ok((client, connection)) => {
+                    hear(&client, connection, &schemas, &wake_signals).await
+                }
                 Err(err) => Err(store_error(err)),
             },
             None => match config.connect(NoTls).await {
-                Ok((client, connection)) => hear(&client, connection, &wake_signals).await,
+                Ok((client, connection)) => {
+                    hear(&client, connection, &schemas, &wake_signals).await
+                }
                 Err(err) => Err(store_error(err)),
             },
         };
@@ -46,23 +55,17 @@ pub(super) async fn listen(config: Config, tls: Option<Tls>, wake_signals: WakeS
 async fn hear<S, T>(
     client: &Client,
     mut connection: Connection<S, T>,
+    schemas: &[String],
     wake_signals: &WakeSignals,
 ) -> Result<(), StoreError>
 where
     S: AsyncRead + AsyncWrite + Unpin,
     T: AsyncRead + AsyncWrite + Unpin,
 {
-    let ours = tokio::sync::OnceCell::new();
     let begin = async {
         client.batch_execute("listen feedgate").await.map_err(store_error)?;
-        let schema: String = client
-            .query_one("select current_schema()::text", &[])
-            .await
-            .map_err(store_error)?
-            .get(0);
         // Notifications that were sent before this connection listened are not repeated.
         Wake::ALL.into_iter().for_each(|whom| whom.notify(wake_signals));
-        let _ = ours.set(schema);
         // The connection ends when its client does.
         std::future::pending::<Result<(), StoreError>>().await
     };
@@ -70,7 +73,7 @@ where
         while let Some(message) = poll_fn(|cx| connection.poll_message(cx)).await {
             let AsyncMessage::Notification(told) = message.map_err(store_error)? else { continue };
             let Some((schema, word)) = told.payload().split_once(' ') else { continue };
-            if ours.get().is_some_and(|ours| ours == schema) {
+            if schemas.iter().any(|ours| ours == schema) {
                 let whom = Wake::ALL.into_iter().find(|whom| whom.as_str() == word);
                 whom.into_iter().for_each(|whom| whom.notify(wake_signals));
             }

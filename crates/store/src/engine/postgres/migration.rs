@@ -38,7 +38,7 @@ pub(crate) struct Migrating {
 
 impl Migrating {
     /// Connects, and waits until no other node migrates.
-    pub(super) async fn begin(connector: &Connector) -> Result<Migrating, StoreError> {
+    pub(crate) async fn begin(connector: &Connector) -> Result<Migrating, StoreError> {
         let pool = connector.pool(1, NO_TIME_LIMITS)?;
         let client = Object::take(pool.get().await.map_err(store_error)?);
         let mut is_waiting = false;
@@ -50,6 +50,22 @@ impl Migrating {
             tokio::time::sleep(LOCK_RETRY).await;
         }
         Ok(Migrating { client })
+    }
+
+    /// Works in `schema` from now on, which is created if it does not exist.
+    pub(crate) async fn enter(&self, schema: &str) -> Result<(), StoreError> {
+        let enter = [
+            // With Citus, each such schema lies on one server as a whole. Without it, this setting
+            // has no meaning.
+            "set citus.enable_schema_based_sharding to on".to_owned(),
+            format!("create schema if not exists {schema}"),
+            "reset citus.enable_schema_based_sharding".to_owned(),
+            format!("set search_path to {schema}"),
+        ];
+        for statement in enter {
+            self.client.batch_execute(&statement).await.map_err(store_error)?;
+        }
+        Ok(())
     }
 
     /// Runs `op` in a transaction, which changes nothing if it fails.

@@ -1,0 +1,111 @@
+//! Accounts, stored files and the event log: they lie in the shared schema.
+
+use async_trait::async_trait;
+use chrono::{DateTime, Utc};
+
+use crate::cells::Cells;
+use feedgate_core::account::{Access, AccountId, AccountInfo, NewToken, TokenHash, TokenInfo};
+use feedgate_core::event::{Event, EventFilter, StoredEvent};
+use feedgate_core::password::PasswordHash;
+use feedgate_core::ports::{Accounts, Events, StoreError, StoredFiles};
+use feedgate_core::stored_file::{
+    FileLocation, FileToSave, PathSegment, SaveOutcome, StoredFile, WriteCondition,
+};
+
+#[async_trait]
+impl Accounts for Cells {
+    async fn create_token(&self, token: &NewToken, now: DateTime<Utc>) -> Result<i64, StoreError> {
+        self.shared.create_token(token, now).await
+    }
+
+    async fn authenticate(
+        &self,
+        login: &str,
+        hash: &TokenHash,
+    ) -> Result<Option<Access>, StoreError> {
+        self.shared.authenticate(login, hash).await
+    }
+
+    async fn list_tokens(&self) -> Result<Vec<TokenInfo>, StoreError> {
+        self.shared.list_tokens().await
+    }
+
+    async fn revoke_token(&self, id: i64, now: DateTime<Utc>) -> Result<bool, StoreError> {
+        self.shared.revoke_token(id, now).await
+    }
+
+    async fn create_account(
+        &self,
+        login: &str,
+        password: &PasswordHash,
+        now: DateTime<Utc>,
+    ) -> Result<bool, StoreError> {
+        self.shared.create_account(login, password, now).await
+    }
+
+    async fn set_password(&self, login: &str, password: &PasswordHash) -> Result<bool, StoreError> {
+        self.shared.set_password(login, password).await
+    }
+
+    async fn password(&self, login: &str) -> Result<Option<(AccountId, PasswordHash)>, StoreError> {
+        self.shared.password(login).await
+    }
+
+    async fn list_accounts(&self) -> Result<Vec<AccountInfo>, StoreError> {
+        self.shared.list_accounts().await
+    }
+
+    async fn close_account(&self, login: &str, now: DateTime<Utc>) -> Result<bool, StoreError> {
+        self.shared.close_account(login, now).await
+    }
+}
+
+#[async_trait]
+impl StoredFiles for Cells {
+    async fn save_file(
+        &self,
+        file: FileToSave<'_>,
+        now: DateTime<Utc>,
+    ) -> Result<SaveOutcome, StoreError> {
+        self.shared.save_file(file, now).await
+    }
+
+    async fn file(
+        &self,
+        login: &PathSegment,
+        name: &PathSegment,
+    ) -> Result<Option<StoredFile>, StoreError> {
+        self.shared.file(login, name).await
+    }
+
+    async fn remove_file(
+        &self,
+        location: FileLocation<'_>,
+        condition: &WriteCondition,
+    ) -> Result<Option<bool>, StoreError> {
+        self.shared.remove_file(location, condition).await
+    }
+}
+
+#[async_trait]
+impl Events for Cells {
+    async fn append_events(&self, events: Vec<Event>) -> Result<i64, StoreError> {
+        self.shared.append_events(events).await
+    }
+
+    async fn events(&self, wanted: &EventFilter) -> Result<Vec<StoredEvent>, StoreError> {
+        self.shared.events(wanted).await
+    }
+
+    async fn newest_event(&self) -> Result<i64, StoreError> {
+        self.shared.newest_event().await
+    }
+
+    async fn trim_events(
+        &self,
+        before: DateTime<Utc>,
+        most_of_a_kind: usize,
+    ) -> Result<u64, StoreError> {
+        self.shared.trim_events(before, most_of_a_kind).await
+    }
+}

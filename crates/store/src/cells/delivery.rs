@@ -1,0 +1,294 @@
+//! Subscriptions, intents and forwarded pings: each in the cell of its topic.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use chrono::{DateTime, Utc};
+use futures_util::future::{BoxFuture, join_all, try_join_all};
+
+use crate::Db;
+use crate::cells::Cells;
+use crate::cells::merge::merge;
+use feedgate_core::account::AccountId;
+use feedgate_core::claim::{CellPosition, ClaimToken, QueuePosition};
+use feedgate_core::intent::{DueIntent, Intent};
+use feedgate_core::ping::WeblogChange;
+use feedgate_core::ping_forwarding::DuePing;
+use feedgate_core::ports::{
+    ClaimLimits, ClaimedSubscriptions, DeliveryProgress, DeliveryResult, EventArrival, Intents,
+    ListedSubscription, LogNumbers, PingTargets, StoreError, SubscriptionFilter, Subscriptions,
+};
+use feedgate_core::record::Seq;
+use feedgate_core::resource::ResourceId;
+use feedgate_core::subscription::{
+    DueSubscription, Subscription, SubscriptionId, SubscriptionRequest,
+};
+use feedgate_core::topic::{Callback, Topic};
+
+#[async_trait]
+impl Subscriptions for Cells {
+    async fn subscribe(
+        &self,
+        request: &SubscriptionRequest,
+        now: DateTime<Utc>,
+    ) -> Result<Subscription, StoreError> {
+        self.of_topic(request.topic.as_str()).subscribe(request, now).await
+    }
+
+    async fn unsubscribe(
+        &self,
+        account: Option<AccountId>,
+        topic: &Topic,
+        callback: &Callback,
+        protocol: Option<&str>,
+    ) -> Result<bool, StoreError> {
+        self.of_topic(topic.as_str()).unsubscribe(account, topic, callback, protocol).await
+    }
+
+    async fn list(
+        &self,
+        filter: &SubscriptionFilter,
+    ) -> Result<(Vec<ListedSubscription>, u64), StoreError> {
+        if let Some(topic) = &filter.topic {
+            return self.of_topic(topic).list(filter).await;
+        }
+        let counting = SubscriptionFilter { limit: 0, ..filter.clone() };
+        let counts = try_join_all(self.cells.iter().map(|cell| cell.list(&counting))).await?;
+        let total = counts.into_iter().map(|(_, count)| count).sum();
+        let page = |cell, offset, limit| {
+            let filter = SubscriptionFilter { offset, limit, ..filter.clone() };
+            page(cell, filter)
+        };
+        let created = |listed: &ListedSubscription| {
+            (listed.subscription.created_at, listed.subscription.id.number)
+        };
+        let listed = merge(&self.cells, (filter.offset, filter.limit), page, created).await?;
+        Ok((listed, total))
+    }
+
+    async fn claim_subscriptions(
+        &self,
+        now: DateTime<Utc>,
+        until: DateTime<Utc>,
+        limits: &ClaimLimits,
+        from: QueuePosition,
+    ) -> Result<ClaimedSubscriptions, StoreError> {
+        let mut position = match from.cell.remaining {
+            Some(_) => from,
+            None => QueuePosition { cell: self.begin_search(), ..from },
+        };
+        let (mut due, mut skipped, mut limits) = (Vec::new(), 0, limits.clone());
+        loop {
+            let cell = &self.cells[usize::from(position.cell.current) % self.cells.len()];
+            let claimed = cell.claim_subscriptions(now, until, &limits, position).await?;
+            limits.limit = limits.limit.saturating_sub(claimed.due.len());
+            due.extend(claimed.due);
+            skipped += claimed.skipped;
+            let place = position.cell;
+            position = QueuePosition { cell: place, ..claimed.position };
+            if !claimed.is_end {
+                return Ok(ClaimedSubscriptions { due, position, skipped, is_end: false });
+            }
+            let Some(remaining) = place.remaining.and_then(|left| left.checked_sub(1)) else {
+                return Ok(ClaimedSubscriptions { due, position, skipped, is_end: true });
+            };
+            let current = (place.current + 1) % self.cells.len() as u16;
+            let cell = CellPosition { current, remaining: Some(remaining) };
+            position = QueuePosition { cell, ..QueuePosition::START };
+        }
+    }
+
+    async fn claim_subscriptions_of_host(
+        &self,
+        host: &str,
+        now: DateTime<Utc>,
+        until: DateTime<Utc>,
+        limit: usize,
+    ) -> Result<Vec<DueSubscription>, StoreError> {
+        let mut due = Vec::new();
+        for cell in self.in_turn() {
+            if due.len() == limit {
+                break;
+            }
+            let left = limit - due.len();
+            due.extend(cell.claim_subscriptions_of_host(host, now, until, left).await?);
+        }
+        Ok(due)
+    }
+
+    async fn renew_subscription_claims(
+        &self,
+        claims: &[(SubscriptionId, ClaimToken)],
+        now: DateTime<Utc>,
+        until: DateTime<Utc>,
+    ) -> Result<Vec<SubscriptionId>, StoreError> {
+        let by_cell = self.by_cell(claims.to_vec(), |(id, _)| id.resource.0);
+        let renewed = self.cells.iter().zip(&by_cell).filter(|(_, claims)| !claims.is_empty());
+        let renewed =
+            renewed.map(|(cell, claims)| cell.renew_subscription_claims(claims, now, until));
+        Ok(try_join_all(renewed).await?.into_iter().flatten().collect())
+    }
+
+    async fn release_subscription_claims(
+        &self,
+        claims: &[(SubscriptionId, ClaimToken)],
+        now: DateTime<Utc>,
+    ) -> Result<(), StoreError> {
+        let by_cell = self.by_cell(claims.to_vec(), |(id, _)| id.resource.0);
+        let released = self.cells.iter().zip(&by_cell).filter(|(_, claims)| !claims.is_empty());
+        let released = released.map(|(cell, claims)| cell.release_subscription_claims(claims, now));
+        join_all(released).await.into_iter().collect()
+    }
+
+    async fn settle(
+        &self,
+        settled: &[DeliveryResult],
+        now: DateTime<Utc>,
+    ) -> Result<(), StoreError> {
+        let by_cell = self.by_cell(settled.to_vec(), |result| result.id.resource.0);
+        let stored = self.cells.iter().zip(&by_cell).filter(|(_, results)| !results.is_empty());
+        let stored = stored.map(|(cell, results)| cell.settle(results, now));
+        join_all(stored).await.into_iter().collect() // a cell that fails does not keep the others from it
+    }
+
+    async fn delivery_progress(
+        &self,
+        resource: ResourceId,
+        before: LogNumbers,
+        now: DateTime<Utc>,
+    ) -> Result<DeliveryProgress, StoreError> {
+        self.of_number(resource.0).delivery_progress(resource, before, now).await
+    }
+
+    async fn replay(
+        &self,
+        id: SubscriptionId,
+        cursor: Seq,
+        now: DateTime<Utc>,
+    ) -> Result<bool, StoreError> {
+        self.of_number(id.resource.0).replay(id, cursor, now).await
+    }
+}
+
+/// Reads a page of the subscriptions of one cell.
+fn page(
+    cell: &Arc<Db>,
+    filter: SubscriptionFilter,
+) -> BoxFuture<'_, Result<Vec<ListedSubscription>, StoreError>> {
+    Box::pin(async move { Ok(cell.list(&filter).await?.0) })
+}
+
+impl Cells {
+    /// Returns the place of a new search through all cells, which begins at another cell each time.
+    fn begin_search(&self) -> CellPosition {
+        let first = self.turn.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let current = (first % self.cells.len()) as u16;
+        CellPosition { current, remaining: Some(self.cells.len() as u16 - 1) }
+    }
+}
+
+#[async_trait]
+impl Intents for Cells {
+    async fn enqueue_intent(
+        &self,
+        intent: &Intent,
+        due_at: DateTime<Utc>,
+    ) -> Result<i64, StoreError> {
+        self.of_topic(intent.request.topic.as_str()).enqueue_intent(intent, due_at).await
+    }
+
+    async fn claim_intents(
+        &self,
+        now: DateTime<Utc>,
+        until: DateTime<Utc>,
+        room: &ClaimLimits,
+    ) -> Result<Vec<DueIntent>, StoreError> {
+        let host = |due: &DueIntent| due.intent.request.callback.host_name().to_owned();
+        let mut claimed = Vec::new();
+        let mut room = room.clone();
+        for cell in self.in_turn() {
+            if room.limit == 0 {
+                break;
+            }
+            let due = cell.claim_intents(now, until, &room).await?;
+            room.limit -= due.len();
+            claimed.extend(due);
+            fill(&mut room, claimed.iter().map(host));
+        }
+        Ok(claimed)
+    }
+
+    async fn retry_intent(&self, id: i64, at: DateTime<Utc>) -> Result<(), StoreError> {
+        self.of_number(id).retry_intent(id, at).await
+    }
+
+    async fn complete_intent(
+        &self,
+        id: i64,
+        intent: &Intent,
+        now: DateTime<Utc>,
+    ) -> Result<Option<EventArrival>, StoreError> {
+        self.of_number(id).complete_intent(id, intent, now).await
+    }
+
+    async fn end_intent(&self, id: i64) -> Result<(), StoreError> {
+        self.of_number(id).end_intent(id).await
+    }
+
+    async fn supersede(&self, request: &SubscriptionRequest) -> Result<(), StoreError> {
+        self.of_topic(request.topic.as_str()).supersede(request).await
+    }
+}
+
+/// Adds to the busy hosts those that have reached their limit with the jobs claimed so far, so
+/// that the limit holds for all cells together.
+pub(super) fn fill(room: &mut ClaimLimits, hosts: impl Iterator<Item = String>) {
+    let mut counts = std::collections::HashMap::new();
+    for host in hosts {
+        *counts.entry(host).or_insert(0_usize) += 1;
+    }
+    let full = counts.into_iter().filter(|(_, count)| *count >= room.per_host);
+    let full: Vec<String> = full.map(|(host, _)| host).collect();
+    let new = full.into_iter().filter(|host| !room.busy.contains(host)).collect::<Vec<_>>();
+    room.busy.extend(new);
+}
+
+#[async_trait]
+impl PingTargets for Cells {
+    async fn forward_ping(&self, weblog: &WeblogChange) -> Result<(), StoreError> {
+        let feed_url = weblog.feed_url.as_deref().unwrap_or(&weblog.url);
+        self.of_topic(feed_url).forward_ping(weblog).await
+    }
+
+    async fn claim_forwarded_pings(
+        &self,
+        target: &str,
+        now: DateTime<Utc>,
+        until: DateTime<Utc>,
+        limit: usize,
+    ) -> Result<Vec<DuePing>, StoreError> {
+        let mut due = Vec::new();
+        for cell in self.in_turn() {
+            if due.len() == limit {
+                break;
+            }
+            let left = limit - due.len();
+            due.extend(cell.claim_forwarded_pings(target, now, until, left).await?);
+        }
+        Ok(due)
+    }
+
+    async fn finish_forwarded_ping(
+        &self,
+        due: &DuePing,
+        retry_at: Option<DateTime<Utc>>,
+        now: DateTime<Utc>,
+    ) -> Result<(), StoreError> {
+        self.of_number(due.id).finish_forwarded_ping(due, retry_at, now).await
+    }
+
+    async fn forget_other_targets(&self, known: &[String]) -> Result<u64, StoreError> {
+        let forgotten = self.cells.iter().map(|cell| cell.forget_other_targets(known));
+        Ok(try_join_all(forgotten).await?.into_iter().sum())
+    }
+}

@@ -1,0 +1,182 @@
+//! Logs, pages, fan-outs, moves and backfills: they lie in the cell of their resource.
+
+use async_trait::async_trait;
+use chrono::{DateTime, Utc};
+use futures_util::future::try_join_all;
+
+use crate::cells::Cells;
+use feedgate_core::backfill::{Backfill, PastPage};
+use feedgate_core::change_detection::Known;
+use feedgate_core::moves::Move;
+use feedgate_core::page::{ArchiveRetention, Archived, LocatedPage, Page};
+use feedgate_core::ports::{
+    Archives, Backfills, DueBackfill, EntryRange, FanOuts, Log, Moves, OwedRange, StoreError,
+};
+use feedgate_core::record::{EntryKey, Record, Seq};
+use feedgate_core::resource::ResourceId;
+use feedgate_core::subscription::{Subscription, SubscriptionRequest};
+use feedgate_feed::Body;
+
+#[async_trait]
+impl Log for Cells {
+    async fn read_after(
+        &self,
+        id: ResourceId,
+        after: Seq,
+        limit: usize,
+    ) -> Result<Vec<Record>, StoreError> {
+        self.of_number(id.0).read_after(id, after, limit).await
+    }
+
+    async fn owed(&self, id: ResourceId, owed: &OwedRange) -> Result<Vec<Record>, StoreError> {
+        self.of_number(id.0).owed(id, owed).await
+    }
+
+    async fn read_current(
+        &self,
+        id: ResourceId,
+        span: &EntryRange,
+    ) -> Result<Vec<Record>, StoreError> {
+        self.of_number(id.0).read_current(id, span).await
+    }
+
+    async fn known(&self, id: ResourceId, keys: &[EntryKey]) -> Result<Known, StoreError> {
+        self.of_number(id.0).known(id, keys).await
+    }
+
+    async fn find_seq(&self, id: ResourceId, entry_id: &str) -> Result<Option<Seq>, StoreError> {
+        self.of_number(id.0).find_seq(id, entry_id).await
+    }
+
+    async fn body(&self, id: ResourceId) -> Result<Option<(i64, Body)>, StoreError> {
+        self.of_number(id.0).body(id).await
+    }
+}
+
+#[async_trait]
+impl Archives for Cells {
+    async fn page(
+        &self,
+        id: ResourceId,
+        number: Option<i64>,
+    ) -> Result<Option<LocatedPage>, StoreError> {
+        self.of_number(id.0).page(id, number).await
+    }
+
+    async fn oldest_page(&self, id: ResourceId) -> Result<i64, StoreError> {
+        self.of_number(id.0).oldest_page(id).await
+    }
+
+    async fn read_page(&self, id: ResourceId, page: &Page) -> Result<Vec<Archived>, StoreError> {
+        self.of_number(id.0).read_page(id, page).await
+    }
+
+    async fn drop_pages(
+        &self,
+        retention: &ArchiveRetention,
+        now: DateTime<Utc>,
+    ) -> Result<u64, StoreError> {
+        let dropped = self.cells.iter().map(|cell| cell.drop_pages(retention, now));
+        Ok(try_join_all(dropped).await?.into_iter().sum())
+    }
+}
+
+#[async_trait]
+impl FanOuts for Cells {
+    async fn pending_fan_outs(&self, limit: usize) -> Result<Vec<ResourceId>, StoreError> {
+        let mut pending = Vec::new();
+        for cell in self.in_turn() {
+            if pending.len() == limit {
+                break;
+            }
+            pending.extend(cell.pending_fan_outs(limit - pending.len()).await?);
+        }
+        Ok(pending)
+    }
+
+    async fn continue_fan_out(
+        &self,
+        resource: ResourceId,
+        now: DateTime<Utc>,
+    ) -> Result<(), StoreError> {
+        self.of_number(resource.0).continue_fan_out(resource, now).await
+    }
+}
+
+#[async_trait]
+impl Moves for Cells {
+    async fn moves(&self, id: ResourceId) -> Result<Vec<Move>, StoreError> {
+        self.of_number(id.0).moves(id).await
+    }
+
+    async fn undo_move(
+        &self,
+        id: ResourceId,
+        number: i64,
+        now: DateTime<Utc>,
+    ) -> Result<bool, StoreError> {
+        self.of_number(id.0).undo_move(id, number, now).await
+    }
+}
+
+#[async_trait]
+impl Backfills for Cells {
+    async fn subscribe_with_history(
+        &self,
+        request: &SubscriptionRequest,
+        now: DateTime<Utc>,
+    ) -> Result<Subscription, StoreError> {
+        self.of_topic(request.topic.as_str()).subscribe_with_history(request, now).await
+    }
+
+    async fn claim_backfills(
+        &self,
+        now: DateTime<Utc>,
+        until: DateTime<Utc>,
+        limit: usize,
+    ) -> Result<Vec<DueBackfill>, StoreError> {
+        let mut due = Vec::new();
+        for cell in self.in_turn() {
+            if due.len() == limit {
+                break;
+            }
+            due.extend(cell.claim_backfills(now, until, limit - due.len()).await?);
+        }
+        Ok(due)
+    }
+
+    async fn stage_backfill(
+        &self,
+        backfill: &Backfill,
+        page: PastPage,
+        now: DateTime<Utc>,
+    ) -> Result<bool, StoreError> {
+        self.of_number(backfill.resource.0).stage_backfill(backfill, page, now).await
+    }
+
+    async fn save_backfill(
+        &self,
+        backfill: &Backfill,
+        due_at: DateTime<Utc>,
+    ) -> Result<bool, StoreError> {
+        self.of_number(backfill.resource.0).save_backfill(backfill, due_at).await
+    }
+
+    async fn commit_staged(&self, id: ResourceId, now: DateTime<Utc>) -> Result<bool, StoreError> {
+        self.of_number(id.0).commit_staged(id, now).await
+    }
+
+    async fn drop_backfill(&self, id: ResourceId, now: DateTime<Utc>) -> Result<(), StoreError> {
+        self.of_number(id.0).drop_backfill(id, now).await
+    }
+
+    async fn backfills(&self, ids: &[ResourceId]) -> Result<Vec<Backfill>, StoreError> {
+        let mut found = Vec::new();
+        for (cell, ids) in self.cells.iter().zip(self.by_cell(ids.to_vec(), |id| id.0)) {
+            if !ids.is_empty() {
+                found.extend(cell.backfills(&ids).await?);
+            }
+        }
+        Ok(found)
+    }
+}

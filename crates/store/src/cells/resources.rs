@@ -1,0 +1,166 @@
+//! Resources: each in the cell of its topic.
+
+use async_trait::async_trait;
+use chrono::{DateTime, TimeDelta, Utc};
+use futures_util::future::try_join_all;
+use tracing::warn;
+
+use crate::cells::Cells;
+use crate::cells::pacing::EndedPoll;
+use crate::resources::claim::ClaimTimes;
+use feedgate_core::change_detection::FeedDocument;
+use feedgate_core::poll::Poll;
+use feedgate_core::ports::{
+    Appended, ClaimLimits, DueResource, Hosts, ReleasedResource, Rescheduler, Resources, Schedule,
+    StoreError,
+};
+use feedgate_core::resource::{Resource, ResourceId};
+use feedgate_core::topic::Topic;
+
+#[async_trait]
+impl Resources for Cells {
+    async fn ensure(&self, topic: &Topic, now: DateTime<Utc>) -> Result<Resource, StoreError> {
+        self.of_topic(topic.as_str()).ensure(topic, now).await
+    }
+
+    async fn find(&self, topic: &str) -> Result<Option<Resource>, StoreError> {
+        self.of_topic(topic).find(topic).await
+    }
+
+    async fn get(&self, id: ResourceId) -> Result<Option<Resource>, StoreError> {
+        self.of_number(id.0).get(id).await
+    }
+
+    async fn claim_resources(
+        &self,
+        now: DateTime<Utc>,
+        until: DateTime<Utc>,
+        room: &ClaimLimits,
+    ) -> Result<Vec<DueResource>, StoreError> {
+        let mut due = Vec::new();
+        if room.per_host == 0 {
+            return Ok(due);
+        }
+        for cell in self.in_turn() {
+            let limit = room.limit - due.len();
+            if limit == 0 {
+                break;
+            }
+            let room_of_cell = ClaimLimits { limit, per_host: usize::MAX, busy: Vec::new() };
+            let claimed = cell.claim_resources(now, until, &room_of_cell).await?;
+            if claimed.is_empty() {
+                continue;
+            }
+            let decided = self.admit(&claimed, room, ClaimTimes { now, until }).await?;
+            for (claimed, put_off) in claimed.into_iter().zip(decided) {
+                if put_off.is_none() {
+                    due.push(claimed);
+                    continue;
+                }
+                let id = claimed.resource.id;
+                cell.release_resource(&ReleasedResource { id, at: now, put_off }).await?;
+            }
+        }
+        Ok(due)
+    }
+
+    async fn claim_resource(
+        &self,
+        id: ResourceId,
+        now: DateTime<Utc>,
+        until: DateTime<Utc>,
+    ) -> Result<Option<Resource>, StoreError> {
+        let claimed = self.of_number(id.0).claim_resource(id, now, until).await?;
+        if let Some(resource) = &claimed {
+            let group = self.shared.group(&resource.fetch_url);
+            self.hold_host(&group, ClaimTimes { now, until }).await?;
+        }
+        Ok(claimed)
+    }
+
+    async fn release_resource(&self, released: &ReleasedResource) -> Result<(), StoreError> {
+        let (cell, at) = (self.of_number(released.id.0), released.at);
+        let group = cell.group_of(released.id).await?;
+        cell.release_resource(released).await?;
+        if let Some(group) = group {
+            let next_fetch = DateTime::<Utc>::MAX_UTC;
+            self.release_host(EndedPoll { group, is_well: false, at, next_fetch }).await?;
+        }
+        Ok(())
+    }
+
+    async fn record(&self, id: ResourceId, poll: &Poll) -> Result<Appended, StoreError> {
+        let cell = self.of_number(id.0);
+        let group = cell.group_of(id).await?;
+        let appended = cell.record(id, poll).await?;
+        let Some(group) = group else { return Ok(appended) };
+        let (is_well, at, next_fetch) = (poll.answered_well, poll.at, poll.next_fetch);
+        let released = async {
+            let ended = EndedPoll { group, is_well, at, next_fetch };
+            match self.release_host(ended).await? {
+                Some(put_off) => cell.queue_behind(id, put_off).await,
+                None => Ok(()),
+            }
+        };
+        if let Err(err) = released.await {
+            // The poll is stored; the claim of its host expires.
+            let error = &err as &dyn std::error::Error;
+            warn!(error, "the host of a polled resource was not released; its claim will expire");
+        }
+        Ok(appended)
+    }
+
+    async fn push(
+        &self,
+        id: ResourceId,
+        document: FeedDocument,
+        now: DateTime<Utc>,
+    ) -> Result<Appended, StoreError> {
+        self.of_number(id.0).push(id, document, now).await
+    }
+}
+
+#[async_trait]
+impl Rescheduler for Cells {
+    async fn release_backlog(&self, now: DateTime<Utc>) -> Result<u64, StoreError> {
+        let released = self.cells.iter().map(|cell| cell.release_backlog(now));
+        Ok(try_join_all(released).await?.into_iter().sum())
+    }
+
+    async fn shorten_waits(&self, now: DateTime<Utc>, slack: TimeDelta) -> Result<u64, StoreError> {
+        let all = self.cells.iter().chain([&self.shared]);
+        let shortened = all.map(|cell| cell.shorten_waits(now, slack));
+        Ok(try_join_all(shortened).await?.into_iter().sum())
+    }
+
+    async fn poll_soon(&self, ids: &[ResourceId], at: DateTime<Utc>) -> Result<u64, StoreError> {
+        let mut rescheduled = 0;
+        for (cell, ids) in self.cells.iter().zip(self.by_cell(ids.to_vec(), |id| id.0)) {
+            if !ids.is_empty() {
+                rescheduled += cell.poll_soon(&ids, at).await?;
+            }
+        }
+        Ok(rescheduled)
+    }
+}
+
+#[async_trait]
+impl Schedule for Cells {
+    async fn planned(&self, k: f64) -> Result<f64, StoreError> {
+        let planned = self.cells.iter().map(|cell| cell.planned(k));
+        Ok(try_join_all(planned).await?.into_iter().sum())
+    }
+
+    async fn k(&self) -> Result<f64, StoreError> {
+        self.shared.k().await
+    }
+
+    async fn save_k(&self, k: f64) -> Result<(), StoreError> {
+        self.shared.save_k(k).await
+    }
+
+    async fn set_back(&self, now: DateTime<Utc>) -> Result<u64, StoreError> {
+        let all = self.cells.iter().chain([&self.shared]);
+        Ok(try_join_all(all.map(|cell| cell.set_back(now))).await?.into_iter().sum())
+    }
+}

@@ -1,0 +1,61 @@
+//! Upstreams: in the cell of their resource.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use chrono::{DateTime, Utc};
+use futures_util::future::try_join_all;
+
+use crate::cells::Cells;
+use crate::cells::delivery::fill;
+use feedgate_core::ports::{ClaimLimits, StoreError, Upstreams};
+use feedgate_core::upstream::Upstream;
+
+#[async_trait]
+impl Upstreams for Cells {
+    async fn claim_upstreams(
+        &self,
+        now: DateTime<Utc>,
+        until: DateTime<Utc>,
+        room: &ClaimLimits,
+    ) -> Result<Vec<Upstream>, StoreError> {
+        let (mut claimed, mut room) = (Vec::new(), room.clone());
+        for cell in self.in_turn() {
+            if room.limit == 0 {
+                break;
+            }
+            let due = cell.claim_upstreams(now, until, &room).await?;
+            room.limit -= due.len();
+            claimed.extend(due);
+            fill(&mut room, claimed.iter().map(|upstream| upstream.offer.host()));
+        }
+        Ok(claimed)
+    }
+
+    async fn upstream(&self, token: &str) -> Result<Option<Upstream>, StoreError> {
+        let found = try_join_all(self.cells.iter().map(|cell| cell.upstream(token))).await?;
+        Ok(found.into_iter().flatten().next())
+    }
+
+    async fn save_upstream(
+        &self,
+        upstream: &Upstream,
+        claimed_until: Option<DateTime<Utc>>,
+        due_at: DateTime<Utc>,
+    ) -> Result<bool, StoreError> {
+        self.of_number(upstream.resource.0).save_upstream(upstream, claimed_until, due_at).await
+    }
+
+    async fn end_upstream(&self, upstream: &Upstream) -> Result<(), StoreError> {
+        self.of_number(upstream.resource.0).end_upstream(upstream).await
+    }
+
+    async fn record_upstream_push(
+        &self,
+        upstream: &Upstream,
+        spacing: Duration,
+        now: DateTime<Utc>,
+    ) -> Result<bool, StoreError> {
+        self.of_number(upstream.resource.0).record_upstream_push(upstream, spacing, now).await
+    }
+}
