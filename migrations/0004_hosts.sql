@@ -21,7 +21,7 @@ create table hosts (
 
 -- One row is the last time that a host refused one resource.
 create table refusals (
-    resource_id bigint not null references resources (id),
+    resource_id bigint not null,             -- in any cell
     host        text   not null,             -- hosts.host
     at          bigint not null,
     http_code   bigint not null,

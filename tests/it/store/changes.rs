@@ -7,19 +7,22 @@ use chrono::{DateTime, TimeDelta, Utc};
 use feedgate_core::ping::{HOUR, Ping, PingSource, TimeUnit, WeblogChange, start_of_hour};
 use feedgate_core::ports::{ChangeLine, ChangesWindow, Store};
 
-use super::{at, on_both_stores, poll, subscribe};
+use super::{at, in_one_cell, on_both_stores, poll, subscribe};
 use crate::support::postgres::Database;
 
-on_both_stores!(
-    lines_are_read_a_page_at_a_time_and_none_twice,
+on_both_stores! {
     what_came_while_somebody_reads_is_not_read,
     a_ping_with_a_zero_in_it_is_kept_without,
     s48_a_topic_with_a_token_in_it_is_not_listed,
-    an_hour_that_is_over_stays_as_it_was,
     a_change_of_an_hour_that_is_over_stays_listed,
     hours_are_kept_without_a_gap,
+}
+
+in_one_cell! {
+    an_hour_that_is_over_stays_as_it_was,
     lines_are_forgotten_once_their_hour_is_kept,
-);
+    lines_are_read_a_page_at_a_time_and_none_twice,
+}
 
 /// All lines of a stretch of time, newest first.
 pub(super) async fn listed(

@@ -77,6 +77,32 @@ macro_rules! on_both_stores {
 }
 pub(crate) use on_both_stores;
 
+/// Runs each function on both kinds of database, always with one cell: tests of an order among
+/// different resources, which holds within a cell only, and tests that write rows past the store.
+macro_rules! in_one_cell {
+    ($($name:ident),* $(,)?) => {
+        mod sqlite_in_one_cell {
+            use crate::support::postgres::{Database, Kind};
+            $(
+                #[tokio::test(flavor = "multi_thread")]
+                async fn $name() {
+                    super::$name(Database::new(Kind::Sqlite).await).await;
+                }
+            )*
+        }
+        mod postgres_in_one_cell {
+            use crate::support::postgres::{Database, Kind};
+            $(
+                #[tokio::test(flavor = "multi_thread")]
+                async fn $name() {
+                    super::$name(Database::with_cells(Kind::Postgres, 1).await).await;
+                }
+            )*
+        }
+    };
+}
+pub(crate) use in_one_cell;
+
 /// Runs each function on SQLite alone: tests of what no SQL decides, such as how documents are
 /// compared, what is sent and how an endpoint replies. What they use of the store is tested on
 /// both engines by this module.

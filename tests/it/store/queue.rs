@@ -6,17 +6,20 @@ use chrono::TimeDelta;
 use feedgate_core::ports::ClaimLimits;
 use feedgate_core::resource::ResourceId;
 
-use super::{at, on_both_stores, poll, resource, room, subscribe};
+use super::{at, in_one_cell, on_both_stores, poll, resource, room, subscribe};
 use crate::support::claiming_store::ClaimingStore;
 use crate::support::postgres::Database;
 
-on_both_stores!(
-    p46_a_herd_is_spread_and_the_pinged_are_asked_first,
+on_both_stores! {
     p46_a_few_that_are_late_are_no_herd,
     p47_what_a_wrong_clock_put_off_comes_back_within_its_period,
     p48_what_is_due_is_handed_out_at_its_very_second_and_every_period,
     p32_what_failed_for_no_fault_of_its_own_is_asked_again_soon,
-);
+}
+
+in_one_cell! {
+    p46_a_herd_is_spread_and_the_pinged_are_asked_first,
+}
 
 /// A resource with a period of ten minutes that was polled at 0.
 async fn polled(store: &ClaimingStore, name: &str) -> ResourceId {

@@ -3,15 +3,18 @@
 use feedgate_core::account::{NewToken, Scopes, TokenHash};
 use feedgate_core::ports::PruneBefore;
 
-use super::{at, on_both_stores, subscribe, wish};
+use super::{at, in_one_cell, on_both_stores, subscribe, wish};
 use crate::support::postgres::Database;
 
-on_both_stores!(
-    moves_are_deleted_however_many_they_are,
+on_both_stores! {
     revoked_tokens_are_deleted_and_valid_ones_stay,
     backfills_are_deleted_once_they_have_ended,
+}
+
+in_one_cell! {
+    moves_are_deleted_however_many_they_are,
     what_is_kept_forever_stays,
-);
+}
 
 /// So many moves of the resource, one in each second from `at(0)` on.
 async fn fill_moves(database: &Database, resource: i64, moves: usize) {

@@ -10,16 +10,19 @@ use feedgate_core::topic::Callback;
 use feedgate_protocol::Protocol;
 use std::time::Duration;
 
-use super::{at, on_both_stores, poll, resource, subscribe, topic, wish};
+use super::{at, in_one_cell, on_both_stores, poll, resource, subscribe, topic, wish};
 use crate::support::postgres::Database;
 
-on_both_stores!(
-    all_that_is_watched_is_read_once_however_much_it_is,
+on_both_stores! {
     a_watched_resource_says_when_it_last_changed,
-    of_a_page_of_subscriptions_only_the_open_ones_that_last_are_given,
-    every_subscription_is_counted_once_however_many_there_are,
     pings_are_counted_and_changes_that_nobody_pinged_are_not,
-);
+}
+
+in_one_cell! {
+    every_subscription_is_counted_once_however_many_there_are,
+    of_a_page_of_subscriptions_only_the_open_ones_that_last_are_given,
+    all_that_is_watched_is_read_once_however_much_it_is,
+}
 
 /// Before everything.
 const START: SubscriptionId = SubscriptionId { resource: ResourceId(0), number: 0 };

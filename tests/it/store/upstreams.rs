@@ -13,17 +13,20 @@ use feedgate_core::upstream::{
 };
 use feedgate_protocol::Protocol;
 
-use super::{at, entry, few, on_both_stores, poll, resource, subscribe};
+use super::{at, entry, few, in_one_cell, on_both_stores, poll, resource, subscribe};
 use crate::support::postgres::Database;
 
-on_both_stores!(
+on_both_stores! {
     p53_an_offer_is_kept_until_another_is_made,
     p53_a_hub_that_verifies_before_it_answers_is_not_overruled,
     p53_polls_are_rare_while_what_is_new_comes_by_push,
     p53_an_upstream_that_misses_most_is_doubted,
     n11_what_is_pushed_and_polled_is_appended_once,
+}
+
+in_one_cell! {
     d3_a_hub_of_many_resources_hides_no_other,
-);
+}
 
 fn proposal(hub: &str, token: &str) -> UpstreamFinding {
     UpstreamFinding::Upstream(Proposal {

@@ -57,7 +57,12 @@ pub(crate) enum Kind {
 impl Database {
     /// An empty one, with its schema.
     pub(crate) async fn new(kind: Kind) -> Database {
-        let database = Database::bare(kind).await;
+        Database::with_cells(kind, cells()).await
+    }
+
+    /// The same, with so many cells if it is on PostgreSQL.
+    pub(crate) async fn with_cells(kind: Kind, cells: usize) -> Database {
+        let database = Database::bare_with_cells(kind, cells).await;
         database.open().await.close().await;
         database.spread_numbers().await;
         database
@@ -65,6 +70,10 @@ impl Database {
 
     /// One that no gateway has ever opened.
     pub(crate) async fn bare(kind: Kind) -> Database {
+        Database::bare_with_cells(kind, cells()).await
+    }
+
+    async fn bare_with_cells(kind: Kind, cells: usize) -> Database {
         match kind {
             Kind::Sqlite => {
                 let folder = tempfile::tempdir().unwrap();
@@ -80,7 +89,6 @@ impl Database {
                 let server = server();
                 let number = SCHEMAS.fetch_add(1, Ordering::Relaxed);
                 let schema = format!("test_{}_{number}", std::process::id());
-                let cells = cells();
                 let mut schemas = vec![schema.clone()];
                 if cells > 1 {
                     schemas.extend((0..cells).map(|cell| format!("{schema}_cell_{cell}")));

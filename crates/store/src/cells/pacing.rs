@@ -6,22 +6,28 @@
 //! now. The others are released at once, each with its own place in the queue of its host
 //! (`resources/group_queue.rs`).
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
 
 use crate::Db;
 use crate::cells::Cells;
-use crate::engine::claims::Picked;
-use crate::engine::sql::params;
+use crate::engine::lease::ClaimLease;
+use crate::engine::sql::{Value, params};
 use crate::engine::tx::Tx;
 use crate::hosts;
-use crate::resources::claim::ClaimTimes;
 use crate::resources::group_queue;
 use feedgate_core::host_groups::HostGroups;
 use feedgate_core::poll::Trigger;
 use feedgate_core::ports::{ClaimLimits, DueResource, Hosts, StoreError};
 use feedgate_core::resource::ResourceId;
+
+/// When a claim begins and ends, by the clock of the caller.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ClaimTimes {
+    pub(super) now: DateTime<Utc>,
+    pub(super) until: DateTime<Utc>,
+}
 
 /// The due time of a resource that waits for its host, and the reason.
 pub(super) type PutOff = (DateTime<Utc>, String);
@@ -59,8 +65,12 @@ impl Cells {
         };
         let candidates: Vec<_> = claimed.iter().map(candidate).collect();
         let (groups, limits) = (self.shared.groups.clone(), limits.clone());
+        let leases = self.shared.claims.clone();
         let decided = self.shared.write(move |tx| {
-            Box::pin(async move { admit(tx, &groups, &limits, candidates, times).await })
+            Box::pin(async move {
+                let lease = leases.lease(tx, times.now, times.until).await?;
+                admit(tx, &groups, &limits, candidates, lease).await
+            })
         });
         decided.await
     }
@@ -77,12 +87,30 @@ impl Cells {
     /// Claims the host of a resource that is polled out of turn.
     pub(super) async fn hold_host(&self, group: &str, times: ClaimTimes) -> Result<(), StoreError> {
         let (group, groups) = (group.to_owned(), self.shared.groups.clone());
+        let leases = self.shared.claims.clone();
         let held = self.shared.write(move |tx| {
             Box::pin(async move {
-                hosts::hold_group(tx, &groups, group, (times.now, times.until)).await
+                let lease = leases.lease(tx, times.now, times.until).await?;
+                hosts::hold_group(tx, &groups, group, lease).await
             })
         });
         held.await
+    }
+
+    /// Extends the claims of hosts whose resources are being polled.
+    pub(super) async fn renew_hosts(
+        &self,
+        groups: Vec<String>,
+        times: ClaimTimes,
+    ) -> Result<(), StoreError> {
+        let leases = self.shared.claims.clone();
+        let renewed = self.shared.write(move |tx| {
+            Box::pin(async move {
+                let lease = leases.lease(tx, times.now, times.until).await?;
+                hosts::renew_groups(tx, groups, lease.ends).await
+            })
+        });
+        renewed.await
     }
 }
 
@@ -91,25 +119,22 @@ async fn admit(
     groups: &HostGroups,
     limits: &ClaimLimits,
     candidates: Vec<Candidate>,
-    times: ClaimTimes,
+    lease: ClaimLease,
 ) -> Result<Vec<Option<PutOff>>, StoreError> {
     let names = candidates.iter().map(|candidate| candidate.group.clone()).collect();
-    let mut queues = group_queue::read(tx, groups, names, times.now).await?;
-    let mut picked = Vec::new();
-    for (number, candidate) in candidates.iter().enumerate() {
+    let mut queues = group_queue::read(tx, groups, names, lease.begins).await?;
+    let mut admitted = Vec::with_capacity(candidates.len());
+    for candidate in &candidates {
         let is_busy = limits.busy.contains(&candidate.group);
         let queue = queues.get_mut(&candidate.group);
-        if !is_busy && queue.is_some_and(|queue| queue.admit_poll(limits.per_host)) {
-            let host = candidate.group.clone();
-            picked.push(Picked { resource: 0, number: number as i64, host });
-        }
+        admitted.push(!is_busy && queue.is_some_and(|queue| queue.admit_poll(limits.per_host)));
     }
-    let alone = (limits.per_host == 1).then_some(times.until);
-    let held = hosts::claim_groups(tx, groups, picked, (times.now, alone)).await?;
-    let held: HashSet<i64> = held.into_iter().map(|job| job.number).collect();
+    let taken = candidates.iter().zip(&admitted).filter(|(_, is_admitted)| **is_admitted);
+    let taken = taken.map(|(candidate, _)| candidate.group.clone()).collect();
+    let held = hosts::claim_groups(tx, groups, taken, (lease, limits.per_host == 1)).await?;
     let mut decided = Vec::with_capacity(candidates.len());
-    for (number, candidate) in candidates.iter().enumerate() {
-        let is_held = held.contains(&(number as i64));
+    for (candidate, is_admitted) in candidates.iter().zip(admitted) {
+        let is_held = is_admitted && held.contains(&candidate.group);
         let queue = queues.get_mut(&candidate.group).filter(|_| !is_held);
         decided.push(queue.and_then(|queue| {
             let slot = queue.next_slot(candidate.is_pinged);
@@ -139,6 +164,14 @@ impl Db {
         const GROUP: &str = "select host from resources where id = $1";
         let rows = self.rows(GROUP, params![id.0]).await?;
         rows.into_iter().next().map(|mut row| row.text()).transpose()
+    }
+
+    /// Returns the host groups of some resources.
+    pub(super) async fn groups_of(&self, ids: &[ResourceId]) -> Result<Vec<String>, StoreError> {
+        const GROUPS: &str = "select distinct host from resources where id in ({ids $1})";
+        let ids = Value::Ints(ids.iter().map(|id| id.0).collect());
+        let rows = self.rows(GROUPS, &[ids]).await?;
+        rows.into_iter().map(|mut row| row.text()).collect()
     }
 
     /// Delays a resource whose poll has ended, unless a ping has made it due since.

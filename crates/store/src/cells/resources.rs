@@ -6,9 +6,9 @@ use futures_util::future::try_join_all;
 use tracing::warn;
 
 use crate::cells::Cells;
-use crate::cells::pacing::EndedPoll;
-use crate::resources::claim::ClaimTimes;
+use crate::cells::pacing::{ClaimTimes, EndedPoll};
 use feedgate_core::change_detection::FeedDocument;
+use feedgate_core::claim::ClaimToken;
 use feedgate_core::poll::Poll;
 use feedgate_core::ports::{
     Appended, ClaimLimits, DueResource, Hosts, ReleasedResource, Rescheduler, Resources, Schedule,
@@ -57,8 +57,9 @@ impl Resources for Cells {
                     due.push(claimed);
                     continue;
                 }
-                let id = claimed.resource.id;
-                cell.release_resource(&ReleasedResource { id, at: now, put_off }).await?;
+                let (id, claim) = (claimed.resource.id, claimed.claim);
+                let released = ReleasedResource { id, claim, at: now, put_off };
+                cell.release_resource(&released).await?;
             }
         }
         Ok(due)
@@ -69,13 +70,33 @@ impl Resources for Cells {
         id: ResourceId,
         now: DateTime<Utc>,
         until: DateTime<Utc>,
-    ) -> Result<Option<Resource>, StoreError> {
+    ) -> Result<Option<DueResource>, StoreError> {
         let claimed = self.of_number(id.0).claim_resource(id, now, until).await?;
-        if let Some(resource) = &claimed {
-            let group = self.shared.group(&resource.fetch_url);
+        if let Some(due) = &claimed {
+            let group = self.shared.group(&due.resource.fetch_url);
             self.hold_host(&group, ClaimTimes { now, until }).await?;
         }
         Ok(claimed)
+    }
+
+    async fn renew_resource_claims(
+        &self,
+        claims: &[(ResourceId, ClaimToken)],
+        now: DateTime<Utc>,
+        until: DateTime<Utc>,
+    ) -> Result<Vec<ResourceId>, StoreError> {
+        let (mut renewed, mut groups) = (Vec::new(), Vec::new());
+        for (cell, claims) in self.cells.iter().zip(self.by_cell(claims.to_vec(), |(id, _)| id.0)) {
+            if !claims.is_empty() {
+                let ids = cell.renew_resource_claims(&claims, now, until).await?;
+                groups.extend(cell.groups_of(&ids).await?);
+                renewed.extend(ids);
+            }
+        }
+        if !groups.is_empty() {
+            self.renew_hosts(groups, ClaimTimes { now, until }).await?;
+        }
+        Ok(renewed)
     }
 
     async fn release_resource(&self, released: &ReleasedResource) -> Result<(), StoreError> {
@@ -89,25 +110,35 @@ impl Resources for Cells {
         Ok(())
     }
 
-    async fn record(&self, id: ResourceId, poll: &Poll) -> Result<Appended, StoreError> {
+    async fn record(&self, id: ResourceId, poll: &Poll) -> Result<Option<Appended>, StoreError> {
         let cell = self.of_number(id.0);
-        let group = cell.group_of(id).await?;
-        let appended = cell.record(id, poll).await?;
-        let Some(group) = group else { return Ok(appended) };
-        let (is_well, at, next_fetch) = (poll.answered_well, poll.at, poll.next_fetch);
+        // A poll that moves the resource to another URL was sent to the host before.
+        let mut group = match poll.fetch_url {
+            Some(_) => cell.group_of(id).await?,
+            None => None,
+        };
+        let Some(appended) = cell.record(id, poll).await? else { return Ok(None) };
         let released = async {
+            if group.is_none() {
+                group = cell.group_of(id).await?;
+            }
+            let Some(group) = group else { return Ok(()) };
+            let (is_well, at, next_fetch) = (poll.answered_well, poll.at, poll.next_fetch);
             let ended = EndedPoll { group, is_well, at, next_fetch };
             match self.release_host(ended).await? {
                 Some(put_off) => cell.queue_behind(id, put_off).await,
                 None => Ok(()),
             }
         };
-        if let Err(err) = released.await {
-            // The poll is stored; the claim of its host expires.
-            let error = &err as &dyn std::error::Error;
-            warn!(error, "the host of a polled resource was not released; its claim will expire");
+        match released.await {
+            // The poll is stored. Without this, the claim of its host expires.
+            Err(err) if !matches!(err, StoreError::Closed) => {
+                let error = &err as &dyn std::error::Error;
+                warn!(error, "a host was not released after a poll; its claim will expire");
+            }
+            _ => {}
         }
-        Ok(appended)
+        Ok(Some(appended))
     }
 
     async fn push(
