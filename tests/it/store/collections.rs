@@ -49,7 +49,7 @@ async fn open(store: &ClaimingStore, scope: CollectionKind) -> ResourceId {
 }
 
 /// A named collection of these topics, none of which has published anything yet.
-async fn named(store: &ClaimingStore, topics: &[&str]) -> ResourceId {
+pub(super) async fn named(store: &ClaimingStore, topics: &[&str]) -> ResourceId {
     let id = open(store, CollectionKind::Named(CollectionName::parse("news").unwrap())).await;
     let topics: Vec<Topic> = topics.iter().map(|name| topic(name)).collect();
     store.set_members(id, &topics, at(0)).await.unwrap();
@@ -57,7 +57,7 @@ async fn named(store: &ClaimingStore, topics: &[&str]) -> ResourceId {
 }
 
 /// Lets the resource of this topic publish entries.
-async fn publish(store: &ClaimingStore, name: &str, second: i64, ids: &[&str]) {
+pub(super) async fn publish(store: &ClaimingStore, name: &str, second: i64, ids: &[&str]) {
     publish_found(store, name, found(second, ids.iter().map(|id| entry(id)).collect())).await;
 }
 
@@ -79,7 +79,7 @@ async fn claim(store: &ClaimingStore, now: DateTime<Utc>) -> Vec<PendingCollecti
 }
 
 /// Takes in all there is. Returns how many steps that took.
-async fn settle(store: &ClaimingStore, second: i64) -> usize {
+pub(super) async fn settle(store: &ClaimingStore, second: i64) -> usize {
     for steps in 0.. {
         let claimed = claim(store, at(second)).await;
         assert!(claimed.len() <= STEP);
@@ -95,7 +95,7 @@ async fn settle(store: &ClaimingStore, second: i64) -> usize {
 }
 
 /// The ids of the entries in a log.
-async fn log(store: &ClaimingStore, id: ResourceId) -> Vec<String> {
+pub(super) async fn log(store: &ClaimingStore, id: ResourceId) -> Vec<String> {
     let records = store.read_after(id, Seq::NONE, 1_000_000).await.unwrap();
     let seqs: Vec<_> = records.iter().map(|record| record.seq.0).collect();
     assert_eq!(seqs, (1..=records.len() as i64).collect::<Vec<_>>(), "no gaps");

@@ -1,6 +1,7 @@
 //! What every store must do: one suite, run on SQLite and on PostgreSQL.
 
 mod accounts;
+mod cells;
 mod changes;
 mod claims;
 mod collections;

@@ -204,9 +204,8 @@ impl Database {
 
     /// The same, with sinks, and the clock of the database for claims.
     pub(crate) async fn open_clocked(&self, forwarding: PingForwarding) -> Arc<dyn Store> {
-        let (groups, cut) = (HostGroups::new(Duration::ZERO), PageLimits::default());
-        let (url, claim_clock) = (self.url.clone(), ClaimClock::Database);
-        let settings = StoreSettings { url, connections: 8, groups, cut, forwarding, claim_clock };
+        let claim_clock = ClaimClock::Database;
+        let settings = StoreSettings { forwarding, claim_clock, ..self.settings() };
         store::open(&settings).await.unwrap()
     }
 
