@@ -10,13 +10,12 @@ use feedgate_core::status::Status;
 use futures_util::future::join_all;
 
 use super::pings::ping;
-use super::{at, on_both_stores, poll, resource, room, subscribe};
+use super::{at, in_one_cell, on_both_stores, poll, resource, room, subscribe};
 use crate::support::claiming_store::ClaimingStore;
 use crate::support::postgres::Database;
 
-on_both_stores!(
+on_both_stores! {
     polls_that_end_together_are_all_recorded,
-    a_poll_that_cannot_be_recorded_takes_no_other_with_it,
     of_two_polls_of_a_resource_the_later_holds,
     what_was_measured_meanwhile_is_kept,
     a_poll_may_leave_the_details_as_they_are,
@@ -24,7 +23,11 @@ on_both_stores!(
     a_ping_that_came_meanwhile_is_answered_soon,
     what_was_begun_is_recorded_before_the_store_closes,
     polls_that_end_together_wait_in_no_ring_with_what_hurries_them,
-);
+}
+
+in_one_cell! {
+    a_poll_that_cannot_be_recorded_takes_no_other_with_it,
+}
 
 /// Polls in one go.
 const MANY: usize = 20;

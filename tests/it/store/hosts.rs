@@ -19,12 +19,12 @@ use crate::support::postgres::Database;
 on_both_stores! {
     p27_a_503_concerns_its_url_until_there_are_three,
     p27_a_403_counts_only_while_nobody_is_answered_well,
-    p28_a_learned_pause_is_kept_for_all_nodes,
     what_was_learned_of_a_server_is_dropped_once_it_is_old,
     a_new_table_of_groups_sorts_the_resources_again,
 }
 
 in_one_cell! {
+    p28_a_learned_pause_is_kept_for_all_nodes,
     p27_a_group_that_says_slow_down_is_left_alone_and_resumes_one_by_one,
     p41_a_server_has_one_visitor_on_all_nodes_together,
     p41_visits_are_spaced_and_platforms_further_apart,

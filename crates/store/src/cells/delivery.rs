@@ -1,7 +1,5 @@
 //! Subscriptions, intents and forwarded pings: each in the cell of its topic.
 
-use std::sync::Arc;
-
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use futures_util::future::{BoxFuture, join_all, try_join_all};
@@ -9,6 +7,7 @@ use futures_util::future::{BoxFuture, join_all, try_join_all};
 use crate::Db;
 use crate::cells::Cells;
 use crate::cells::merge::merge;
+use crate::delivery::subscriptions;
 use feedgate_core::account::AccountId;
 use feedgate_core::claim::{CellPosition, ClaimToken, QueuePosition};
 use feedgate_core::intent::{DueIntent, Intent};
@@ -52,12 +51,12 @@ impl Subscriptions for Cells {
         if let Some(topic) = &filter.topic {
             return self.of_topic(topic).list(filter).await;
         }
-        let counting = SubscriptionFilter { limit: 0, ..filter.clone() };
-        let counts = try_join_all(self.cells.iter().map(|cell| cell.list(&counting))).await?;
-        let total = counts.into_iter().map(|(_, count)| count).sum();
+        let counts = try_join_all(self.cells.iter().map(|cell| cell.count_listed(filter))).await?;
+        let most_counted = u64::try_from(subscriptions::most_counted(filter)).unwrap_or_default();
+        let total = counts.into_iter().sum::<u64>().min(most_counted);
         let page = |cell, offset, limit| {
             let filter = SubscriptionFilter { offset, limit, ..filter.clone() };
-            page(cell, filter)
+            Db::list_page(cell, filter)
         };
         let created = |listed: &ListedSubscription| {
             (listed.subscription.created_at, listed.subscription.id.number)
@@ -170,12 +169,19 @@ impl Subscriptions for Cells {
     }
 }
 
-/// Reads a page of the subscriptions of one cell.
-fn page(
-    cell: &Arc<Db>,
-    filter: SubscriptionFilter,
-) -> BoxFuture<'_, Result<Vec<ListedSubscription>, StoreError>> {
-    Box::pin(async move { Ok(cell.list(&filter).await?.0) })
+impl Db {
+    async fn count_listed(&self, filter: &SubscriptionFilter) -> Result<u64, StoreError> {
+        let filter = filter.clone();
+        self.read(move |tx| Box::pin(async move { subscriptions::count_listed(tx, &filter).await }))
+            .await
+    }
+
+    fn list_page(
+        &self,
+        filter: SubscriptionFilter,
+    ) -> BoxFuture<'_, Result<Vec<ListedSubscription>, StoreError>> {
+        Box::pin(self.read(move |tx| Box::pin(subscriptions::list_page(tx, filter))))
+    }
 }
 
 impl Cells {

@@ -8,6 +8,9 @@ use futures_util::future::BoxFuture;
 use crate::Db;
 use feedgate_core::ports::StoreError;
 
+/// The number of items that are read of a cell at once.
+const PAGE: usize = 256;
+
 /// The items of one cell that were read and not taken yet.
 struct Source<T> {
     /// The number of items taken or waiting.
@@ -17,12 +20,12 @@ struct Source<T> {
 }
 
 /// Returns the `limit` items after the first `offset` of the ordered items of all cells. `page`
-/// reads up to so many items of a cell after so many others, in ascending order of `key`; the
-/// pages are no longer than `limit`, so that as many items per cell are held at a time.
+/// reads up to so many items of a cell after so many others, in ascending order of `key`. At most
+/// [`PAGE`] items of each cell are held at a time, besides the result.
 pub(crate) async fn merge<'a, T, K: Ord>(
     cells: &'a [Arc<Db>],
     (offset, limit): (usize, usize),
-    page: impl Fn(&'a Arc<Db>, usize, usize) -> BoxFuture<'a, Result<Vec<T>, StoreError>>,
+    page: impl Fn(&'a Db, usize, usize) -> BoxFuture<'a, Result<Vec<T>, StoreError>>,
     key: impl Fn(&T) -> K,
 ) -> Result<Vec<T>, StoreError> {
     let new = || Source { read: 0, waiting: VecDeque::new(), is_end: false };
@@ -31,8 +34,8 @@ pub(crate) async fn merge<'a, T, K: Ord>(
     while merged.len() < limit {
         for (cell, source) in cells.iter().zip(&mut sources) {
             if source.waiting.is_empty() && !source.is_end {
-                let items = page(cell, source.read, limit).await?;
-                source.is_end = items.len() < limit;
+                let items = page(cell, source.read, PAGE).await?;
+                source.is_end = items.len() < PAGE;
                 source.read += items.len();
                 source.waiting.extend(items);
             }
