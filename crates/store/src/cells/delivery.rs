@@ -203,6 +203,16 @@ impl Intents for Cells {
         self.of_topic(intent.request.topic.as_str()).enqueue_intent(intent, due_at).await
     }
 
+    async fn enqueue_claimed_intent(
+        &self,
+        intent: &Intent,
+        now: DateTime<Utc>,
+        until: DateTime<Utc>,
+    ) -> Result<DueIntent, StoreError> {
+        let cell = self.of_topic(intent.request.topic.as_str());
+        cell.enqueue_claimed_intent(intent, now, until).await
+    }
+
     async fn claim_intents(
         &self,
         now: DateTime<Utc>,
@@ -224,21 +234,20 @@ impl Intents for Cells {
         Ok(claimed)
     }
 
-    async fn retry_intent(&self, id: i64, at: DateTime<Utc>) -> Result<(), StoreError> {
-        self.of_number(id).retry_intent(id, at).await
+    async fn retry_intent(&self, due: &DueIntent, at: DateTime<Utc>) -> Result<(), StoreError> {
+        self.of_number(due.id).retry_intent(due, at).await
     }
 
     async fn complete_intent(
         &self,
-        id: i64,
-        intent: &Intent,
+        due: &DueIntent,
         now: DateTime<Utc>,
     ) -> Result<Option<EventArrival>, StoreError> {
-        self.of_number(id).complete_intent(id, intent, now).await
+        self.of_number(due.id).complete_intent(due, now).await
     }
 
-    async fn end_intent(&self, id: i64) -> Result<(), StoreError> {
-        self.of_number(id).end_intent(id).await
+    async fn end_intent(&self, due: &DueIntent) -> Result<(), StoreError> {
+        self.of_number(due.id).end_intent(due).await
     }
 
     async fn supersede(&self, request: &SubscriptionRequest) -> Result<(), StoreError> {

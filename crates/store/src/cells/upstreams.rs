@@ -8,7 +8,8 @@ use futures_util::future::try_join_all;
 
 use crate::cells::Cells;
 use crate::cells::delivery::fill;
-use feedgate_core::ports::{ClaimLimits, StoreError, Upstreams};
+use feedgate_core::claim::ClaimToken;
+use feedgate_core::ports::{ClaimLimits, DueUpstream, StoreError, Upstreams};
 use feedgate_core::upstream::Upstream;
 
 #[async_trait]
@@ -18,7 +19,7 @@ impl Upstreams for Cells {
         now: DateTime<Utc>,
         until: DateTime<Utc>,
         room: &ClaimLimits,
-    ) -> Result<Vec<Upstream>, StoreError> {
+    ) -> Result<Vec<DueUpstream>, StoreError> {
         let (mut claimed, mut room) = (Vec::new(), room.clone());
         for cell in self.in_turn() {
             if room.limit == 0 {
@@ -27,7 +28,7 @@ impl Upstreams for Cells {
             let due = cell.claim_upstreams(now, until, &room).await?;
             room.limit -= due.len();
             claimed.extend(due);
-            fill(&mut room, claimed.iter().map(|upstream| upstream.offer.host()));
+            fill(&mut room, claimed.iter().map(|due| due.upstream.offer.host()));
         }
         Ok(claimed)
     }
@@ -40,14 +41,18 @@ impl Upstreams for Cells {
     async fn save_upstream(
         &self,
         upstream: &Upstream,
-        claimed_until: Option<DateTime<Utc>>,
+        claim: Option<ClaimToken>,
         due_at: DateTime<Utc>,
     ) -> Result<bool, StoreError> {
-        self.of_number(upstream.resource.0).save_upstream(upstream, claimed_until, due_at).await
+        self.of_number(upstream.resource.0).save_upstream(upstream, claim, due_at).await
     }
 
-    async fn end_upstream(&self, upstream: &Upstream) -> Result<(), StoreError> {
-        self.of_number(upstream.resource.0).end_upstream(upstream).await
+    async fn end_upstream(
+        &self,
+        upstream: &Upstream,
+        claim: Option<ClaimToken>,
+    ) -> Result<(), StoreError> {
+        self.of_number(upstream.resource.0).end_upstream(upstream, claim).await
     }
 
     async fn record_upstream_push(

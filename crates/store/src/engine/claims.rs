@@ -278,7 +278,7 @@ impl HostLimitedSearch {
     /// its place in the queue.
     pub(crate) fn consider(&mut self, mut row: Row) -> Result<QueuePosition, StoreError> {
         let (resource, number, host) = (row.int()?, row.int()?, row.text()?);
-        let position = QueuePosition { due_at: row.int()?, number };
+        let position = QueuePosition { due_at: row.int()?, number, ..QueuePosition::START };
         let of_host = self.of_host.entry(host.clone()).or_default();
         if *of_host < self.limits.per_host {
             *of_host += 1;
