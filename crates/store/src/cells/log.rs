@@ -7,10 +7,12 @@ use futures_util::future::try_join_all;
 use crate::cells::Cells;
 use feedgate_core::backfill::{Backfill, PastPage};
 use feedgate_core::change_detection::Known;
+use feedgate_core::claim::ClaimToken;
 use feedgate_core::moves::Move;
 use feedgate_core::page::{ArchiveRetention, Archived, LocatedPage, Page};
 use feedgate_core::ports::{
-    Archives, Backfills, DueBackfill, EntryRange, FanOuts, Log, Moves, OwedRange, StoreError,
+    Archives, Backfills, CommitProgress, DueBackfill, EntryRange, FanOuts, Log, Moves, OwedRange,
+    StoreError,
 };
 use feedgate_core::record::{EntryKey, Record, Seq};
 use feedgate_core::resource::ResourceId;
@@ -145,29 +147,56 @@ impl Backfills for Cells {
         Ok(due)
     }
 
+    async fn renew_backfill_claims(
+        &self,
+        claims: &[(ResourceId, ClaimToken)],
+        now: DateTime<Utc>,
+        until: DateTime<Utc>,
+    ) -> Result<Vec<ResourceId>, StoreError> {
+        let mut renewed = Vec::new();
+        for (cell, claims) in self.cells.iter().zip(self.by_cell(claims.to_vec(), |(id, _)| id.0)) {
+            if !claims.is_empty() {
+                renewed.extend(cell.renew_backfill_claims(&claims, now, until).await?);
+            }
+        }
+        Ok(renewed)
+    }
+
     async fn stage_backfill(
         &self,
         backfill: &Backfill,
+        claim: ClaimToken,
         page: PastPage,
         now: DateTime<Utc>,
     ) -> Result<bool, StoreError> {
-        self.of_number(backfill.resource.0).stage_backfill(backfill, page, now).await
+        self.of_number(backfill.resource.0).stage_backfill(backfill, claim, page, now).await
     }
 
     async fn save_backfill(
         &self,
         backfill: &Backfill,
+        claim: ClaimToken,
         due_at: DateTime<Utc>,
     ) -> Result<bool, StoreError> {
-        self.of_number(backfill.resource.0).save_backfill(backfill, due_at).await
+        self.of_number(backfill.resource.0).save_backfill(backfill, claim, due_at).await
     }
 
-    async fn commit_staged(&self, id: ResourceId, now: DateTime<Utc>) -> Result<bool, StoreError> {
-        self.of_number(id.0).commit_staged(id, now).await
+    async fn commit_staged(
+        &self,
+        id: ResourceId,
+        claim: ClaimToken,
+        now: DateTime<Utc>,
+    ) -> Result<CommitProgress, StoreError> {
+        self.of_number(id.0).commit_staged(id, claim, now).await
     }
 
-    async fn drop_backfill(&self, id: ResourceId, now: DateTime<Utc>) -> Result<(), StoreError> {
-        self.of_number(id.0).drop_backfill(id, now).await
+    async fn drop_backfill(
+        &self,
+        id: ResourceId,
+        claim: ClaimToken,
+        now: DateTime<Utc>,
+    ) -> Result<(), StoreError> {
+        self.of_number(id.0).drop_backfill(id, claim, now).await
     }
 
     async fn backfills(&self, ids: &[ResourceId]) -> Result<Vec<Backfill>, StoreError> {
