@@ -448,8 +448,8 @@ pub struct PruneBefore {
 /// Maintenance tasks, each of which is run by one node at a time.
 #[async_trait]
 pub trait Maintenance: Send + Sync {
-    /// Claims the task `name`, which runs once in `every`. Returns whether this node has to run it.
-    /// If the node fails, the task runs at its next time.
+    /// Claims the task `name`, which runs once in `every` by the clock of the database. Returns
+    /// whether this node has to run it. If the node fails, the task runs at its next time.
     async fn claim_maintenance_task(
         &self,
         name: &str,

@@ -12,6 +12,7 @@ use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::delivery::subscriptions::subscribe;
+use super::engine::lease::Leases;
 use super::engine::sql::{Row, Value, params};
 use super::engine::tx::{Tx, Wake};
 use super::log::append;
@@ -48,11 +49,11 @@ impl Backfills for Db {
         request: &SubscriptionRequest,
         now: DateTime<Utc>,
     ) -> Result<Subscription, StoreError> {
-        let (request, groups) = (request.clone(), self.groups.clone());
+        let (request, groups, claims) = (request.clone(), self.groups.clone(), self.claims.clone());
         let subscribed = self.write(move |tx| {
             Box::pin(async move {
                 let subscription = subscribe(tx, &groups, request, now).await?;
-                begin(tx, subscription.id.resource, now).await?;
+                begin(tx, &claims, subscription.id.resource, now).await?;
                 Ok(subscription)
             })
         });
@@ -183,6 +184,7 @@ impl Backfills for Db {
 /// completed.
 pub(super) async fn begin(
     tx: &Tx<'_>,
+    claims: &Leases,
     id: ResourceId,
     now: DateTime<Utc>,
 ) -> Result<(), StoreError> {
@@ -205,7 +207,8 @@ pub(super) async fn begin(
     if tx.execute(BEGIN, params![id.0, now, now - ONCE_IN]).await? == 0 {
         return Ok(());
     }
-    if tx.execute(HOLD_BACK, params![id.0, now, now + HOLD]).await? > 0 {
+    let begins = claims.claim_time(tx, now).await?;
+    if tx.execute(HOLD_BACK, params![id.0, begins, begins + HOLD]).await? > 0 {
         tx.execute(HELD, params![id.0]).await?;
     }
     Ok(())

@@ -170,6 +170,8 @@ async fn a_node_whose_clock_is_ahead_takes_over_no_claim() {
     assert_eq!(stolen, []);
     let stolen = ahead.claim_resource(id, at(hour), at(hour + 60)).await.unwrap();
     assert_eq!(stolen, None);
+    let other = wish("a", "https://other.test/");
+    ahead.subscribe_with_history(&other, at(hour)).await.unwrap();
     let found = Poll { claim: due[0].claim, ..poll(at(2), &["1"]) };
     assert_eq!(store.record(id, &found).await.unwrap().unwrap().new, 1);
 }

@@ -81,7 +81,7 @@ impl Intents for Db {
         due: &DueIntent,
         now: DateTime<Utc>,
     ) -> Result<Option<EventArrival>, StoreError> {
-        let (due, groups) = (due.clone(), self.groups.clone());
+        let (due, groups, claims) = (due.clone(), self.groups.clone(), self.claims.clone());
         let settled = self.write(move |tx| {
             Box::pin(async move {
                 let DueIntent { id, claim, intent, .. } = due;
@@ -94,7 +94,7 @@ impl Intents for Db {
                     IntentMode::Subscribe => {
                         let held = subscribe(tx, &groups, request, now).await?;
                         if intent.backfill {
-                            backfill::begin(tx, held.id.resource, now).await?;
+                            backfill::begin(tx, &claims, held.id.resource, now).await?;
                         }
                         if held.created_at < now {
                             EventArrival::Renewed

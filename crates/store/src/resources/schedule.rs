@@ -74,10 +74,11 @@ impl Schedule for Db {
         let claims = self.claims.clone();
         let mended = self.write(move |tx| {
             Box::pin(async move {
-                let latest = claims.claim_time(tx, now).await? + LONGEST_HOLD;
+                let begins = claims.claim_time(tx, now).await?;
+                let latest = begins + LONGEST_HOLD;
                 let polled = tx.execute(POLLED, params![now, now + TOLERANCE]).await?;
                 let claimed = tx.execute(CLAIMED, params![now, latest]).await?;
-                tx.execute(MAINTENANCE_TASKS, params![now, now + LONGEST_HOLD]).await?;
+                tx.execute(MAINTENANCE_TASKS, params![begins, latest]).await?;
                 if polled + claimed > 0 {
                     tx.wake(Wake::Resources).await?;
                 }
