@@ -3,6 +3,7 @@
 pub(crate) mod claim;
 pub(crate) mod deliveries;
 pub(crate) mod intents;
+pub(crate) mod listing;
 pub(crate) mod ping_forwarding;
 pub(crate) mod row;
 pub(crate) mod subscriber_counts;

@@ -5,6 +5,8 @@
 //! renewed with that claim, and released when that poll is recorded. A transaction that locks rows
 //! of resources and of groups locks the resources first, or skips locked rows.
 
+pub(crate) mod backoff;
+
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Duration;
 
@@ -16,7 +18,7 @@ use super::engine::lease::ClaimLease;
 use super::engine::sql::{self, Row, Value, params};
 use super::engine::tx::Tx;
 use crate::Db;
-use feedgate_core::host::{self, Host, HostBackoff, HostRefusal, RefusalEvidence};
+use feedgate_core::host::{Host, HostBackoff, HostRefusal};
 use feedgate_core::host_groups::HostGroups;
 use feedgate_core::ports::{Hosts, StoreError};
 use feedgate_core::resource::ResourceId;
@@ -40,7 +42,7 @@ impl Hosts for Db {
     async fn refuse(&self, refused: &HostRefusal) -> Result<Option<HostBackoff>, StoreError> {
         let least = self.groups.spacing(&refused.group);
         let refused = refused.clone();
-        self.write(move |tx| Box::pin(refuse(tx, refused, least))).await
+        self.write(move |tx| Box::pin(backoff::refuse(tx, refused, least))).await
     }
 
     async fn put_off(
@@ -228,92 +230,6 @@ async fn pauses(
     Ok(names.iter().map(pause).collect())
 }
 
-async fn refuse(
-    tx: &Tx<'_>,
-    refused: HostRefusal,
-    least: Duration,
-) -> Result<Option<HostBackoff>, StoreError> {
-    const KEEP: &str = "
-        insert into refusals (resource_id, host, at, http_code) values ($1, $2, $3, $4)
-            on conflict (resource_id) do update
-           set host = excluded.host, at = excluded.at, http_code = excluded.http_code";
-    const MAKE: &str = "
-        insert into hosts (host, next_fetch_at, last_fetch_at, fetch_interval)
-        values ($1, 0, 0, 0)
-            on conflict (host) do nothing";
-    const COOL: &str = "
-        update hosts
-           set backoff_until = $2, learned_interval = $3, last_backoff_at = $4, backoffs = $5,
-               next_fetch_at = case when next_fetch_at < $2 then $2 else next_fetch_at end
-         where host = $1";
-    let name = refused.group.as_str();
-    let code = i64::from(refused.http_code);
-    tx.execute(KEEP, params![refused.resource.0, name, refused.at, code]).await?;
-    tx.execute(MAKE, params![name]).await?;
-    let (host, well_at) = known(tx, name, "{for update}").await?;
-    let seen = evidence(tx, &refused, well_at).await?;
-    let Some(verdict) = host.refused(&refused, seen, least) else { return Ok(None) };
-
-    let until = verdict.leave_alone.0;
-    let spacing = i64::try_from(verdict.host.spacing.as_micros()).unwrap_or(i64::MAX / 4);
-    let slow_downs = i64::from(verdict.host.slow_downs);
-    tx.execute(COOL, params![name, until, spacing, refused.at, slow_downs]).await?;
-    pause(tx, Pause::new(&refused, &verdict, (0, 1))).await?;
-    Ok(Some(verdict))
-}
-
-/// A pause of a group, which delays its resources.
-#[derive(Clone, Debug)]
-pub(super) struct Pause {
-    group: String,
-    begins: DateTime<Utc>,
-    until: DateTime<Utc>,
-    why: String,
-    spacing: Duration,
-    /// The place of the first resource among those that are polled after the pause, and the number
-    /// of places from each to the next.
-    places: (usize, usize),
-}
-
-impl Pause {
-    /// Returns the pause that a refusal led to, for the resources that take these places after it.
-    pub(super) fn new(
-        refused: &HostRefusal,
-        backoff: &HostBackoff,
-        places: (usize, usize),
-    ) -> Pause {
-        let (until, why) = backoff.leave_alone.clone();
-        let (group, begins, spacing) = (refused.group.clone(), refused.at, backoff.host.spacing);
-        Pause { group, begins, until, why, spacing, places }
-    }
-}
-
-impl Db {
-    /// Delays the resources of a group until after a pause.
-    pub(super) async fn pause_group(&self, paused: Pause) -> Result<(), StoreError> {
-        self.write(move |tx| Box::pin(pause(tx, paused))).await
-    }
-}
-
-/// Delays the resources of a group that are due before the end of the pause, except those that
-/// are being polled. They are polled one after the other behind it.
-async fn pause(tx: &Tx<'_>, paused: Pause) -> Result<(), StoreError> {
-    const WAITING: &str = "
-        select id from resources
-         where subscribers > 0 and host = $1 and due_at < $2
-           and (claimed_until is null or claimed_until <= $3)
-         order by due_at
-           {skip locked}";
-    let Pause { group, begins, until, why, spacing, places: (first, step) } = paused;
-    let found = tx.query(WAITING, params![group, until, begins]).await?;
-    let ids = found.into_iter().map(|mut row| row.int()).collect::<Result<Vec<_>, _>>()?;
-    let resumed = ids
-        .into_iter()
-        .enumerate()
-        .map(|(n, id)| (id, host::resume_at(until, first + n * step + 1, spacing)));
-    put_off(tx, resumed.collect(), &why).await
-}
-
 /// Returns what is known of a group, and when it last responded well.
 async fn known(
     tx: &Tx<'_>,
@@ -334,28 +250,6 @@ async fn known(
         slow_downs: row.small()?,
     };
     Ok((host, row.opt_time()?))
-}
-
-async fn evidence(
-    tx: &Tx<'_>,
-    refused: &HostRefusal,
-    well_at: Option<DateTime<Utc>>,
-) -> Result<RefusalEvidence, StoreError> {
-    const COUNT: &str = "
-        select count(case when http_code in (429, 503) and at > $3 then 1 end),
-               count(case when http_code = 403 and at > $3 and at > $4 then 1 end),
-               count(case when http_code = $5 and at > $4 then 1 end)
-          from refusals
-         where host = $1 and at > $2";
-    let at = refused.at;
-    let (day, together) = (at - host::BLOCK_WITHIN, at - host::TOGETHER);
-    let code = i64::from(refused.http_code);
-    let since_well = well_at.unwrap_or_default();
-    let params = params![refused.group.as_str(), day, together, since_well, code];
-    let Some(mut row) = tx.first(COUNT, params).await? else {
-        return Ok(RefusalEvidence::default());
-    };
-    Ok(RefusalEvidence { busy: row.small()?, forbidden: row.small()?, alike: row.small()? })
 }
 
 /// Delays each resource until its time, and stores the reason.

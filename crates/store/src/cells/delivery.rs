@@ -7,7 +7,7 @@ use futures_util::future::{BoxFuture, join_all, try_join_all};
 use crate::Db;
 use crate::cells::Cells;
 use crate::cells::merge::merge;
-use crate::delivery::subscriptions;
+use crate::delivery::listing;
 use feedgate_core::account::AccountId;
 use feedgate_core::claim::{CellPosition, ClaimToken, QueuePosition};
 use feedgate_core::intent::{DueIntent, Intent};
@@ -52,7 +52,7 @@ impl Subscriptions for Cells {
             return self.of_topic(topic).list(filter).await;
         }
         let counts = try_join_all(self.cells.iter().map(|cell| cell.count_listed(filter))).await?;
-        let most_counted = u64::try_from(subscriptions::most_counted(filter)).unwrap_or_default();
+        let most_counted = u64::try_from(listing::most_counted(filter)).unwrap_or_default();
         let total = counts.into_iter().sum::<u64>().min(most_counted);
         let page = |cell, offset, limit| {
             let filter = SubscriptionFilter { offset, limit, ..filter.clone() };
@@ -172,15 +172,14 @@ impl Subscriptions for Cells {
 impl Db {
     async fn count_listed(&self, filter: &SubscriptionFilter) -> Result<u64, StoreError> {
         let filter = filter.clone();
-        self.read(move |tx| Box::pin(async move { subscriptions::count_listed(tx, &filter).await }))
-            .await
+        self.read(move |tx| Box::pin(async move { listing::count_listed(tx, &filter).await })).await
     }
 
     fn list_page(
         &self,
         filter: SubscriptionFilter,
     ) -> BoxFuture<'_, Result<Vec<ListedSubscription>, StoreError>> {
-        Box::pin(self.read(move |tx| Box::pin(subscriptions::list_page(tx, filter))))
+        Box::pin(self.read(move |tx| Box::pin(listing::list_page(tx, filter))))
     }
 }
 

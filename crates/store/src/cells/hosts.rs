@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use futures_util::future::try_join_all;
 
 use crate::cells::Cells;
-use crate::hosts::Pause;
+use crate::hosts::backoff::Pause;
 use feedgate_core::host::{Host, HostBackoff, HostRefusal};
 use feedgate_core::ports::{Hosts, StoreError};
 use feedgate_core::resource::ResourceId;

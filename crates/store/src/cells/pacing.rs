@@ -30,7 +30,7 @@ pub(super) struct ClaimTimes {
 }
 
 /// The due time of a resource that waits for its host, and the reason.
-pub(super) type PutOff = (DateTime<Utc>, String);
+pub(super) type HostDelay = (DateTime<Utc>, String);
 
 /// The result of a poll as far as it concerns the host.
 #[derive(Clone, Debug)]
@@ -58,7 +58,7 @@ impl Cells {
         claimed: &[DueResource],
         limits: &ClaimLimits,
         times: ClaimTimes,
-    ) -> Result<Vec<Option<PutOff>>, StoreError> {
+    ) -> Result<Vec<Option<HostDelay>>, StoreError> {
         let candidate = |due: &DueResource| Candidate {
             group: self.shared.group(&due.resource.fetch_url),
             is_pinged: due.trigger == Trigger::Ping,
@@ -80,7 +80,7 @@ impl Cells {
     pub(super) async fn release_host(
         &self,
         ended: EndedPoll,
-    ) -> Result<Option<PutOff>, StoreError> {
+    ) -> Result<Option<HostDelay>, StoreError> {
         self.shared.write(move |tx| Box::pin(release_host(tx, ended))).await
     }
 
@@ -120,7 +120,7 @@ async fn admit(
     limits: &ClaimLimits,
     candidates: Vec<Candidate>,
     lease: ClaimLease,
-) -> Result<Vec<Option<PutOff>>, StoreError> {
+) -> Result<Vec<Option<HostDelay>>, StoreError> {
     let names = candidates.iter().map(|candidate| candidate.group.clone()).collect();
     let mut queues = group_queue::read(tx, groups, names, lease.begins).await?;
     let mut admitted = Vec::with_capacity(candidates.len());
@@ -146,7 +146,7 @@ async fn admit(
     Ok(decided)
 }
 
-async fn release_host(tx: &Tx<'_>, ended: EndedPoll) -> Result<Option<PutOff>, StoreError> {
+async fn release_host(tx: &Tx<'_>, ended: EndedPoll) -> Result<Option<HostDelay>, StoreError> {
     let EndedPoll { group, is_well, at, next_fetch } = ended;
     hosts::release(tx, &BTreeMap::from([(group.as_str(), (is_well, at))])).await?;
     let mut queues = group_queue::read_behind(tx, vec![group.clone()], at).await?;
@@ -178,7 +178,7 @@ impl Db {
     pub(super) async fn queue_behind(
         &self,
         id: ResourceId,
-        (due_at, why): PutOff,
+        (due_at, why): HostDelay,
     ) -> Result<(), StoreError> {
         const DELAY: &str = "
             update resources

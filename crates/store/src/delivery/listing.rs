@@ -1,0 +1,80 @@
+//! Listing subscriptions in pages.
+
+use crate::delivery::row::{subscription, subscription_columns};
+use crate::engine::sql::Value;
+use crate::engine::tx::Tx;
+use crate::log::row::most;
+use crate::resources::row::{resource, resource_columns};
+use feedgate_core::ports::{ListedSubscription, StoreError, SubscriptionFilter};
+
+/// The most subscriptions that a list counts after its offset: a client that reads on sees the
+/// total grow, and no list costs more than this however many subscriptions there are.
+const MOST_COUNTED: i64 = 10_000;
+
+/// Returns a page of the subscriptions that a filter selects, and their number, up to the one after
+/// its offset that is counted.
+pub(crate) async fn list(
+    tx: &Tx<'_>,
+    filter: SubscriptionFilter,
+) -> Result<(Vec<ListedSubscription>, u64), StoreError> {
+    let total = count_listed(tx, &filter).await?;
+    Ok((list_page(tx, filter).await?, total))
+}
+
+/// Returns the number of subscriptions that a filter selects, up to the number after its offset
+/// that is counted.
+pub(crate) async fn count_listed(
+    tx: &Tx<'_>,
+    filter: &SubscriptionFilter,
+) -> Result<u64, StoreError> {
+    let (from, params) = select(filter);
+    let most_counted = most_counted(filter);
+    let count = format!("select count(*) from (select 1 {from} limit {most_counted}) counted");
+    let counted = tx.first(&count, &params).await?;
+    counted.map_or(Ok(0), |mut row| row.count())
+}
+
+/// Returns the greatest number that a list counts.
+pub(crate) fn most_counted(filter: &SubscriptionFilter) -> i64 {
+    most(filter.offset).saturating_add(MOST_COUNTED)
+}
+
+/// Returns a page of the subscriptions that a filter selects, in the order of their numbers.
+pub(crate) async fn list_page(
+    tx: &Tx<'_>,
+    filter: SubscriptionFilter,
+) -> Result<Vec<ListedSubscription>, StoreError> {
+    const COLUMNS: &str = concat!(subscription_columns!(), ", ", resource_columns!());
+    let (from, mut params) = select(&filter);
+    let (limit, offset) = (params.len() + 1, params.len() + 2);
+    let page = format!("select {COLUMNS} {from} order by s.id limit ${limit} offset ${offset}");
+    params.extend([most(filter.limit).into(), most(filter.offset).into()]);
+    let listed = tx.query(&page, &params).await?.into_iter().map(|mut row| {
+        Ok(ListedSubscription {
+            subscription: subscription(&mut row)?,
+            resource: resource(&mut row)?,
+        })
+    });
+    listed.collect()
+}
+
+/// Returns the tables and conditions of a filter, and the parameters of the conditions. Only the
+/// given conditions are in it, so that the index on them is used.
+fn select(filter: &SubscriptionFilter) -> (String, Vec<Value>) {
+    let mut from = "from subscriptions s join resources r on r.id = s.resource_id
+                            join resource_details d on d.resource_id = r.id"
+        .to_owned();
+    let mut params = Vec::new();
+    let conditions = [
+        ("s.account_id", filter.account.map(|account| Value::from(account.0))),
+        ("r.topic", filter.topic.clone().map(Value::from)),
+        ("s.callback", filter.callback.clone().map(Value::from)),
+    ];
+    for (column, value) in conditions {
+        let Some(value) = value else { continue };
+        let word = if params.is_empty() { "where" } else { "and" };
+        params.push(value);
+        from.push_str(&format!(" {word} {column} = ${}", params.len()));
+    }
+    (from, params)
+}
