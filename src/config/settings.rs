@@ -77,7 +77,8 @@ settings! {
         /// up to half a second later.
         FEEDGATE_DATABASE = "sqlite:feedgate-data" => database: String, DATABASE, secret;
 
-        /// The number of connections to PostgreSQL, or of read connections to SQLite.
+        /// The number of connections to PostgreSQL, or of read connections to SQLite. With several
+        /// cells they are shared out among them, at least two to each.
         FEEDGATE_DATABASE_CONNECTIONS = "8" => database_connections: usize, number("", 1..=1_000);
 
         /// The number of cells that resources are spread over, each a schema of PostgreSQL with all

@@ -174,6 +174,37 @@ impl Db {
         rows.into_iter().map(|mut row| row.text()).collect()
     }
 
+    /// Releases claimed resources that have to wait for their hosts.
+    pub(super) async fn put_back(
+        &self,
+        delayed: Vec<(DueResource, HostDelay)>,
+    ) -> Result<(), StoreError> {
+        const PUT_BACK: &str = "
+            update resources
+               set claimed_until = null, claim_token = 0,
+                   pinged = case when pinged = 2 then 1 else pinged end,
+                   due_at = {given at}, next_fetch = {given at}, delay_reason = {given reason}
+            {from rows}
+             where resources.id = {given id} and claim_token = {given token}";
+        let ids = delayed.iter().map(|(due, _)| due.resource.id.0);
+        let tokens = delayed.iter().map(|(due, _)| due.claim.0);
+        let times = delayed.iter().map(|(_, (due_at, _))| due_at.timestamp_micros());
+        let reasons = delayed.iter().map(|(_, (_, why))| why.clone());
+        let columns = [
+            ("id", Value::Ints(ids.collect())),
+            ("token", Value::Ints(tokens.collect())),
+            ("at", Value::Ints(times.collect())),
+            ("reason", Value::Texts(reasons.collect())),
+        ];
+        if delayed.is_empty() {
+            return Ok(());
+        }
+        let put_back = self.write(move |tx| {
+            Box::pin(async move { tx.execute_rows(PUT_BACK, &[], &columns).await })
+        });
+        put_back.await.map(drop)
+    }
+
     /// Delays a resource whose poll has ended, unless a ping has made it due since.
     pub(super) async fn queue_behind(
         &self,

@@ -52,15 +52,14 @@ impl Resources for Cells {
                 continue;
             }
             let decided = self.admit(&claimed, room, ClaimTimes { now, until }).await?;
-            for (claimed, put_off) in claimed.into_iter().zip(decided) {
-                if put_off.is_none() {
-                    due.push(claimed);
-                    continue;
+            let mut delayed = Vec::new();
+            for (claimed, delay) in claimed.into_iter().zip(decided) {
+                match delay {
+                    None => due.push(claimed),
+                    Some(delay) => delayed.push((claimed, delay)),
                 }
-                let (id, claim) = (claimed.resource.id, claimed.claim);
-                let released = ReleasedResource { id, claim, at: now, put_off };
-                cell.release_resource(&released).await?;
             }
+            cell.put_back(delayed).await?;
         }
         Ok(due)
     }
