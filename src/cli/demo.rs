@@ -40,11 +40,14 @@ pub(super) struct DemoArgs {
     /// folder that is removed at the end.
     #[arg(long, value_name = "URL")]
     database: Option<String>,
+    /// The number of cells of the PostgreSQL database, which is that of its first start.
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    cells: usize,
 }
 
 /// Runs the demo. It fails if a notification is missing at the end.
 pub(super) async fn run(args: &DemoArgs) -> Outcome {
-    let mut stage = Stage::set(args.database.as_deref()).await?;
+    let mut stage = Stage::set(args.database.as_deref(), args.cells).await?;
     print_line(stage.describe());
     let tally = play(&mut stage, args.lasts).await;
     print_line(format!("\n{}", tally.table()));

@@ -60,13 +60,14 @@ pub(super) struct Stage {
 
 impl Stage {
     /// Starts all parts, and returns when all subscriptions are active.
-    pub(super) async fn set(database: Option<&str>) -> Result<Stage, Failure> {
+    pub(super) async fn set(database: Option<&str>, cells: usize) -> Result<Stage, Failure> {
         let folder = std::env::temp_dir().join(format!("feedgate-demo-{}", std::process::id()));
         let folder = database.is_none().then_some(folder);
         let temporary = folder.as_ref().map(|folder| format!("sqlite:{}", folder.display()));
         let database = database.map(str::to_owned).or(temporary).unwrap_or_default();
         let config = Config::read(|name| match name {
             "FEEDGATE_DATABASE" => Some(database.clone()),
+            "FEEDGATE_CELLS" => Some(cells.to_string()),
             _ => SETTINGS.iter().find(|(held, _)| *held == name).map(|(_, to)| (*to).to_owned()),
         })?;
 
