@@ -116,7 +116,7 @@ impl Crowd {
             groups,
             cut: PageLimits::default(),
             forwarding: Default::default(),
-            claim_clock: Default::default(),
+            claim_clock: store::ClaimClock::Caller,
             cells: 1,
         })
         .await?;

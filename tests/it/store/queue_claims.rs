@@ -99,19 +99,24 @@ async fn d3_a_host_with_more_due_than_a_search_reads_hides_no_other(database: Da
     const MANY: usize = 20_000;
     let store = database.open().await;
     store.enqueue_intent(&intent("https://crowded.test/"), at(0)).await.unwrap();
-    let hash = match database.kind() {
-        Kind::Sqlite => "cast('crowd' || n.n as blob)",
-        Kind::Postgres => "cast('crowd' || n.n as bytea)",
+    let bytes = match database.kind() {
+        Kind::Sqlite => "blob",
+        Kind::Postgres => "bytea",
     };
-    let copy = format!(
-        "with recursive n (n) as (select 2 union all select n + 1 from n where n < {MANY})
-         insert into intents (hash, mode, account_id, topic, callback, host, protocol, procedure,
-                              format, lease_s, due_at)
-         select {hash}, mode, account_id, topic, callback || n.n, host, protocol, procedure,
-                format, lease_s, due_at
-           from intents, n"
-    );
-    database.run(&copy).await;
+    let mut count = 1;
+    while count < MANY {
+        let copy = format!(
+            "insert into intents (hash, mode, account_id, topic, callback, host, protocol,
+                                  procedure, format, lease_s, due_at)
+             select cast('{count}/' || id as {bytes}), mode, account_id, topic,
+                    callback || '/{count}', host, protocol, procedure, format, lease_s, due_at
+               from intents
+              limit {}",
+            MANY - count
+        );
+        database.run(&copy).await;
+        count = MANY.min(count * 2);
+    }
     store.enqueue_intent(&intent("https://late.test/"), at(1)).await.unwrap();
 
     let busy = vec!["crowded.test".to_owned()];
