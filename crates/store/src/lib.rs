@@ -52,6 +52,7 @@ pub use crate::collections::collecting::COLLECT_BATCH;
 pub use crate::engine::lease::ClaimClock;
 use crate::engine::lease::Leases;
 pub use crate::engine::migrate::{MIGRATIONS, Migration};
+pub use crate::engine::tx::STATEMENT_TARGET;
 use feedgate_core::ports::{Store, StoreError, WakeSignals};
 use feedgate_core::upstream::Upstream;
 

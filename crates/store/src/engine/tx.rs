@@ -14,6 +14,10 @@ use crate::engine::sql::{self, Columns, Row, Value};
 use crate::engine::sqlite::statement as sqlite;
 use feedgate_core::ports::{StoreError, WakeSignals};
 
+/// The target under which every statement is logged at the level `trace`, with the fields `template`
+/// (the text in the source), `sqlite` and `postgres`.
+pub const STATEMENT_TARGET: &str = "feedgate_store::statements";
+
 /// A transaction, or a connection without one.
 pub(crate) struct Tx<'a> {
     conn: Conn<'a>,
@@ -105,6 +109,7 @@ impl<'a> Tx<'a> {
         params: &[Value],
         columns: &Columns<'_>,
     ) -> Result<Vec<Row>, StoreError> {
+        trace_statement(sql, params, columns);
         if columns.first().is_some_and(|(_, list)| list.len() == 0) {
             return Ok(Vec::new());
         }
@@ -133,6 +138,7 @@ impl<'a> Tx<'a> {
         params: &[Value],
         columns: &Columns<'_>,
     ) -> Result<u64, StoreError> {
+        trace_statement(sql, params, columns);
         if columns.first().is_some_and(|(_, list)| list.len() == 0) {
             return Ok(0);
         }
@@ -196,6 +202,18 @@ impl<'a> Tx<'a> {
         let woken = self.woken.load(Ordering::Relaxed);
         Wake::ALL.into_iter().filter(move |whom| woken & *whom as u8 != 0)
     }
+}
+
+/// Logs the text of a statement for both databases, without its parameters. Costs nothing unless the
+/// level of [`STATEMENT_TARGET`] is `trace`.
+fn trace_statement(sql: &str, params: &[Value], columns: &Columns<'_>) {
+    let first = params.len() + 1;
+    tracing::trace!(
+        target: STATEMENT_TARGET,
+        template = sql,
+        sqlite = sql::sqlite(sql, first, columns),
+        postgres = sql::postgres(sql, first, columns),
+    );
 }
 
 fn bind<'v>(params: &'v [Value], columns: &'v Columns<'_>) -> Vec<&'v (dyn ToSql + Sync)> {
