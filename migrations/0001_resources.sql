@@ -71,7 +71,8 @@ create index resources_demand on resources (min_period_s, base_period_ms) where 
 -- Serves measure.
 create index resources_measured_at on resources (measured_at);
 -- Serves forget_unwatched, both its steps.
-create index resources_unwatched on resources (unwatched_since) where subscribers = 0;
+create index resources_unwatched on resources (unwatched_since)
+    where subscribers = 0 and kind <> 'collection';
 
 -- One row is the details of one resource, which seldom change.
 create table resource_details (

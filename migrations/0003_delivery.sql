@@ -42,7 +42,8 @@ create table subscriptions (
     failed_changes      bigint not null default 0,
     failed_upto         bigint not null default 0, -- the last number of the newest of them
     {key} (resource_id, id),
-    unique (resource_id, account_id, callback, protocol)
+    -- The callback is second: a callback is looked up in one resource without its account, too.
+    unique (resource_id, callback, account_id, protocol)
 );
 
 -- Serves claim_subscriptions: due subscriptions, longest due first.
@@ -51,6 +52,13 @@ create index subscriptions_due_at on subscriptions (due_at, id) where due_at is 
 create index subscriptions_host on subscriptions (host, due_at, id) where due_at is not null;
 -- Serves list.
 create index subscriptions_account on subscriptions (account_id, id);
+-- Serves appends, which look up the accounts with subscriptions to a resource.
+create index subscriptions_owned on subscriptions (resource_id, account_id) where account_id <> 0;
+-- Serves changes of a status, which few subscriptions are notified of.
+create index subscriptions_statuses on subscriptions (resource_id) where statuses <> 'never';
+-- Serves drop_failing.
+create index subscriptions_failed_changes on subscriptions (failed_changes, id)
+    where failed_changes > 0 and protocol <> 'websub';
 -- Serves drop_expired.
 create index subscriptions_lease_until on subscriptions (lease_until);
 
@@ -61,6 +69,9 @@ create table fan_outs (
     advanced_at bigint not null,             -- when that was; the oldest is next
     primary key (resource_id)
 );
+
+-- Serves pending_fan_outs.
+create index fan_outs_advanced_at on fan_outs (advanced_at);
 
 -- One row is one request to subscribe or unsubscribe that has yet to be verified.
 create table intents (

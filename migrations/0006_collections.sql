@@ -10,8 +10,8 @@ create table collections (
     primary key (resource_id)
 );
 
--- Serves appends, which look up whose collections a record goes to.
-create index collections_account on collections (account_id) where account_id <> 0;
+-- Serves appends, which look up whose collections a record goes to, and close_collections.
+create index collections_account on collections (account_id);
 
 -- One row is one resource that the operator put into a collection. The row counts as a subscriber
 -- of the resource, so that the resource is polled.

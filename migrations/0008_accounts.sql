@@ -20,6 +20,8 @@ create table tokens (
     revoked_at bigint                        -- null: it is valid
 );
 
+-- Serves list_accounts and close_account.
+create index tokens_account on tokens (account_id);
 -- Serves prune.
 create index tokens_revoked_at on tokens (revoked_at) where revoked_at is not null;
 

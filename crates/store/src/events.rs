@@ -78,7 +78,9 @@ impl Events for Db {
         most_of_a_kind: usize,
     ) -> Result<u64, StoreError> {
         const OLD: &str = "
-            delete from events where id in (select id from events where at < $1 order by id limit $2)";
+            delete from events
+             where id in (select id from (select id, at from events order by id limit $2) oldest
+                           where at < $1)";
         const MANY: &str = "
             delete from events
              where id in (select id from events

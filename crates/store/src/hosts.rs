@@ -6,6 +6,7 @@
 //! of resources and of groups locks the resources first, or skips locked rows.
 
 pub(crate) mod backoff;
+pub(crate) mod prune;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Duration;

@@ -11,6 +11,7 @@ use super::delivery::subscriber_counts::count_off;
 use super::engine::migrate;
 use super::engine::sql::{Row, Value, params};
 use super::engine::tx::Tx;
+use super::hosts::prune;
 use super::resources::{details, forget, row};
 use crate::Db;
 use feedgate_core::ports::{
@@ -61,7 +62,8 @@ impl Maintenance for Db {
     async fn drop_failing(&self, errors: u32) -> Result<Vec<DroppedSubscription>, StoreError> {
         const FAILING: &str = "
             select resource_id, id from subscriptions
-             where failed_changes >= $1 and protocol <> 'websub' order by id limit $2";
+             where failed_changes >= $1 and failed_changes > 0 and protocol <> 'websub'
+             order by failed_changes, id limit $2";
         const END: &str = "
             delete from subscriptions
              where (resource_id, id) in (select given.resource_id, given.id from {rows})
@@ -92,15 +94,6 @@ impl Maintenance for Db {
              where origin in (select origin from robots
                                where fetched_at < $1 order by fetched_at limit $2)
                and fetched_at < $1";
-        // A learned pause has shrunk to nothing by then (rule P28).
-        const HOSTS: &str = "
-            delete from hosts
-             where host in (select host from hosts
-                             where next_fetch_at < $1
-                               and (backoff_until is null or backoff_until < $1)
-                               and (last_backoff_at is null or last_backoff_at < $1)
-                               and (last_success_at is null or last_success_at < $1)
-                             limit $2 {skip locked})";
         const MOVES: &str = "
             delete from moves
              where (resource_id, id) in (select resource_id, id from moves
@@ -125,13 +118,15 @@ impl Maintenance for Db {
         let retentions = [
             (REFUSALS, before.host_records),
             (ROBOTS, before.host_records),
-            (HOSTS, before.host_records),
             (MOVES, before.moves),
             (TOKENS, before.revoked_tokens),
             (BACKFILLS, before.backfills),
             (COLLECTED, before.host_records),
         ];
-        let mut deleted = 0;
+        let mut deleted = match before.host_records {
+            Some(before) => prune::prune(self, before).await?,
+            None => 0,
+        };
         for (sql, before) in retentions {
             if let Some(before) = before {
                 deleted += self.delete_in_batches(sql, before, BATCH).await?;

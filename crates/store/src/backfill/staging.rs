@@ -144,7 +144,7 @@ async fn recorded(
     candidates: &[Candidate],
 ) -> Result<Vec<Vec<u8>>, StoreError> {
     const RECORDED: &str = "
-        select distinct entry_hash from records
+        select entry_hash from records
          where resource_id = $1 and entry_hash in ({blobs $2})";
     let hashes = candidates.iter().map(|candidate| candidate.id.0.to_vec()).collect();
     let rows = tx.query(RECORDED, &[Value::from(id.0), Value::Blobs(hashes)]).await?;

@@ -347,7 +347,7 @@ async fn held(
 ) -> Result<HashMap<(i64, String), Held>, StoreError> {
     const HELD: &str = "
         select member_id, entry_id, seq, repeats_id
-          from records
+          from records {sqlite indexed by records_entry_hash}
          where resource_id = $1 and member_id is not null and entry_hash in ({blobs $2})
          order by seq";
     let again = taken.iter().flat_map(|owing| &owing.records);

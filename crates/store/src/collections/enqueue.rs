@@ -25,7 +25,7 @@ pub(crate) async fn enqueue(
                 select c.resource_id
                   from collections c
                   join subscriptions s on s.account_id = c.account_id
-                 where c.account_id <> 0 and s.resource_id = $1 and s.lease_until > $3
+                 where s.account_id <> 0 and s.resource_id = $1 and s.lease_until > $3
                 union
                 select collection_id from collection_members where resource_id = $1) those
          where true

@@ -1,7 +1,7 @@
 //! Listing subscriptions in pages.
 
 use crate::delivery::row::{subscription, subscription_columns};
-use crate::engine::sql::Value;
+use crate::engine::sql::{Value, params};
 use crate::engine::tx::Tx;
 use crate::log::row::most;
 use crate::resources::row::{resource, resource_columns};
@@ -11,8 +11,7 @@ use feedgate_core::ports::{ListedSubscription, StoreError, SubscriptionFilter};
 /// total grow, and no list costs more than this however many subscriptions there are.
 const MOST_COUNTED: i64 = 10_000;
 
-/// Returns a page of the subscriptions that a filter selects, and their number, up to the one after
-/// its offset that is counted.
+/// Returns a page of the subscriptions that a filter selects, and how many there are.
 pub(crate) async fn list(
     tx: &Tx<'_>,
     filter: SubscriptionFilter,
@@ -27,9 +26,13 @@ pub(crate) async fn count_listed(
     tx: &Tx<'_>,
     filter: &SubscriptionFilter,
 ) -> Result<u64, StoreError> {
-    let (from, params) = select(filter);
-    let most_counted = most_counted(filter);
-    let count = format!("select count(*) from (select 1 {from} limit {most_counted}) counted");
+    let Some((conditions, mut params)) = select(tx, filter).await? else { return Ok(0) };
+    params.push(most_counted(filter).into());
+    let limit = params.len();
+    let count = format!(
+        "select count(*)
+           from (select 1 from subscriptions s {conditions} limit ${limit}) counted"
+    );
     let counted = tx.first(&count, &params).await?;
     counted.map_or(Ok(0), |mut row| row.count())
 }
@@ -45,9 +48,18 @@ pub(crate) async fn list_page(
     filter: SubscriptionFilter,
 ) -> Result<Vec<ListedSubscription>, StoreError> {
     const COLUMNS: &str = concat!(subscription_columns!(), ", ", resource_columns!());
-    let (from, mut params) = select(&filter);
+    let Some((conditions, mut params)) = select(tx, &filter).await? else {
+        return Ok(Vec::new());
+    };
     let (limit, offset) = (params.len() + 1, params.len() + 2);
-    let page = format!("select {COLUMNS} {from} order by s.id limit ${limit} offset ${offset}");
+    let page = format!(
+        "select {COLUMNS}
+           from subscriptions s
+           join resources r on r.id = s.resource_id
+           join resource_details d on d.resource_id = r.id
+           {conditions}
+          order by s.id limit ${limit} offset ${offset}"
+    );
     params.extend([most(filter.limit).into(), most(filter.offset).into()]);
     let listed = tx.query(&page, &params).await?.into_iter().map(|mut row| {
         Ok(ListedSubscription {
@@ -58,23 +70,29 @@ pub(crate) async fn list_page(
     listed.collect()
 }
 
-/// Returns the tables and conditions of a filter, and the parameters of the conditions. Only the
-/// given conditions are in it, so that the index on them is used.
-fn select(filter: &SubscriptionFilter) -> (String, Vec<Value>) {
-    let mut from = "from subscriptions s join resources r on r.id = s.resource_id
-                            join resource_details d on d.resource_id = r.id"
-        .to_owned();
-    let mut params = Vec::new();
-    let conditions = [
+/// Returns the conditions of a filter with their parameters; `None` if there is no resource with its
+/// topic. Only the given conditions are in it, so that the index on them is used.
+async fn select(
+    tx: &Tx<'_>,
+    filter: &SubscriptionFilter,
+) -> Result<Option<(String, Vec<Value>)>, StoreError> {
+    const RESOURCE: &str = "select id from resources where topic = $1";
+    let mut resource_id = None;
+    if let Some(topic) = filter.topic.as_deref() {
+        let Some(mut row) = tx.first(RESOURCE, params![topic]).await? else { return Ok(None) };
+        resource_id = Some(row.int()?);
+    }
+    let (mut conditions, mut params) = (String::new(), Vec::new());
+    let wanted = [
         ("s.account_id", filter.account.map(|account| Value::from(account.0))),
-        ("r.topic", filter.topic.clone().map(Value::from)),
+        ("s.resource_id", resource_id.map(Value::from)),
         ("s.callback", filter.callback.clone().map(Value::from)),
     ];
-    for (column, value) in conditions {
+    for (column, value) in wanted {
         let Some(value) = value else { continue };
         let word = if params.is_empty() { "where" } else { "and" };
         params.push(value);
-        from.push_str(&format!(" {word} {column} = ${}", params.len()));
+        conditions.push_str(&format!(" {word} {column} = ${}", params.len()));
     }
-    (from, params)
+    Ok(Some((conditions, params)))
 }

@@ -18,6 +18,9 @@
 //! `{values}`: with a `from` clause SQLite would create and drop a temporary table for each row,
 //! and keep a journal for each statement that may write several rows.
 //!
+//! SQLite plans without statistics. Where it would read all rows of a resource to spare a sort or an
+//! `in`, `{sqlite indexed by …}` names the index.
+//!
 //! A parameter whose type PostgreSQL cannot infer from its position is cast: `cast($1 as bigint)`.
 //!
 //! Citus passes statements on to the server that holds the schema, and restricts two forms of

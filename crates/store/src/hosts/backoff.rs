@@ -11,6 +11,12 @@ use crate::engine::tx::Tx;
 use feedgate_core::host::{self, HostBackoff, HostRefusal, RefusalEvidence};
 use feedgate_core::ports::StoreError;
 
+/// The most resources that a pause delays: few enough that no other transaction waits long.
+const MOST_PAUSED: i64 = 1_000;
+/// The most refusals of a group that are counted, the newest ones: far more than the few that decide
+/// whether it is paused.
+const MOST_REFUSALS: i64 = 1_000;
+
 /// Records that a URL was refused, and decides whether its whole group is paused.
 pub(super) async fn refuse(
     tx: &Tx<'_>,
@@ -80,16 +86,19 @@ impl Db {
 }
 
 /// Delays the resources of a group that are due before the end of the pause, except those that
-/// are being polled. They are polled one after the other behind it.
+/// are being polled; at most [`MOST_PAUSED`]. They are polled one after the other behind it. The
+/// claim that reads one of the others delays it, as it does with every resource of a group that is
+/// not free.
 async fn pause(tx: &Tx<'_>, paused: Pause) -> Result<(), StoreError> {
     const WAITING: &str = "
         select id from resources
          where subscribers > 0 and host = $1 and due_at < $2
            and (claimed_until is null or claimed_until <= $3)
          order by due_at
+         limit $4
            {skip locked}";
     let Pause { group, begins, until, why, spacing, places: (first, step) } = paused;
-    let found = tx.query(WAITING, params![group, until, begins]).await?;
+    let found = tx.query(WAITING, params![group, until, begins, MOST_PAUSED]).await?;
     let ids = found.into_iter().map(|mut row| row.int()).collect::<Result<Vec<_>, _>>()?;
     let resumed = ids
         .into_iter()
@@ -107,13 +116,14 @@ async fn evidence(
         select count(case when http_code in (429, 503) and at > $3 then 1 end),
                count(case when http_code = 403 and at > $3 and at > $4 then 1 end),
                count(case when http_code = $5 and at > $4 then 1 end)
-          from refusals
-         where host = $1 and at > $2";
+          from (select http_code, at from refusals
+                 where host = $1 and at > $2 order by at desc limit $6) newest";
     let at = refused.at;
     let (day, together) = (at - host::BLOCK_WITHIN, at - host::TOGETHER);
     let code = i64::from(refused.http_code);
     let since_well = well_at.unwrap_or_default();
-    let params = params![refused.group.as_str(), day, together, since_well, code];
+    let group = refused.group.as_str();
+    let params = params![group, day, together, since_well, code, MOST_REFUSALS];
     let Some(mut row) = tx.first(COUNT, params).await? else {
         return Ok(RefusalEvidence::default());
     };

@@ -178,8 +178,8 @@ async fn keep_keys(
         insert into entry_keys (resource_id, key, first_seq)
         select cast($1 as bigint), given.key, given.first_seq from {rows}";
     const FORGET: &str = "
-        delete from entry_keys
-         where resource_id = $1 and alias = 1 and first_seq in (select given.first_seq from {rows})";
+        delete from entry_keys {sqlite indexed by entry_keys_entry}
+         where resource_id = $1 and alias = 1 and first_seq in ({ids $2})";
     const ALIASES: &str = "
         insert into entry_keys (resource_id, key, first_seq, alias)
         select cast($1 as bigint), given.key, given.first_seq, 1 from {rows} where true
@@ -219,8 +219,9 @@ async fn keep_keys(
         signs.push(candidate.text, entry);
     }
     tx.execute_rows(IDS, params![id.0], &ids.named()).await?;
-    let forget = [("first_seq", Value::Ints(aliases.entry.clone()))];
-    tx.execute_rows(FORGET, params![id.0], &forget).await?;
+    if !aliases.entry.is_empty() {
+        tx.execute(FORGET, params![id.0, Value::Ints(aliases.entry.clone())]).await?;
+    }
     tx.execute_rows(ALIASES, params![id.0], &aliases.named()).await?;
     tx.execute_rows(FURTHER, params![id.0], &further.named()).await?;
     tx.execute_rows(SIGNS, params![id.0], &signs.named()).await.map(drop)
@@ -308,7 +309,8 @@ async fn forget(
                  limit 9223372036854775807 offset $3) rest
          where seen_at < $2";
     const KEYS: &str = "
-        delete from entry_keys where resource_id = $1 and first_seq in ({ids $2})";
+        delete from entry_keys {sqlite indexed by entry_keys_entry}
+         where resource_id = $1 and first_seq in ({ids $2})";
     const ENTRIES: &str = "
         delete from entries where resource_id = $1 and first_seq in ({ids $2})";
     let old = tx.query(OLD, params![id.0, before, newest]).await?;

@@ -117,7 +117,7 @@ pub(crate) async fn mark_due_for_status(
     const LAGGING: &str = "
         update subscriptions
            set due_at = $2
-         where resource_id = $1 and due_at is null and lease_until > $2
+         where resource_id = $1 and statuses <> 'never' and due_at is null and lease_until > $2
            and acknowledged_status < case statuses when 'always' then cast($3 as bigint)
                                            when 'transitions' then cast($4 as bigint)
                                            else 0 end";

@@ -39,8 +39,8 @@ const TABLES: [&str; 17] = [
 pub(crate) async fn note(tx: &Tx<'_>, now: DateTime<Utc>, limit: i64) -> Result<u64, StoreError> {
     const FIND: &str = "
         select id from resources
-         where subscribers = 0 and unwatched_since is null and kind <> 'collection'
-         order by id limit $1";
+         where subscribers = 0 and kind <> 'collection' and unwatched_since is null
+         limit $1";
     const NOTE: &str = "
         update resources set unwatched_since = $1 where id in ({ids $2}) and subscribers = 0";
     let found = tx.query(FIND, params![limit]).await?;
@@ -62,7 +62,7 @@ pub(crate) async fn forget(
 ) -> Result<u64, StoreError> {
     const FIND: &str = "
         select id from resources
-         where subscribers = 0 and unwatched_since <= $1
+         where subscribers = 0 and kind <> 'collection' and unwatched_since <= $1
            and (claimed_until is null or claimed_until <= $2)
          order by unwatched_since limit $3
            {skip locked}";
