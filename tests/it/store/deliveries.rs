@@ -1,6 +1,6 @@
 //! Cursors: who is owed what, and how deliveries end.
 
-use feedgate_core::ports::DeliveryOutcome;
+use feedgate_core::ports::{DeliveryOutcome, DeliveryProgress, LogNumbers};
 use feedgate_core::record::Seq;
 use feedgate_core::subscription::{Format, Subscription, SubscriptionId};
 use feedgate_feed::Body;
@@ -25,6 +25,7 @@ on_both_stores!(
     a_replay_sets_the_cursor_back,
     a_replay_during_a_delivery_waits_for_its_end,
     no_wake_up_is_lost_between_append_and_settle,
+    the_progress_of_a_change_is_counted,
 );
 
 /// Takes what is due at `seconds`, with a claim of ten seconds.
@@ -309,4 +310,16 @@ async fn no_wake_up_is_lost_between_append_and_settle(database: Database) {
             settled.await.unwrap();
         }
     }
+}
+
+async fn the_progress_of_a_change_is_counted(database: Database) {
+    let store = ClaimingStore::new(database.open().await);
+    let first = subscribe(&store, "a", "https://one.test/").await.id;
+    subscribe(&store, "a", "https://two.test/").await;
+    let before = LogNumbers { head: Seq(0), body_version: 0 };
+    store.record(first.resource, &poll(at(1), &["1"])).await.unwrap();
+    take(&store, 2).await;
+    settle(&store, 3, delivered(first, 1)).await;
+    let progress = store.delivery_progress(first.resource, before, at(3)).await.unwrap();
+    assert_eq!(progress, DeliveryProgress { told: 1, waiting: 1 });
 }

@@ -11,6 +11,7 @@ use feedgate_core::poll::Trigger;
 use feedgate_core::ports::{ClaimLimits, PruneBefore, ReleasedResource, Store};
 use feedgate_core::resource::ResourceId;
 use feedgate_core::topic::Topic;
+use feedgate_protocol::robots::Robots;
 
 use super::{at, in_one_cell, on_both_stores, poll, resource, room, wish};
 use crate::support::claiming_store::ClaimingStore;
@@ -19,6 +20,7 @@ use crate::support::postgres::Database;
 on_both_stores! {
     p27_a_503_concerns_its_url_until_there_are_three,
     p27_a_403_counts_only_while_nobody_is_answered_well,
+    p40_the_rules_of_a_server_are_kept,
     what_was_learned_of_a_server_is_dropped_once_it_is_old,
     a_new_table_of_groups_sorts_the_resources_again,
 }
@@ -303,4 +305,15 @@ async fn a_new_table_of_groups_sorts_the_resources_again(database: Database) {
     let store = database.open_with(HostGroups::with(Duration::ZERO, more)).await;
     let store = ClaimingStore::new(store);
     assert_eq!(claimed(&store, 61_000).await.len(), 1, "they are one group now");
+}
+
+async fn p40_the_rules_of_a_server_are_kept(database: Database) {
+    let store = database.open().await;
+    let origin = "https://feeds.test";
+    assert_eq!(store.robots(origin).await.unwrap(), None);
+    for (second, path) in [(1, "/a"), (2, "/b")] {
+        let rules = Robots::parse(&format!("user-agent: feedgate\ndisallow: {path}"));
+        store.save_robots(origin, &rules, at(second)).await.unwrap();
+        assert_eq!(store.robots(origin).await.unwrap(), Some((rules, at(second))));
+    }
 }

@@ -1,7 +1,7 @@
 //! Appending and reading.
 
-use feedgate_core::ports::{Appended, EntryRange};
-use feedgate_core::record::{EntryKey, Seq};
+use feedgate_core::ports::{Appended, EntryRange, OwedRange};
+use feedgate_core::record::{Audience, EntryKey, Seq};
 use feedgate_core::status::Status;
 use feedgate_feed::Body;
 
@@ -13,6 +13,7 @@ on_both_stores!(
     known_entries_are_not_appended_again,
     two_appends_of_one_change_append_it_once,
     a_body_grows_a_version_when_its_bytes_change,
+    what_is_owed_ends_at_the_head_of_the_claim,
 );
 
 async fn what_a_poll_found_is_kept(database: Database) {
@@ -96,4 +97,17 @@ async fn a_body_grows_a_version_when_its_bytes_change(database: Database) {
         assert_eq!(store.body(id).await.unwrap(), Some((version, body)));
         assert_eq!(resource(&store, id).await.body_version, version);
     }
+}
+
+async fn what_is_owed_ends_at_the_head_of_the_claim(database: Database) {
+    let store = database.open().await;
+    let id = store.ensure(&topic("a"), at(0)).await.unwrap().id;
+    store.record(id, &poll(at(1), &["1", "2", "3", "4"])).await.unwrap();
+    let owed = OwedRange { after: Seq(1), upto: Seq(3), least: Audience::Everybody, limit: 9 };
+    let numbers = |records: Vec<feedgate_core::record::Record>| {
+        records.iter().map(|record| record.seq.0).collect::<Vec<_>>()
+    };
+    assert_eq!(numbers(store.owed(id, &owed).await.unwrap()), [2, 3]);
+    let first = OwedRange { limit: 1, ..owed };
+    assert_eq!(numbers(store.owed(id, &first).await.unwrap()), [2]);
 }

@@ -24,6 +24,7 @@ on_both_stores!(
     p47_what_a_fast_clock_planned_is_set_back,
     s44_what_nobody_watches_is_forgotten_in_the_end,
     gauges_count_what_there_is,
+    a_store_that_takes_writes_is_ready,
     news_wake_who_waits,
 );
 
@@ -277,4 +278,11 @@ async fn p47_what_a_fast_clock_planned_is_set_back(database: Database) {
         store.claim_maintenance_task("leases", at(200), Duration::from_secs(60)).await.unwrap()
     );
     assert_eq!(store.set_back(at(200)).await.unwrap(), 0, "twice does no harm");
+}
+
+async fn a_store_that_takes_writes_is_ready(database: Database) {
+    let store = database.open().await;
+    store.ready().await.unwrap();
+    store.close().await;
+    assert!(store.ready().await.is_err());
 }
