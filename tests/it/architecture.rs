@@ -12,9 +12,9 @@ mod words;
 use std::collections::BTreeSet;
 use std::fs;
 
-use sources::{Source, everything, is_word, program, sources};
+use sources::{everything, is_word, program};
 
-pub(crate) use sources::{files, root};
+pub(crate) use sources::{Source, files, root, sources};
 
 /// The modules of the program from the ground up. A module may use lower floors only. The
 /// crates below them are held apart by Cargo.

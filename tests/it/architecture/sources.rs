@@ -12,10 +12,10 @@ pub(crate) fn root() -> PathBuf {
 }
 
 /// A source file with its path from the root.
-pub(super) struct Source {
+pub(crate) struct Source {
     /// Its path from the root.
-    pub(super) name: String,
-    pub(super) text: String,
+    pub(crate) name: String,
+    pub(crate) text: String,
 }
 
 impl Source {
@@ -54,7 +54,7 @@ pub(super) fn everything() -> impl Iterator<Item = Source> {
     program().into_iter().chain(sources("tests"))
 }
 
-pub(super) fn sources(folder: &str) -> Vec<Source> {
+pub(crate) fn sources(folder: &str) -> Vec<Source> {
     let found: Vec<_> = files(&root().join(folder), "rs")
         .into_iter()
         .map(|path| Source {

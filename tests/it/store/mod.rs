@@ -1,6 +1,7 @@
 //! What every store must do: one suite, run on SQLite and on PostgreSQL.
 
 mod accounts;
+mod backfills;
 mod cells;
 mod changes;
 mod claims;
@@ -22,6 +23,7 @@ mod page_bytes;
 mod pages;
 mod ping_targets;
 mod pings;
+mod plans;
 mod properties;
 mod queue;
 mod queue_claims;
@@ -52,10 +54,21 @@ use feedgate_core::subscription::{
 use feedgate_core::topic::{Callback, Topic};
 use feedgate_core::upstream::UpstreamFinding;
 use feedgate_protocol::Protocol;
+use futures_util::future::LocalBoxFuture;
+
+use crate::support::postgres::Database;
 
 /// Runs each function on both kinds of database.
 macro_rules! on_both_stores {
     ($($name:ident),* $(,)?) => {
+        /// These functions, for the test of plans, which runs them in one process.
+        #[allow(dead_code, reason = "only those of the contract suite are used")]
+        pub(crate) fn contract_cases() -> Vec<crate::store::Case> {
+            vec![$(crate::store::Case {
+                name: stringify!($name),
+                run: |database| Box::pin($name(database)),
+            }),*]
+        }
         mod sqlite {
             use crate::support::postgres::{Database, Kind};
             $(
@@ -82,6 +95,14 @@ pub(crate) use on_both_stores;
 /// different resources, which holds within a cell only, and tests that write rows past the store.
 macro_rules! in_one_cell {
     ($($name:ident),* $(,)?) => {
+        /// These functions, for the test of plans, which runs them in one process.
+        #[allow(dead_code, reason = "only those of the contract suite are used")]
+        pub(crate) fn one_cell_cases() -> Vec<crate::store::Case> {
+            vec![$(crate::store::Case {
+                name: stringify!($name),
+                run: |database| Box::pin($name(database)),
+            }),*]
+        }
         mod sqlite_in_one_cell {
             use crate::support::postgres::{Database, Kind};
             $(
@@ -103,6 +124,12 @@ macro_rules! in_one_cell {
     };
 }
 pub(crate) use in_one_cell;
+
+/// A function of the contract suite.
+pub(crate) struct Case {
+    pub(crate) name: &'static str,
+    pub(crate) run: fn(Database) -> LocalBoxFuture<'static, ()>,
+}
 
 /// Runs each function on SQLite alone: tests of what no SQL decides, such as how documents are
 /// compared, what is sent and how an endpoint replies. What they use of the store is tested on

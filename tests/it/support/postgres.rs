@@ -242,7 +242,7 @@ fn server() -> String {
         .expect("no PostgreSQL to test with: run the tests with tests/run, which starts one")
 }
 
-async fn connect(url: &str) -> tokio_postgres::Client {
+pub(crate) async fn connect(url: &str) -> tokio_postgres::Client {
     let (client, connection) = tokio_postgres::connect(url, NoTls).await.unwrap();
     tokio::spawn(connection);
     client

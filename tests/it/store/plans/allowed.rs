@@ -1,0 +1,107 @@
+//! Statements that read a number of rows that is not bounded by their text, and the reason why each
+//! may do so.
+
+/// A statement that may read more rows because more are stored.
+pub(super) struct Allowed {
+    /// The name of the statement.
+    pub(super) statement: &'static str,
+    /// How the description of what it reads begins.
+    pub(super) reads: &'static str,
+    #[expect(dead_code, reason = "people read it")]
+    because: &'static str,
+}
+
+const fn allow(statement: &'static str, reads: &'static str, because: &'static str) -> Allowed {
+    Allowed { statement, reads, because }
+}
+
+#[rustfmt::skip]
+pub(super) const ALLOWED: &[Allowed] = &[
+    allow("accounts.rs ALL", "all of",
+        "a command of the operator lists them all"),
+    allow("backfill.rs ENTRIES", "staged_entries",
+        "a backfill that ends deletes all that it has staged"),
+    allow("backfill/staging.rs RECORDED", "records",
+        "of a short log, PostgreSQL reads the whole index instead of looking up each entry"),
+    allow("backfill.rs PAGES", "backfill_visits",
+        "a backfill that ends deletes all that it has noted"),
+    allow("changes/hours.rs PARTS", "",
+        "the parts of the hours that were deleted just before, at most a day"),
+    allow("collections/collecting.rs OWED", "records",
+        "a cursor covers at most COLLECT_BATCH records"),
+    allow("collections/enqueue.rs OWE", "subscriptions",
+        "subscriptions with an account, which may each have a collection; open ones are skipped"),
+    allow("delivery/deliveries.rs TELLING", "subscriptions",
+        "a client that waits for the effect of its ping asks how many subscriptions were notified"),
+    allow("delivery/ping_forwarding.rs FORGET", "all of forwarded_pings",
+        "once when a node starts"),
+    allow("delivery/listing.rs count_listed", "all of",
+        "only tests list without a topic and an account"),
+    allow("delivery/listing.rs list_page", "all of",
+        "only tests list without a topic and an account"),
+    allow("log/entries.rs NOTED", "entries",
+        "once a week for each resource"),
+    allow("log/entries.rs OLD", "entries",
+        "once a week for each resource"),
+    allow("log/fan_out.rs BEHIND", "subscriptions",
+        "a resource with more than CHUNK subscriptions is left to pending_fan_outs.rs"),
+    allow("log/fan_out.rs LAGGING", "subscriptions",
+        "only subscriptions that are notified of changes of the status"),
+    allow("log/fan_out.rs PASS", "subscriptions",
+        "updates that are not sent to everybody; of a large resource, only records that are sent to nobody"),
+    allow("log/fan_out.rs SKIP", "subscriptions",
+        "a silent poll is the first one of a resource"),
+    allow("log/pages.rs OWED", "subscriptions",
+        "only when pages of the resource are to be dropped"),
+    allow("log/pages.rs READ", "records",
+        "the records of one page"),
+    allow("log/pages.rs RECORDS", "records",
+        "the records of the pages that are dropped, at most FEW"),
+    allow("log/pending_fan_outs.rs BEHIND", "subscriptions",
+        "the statement before has found the range of ids, of CHUNK rows"),
+    allow("maintenance.rs GAUGES", "",
+        "counted at most once in a while, however often /metrics is requested"),
+    allow("resources/forget.rs forget", "",
+        "a resource that is forgotten is deleted with all its rows, FEW resources at a time"),
+    allow("resources/reschedule.rs HOSTS", "",
+        "once when a node starts, and when its clock was set"),
+    allow("resources/reschedule.rs NORMAL", "",
+        "once when a node starts after a standstill"),
+    allow("resources/reschedule.rs RESOURCES", "",
+        "once when a node starts, and when its clock was set"),
+    allow("resources/schedule.rs CLAIMED", "",
+        "once when a node starts, and when its clock was set"),
+    allow("resources/schedule.rs POLLED", "",
+        "once when a node starts, and when its clock was set"),
+    allow("resources/schedule.rs PLANNED", "",
+        "once a minute on one node: one narrow index, 0.3 s for a million resources"),
+    allow("resources/survey.rs COUNT", "changes",
+        "the pings of one hour, for a page that is cached"),
+    allow("resources/survey.rs COUNT", "all of changes",
+        "the pings of one hour, for a page that is cached"),
+    allow("resources/survey.rs count", "subscriptions",
+        "the statement before has found the range, of SUBSCRIPTIONS rows"),
+];
+
+/// Statements that the contract suite does not run on one node with one cell. Each finds its rows by
+/// a key, or is about a table that does not grow.
+pub(super) const NEVER_RUN: &[&str] = &[
+    // Two nodes create the same collection, or claim the same group, at the same moment.
+    "collections.rs UNKNOW",
+    "collections.rs UNMAKE",
+    "resources/claim.rs GIVE_BACK",
+    // There are several cells.
+    "cells.rs MARK",
+    "cells.rs START",
+    "cells.rs SAVE",
+    "cells.rs FIND",
+    "cells/collections.rs DEFINE",
+    "cells/collections.rs COPY",
+    "cells/collections.rs FIND",
+    "collections/collecting.rs TAKEN",
+    "collections/collecting.rs SAVE",
+    "cells/pacing.rs GROUP",
+    "cells/pacing.rs GROUPS",
+    "cells/pacing.rs DELAY",
+    "cells/pacing.rs PUT_BACK",
+];

@@ -1,0 +1,107 @@
+//! Fills the tables of a PostgreSQL database: enough rows that reading all of a table is never the
+//! cheapest plan if there is an index.
+
+use super::super::{few, subscribe, wish};
+use crate::store::{at, poll};
+use crate::support::postgres::{Database, Kind};
+
+use feedgate_core::claim::QueuePosition;
+use feedgate_core::ping_forwarding::PingForwarding;
+use feedgate_core::poll::{NewContent, Poll};
+use feedgate_core::topic::Topic;
+
+/// Runs, on PostgreSQL, the few statements that the store runs there only: those about the clock of
+/// the database, locks and notifications.
+pub(super) async fn run_statements_of_postgres() {
+    let database = Database::with_cells(Kind::Postgres, 1).await;
+    let store = database.open_clocked(PingForwarding::default()).await;
+    subscribe(&store, "a", "https://callback.test/").await;
+    store.claim_resources(at(1), at(2), &few(1)).await.unwrap();
+    store.claim_subscriptions(at(1), at(2), &few(1), QueuePosition::START).await.unwrap();
+    // Polls of two servers that end together are recorded together.
+    let mut watched = Vec::new();
+    for url in ["https://one.test/", "https://two.test/"] {
+        let mut request = wish("", "https://callback.test/");
+        request.topic = Topic::parse(url).unwrap();
+        watched.push(store.subscribe(&request, at(0)).await.unwrap().id.resource);
+    }
+    let nothing = Poll { found: NewContent::Nothing, leaves_details: true, ..poll(at(3), &[]) };
+    let polls = watched.iter().map(|id| store.record(*id, &nothing));
+    futures_util::future::try_join_all(polls).await.unwrap();
+    store.close().await;
+}
+
+/// Returns a database in which all tables that grow are filled.
+pub(super) async fn filled_database() -> Database {
+    let database = Database::with_cells(Kind::Postgres, 1).await;
+    for (table, columns, many, values) in ROWS {
+        let insert = format!(
+            "insert into {table} ({columns}) select {values} from generate_series(1, {many}) n"
+        );
+        database.run(&insert).await;
+    }
+    database.run("vacuum analyze").await;
+    database
+}
+
+/// The tables, their columns, the number of rows, and the values of row `n`. Resources come first:
+/// others refer to them.
+#[rustfmt::skip]
+const ROWS: &[(&str, &str, u32, &str)] = &[
+    ("resources", "id, topic, fetch_url, host, kind, subscribers, unwatched_since, next_fetch, due_at,
+                   claimed_until, fetched_at, measured_at, head, min_period_s, base_period_ms, period_s, poll_times", 10_000,
+     "n, 'https://h' || n % 5000 || '.test/' || n, 'https://h' || n % 5000 || '.test/' || n,
+      'h' || n % 5000 || '.test:443', 'feed', case when n % 5 = 0 then 0 else 10 end,
+      case when n % 10 = 0 then n end, n * 1000, n * 1000, case when n % 200 = 0 then n * 1000 end,
+      n * 1000, n * 1000, 5, 3600, n, 3600, repeat('x', 200)"),
+    ("resource_details", "resource_id, status, polling", 10_000, "n, '{}', repeat('x', 300)"),
+    ("resource_urls", "resource_id, role, url_hash", 10_000, "n, 'topic', decode(md5(n::text), 'hex')"),
+    ("moves", "resource_id, at, from_url, to_url", 10_000, "n, n, 'https://a.test/' || n, 'https://b.test/' || n"),
+    ("upstreams", "resource_id, protocol, procedure, endpoint, host, topic, token, secret, state, due_at", 10_000,
+     "n, 'websub', '', 'https://hub.test/' || n, 'h' || n % 1000 || '.test', 'https://h.test/' || n, n, '', 'active', n"),
+    ("records", "resource_id, seq, appended_at, entry_hash, entry_id, atom, predecessor, member_id", 30_000,
+     "n % 300 + 1, n, n, decode(md5(n::text), 'hex'), 'tag:' || n, repeat('x', 200),
+      case when n % 5 = 0 then 1 end, case when n % 10 = 0 then 1 end"),
+    ("pages", "resource_id, page, first_seq, last_seq, bytes, begun_at, ended_at", 10_000, "n % 300 + 1, n, n, n, 1000, n, n"),
+    ("entries", "resource_id, first_seq, newest_seq, digest, title_digest, published, updated, seen_at", 30_000,
+     "n % 300 + 1, n, n, decode(md5(n::text), 'hex'), '', n, n, n"),
+    ("entry_keys", "resource_id, key, first_seq, alias", 30_000,
+     "n % 300 + 1, decode(md5(n::text), 'hex'), n, n % 2"),
+    ("bodies", "resource_id, version, hash, bytes", 10_000,
+     "n, 1, decode(md5(n::text), 'hex'), decode(repeat('00', 500), 'hex')"),
+    ("subscriptions", "resource_id, account_id, callback, host, protocol, procedure, format, lease_until, created_at,
+                       cursor, due_at, claimed_until, failed_changes", 60_000,
+     "n % 300 + 1, case when n % 10 = 0 then n % 10000 + 1 else 0 end, 'https://s' || n % 1000 || '.test/' || n,
+      's' || n % 1000 || '.test:443', case when n % 3 = 0 then 'websub' else 'http-post' end, '', 'atom', n * 1000, n,
+      5, case when n % 20 = 0 then n end, case when n % 40 = 0 then n end, case when n % 100 = 0 then 1 else 0 end"),
+    ("fan_outs", "resource_id, next_id, advanced_at", 10_000, "n, n, n"),
+    ("intents", "hash, mode, account_id, topic, callback, host, protocol, procedure, format, lease_s, due_at", 10_000,
+     "decode(md5(n::text), 'hex'), 'subscribe', 0, 'https://h.test/' || n, 'https://s.test/' || n,
+      's' || n % 1000 || '.test', 'websub', '', 'atom', 60, n"),
+    ("forwarded_pings", "hash, target, name, url, feed_url, due_at", 10_000,
+     "decode(md5(n::text), 'hex'), 't' || n % 5, 'n', 'https://h.test/' || n, 'https://h.test/' || n, n"),
+    ("hosts", "host, next_fetch_at, last_fetch_at, fetch_interval, backoff_until", 10_000,
+     "'h' || n || '.test:443', n, n, 1000000, case when n % 100 = 0 then n end"),
+    ("refusals", "resource_id, host, at, http_code", 10_000, "n, 'h' || n % 500 || '.test:443', n, 503"),
+    ("robots", "origin, fetched_at, rules", 10_000, "'https://h' || n || '.test', n, '{}'"),
+    ("changes", "at, source, name, url, resource_id", 20_000,
+     "n * 1000000::bigint, case when n % 2 = 0 then 'seen' else 'ping' end, 'n', 'https://h.test/' || n, n % 10000"),
+    ("change_hours", "hour, unit, count, parts", 10_000, "n * 3600000000::bigint, 'second', n, 1"),
+    ("change_hour_parts", "hour, part, lines", 10_000, "n * 3600000000::bigint, 0, decode(repeat('00', 500), 'hex')"),
+    ("accounts", "id, login, password_hash, created_at", 10_000, "n, 'a' || n, 'x', n"),
+    ("tokens", "account_id, name, scopes, hash, created_at, revoked_at", 10_000,
+     "(n - 1) % 10000 + 1, 'n', 'read', decode(md5(n::text), 'hex'), n, case when n % 10 = 0 then n end"),
+    ("stored_files", "account_id, name, media_type, etag, changed_at, bytes, body", 10_000,
+     "(n - 1) % 5000 + 1, 'f' || n, 'text/xml', 'e', n, 100, decode(repeat('00', 100), 'hex')"),
+    ("collections", "resource_id, name, account_id", 10_000, "n, 'account:' || n, n"),
+    ("collection_members", "resource_id, collection_id", 10_000, "n, n % 1000 + 1"),
+    ("collected", "collection_id, resource_id, upto, at", 10_000, "n, 1, 5, n"),
+    ("collection_cursors", "resource_id, collection_id, cursor, upto, due_at", 10_000, "n, 1, 0, 5, n"),
+    ("backfills", "resource_id, started_at, ended_at, due_at", 10_000,
+     "n, n, case when n % 10 > 0 then n end, case when n % 10 = 0 then n end"),
+    ("backfill_visits", "resource_id, url_hash", 10_000, "n % 300 + 1, decode(md5(n::text), 'hex')"),
+    ("staged_entries", "resource_id, key, page, ordinal, entry_id, digest, title_digest, published, updated, atom", 20_000,
+     "n % 300 + 1, decode(md5(n::text), 'hex'), 1, n, 'tag:' || n, '', '', n, n, repeat('x', 200)"),
+    ("events", "id, at, kind, outcome, code, via, feed, callback, redacted_callback, account_id, count, detail, private_detail", 20_000,
+     "n, n, 'k' || n % 15, 'ok', '', '', 'https://h.test/' || n, '', '', 0, 1, 'text', ''"),
+];
