@@ -223,7 +223,8 @@ impl Db {
     pub(crate) async fn read<T, F>(&self, op: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
-        F: for<'t> FnOnce(&'t Tx<'t>) -> BoxFuture<'t, Result<T, StoreError>> + Send + 'static,
+        F: for<'t> FnOnce(&'t Tx<'t>) -> BoxFuture<'t, Result<T, StoreError>>,
+        F: Clone + Send + 'static,
     {
         match &self.engine {
             Engine::Sqlite(sqlite) => sqlite.read(op).await,

@@ -170,6 +170,7 @@ pub(crate) async fn claim_due<T: Send + 'static>(
 }
 
 /// One search of a queue.
+#[derive(Clone)]
 struct Search {
     /// The statement that reads due jobs.
     due: &'static str,

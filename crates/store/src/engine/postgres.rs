@@ -24,7 +24,6 @@ use std::time::Duration;
 use deadpool_postgres::{Hook, HookError, Manager, ManagerConfig, Pool, RecyclingMethod, Runtime};
 use futures_util::future::BoxFuture;
 use tokio::task::JoinHandle;
-use tokio::time::sleep;
 use tokio_postgres::config::{Host, SslMode};
 use tokio_postgres::{Config, NoTls};
 
@@ -148,15 +147,10 @@ impl Postgres {
     {
         let mut attempt = 1;
         loop {
-            let failed = match self.try_write(op.clone()).await {
+            match self.try_write(op.clone()).await {
                 Ok(done) => return Ok(done),
-                Err(failed) => failed,
-            };
-            let wait = failed.wait_before_retry(attempt);
-            let err = failed.err;
-            let Some(wait) = wait else { return Err(err) };
-            tracing::debug!(attempt, error = %err, "a transaction failed; it will be retried");
-            sleep(wait).await;
+                Err(failed) => failed.wait_for_retry(attempt).await?,
+            }
             attempt += 1;
         }
     }
@@ -174,17 +168,31 @@ impl Postgres {
             let done = op(&tx).await?;
             (done, tx.woken())
         };
-        transaction
-            .commit()
-            .await
-            .map_err(|err| FailedTransaction { err: store_error(err), is_commit_sent: true })?;
+        transaction.commit().await.map_err(|err| FailedTransaction::at_commit(store_error(err)))?;
         // The server sends the same signal to this node too, but later.
         woken.for_each(|whom: Wake| whom.notify(&self.wake_signals));
         Ok(done)
     }
 
-    /// Runs `op`, which only reads.
+    /// Runs `op`, which only reads. A copy of it runs again if its connection was lost.
     pub(crate) async fn read<T, F>(&self, op: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: for<'t> FnOnce(&'t Tx<'t>) -> BoxFuture<'t, Result<T, StoreError>>,
+        F: Clone + Send + 'static,
+    {
+        let mut attempt = 1;
+        loop {
+            match self.try_read(op.clone()).await {
+                Ok(done) => return Ok(done),
+                Err(err) => FailedTransaction::from(err).wait_for_retry(attempt).await?,
+            }
+            attempt += 1;
+        }
+    }
+
+    /// Runs `op`, which only reads, once.
+    async fn try_read<T, F>(&self, op: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
         F: for<'t> FnOnce(&'t Tx<'t>) -> BoxFuture<'t, Result<T, StoreError>> + Send + 'static,

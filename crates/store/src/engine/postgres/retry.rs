@@ -11,6 +11,7 @@ use std::error::Error;
 use std::io;
 use std::time::Duration;
 
+use tokio::time::sleep;
 use tokio_postgres::error::SqlState;
 
 use feedgate_core::ports::StoreError;
@@ -34,9 +35,9 @@ const CONNECTION_EXCEPTIONS: &str = "08";
 /// A transaction that failed.
 pub(super) struct FailedTransaction {
     /// The reason.
-    pub(super) err: StoreError,
+    err: StoreError,
     /// Whether its commit had been sent, so that its changes may have been stored.
-    pub(super) is_commit_sent: bool,
+    is_commit_sent: bool,
 }
 
 impl From<StoreError> for FailedTransaction {
@@ -46,9 +47,23 @@ impl From<StoreError> for FailedTransaction {
 }
 
 impl FailedTransaction {
+    /// Returns the failure of a transaction whose commit had been sent.
+    pub(super) fn at_commit(err: StoreError) -> FailedTransaction {
+        FailedTransaction { err, is_commit_sent: true }
+    }
+
+    /// Returns when the transaction may be repeated after its attempt number `attempt`, counted
+    /// from 1. If the failure is final, returns its reason at once.
+    pub(super) async fn wait_for_retry(self, attempt: u32) -> Result<(), StoreError> {
+        let Some(wait) = self.wait_before_retry(attempt) else { return Err(self.err) };
+        tracing::debug!(attempt, error = %self.err, "a transaction failed; it will be retried");
+        sleep(wait).await;
+        Ok(())
+    }
+
     /// Returns how long to wait before the transaction is repeated after its attempt number
     /// `attempt`, counted from 1. `None` if the failure is final.
-    pub(super) fn wait_before_retry(&self, attempt: u32) -> Option<Duration> {
+    fn wait_before_retry(&self, attempt: u32) -> Option<Duration> {
         if attempt >= self.most_attempts() {
             return None;
         }
