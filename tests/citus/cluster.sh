@@ -7,11 +7,14 @@ declare -A worker_ports=([one]=5433 [two]=5434 [three]=5435)
 
 # The programs of the newest PostgreSQL for which Citus is installed; empty if there is none.
 citus_bin() {
-    local dir
+    local dir library
     for dir in $(postgres_bins); do
-        [ -f "$dir/../lib/citus.so" ] && { echo "$dir"; return; }
-        [ -x "$dir/pg_config" ] && [ -f "$("$dir/pg_config" --pkglibdir)/citus.so" ] &&
-            { echo "$dir"; return; }
+        library=$dir/../lib
+        [ ! -x "$dir/pg_config" ] || library=$("$dir/pg_config" --pkglibdir)
+        if [ -f "$library/citus.so" ]; then
+            echo "$dir"
+            return
+        fi
     done
 }
 
