@@ -251,7 +251,7 @@ async fn a_step_of_a_backfill_whose_claim_was_lost_changes_nothing(database: Dat
     let progress = store.commit_staged(id, lost.claim, at(11)).await.unwrap();
     assert_eq!(progress, CommitProgress::ClaimLost);
     store.drop_backfill(id, lost.claim, at(11)).await.unwrap();
-    assert_eq!(store.backfills(&[id]).await.unwrap(), [valid.backfill.clone()]);
+    assert_eq!(store.backfills(&[id]).await.unwrap(), std::slice::from_ref(&valid.backfill));
     assert_eq!(step(&store, 17).await, None, "it is claimed");
 
     let staged = other.stage_backfill(&valid.backfill, valid.claim, page("1"), at(17)).await;
