@@ -40,7 +40,7 @@ create index collection_cursors_due_at on collection_cursors (due_at);
 
 -- One row is how far a collection has taken the log of a resource that lies in another cell.
 create table collected (
-    collection_id bigint not null references resources (id),
+    collection_id bigint not null,           -- never forgotten
     resource_id   bigint not null,
     upto          bigint not null,           -- the last seq that was taken in
     at            bigint not null,           -- when that was
