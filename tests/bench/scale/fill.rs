@@ -28,14 +28,14 @@ struct Rows(&'static str, &'static str, i64, &'static str);
 const TABLES: &[Rows] = &[
     Rows("resources", "id, topic, fetch_url, host, kind, head, subscribers, next_fetch, due_at, fetched_at,
                        period_s, base_period_ms, measured_at", 1,
-        "n, 'https://h' || n / [on] || '.test/' || n, 'https://h' || n / [on] || '.test/' || n,
-         'h' || n / [on] || '.test:443', 'feed', 1, 10, [begin] + n * [apart], [begin] + n * [apart],
+        "n, 'https://h' || (n / [on]) || '.test/' || n, 'https://h' || (n / [on]) || '.test/' || n,
+         'h' || (n / [on]) || '.test:443', 'feed', 1, 10, [begin] + n * [apart], [begin] + n * [apart],
          [begin] - [hour], 3600, 3600000, [begin]"),
     Rows("resource_details", "resource_id, status, polling", 1, "n, '{}', '{}'"),
     Rows("subscriptions", "resource_id, account_id, callback, host, protocol, procedure, format, lease_until,
                            created_at, cursor", SUBSCRIPTIONS,
         "(n - 1) / 10 + 1, case when n % 10 = 0 then (n / 10 - 1) / 10 + 1 else 0 end,
-         'https://s' || n % [callbacks] || '.test/' || n, 's' || n % [callbacks] || '.test:443', 'websub', '',
+         'https://s' || (n % [callbacks]) || '.test/' || n, 's' || (n % [callbacks]) || '.test:443', 'websub', '',
          'atom', [begin] + 30 * 24 * [hour] + n, [begin] - [hour], 1"),
     Rows("records", "resource_id, seq, appended_at, entry_hash, entry_id, atom", 1,
         "n, 1, [begin] - [hour], [hash], 'tag:' || n, '<entry><id>tag:' || n || '</id></entry>'"),
@@ -93,6 +93,9 @@ async fn fill_postgres(url: &str, size: i64) -> Result<(), Failure> {
         insert into resource_urls (resource_id, role, url_hash)
         select id, 'topic', substring(sha256(convert_to(substring(topic from 6), 'UTF8')) for 16)
           from resources";
+    // The numbers of resources were given, and the sequence has not followed.
+    const SEQUENCE: &str =
+        "select setval(pg_get_serial_sequence('resources', 'id'), max(id)) from resources";
     const TOKENS: &str = "
         insert into tokens (account_id, name, scopes, hash, created_at)
         select id, 'token', 'list', sha256(convert_to(login, 'UTF8')), 0 from accounts";
@@ -102,7 +105,7 @@ async fn fill_postgres(url: &str, size: i64) -> Result<(), Failure> {
     for rows in TABLES {
         client.batch_execute(&insert(rows, size, dialect)).await?;
     }
-    for statement in [URLS, TOKENS, "vacuum analyze"] {
+    for statement in [SEQUENCE, URLS, TOKENS, "vacuum analyze", "checkpoint"] {
         client.batch_execute(statement).await?;
     }
     drop(client);

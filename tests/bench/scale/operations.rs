@@ -30,6 +30,8 @@ use super::table::{Cost, Table};
 const SAMPLES: usize = 300;
 /// How often an operation is measured that reads whole tables.
 const FEW_SAMPLES: usize = 10;
+/// Lines of changes.xml that are read together.
+const CHANGES: i64 = 200;
 /// Jobs in one claim.
 const CLAIMED: usize = 10;
 
@@ -195,7 +197,9 @@ impl Operations {
         .await?;
         let until = begin() - TimeDelta::hours(1);
         let (newest, _) = store.newest_change().await?;
-        let window = ChangesWindow { from: until - TimeDelta::hours(1), until, newest };
+        // There are as many lines in a day as resources: the window holds the same number of them.
+        let length = TimeDelta::microseconds(24 * HOUR_US / self.size * CHANGES);
+        let window = ChangesWindow { from: until - length, until, newest };
         self.sample(table, "read a page of changes", vec![window; SAMPLES], async |window| {
             store.changes(&window, None).await?;
             Ok(())
