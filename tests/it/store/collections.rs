@@ -25,7 +25,6 @@ on_both_stores! {
     what_is_claimed_and_not_taken_in_is_handed_out_again,
     two_nodes_that_hold_the_same_claim_take_it_in_once,
     a_first_document_is_no_news_for_a_collection_either,
-    what_is_taken_back_is_taken_back_where_it_is_held,
     who_follows_a_collection_is_due_when_it_grows,
     a_collection_is_never_polled_nor_forgotten,
     members_count_as_subscribers_until_they_leave,
@@ -37,6 +36,7 @@ in_one_cell! {
     n7_an_update_takes_the_place_of_the_entry_of_its_own_member,
     what_members_publish_is_collected_once_and_in_order,
     an_account_collects_what_it_subscribes_to_while_it_does,
+    what_is_taken_back_is_taken_back_where_it_is_held,
 }
 
 /// Cursors in one step.

@@ -29,7 +29,10 @@ pub(crate) async fn stage_entries(
     page: u32,
     candidates: &[Candidate],
 ) -> Result<u64, StoreError> {
-    const LAY: &str = "
+    // Citus counts the rows of an insert that a conflict left unchanged, so they are counted here.
+    const STAGED: &str = "
+        select 1 from staged_entries where resource_id = $1 and key in ({blobs $2})";
+    const STAGE: &str = "
         insert into staged_entries (resource_id, key, page, ordinal, entry_id, digest, title_digest,
                                       published, updated, atom)
         select cast($1 as bigint), given.key, cast($2 as bigint), given.ordinal, given.entry_id,
@@ -49,6 +52,8 @@ pub(crate) async fn stage_entries(
         }
     }
     let given: Vec<(i64, &Candidate)> = newest.into_values().collect();
+    let keys = given.iter().map(|(_, candidate)| candidate.id.0.to_vec()).collect();
+    let staged = tx.query(STAGED, &[Value::from(id.0), Value::Blobs(keys)]).await?.len();
     let blobs = |of: fn(&Candidate) -> Vec<u8>| {
         Value::Blobs(given.iter().map(|(_, candidate)| of(candidate)).collect())
     };
@@ -68,7 +73,8 @@ pub(crate) async fn stage_entries(
         ("updated", dates(|candidate| candidate.updated)),
         ("atom", texts(|candidate| candidate.atom.clone().unwrap_or_default())),
     ];
-    tx.execute_rows(LAY, params![id.0, i64::from(page)], &columns).await
+    tx.execute_rows(STAGE, params![id.0, i64::from(page)], &columns).await?;
+    Ok((given.len() - staged) as u64)
 }
 
 /// Returns the oldest staged entries. They are identified by their ids alone: their links and texts
