@@ -56,7 +56,7 @@ fn status() -> Status {
         last_fetch: at,
         last_parse: at,
         next_fetch: at,
-        last_maintenance_at: at,
+        last_maintenance_at: at.unwrap(),
         period_s: 900,
         period_reason: "the resource publishes about 1 entry a day".to_owned(),
         popularity: 2.5,

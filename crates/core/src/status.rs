@@ -31,8 +31,9 @@ pub struct Status {
     pub period_s: u32,
     /// The reason for the period, as a clause for people.
     pub period_reason: String,
-    /// When maintenance last measured the resource.
-    pub last_maintenance_at: Option<DateTime<Utc>>,
+    /// When maintenance last measured the resource, or when the resource was created: its first
+    /// maintenance cycle begins then.
+    pub last_maintenance_at: DateTime<Utc>,
     /// The number of new records since then.
     pub entries_count_since_last_maintenance: u64,
     /// New records in the last maintenance cycle (24 to 48 hours).
@@ -104,6 +105,11 @@ impl AnnouncedHealth {
 }
 
 impl Status {
+    /// Creates the status of a resource that is created at `now`.
+    pub fn new(now: DateTime<Utc>) -> Status {
+        Status { last_maintenance_at: now, ..Status::default() }
+    }
+
     /// The fields that subscribers are shown.
     pub fn report(&self) -> StatusReport<'_> {
         StatusReport {

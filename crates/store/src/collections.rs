@@ -149,7 +149,7 @@ async fn open(
     if let Some(found) = find(tx, name.clone()).await? {
         return Ok(found);
     }
-    let status = Status { http_code: 200, title: collection.title, ..Status::default() };
+    let status = Status { http_code: 200, title: collection.title, ..Status::new(now) };
     let params = params![collection.topic.as_str(), ResourceKind::Collection.as_str(), now];
     let made = tx.first(MAKE, params).await?;
     let id = made.map_or(Ok(0), |mut row| row.int())?;

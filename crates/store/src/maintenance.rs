@@ -279,7 +279,7 @@ async fn measure(
         texts.push(details::json(&Status {
             velocity: status.entries_count_since_last_maintenance,
             entries_count_since_last_maintenance: 0,
-            last_maintenance_at: Some(now),
+            last_maintenance_at: now,
             ..status
         }));
     }

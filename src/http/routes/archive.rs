@@ -193,7 +193,7 @@ fn recent_headers(
     digest.update((status.len() as u64).to_be_bytes());
     digest.update(status);
     digest.update(&resource.feed_head);
-    let known = [resource.status.last_fetch, resource.status.last_maintenance_at];
+    let known = [resource.status.last_fetch, Some(resource.status.last_maintenance_at)];
     let modified = known.into_iter().flatten().fold(held.page.ended_at, Ord::max);
     // The link to the previous document disappears when that document is deleted, at an unknown
     // time.

@@ -135,14 +135,14 @@ async fn velocity_is_what_was_appended_in_a_cycle(database: Database) {
     assert_eq!(store.measure(at(1), at(DAY)).await.unwrap(), 1);
     let measured = resource(&store, id).await.status;
     assert_eq!((measured.velocity, measured.entries_count_since_last_maintenance), (2, 0));
-    assert_eq!(measured.last_maintenance_at, Some(at(DAY)));
+    assert_eq!(measured.last_maintenance_at, at(DAY));
     assert_eq!(store.measure(at(DAY), at(DAY + 1)).await.unwrap(), 0, "not twice");
 
     // A poll that began before the measurement does not undo it.
     store.record(id, &poll(at(DAY + 5), &["3"])).await.unwrap();
     let after = resource(&store, id).await.status;
     assert_eq!((after.velocity, after.entries_count_since_last_maintenance), (2, 1));
-    assert_eq!(after.last_maintenance_at, Some(at(DAY)));
+    assert_eq!(after.last_maintenance_at, at(DAY));
 }
 
 async fn s44_what_nobody_watches_is_forgotten_in_the_end(database: Database) {

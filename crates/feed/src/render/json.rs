@@ -67,7 +67,7 @@ fn status_object(topic: &str, status: StatusReport<'_>) -> Value {
         "period": status.period_s,
         "lastParse": at(status.last_parse),
         "lastFetch": at(status.last_fetch),
-        "lastMaintenanceAt": at(status.last_maintenance_at),
+        "lastMaintenanceAt": status.last_maintenance_at.timestamp(),
         "nextFetch": at(status.next_fetch),
         "entriesCountSinceLastMaintenance": status.entries_count_since_last_maintenance,
         "velocity": status.velocity,

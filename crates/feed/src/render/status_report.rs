@@ -23,8 +23,9 @@ pub struct StatusReport<'a> {
     pub period_s: u32,
     /// The reason for the period, as words for people; empty if there is nothing to explain.
     pub period_reason: &'a str,
-    /// The time at which maintenance last measured the resource.
-    pub last_maintenance_at: Option<DateTime<Utc>>,
+    /// The time at which maintenance last measured the resource, or at which the resource was
+    /// created. It is always present, because clients read it without checking whether it is.
+    pub last_maintenance_at: DateTime<Utc>,
     /// The number of new records since the last maintenance.
     pub entries_count_since_last_maintenance: u64,
     /// The number of new records in the last maintenance cycle (24 to 48 hours).

@@ -43,7 +43,7 @@ pub(crate) async fn ensure(
     ];
     let made = tx.first(MAKE, params).await?.map(|mut row| row.int()).transpose()?;
     if let Some(id) = made {
-        details::make(tx, id, &Status::default()).await?;
+        details::make(tx, id, &Status::new(now)).await?;
     }
     let locked = tx.first(LOCK, params![topic.as_str()]).await?;
     let mut locked = locked.ok_or_else(|| StoreError::Corrupt("a resource vanished".to_owned()))?;

@@ -75,7 +75,7 @@ pub(crate) struct ResourceBefore {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 struct Measured {
-    last_maintenance_at: Option<DateTime<Utc>>,
+    last_maintenance_at: DateTime<Utc>,
     entries_count_since_last_maintenance: u64,
     velocity: u64,
 }

@@ -30,7 +30,7 @@ pub(super) fn push_status(out: &mut String, topic: &str, status: StatusReport<'_
     }
     push_date(out, "last_fetch", status.last_fetch);
     push_date(out, "last_parse", status.last_parse);
-    push_date(out, "last_maintenance_at", status.last_maintenance_at);
+    push_date(out, "last_maintenance_at", Some(status.last_maintenance_at));
     let entries = status.entries_count_since_last_maintenance.to_string();
     push_element(out, "entries_count_since_last_maintenance", &entries);
     push_element(out, "velocity", &status.velocity.to_string());
