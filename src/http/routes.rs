@@ -9,6 +9,7 @@ pub(crate) mod event_log;
 pub(crate) mod ops;
 pub(crate) mod rpc;
 pub(crate) mod rsscloud;
+pub(crate) mod schemas;
 pub(crate) mod storage;
 pub(crate) mod superfeedr;
 pub(crate) mod upstream;

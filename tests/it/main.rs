@@ -19,6 +19,7 @@ mod foreign_clients;
 mod fragments;
 mod gauges;
 mod histories;
+mod json_schema;
 mod killed;
 mod listen;
 mod listener;

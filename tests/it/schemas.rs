@@ -1,8 +1,10 @@
 //! What feedgate writes is what `schemas/` says it is.
 //!
-//! `xmllint` does the checking, many documents in one process.
+//! `xmllint` checks XML, many documents in one process; notifications in JSON are checked by
+//! JSON Schema, each one that any test receives.
 
 use std::process::Command;
+use std::sync::LazyLock;
 use std::{fs, path::Path};
 
 use chrono::DateTime;
@@ -43,6 +45,21 @@ fn faults(schema: &str, documents: &[(String, String)]) -> String {
     let faults: Vec<&str> = faults.collect();
     assert!(answer.status.success() || !faults.is_empty(), "xmllint ended with {}", answer.status);
     faults.join("\n")
+}
+
+/// Fails with everything that is wrong with a notification in JSON.
+pub(crate) fn assert_notification(text: &str) {
+    static SCHEMA: LazyLock<jsonschema::Validator> = LazyLock::new(|| {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas/notification.schema.json");
+        let schema = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
+        jsonschema::draft202012::new(&schema).unwrap()
+    });
+    let notification = serde_json::from_str(text).unwrap();
+    let faults = SCHEMA.iter_errors(&notification);
+    let faults: Vec<String> =
+        faults.map(|fault| format!("{}: {fault}", fault.instance_path())).collect();
+    let faults = faults.join("\n");
+    assert!(faults.is_empty(), "not valid by notification.schema.json:\n{faults}\n{text}");
 }
 
 const TOPIC: &str = "https://tides.test/feed?a=1&b=<2>";

@@ -6,6 +6,7 @@ use http::header::{CONTENT_TYPE, ETAG, HeaderMap, IF_NONE_MATCH};
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
+use crate::schemas::assert_notification;
 use crate::support::feeds::{entry_id, entry_ids, link, rss};
 use crate::support::server::client;
 use crate::support::world::World;
@@ -26,6 +27,9 @@ impl Got {
     }
 
     fn json(&self) -> Value {
+        if self.text.starts_with("{\"status\":") {
+            assert_notification(&self.text);
+        }
         serde_json::from_str(&self.text).unwrap()
     }
 }

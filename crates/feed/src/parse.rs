@@ -15,7 +15,7 @@
 //! `modules`.
 
 mod bases;
-mod dates;
+pub(crate) mod dates;
 mod decode;
 mod formats;
 mod hints;

@@ -15,6 +15,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 use super::PATIENCE;
 use super::feeds::between;
 use super::server::{Answer, Asked, Server, say};
+use crate::schemas::assert_notification;
 
 /// What a callback does with what it is told.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -122,8 +123,19 @@ impl Subscriber {
     }
 }
 
+/// Requests by POST. Every notification in JSON among them must be valid by its schema.
 fn posts(heard: &[Asked]) -> impl Iterator<Item = &Asked> {
-    heard.iter().filter(|asked| asked.method == Method::POST)
+    heard.iter().filter(|asked| asked.method == Method::POST).inspect(|asked| {
+        if is_json_notification(asked) {
+            assert_notification(&asked.text());
+        }
+    })
+}
+
+/// Whether the body is a notification in JSON, and not a JSON document as its publisher sent it.
+fn is_json_notification(asked: &Asked) -> bool {
+    asked.header("content-type") == Some("application/json")
+        && asked.text().starts_with("{\"status\":{\"code\"")
 }
 
 async fn answer(asked: &Asked, mood: Mood) -> Answer {

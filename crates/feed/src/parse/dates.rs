@@ -45,7 +45,7 @@ const LONGEST_BYTES: usize = 200;
 ///
 /// The year is 1 to 9999, also in UTC. Returns `None` if the text is not a date, or an impossible
 /// one.
-pub(super) fn parse(text: &str) -> Option<DateTime<FixedOffset>> {
+pub(crate) fn parse(text: &str) -> Option<DateTime<FixedOffset>> {
     let text = text.trim();
     if text.is_empty() || text.len() > LONGEST_BYTES {
         return None;

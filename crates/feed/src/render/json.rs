@@ -1,10 +1,15 @@
 //! JSON documents with Superfeedr's field names (seed 003).
 //!
 //! Times are seconds since 1970. Numbers are written as numbers. Unknown values are left out,
-//! except in the status, because clients read its keys without checking whether they exist.
+//! except in the status and the title of a link, because clients read these keys without checking
+//! whether they exist. `schemas/notification.schema.json` describes the documents.
 
 mod item;
+mod modules;
+mod object;
 mod parts;
+mod person;
+mod picture;
 
 use serde_json::{Map, Value, json};
 
@@ -53,7 +58,9 @@ fn metadata(feed: &Feed, title: &str) -> Map<String, Value> {
     insert_some(&mut head, "id", Some(&feed.id).filter(|id| !id.is_empty()).cloned());
     insert_some(&mut head, "updated", feed.updated.map(seconds));
     insert_some(&mut head, "permalinkUrl", parts::permalink(&feed.links));
-    insert_some(&mut head, "standardLinks", standard_links(&feed.links));
+    let picture = picture::of_feed(feed);
+    insert_some(&mut head, "standardLinks", standard_links(&feed.links, picture));
+    modules::insert(&mut head, &feed.extensions);
     head
 }
 
@@ -143,10 +150,13 @@ mod tests {
             "updated": 1_366_549_240,
             "permalinkUrl": "https://a.test/1",
             "standardLinks": {
-                "alternate": [{"href": "https://a.test/1", "type": "text/html"}],
-                "enclosure": [{"href": "https://a.test/m"}],
+                "alternate": [{"href": "https://a.test/1", "type": "text/html", "title": null}],
+                "enclosure": [{"href": "https://a.test/m", "title": null}],
             },
-            "actor": {"displayName": "Jo"},
+            "actor": {
+                "displayName": "Jo",
+                "id": "tag:feedgate,2026:person:de90a387ee8c624a046061cd3ace95bb",
+            },
             "categories": ["rain"],
             "verb": "post",
             "geo": {"type": "point", "coordinates": [47.597553, -122.15925]},

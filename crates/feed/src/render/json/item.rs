@@ -2,12 +2,14 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::model::{Content, Element, Entry, Feed, Person, Text};
+use crate::model::{Content, Element, Entry, Feed, Text};
 
+use super::object::object;
 use super::parts::{
-    GEORSS, attribute, child_text, children, insert_some, links, permalink, seconds, short_name,
-    standard_links, text,
+    GEORSS, child, insert_some, last_short_name, permalink, seconds, standard_links, text,
 };
+use super::person::actor;
+use super::{modules, picture};
 
 /// Returns the entry as an item. An entry without an author gets that of the feed.
 pub(super) fn item(entry: &Entry, feed: &Feed) -> Value {
@@ -15,27 +17,34 @@ pub(super) fn item(entry: &Entry, feed: &Feed) -> Value {
     item.insert("id".to_owned(), Value::String(entry.id.clone()));
     let title = entry.title.as_ref().map(Text::to_plain).unwrap_or_default();
     item.insert("title".to_owned(), Value::String(title));
-    insert_some(&mut item, "content", entry.content.as_ref().map(content));
-    insert_some(&mut item, "summary", entry.summary.as_ref().map(|summary| summary.value.clone()));
+    insert_texts(&mut item, entry);
     insert_some(&mut item, "published", entry.published.map(seconds));
     insert_some(&mut item, "updated", entry.updated.map(seconds));
     insert_some(&mut item, "permalinkUrl", permalink(&entry.links));
-    insert_some(&mut item, "standardLinks", standard_links(&entry.links));
-    let of_source = entry.source.as_ref().and_then(|source| source.authors.first());
-    let author = entry.authors.first().or(of_source).or(feed.authors.first());
-    insert_some(&mut item, "actor", author.map(actor));
+    let picture = picture::of_entry(entry);
+    insert_some(&mut item, "standardLinks", standard_links(&entry.links, picture));
+    insert_some(&mut item, "actor", entry_actor(entry, feed));
     insert_some(&mut item, "categories", categories(entry));
-    let verb = child_text(&entry.extensions, "verb");
-    insert_some(&mut item, "verb", verb.map(|verb| short_name(&verb)));
-    insert_some(
-        &mut item,
-        "object",
-        entry.extensions.iter().find(|e| e.name == "object").map(object),
-    );
+    insert_some(&mut item, "verb", last_short_name(&entry.extensions, "verb"));
+    insert_some(&mut item, "object", child(&entry.extensions, "object").map(|it| object(it, feed)));
     insert_some(&mut item, "geo", entry.extensions.iter().find_map(geo));
     insert_some(&mut item, "language", entry.lang.clone().filter(|lang| !lang.is_empty()));
     insert_some(&mut item, "source", entry.source.as_deref().map(source));
+    modules::insert(&mut item, &entry.extensions);
     Value::Object(item)
+}
+
+/// Sets `content` and `summary`. An entry that has neither, such as a video of YouTube, has the
+/// description of Media RSS as both, because clients read one or the other.
+fn insert_texts(item: &mut Map<String, Value>, entry: &Entry) {
+    let mut content = entry.content.as_ref().map(content);
+    let mut summary = entry.summary.as_ref().map(|summary| summary.value.clone());
+    if content.is_none() && summary.is_none() {
+        content = modules::media_description(&entry.extensions);
+        summary.clone_from(&content);
+    }
+    insert_some(item, "content", content);
+    insert_some(item, "summary", summary);
 }
 
 fn content(content: &Content) -> String {
@@ -46,21 +55,12 @@ fn content(content: &Content) -> String {
     }
 }
 
-fn actor(person: &Person) -> Value {
-    let mut actor = Map::new();
-    let mine = &person.extensions;
-    actor.insert("displayName".to_owned(), Value::String(person.name.clone()));
-    let linked = links(mine);
-    insert_some(&mut actor, "permalinkUrl", person.uri.clone().or_else(|| permalink(&linked)));
-    insert_some(&mut actor, "email", person.email.clone());
-    insert_some(&mut actor, "id", child_text(mine, "id"));
-    let image =
-        linked.iter().find(|link| matches!(link.rel.as_str(), "avatar" | "photo" | "image"));
-    insert_some(&mut actor, "image", image.map(|link| link.href.clone()));
-    let kind = child_text(mine, "object-type");
-    insert_some(&mut actor, "objectType", kind.map(|kind| short_name(&kind)));
-    insert_some(&mut actor, "title", child_text(mine, "title"));
-    Value::Object(actor)
+/// Returns the first author of the entry, of its source, or of the feed.
+fn entry_actor(entry: &Entry, feed: &Feed) -> Option<Value> {
+    let home = entry.source.as_deref().filter(|source| !source.id.is_empty()).unwrap_or(feed);
+    let of_source = entry.source.as_ref().and_then(|source| source.authors.first());
+    let author = entry.authors.first().or(of_source).or(feed.authors.first());
+    author.map(|author| actor(author, &home.id))
 }
 
 fn categories(entry: &Entry) -> Option<Value> {
@@ -71,34 +71,6 @@ fn categories(entry: &Entry) -> Option<Value> {
     let list: Vec<Value> =
         entry.categories.iter().map(|c| display(&c.term, c.label.as_deref())).collect();
     (!list.is_empty()).then_some(Value::Array(list))
-}
-
-fn object(element: &Element) -> Value {
-    let parts = children(element);
-    let mut object = Map::new();
-    let types: Vec<Value> = parts
-        .iter()
-        .filter(|part| part.name == "object-type")
-        .map(|part| Value::String(short_name(&text(part))))
-        .collect();
-    match types.len() {
-        0 => {}
-        1 => insert_some(&mut object, "objectType", types.into_iter().next()),
-        _ => insert_some(&mut object, "objectType", Some(Value::Array(types))),
-    }
-    for name in ["id", "title", "published", "updated", "content"] {
-        insert_some(&mut object, name, child_text(&parts, name));
-    }
-    let linked = links(&parts);
-    insert_some(&mut object, "permalinkUrl", permalink(&linked));
-    insert_some(&mut object, "standardLinks", standard_links(&linked));
-    let terms: Vec<Value> = parts
-        .iter()
-        .filter(|part| part.name == "category")
-        .filter_map(|part| attribute(part, "term").map(|term| Value::String(term.to_owned())))
-        .collect();
-    insert_some(&mut object, "categories", (!terms.is_empty()).then_some(Value::Array(terms)));
-    Value::Object(object)
 }
 
 /// Returns a GeoRSS point: "latitude and longitude" (seed 003).
@@ -125,6 +97,6 @@ fn source(source: &Feed) -> Value {
     insert_some(&mut object, "title", source.title.as_ref().map(Text::to_plain));
     insert_some(&mut object, "updated", source.updated.map(seconds));
     insert_some(&mut object, "permalinkUrl", permalink(&source.links));
-    insert_some(&mut object, "standardLinks", standard_links(&source.links));
+    insert_some(&mut object, "standardLinks", standard_links(&source.links, None));
     Value::Object(object)
 }

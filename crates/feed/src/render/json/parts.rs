@@ -37,17 +37,18 @@ fn is_alternate(link: &Link) -> bool {
     matches!(link.rel.as_str(), "" | "alternate")
 }
 
-/// Returns the links grouped by relation; `None` if there are none.
-pub(super) fn standard_links(links: &[Link]) -> Option<Value> {
+/// Returns the links grouped by relation, with `picture` as one more; `None` if there are none. A
+/// link without a title has the title `null`, as in Superfeedr's example.
+pub(super) fn standard_links(links: &[Link], picture: Option<Link>) -> Option<Value> {
     let mut by_rel: Map<String, Value> = Map::new();
-    for link in links {
+    for link in links.iter().chain(picture.as_ref()) {
         let rel = if is_alternate(link) { "alternate" } else { &link.rel };
         let mut object = Map::new();
         object.insert("href".to_owned(), Value::String(link.href.clone()));
         // "MimeType of the link destination (text/html by default)" (seed 003)
         let usual = is_alternate(link).then(|| "text/html".to_owned());
         insert_some(&mut object, "type", link.mime.clone().or(usual));
-        insert_some(&mut object, "title", link.title.clone());
+        object.insert("title".to_owned(), link.title.clone().into());
         insert_some(&mut object, "hreflang", link.hreflang.clone());
         insert_some(&mut object, "length", link.length.clone());
         let list = by_rel.entry(rel).or_insert_with(|| Value::Array(Vec::new()));
@@ -115,8 +116,15 @@ pub(super) fn links(elements: &[Element]) -> Vec<Link> {
     found.filter_map(read).collect()
 }
 
+/// Returns the short name of the last element with this name. Atom allows several verbs and object
+/// types, the most specific last; JSON has one.
+pub(super) fn last_short_name(elements: &[Element], name: &str) -> Option<String> {
+    let named = elements.iter().rev().filter(|it| it.namespace == ACTIVITY && it.name == name);
+    named.map(text).find(|text| !text.is_empty()).map(|text| short_name(&text))
+}
+
 /// Returns the last path segment of a schema's address: JSON has `post` where Atom has
 /// `http://activitystrea.ms/schema/1.0/post`.
-pub(super) fn short_name(schema: &str) -> String {
+fn short_name(schema: &str) -> String {
     schema.trim_end_matches('/').rsplit('/').next().unwrap_or(schema).to_owned()
 }
