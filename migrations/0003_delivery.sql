@@ -41,6 +41,10 @@ create table subscriptions (
     -- Consecutive changes that could not be delivered, however often each was tried.
     failed_changes      bigint not null default 0,
     failed_upto         bigint not null default 0, -- the last number of the newest of them
+    attempted_at        bigint,              -- when the last attempt ended; null: there was none
+    attempt_status      bigint not null default 0, -- its status code; 0: there was no response
+    -- The beginning of its response, or why there was none; empty after a success.
+    attempt_excerpt     text   not null default '',
     {key} (resource_id, id),
     -- The callback is second: a callback is looked up in one resource without its account, too.
     unique (resource_id, callback, account_id, protocol)

@@ -122,10 +122,10 @@ impl Job for Deliverer {
         while let Some((due, permit)) = next.take() {
             let id = due.subscription.id;
             match self.attempt(&due).await {
-                Ok(Attempted { outcome, attempt }) => {
+                Ok(Attempted { outcome, response, attempt }) => {
                     // The host is free as soon as it has responded.
                     next = attempt.and_then(|attempt| permit.finish(&attempt));
-                    let result = DeliveryResult { id, claim: due.claim, outcome };
+                    let result = DeliveryResult { id, claim: due.claim, outcome, response };
                     recording.push((id, self.results.submit(result).await));
                 }
                 Err(err) => log_not_stored(id, &err),

@@ -100,6 +100,11 @@ impl AnswerExcerpt {
         let text = String::from_utf8_lossy(body);
         AnswerExcerpt { text: redaction::line(&text, LONGEST_EXCERPT_CHARS), is_public }
     }
+
+    /// Returns the text, if others than the operator may read it; empty if not.
+    pub fn public_text(&self) -> &str {
+        if self.is_public { &self.text } else { "" }
+    }
 }
 
 /// One event of the event log.

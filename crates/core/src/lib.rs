@@ -9,6 +9,7 @@ pub mod backlog_smoothing;
 pub mod change_detection;
 pub mod claim;
 pub mod collection;
+pub mod delivery_health;
 pub mod event;
 pub mod host;
 pub mod host_groups;

@@ -4,6 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
+use sha2::{Digest, Sha256};
 
 use feedgate_protocol::Protocol;
 
@@ -150,9 +151,16 @@ impl Secret {
         Ok(Secret(key))
     }
 
-    /// The key itself, for signing and for its owner's list.
+    /// The key itself, for signing.
     pub fn expose(&self) -> &str {
         &self.0
+    }
+
+    /// Returns a text by which an owner who knows the key recognizes it: the first 32 bits of its
+    /// SHA-256, too few to recover it from.
+    pub fn fingerprint(&self) -> String {
+        let digest = Sha256::digest(self.0.as_bytes());
+        format!("sha256:{}", hex::encode(&digest[..4]))
     }
 }
 
@@ -304,6 +312,7 @@ mod tests {
     fn a_secret_is_short_and_never_shown() {
         let secret = Secret::new("opensesame".to_owned()).unwrap();
         assert_eq!(format!("{secret:?}"), "Secret(..)");
+        assert_eq!(secret.fingerprint(), "sha256:d9fb92e3");
         assert!(Secret::new("x".repeat(199)).is_ok());
         assert_eq!(Secret::new("x".repeat(200)), Err(BadSecret::TooLong));
         assert_eq!(Secret::new("open\0sesame".to_owned()), Err(BadSecret::ContainsNul));

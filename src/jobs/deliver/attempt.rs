@@ -10,6 +10,7 @@ use super::verdict::{self, DeliveryVerdict, HealthTransition};
 use super::{Deliverer, events, message};
 use crate::jobs::runner;
 use crate::net::{CallbackRequest, CallbackResponse, FetchError};
+use feedgate_core::delivery_health::AttemptResponse;
 use feedgate_core::ports::{DeliveryOutcome, StoreError};
 use feedgate_core::subscription::{DueSubscription, Subscription};
 
@@ -18,9 +19,11 @@ use feedgate_core::subscription::{DueSubscription, Subscription};
 const CONNECT_FAILURE_WITHIN: Duration = Duration::from_secs(1);
 
 /// The result of an attempt.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Attempted {
     pub(super) outcome: DeliveryOutcome,
+    /// What the callback responded; `None` if nothing was sent.
+    pub(super) response: Option<AttemptResponse>,
     /// How the host responded; `None` if nothing was sent.
     pub(super) attempt: Option<Attempt>,
 }
@@ -33,7 +36,7 @@ impl Deliverer {
         let id = subscription.id;
         let Some(payload) = self.composer.compose(due).await? else {
             let outcome = DeliveryOutcome::Delivered { cursor: due.owed, status: due.status };
-            return Ok(Attempted { outcome, attempt: None });
+            return Ok(Attempted { outcome, response: None, attempt: None });
         };
         let status = match payload.status {
             StatusInclusion::None => subscription.status_told,
@@ -41,7 +44,7 @@ impl Deliverer {
         };
         if subscription.callback.is_null_device() {
             let outcome = DeliveryOutcome::Delivered { cursor: payload.last, status };
-            return Ok(Attempted { outcome, attempt: None });
+            return Ok(Attempted { outcome, response: None, attempt: None });
         }
         let call = message::call(subscription, &payload, &self.settings);
         let begun = Instant::now();
@@ -70,8 +73,9 @@ impl Deliverer {
             self.metrics.waited((runner::now() - at).to_std().unwrap_or_default());
         }
         let outcome = verdict.into_outcome(payload.last, status);
-        let response = verdict::host_response(&answer);
-        Ok(Attempted { outcome, attempt: Some(Attempt { response, begun, took }) })
+        let attempt = Attempt { response: verdict::host_response(&answer), begun, took };
+        let response = Some(verdict::attempt_response(&answer));
+        Ok(Attempted { outcome, response, attempt: Some(attempt) })
     }
 
     async fn call(

@@ -6,6 +6,7 @@ use chrono::{DateTime, Utc};
 
 use super::concurrency_limit::HostResponse;
 use crate::net::{CallbackResponse, FetchError, freshness};
+use feedgate_core::delivery_health::AttemptResponse;
 use feedgate_core::ports::DeliveryOutcome;
 use feedgate_core::record::Seq;
 use feedgate_core::subscription::Subscription;
@@ -99,6 +100,21 @@ pub(super) fn result_code(response: &Result<CallbackResponse, FetchError>) -> &'
     }
 }
 
+/// Returns what the owner of the subscription is shown of the response: of a success its status
+/// code. The body of a response from an address that is not public is the operator's only.
+pub(super) fn attempt_response(answer: &Result<CallbackResponse, FetchError>) -> AttemptResponse {
+    match answer {
+        Ok(reply) => {
+            let status = Some(reply.status.as_u16());
+            if reply.status.is_success() {
+                return AttemptResponse { status, excerpt: String::new() };
+            }
+            AttemptResponse { status, excerpt: reply.excerpt().public_text().to_owned() }
+        }
+        Err(err) => AttemptResponse { status: None, excerpt: err.to_string() },
+    }
+}
+
 /// Returns the meaning of the response for the load of the host.
 pub(super) fn host_response(answer: &Result<CallbackResponse, FetchError>) -> HostResponse {
     match answer {
@@ -179,6 +195,21 @@ mod tests {
             body: Bytes::new(),
             is_public: true,
         })
+    }
+
+    #[test]
+    fn f15_only_a_public_callback_shows_the_body_of_its_error() {
+        let body = Bytes::from_static(b"no such user");
+        for (is_public, status, want) in
+            [(true, 500, "no such user"), (false, 500, ""), (true, 200, "")]
+        {
+            let mut reply = response(status, None).unwrap();
+            (reply.is_public, reply.body) = (is_public, body.clone());
+            let want = AttemptResponse { status: Some(status), excerpt: want.to_owned() };
+            assert_eq!(attempt_response(&Ok(reply)), want);
+        }
+        let timeout = attempt_response(&Err(FetchError::TimedOut(Duration::from_secs(10))));
+        assert!(timeout.status.is_none() && !timeout.excerpt.is_empty(), "{timeout:?}");
     }
 
     #[test]

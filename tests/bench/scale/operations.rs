@@ -164,6 +164,7 @@ impl Operations {
                 id: due.subscription.id,
                 claim: due.claim,
                 outcome: DeliveryOutcome::Delivered { cursor: due.owed, status: 0 },
+                response: None,
             });
             results.collect::<Vec<_>>()
         });

@@ -55,7 +55,7 @@ impl ClaimingStore {
     ) -> Result<(), StoreError> {
         let results = ended.iter().map(|(id, outcome)| {
             let claim = self.claims.lock().unwrap().get(id).copied().unwrap_or_default();
-            DeliveryResult { id: *id, claim, outcome: *outcome }
+            DeliveryResult { id: *id, claim, outcome: *outcome, response: None }
         });
         let results: Vec<_> = results.collect();
         self.store.settle(&results, now).await

@@ -6,6 +6,7 @@ use chrono::{DateTime, Utc};
 use super::{ClaimLimits, EventArrival, StoreError};
 use crate::account::AccountId;
 use crate::claim::{ClaimToken, QueuePosition};
+use crate::delivery_health::{AttemptResponse, DeliveryHealth};
 use crate::intent::{DueIntent, Intent};
 use crate::record::Seq;
 use crate::resource::{Resource, ResourceId};
@@ -34,6 +35,8 @@ pub struct ListedSubscription {
     pub subscription: Subscription,
     /// The resource.
     pub resource: Resource,
+    /// The state of its deliveries.
+    pub delivery: DeliveryHealth,
 }
 
 /// How a claimed delivery ended.
@@ -45,6 +48,8 @@ pub struct DeliveryResult {
     pub claim: ClaimToken,
     /// What came of it.
     pub outcome: DeliveryOutcome,
+    /// What the callback responded; `None` if no request was made.
+    pub response: Option<AttemptResponse>,
 }
 
 /// What came of a delivery.

@@ -9,7 +9,7 @@ use crate::delivery::subscriber_counts::count_off;
 use crate::engine::sql::{Value, params};
 use crate::engine::tx::{Tx, Wake};
 use crate::resources::row;
-use feedgate_core::claim::ClaimToken;
+use feedgate_core::delivery_health::AttemptResponse;
 use feedgate_core::ports::{
     DeliveryOutcome, DeliveryProgress, DeliveryResult, LogNumbers, StoreError,
 };
@@ -47,16 +47,16 @@ pub(crate) async fn settle(
     lock_resources(tx, &settled).await?;
     let (mut delivered, mut waiting, mut failed, mut ended) =
         (Columns::default(), Columns::default(), Columns::default(), Columns::default());
-    for DeliveryResult { id, claim, outcome } in &settled {
-        match outcome {
+    for result in &settled {
+        match result.outcome {
             DeliveryOutcome::Delivered { cursor, status } => {
-                delivered.push(*id, *claim, [cursor.0, *status]);
+                delivered.push(result, [cursor.0, status]);
             }
             DeliveryOutcome::Failed { retry_at: Some(at) } => {
-                waiting.push(*id, *claim, [at.timestamp_micros(), 0]);
+                waiting.push(result, [at.timestamp_micros(), 0]);
             }
-            DeliveryOutcome::Failed { retry_at: None } => failed.push(*id, *claim, [0, 0]),
-            DeliveryOutcome::Ended => ended.push(*id, *claim, [0, 0]),
+            DeliveryOutcome::Failed { retry_at: None } => failed.push(result, [0, 0]),
+            DeliveryOutcome::Ended => ended.push(result, [0, 0]),
         }
     }
     let mut rows =
@@ -72,26 +72,36 @@ pub(crate) async fn settle(
     Ok(())
 }
 
-/// The columns of results: the subscription, the claim, and two numbers of each.
+/// The columns of results: the subscription, the claim, two numbers and the response of each.
 #[derive(Default)]
 struct Columns {
     resources: Vec<i64>,
     ids: Vec<i64>,
     claims: Vec<i64>,
     numbers: [Vec<i64>; 2],
+    /// Status codes; 0 without a response, and [`NO_ATTEMPT`] without a request.
+    codes: Vec<i64>,
+    excerpts: Vec<String>,
 }
 
+/// Stands for the status code of a delivery that made no request.
+const NO_ATTEMPT: i64 = -1;
+
 impl Columns {
-    fn push(&mut self, id: SubscriptionId, claim: ClaimToken, numbers: [i64; 2]) {
-        self.resources.push(id.resource.0);
-        self.ids.push(id.number);
-        self.claims.push(claim.0);
+    fn push(&mut self, result: &DeliveryResult, numbers: [i64; 2]) {
+        self.resources.push(result.id.resource.0);
+        self.ids.push(result.id.number);
+        self.claims.push(result.claim.0);
+        let response = result.response.as_ref();
+        let code = |response: &AttemptResponse| response.status.unwrap_or_default().into();
+        self.codes.push(response.map_or(NO_ATTEMPT, code));
+        self.excerpts.push(response.map(|response| response.excerpt.clone()).unwrap_or_default());
         for (column, number) in self.numbers.iter_mut().zip(numbers) {
             column.push(number);
         }
     }
 
-    fn named(self, first: &'static str, second: &'static str) -> [(&'static str, Value); 5] {
+    fn named(self, first: &'static str, second: &'static str) -> [(&'static str, Value); 7] {
         let [one, two] = self.numbers;
         [
             ("resource_id", Value::Ints(self.resources)),
@@ -99,6 +109,8 @@ impl Columns {
             ("claim", Value::Ints(self.claims)),
             (first, Value::Ints(one)),
             (second, Value::Ints(two)),
+            ("code", Value::Ints(self.codes)),
+            ("excerpt", Value::Texts(self.excerpts)),
         ]
     }
 }
@@ -135,9 +147,19 @@ macro_rules! of_given {
     };
 }
 
+/// The assignments that record an attempt, if a request was made.
+macro_rules! attempted {
+    () => {
+        "attempted_at = case when given.code < 0 then attempted_at else cast($1 as bigint) end,
+         attempt_status = case when given.code < 0 then attempt_status else given.code end,
+         attempt_excerpt = case when given.code < 0 then attempt_excerpt else given.excerpt end, "
+    };
+}
+
 const DELIVERED: &str = concat!(
-    "update subscriptions
-        set failures = 0, failed_changes = 0, failing_since = null,
+    "update subscriptions set ",
+    attempted!(),
+    "       failures = 0, failed_changes = 0, failing_since = null,
             claimed_until = null, claim_token = 0, replay_from = null,
             acknowledged_status = case when given.status > acknowledged_status then given.status
                                else acknowledged_status end,
@@ -162,8 +184,9 @@ const DELIVERED: &str = concat!(
 macro_rules! failed {
     ($($due:expr),*) => {
         concat!(
-            "update subscriptions
-                set failures = failures + 1, failing_since = coalesce(failing_since, $1),
+            "update subscriptions set ",
+            attempted!(),
+            "       failures = failures + 1, failing_since = coalesce(failing_since, $1),
                     failed_changes = failed_changes + case when failed_changes = 0 or claimed_upto > failed_upto
                                            then 1 else 0 end,
                     failed_upto = case when failed_changes = 0 or claimed_upto > failed_upto

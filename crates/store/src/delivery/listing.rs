@@ -1,6 +1,6 @@
 //! Listing subscriptions in pages.
 
-use crate::delivery::row::{subscription, subscription_columns};
+use crate::delivery::row::{health, health_columns, subscription, subscription_columns};
 use crate::engine::sql::{Value, params};
 use crate::engine::tx::Tx;
 use crate::log::row::most;
@@ -47,7 +47,8 @@ pub(crate) async fn list_page(
     tx: &Tx<'_>,
     filter: SubscriptionFilter,
 ) -> Result<Vec<ListedSubscription>, StoreError> {
-    const COLUMNS: &str = concat!(subscription_columns!(), ", ", resource_columns!());
+    const COLUMNS: &str =
+        concat!(subscription_columns!(), ", ", resource_columns!(), ", ", health_columns!());
     let Some((conditions, mut params)) = select(tx, &filter).await? else {
         return Ok(Vec::new());
     };
@@ -65,6 +66,7 @@ pub(crate) async fn list_page(
         Ok(ListedSubscription {
             subscription: subscription(&mut row)?,
             resource: resource(&mut row)?,
+            delivery: health(&mut row)?,
         })
     });
     listed.collect()

@@ -3,6 +3,7 @@
 use crate::engine::sql::Row;
 use crate::resources::row::topic;
 use feedgate_core::account::AccountId;
+use feedgate_core::delivery_health::{AttemptResponse, DeliveryAttempt, DeliveryHealth};
 use feedgate_core::ports::StoreError;
 use feedgate_core::record::Seq;
 use feedgate_core::resource::ResourceId;
@@ -51,6 +52,30 @@ pub(crate) fn subscription(row: &mut Row) -> Result<Subscription, StoreError> {
         failing_since: row.opt_time()?,
         lease_until: row.time()?,
         created_at: row.time()?,
+    })
+}
+
+/// The columns of the delivery health of a subscription `s` to a resource `r`, as [`health`] reads
+/// them.
+macro_rules! health_columns {
+    () => {
+        "s.attempted_at, s.attempt_status, s.attempt_excerpt, s.due_at, s.claimed_until,
+         case when s.format = 'raw' then r.body_version else r.head end"
+    };
+}
+pub(crate) use health_columns;
+
+/// Reads `health_columns!`.
+pub(crate) fn health(row: &mut Row) -> Result<DeliveryHealth, StoreError> {
+    let at = row.opt_time()?;
+    let status = Some(row.int()?).filter(|status| *status != 0);
+    let status = status.and_then(|status| u16::try_from(status).ok());
+    let response = AttemptResponse { status, excerpt: row.text()? };
+    Ok(DeliveryHealth {
+        last_attempt: at.map(|at| DeliveryAttempt { at, response }),
+        due_at: row.opt_time()?,
+        claimed_until: row.opt_time()?,
+        owed: Seq(row.int()?),
     })
 }
 

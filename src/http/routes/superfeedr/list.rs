@@ -1,17 +1,20 @@
 //! `hub.mode=list`: an account's subscriptions, oldest first (L-1 to L-10).
 //!
-//! This is the only place that shows secrets, and only to the account they belong to.
+//! A secret is shown as a fingerprint, because a token for listing is no reason to be able to sign.
 
+use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
 use super::params::{NumberRange, number};
 use super::search::SubscriptionSearch;
 use crate::http::kit::rejection::Rejection;
 use crate::http::state::Gateway;
+use crate::jobs::runner;
 use feedgate_core::account::Access;
 use feedgate_core::backfill::{Backfill, BackfillEnd};
 use feedgate_core::ports::{ListedSubscription, SubscriptionFilter};
 use feedgate_core::resource::ResourceId;
+use feedgate_core::subscription::Secret;
 use feedgate_feed::model::Feed;
 use feedgate_feed::render;
 use feedgate_protocol::form::Form;
@@ -103,7 +106,7 @@ fn backfill(history: &Backfill) -> Value {
 }
 
 fn subscription(listed: &ListedSubscription, is_detailed: bool) -> Value {
-    let ListedSubscription { subscription, resource } = listed;
+    let ListedSubscription { subscription, resource, .. } = listed;
     let mut feed = json!({
         "title": resource.status.title,
         "url": subscription.topic.as_str(),
@@ -117,7 +120,32 @@ fn subscription(listed: &ListedSubscription, is_detailed: bool) -> Value {
     json!({ "subscription": {
         "format": subscription.format.told(),
         "endpoint": subscription.callback.as_str(),
-        "secret": subscription.secret.as_ref().map(|secret| secret.expose()),
+        "secret": subscription.secret.as_ref().map(Secret::fingerprint),
         "feed": feed,
+        "created": subscription.created_at.timestamp(),
+        "leaseUntil": subscription.lease_until.timestamp(),
+        "delivery": delivery(listed, runner::now()),
     } })
+}
+
+/// Returns the delivery health of a subscription.
+fn delivery(listed: &ListedSubscription, now: DateTime<Utc>) -> Value {
+    let ListedSubscription { subscription, delivery, .. } = listed;
+    let seconds = |at: DateTime<Utc>| at.timestamp();
+    let last_attempt = delivery.last_attempt.as_ref().map(|last| {
+        json!({
+            "at": seconds(last.at),
+            "status": last.response.status,
+            "excerpt": last.response.excerpt,
+        })
+    });
+    json!({
+        "state": delivery.state(subscription, now).as_str(),
+        "failures": subscription.failures,
+        "failingSince": subscription.failing_since.map(seconds),
+        "lastAttempt": last_attempt,
+        "nextAttempt": delivery.next_attempt(now).map(seconds),
+        "cursor": subscription.cursor.0,
+        "lag": delivery.lag(subscription),
+    })
 }

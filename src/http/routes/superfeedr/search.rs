@@ -165,7 +165,7 @@ fn is_like(text: &str, pattern: &str) -> bool {
 }
 
 fn holds(condition: &Condition, listed: &ListedSubscription) -> bool {
-    let ListedSubscription { subscription, resource } = listed;
+    let ListedSubscription { subscription, resource, .. } = listed;
     let (topic, endpoint) = (subscription.topic.as_str(), subscription.callback.as_str());
     let status = &resource.status;
     match condition {
