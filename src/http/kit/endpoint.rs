@@ -14,6 +14,7 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use tokio::time::Instant;
 use warp::Filter;
 use warp::filters::BoxedFilter;
+use warp::filters::path::FullPath;
 use warp::reply::Response;
 
 use crate::http::kit::body::{self, CallRules};
@@ -89,13 +90,15 @@ impl Endpoint {
         let gateway = Arc::clone(gateway);
         let query = warp::query::raw().or(warp::any().map(String::new)).unify();
         path.and(warp::method())
+            .and(warp::path::full())
             .and(query)
             .and(warp::header::headers_cloned())
             .and(warp::ext::optional::<PeerAddr>())
             .and(warp::body::stream())
-            .then(move |param, method, query, headers, peer, body| {
+            .then(move |param, method, path, query, headers, peer, body| {
                 let (gateway, handle) = (Arc::clone(&gateway), handle.clone());
-                let request = request_head(&gateway, method, query, headers, peer);
+                let target = Target { path, query };
+                let request = request_head(&gateway, method, target, headers, peer);
                 let unread = UnreadRequest { request, body, call_rules };
                 let handle = move |gateway, request| handle(gateway, request, param);
                 async move { self.respond(gateway, unread, handle).await }
@@ -131,7 +134,7 @@ impl Endpoint {
                 }
                 Err(unread) => match call_rules {
                     Some(rules) => (rules.reject)(&gateway, &request, &unread),
-                    None => unread.rejection.to_response(),
+                    None => unread.rejection.to_response_for(&request),
                 },
             }
         };
@@ -200,11 +203,17 @@ fn status_class(status: StatusCode) -> &'static str {
     }
 }
 
+/// The target of a request.
+struct Target {
+    path: FullPath,
+    query: String,
+}
+
 /// Returns a request without its body.
 fn request_head(
     gateway: &Gateway,
     method: Method,
-    query: String,
+    target: Target,
     headers: HeaderMap,
     peer: Option<PeerAddr>,
 ) -> Request {
@@ -213,5 +222,6 @@ fn request_head(
     let client = peer.map(|peer| client_address::find(peer, &headers, trusted));
     let is_client_hidden =
         peer.is_none_or(|peer| client_address::is_hidden(peer, &headers, trusted));
-    Request { method, query, headers, client, is_client_hidden, body: Bytes::new() }
+    let (path, query) = (target.path.as_str().to_owned(), target.query);
+    Request { method, path, query, headers, client, is_client_hidden, body: Bytes::new() }
 }

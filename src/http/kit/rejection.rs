@@ -2,18 +2,24 @@
 //! status code of HTTP.
 //!
 //! Every endpoint rejects requests with this one type, and renders it in the words of its protocol:
-//! [`Rejection::to_response`] is HTTP's own rendering, JSONP wraps it, XML-RPC and SOAP make a
+//! [`Rejection::to_response`] is a text, [`Rejection::to_response_for`] a problem document for
+//! clients that accept JSON, JSONP wraps it, XML-RPC and SOAP make a
 //! fault of it, rssCloud answers 200 with `success="false"`.
 
 use std::error::Error;
 
 use http::{StatusCode, header};
+use serde_json::json;
 use warp::reply::Response;
 
 use crate::http::kit::reply::{plain_text, set_header};
+use crate::http::kit::request::Request;
 
 /// The number of seconds after which a client may repeat a request that failed in the gateway.
 const RETRY_AFTER_FAILURE_S: u64 = 30;
+
+/// The media type of a problem document (RFC 9457).
+const PROBLEM: &str = "application/problem+json";
 
 /// The kind of the rejection. The words are listed in `docs/errors.md`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +53,8 @@ impl RejectionCode {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Rejection {
     code: RejectionCode,
+    /// The exact reason, as a word; `None` if the kind says all there is to say.
+    detail_code: Option<&'static str>,
     status: StatusCode,
     reason: String,
     retry_after_s: Option<u64>,
@@ -59,7 +67,13 @@ impl Rejection {
             StatusCode::PAYLOAD_TOO_LARGE => RejectionCode::BodyTooLarge,
             _ => RejectionCode::BadRequest,
         };
-        Rejection { code, status, reason: reason.into(), retry_after_s: None }
+        let detail_code = match status {
+            StatusCode::UNAUTHORIZED => Some("unauthorized"),
+            StatusCode::FORBIDDEN => Some("missing_scope"),
+            StatusCode::NOT_FOUND => Some("not_found"),
+            _ => None,
+        };
+        Rejection { code, detail_code, status, reason: reason.into(), retry_after_s: None }
     }
 
     /// Returns the rejection of a request that is wrong in itself (400).
@@ -74,7 +88,8 @@ impl Rejection {
 
     /// Returns the rejection of a body that cannot be read as parameters.
     pub(crate) fn unreadable_body(status: StatusCode, reason: String) -> Rejection {
-        Rejection { code: RejectionCode::UnreadableBody, status, reason, retry_after_s: None }
+        let code = RejectionCode::UnreadableBody;
+        Rejection { code, detail_code: None, status, reason, retry_after_s: None }
     }
 
     /// Returns the rejection of a client that may repeat its request after `retry_after_s` seconds
@@ -82,6 +97,7 @@ impl Rejection {
     pub(crate) fn rate_limited(retry_after_s: u64) -> Rejection {
         Rejection {
             code: RejectionCode::RateLimited,
+            detail_code: None,
             status: StatusCode::TOO_MANY_REQUESTS,
             reason: format!(
                 "Your address has sent too many requests, please try again in {retry_after_s} s."
@@ -96,6 +112,7 @@ impl Rejection {
         tracing::error!(error = err, "cannot serve a request");
         Rejection {
             code: RejectionCode::Unavailable,
+            detail_code: None,
             status: StatusCode::SERVICE_UNAVAILABLE,
             reason: "feedgate is temporarily unavailable, please try again later.".to_owned(),
             retry_after_s: Some(RETRY_AFTER_FAILURE_S),
@@ -111,6 +128,11 @@ impl Rejection {
     /// Returns the rejection with the number of seconds after which the request may be repeated.
     pub(crate) fn with_retry_after(self, retry_after_s: u64) -> Rejection {
         Rejection { retry_after_s: Some(retry_after_s), ..self }
+    }
+
+    /// Returns the rejection with the exact reason, as a word.
+    pub(crate) fn with_code(self, code: &'static str) -> Rejection {
+        Rejection { detail_code: Some(code), ..self }
     }
 
     /// Returns the kind of the rejection.
@@ -133,6 +155,28 @@ impl Rejection {
         self.set_retry_after(plain_text(self.status, &self.reason))
     }
 
+    /// Returns the reply to `request`: a problem document with a code for programs (RFC 9457) if it
+    /// accepts JSON, and the sentence alone if not.
+    pub(crate) fn to_response_for(&self, request: &Request) -> Response {
+        if !accepts_json(request) {
+            return self.to_response();
+        }
+        let problem = json!({
+            "type": "about:blank",
+            "title": self.status.canonical_reason().unwrap_or_default(),
+            "status": self.status.as_u16(),
+            "detail": self.reason,
+            "code": self.detail_code.unwrap_or(self.code.as_str()),
+        });
+        // The text in place of which the document is sent has the headers of its status.
+        let (mut parts, _) = self.to_response().into_parts();
+        parts.headers.remove(header::CONTENT_LENGTH);
+        let mut response = Response::from_parts(parts, problem.to_string().into());
+        set_header(&mut response, header::CONTENT_TYPE, PROBLEM);
+        set_header(&mut response, header::VARY, "Accept");
+        response
+    }
+
     /// Adds `Retry-After` to the response: the time after which the request may be repeated, if it is
     /// known.
     pub(crate) fn set_retry_after(&self, mut reply: Response) -> Response {
@@ -141,6 +185,13 @@ impl Rejection {
         }
         reply
     }
+}
+
+/// Returns whether the client names JSON among the types that it accepts.
+fn accepts_json(request: &Request) -> bool {
+    let accept = request.header("accept").to_ascii_lowercase();
+    let mut types = accept.split(',').filter_map(|it| it.split(';').next()).map(str::trim);
+    types.any(|accepted| matches!(accepted, "application/json" | PROBLEM))
 }
 
 /// Returns the reply when the store fails, for endpoints that reject nothing else.

@@ -11,6 +11,8 @@ use ipnet::IpNet;
 pub(crate) struct Request {
     /// The method.
     pub(crate) method: Method,
+    /// The path, percent-encoded as received, with its leading slash.
+    pub(crate) path: String,
     /// The query, without the question mark; empty if there is none.
     pub(crate) query: String,
     /// The headers.

@@ -4,6 +4,7 @@
 //! The open hub at `/hub` (`websub`) differs where the two specifications contradict each other:
 //! the API requires a token, and verifies callbacks only if the client requests it.
 
+mod address;
 mod api_reply;
 mod combined;
 mod entries_document;
@@ -52,7 +53,7 @@ pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
 async fn handle(gateway: Arc<Gateway>, request: Request) -> Response {
     let form = match read(&request, BodyFormats::Any) {
         Ok(form) => form,
-        Err(rejection) => return rejection.to_response(),
+        Err(rejection) => return rejection.to_response_for(&request),
     };
     if form.is_empty() && matches!(request.method, Method::GET | Method::HEAD) {
         return index_page(&gateway);
@@ -67,7 +68,7 @@ async fn handle(gateway: Arc<Gateway>, request: Request) -> Response {
         }
         (Ok(ApiReply::Response(response)), _) => response,
         (Err(rejection), Some(function)) => jsonp::wrap_rejection(function, &rejection),
-        (Err(rejection), None) => rejection.to_response(),
+        (Err(rejection), None) => rejection.to_response_for(&request),
     }
 }
 
@@ -87,7 +88,8 @@ async fn carry_out(
         return Err(Rejection::unprocessable(format!(
             "{mode} is not a supported mode {}|publish",
             known.join("|")
-        )));
+        ))
+        .with_code("unknown_mode"));
     }
     let access = auth::authenticate(gateway, request, form).await?;
     match mode.as_str() {

@@ -5,10 +5,13 @@
 //! as its source. The status is that of a feed that is failing, if there is one, so that it is
 //! not overlooked; the head belongs to no single feed.
 
+mod feeds;
+
 use std::collections::BTreeMap;
 
 use http::StatusCode;
 
+use super::address;
 use super::api_reply::ApiReply;
 use super::entries_document::EntriesDocument;
 use super::list;
@@ -18,13 +21,14 @@ use crate::http::kit::rejection::Rejection;
 use crate::http::kit::request::Request;
 use crate::http::state::Gateway;
 use feedgate_core::account::Access;
-use feedgate_core::ports::{EntryRange, StoreError, SubscriptionFilter};
+use feedgate_core::ports::SubscriptionFilter;
 use feedgate_core::record::Record;
 use feedgate_core::resource::{Resource, ResourceId};
 use feedgate_core::stored_entry::sourced;
 use feedgate_feed::model::{Feed, Text};
 use feedgate_feed::render::atom;
 use feedgate_protocol::form::Form;
+use feeds::{Feeds, RangeError};
 
 /// "less than 200 feeds" (Superfeedr's API, R-5).
 const MAX_FEEDS: usize = 200;
@@ -45,39 +49,36 @@ pub(super) async fn retrieve(
     let reported = resources.values().max_by_key(|resource| resource.status.is_failing());
     let Some(resource) = reported else {
         let reason = "You have no subscription with this callback.";
-        return Err(Rejection::new(StatusCode::NOT_FOUND, reason));
+        return Err(Rejection::new(StatusCode::NOT_FOUND, reason).with_code("no_subscription"));
     };
-    let records = newest_records(gateway, &resources, params::count(form)?).await;
-    let records = records.map_err(|err| Rejection::unavailable(&err))?;
+    let feeds = Feeds { store: &*gateway.store, resources: &resources };
+    let records = requested_records(&feeds, form).await?;
     let head = head(gateway, resources.len(), &records);
     let heads: i64 = resources.values().map(|resource| resource.head.0).sum();
     let format = params::format(request, form)?;
     let word = format.map_or("atom", |format| format.as_str());
     let etag = format!("W/\"{}-{heads}-{}-{word}\"", resources.len(), resource.status.version);
     let (combined_head, records) = (Some(head.as_str()), records.as_slice());
-    let document = EntriesDocument { resource, combined_head, records, etag: &etag, format };
+    let address = address::of_document(gateway, request, form);
+    let (etag, address) = (&*etag, &*address);
+    let document = EntriesDocument { resource, combined_head, records, etag, format, address };
     Ok(document.to_reply(gateway, form))
 }
 
-/// Returns the newest `count` records of all resources, each with its feed as its source.
-async fn newest_records(
-    gateway: &Gateway,
-    resources: &BTreeMap<ResourceId, Resource>,
-    count: usize,
-) -> Result<Vec<Record>, StoreError> {
-    let mut newest: Vec<(&Resource, Record)> = Vec::new();
-    for (id, resource) in resources {
-        let span = EntryRange { limit: count, ..EntryRange::default() };
-        let records = gateway.store.read_current(*id, &span).await?;
-        newest.extend(records.into_iter().map(|record| (resource, record)));
-    }
-    newest.sort_by_key(|(_, record)| std::cmp::Reverse(record.at));
-    newest.truncate(count);
+/// Returns the requested records of all feeds, newest first, each with its feed as its source.
+async fn requested_records(feeds: &Feeds<'_>, form: &Form) -> Result<Vec<Record>, Rejection> {
+    let count = params::count(form)?;
+    let (before, after) = (form.get("before"), form.get("after"));
+    let range = feeds.range(before, after).await.map_err(|err| match err {
+        RangeError::UnknownEntry(id) => params::no_such_entry(&id),
+        RangeError::Store(err) => Rejection::unavailable(&err),
+    })?;
+    let records = feeds.records(&range, count).await.map_err(|err| Rejection::unavailable(&err))?;
     let with_source = |(resource, record): (&Resource, Record)| Record {
         atom: sourced(resource, &record.atom),
         ..record
     };
-    Ok(newest.into_iter().map(with_source).collect())
+    Ok(records.into_iter().map(with_source).collect())
 }
 
 /// Returns the head of a document that combines `feeds` feeds.

@@ -31,6 +31,8 @@ pub(super) struct EntriesDocument<'a> {
     pub(super) etag: &'a str,
     /// The format that was requested.
     pub(super) format: Option<Format>,
+    /// The address of the document: `rel="self"`.
+    pub(super) address: &'a str,
 }
 
 impl EntriesDocument<'_> {
@@ -55,9 +57,10 @@ impl EntriesDocument<'_> {
         let resource = self.resource;
         let entries: Vec<&str> = self.records.iter().map(|record| record.atom.as_str()).collect();
         let link = |rel: &str, href: String| Link { rel: rel.to_owned(), href, ..Link::default() };
-        let mut links = vec![link("hub", gateway.public_url(""))];
+        // A feed reader subscribes at the hub that a document names, and has no account.
+        let own = link("self", self.address.to_owned());
+        let mut links = vec![own, link("hub", gateway.public_url("hub"))];
         if self.combined_head.is_none() {
-            links.insert(0, link("self", resource.topic.as_str().to_owned()));
             let recent = gateway.public_url(&format!("feeds/{}/recent", resource.id));
             links.push(link("current", recent));
         }

@@ -46,9 +46,15 @@ pub(super) fn count(form: &Form) -> Result<usize, Rejection> {
 
 /// Returns `hub.topic`, which is required.
 pub(super) fn topic(form: &Form) -> Result<Topic, Rejection> {
-    let given = form.get("hub.topic").ok_or_else(|| Rejection::unprocessable(BAD_TOPIC))?;
-    Topic::parse(given)
-        .map_err(|reason| Rejection::unprocessable(format!("{BAD_TOPIC} ({reason})")))
+    let bad = |reason: String| Rejection::unprocessable(reason).with_code("bad_topic");
+    let given = form.get("hub.topic").ok_or_else(|| bad(BAD_TOPIC.to_owned()))?;
+    Topic::parse(given).map_err(|reason| bad(format!("{BAD_TOPIC} ({reason})")))
+}
+
+/// Returns the rejection of a `before` or `after` that is the id of no entry.
+pub(super) fn no_such_entry(entry_id: &str) -> Rejection {
+    let reason = format!("There is no entry {entry_id} here.");
+    Rejection::unprocessable(reason).with_code("no_such_entry")
 }
 
 /// Returns the format that is requested by `format`, which takes precedence, or by `Accept` (S-7).

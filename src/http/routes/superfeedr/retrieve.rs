@@ -6,6 +6,7 @@ use std::time::Duration;
 use http::StatusCode;
 use tokio::time::{Instant, sleep};
 
+use super::address;
 use super::api_reply::ApiReply;
 use super::combined;
 use super::entries_document::{EntriesDocument, with_caching_headers};
@@ -53,7 +54,10 @@ pub(super) async fn retrieve(
     let (resource, records) = requested_records(gateway, form, resource).await?;
     let etag = etag(&resource, format);
     let (resource, records) = (&resource, records.as_slice());
-    let document = EntriesDocument { resource, combined_head: None, records, etag: &etag, format };
+    let address = address::of_document(gateway, request, form);
+    let (etag, address) = (&*etag, &*address);
+    let document =
+        EntriesDocument { resource, combined_head: None, records, etag, format, address };
     Ok(document.to_reply(gateway, form))
 }
 
@@ -73,7 +77,8 @@ async fn subscribed_resource(
     let (listed, _) =
         gateway.store.list(&filter).await.map_err(|err| Rejection::unavailable(&err))?;
     let listed = listed.into_iter().next().ok_or_else(|| {
-        Rejection::new(StatusCode::NOT_FOUND, "You are not subscribed to this topic.")
+        let reason = "You are not subscribed to this topic.";
+        Rejection::new(StatusCode::NOT_FOUND, reason).with_code("no_subscription")
     })?;
     Ok(listed.resource)
 }
@@ -151,9 +156,7 @@ async fn seq(
         .find_seq(resource.id, entry_id)
         .await
         .map_err(|err| Rejection::unavailable(&err))?;
-    let seq =
-        seq.ok_or_else(|| Rejection::unprocessable(format!("There is no entry {entry_id} here.")))?;
-    Ok(Some(seq))
+    seq.map(Some).ok_or_else(|| params::no_such_entry(entry_id))
 }
 
 /// Returns the body of a resource that is not a feed, unless a format is requested (S-7).

@@ -4,10 +4,10 @@
 use http::StatusCode;
 
 use super::api_reply::ApiReply;
-use super::params::{self, BAD_TOPIC, topic};
+use super::params::{self, BAD_TOPIC, NumberRange, topic};
 use super::retrieve;
 use crate::http::kit::rejected_request::RejectedRequest;
-use crate::http::kit::rejection::Rejection;
+use crate::http::kit::rejection::{Rejection, RejectionCode};
 use crate::http::kit::reply::empty;
 use crate::http::kit::request::Request;
 use crate::http::routes::discovered_feeds;
@@ -34,6 +34,8 @@ const MAX_CALLBACK_CHARS: usize = 250;
 const BAD_CALLBACK: &str = "Please provide a valid hub.callback URL.";
 /// The most entries replayed (P-1).
 const MAX_REPLAYED: i64 = 50;
+/// How many entries are replayed: one, unless the request says otherwise.
+const REPLAYED: NumberRange = NumberRange { default: 1, max: MAX_REPLAYED as usize };
 
 /// Starts or ends a subscription of the account.
 pub(super) async fn carry_out(
@@ -84,7 +86,7 @@ async fn intent(
             let only = gateway.subscribe.only_callback(access.account, &topic).await;
             only.map_err(reject_refusal)?
         }
-        None => return Err(Rejection::unprocessable(BAD_CALLBACK)),
+        None => return Err(Rejection::unprocessable(BAD_CALLBACK).with_code("bad_callback")),
     };
     let format = params::format(request, form)?.unwrap_or(Format::Fitting);
     let requested = SubscriptionRequest {
@@ -115,7 +117,8 @@ pub(super) async fn replay(
     let callback = callback(form)?.ok_or_else(|| {
         Rejection::unprocessable("Please provide the hub.callback to be notified.")
     })?;
-    let count = i64::try_from(params::count(form)?).unwrap_or(MAX_REPLAYED);
+    let count = params::number(form, "count", REPLAYED)?;
+    let count = i64::try_from(count).unwrap_or(MAX_REPLAYED);
     let filter = SubscriptionFilter {
         account: Some(access.account),
         topic: Some(topic.as_str().to_owned()),
@@ -127,7 +130,7 @@ pub(super) async fn replay(
         gateway.store.list(&filter).await.map_err(|err| Rejection::unavailable(&err))?;
     let Some(listed) = listed.into_iter().next() else {
         let reason = "There is no subscription to this topic with this callback.";
-        return Err(Rejection::new(StatusCode::NOT_FOUND, reason));
+        return Err(Rejection::new(StatusCode::NOT_FOUND, reason).with_code("no_subscription"));
     };
     let owed = match listed.subscription.format {
         Format::Raw => listed.resource.body_version,
@@ -153,10 +156,11 @@ fn callback(form: &Form) -> Result<Option<Callback>, Rejection> {
         let reason = format!(
             "Please provide a hub.callback URL of at most {MAX_CALLBACK_CHARS} characters."
         );
-        return Err(Rejection::unprocessable(reason));
+        return Err(Rejection::unprocessable(reason).with_code("bad_callback"));
     }
-    let parsed = Callback::parse(given)
-        .map_err(|reason| Rejection::unprocessable(format!("{BAD_CALLBACK} ({reason})")));
+    let parsed = Callback::parse(given).map_err(|reason| {
+        Rejection::unprocessable(format!("{BAD_CALLBACK} ({reason})")).with_code("bad_callback")
+    });
     parsed.map(Some)
 }
 
@@ -219,6 +223,15 @@ fn verification(form: &Form) -> Result<Verification, Rejection> {
 }
 
 fn reject_refusal(refusal: SubscriptionRefusal) -> Rejection {
+    let code = refusal.code();
+    let rejection = describe_refusal(refusal);
+    match rejection.code() {
+        RejectionCode::BadRequest => rejection.with_code(code),
+        _ => rejection,
+    }
+}
+
+fn describe_refusal(refusal: SubscriptionRefusal) -> Rejection {
     match refusal {
         SubscriptionRefusal::Forbidden(purpose, reason) => {
             let reason = describe_forbidden(purpose, &reason);

@@ -1,0 +1,34 @@
+//! The address of a document of entries, by which a client can retrieve it again.
+
+use http::Method;
+use url::form_urlencoded::Serializer;
+
+use crate::http::kit::request::Request;
+use crate::http::state::Gateway;
+use feedgate_protocol::form::Form;
+
+/// The parameters that select what is retrieved, and in which format.
+const SELECTING: [&str; 5] = ["hub.topic", "count", "before", "after", "format"];
+
+/// Returns the address of the document that `request` retrieves: that of the request, as it was
+/// received, or for parameters in a body, the same in a query.
+pub(super) fn of_document(gateway: &Gateway, request: &Request, form: &Form) -> String {
+    let is_in_query = matches!(request.method, Method::GET | Method::HEAD)
+        && request.body.is_empty()
+        && !request.query.is_empty();
+    if is_in_query {
+        let path = request.path.trim_start_matches('/');
+        return gateway.public_url(&format!("{path}?{}", request.query));
+    }
+    let is_selecting = |name: &str| SELECTING.contains(&name) || is_callback_search(form, name);
+    let selecting = form.pairs().filter(|(name, _)| is_selecting(name));
+    let mut query = Serializer::new(String::new());
+    query.append_pair("hub.mode", "retrieve").extend_pairs(selecting);
+    gateway.public_url(&format!("?{}", query.finish()))
+}
+
+/// Returns whether a parameter selects feeds by their callback. In a subscription to a topic, the
+/// callback selects nothing.
+fn is_callback_search(form: &Form, name: &str) -> bool {
+    !form.has("hub.topic") && name.starts_with("hub.callback")
+}

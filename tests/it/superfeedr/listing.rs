@@ -1,0 +1,129 @@
+//! What an account sees of its subscriptions, and what a program sees of an error.
+
+use http::header::CONTENT_TYPE;
+use http::{Method, StatusCode};
+use serde_json::Value;
+
+use super::World;
+use crate::support::PATIENCE;
+use crate::support::server::client;
+use crate::support::subscriber::Mood;
+
+impl World {
+    /// The only subscription of the account, as it is listed.
+    async fn listed(&self) -> Value {
+        let mut list = self.ask(Method::GET, &[("hub.mode", "list")], &[]).await.json();
+        assert_eq!(list.as_array().unwrap().len(), 1, "{list}");
+        list[0]["subscription"].take()
+    }
+
+    /// Waits until the deliveries of the only subscription are in this state; the subscription.
+    async fn until_delivery_is(&self, state: &str) -> Value {
+        let wait = async {
+            loop {
+                let listed = self.listed().await;
+                if listed["delivery"]["state"] == state {
+                    return listed;
+                }
+                tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, wait).await.unwrap_or_else(|_| panic!("never {state}"))
+    }
+}
+
+#[tokio::test]
+async fn f15_a_listed_subscription_shows_how_its_deliveries_fare() {
+    let world = World::subscribed("atom").await;
+    let fresh = world.listed().await;
+    let delivery = &fresh["delivery"];
+    assert_eq!(delivery["state"], "ok");
+    assert_eq!((&delivery["cursor"], &delivery["lag"]), (&3.into(), &0.into()));
+    for unknown in ["failingSince", "lastAttempt", "nextAttempt"] {
+        assert!(delivery.get(unknown).is_some_and(Value::is_null), "{unknown}: {delivery}");
+    }
+    let (created, lease) = (fresh["created"].as_i64(), fresh["leaseUntil"].as_i64());
+    assert_eq!(lease.unwrap() - created.unwrap(), 315_359_999);
+
+    world.subscriber.set("/cb", Mood::Failing(503));
+    world.put_tides(4);
+    world.gateway.post("/", &[("hub.mode", "publish"), ("hub.url", &world.topic)]).await;
+    let failing = world.until_delivery_is("failing").await["delivery"].take();
+    assert_eq!((&failing["failures"], &failing["lag"]), (&1.into(), &1.into()));
+    let attempt = &failing["lastAttempt"];
+    assert_eq!(attempt["status"], 503);
+    assert!(attempt["excerpt"].is_string(), "{attempt}");
+    assert!(failing["failingSince"].as_i64() <= attempt["at"].as_i64(), "{failing}");
+    assert!(failing["nextAttempt"].as_i64() > attempt["at"].as_i64(), "{failing}");
+
+    world.subscriber.set("/cb", Mood::Willing);
+    let form = [
+        ("hub.mode", "replay"),
+        ("hub.topic", world.topic.as_str()),
+        ("hub.callback", &world.subscriber.url("/cb")),
+    ];
+    assert_eq!(world.gateway.superfeedr(&form).await.0, StatusCode::NO_CONTENT);
+    let well = world.until_delivery_is("ok").await["delivery"].take();
+    assert_eq!((&well["cursor"], &well["lag"]), (&4.into(), &0.into()));
+    assert_eq!(well["lastAttempt"]["status"], 200);
+    assert!(well["failingSince"].is_null() && well["nextAttempt"].is_null(), "{well}");
+}
+
+#[tokio::test]
+async fn f16_a_list_shows_fingerprints_and_no_secrets() {
+    let world = World::subscribed("atom").await;
+    assert!(world.listed().await["secret"].is_null());
+    let form = [
+        ("hub.mode", "subscribe"),
+        ("hub.topic", world.topic.as_str()),
+        ("hub.callback", &world.subscriber.url("/cb")),
+        ("hub.secret", "sesame"),
+    ];
+    assert_eq!(world.gateway.superfeedr(&form).await.0, StatusCode::NO_CONTENT);
+    // printf sesame | sha256sum | cut -c 1-8
+    assert_eq!(world.listed().await["secret"], "sha256:d0c04f4b");
+    for further in [&[][..], &[("detailed", "true")]] {
+        let got = world.ask(Method::GET, &[&[("hub.mode", "list")], further].concat(), &[]).await;
+        assert!(!got.text.contains("sesame"), "{}", got.text);
+    }
+}
+
+#[tokio::test]
+async fn f18_an_error_has_a_code_where_json_is_accepted() {
+    let world = World::subscribed("atom").await;
+    let topic = world.topic.clone();
+    world.subscriber.set("/refusing", Mood::Refusing);
+    let (cb, refusing) = (world.subscriber.url("/cb"), world.subscriber.url("/refusing"));
+    let subscribe = [("hub.mode", "subscribe"), ("hub.topic", topic.as_str())];
+    let verified =
+        [&subscribe[..], &[("hub.callback", &refusing), ("hub.verify", "sync")]].concat();
+    #[rustfmt::skip]
+    let cases: [(&[(&str, &str)], u16, &str); 7] = [
+        (&[("hub.mode", "dance")],                                          422, "unknown_mode"),
+        (&[("hub.mode", "subscribe"), ("hub.callback", &cb)],               422, "bad_topic"),
+        (&subscribe,                                                        422, "bad_callback"),
+        (&verified,                                                         422, "callback_status"),
+        (&[("hub.mode", "retrieve"), ("hub.topic", "http://nowhere.test/")], 404, "no_subscription"),
+        (&[("hub.mode", "retrieve"), ("hub.topic", &topic), ("before", "x")], 422, "no_such_entry"),
+        (&[("hub.mode", "list"), ("page", "first")],                        422, "bad_request"),
+    ];
+    for (query, status, code) in cases {
+        let plain = world.ask(Method::POST, query, &[]).await;
+        assert_eq!(plain.status.as_u16(), status, "{}", plain.text);
+        assert_eq!(plain.header(CONTENT_TYPE), "text/plain; charset=utf-8");
+        let accept = ("accept", "application/json, text/plain;q=0.5");
+        let problem = world.ask(Method::POST, query, &[accept]).await;
+        assert_eq!(problem.header(CONTENT_TYPE), "application/problem+json");
+        let value = problem.json();
+        assert_eq!((&value["status"], &value["code"]), (&status.into(), &code.into()), "{value}");
+        assert_eq!(value["detail"].as_str().unwrap(), plain.text.trim_end(), "the same sentence");
+        assert_eq!(problem.status.as_u16(), status);
+    }
+
+    let url = world.gateway.url("/?hub.mode=list");
+    let refused = client().get(url).header("accept", "application/json").send().await.unwrap();
+    assert_eq!(refused.status(), StatusCode::UNAUTHORIZED);
+    assert!(refused.headers().contains_key("www-authenticate"));
+    let value: Value = serde_json::from_str(&refused.text().await.unwrap()).unwrap();
+    assert_eq!(value["code"], "unauthorized");
+}
