@@ -1,6 +1,7 @@
 //! Simplefeed archives, as a reader finds them.
 
 mod caching;
+mod newest;
 mod seed;
 
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderName, IF_NONE_MATCH};
@@ -155,7 +156,7 @@ async fn documents_can_be_asked_for_again_and_by_their_head() {
 async fn what_is_not_there_is_not_found() {
     let world = World::with_archive().await;
     let home = world.recent().await.replace("/recent", "");
-    for path in ["/documents/0", "/documents/4", "/documents/x", "/documents/01", "/nothing", ""] {
+    for path in ["/documents/0", "/documents/4", "/documents/x", "/documents/01", "/nothing", "/"] {
         let answer = get(&format!("{home}{path}")).await;
         assert_eq!(answer.status(), StatusCode::NOT_FOUND, "{path}");
     }

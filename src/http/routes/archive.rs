@@ -1,4 +1,5 @@
-//! Simplefeed: the archive of a resource, page by page (seed 004).
+//! Simplefeed: the archive of a resource, page by page (seed 004), and its newest entries as a plain
+//! feed.
 //!
 //! An archived document never changes and may be cached for a year; the recent document must be
 //! revalidated. A request with the current entity tag is answered without reading a record, and an
@@ -8,6 +9,7 @@
 pub(crate) mod document_cache;
 pub(crate) mod fast_path;
 mod location;
+mod newest;
 pub mod render;
 mod reply;
 
@@ -33,7 +35,7 @@ use feedgate_core::resource::Resource;
 use render::{Archive, Order};
 
 use document_cache::{CachedDocument, DocumentKey, DocumentState};
-use location::{ArchiveLocation, ArchiveOwner, is_public};
+use location::{ArchiveLocation, ArchiveOwner, DocumentName, is_public};
 use reply::{CachePolicy, DocumentHeaders, DocumentRequest, gone};
 
 const ENDPOINT: Endpoint = Endpoint { name: "archive", methods: &["GET"], body_limit_bytes: 1_024 };
@@ -41,6 +43,8 @@ const ENDPOINT: Endpoint = Endpoint { name: "archive", methods: &["GET"], body_l
 /// The version of the rendering, part of every entity tag. Must be incremented whenever documents
 /// are rendered differently, because entity tags are computed without the bytes.
 const RENDERING: u32 = 1;
+/// The version of what is rendered differently in the recent document only.
+const RECENT_RENDERING: u32 = 1;
 /// The age from which `Last-Modified` is reliable: its precision is one second, and a document may
 /// change twice within one.
 const SETTLED: TimeDelta = TimeDelta::seconds(2);
@@ -55,7 +59,7 @@ pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
     let route = below("feeds").or(collections).unify().or(below("accounts")).unify().boxed();
     ENDPOINT.route_with_param(gateway, route, |gateway, request, path: String| async move {
         match location::parse_path(&path) {
-            Some((owner, number)) => handle(&gateway, &request, owner, number).await,
+            Some((owner, name)) => handle(&gateway, &request, owner, name).await,
             None if path == "feeds/" => redirect_to_archive(&gateway, &request).await,
             None => not_found(),
         }
@@ -66,16 +70,19 @@ async fn handle(
     gateway: &Gateway,
     request: &Request,
     owner: ArchiveOwner,
-    number: Option<i64>,
+    name: DocumentName,
 ) -> Response {
     let location = match location::find(gateway, request, owner).await {
         Ok(Some(location)) => location,
         Ok(None) => return not_found(),
         Err(rejection) => return rejection.to_response(),
     };
-    let (id, is_collection) = (location.id, location.is_collection);
-    let key = DocumentKey { id, is_collection, number, order: order(&request.query) };
-    let mut response = match serve(gateway, request, &location, key).await {
+    let served = match name {
+        DocumentName::Newest => newest::serve(gateway, request, &location).await,
+        DocumentName::Recent => serve(gateway, request, &location, None).await,
+        DocumentName::Numbered(number) => serve(gateway, request, &location, Some(number)).await,
+    };
+    let mut response = match served {
         Ok(response) => response.unwrap_or_else(not_found),
         Err(err) => unavailable(&err),
     };
@@ -96,8 +103,12 @@ async fn redirect_to_archive(gateway: &Gateway, request: &Request) -> Response {
         Ok(found) => match found.filter(is_public) {
             Some(resource) => {
                 let mut response = empty(StatusCode::FOUND);
-                let recent = gateway.public_url(&format!("feeds/{}/recent", resource.id));
-                set_header(&mut response, header::LOCATION, &recent);
+                // A count is a parameter of the plain feed.
+                let path = match query.get("count") {
+                    Some(count) => format!("feeds/{}?count={count}", resource.id),
+                    None => format!("feeds/{}/recent", resource.id),
+                };
+                set_header(&mut response, header::LOCATION, &gateway.public_url(&path));
                 response
             }
             None => plain_text(StatusCode::NOT_FOUND, "This topic is not watched here."),
@@ -117,8 +128,10 @@ async fn serve(
     gateway: &Gateway,
     request: &Request,
     location: &ArchiveLocation,
-    key: DocumentKey,
+    number: Option<i64>,
 ) -> Result<Option<Response>, StoreError> {
+    let (id, is_collection) = (location.id, location.is_collection);
+    let key = DocumentKey { id, is_collection, number, order: order(&request.query) };
     if let Some(document) = gateway.archive_documents.get_trusted(&key) {
         let headers = DocumentHeaders::archived(&document.state.version);
         return Ok(Some(document_reply(gateway, request, key, &headers, &document).await));
@@ -189,6 +202,7 @@ fn recent_headers(
 ) -> DocumentHeaders {
     let status = serde_json::to_vec(&resource.status).unwrap_or_default();
     let mut digest = Sha256::new();
+    digest.update(RECENT_RENDERING.to_be_bytes());
     digest.update(version(archive, held));
     digest.update((status.len() as u64).to_be_bytes());
     digest.update(status);
@@ -198,12 +212,15 @@ fn recent_headers(
     // The link to the previous document disappears when that document is deleted, at an unknown
     // time.
     let may_have_lost_link = held.page.number > 1 && held.page.number == held.oldest;
-    let recent = archive.recent_url();
+    let (hub, recent, newest) = (archive.hub, archive.recent_url(), archive.newest_url());
+    let link = format!(
+        "<{hub}>; rel=\"hub\", <{recent}>; rel=\"self\", \
+         <{newest}>; rel=\"alternate\"; type=\"application/atom+xml\""
+    );
     DocumentHeaders {
         version: hex::encode(&digest.finalize()[..12]),
         cache_policy: CachePolicy::Brief,
-        link: (!archive.hub.is_empty())
-            .then(|| format!("<{}>; rel=\"hub\", <{recent}>; rel=\"self\"", archive.hub)),
+        link: (!hub.is_empty()).then_some(link),
         modified: (modified <= now - SETTLED && !may_have_lost_link).then_some(modified),
     }
 }

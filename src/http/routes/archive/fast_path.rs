@@ -12,7 +12,7 @@ use warp::reply::Response;
 
 use super::ENDPOINT;
 use super::document_cache::DocumentKey;
-use super::location::{self, ArchiveOwner};
+use super::location::{self, ArchiveOwner, DocumentName};
 use super::reply::{DocumentHeaders, DocumentRequest};
 use crate::http::routes::archive::render::Order;
 use crate::http::state::Gateway;
@@ -24,7 +24,10 @@ pub(crate) fn reply<B: Body>(gateway: &Gateway, request: &http::Request<B>) -> O
         return None;
     }
     let path = uri.path().strip_prefix('/').filter(|path| path.starts_with("feeds/"))?;
-    let (ArchiveOwner::Feed(id), Some(number)) = location::parse_path(path)? else { return None };
+    let (ArchiveOwner::Feed(id), DocumentName::Numbered(number)) = location::parse_path(path)?
+    else {
+        return None;
+    };
     let started = Instant::now();
     let order = Order::NewestFirst;
     let key = DocumentKey { id, is_collection: false, number: Some(number), order };

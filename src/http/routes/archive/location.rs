@@ -27,6 +27,17 @@ pub(super) enum ArchiveOwner {
     Account(String),
 }
 
+/// A document about an archive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum DocumentName {
+    /// The newest entries as a plain feed, for readers that know no archives.
+    Newest,
+    /// The recent document.
+    Recent,
+    /// The document with this number.
+    Numbered(i64),
+}
+
 /// An archive that the client may read.
 #[derive(Clone, Debug)]
 pub(super) struct ArchiveLocation {
@@ -55,13 +66,16 @@ pub(super) fn is_public(resource: &Resource) -> bool {
     resource.kind != ResourceKind::Collection && resource.topic.is_public()
 }
 
-/// Parses `feeds/7/recent` or `all/documents/3`; the recent document has no number.
-pub(super) fn parse_path(path: &str) -> Option<(ArchiveOwner, Option<i64>)> {
+/// Parses `feeds/7`, `feeds/7/recent` or `all/documents/3`.
+pub(super) fn parse_path(path: &str) -> Option<(ArchiveOwner, DocumentName)> {
     let (first, rest) = path.split_once('/')?;
     let (owner, rest) = match first {
         "all" => (ArchiveOwner::All, rest),
         "feeds" => {
-            let (id, rest) = rest.split_once('/')?;
+            let Some((id, rest)) = rest.split_once('/') else {
+                let owner = ArchiveOwner::Feed(ResourceId(number(rest)?));
+                return Some((owner, DocumentName::Newest));
+            };
             (ArchiveOwner::Feed(ResourceId(number(id)?)), rest)
         }
         "collections" => {
@@ -75,12 +89,12 @@ pub(super) fn parse_path(path: &str) -> Option<(ArchiveOwner, Option<i64>)> {
         }
         _ => return None,
     };
-    let page = match rest.split_once('/') {
-        None if rest == "recent" => None,
-        Some(("documents", page)) => Some(number(page)?),
+    let name = match rest.split_once('/') {
+        None if rest == "recent" => DocumentName::Recent,
+        Some(("documents", page)) => DocumentName::Numbered(number(page)?),
         _ => return None,
     };
-    Some((owner, page))
+    Some((owner, name))
 }
 
 fn number(text: &str) -> Option<i64> {
@@ -169,25 +183,27 @@ mod tests {
 
     #[test]
     fn only_published_paths_name_an_archive() {
-        let feed = |number| Some((ArchiveOwner::Feed(ResourceId(7)), number));
+        use DocumentName::{Newest, Numbered, Recent};
+        let feed = |name| Some((ArchiveOwner::Feed(ResourceId(7)), name));
         let named = ArchiveOwner::Named(CollectionName::parse("news").unwrap());
         #[rustfmt::skip]
         let cases = [
-            ("feeds/7/recent",            feed(None)),
-            ("feeds/7/documents/3",       feed(Some(3))),
+            ("feeds/7/recent",            feed(Recent)),
+            ("feeds/7/documents/3",       feed(Numbered(3))),
             ("feeds/7/documents/03",      None),
             ("feeds/7/documents/+3",      None),
             ("feeds/7/documents/3/",      None),
             ("feeds/7/recent/",           None),
             ("feeds/x/recent",            None),
-            ("feeds/7",                   None),
+            ("feeds/7",                   feed(Newest)),
+            ("feeds/07",                  None),
             ("feeds/",                    None),
-            ("all/recent",                Some((ArchiveOwner::All, None))),
-            ("all/documents/1",           Some((ArchiveOwner::All, Some(1)))),
+            ("all/recent",                Some((ArchiveOwner::All, Recent))),
+            ("all/documents/1",           Some((ArchiveOwner::All, Numbered(1)))),
             ("all/",                      None),
-            ("collections/news/recent",   Some((named, None))),
+            ("collections/news/recent",   Some((named, Recent))),
             ("collections/News/recent",   None),
-            ("accounts/a%40b/recent",     Some((ArchiveOwner::Account("a@b".to_owned()), None))),
+            ("accounts/a%40b/recent",     Some((ArchiveOwner::Account("a@b".to_owned()), Recent))),
             ("accounts/recent",           None),
         ];
         for (path, want) in cases {

@@ -20,7 +20,7 @@ use std::borrow::Cow;
 use sha1::{Digest, Sha1};
 
 use feedgate_core::page::{Archived, ArchivedId, LocatedPage};
-use feedgate_core::record::{RecordKind, Seq};
+use feedgate_core::record::{Record, RecordKind, Seq};
 use feedgate_core::status::Status;
 use feedgate_feed::model::Link;
 
@@ -72,6 +72,11 @@ impl Archive<'_> {
         format!("{}/recent{}", self.home, self.order.query())
     }
 
+    /// Returns the address of the newest entries as a plain feed.
+    pub fn newest_url(&self) -> String {
+        self.home.to_owned()
+    }
+
     /// Returns the permanent address of document `number`.
     pub fn document_url(&self, number: i64) -> String {
         format!("{}/documents/{number}{}", self.home, self.order.query())
@@ -95,6 +100,33 @@ impl Archive<'_> {
         if newest > held.oldest {
             links.push(link("prev-archive", self.document_url(newest - 1)));
         }
+        let head = self.head(feed_head, status);
+        self.join(&head, Some(status), &links, records)
+    }
+
+    /// Renders the newest entries as a plain feed, at `address`. `records` are the current entries,
+    /// newest first. `before` is the number of the archived document with the entries before them.
+    pub fn newest(
+        &self,
+        head: &str,
+        address: &str,
+        before: Option<i64>,
+        records: &[Record],
+    ) -> String {
+        let mut links = vec![link("self", address.to_owned())];
+        if !self.hub.is_empty() {
+            links.push(link("hub", self.hub.to_owned()));
+        }
+        links.extend(before.map(|number| link("prev-archive", self.document_url(number))));
+        let entries: Vec<&str> = records.iter().map(|record| record.atom.as_str()).collect();
+        let (topic, links) = (self.topic, &links[..]);
+        atom::document(&AtomDocument { head, topic, status: None, links, entries: &entries })
+    }
+
+    /// Returns the head of a document about the feed. The address of the source, which is `via` in
+    /// a stored head, is `original` here: in the recent document, `via` is the permanent address,
+    /// and clients take the first one.
+    pub fn head(&self, feed_head: &str, status: &Status) -> String {
         let minimal;
         let head = if feed_head.is_empty() {
             minimal = atom::head_of_none(self.topic, Some(status.report()));
@@ -102,8 +134,8 @@ impl Archive<'_> {
         } else {
             feed_head
         };
-        let head = with_id(head, &feed_id(self.topic));
-        self.join(&head, Some(status), &links, records)
+        let head = head.replace("<link rel=\"via\"", "<link rel=\"original\"");
+        with_id(&head, &feed_id(self.topic))
     }
 
     /// Renders a page under its permanent address. `records` are those of the page, in ascending

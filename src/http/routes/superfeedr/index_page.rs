@@ -22,11 +22,14 @@ pub(super) fn index_page(gateway: &Gateway) -> Response {
          curl {} -u LOGIN:TOKEN -d hub.mode=subscribe -d format=json \\\n\
          \x20    -d hub.topic=https://example.com/feed -d hub.callback=https://example.com/callback\n\
          \n\
+         The newest entries of a feed, for feed readers: {}\n\
+         \n\
          Also here: rssCloud at {} and {},\n\
          pings at {}, recent changes at {}.\n\
          \n\
          Recent events, and why some failed: {}, as JSON: {}.\n{}",
         gateway.public_url(""),
+        gateway.public_url("feeds?topic=https://example.com/feed&count=100"),
         gateway.public_url("rsscloud/pleaseNotify"),
         gateway.public_url("rsscloud/ping"),
         gateway.public_url("RPC2"),

@@ -1,0 +1,140 @@
+//! `/feeds/{id}`: the newest entries of a resource as a plain feed.
+//!
+//! The recent document of an archive begins nearly empty whenever a document is full, so a reader
+//! that knows no archives would lose entries there. This feed has a fixed number of entries, each in
+//! its current version, and leads readers that do know archives (RFC 5005) on to older entries.
+
+use bytes::Bytes;
+use http::StatusCode;
+use sha2::{Digest, Sha256};
+use warp::reply::Response;
+
+use super::location::ArchiveLocation;
+use super::render::{Archive, Order};
+use super::reply::{CachePolicy, DocumentHeaders, DocumentRequest};
+use crate::http::kit::content_coding::ContentCoding;
+use crate::http::kit::params;
+use crate::http::kit::reply::plain_text;
+use crate::http::kit::request::Request;
+use crate::http::state::Gateway;
+use feedgate_core::page::LocatedPage;
+use feedgate_core::ports::{EntryRange, StoreError};
+use feedgate_core::record::Record;
+use feedgate_core::resource::{Resource, ResourceId};
+
+/// The number of entries, unless the request names one: more than most feeds publish between two
+/// visits of a reader.
+const DEFAULT_COUNT: usize = 100;
+/// The largest number of entries: with entries of usual size a document of about a megabyte.
+const MAX_COUNT: usize = 500;
+/// The version of the rendering, part of every entity tag, which is computed without the bytes.
+const RENDERING: u32 = 1;
+
+/// Returns the response with the feed; `None` if there is no such resource.
+pub(super) async fn serve(
+    gateway: &Gateway,
+    request: &Request,
+    location: &ArchiveLocation,
+) -> Result<Option<Response>, StoreError> {
+    let count = match requested_count(request) {
+        Ok(count) => count,
+        Err(rejection) => return Ok(Some(rejection)),
+    };
+    let resource = gateway.store.get(location.id).await?;
+    let Some(resource) = resource.filter(|resource| location.is_of(resource)) else {
+        return Ok(None);
+    };
+    let Some(newest) = gateway.store.page(location.id, None).await? else { return Ok(None) };
+    let hub = gateway.public_url("hub");
+    let topic = resource.topic.as_str();
+    let archive = Archive { topic, home: &location.home, hub: &hub, order: Order::NewestFirst };
+    let address = match count {
+        Some(count) => format!("{}?count={count}", archive.newest_url()),
+        None => archive.newest_url(),
+    };
+    let head = archive.head(&resource.feed_head, &resource.status);
+    let version = version(&[&address, &hub, &head], &resource, newest.oldest);
+    let link = Some(format!("<{hub}>; rel=\"hub\", <{address}>; rel=\"self\""));
+    let headers =
+        DocumentHeaders { version, cache_policy: CachePolicy::Brief, link, modified: None };
+    let reader = DocumentRequest::from(request);
+    if let Some(response) = headers.not_modified(&reader) {
+        return Ok(Some(response));
+    }
+    let limit = count.unwrap_or_else(|| default_count(&newest));
+    let range = EntryRange { limit, ..EntryRange::default() };
+    let records = gateway.store.read_current(location.id, &range).await?;
+    let before = match records.len() == limit {
+        true => previous_document(gateway, location.id, &newest, &records).await?,
+        false => None,
+    };
+    let document = archive.newest(&head, &address, before, &records);
+    let (coding, body) = encoded(document, reader.coding).await;
+    Ok(Some(headers.document(&reader, coding, body)))
+}
+
+/// Returns the number of entries that the request names; rejects anything but a number.
+fn requested_count(request: &Request) -> Result<Option<usize>, Response> {
+    let query = params::read_query(request);
+    let Some(text) = query.get("count") else { return Ok(None) };
+    match text.parse::<usize>() {
+        Ok(count) => Ok(Some(count.clamp(1, MAX_COUNT))),
+        Err(_) => {
+            let text = format!("count must be a number from 1 to {MAX_COUNT}, not {text}.");
+            Err(plain_text(StatusCode::BAD_REQUEST, &text))
+        }
+    }
+}
+
+/// Returns the default number of entries: at least all of the newest page, because only archived
+/// documents may be linked to as previous ones.
+fn default_count(newest: &LocatedPage) -> usize {
+    DEFAULT_COUNT.max(usize::try_from(newest.page.len()).unwrap_or_default())
+}
+
+/// Returns the number of the newest document with entries that are older than `records`. There is
+/// none if that document is still growing: a reader that has seen a previous document does not get
+/// it again (RFC 5005, section 4).
+async fn previous_document(
+    gateway: &Gateway,
+    id: ResourceId,
+    newest: &LocatedPage,
+    records: &[Record],
+) -> Result<Option<i64>, StoreError> {
+    let Some(oldest) = records.last() else { return Ok(None) };
+    if newest.page.first < oldest.seq {
+        return Ok(None);
+    }
+    // The pages behind `records` are at most as many as `records`, and usually two.
+    for number in (newest.oldest..newest.page.number).rev() {
+        let Some(held) = gateway.store.page(id, Some(number)).await? else { return Ok(None) };
+        if held.page.first < oldest.seq {
+            return Ok(Some(number));
+        }
+    }
+    Ok(None)
+}
+
+/// Returns the version of the feed, computed without reading its entries.
+fn version(texts: &[&str], resource: &Resource, oldest_page: i64) -> String {
+    let mut digest = Sha256::new();
+    digest.update(RENDERING.to_be_bytes());
+    for number in [resource.head.0, oldest_page] {
+        digest.update(number.to_be_bytes());
+    }
+    for text in texts {
+        digest.update((text.len() as u64).to_be_bytes());
+        digest.update(text);
+    }
+    hex::encode(&digest.finalize()[..12])
+}
+
+/// Returns the document in the encoding that the client prefers, or unencoded if compression fails.
+async fn encoded(document: String, coding: ContentCoding) -> (ContentCoding, Bytes) {
+    let plain = Bytes::from(document);
+    let packing = plain.clone();
+    match tokio::task::spawn_blocking(move || coding.encode(&packing)).await {
+        Ok(Ok(packed)) => (coding, packed),
+        Ok(Err(_)) | Err(_) => (ContentCoding::Plain, plain),
+    }
+}
