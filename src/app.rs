@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -18,6 +18,7 @@ use url::Url;
 use crate::authoring::AuthoringService;
 use crate::config::Config;
 use crate::event_log::{self, EventLog};
+use crate::head_watch::HeadWatch;
 use crate::http::serve::listener::{ListenError, Listener};
 use crate::http::{
     AnonymousRateLimit, ArchiveDocumentCache, CachedGauges, Gateway, HttpSettings, Router,
@@ -176,6 +177,7 @@ struct Shared {
 struct Services {
     poller: Poller,
     deliverer: Deliverer,
+    heads: Arc<HeadWatch>,
     subscribe: Arc<SubscriptionService>,
     publish: Arc<AuthoringService>,
     collector: Collector,
@@ -194,6 +196,7 @@ impl Services {
         let poller = Poller::new(store(), client(), metrics(), event_log(), config.poll());
         let settings = config.deliver(public_url);
         let deliverer = Deliverer::new(store(), client(), metrics(), event_log(), settings);
+        let heads = Arc::new(HeadWatch::new(store()));
         let subscribe =
             SubscriptionService::new(store(), client(), poller.clone(), metrics(), event_log());
         let subscribe = Arc::new(subscribe);
@@ -214,7 +217,16 @@ impl Services {
         let settings = config.backfill();
         let backfiller = Backfiller::new(store(), client(), poller.clone(), event_log(), settings);
         let publish = Arc::new(publish);
-        Ok(Services { poller, deliverer, subscribe, publish, collector, upstreams, backfiller })
+        Ok(Services {
+            poller,
+            deliverer,
+            heads,
+            subscribe,
+            publish,
+            collector,
+            upstreams,
+            backfiller,
+        })
     }
 
     /// What the HTTP endpoints work with.
@@ -228,6 +240,9 @@ impl Services {
             anonymous_rate_limit: AnonymousRateLimit::new(requests_per_min, Instant::now()),
             archive_documents: ArchiveDocumentCache::new(settings.archive_cache_bytes),
             gauges: CachedGauges::new(settings.gauges_max_age),
+            composer: self.deliverer.composer(),
+            heads: Arc::clone(&self.heads),
+            streams: Arc::new(Semaphore::new(settings.max_streams)),
             settings,
             metrics: shared.metrics.clone(),
             event_log: shared.event_log.clone(),
@@ -260,6 +275,7 @@ impl Services {
         }
         let wake = self.backfiller.wake();
         workers.spawn(Arc::new(self.backfiller), BACKFILL_CONCURRENCY, wake);
+        workers.tasks.spawn(self.heads.run(shared.stop.clone()));
         let (settings, stop) = (config.maintenance(), shared.stop);
         workers.tasks.spawn(maintenance::run(shared.store, shared.event_log, settings, stop));
         workers.tasks

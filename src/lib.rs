@@ -7,6 +7,7 @@ pub mod byte_cache;
 pub mod net;
 
 pub mod event_log;
+pub mod head_watch;
 pub mod metrics;
 
 pub mod jobs;

@@ -166,6 +166,7 @@ impl Config {
             metrics_networks: self.metrics_networks.clone(),
             gauges_max_age: self.gauges_max_age,
             has_public_views: self.public_views,
+            max_streams: self.max_streams,
             changes_unit: self.changes_when_unit,
             archive_cache_bytes: self.archive_cache_bytes,
             collects_all: self.collect_all,

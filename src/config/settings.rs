@@ -62,6 +62,10 @@ settings! {
         /// The maximum number of open connections. Further connections wait.
         FEEDGATE_MAX_CONNECTIONS = "4096" => max_connections: usize, number("", 1..=1_000_000);
 
+        /// The maximum number of open streams of entries. Further clients are asked to try again
+        /// later. Each stream occupies a connection.
+        FEEDGATE_MAX_STREAMS = "2048" => max_streams: usize, number("", 0..=1_000_000);
+
         /// How long a client may take to send the headers of a request, and how long an idle
         /// connection is kept open.
         FEEDGATE_HEADER_TIMEOUT_S = "10" => header_timeout: Duration, seconds(1..=300);

@@ -4,15 +4,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ipnet::IpNet;
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
 use crate::authoring::AuthoringService;
 use crate::event_log::EventLog;
+use crate::head_watch::HeadWatch;
 use crate::http::kit::rate_limit::AnonymousRateLimit;
 use crate::http::routes::archive::document_cache::ArchiveDocumentCache;
 use crate::http::routes::ops::gauges::CachedGauges;
 use crate::http::routes::rsscloud::aliases::CloudAliases;
+use crate::jobs::deliver::Composer;
 use crate::jobs::upstream::UpstreamClient;
 use crate::metrics::Metrics;
 use crate::subscriptions::SubscriptionService;
@@ -54,6 +57,8 @@ pub struct HttpSettings {
     pub gauges_max_age: Duration,
     /// Whether anybody may see which feeds are watched, and the statistics.
     pub has_public_views: bool,
+    /// The maximum number of open streams of entries.
+    pub max_streams: usize,
     /// The unit of time in changes.xml, unless the request names one.
     pub changes_unit: TimeUnit,
     /// How much memory the cache of archive documents may take.
@@ -82,6 +87,12 @@ pub struct Gateway {
     pub metrics: Metrics,
     /// The event log.
     pub event_log: EventLog,
+    /// Composes what streams send, as the notifications of subscriptions are.
+    pub(crate) composer: Arc<Composer>,
+    /// The heads of the logs that clients wait for.
+    pub heads: Arc<HeadWatch>,
+    /// A permit for each stream that may be open.
+    pub streams: Arc<Semaphore>,
     /// Cancelled at shutdown: requests that wait for something are answered then.
     pub stop: CancellationToken,
 }

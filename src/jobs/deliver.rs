@@ -43,7 +43,7 @@ use feedgate_protocol::signature::SignatureMethod;
 
 use attempt::Attempted;
 use claims::DeliveryClaims;
-use compose::Composer;
+pub(crate) use compose::{Composer, LogRange};
 use delivery_result_batcher::{DeliveryResultBatcher, PendingRecord};
 use host_queues::{DeliveryPermit, HostQueues};
 
@@ -68,7 +68,7 @@ pub struct DeliverySettings {
 /// Delivers records to callbacks.
 pub struct Deliverer {
     client: HttpClient,
-    composer: Composer,
+    composer: Arc<Composer>,
     results: DeliveryResultBatcher,
     queues: HostQueues,
     claims: DeliveryClaims,
@@ -90,7 +90,7 @@ impl Deliverer {
         let ready = store.wake_signals().subscriptions;
         let queues = HostQueues::new(settings.concurrency * 4, settings.per_host, ready);
         Deliverer {
-            composer: Composer::new(Arc::clone(&store), settings.public_url.clone()),
+            composer: Arc::new(Composer::new(Arc::clone(&store), settings.public_url.clone())),
             results: DeliveryResultBatcher::start(Arc::clone(&store)),
             claims: DeliveryClaims::start(store, queues.clone(), settings.claim),
             queues,
@@ -99,6 +99,11 @@ impl Deliverer {
             event_log,
             settings,
         }
+    }
+
+    /// Returns what composes the notifications.
+    pub(crate) fn composer(&self) -> Arc<Composer> {
+        Arc::clone(&self.composer)
     }
 }
 

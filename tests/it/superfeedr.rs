@@ -2,6 +2,7 @@
 
 mod listing;
 mod paging;
+mod streams;
 mod updates;
 
 use http::header::{CONTENT_TYPE, ETAG, HeaderMap, IF_NONE_MATCH};

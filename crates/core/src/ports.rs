@@ -245,6 +245,10 @@ pub trait Log: Send + Sync {
     /// Returns the number of the newest record with this Atom id.
     async fn find_seq(&self, id: ResourceId, entry_id: &str) -> Result<Option<Seq>, StoreError>;
 
+    /// Returns the numbers of the newest records of these logs, in any order; logs that do not
+    /// exist are left out.
+    async fn heads(&self, ids: &[ResourceId]) -> Result<Vec<(ResourceId, Seq)>, StoreError>;
+
     /// Returns the newest body and its version.
     async fn body(&self, id: ResourceId) -> Result<Option<(i64, Body)>, StoreError>;
 }

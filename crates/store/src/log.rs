@@ -91,6 +91,13 @@ impl Log for Db {
         Ok(records)
     }
 
+    async fn heads(&self, ids: &[ResourceId]) -> Result<Vec<(ResourceId, Seq)>, StoreError> {
+        const HEADS: &str = "select id, head from resources where id in ({ids $1})";
+        let ids = Value::Ints(ids.iter().map(|id| id.0).collect());
+        let rows = self.rows(HEADS, &[ids]).await?;
+        rows.into_iter().map(|mut row| Ok((ResourceId(row.int()?), Seq(row.int()?)))).collect()
+    }
+
     async fn known(&self, id: ResourceId, keys: &[EntryKey]) -> Result<Known, StoreError> {
         let keys = keys.to_vec();
         self.read(move |tx| Box::pin(entries::known(tx, id, keys))).await

@@ -21,25 +21,47 @@ const LENIENT: GeneralPurpose = GeneralPurpose::new(
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
+/// A login and the hash of a token.
+#[derive(Clone)]
+pub(crate) struct Credentials {
+    login: String,
+    token: TokenHash,
+}
+
+impl Credentials {
+    /// Reads the credentials of a request.
+    pub(crate) fn read(request: &Request, form: &Form) -> Result<Credentials, Rejection> {
+        let Some(credentials) = credentials(request, form) else {
+            let reason = "Please authenticate with your login and a token, by HTTP Basic.";
+            return Err(unauthorized(reason));
+        };
+        let (login, token) = parse_basic(credentials).ok_or_else(|| {
+            unauthorized("The credentials are not a login and a token in HTTP Basic.")
+        })?;
+        Ok(Credentials { login, token: TokenHash::from_token(&token) })
+    }
+
+    /// Authenticates the account with these credentials.
+    pub(crate) async fn authenticate(&self, gateway: &Gateway) -> Result<Access, Rejection> {
+        match gateway.store.authenticate(&self.login, &self.token).await {
+            Ok(Some(access)) => Ok(access),
+            Ok(None) => Err(unauthorized("The login or the token is wrong.")),
+            Err(err) => Err(Rejection::unavailable(&err)),
+        }
+    }
+}
+
+fn unauthorized(reason: &str) -> Rejection {
+    Rejection::new(StatusCode::UNAUTHORIZED, reason)
+}
+
 /// Authenticates the account that sends this request.
 pub(crate) async fn authenticate(
     gateway: &Gateway,
     request: &Request,
     form: &Form,
 ) -> Result<Access, Rejection> {
-    let unauthorized = |reason: &str| Rejection::new(StatusCode::UNAUTHORIZED, reason);
-    let Some(credentials) = credentials(request, form) else {
-        let reason = "Please authenticate with your login and a token, by HTTP Basic.";
-        return Err(unauthorized(reason));
-    };
-    let (login, token) = parse_basic(credentials).ok_or_else(|| {
-        unauthorized("The credentials are not a login and a token in HTTP Basic.")
-    })?;
-    match gateway.store.authenticate(&login, &TokenHash::from_token(&token)).await {
-        Ok(Some(access)) => Ok(access),
-        Ok(None) => Err(unauthorized("The login or the token is wrong.")),
-        Err(err) => Err(Rejection::unavailable(&err)),
-    }
+    Credentials::read(request, form)?.authenticate(gateway).await
 }
 
 /// Rejects a token that lacks `scope`.

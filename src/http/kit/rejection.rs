@@ -106,6 +106,17 @@ impl Rejection {
         }
     }
 
+    /// Returns the rejection of a request for which this node has no room at the moment, and which
+    /// the client may repeat after `retry_after_s` seconds (503).
+    pub(crate) fn overloaded(reason: &str, retry_after_s: u64) -> Rejection {
+        Rejection {
+            code: RejectionCode::Unavailable,
+            status: StatusCode::SERVICE_UNAVAILABLE,
+            reason: reason.to_owned(),
+            retry_after_s: Some(retry_after_s),
+        }
+    }
+
     /// Returns the rejection of a request because the store failed (503). The cause is logged here,
     /// and is not shown to the client.
     pub(crate) fn unavailable(err: &(dyn Error + 'static)) -> Rejection {

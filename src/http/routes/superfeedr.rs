@@ -13,6 +13,7 @@ mod list;
 mod params;
 mod retrieve;
 mod search;
+mod stream;
 mod subscribe;
 
 use std::sync::Arc;
@@ -73,7 +74,7 @@ async fn handle(gateway: Arc<Gateway>, request: Request) -> Response {
 }
 
 async fn carry_out(
-    gateway: &Gateway,
+    gateway: &Arc<Gateway>,
     request: &Request,
     form: &Form,
 ) -> Result<ApiReply, Rejection> {

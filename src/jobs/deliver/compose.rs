@@ -84,8 +84,25 @@ impl ByteSize for Composed {
 /// A cache of the recently composed bodies.
 type ComposedBodies = ByteCache<BodyKey, Composed>;
 
+/// A part of a log that a stream sends, as [`Composer::compose_range`] takes it.
+#[derive(Clone, Debug)]
+pub(crate) struct LogRange {
+    /// The log.
+    pub(crate) resource: ResourceId,
+    /// The topic that the body names.
+    pub(crate) topic: String,
+    /// All records after this one,
+    pub(crate) after: Seq,
+    /// up to and including this one,
+    pub(crate) upto: Seq,
+    /// that have at least this audience.
+    pub(crate) least: Audience,
+    /// The format of the body: Atom or JSON.
+    pub(crate) format: Format,
+}
+
 /// Composes bodies.
-pub(super) struct Composer {
+pub(crate) struct Composer {
     store: Arc<dyn Store>,
     public_url: Url,
     bodies: ComposedBodies,
@@ -111,7 +128,7 @@ struct BodyKey {
 }
 
 impl Composer {
-    pub(super) fn new(store: Arc<dyn Store>, public_url: Url) -> Composer {
+    pub(crate) fn new(store: Arc<dyn Store>, public_url: Url) -> Composer {
         Composer { store, public_url, bodies: ComposedBodies::new(CAPACITY_BYTES) }
     }
 
@@ -142,27 +159,42 @@ impl Composer {
         self.payload(due, true).await
     }
 
+    /// Returns the body of the notification of a part of a log, and the last record that it covers.
+    /// The body is `None` if no record of that part is sent to anybody.
+    pub(crate) async fn compose_range(
+        &self,
+        range: LogRange,
+    ) -> Result<(Option<Bytes>, Seq), StoreError> {
+        let upto = range.upto;
+        Ok(match self.composed(&BodyKey::from_range(range)).await? {
+            Composed::Payload(payload) => (Some(payload.body), payload.last),
+            Composed::NothingOwed | Composed::NothingStored => (None, upto),
+        })
+    }
+
     /// Returns the payload that `due` is owed: entries or bodies, or only the status.
     async fn payload(
         &self,
         due: &DueSubscription,
         is_status_only: bool,
     ) -> Result<Option<Payload>, StoreError> {
-        let key = BodyKey::new(due, is_status_only);
-        let composed = match self.bodies.get_or_guard(&key, |_| true).await {
-            Ok(composed) => composed,
-            Err(guard) => {
-                let composed = self.render(&key).await?;
-                if composed != Composed::NothingStored {
-                    guard.fill(composed.clone());
-                }
-                composed
-            }
-        };
-        Ok(match composed {
+        Ok(match self.composed(&BodyKey::new(due, is_status_only)).await? {
             Composed::Payload(payload) => Some(payload),
             Composed::NothingOwed | Composed::NothingStored => None,
         })
+    }
+
+    /// Returns what is cached for `key`, or renders it.
+    async fn composed(&self, key: &BodyKey) -> Result<Composed, StoreError> {
+        let guard = match self.bodies.get_or_guard(key, |_| true).await {
+            Ok(composed) => return Ok(composed),
+            Err(guard) => guard,
+        };
+        let composed = self.render(key).await?;
+        if composed != Composed::NothingStored {
+            guard.fill(composed.clone());
+        }
+        Ok(composed)
     }
 
     async fn render(&self, key: &BodyKey) -> Result<Composed, StoreError> {
@@ -279,6 +311,21 @@ impl BodyKey {
             status: if says_status { due.status } else { 0 },
             statuses: if says_status { subscription.statuses } else { Statuses::Never },
             is_status_only,
+        }
+    }
+
+    fn from_range(range: LogRange) -> BodyKey {
+        BodyKey {
+            resource: range.resource,
+            topic: range.topic,
+            after: range.after,
+            owed: range.upto,
+            format: range.format,
+            least: range.least,
+            is_open: false,
+            status: 0,
+            statuses: Statuses::Never,
+            is_status_only: false,
         }
     }
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use feedgate_core::account::{NewToken, Scopes, TokenHash};
 use http::StatusCode;
+use rustix::process::{Pid, Signal, kill_process};
 use tokio::time::{sleep, timeout};
 
 use super::PATIENCE;
@@ -80,6 +81,11 @@ impl Gateway {
     pub(crate) fn kill(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
+    }
+
+    /// Asks it to stop, as an operator does.
+    pub(crate) fn terminate(&self) {
+        kill_process(Pid::from_child(&self.child), Signal::TERM).unwrap();
     }
 
     /// Starts it again after it was killed: same address, same database.

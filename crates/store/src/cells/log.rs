@@ -42,6 +42,13 @@ impl Log for Cells {
         self.of_number(id.0).read_current(id, span).await
     }
 
+    async fn heads(&self, ids: &[ResourceId]) -> Result<Vec<(ResourceId, Seq)>, StoreError> {
+        let by_cell = self.by_cell(ids.iter().copied(), |id| id.0);
+        let heads = self.cells.iter().zip(&by_cell).filter(|(_, ids)| !ids.is_empty());
+        let heads = heads.map(|(cell, ids)| cell.heads(ids));
+        Ok(try_join_all(heads).await?.concat())
+    }
+
     async fn known(&self, id: ResourceId, keys: &[EntryKey]) -> Result<Known, StoreError> {
         self.of_number(id.0).known(id, keys).await
     }

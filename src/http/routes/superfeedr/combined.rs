@@ -25,6 +25,7 @@ use feedgate_core::ports::SubscriptionFilter;
 use feedgate_core::record::Record;
 use feedgate_core::resource::{Resource, ResourceId};
 use feedgate_core::stored_entry::sourced;
+use feedgate_core::subscription::Format;
 use feedgate_feed::model::{Feed, Text};
 use feedgate_feed::render::atom;
 use feedgate_protocol::form::Form;
@@ -65,6 +66,25 @@ pub(super) async fn retrieve(
     Ok(document.to_reply(gateway, form))
 }
 
+/// Returns a document of the requested entries of all resources, for a stream; `None` if there are
+/// none.
+pub(super) async fn document(
+    gateway: &Gateway,
+    form: &Form,
+    resources: &BTreeMap<ResourceId, Resource>,
+    (format, address): (Format, &str),
+) -> Result<Option<String>, Rejection> {
+    let reported = resources.values().max_by_key(|resource| resource.status.is_failing());
+    let Some(resource) = reported else { return Ok(None) };
+    let feeds = Feeds { store: &*gateway.store, resources };
+    let records = requested_records(&feeds, form).await?;
+    let head = head(gateway, resources.len(), &records);
+    let (combined_head, records, format) = (Some(head.as_str()), &*records, Some(format));
+    let document =
+        EntriesDocument { resource, combined_head, records, etag: "", format, address };
+    Ok((!records.is_empty()).then(|| document.body(gateway)))
+}
+
 /// Returns the requested records of all feeds, newest first, each with its feed as its source.
 async fn requested_records(feeds: &Feeds<'_>, form: &Form) -> Result<Vec<Record>, Rejection> {
     let count = params::count(form)?;
@@ -92,7 +112,8 @@ fn head(gateway: &Gateway, feeds: usize, records: &[Record]) -> String {
     })
 }
 
-async fn found_resources(
+/// Returns the resources of the subscriptions that a form selects.
+pub(super) async fn found_resources(
     gateway: &Gateway,
     form: &Form,
     access: &Access,

@@ -53,6 +53,14 @@ impl EntriesDocument<'_> {
         ApiReply::Response(with_caching_headers(response, self.etag))
     }
 
+    /// Returns this document in the format that was requested, without headers.
+    pub(super) fn body(&self, gateway: &Gateway) -> String {
+        match self.format {
+            Some(Format::Json) => self.to_json(gateway).to_string(),
+            _ => self.to_atom(gateway),
+        }
+    }
+
     fn to_atom(&self, gateway: &Gateway) -> String {
         let resource = self.resource;
         let entries: Vec<&str> = self.records.iter().map(|record| record.atom.as_str()).collect();

@@ -1,16 +1,18 @@
-//! `hub.mode=retrieve`: the last entries of a resource, newest first. Only
-//! subscribers may retrieve them.
+//! `hub.mode=retrieve`: the last entries of a resource, newest first; and
+//! streams (`stream`). Only subscribers may retrieve them.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::StatusCode;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, timeout_at};
 
 use super::address;
 use super::api_reply::ApiReply;
 use super::combined;
 use super::entries_document::{EntriesDocument, with_caching_headers};
 use super::params;
+use super::stream::{self, Wait};
 use crate::http::kit::conditional::etag_matches;
 use crate::http::kit::rejection::Rejection;
 use crate::http::kit::reply::{empty, with_content_type};
@@ -27,16 +29,28 @@ use feedgate_protocol::form::Form;
 /// How long a client waits for the next entry at most: less than the minute after which proxies
 /// take a silent connection for dead.
 const LONGEST_WAIT: Duration = Duration::from_secs(50);
-/// How often the store is checked for a client that waits, because another node may have appended
-/// the entry.
-const CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Answers with the stored entries of a topic, or of several.
+/// Answers with the stored entries of a topic, or of several, or with a stream of them.
 pub(super) async fn retrieve(
+    gateway: &Arc<Gateway>,
+    request: &Request,
+    form: &Form,
+    access: &Access,
+) -> Result<ApiReply, Rejection> {
+    let wait = Wait::from_request(request, form)?;
+    if let Wait::Stream(framing) = wait {
+        return stream::reply(gateway, request, form, access, framing).await;
+    }
+    entries(gateway, request, form, access, wait).await
+}
+
+/// Answers with a document of the stored entries.
+pub(super) async fn entries(
     gateway: &Gateway,
     request: &Request,
     form: &Form,
     access: &Access,
+    wait: Wait,
 ) -> Result<ApiReply, Rejection> {
     if !form.has("hub.topic") && combined::is_requested(form) {
         return combined::retrieve(gateway, request, form, access).await;
@@ -47,11 +61,11 @@ pub(super) async fn retrieve(
         return raw(gateway, &resource).await.map_err(|err| Rejection::unavailable(&err));
     }
     let current = etag(&resource, format);
-    if !waits_for_entries(form) && etag_matches(&request.headers, &current) {
+    if wait == Wait::No && etag_matches(&request.headers, &current) {
         let response = with_caching_headers(empty(StatusCode::NOT_MODIFIED), &current);
         return Ok(ApiReply::Response(response));
     }
-    let (resource, records) = requested_records(gateway, form, resource).await?;
+    let (resource, records) = requested_records(gateway, form, resource, wait).await?;
     let etag = etag(&resource, format);
     let (resource, records) = (&resource, records.as_slice());
     let address = address::of_document(gateway, request, form);
@@ -62,7 +76,7 @@ pub(super) async fn retrieve(
 }
 
 /// Returns the resource, if the account subscribes to it.
-async fn subscribed_resource(
+pub(super) async fn subscribed_resource(
     gateway: &Gateway,
     form: &Form,
     access: &Access,
@@ -83,54 +97,40 @@ async fn subscribed_resource(
     Ok(listed.resource)
 }
 
-/// Returns whether the client waits if there is no entry yet.
-fn waits_for_entries(form: &Form) -> bool {
-    form.get("wait") == Some("poll")
-}
-
 /// Returns the requested records. A client that waits is answered once there is at least one, or
-/// with none after the longest wait.
+/// with none after the longest wait.
 async fn requested_records(
     gateway: &Gateway,
     form: &Form,
     mut resource: Resource,
+    wait: Wait,
 ) -> Result<(Resource, Vec<Record>), Rejection> {
+    let mut head = gateway.heads.follow(resource.id, resource.head);
     let deadline = Instant::now() + LONGEST_WAIT;
     loop {
         let found = records(gateway, form, &resource).await?;
-        if !found.is_empty() || !waits_for_entries(form) {
+        if !found.is_empty() || wait == Wait::No {
             return Ok((resource, found));
         }
-        let grown = wait_for_growth(gateway, &resource, deadline).await;
-        match grown.map_err(|err| Rejection::unavailable(&err))? {
-            Some(grown) => resource = grown,
+        let is_grown = tokio::select! {
+            () = gateway.stop.cancelled() => false,
+            grown = timeout_at(deadline, head.wait_for(|head| *head > resource.head)) => {
+                grown.is_ok_and(|grown| grown.is_ok())
+            }
+        };
+        let now = match is_grown {
+            true => gateway.store.get(resource.id).await,
+            false => Ok(None),
+        };
+        match now.map_err(|err| Rejection::unavailable(&err))? {
+            Some(now) => resource = now,
             None => return Ok((resource, found)),
         }
     }
 }
 
-/// Returns the resource once its log has grown; `None` if it does not before the deadline.
-async fn wait_for_growth(
-    gateway: &Gateway,
-    resource: &Resource,
-    deadline: Instant,
-) -> Result<Option<Resource>, StoreError> {
-    while Instant::now() < deadline {
-        tokio::select! {
-            () = gateway.stop.cancelled() => break,
-            () = sleep(CHECK_INTERVAL) => {}
-        }
-        match gateway.store.get(resource.id).await? {
-            Some(now) if now.head > resource.head => return Ok(Some(now)),
-            Some(_) => {}
-            None => break,
-        }
-    }
-    Ok(None)
-}
-
 /// Returns the requested records, newest first, each entry in its current version.
-async fn records(
+pub(super) async fn records(
     gateway: &Gateway,
     form: &Form,
     resource: &Resource,
@@ -144,7 +144,7 @@ async fn records(
 }
 
 /// Returns the number of the entry whose id a parameter gives.
-async fn seq(
+pub(super) async fn seq(
     gateway: &Gateway,
     form: &Form,
     resource: &Resource,

@@ -1,0 +1,391 @@
+//! Streams of `hub.mode=retrieve`: the newest entries, and then each notification as it is composed
+//! for subscriptions, over a connection that stays open.
+//!
+//! A stream is either server-sent events, one document each, or documents one after the other. The
+//! id of an event is the position in all logs of the stream, so a client that reconnects with
+//! `Last-Event-ID`, to any node, misses nothing. A stream holds one document at a time and reads
+//! the next when the client has taken it, so a slow client needs no memory.
+
+mod position;
+mod scope;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::convert::Infallible;
+use std::error::Error;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::future::select_all;
+use futures_util::stream::{self, Stream};
+use http::{HeaderName, StatusCode, header};
+use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::time::{Instant, sleep_until};
+use warp::reply::{Reply, Response};
+
+use super::api_reply::ApiReply;
+use super::combined;
+use super::entries_document::EntriesDocument;
+use super::params;
+use super::retrieve;
+use crate::http::kit::auth::Credentials;
+use crate::http::kit::rejection::Rejection;
+use crate::http::kit::reply::{sandboxed, set_header};
+use crate::http::kit::request::Request;
+use crate::http::state::Gateway;
+use crate::jobs::deliver::LogRange;
+use feedgate_core::account::Access;
+use feedgate_core::ports::StoreError;
+use feedgate_core::record::{Audience, Seq};
+use feedgate_core::resource::{Resource, ResourceId};
+use feedgate_core::subscription::{Format, Updates};
+use feedgate_protocol::form::Form;
+
+use position::StreamPosition;
+use scope::StreamScope;
+
+/// The interval between heartbeats: proxies close silent connections, and a closed connection is
+/// noticed only by writing to it.
+const HEARTBEAT: Duration = Duration::from_secs(15);
+/// How often the token and the subscriptions of a stream are checked.
+const CHECK_INTERVAL: Duration = Duration::from_secs(60);
+/// The number of seconds after which a client repeats a request that found too many streams open.
+const RETRY_AFTER_S: u64 = 60;
+/// The delay after which a client reconnects that this node disconnects at shutdown, in
+/// milliseconds: another node may accept it at once.
+const RECONNECT_MS: u64 = 1_000;
+
+/// How a client waits for entries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wait {
+    /// It does not: it is answered at once.
+    No,
+    /// For the first entry.
+    Poll,
+    /// For all entries.
+    Stream(Framing),
+}
+
+/// The form of a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Framing {
+    /// Server-sent events (HTML, `#server-sent-events`).
+    Events,
+    /// Documents, each followed by a line end.
+    Documents,
+}
+
+impl Wait {
+    /// Reads `wait` and `Accept`.
+    pub(super) fn from_request(request: &Request, form: &Form) -> Result<Wait, Rejection> {
+        let accept = request.header("accept").to_ascii_lowercase();
+        let accepts_events = accept.contains("text/event-stream");
+        let framing = if accepts_events { Framing::Events } else { Framing::Documents };
+        match form.get("wait").unwrap_or_default() {
+            "" if accepts_events => Ok(Wait::Stream(framing)),
+            "" => Ok(Wait::No),
+            "poll" => Ok(Wait::Poll),
+            "stream" => Ok(Wait::Stream(framing)),
+            other => {
+                let reason = format!("wait must be poll or stream, not {other}.");
+                Err(Rejection::unprocessable(reason))
+            }
+        }
+    }
+}
+
+/// Answers with a stream of the selected logs. It begins behind the event whose id the client sends
+/// as `Last-Event-ID`, or behind the entry `after`, or else with the newest entries.
+pub(super) async fn reply(
+    gateway: &Arc<Gateway>,
+    request: &Request,
+    form: &Form,
+    access: &Access,
+    framing: Framing,
+) -> Result<ApiReply, Rejection> {
+    let format = match params::format(request, form)? {
+        Some(Format::Raw) => {
+            let reason = "A stream has the format atom or json, not raw.";
+            return Err(Rejection::unprocessable(reason));
+        }
+        Some(format) => format,
+        None if framing == Framing::Events => Format::Json,
+        None => Format::Atom,
+    };
+    let permit = Arc::clone(&gateway.streams).try_acquire_owned().map_err(|_| {
+        Rejection::overloaded("Too many streams are open, please try again later.", RETRY_AFTER_S)
+    })?;
+    let credentials = Credentials::read(request, form)?;
+    let scope = StreamScope { form: form.clone(), credentials };
+    let resources = scope.resources(gateway, access).await?;
+    let mut entries = EntryStream::new(gateway, (scope, permit), (framing, format));
+    entries.begin(&resources, request).await?;
+    Ok(ApiReply::Response(response(entries.into_response(), framing, format)))
+}
+
+/// Adds the headers of a stream.
+fn response(mut response: Response, framing: Framing, format: Format) -> Response {
+    let content_type = match (framing, format) {
+        (Framing::Events, _) => "text/event-stream; charset=utf-8",
+        (Framing::Documents, Format::Json) => "application/json; charset=utf-8",
+        (Framing::Documents, _) => "application/atom+xml",
+    };
+    set_header(&mut response, header::CONTENT_TYPE, content_type);
+    set_header(&mut response, header::CACHE_CONTROL, "private, no-store");
+    set_header(&mut response, header::VARY, "Accept, Authorization");
+    // Buffering proxies would delay the entries.
+    set_header(&mut response, HeaderName::from_static("x-accel-buffering"), "no");
+    sandboxed(response)
+}
+
+/// A log of a stream.
+struct StreamedLog {
+    topic: String,
+    /// The last record that was sent.
+    sent: Seq,
+    head: watch::Receiver<Seq>,
+}
+
+/// A stream of entries, which is read piece by piece.
+struct EntryStream {
+    gateway: Arc<Gateway>,
+    scope: StreamScope,
+    framing: Framing,
+    format: Format,
+    logs: BTreeMap<ResourceId, StreamedLog>,
+    /// The pieces that come next.
+    pending: VecDeque<Bytes>,
+    is_ended: bool,
+    next_heartbeat: Instant,
+    next_check: Instant,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl EntryStream {
+    fn new(
+        gateway: &Arc<Gateway>,
+        (scope, permit): (StreamScope, OwnedSemaphorePermit),
+        (framing, format): (Framing, Format),
+    ) -> EntryStream {
+        let now = Instant::now();
+        EntryStream {
+            gateway: Arc::clone(gateway),
+            scope,
+            framing,
+            format,
+            logs: BTreeMap::new(),
+            pending: VecDeque::new(),
+            is_ended: false,
+            next_heartbeat: now + HEARTBEAT,
+            next_check: now + CHECK_INTERVAL,
+            _permit: permit,
+        }
+    }
+
+    /// Follows the logs of `resources` from where the client stopped.
+    async fn begin(
+        &mut self,
+        resources: &BTreeMap<ResourceId, Resource>,
+        request: &Request,
+    ) -> Result<(), Rejection> {
+        for resource in resources.values() {
+            self.follow(resource, resource.head);
+        }
+        let resumed = StreamPosition::parse(request.header("last-event-id"));
+        let is_resumed = resumed.is_some();
+        for (id, seq) in resumed.unwrap_or_default().0 {
+            if let Some(log) = self.logs.get_mut(&id) {
+                log.sent = log.sent.min(seq);
+            }
+        }
+        if !is_resumed {
+            self.begin_with_entries(resources).await?;
+        }
+        Ok(())
+    }
+
+    /// Begins with the newest entries, or behind the entry `after`.
+    async fn begin_with_entries(
+        &mut self,
+        resources: &BTreeMap<ResourceId, Resource>,
+    ) -> Result<(), Rejection> {
+        let (gateway, form) = (Arc::clone(&self.gateway), self.scope.form.clone());
+        let single = resources.values().next().filter(|_| !self.scope.is_combined());
+        if let Some(resource) = single {
+            if let Some(after) = retrieve::seq(&gateway, &form, resource, "after").await? {
+                self.follow(resource, after);
+                return Ok(());
+            }
+        }
+        let document = match single {
+            Some(resource) => {
+                let records = retrieve::records(&gateway, &form, resource).await?;
+                let (combined_head, etag) = (None, "");
+                let format = Some(self.format);
+                let document =
+                    EntriesDocument { resource, combined_head, records: &records, etag, format };
+                (!records.is_empty()).then(|| document.body(&gateway))
+            }
+            None => combined::newest_entries(&gateway, &form, resources, self.format).await?,
+        };
+        if let Some(document) = document {
+            self.push(document.into());
+        }
+        Ok(())
+    }
+
+    /// Follows the log of a resource behind `sent`.
+    fn follow(&mut self, resource: &Resource, sent: Seq) {
+        let head = self.gateway.heads.follow(resource.id, resource.head);
+        let topic = resource.topic.as_str().to_owned();
+        self.logs.insert(resource.id, StreamedLog { topic, sent, head });
+    }
+
+    fn into_response(self) -> Response {
+        let pieces = stream::unfold(self, |mut entries| async move {
+            let piece = entries.next().await?;
+            Some((Ok::<Bytes, Infallible>(piece), entries))
+        });
+        // A body must be `Sync`, which a mutex makes of what is only `Send`. It is never locked.
+        let mut pieces = Mutex::new(Box::pin(pieces));
+        warp::reply::stream(stream::poll_fn(move |cx| {
+            pieces.get_mut().unwrap_or_else(PoisonError::into_inner).as_mut().poll_next(cx)
+        }))
+        .into_response()
+    }
+
+    /// Returns the next piece of the stream, or `None` if it ends.
+    async fn next(&mut self) -> Option<Bytes> {
+        loop {
+            if let Some(piece) = self.pending.pop_front() {
+                self.next_heartbeat = Instant::now() + HEARTBEAT;
+                return Some(piece);
+            }
+            if self.is_ended {
+                return None;
+            }
+            if let Err(err) = self.fill().await {
+                // The client reconnects, and sends the id of the last event that it received.
+                tracing::warn!(error = &err as &dyn Error, "closing a stream of entries early");
+                self.is_ended = true;
+            }
+        }
+    }
+
+    /// Adds the next notification or a heartbeat, when there is one.
+    async fn fill(&mut self) -> Result<(), StoreError> {
+        if self.gateway.stop.is_cancelled() {
+            self.end();
+            return Ok(());
+        }
+        let grown = self.logs.iter().find(|(_, log)| *log.head.borrow() > log.sent);
+        if let Some(id) = grown.map(|(id, _)| *id) {
+            return self.send_next(id).await;
+        }
+        let stop = self.gateway.stop.clone();
+        let next_heartbeat = self.next_heartbeat;
+        tokio::select! {
+            () = stop.cancelled() => self.end(),
+            () = growth(&mut self.logs) => {}
+            () = sleep_until(next_heartbeat) => {
+                if Instant::now() >= self.next_check {
+                    self.check().await;
+                }
+                if !self.is_ended {
+                    self.pending.push_back(Bytes::from_static(self.framing.heartbeat()));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the next notification of a log that has grown.
+    async fn send_next(&mut self, id: ResourceId) -> Result<(), StoreError> {
+        let Some(log) = self.logs.get_mut(&id) else { return Ok(()) };
+        let range = LogRange {
+            resource: id,
+            topic: log.topic.clone(),
+            after: log.sent,
+            upto: *log.head.borrow_and_update(),
+            least: least_audience(),
+            format: self.format,
+        };
+        let (body, last) = self.gateway.composer.compose_range(range).await?;
+        log.sent = last;
+        if let Some(body) = body {
+            self.push(body);
+        }
+        Ok(())
+    }
+
+    /// Adds a document, framed. The document itself is shared by all streams that send it.
+    fn push(&mut self, document: Bytes) {
+        match self.framing {
+            Framing::Documents => self.pending.extend([document, Bytes::from_static(b"\n")]),
+            Framing::Events => {
+                let position = self.logs.iter().map(|(id, log)| (*id, log.sent)).collect();
+                let id = StreamPosition(position);
+                self.pending.push_back(format!("id: {id}\nevent: notification\ndata: ").into());
+                self.pending.push_back(match document.contains(&b'\n') {
+                    // Each line of the data has a field of its own.
+                    true => String::from_utf8_lossy(&document).replace('\n', "\ndata: ").into(),
+                    false => document,
+                });
+                self.pending.push_back(Bytes::from_static(b"\n\n"));
+            }
+        }
+    }
+
+    /// Ends the stream if its client may not read it any more. Otherwise logs are followed that it
+    /// subscribed to since, and the others no more.
+    async fn check(&mut self) {
+        self.next_check = Instant::now() + CHECK_INTERVAL;
+        match self.scope.select(&self.gateway).await {
+            Ok(resources) => {
+                self.logs.retain(|id, _| resources.contains_key(id));
+                for resource in resources.values() {
+                    if !self.logs.contains_key(&resource.id) {
+                        self.follow(resource, resource.head);
+                    }
+                }
+            }
+            Err(rejection) if rejection.status() == StatusCode::SERVICE_UNAVAILABLE => {}
+            Err(_) => self.is_ended = true,
+        }
+    }
+
+    /// Ends the stream at shutdown.
+    fn end(&mut self) {
+        self.is_ended = true;
+        if self.framing == Framing::Events {
+            self.pending.push_back(format!("retry: {RECONNECT_MS}\n\n").into());
+        }
+    }
+}
+
+impl Framing {
+    /// Returns a piece that carries nothing: a comment, or white space between two documents. The
+    /// comment is one line, because some clients take an empty line behind it for an event.
+    fn heartbeat(self) -> &'static [u8] {
+        match self {
+            Framing::Events => b": keep-alive\n",
+            Framing::Documents => b"\n",
+        }
+    }
+}
+
+/// Returns the audience of the records of a stream: that of a subscription without options.
+fn least_audience() -> Audience {
+    Updates::default().least()
+}
+
+/// Returns when one of the logs has grown.
+async fn growth(logs: &mut BTreeMap<ResourceId, StreamedLog>) {
+    if logs.is_empty() {
+        return std::future::pending().await;
+    }
+    let changes = logs.values_mut().map(|log| Box::pin(log.head.changed()));
+    if select_all(changes).await.0.is_err() {
+        std::future::pending().await // the watch has ended, and with it the node
+    }
+}

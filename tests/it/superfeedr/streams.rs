@@ -1,0 +1,210 @@
+//! Streams: server-sent events, and documents one after the other.
+
+use http::StatusCode;
+use reqwest::Response;
+use serde_json::Value;
+use tokio::time::timeout;
+
+use super::{BASIC, World, ids};
+use crate::support::PATIENCE;
+use crate::support::feeds::{entry_id, entry_ids, rss};
+use crate::support::server::client;
+
+/// An open stream.
+struct Opened {
+    response: Response,
+    received: String,
+}
+
+impl Opened {
+    /// Returns the stream up to and including the next `end`.
+    async fn until(&mut self, end: &str) -> String {
+        loop {
+            if let Some(at) = self.received.find(end) {
+                let rest = self.received.split_off(at + end.len());
+                return std::mem::replace(&mut self.received, rest);
+            }
+            let piece = timeout(PATIENCE, self.response.chunk()).await.expect("a piece").unwrap();
+            let piece = piece.expect("the stream is open");
+            self.received.push_str(std::str::from_utf8(&piece).unwrap());
+        }
+    }
+
+    /// Returns the id and the document of the next event.
+    async fn event(&mut self) -> (String, String) {
+        let text = self.until("\n\n").await;
+        let field = |name: &str| {
+            let lines = text.lines().filter_map(|line| line.strip_prefix(name));
+            lines.collect::<Vec<_>>().join("\n")
+        };
+        assert_eq!(field("event: "), "notification", "{text}");
+        (field("id: "), field("data: "))
+    }
+
+    /// Returns the id of the next event, and the ids of its entries in JSON.
+    async fn json_event(&mut self) -> (String, Vec<String>) {
+        let (id, data) = self.event().await;
+        (id, item_ids(&data))
+    }
+
+    async fn end(mut self) -> String {
+        while let Some(piece) = timeout(PATIENCE, self.response.chunk()).await.unwrap().unwrap() {
+            self.received.push_str(std::str::from_utf8(&piece).unwrap());
+        }
+        self.received
+    }
+}
+
+fn item_ids(json: &str) -> Vec<String> {
+    let json: Value = serde_json::from_str(json).unwrap();
+    assert_eq!(json["status"]["code"], 200);
+    let items = json["items"].as_array().unwrap();
+    items.iter().map(|item| item["id"].as_str().unwrap().to_owned()).collect()
+}
+
+impl World {
+    /// Opens a stream of the topic.
+    async fn open(&self, further: &[(&str, &str)], headers: &[(&str, &str)]) -> Opened {
+        self.open_query(&[&[("hub.topic", self.topic.as_str())], further].concat(), headers).await
+    }
+
+    async fn open_query(&self, query: &[(&str, &str)], headers: &[(&str, &str)]) -> Opened {
+        let mut url = url::Url::parse(&self.gateway.url("/?hub.mode=retrieve")).unwrap();
+        url.query_pairs_mut().extend_pairs(query);
+        let mut request = client().get(url).header("authorization", BASIC);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let response = timeout(PATIENCE, request.send()).await.expect("a response").unwrap();
+        assert_eq!(response.status(), StatusCode::OK);
+        Opened { response, received: String::new() }
+    }
+
+    /// Makes the feed hold the items 1 to `items`, and pings.
+    async fn publish(&self, items: usize) {
+        self.put_tides(items);
+        self.gateway.post("/ping", &[("url", &self.topic)]).await;
+    }
+}
+
+const EVENTS: (&str, &str) = ("accept", "text/event-stream");
+
+#[tokio::test]
+async fn r12_events_begin_with_the_newest_entries_and_continue_with_notifications() {
+    let world = World::subscribed("json").await;
+    let mut stream = world.open(&[("count", "2")], &[EVENTS]).await;
+    let headers = stream.response.headers();
+    assert_eq!(headers["content-type"], "text/event-stream; charset=utf-8");
+    assert_eq!(headers["access-control-allow-origin"], "*");
+    assert_eq!(stream.json_event().await.1, ids(&[3, 2]));
+    world.publish(4).await;
+    let (id, entries) = stream.json_event().await;
+    assert_eq!(entries, ids(&[4]));
+    drop(stream);
+
+    world.publish(5).await;
+    world.publish(6).await;
+    world.subscriber.until("/cb", |notified| notified.len() >= 2).await;
+    let mut resumed = world.open(&[], &[EVENTS, ("last-event-id", &id)]).await;
+    let mut entries = Vec::new();
+    while !entries.contains(&entry_id("tides", 6)) {
+        entries.extend(resumed.json_event().await.1.into_iter().rev());
+    }
+    assert_eq!(entries, ids(&[5, 6]), "what came meanwhile, and nothing else");
+}
+
+#[tokio::test]
+async fn r12_a_stream_continues_after_a_restart() {
+    let mut world = World::subscribed("json").await;
+    let mut stream = world.open(&[], &[EVENTS]).await;
+    let (id, _) = stream.json_event().await;
+    world.gateway.kill();
+    world.gateway.restart().await;
+    let mut resumed = world.open(&[], &[EVENTS, ("last-event-id", &id)]).await;
+    world.publish(4).await;
+    assert_eq!(resumed.json_event().await.1, ids(&[4]));
+}
+
+#[tokio::test]
+async fn r12_an_event_holds_each_line_of_an_atom_document() {
+    let world = World::subscribed("atom").await;
+    let mut stream = world.open(&[("format", "atom")], &[EVENTS]).await;
+    assert_eq!(entry_ids(&stream.event().await.1), ids(&[3, 2, 1]));
+    let multiline = rss("tides", 1..5).replace("The text of 4", "The text\nof 4");
+    world.publisher.put_rss("/feed", multiline);
+    world.gateway.post("/ping", &[("url", &world.topic)]).await;
+    let document = stream.event().await.1;
+    assert_eq!(entry_ids(&document), ids(&[4]));
+    assert!(document.contains("The text\nof 4"), "{document}");
+}
+
+#[tokio::test]
+async fn r10_documents_follow_each_other_on_an_open_connection() {
+    let world = World::subscribed("json").await;
+    let mut stream = world.open(&[("wait", "stream"), ("format", "json")], &[]).await;
+    assert_eq!(stream.response.headers()["content-type"], "application/json; charset=utf-8");
+    assert_eq!(item_ids(&stream.until("\n").await), ids(&[3, 2, 1]));
+    world.publish(4).await;
+    assert_eq!(item_ids(&stream.until("\n").await), ids(&[4]));
+
+    let newest = entry_id("tides", 3);
+    let mut stream = world.open(&[("wait", "stream"), ("after", &newest)], &[]).await;
+    assert_eq!(stream.response.headers()["content-type"], "application/atom+xml");
+    assert_eq!(entry_ids(&stream.until("</feed>\n").await), ids(&[4]));
+}
+
+#[tokio::test]
+async fn r13_a_stream_combines_the_feeds_of_a_callback() {
+    let world = World::subscribed("json").await;
+    let callback = world.subscriber.url("/cb");
+    world.publisher.put_rss("/more", rss("more", 1..2));
+    let more = world.publisher.url("/more");
+    world.gateway.subscribe_superfeedr(&more, &callback, "json").await;
+    let query = [("hub.callback", callback.as_str())];
+    let mut stream = world.open_query(&query, &[EVENTS]).await;
+    let (_, mut entries) = stream.json_event().await;
+    entries.sort();
+    let mut want = [ids(&[1, 2, 3]), vec![entry_id("more", 1)]].concat();
+    want.sort();
+    assert_eq!(entries, want);
+    world.publisher.put_rss("/more", rss("more", 1..3));
+    world.gateway.post("/ping", &[("url", &more)]).await;
+    let (id, entries) = stream.json_event().await;
+    assert_eq!(entries, [entry_id("more", 2)]);
+    world.publish(4).await;
+    let mut resumed = world.open_query(&query, &[EVENTS, ("last-event-id", &id)]).await;
+    assert_eq!(resumed.json_event().await.1, ids(&[4]), "the position counts for both feeds");
+}
+
+#[tokio::test]
+async fn f1_a_stream_that_cannot_be_opened_is_refused() {
+    let world = World::subscribed("json").await;
+    let topic = ("hub.topic", world.topic.as_str());
+    #[rustfmt::skip]
+    let cases = [
+        (vec![topic, ("wait", "foo")],                          StatusCode::UNPROCESSABLE_ENTITY),
+        (vec![topic, ("wait", "stream"), ("format", "raw")],    StatusCode::UNPROCESSABLE_ENTITY),
+        (vec![topic, ("wait", "stream"), ("after", "zzz")],     StatusCode::UNPROCESSABLE_ENTITY),
+        (vec![("hub.topic", "https://other.test/"), ("wait", "stream")], StatusCode::NOT_FOUND),
+    ];
+    for (query, want) in cases {
+        let query = [vec![("hub.mode", "retrieve")], query].concat();
+        let got = world.ask(http::Method::GET, &query, &[]).await;
+        assert_eq!(got.status, want, "{query:?}: {}", got.text);
+    }
+    let world = World::with_tides(1, &[("FEEDGATE_MAX_STREAMS", "0")]).await;
+    world.gateway.subscribe_superfeedr(&world.topic, &world.subscriber.url("/cb"), "json").await;
+    let query = [("hub.mode", "retrieve"), ("hub.topic", &world.topic), ("wait", "stream")];
+    let got = world.ask(http::Method::GET, &query, &[]).await;
+    assert_eq!(got.status, StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(got.header(http::header::RETRY_AFTER), "60");
+}
+
+#[tokio::test]
+async fn at_shutdown_a_stream_ends_with_a_hint_when_to_reconnect() {
+    let world = World::subscribed("json").await;
+    let mut stream = world.open(&[], &[EVENTS]).await;
+    stream.json_event().await;
+    world.gateway.terminate();
+    assert_eq!(stream.end().await, "retry: 1000\n\n");
+}
