@@ -2,6 +2,7 @@
 
 use feedgate_core::ports::{Appended, EntryRange, OwedRange};
 use feedgate_core::record::{Audience, EntryKey, Seq};
+use feedgate_core::resource::ResourceId;
 use feedgate_core::status::Status;
 use feedgate_feed::Body;
 
@@ -14,6 +15,7 @@ on_both_stores!(
     two_appends_of_one_change_append_it_once,
     a_body_grows_a_version_when_its_bytes_change,
     what_is_owed_ends_at_the_head_of_the_claim,
+    heads_of_several_logs_are_read_at_once,
 );
 
 async fn what_a_poll_found_is_kept(database: Database) {
@@ -54,6 +56,21 @@ async fn what_a_poll_found_is_kept(database: Database) {
     assert_eq!(after.status.title, "A");
     assert_eq!(after.status.entries_count_since_last_maintenance, 3, "counted by the store");
     assert_eq!(store.find("https://feeds.test/a").await.unwrap(), Some(after));
+}
+
+async fn heads_of_several_logs_are_read_at_once(database: Database) {
+    let store = database.open().await;
+    let mut want = Vec::new();
+    for (name, entries) in [("a", &["one", "two"][..]), ("b", &["one"]), ("c", &[])] {
+        let id = store.ensure(&topic(name), at(0)).await.unwrap().id;
+        store.record(id, &poll(at(1), entries)).await.unwrap();
+        want.push((id, Seq(entries.len() as i64)));
+    }
+    let ids: Vec<ResourceId> = want.iter().map(|(id, _)| *id).chain([ResourceId(999)]).collect();
+    let mut heads = store.heads(&ids).await.unwrap();
+    heads.sort_by_key(|(id, _)| ids.iter().position(|held| held == id));
+    assert_eq!(heads, want, "a log that does not exist has none");
+    assert_eq!(store.heads(&[]).await.unwrap(), []);
 }
 
 async fn known_entries_are_not_appended_again(database: Database) {
