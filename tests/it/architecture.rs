@@ -20,7 +20,7 @@ pub(crate) use sources::{Source, files, root, sources};
 /// crates below them are held apart by Cargo.
 const FLOORS: &[&[&str]] = &[
     &["byte_cache", "net"],
-    &["metrics", "event_log"],
+    &["metrics", "event_log", "head_watch"],
     &["jobs"],
     &["subscriptions"],
     &["authoring"],

@@ -15,6 +15,7 @@ mod retrieve;
 mod search;
 mod stream;
 mod subscribe;
+mod wait;
 
 use std::sync::Arc;
 
@@ -39,6 +40,7 @@ use feedgate_protocol::form::Form;
 
 use api_reply::ApiReply;
 use index_page::index_page;
+use wait::Wait;
 
 /// A topic and a callback have 2 kB each, percent-encoded three bytes to one, and publishers
 /// name many topics in one request.
@@ -108,7 +110,12 @@ async fn carry_out(
         }
         "retrieve" => {
             auth::require(&access, Scope::Retrieve)?;
-            retrieve::retrieve(gateway, request, form, &access).await
+            match Wait::from_request(request, form)? {
+                Wait::Stream(framing) => {
+                    stream::reply(gateway, request, form, &access, framing).await
+                }
+                wait => retrieve::retrieve(gateway, request, form, &access, wait).await,
+            }
         }
         "replay" => {
             auth::require(&access, Scope::Retrieve)?;

@@ -1,7 +1,6 @@
-//! `hub.mode=retrieve`: the last entries of a resource, newest first; and
-//! streams (`stream`). Only subscribers may retrieve them.
+//! `hub.mode=retrieve`: the last entries of a resource, newest first. Only
+//! subscribers may retrieve them.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use http::StatusCode;
@@ -12,7 +11,7 @@ use super::api_reply::ApiReply;
 use super::combined;
 use super::entries_document::{EntriesDocument, with_caching_headers};
 use super::params;
-use super::stream::{self, Wait};
+use super::wait::Wait;
 use crate::http::kit::conditional::etag_matches;
 use crate::http::kit::rejection::Rejection;
 use crate::http::kit::reply::{empty, with_content_type};
@@ -30,22 +29,9 @@ use feedgate_protocol::form::Form;
 /// take a silent connection for dead.
 const LONGEST_WAIT: Duration = Duration::from_secs(50);
 
-/// Answers with the stored entries of a topic, or of several, or with a stream of them.
+/// Answers with the stored entries of a topic, or of several. A client that waits for the first entry
+/// is answered when there is one.
 pub(super) async fn retrieve(
-    gateway: &Arc<Gateway>,
-    request: &Request,
-    form: &Form,
-    access: &Access,
-) -> Result<ApiReply, Rejection> {
-    let wait = Wait::from_request(request, form)?;
-    if let Wait::Stream(framing) = wait {
-        return stream::reply(gateway, request, form, access, framing).await;
-    }
-    entries(gateway, request, form, access, wait).await
-}
-
-/// Answers with a document of the stored entries.
-pub(super) async fn entries(
     gateway: &Gateway,
     request: &Request,
     form: &Form,

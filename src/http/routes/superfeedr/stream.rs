@@ -28,6 +28,7 @@ use super::combined;
 use super::entries_document::EntriesDocument;
 use super::params;
 use super::retrieve;
+use super::wait::Framing;
 use crate::http::kit::auth::Credentials;
 use crate::http::kit::rejection::Rejection;
 use crate::http::kit::reply::{sandboxed, set_header};
@@ -54,45 +55,6 @@ const RETRY_AFTER_S: u64 = 60;
 /// The delay after which a client reconnects that this node disconnects at shutdown, in
 /// milliseconds: another node may accept it at once.
 const RECONNECT_MS: u64 = 1_000;
-
-/// How a client waits for entries.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Wait {
-    /// It does not: it is answered at once.
-    No,
-    /// For the first entry.
-    Poll,
-    /// For all entries.
-    Stream(Framing),
-}
-
-/// The form of a stream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Framing {
-    /// Server-sent events (HTML, `#server-sent-events`).
-    Events,
-    /// Documents, each followed by a line end.
-    Documents,
-}
-
-impl Wait {
-    /// Reads `wait` and `Accept`.
-    pub(super) fn from_request(request: &Request, form: &Form) -> Result<Wait, Rejection> {
-        let accept = request.header("accept").to_ascii_lowercase();
-        let accepts_events = accept.contains("text/event-stream");
-        let framing = if accepts_events { Framing::Events } else { Framing::Documents };
-        match form.get("wait").unwrap_or_default() {
-            "" if accepts_events => Ok(Wait::Stream(framing)),
-            "" => Ok(Wait::No),
-            "poll" => Ok(Wait::Poll),
-            "stream" => Ok(Wait::Stream(framing)),
-            other => {
-                let reason = format!("wait must be poll or stream, not {other}.");
-                Err(Rejection::unprocessable(reason))
-            }
-        }
-    }
-}
 
 /// Answers with a stream of the selected logs. It begins behind the event whose id the client sends
 /// as `Last-Event-ID`, or behind the entry `after`, or else with the newest entries.

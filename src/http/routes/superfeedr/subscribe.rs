@@ -6,7 +6,7 @@ use http::StatusCode;
 use super::api_reply::ApiReply;
 use super::params::{self, BAD_TOPIC, NumberRange, topic};
 use super::retrieve;
-use super::stream::Wait;
+use super::wait::Wait;
 use crate::http::kit::rejected_request::RejectedRequest;
 use crate::http::kit::rejection::{Rejection, RejectionCode};
 use crate::http::kit::reply::empty;
@@ -60,7 +60,7 @@ pub(super) async fn carry_out(
             let found = gateway.subscribe.offers(&intent.request.topic, form.is_set("discover"));
             let offers = found.await.map_err(|err| Rejection::unavailable(&err))?;
             let mut response = match form.is_set("retrieve") {
-                true => match retrieve::entries(gateway, request, form, access, Wait::No).await? {
+                true => match retrieve::retrieve(gateway, request, form, access, Wait::No).await? {
                     ApiReply::Response(response) => response,
                     other => return Ok(other),
                 },

@@ -1,0 +1,44 @@
+//! How a client waits for entries: `wait` and `Accept`.
+
+use crate::http::kit::rejection::Rejection;
+use crate::http::kit::request::Request;
+use feedgate_protocol::form::Form;
+
+/// How a client waits for entries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wait {
+    /// It does not: it is answered at once.
+    No,
+    /// For the first entry.
+    Poll,
+    /// For all entries.
+    Stream(Framing),
+}
+
+/// The form of a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Framing {
+    /// Server-sent events (HTML, `#server-sent-events`).
+    Events,
+    /// Documents, each followed by a line end.
+    Documents,
+}
+
+impl Wait {
+    /// Reads `wait` and `Accept`.
+    pub(super) fn from_request(request: &Request, form: &Form) -> Result<Wait, Rejection> {
+        let accept = request.header("accept").to_ascii_lowercase();
+        let accepts_events = accept.contains("text/event-stream");
+        let framing = if accepts_events { Framing::Events } else { Framing::Documents };
+        match form.get("wait").unwrap_or_default() {
+            "" if accepts_events => Ok(Wait::Stream(framing)),
+            "" => Ok(Wait::No),
+            "poll" => Ok(Wait::Poll),
+            "stream" => Ok(Wait::Stream(framing)),
+            other => {
+                let reason = format!("wait must be poll or stream, not {other}.");
+                Err(Rejection::unprocessable(reason))
+            }
+        }
+    }
+}
