@@ -113,6 +113,7 @@ impl Rejection {
             code: RejectionCode::Unavailable,
             status: StatusCode::SERVICE_UNAVAILABLE,
             reason: reason.to_owned(),
+            detail_code: None,
             retry_after_s: Some(retry_after_s),
         }
     }

@@ -1,4 +1,5 @@
-//! The address of a document of entries, by which a client can retrieve it again.
+//! The address of a document of entries, by which a client can retrieve it again. It never contains
+//! credentials.
 
 use http::Method;
 use url::form_urlencoded::Serializer;
@@ -15,7 +16,8 @@ const SELECTING: [&str; 5] = ["hub.topic", "count", "before", "after", "format"]
 pub(super) fn of_document(gateway: &Gateway, request: &Request, form: &Form) -> String {
     let is_in_query = matches!(request.method, Method::GET | Method::HEAD)
         && request.body.is_empty()
-        && !request.query.is_empty();
+        && !request.query.is_empty()
+        && !form.has("authorization"); // documents are passed on, credentials are not
     if is_in_query {
         let path = request.path.trim_start_matches('/');
         return gateway.public_url(&format!("{path}?{}", request.query));

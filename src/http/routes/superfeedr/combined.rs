@@ -80,8 +80,7 @@ pub(super) async fn document(
     let records = requested_records(&feeds, form).await?;
     let head = head(gateway, resources.len(), &records);
     let (combined_head, records, format) = (Some(head.as_str()), &*records, Some(format));
-    let document =
-        EntriesDocument { resource, combined_head, records, etag: "", format, address };
+    let document = EntriesDocument { resource, combined_head, records, etag: "", format, address };
     Ok((!records.is_empty()).then(|| document.body(gateway)))
 }
 

@@ -23,6 +23,7 @@ use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::time::{Instant, sleep_until};
 use warp::reply::{Reply, Response};
 
+use super::address;
 use super::api_reply::ApiReply;
 use super::combined;
 use super::entries_document::EntriesDocument;
@@ -161,7 +162,8 @@ impl EntryStream {
             }
         }
         if !is_resumed {
-            self.begin_with_entries(resources).await?;
+            let address = address::of_document(&self.gateway, request, &self.scope.form);
+            self.begin_with_entries(resources, &address).await?;
         }
         Ok(())
     }
@@ -170,25 +172,26 @@ impl EntryStream {
     async fn begin_with_entries(
         &mut self,
         resources: &BTreeMap<ResourceId, Resource>,
+        address: &str,
     ) -> Result<(), Rejection> {
         let (gateway, form) = (Arc::clone(&self.gateway), self.scope.form.clone());
         let single = resources.values().next().filter(|_| !self.scope.is_combined());
-        if let Some(resource) = single {
-            if let Some(after) = retrieve::seq(&gateway, &form, resource, "after").await? {
-                self.follow(resource, after);
-                return Ok(());
-            }
+        if let Some(resource) = single
+            && let Some(after) = retrieve::seq(&gateway, &form, resource, "after").await?
+        {
+            self.follow(resource, after);
+            return Ok(());
         }
         let document = match single {
             Some(resource) => {
                 let records = retrieve::records(&gateway, &form, resource).await?;
-                let (combined_head, etag) = (None, "");
                 let format = Some(self.format);
+                let (combined_head, records, etag) = (None, &*records, "");
                 let document =
-                    EntriesDocument { resource, combined_head, records: &records, etag, format };
+                    EntriesDocument { resource, combined_head, records, etag, format, address };
                 (!records.is_empty()).then(|| document.body(&gateway))
             }
-            None => combined::newest_entries(&gateway, &form, resources, self.format).await?,
+            None => combined::document(&gateway, &form, resources, (self.format, address)).await?,
         };
         if let Some(document) = document {
             self.push(document.into());
