@@ -74,6 +74,13 @@ create index resources_measured_at on resources (measured_at);
 create index resources_unwatched on resources (unwatched_since)
     where subscribers = 0 and kind <> 'collection';
 
+-- One row is a number that a resource had in the database that this one was copied from. Archives
+-- are found by it as before. Numbers of resources that exist are never in here.
+create table former_numbers (
+    former_id   {alias},
+    resource_id bigint not null              -- in any cell, and perhaps forgotten since
+);
+
 -- One row is the details of one resource, which seldom change.
 create table resource_details (
     resource_id {alias} references resources (id),

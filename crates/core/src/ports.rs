@@ -131,7 +131,7 @@ pub trait Resources: Send + Sync {
     /// Returns the resource with this topic.
     async fn find(&self, topic: &str) -> Result<Option<Resource>, StoreError>;
 
-    /// Returns the resource with this number.
+    /// Returns the resource with this number, or that had it before the database was copied.
     async fn get(&self, id: ResourceId) -> Result<Option<Resource>, StoreError>;
 
     /// Claims resources that are due at `now`, longest due first, until `until`. Groups of servers

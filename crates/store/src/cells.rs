@@ -21,6 +21,7 @@ mod hosts;
 mod log;
 mod maintenance;
 mod merge;
+pub(crate) mod numbers;
 mod pacing;
 mod resources;
 mod survey;
@@ -30,19 +31,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures_util::future::try_join_all;
-use sha2::{Digest, Sha256};
 
+use crate::copy::copy_state;
 use crate::engine::migrate::{self, Migration};
 use crate::engine::postgres::{Connector, Migrating, Postgres};
 use crate::engine::sql::params;
 use crate::engine::tx::Tx;
-use crate::{Db, Engine, StoreSettings, sqlite_path};
+use crate::{Db, Engine, OpenPurpose, StoreSettings, sqlite_path};
 use changes::ChangeMarks;
 use feedgate_core::ports::{StoreError, WakeSignals};
+use numbers::{cell_of_number, cell_of_topic, number_at};
 
-/// The number of low bits of a number that count within its cell: enough for a million million
-/// rows. With the cell in the ten bits above, numbers are exact in JavaScript.
-const LOCAL_BITS: u32 = 40;
 /// The least number of connections to each cell.
 const LEAST_CONNECTIONS: usize = 2;
 
@@ -60,23 +59,29 @@ impl Cells {
     pub(crate) async fn open(
         settings: &StoreSettings,
         migrations: &[Migration],
+        purpose: OpenPurpose,
     ) -> Result<Cells, StoreError> {
         if sqlite_path(&settings.url).is_some() {
             return Err(StoreError::Cells { found: 1, configured: settings.cells });
         }
-        let connector = Connector::new(&settings.url)?;
+        let connector = Connector::new(&settings.url)?.for_purpose(purpose);
         let wake_signals = WakeSignals::default();
         let (connections, version) = (settings.connections.max(1), migrate::newest(migrations));
         let opened = Postgres::open(connector.clone(), connections, wake_signals.clone());
         let mut shared = opened.await?;
         let names: Vec<String> =
             (0..settings.cells).map(|cell| format!("{}_cell_{cell}", shared.schema())).collect();
-        shared.listen(names.clone());
+        if purpose == OpenPurpose::Gateway {
+            shared.listen(names.clone()).await?;
+        }
         let mut migrating = Migrating::begin(&connector).await?;
         migrate_schema(&mut migrating, migrations).await?;
         let engine = Engine::Postgres(Box::new(shared));
         let shared = Db::new(engine, settings, wake_signals.clone(), version);
         check_count(&shared, settings.cells).await?;
+        if purpose == OpenPurpose::Gateway {
+            copy_state::admit_gateway(&shared).await?;
+        }
 
         let each = connections.div_ceil(settings.cells).max(LEAST_CONNECTIONS);
         // The pacing of hosts is shared: within a cell, resources of one host need not wait.
@@ -92,9 +97,16 @@ impl Cells {
             cells.push(Db::new(engine, &cell_settings, wake_signals.clone(), version));
         }
         drop(migrating);
-        try_join_all(cells.iter().map(|cell| cell.regroup())).await?;
+        if purpose == OpenPurpose::Gateway {
+            try_join_all(cells.iter().map(|cell| cell.regroup())).await?;
+        }
         let (turn, change_marks) = (AtomicUsize::new(0), ChangeMarks::default());
         Ok(Cells { shared, cells, turn, change_marks })
+    }
+
+    /// Returns the shared schema and the cells.
+    pub(crate) fn into_schemas(self) -> (Arc<Db>, Vec<Arc<Db>>) {
+        (self.shared, self.cells)
     }
 
     /// Returns the cell of a topic, or of another text that decides where something lies.
@@ -123,22 +135,6 @@ impl Cells {
         }
         by_cell
     }
-}
-
-/// Returns the cell of a topic: a hash, so that the topics of one host are spread over all cells.
-fn cell_of_topic(topic: &str, cells: usize) -> usize {
-    let hash = Sha256::digest(topic);
-    let number = hash.iter().take(8).fold(0, |number: u64, byte| number << 8 | u64::from(*byte));
-    (number % cells as u64) as usize
-}
-
-/// Returns the first number of a cell's rows, less one.
-fn number_at(cell: usize) -> i64 {
-    (cell as i64) << LOCAL_BITS
-}
-
-fn cell_of_number(number: i64) -> usize {
-    usize::try_from(number >> LOCAL_BITS).unwrap_or_default()
 }
 
 async fn migrate_schema(
@@ -183,30 +179,5 @@ pub(crate) async fn check_count(db: &Db, configured: usize) -> Result<(), StoreE
         Ok(found) if found == configured => Ok(()),
         Ok(found) => Err(StoreError::Cells { found, configured }),
         Err(_) => Err(StoreError::Corrupt(format!("{found:?} is not a number of cells"))),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn topics_are_spread_evenly_and_stay_where_they_are() {
-        assert_eq!(cell_of_topic("https://example.org/feed", 64), 44);
-        let mut counts = [0; 64];
-        for number in 0..64_000 {
-            counts[cell_of_topic(&format!("https://example.org/{number}/feed"), 64)] += 1;
-        }
-        assert!(counts.iter().all(|count| (850..1_150).contains(count)), "{counts:?}");
-    }
-
-    #[test]
-    fn numbers_contain_their_cell() {
-        for cell in [0, 1, 63, 999] {
-            assert_eq!(cell_of_number(number_at(cell) + 1), cell);
-            assert_eq!(cell_of_number(number_at(cell + 1)), cell + 1);
-            assert!(number_at(cell + 1) < 1 << 53, "exact in JavaScript");
-        }
-        assert_eq!(cell_of_number(-1), 0);
     }
 }

@@ -18,6 +18,7 @@ mod backfill;
 mod cells;
 mod changes;
 mod collections;
+mod copy;
 mod delivery;
 mod engine;
 mod events;
@@ -27,6 +28,7 @@ mod maintenance;
 mod resources;
 
 use crate::cells::Cells;
+use crate::copy::copy_state;
 use crate::delivery::intents;
 use crate::delivery::subscription_batcher::SubscriptionBatcher;
 use crate::engine::claims::SearchedQueue;
@@ -49,6 +51,8 @@ use feedgate_core::page::PageLimits;
 use feedgate_core::ping_forwarding::PingForwarding;
 
 pub use crate::collections::collecting::COLLECT_BATCH;
+pub use crate::copy::error::CopyError;
+pub use crate::copy::{COPY_BATCH_ROWS, CopyProgress, CopySettings, CopySummary, copy};
 pub use crate::engine::lease::ClaimClock;
 use crate::engine::lease::Leases;
 pub use crate::engine::migrate::{MIGRATIONS, Migration};
@@ -89,10 +93,10 @@ pub async fn open_with(
     migrations: &[Migration],
 ) -> Result<Arc<dyn Store>, StoreError> {
     if settings.cells > 1 {
-        let cells = Cells::open(settings, migrations).await;
+        let cells = Cells::open(settings, migrations, OpenPurpose::Gateway).await;
         return Ok(Arc::new(cells.map_err(|err| name_place(err, &settings.url))?));
     }
-    let db = Db::open(settings, migrations).await;
+    let db = Db::open(settings, migrations, OpenPurpose::Gateway).await;
     Ok(db.map_err(|err| name_place(err, &settings.url))?)
 }
 
@@ -108,6 +112,15 @@ fn name_place(err: StoreError, url: &str) -> StoreError {
         }
         other => other,
     }
+}
+
+/// What a store is opened for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OpenPurpose {
+    /// To work as a gateway, or as one of its commands.
+    Gateway,
+    /// To be copied, or to receive a copy, while no gateway uses it.
+    Copy,
 }
 
 /// The open store.
@@ -142,23 +155,29 @@ impl Db {
     async fn open(
         settings: &StoreSettings,
         migrations: &[Migration],
+        purpose: OpenPurpose,
     ) -> Result<Arc<Db>, StoreError> {
         let wake_signals = WakeSignals::default();
         let connections = settings.connections.max(1);
         let engine = match sqlite_path(&settings.url) {
             Some(path) => Engine::Sqlite(Sqlite::open(path, connections, wake_signals.clone())?),
             None => {
-                let connector = Connector::new(&settings.url)?;
+                let connector = Connector::new(&settings.url)?.for_purpose(purpose);
                 let mut opened =
                     Postgres::open(connector, connections, wake_signals.clone()).await?;
-                opened.listen(vec![opened.schema().to_owned()]);
+                if purpose == OpenPurpose::Gateway {
+                    opened.listen(vec![opened.schema().to_owned()]).await?;
+                }
                 Engine::Postgres(Box::new(opened))
             }
         };
         let db = Db::new(engine, settings, wake_signals, migrate::newest(migrations));
         db.migrate(migrations.into()).await?;
         cells::check_count(&db, 1).await?;
-        db.regroup().await?;
+        if purpose == OpenPurpose::Gateway {
+            copy_state::admit_gateway(&db).await?;
+            db.regroup().await?;
+        }
         Ok(db)
     }
 

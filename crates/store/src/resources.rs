@@ -4,6 +4,7 @@ pub(crate) mod claim;
 pub(crate) mod details;
 pub(crate) mod ensure;
 pub(crate) mod forget;
+pub(crate) mod former_numbers;
 pub(crate) mod group_queue;
 pub(crate) mod moves;
 pub(crate) mod poll_result;
@@ -24,7 +25,6 @@ use tracing::warn;
 
 use super::delivery::ping_forwarding;
 use super::engine::sql::params;
-use super::engine::tx::Tx;
 use super::log::append;
 use crate::Db;
 use claim::ClaimedResources;
@@ -67,7 +67,7 @@ impl Resources for Db {
     }
 
     async fn get(&self, id: ResourceId) -> Result<Option<Resource>, StoreError> {
-        self.read(move |tx| Box::pin(get(tx, id))).await
+        self.find_by_any_number(id).await
     }
 
     async fn claim_resources(
@@ -183,14 +183,4 @@ impl Resources for Db {
         });
         push.await
     }
-}
-
-async fn get(tx: &Tx<'_>, id: ResourceId) -> Result<Option<Resource>, StoreError> {
-    const GET: &str = concat!(
-        "select ",
-        resource_columns!(),
-        " from resources r join resource_details d on d.resource_id = r.id
-         where r.id = $1"
-    );
-    tx.first(GET, params![id.0]).await?.as_mut().map(resource).transpose()
 }

@@ -140,8 +140,11 @@ async fn serve(
     let Some(resource) = resource.filter(|resource| location.is_of(resource)) else {
         return Ok(None);
     };
-    let Some(held) = gateway.store.page(key.id, key.number).await? else {
-        let oldest = gateway.store.oldest_page(key.id).await?;
+    // A resource that was copied is served under its former number, too, with the same bytes as
+    // before.
+    let id = resource.id;
+    let Some(held) = gateway.store.page(id, key.number).await? else {
+        let oldest = gateway.store.oldest_page(id).await?;
         let was_dropped = key.number.is_some_and(|number| (1..oldest).contains(&number));
         return Ok(was_dropped.then(gone));
     };
@@ -166,7 +169,7 @@ async fn serve(
     let state =
         DocumentState { version: headers.version.clone(), is_archived: headers.is_archived() };
     let render = async {
-        let records = gateway.store.read_page(key.id, &held.page).await?;
+        let records = gateway.store.read_page(id, &held.page).await?;
         Ok::<_, StoreError>(match key.number {
             None => archive.recent(&resource.feed_head, &resource.status, &held, &records),
             Some(_) => archive.document(&held, &records),

@@ -6,6 +6,7 @@ mod cells;
 mod changes;
 mod claims;
 mod collections;
+mod copy;
 mod crash;
 mod deliveries;
 mod endings;

@@ -73,7 +73,8 @@ impl Database {
         Database::bare_with_cells(kind, cells()).await
     }
 
-    async fn bare_with_cells(kind: Kind, cells: usize) -> Database {
+    /// The same, with so many cells if it is on PostgreSQL.
+    pub(crate) async fn bare_with_cells(kind: Kind, cells: usize) -> Database {
         match kind {
             Kind::Sqlite => {
                 let folder = tempfile::tempdir().unwrap();
@@ -138,7 +139,7 @@ impl Database {
     }
 
     /// The schemas with tables, on PostgreSQL.
-    fn schemas(&self) -> &[String] {
+    pub(crate) fn schemas(&self) -> &[String] {
         match &self._place {
             Place::Folder(_) => &[],
             Place::Schemas(schemas) => schemas,

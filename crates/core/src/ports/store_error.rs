@@ -39,6 +39,12 @@ pub enum StoreError {
         /// The number in the configuration.
         configured: usize,
     },
+    /// A copy into the database was not completed.
+    #[error("the copy into this database is not complete: run feedgate copy again")]
+    CopyUnfinished,
+    /// The database is the source or the target of a running copy.
+    #[error("the database is being copied, and cannot be used until the copy ends")]
+    BeingCopied,
     /// The store has been closed.
     #[error("the store is closed")]
     Closed,
@@ -52,6 +58,8 @@ impl StoreError {
             Self::Corrupt(_) => "corrupt_row",
             Self::Newer { .. } => "newer_schema",
             Self::Cells { .. } => "cells",
+            Self::CopyUnfinished => "copy_unfinished",
+            Self::BeingCopied => "being_copied",
             Self::Closed => "store_closed",
         }
     }

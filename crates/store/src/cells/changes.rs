@@ -10,7 +10,8 @@ use chrono::{DateTime, Utc};
 use futures_util::future::try_join_all;
 
 use crate::Db;
-use crate::cells::{Cells, number_at};
+use crate::cells::Cells;
+use crate::cells::numbers::number_at;
 use crate::changes::{hours, pings};
 use feedgate_core::ping::{Ping, TimeUnit, WeblogChange};
 use feedgate_core::ports::{ChangeLine, Changes, ChangesHour, ChangesWindow, Pings, StoreError};

@@ -12,7 +12,8 @@ use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
 use crate::Db;
-use crate::cells::{Cells, cell_of_number};
+use crate::cells::Cells;
+use crate::cells::numbers::cell_of_number;
 use crate::collections::collecting;
 use crate::engine::sql::params;
 use feedgate_core::collection::{Collection, CollectionKind, PendingCollection};

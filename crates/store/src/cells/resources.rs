@@ -28,7 +28,13 @@ impl Resources for Cells {
     }
 
     async fn get(&self, id: ResourceId) -> Result<Option<Resource>, StoreError> {
-        self.of_number(id.0).get(id).await
+        if let Some(found) = self.of_number(id.0).find_by_number(id).await? {
+            return Ok(Some(found));
+        }
+        match self.shared.current_number(id).await? {
+            Some(current) => self.of_number(current.0).find_by_number(current).await,
+            None => Ok(None),
+        }
     }
 
     async fn claim_resources(

@@ -4,7 +4,8 @@ use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use futures_util::future::try_join_all;
 
-use crate::cells::{Cells, cell_of_number, number_at};
+use crate::cells::Cells;
+use crate::cells::numbers::{cell_of_number, number_at};
 use feedgate_core::ports::{
     OpenSubscriptions, StoreError, SubscriptionCounts, Survey, WatchedResource,
 };

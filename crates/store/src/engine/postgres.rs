@@ -16,6 +16,7 @@ mod listen;
 mod migration;
 mod retry;
 pub(crate) mod row;
+mod schema_lock;
 mod tls;
 
 use crate::engine::error::store_error;
@@ -23,15 +24,18 @@ use std::time::Duration;
 
 use deadpool_postgres::{Hook, HookError, Manager, ManagerConfig, Pool, RecyclingMethod, Runtime};
 use futures_util::future::BoxFuture;
+use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio_postgres::config::{Host, SslMode};
 use tokio_postgres::{Config, NoTls};
 
 use self::retry::FailedTransaction;
+use crate::OpenPurpose;
 use crate::engine::tx::{Conn, Tx, Wake};
 use feedgate_core::ports::{StoreError, WakeSignals};
 
 pub(crate) use self::migration::Migrating;
+pub(crate) use self::schema_lock::SchemaLock;
 
 /// How long an operation waits for a connection, free or new.
 const WAIT: Duration = Duration::from_secs(10);
@@ -42,6 +46,13 @@ const SILENCE: Duration = Duration::from_secs(30);
 const SESSION: &str = "
     set statement_timeout = '60s';
     set idle_in_transaction_session_timeout = '60s'";
+
+/// A session in which every time limit that this server knows is turned off.
+const NO_TIME_LIMITS: &str = "
+    select set_config(name, '0', false)
+      from pg_settings
+     where name in ('statement_timeout', 'lock_timeout', 'transaction_timeout',
+                    'idle_in_transaction_session_timeout', 'idle_session_timeout')";
 
 /// The connection pool of a server, and the signals that its transactions send.
 pub(crate) struct Postgres {
@@ -58,6 +69,8 @@ pub(crate) struct Postgres {
 pub(crate) struct Connector {
     config: Config,
     tls: Option<tls::Tls>,
+    /// What the connections of a pool run first.
+    session: &'static str,
 }
 
 impl Connector {
@@ -75,7 +88,7 @@ impl Connector {
             SslMode::Require => Some(tls::trusting()?),
             _ => None,
         };
-        Ok(Connector { config, tls })
+        Ok(Connector { config, tls, session: SESSION })
     }
 
     /// Returns the settings of connections that work in `schema`.
@@ -85,6 +98,16 @@ impl Connector {
         // The last setting of the search path counts.
         connector.config.options(format!("{options} -c search_path={schema}"));
         connector
+    }
+
+    /// Returns the settings of connections for this purpose: counting the rows of a large table
+    /// for a copy takes longer than any statement of a gateway.
+    pub(crate) fn for_purpose(self, purpose: OpenPurpose) -> Connector {
+        let session = match purpose {
+            OpenPurpose::Gateway => SESSION,
+            OpenPurpose::Copy => NO_TIME_LIMITS,
+        };
+        Connector { session, ..self }
     }
 
     /// Returns a pool of up to `connections`, each of which runs `session` first.
@@ -112,7 +135,7 @@ impl Postgres {
         wake_signals: WakeSignals,
     ) -> Result<Postgres, StoreError> {
         const SCHEMA: &str = "select coalesce(current_schema()::text, '')";
-        let pool = connector.pool(connections, SESSION)?;
+        let pool = connector.pool(connections, connector.session)?;
         // A missing server is reported now and not by the first operation.
         let client = pool.get().await.map_err(store_error)?;
         let schema = client.query_one(SCHEMA, &[]).await.map_err(store_error)?.get(0);
@@ -126,10 +149,13 @@ impl Postgres {
     }
 
     /// Wakes the workers of this node from now on when a node commits work in one of `schemas`.
-    pub(crate) fn listen(&mut self, schemas: Vec<String>) {
+    /// Fails if the database is being copied.
+    pub(crate) async fn listen(&mut self, schemas: Vec<String>) -> Result<(), StoreError> {
         let (config, tls) = (self.connector.config.clone(), self.connector.tls.clone());
-        let listening = listen::listen(config, tls, schemas, self.wake_signals.clone());
+        let (joined, is_joined) = oneshot::channel();
+        let listening = listen::listen(config, tls, schemas, self.wake_signals.clone(), joined);
         self.listening = Some(tokio::spawn(listening));
+        is_joined.await.unwrap_or(Ok(()))
     }
 
     /// Opens the connection that migrates the schema, once no other node does.

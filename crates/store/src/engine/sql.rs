@@ -55,6 +55,12 @@ pub(crate) enum Value {
     Texts(Vec<String>),
     /// A list of bytes, for `{blobs}` and `{rows}`.
     Blobs(Vec<Vec<u8>>),
+    /// A list of numbers or nulls, for `{rows}`.
+    OptInts(Vec<Option<i64>>),
+    /// A list of texts or nulls, for `{rows}`.
+    OptTexts(Vec<Option<String>>),
+    /// A list of bytes or nulls, for `{rows}`.
+    OptBlobs(Vec<Option<Vec<u8>>>),
 }
 
 impl Value {
@@ -64,14 +70,17 @@ impl Value {
             Value::Ints(list) => list.len(),
             Value::Texts(list) => list.len(),
             Value::Blobs(list) => list.len(),
+            Value::OptInts(list) => list.len(),
+            Value::OptTexts(list) => list.len(),
+            Value::OptBlobs(list) => list.len(),
             Value::Null | Value::Int(_) | Value::Text(_) | Value::Blob(_) => 1,
         }
     }
 
     fn array_type(&self) -> &'static str {
         match self {
-            Value::Texts(_) => "text[]",
-            Value::Blobs(_) => "bytea[]",
+            Value::Texts(_) | Value::OptTexts(_) => "text[]",
+            Value::Blobs(_) | Value::OptBlobs(_) => "bytea[]",
             _ => "bigint[]",
         }
     }
@@ -146,6 +155,11 @@ pub(crate) struct Row(IntoIter<Value>);
 impl Row {
     pub(crate) fn new(values: Vec<Value>) -> Row {
         Row(values.into_iter())
+    }
+
+    /// Returns the columns that were not read yet.
+    pub(crate) fn into_values(self) -> Vec<Value> {
+        self.0.collect()
     }
 
     fn next(&mut self) -> Value {
@@ -232,7 +246,12 @@ fn unlike(wanted: &str, found: &Value) -> StoreError {
         Value::Int(_) => "a number",
         Value::Text(_) => "a text",
         Value::Blob(_) => "bytes",
-        Value::Ints(_) | Value::Texts(_) | Value::Blobs(_) => "a list",
+        Value::Ints(_)
+        | Value::Texts(_)
+        | Value::Blobs(_)
+        | Value::OptInts(_)
+        | Value::OptTexts(_)
+        | Value::OptBlobs(_) => "a list",
     };
     StoreError::Corrupt(format!("expected {wanted}, but found {kind}"))
 }

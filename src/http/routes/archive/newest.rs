@@ -44,7 +44,7 @@ pub(super) async fn serve(
     let Some(resource) = resource.filter(|resource| location.is_of(resource)) else {
         return Ok(None);
     };
-    let Some(newest) = gateway.store.page(location.id, None).await? else { return Ok(None) };
+    let Some(newest) = gateway.store.page(resource.id, None).await? else { return Ok(None) };
     let hub = gateway.public_url("hub");
     let topic = resource.topic.as_str();
     let archive = Archive { topic, home: &location.home, hub: &hub, order: Order::NewestFirst };
@@ -63,9 +63,9 @@ pub(super) async fn serve(
     }
     let limit = count.unwrap_or_else(|| default_count(&newest));
     let range = EntryRange { limit, ..EntryRange::default() };
-    let records = gateway.store.read_current(location.id, &range).await?;
+    let records = gateway.store.read_current(resource.id, &range).await?;
     let before = match records.len() == limit {
-        true => previous_document(gateway, location.id, &newest, &records).await?,
+        true => previous_document(gateway, resource.id, &newest, &records).await?,
         false => None,
     };
     let document = archive.newest(&head, &address, before, &records);

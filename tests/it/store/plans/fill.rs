@@ -58,6 +58,7 @@ const ROWS: &[(&str, &str, u32, &str)] = &[
       'h' || n % 5000 || '.test:443', 'feed', case when n % 5 = 0 then 0 else 10 end,
       case when n % 10 = 0 then n end, n * 1000, n * 1000, case when n % 200 = 0 then n * 1000 end,
       n * 1000, n * 1000, 5, 3600, n, 3600, repeat('x', 200)"),
+    ("former_numbers", "former_id, resource_id", 10_000, "n + 100000, n"),
     ("resource_details", "resource_id, status, polling", 10_000, "n, '{}', repeat('x', 300)"),
     ("resource_urls", "resource_id, role, url_hash", 10_000, "n, 'topic', decode(md5(n::text), 'hex')"),
     ("moves", "resource_id, at, from_url, to_url", 10_000, "n, n, 'https://a.test/' || n, 'https://b.test/' || n"),

@@ -2,6 +2,9 @@
 //!
 //! The connection is not part of the pool, which drops notifications from the server. A broken
 //! connection is opened again; until then workers find their work by polling.
+//!
+//! The connection also holds this node's part in the lock of the schema (`schema_lock.rs`), which
+//! lasts as long as the node runs.
 
 use crate::engine::error::store_error;
 use std::error::Error;
@@ -9,9 +12,11 @@ use std::future::poll_fn;
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::oneshot;
 use tokio_postgres::{AsyncMessage, Client, Config, Connection, NoTls};
 use tracing::warn;
 
+use super::schema_lock;
 use super::tls::Tls;
 use crate::engine::tx::Wake;
 use feedgate_core::ports::{StoreError, WakeSignals};
@@ -19,24 +24,29 @@ use feedgate_core::ports::{StoreError, WakeSignals};
 /// The delay before connecting again.
 const AGAIN: Duration = Duration::from_secs(2);
 
+/// Tells the opening store whether this node may use the database.
+pub(super) type Joined = oneshot::Sender<Result<(), StoreError>>;
+
 /// Listens for as long as the store is open to what is committed in `schemas`.
 pub(super) async fn listen(
     config: Config,
     tls: Option<Tls>,
     schemas: Vec<String>,
     wake_signals: WakeSignals,
+    joined: Joined,
 ) {
+    let mut joined = Some(joined);
     loop {
         let ended = match tls.clone() {
             Some(tls) => match config.connect(tls).await {
                 Ok((client, connection)) => {
-                    hear(&client, connection, &schemas, &wake_signals).await
+                    hear(&client, connection, (&schemas, &wake_signals), &mut joined).await
                 }
                 Err(err) => Err(store_error(err)),
             },
             None => match config.connect(NoTls).await {
                 Ok((client, connection)) => {
-                    hear(&client, connection, &schemas, &wake_signals).await
+                    hear(&client, connection, (&schemas, &wake_signals), &mut joined).await
                 }
                 Err(err) => Err(store_error(err)),
             },
@@ -47,6 +57,8 @@ pub(super) async fn listen(
                 "the connection for notifications was lost; reconnecting"
             );
         }
+        // Without this connection, the node works more slowly.
+        joined.take().map(|joined| joined.send(Ok(())));
         tokio::time::sleep(AGAIN).await;
     }
 }
@@ -55,14 +67,20 @@ pub(super) async fn listen(
 async fn hear<S, T>(
     client: &Client,
     mut connection: Connection<S, T>,
-    schemas: &[String],
-    wake_signals: &WakeSignals,
+    (schemas, wake_signals): (&[String], &WakeSignals),
+    joined: &mut Option<Joined>,
 ) -> Result<(), StoreError>
 where
     S: AsyncRead + AsyncWrite + Unpin,
     T: AsyncRead + AsyncWrite + Unpin,
 {
     let begin = async {
+        let is_free = schema_lock::try_share(client).await?;
+        let reply = if is_free { Ok(()) } else { Err(StoreError::BeingCopied) };
+        joined.take().map(|joined| joined.send(reply));
+        if !is_free {
+            return Err(StoreError::BeingCopied);
+        }
         client.batch_execute("listen feedgate").await.map_err(store_error)?;
         // Notifications that were sent before this connection listened are not repeated.
         Wake::ALL.into_iter().for_each(|whom| whom.notify(wake_signals));

@@ -10,17 +10,10 @@ use std::time::Duration;
 use deadpool_postgres::{ClientWrapper, Object};
 use futures_util::future::BoxFuture;
 
-use super::Connector;
+use super::{Connector, NO_TIME_LIMITS};
 use crate::engine::error::store_error;
 use crate::engine::tx::{Conn, Tx};
 use feedgate_core::ports::StoreError;
-
-/// Turns off every time limit that this server knows.
-const NO_TIME_LIMITS: &str = "
-    select set_config(name, '0', false)
-      from pg_settings
-     where name in ('statement_timeout', 'lock_timeout', 'transaction_timeout',
-                    'idle_in_transaction_session_timeout', 'idle_session_timeout')";
 
 /// A number that no other program sharing the database uses: "feedgate" in ASCII.
 const LOCK: i64 = 0x6665_6564_6761_7465;

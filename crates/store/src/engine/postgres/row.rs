@@ -40,6 +40,12 @@ impl ToSql for Value {
             Value::Ints(list) => list.to_sql_checked(ty, out),
             Value::Texts(list) => storable_list(list).to_sql_checked(ty, out),
             Value::Blobs(list) => list.to_sql_checked(ty, out),
+            Value::OptInts(list) => list.to_sql_checked(ty, out),
+            Value::OptTexts(list) => {
+                let texts = list.iter().map(|text| text.as_deref().map(storable));
+                texts.collect::<Vec<_>>().to_sql_checked(ty, out)
+            }
+            Value::OptBlobs(list) => list.to_sql_checked(ty, out),
         }
     }
 

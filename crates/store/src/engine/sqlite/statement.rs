@@ -70,12 +70,18 @@ fn bind(
     Ok(())
 }
 
+/// SQL's null.
+const NULL: ToSqlOutput<'_> = ToSqlOutput::Borrowed(ValueRef::Null);
+
 /// Returns one value of a list.
 fn nth(list: &Value, n: usize) -> rusqlite::Result<ToSqlOutput<'_>> {
     Ok(match list {
         Value::Ints(list) => ToSqlOutput::from(list[n]),
         Value::Texts(list) => text(&list[n]),
         Value::Blobs(list) => ToSqlOutput::from(list[n].as_slice()),
+        Value::OptInts(list) => list[n].map_or(NULL, ToSqlOutput::from),
+        Value::OptTexts(list) => list[n].as_deref().map_or(NULL, text),
+        Value::OptBlobs(list) => list[n].as_deref().map_or(NULL, ToSqlOutput::from),
         single => rusqlite::ToSql::to_sql(single)?,
     })
 }
@@ -116,6 +122,8 @@ impl rusqlite::ToSql for Value {
                 let list = list.iter().map(hex::encode).collect::<Vec<_>>();
                 ToSqlOutput::Owned(Owned::Text(sql::json(&list)))
             }
+            // These occur in `{rows}` only, whose values are bound one by one.
+            Value::OptInts(_) | Value::OptTexts(_) | Value::OptBlobs(_) => NULL,
         })
     }
 }
