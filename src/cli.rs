@@ -6,6 +6,7 @@
 mod account;
 mod check_config;
 pub mod consume;
+mod copy;
 mod demo;
 mod healthcheck;
 mod listen;
@@ -50,6 +51,7 @@ enum Command {
     Token(token::TokenArgs),
     Account(account::AccountArgs),
     Migrate(migrate::MigrateArgs),
+    Copy(copy::CopyArgs),
     CheckConfig(check_config::CheckConfigArgs),
     Healthcheck(healthcheck::HealthcheckArgs),
 }
@@ -68,6 +70,7 @@ pub async fn run() -> ExitCode {
         Command::Token(args) => token::run(args).await,
         Command::Account(args) => account::run(args).await,
         Command::Migrate(args) => migrate::run(args).await,
+        Command::Copy(args) => copy::run(args).await,
         Command::CheckConfig(args) => check_config::run(&args),
         Command::Healthcheck(args) => healthcheck::run(args).await,
     };

@@ -27,12 +27,8 @@ impl Config {
     /// Returns the settings of `store`. A SQLite path that ends in `.db` is the database file, any
     /// other is the folder that contains it.
     pub fn store(&self) -> store::StoreSettings {
-        let mut url = self.database.clone();
-        if url.starts_with("sqlite:") && !url.ends_with(".db") {
-            url = format!("{}/feedgate.db", url.trim_end_matches('/'));
-        }
         store::StoreSettings {
-            url,
+            url: with_file_name(&self.database),
             connections: self.database_connections,
             groups: HostGroups::with(self.host_min_interval, self.host_rate_groups.clone()),
             cut: PageLimits { records: self.page_records, bytes: self.page_bytes },
@@ -40,6 +36,16 @@ impl Config {
             claim_clock: store::ClaimClock::Database,
             cells: self.cells,
         }
+    }
+
+    /// Returns the settings of a copy; `None` if its source is not set.
+    pub fn copy(&self) -> Option<store::CopySettings> {
+        Some(store::CopySettings {
+            from: with_file_name(self.copy_from.as_deref()?),
+            to: self.store(),
+            batch_rows: store::COPY_BATCH_ROWS,
+            stop_after: None,
+        })
     }
 
     /// Returns the settings of `net`. `public_url` is part of the user agent.
@@ -195,5 +201,13 @@ impl Config {
     pub fn public_url_at(&self, addr: SocketAddr) -> Url {
         let scheme = if self.has_tls() { "https" } else { "http" };
         self.public_url.clone().unwrap_or_else(|| url_at(scheme, addr))
+    }
+}
+
+/// Returns the URL of a database; that of a folder names the file in it.
+fn with_file_name(url: &str) -> String {
+    match url.starts_with("sqlite:") && !url.ends_with(".db") {
+        true => format!("{}/feedgate.db", url.trim_end_matches('/')),
+        false => url.to_owned(),
     }
 }

@@ -90,6 +90,9 @@ settings! {
         /// database will have to grow beyond one server. SQLite has one cell.
         FEEDGATE_CELLS = "1" => cells: usize, number("", 1..=1_000);
 
+        /// The database that `feedgate copy` copies to `FEEDGATE_DATABASE`.
+        FEEDGATE_COPY_FROM = "" => copy_from: Option<String>, COPY_SOURCE, secret;
+
         /// How long a job belongs to the node that claimed it. If that node fails, another takes
         /// over after this time. It must be longer than `FEEDGATE_FETCH_TIMEOUT_S` and
         /// `FEEDGATE_DELIVERY_TIMEOUT_S`.

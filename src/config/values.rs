@@ -203,10 +203,14 @@ pub(super) const NETWORKS: ValueKind<Vec<IpNet>> = ValueKind::Text {
 
 pub(super) const DATABASE: ValueKind<String> = ValueKind::Text {
     expected: "`sqlite:FOLDER`, `sqlite:FILE.db` or `postgres://USER:PASSWORD@HOST/DATABASE`",
-    parse: |text| {
-        let schemes = ["sqlite:", "postgres://", "postgresql://"];
-        let is_known = schemes.iter().any(|scheme| text.starts_with(scheme));
-        if is_known { Ok(text.to_owned()) } else { Err(String::new()) }
+    parse: database,
+};
+
+pub(super) const COPY_SOURCE: ValueKind<Option<String>> = ValueKind::Text {
+    expected: "`sqlite:FOLDER`, `sqlite:FILE.db` or `postgres://USER:PASSWORD@HOST/DATABASE`",
+    parse: |text| match non_empty(text) {
+        Some(text) => database(text).map(Some),
+        None => Ok(None),
     },
 };
 
@@ -305,6 +309,12 @@ fn not(part: &str, what: &str) -> String {
 }
 
 /// Parses a network. A single address is a network of one.
+fn database(text: &str) -> Parsed<String> {
+    let schemes = ["sqlite:", "postgres://", "postgresql://"];
+    let is_known = schemes.iter().any(|scheme| text.starts_with(scheme));
+    if is_known { Ok(text.to_owned()) } else { Err(String::new()) }
+}
+
 fn network(text: &str) -> Option<IpNet> {
     text.parse().ok().or_else(|| text.parse().map(|addr: IpAddr| IpNet::from(addr)).ok())
 }

@@ -11,6 +11,7 @@ mod collections;
 mod commands;
 mod config;
 mod consume;
+mod copy;
 mod delivery;
 mod demo;
 mod explain;

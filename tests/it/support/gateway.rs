@@ -46,7 +46,12 @@ impl Gateway {
         Gateway::start_at(port, database, &settings).await
     }
 
-    async fn start_at(port: u16, database: &Database, settings: &[(&str, &str)]) -> Gateway {
+    /// The same as `start`, at this port.
+    pub(crate) async fn start_at(
+        port: u16,
+        database: &Database,
+        settings: &[(&str, &str)],
+    ) -> Gateway {
         let url = format!("http://127.0.0.1:{port}");
         let listen = format!("127.0.0.1:{port}");
         let cells = database.cells.to_string();

@@ -1,0 +1,55 @@
+//! `feedgate copy`: copies a gateway into a new PostgreSQL database, with another number of cells.
+
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use feedgate_store::{self as store, CopyProgress};
+
+use super::{Outcome, SettingsArgs, print_line};
+use crate::config::{FEEDGATE_CELLS, FEEDGATE_COPY_FROM, FEEDGATE_DATABASE};
+
+/// The least time between two lines about the same table.
+const REPORT_INTERVAL: Duration = Duration::from_secs(2);
+
+/// Copy a gateway into a new PostgreSQL database, which may have another number of cells. No node
+/// may run on either of them. If the copy is interrupted, the same command continues it.
+#[derive(Debug, clap::Args)]
+pub(super) struct CopyArgs {
+    #[command(flatten)]
+    settings: SettingsArgs,
+    #[arg(long, alias = "copy-from", value_name = "URL", help = FEEDGATE_COPY_FROM.option_help())]
+    from: Option<String>,
+    /// The new database. The same as --database.
+    #[arg(long, value_name = "URL", conflicts_with = "database")]
+    to: Option<String>,
+    #[arg(long, value_name = "NUMBER", help = FEEDGATE_CELLS.option_help())]
+    cells: Option<String>,
+}
+
+pub(super) async fn run(args: CopyArgs) -> Outcome {
+    let mut options = vec![
+        (FEEDGATE_COPY_FROM.name, args.from.as_deref()),
+        (FEEDGATE_CELLS.name, args.cells.as_deref()),
+    ];
+    if args.to.is_some() {
+        options.push((FEEDGATE_DATABASE.name, args.to.as_deref()));
+    }
+    let (config, _) = args.settings.load(&options)?;
+    let settings =
+        config.copy().ok_or("name the database to copy: --from or FEEDGATE_COPY_FROM")?;
+    let mut printed: Option<(&str, Instant)> = None;
+    let mut report = |progress: &CopyProgress| {
+        let is_recent = printed
+            .is_some_and(|(table, at)| table == progress.table && at.elapsed() < REPORT_INTERVAL);
+        if !is_recent || progress.rows >= progress.of {
+            printed = Some((progress.table, Instant::now()));
+            print_line(format!("{}: {} of {} rows", progress.table, progress.rows, progress.of));
+        }
+    };
+    let copied = store::copy(&settings, &mut report).await?;
+    print_line(match copied.was_complete {
+        true => "the copy is complete already".to_owned(),
+        false => format!("the copy is complete; this run copied {} rows", copied.rows),
+    });
+    Ok(ExitCode::SUCCESS)
+}
