@@ -17,6 +17,9 @@ create table subscriptions (
     updates             text   not null default 'fresh',
     -- The changes of status that are sent: subscription::Statuses.
     statuses            text   not null default 'never',
+    -- The address of an archive of this gateway under which the resource was subscribed to; empty:
+    -- its topic.
+    alias               text   not null default '',
     secret              text,                -- signs deliveries; null: they are not signed
     lease_until         bigint not null,     -- nothing is sent after this
     created_at          bigint not null,
@@ -47,7 +50,7 @@ create table subscriptions (
     attempt_excerpt     text   not null default '',
     {key} (resource_id, id),
     -- The callback is second: a callback is looked up in one resource without its account, too.
-    unique (resource_id, callback, account_id, protocol)
+    unique (resource_id, callback, account_id, protocol, alias)
 );
 
 -- Serves claim_subscriptions: due subscriptions, longest due first.
@@ -80,12 +83,15 @@ create index fan_outs_advanced_at on fan_outs (advanced_at);
 -- One row is one request to subscribe or unsubscribe that has yet to be verified.
 create table intents (
     id           {number},
-    -- SHA-256 of account, topic, callback and protocol: a newer request for the same replaces an
-    -- older one.
+    -- SHA-256 of account, topic, callback, protocol and alias: a newer request for the same replaces
+    -- an older one.
     hash         bytea  not null unique,
     mode         text   not null,            -- intent::IntentMode
     account_id   bigint not null,            -- 0: no account
     topic        text   not null,
+    -- The address of an archive of this gateway under which the topic was requested; empty: the
+    -- topic.
+    alias        text   not null default '',
     callback     text   not null,
     -- The host of the callback, without the port; empty: the callback is subscribed already, and
     -- not limited by host.

@@ -199,7 +199,7 @@ impl Services {
         let heads = Arc::new(HeadWatch::new(store()));
         let subscribe =
             SubscriptionService::new(store(), client(), poller.clone(), metrics(), event_log());
-        let subscribe = Arc::new(subscribe);
+        let subscribe = Arc::new(subscribe.with_public_url(public_url.clone()));
         let settings = config.authoring(public_url);
         let publish = AuthoringService::new(store(), Arc::clone(&subscribe), client(), settings);
         let collector =

@@ -40,6 +40,7 @@ use crate::metrics::Metrics;
 use crate::net::{HttpClient, Purpose};
 use feedgate_core::account::AccountId;
 use feedgate_core::intent::{DueIntent, Intent, IntentMode};
+use feedgate_core::own_archive::{ArchivedLog, archived_log};
 use feedgate_core::ports::{EventArrival, Store, StoreError, SubscriptionFilter};
 use feedgate_core::resource::ResourceKind;
 use feedgate_core::subscription::{Format, SubscriptionRequest};
@@ -59,6 +60,8 @@ const PROBES: usize = 8;
 /// Starts and ends subscriptions.
 pub struct SubscriptionService {
     store: Arc<dyn Store>,
+    /// The address of this gateway, below which its archives are.
+    public_url: Option<Url>,
     fetch: HttpClient,
     ingest: Poller,
     metrics: Metrics,
@@ -100,6 +103,7 @@ impl SubscriptionService {
         let hosts = VerificationLimits::new(store.wake_signals().intents);
         SubscriptionService {
             store,
+            public_url: None,
             fetch,
             ingest,
             metrics,
@@ -108,6 +112,12 @@ impl SubscriptionService {
             probes: Semaphore::new(PROBES),
             waiting: Semaphore::new(wait_for_delivery::WAITING),
         }
+    }
+
+    /// Sets the address of this gateway. Subscriptions to archives below it follow the logs that they
+    /// show.
+    pub fn with_public_url(self, public_url: Url) -> SubscriptionService {
+        SubscriptionService { public_url: Some(public_url), ..self }
     }
 
     /// Carries out an intent of a WebSub or Superfeedr subscriber, or stores it for later. Requests
@@ -138,18 +148,46 @@ impl SubscriptionService {
         Ok(SubscribeOutcome::Now)
     }
 
-    /// Returns the intent for a collection, if the topic is one. A collection has no address to
-    /// fetch, so its new entries are delivered unchanged.
+    /// Returns the intent for a log of this gateway, if the topic is a collection or the address of
+    /// an archive. There is no document to fetch, so the new entries are delivered as Atom.
     async fn of_collection(&self, intent: &Intent) -> Result<Option<Intent>, StoreError> {
-        let found = self.store.find(intent.request.topic.as_str()).await?;
-        if found.is_none_or(|resource| resource.kind != ResourceKind::Collection) {
+        let topic = self.resolve(&intent.request.topic).await?;
+        let found = self.store.find(topic.as_str()).await?;
+        let is_collection = found.is_some_and(|resource| resource.kind == ResourceKind::Collection);
+        let is_archive = topic.alias().is_some();
+        if !is_collection && !is_archive {
             return Ok(None);
         }
         let mut intent = intent.clone();
-        if intent.request.format == Format::Raw {
-            intent.request.format = Format::Atom;
+        intent.request.topic = topic;
+        match intent.request.format {
+            Format::Raw => intent.request.format = Format::Atom,
+            Format::Fitting if is_archive => intent.request.format = Format::Atom,
+            Format::Fitting | Format::Atom | Format::Json => {}
         }
         Ok(Some(intent))
+    }
+
+    /// Returns the topic of the resource whose archive has the address `topic`, with that address as
+    /// its alias. Any other topic is returned as it is.
+    pub async fn resolve(&self, topic: &Topic) -> Result<Topic, StoreError> {
+        let public_url = self.public_url.as_ref();
+        let resource = match public_url.and_then(|public_url| archived_log(public_url, topic)) {
+            Some(ArchivedLog::Resource(id)) => self.store.get(id).await?.filter(|resource| {
+                resource.kind != ResourceKind::Collection && resource.topic.is_public()
+            }),
+            // The topic of a private collection has a random fragment.
+            Some(ArchivedLog::Collection(kind)) => {
+                let collection = self.store.collection(&kind).await?;
+                collection.filter(|collection| collection.topic.fragment().is_none())
+            }
+            None => None,
+        };
+        let log = resource.map(|resource| resource.topic).filter(|log| log != topic);
+        Ok(match log {
+            Some(log) => log.with_alias(Some(topic.as_str().to_owned())),
+            None => topic.clone(),
+        })
     }
 
     /// Verifies the callback while the subscriber waits. The intent is stored meanwhile, so that of
@@ -230,6 +268,7 @@ impl SubscriptionService {
         account: AccountId,
         topic: &Topic,
     ) -> Result<Callback, SubscriptionRefusal> {
+        let topic = self.resolve(topic).await?;
         let filter = SubscriptionFilter {
             account: Some(account),
             topic: Some(topic.as_str().to_owned()),

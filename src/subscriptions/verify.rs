@@ -79,7 +79,8 @@ pub(super) async fn intent(fetch: &HttpClient, intent: &Intent) -> Result<(), No
     let challenge = nonce();
     let request = &intent.request;
     let lease = request.lease.as_secs().to_string();
-    let mut query = vec![("hub.mode", intent.mode.as_str()), ("hub.topic", request.topic.as_str())];
+    let mut query =
+        vec![("hub.mode", intent.mode.as_str()), ("hub.topic", request.topic.subscribed_as())];
     if request.account.is_some() {
         query.push(("hub.callback", request.callback.as_str())); // sent by Superfeedr as well (row S-15)
     }
@@ -102,7 +103,7 @@ pub(super) async fn intent(fetch: &HttpClient, intent: &Intent) -> Result<(), No
 /// Notifies the callback that its request is denied (WebSub `#subscription-validation`). The
 /// response is ignored.
 pub(super) async fn denied(fetch: &HttpClient, intent: &Intent, reason: &str) {
-    let topic = intent.request.topic.as_str();
+    let topic = intent.request.topic.subscribed_as();
     let query = [("hub.mode", "denied"), ("hub.topic", topic), ("hub.reason", reason)];
     if let Err(err) = get(fetch, intent.request.callback.url(), &query).await {
         tracing::debug!(code = err.code(), "sending a denial to a callback failed");

@@ -3,6 +3,7 @@
 mod caching;
 mod newest;
 mod seed;
+mod subscribing;
 
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderName, IF_NONE_MATCH};
 use http::{Method, StatusCode};

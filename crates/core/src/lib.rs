@@ -16,6 +16,7 @@ pub mod host_groups;
 pub mod intent;
 pub mod moves;
 pub mod outage_detector;
+pub mod own_archive;
 pub mod page;
 pub mod password;
 pub mod ping;

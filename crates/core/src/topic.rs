@@ -13,8 +13,14 @@ use super::redaction;
 /// Checked to be an absolute `http` or `https` URL, but kept byte for byte: the
 /// hub echoes it when verifying intent (WebSub `#hub-verifies-intent`, "the topic
 /// URL given in the corresponding subscription request") and subscribers compare.
+///
+/// A resource has further addresses at this gateway, those of its archive. A topic that was
+/// subscribed to under such an alias keeps it, for the subscriber.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Topic(String);
+pub struct Topic {
+    text: String,
+    alias: Option<String>,
+}
 
 impl Topic {
     /// The maximum length of a topic in bytes (Superfeedr's API: "2048 chars").
@@ -24,18 +30,34 @@ impl Topic {
     pub fn parse(text: impl Into<String>) -> Result<Topic, BadAddress> {
         let text = text.into();
         check(&text, Self::LONGEST_BYTES)?;
-        Ok(Topic(text))
+        Ok(Topic { text, alias: None })
     }
 
-    /// The original text.
+    /// Returns the topic as subscribed to under another address.
+    pub fn with_alias(self, alias: Option<String>) -> Topic {
+        Topic { alias, ..self }
+    }
+
+    /// The original text, which identifies the resource.
     pub fn as_str(&self) -> &str {
-        &self.0
+        &self.text
+    }
+
+    /// The address under which the topic was subscribed to, if it is not that of the resource.
+    pub fn alias(&self) -> Option<&str> {
+        self.alias.as_deref()
+    }
+
+    /// The address under which the topic was subscribed to, which is the one that the subscriber
+    /// knows.
+    pub fn subscribed_as(&self) -> &str {
+        self.alias().unwrap_or(&self.text)
     }
 
     /// The text after the first `#`, which selects a part of the resource (row S-18); `None` for
     /// the whole resource.
     pub fn fragment(&self) -> Option<&str> {
-        self.0.split_once('#').map(|(_, fragment)| fragment).filter(|text| !text.is_empty())
+        self.text.split_once('#').map(|(_, fragment)| fragment).filter(|text| !text.is_empty())
     }
 
     /// Whether the topic may be displayed publicly: one with a password, or with a query that looks
@@ -47,7 +69,7 @@ impl Topic {
     /// The initial fetch URL: the topic without its fragment, which selects a part of the resource
     /// and is never sent (RFC 9110 `#target.resource`).
     pub fn fetch_url(&self) -> Url {
-        let mut url = Url::parse(&self.0).expect("checked when the topic was made");
+        let mut url = Url::parse(&self.text).expect("checked when the topic was made");
         url.set_fragment(None);
         url
     }
@@ -55,7 +77,7 @@ impl Topic {
 
 impl fmt::Display for Topic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.text)
     }
 }
 

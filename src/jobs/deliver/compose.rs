@@ -302,7 +302,7 @@ impl BodyKey {
         let says_status = is_status_only || subscription.format != Format::Raw;
         BodyKey {
             resource: subscription.id.resource,
-            topic: subscription.topic.as_str().to_owned(),
+            topic: subscription.topic.subscribed_as().to_owned(),
             after: subscription.cursor,
             owed: due.owed,
             format: subscription.format,

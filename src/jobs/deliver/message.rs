@@ -34,7 +34,7 @@ pub(super) fn call(
             payload.body.clone()
         }
         Protocol::HttpPost | Protocol::XmlRpc { .. } | Protocol::Soap { .. } => {
-            rsscloud::changed(protocol, subscription.topic.as_str()).into()
+            rsscloud::changed(protocol, subscription.topic.subscribed_as()).into()
         }
     };
     CallbackRequest { method: Method::POST, url, headers, body }
@@ -49,7 +49,7 @@ fn push_websub(
     payload: &Payload,
     settings: &DeliverySettings,
 ) {
-    let topic = subscription.topic.as_str();
+    let topic = subscription.topic.subscribed_as();
     let hub = hub_url(&settings.public_url, subscription.account.is_none());
     insert_header(headers, LINK, &format!("<{hub}>; rel=\"hub\", <{topic}>; rel=\"self\""));
     insert_header(headers, X_TOPIC, topic);

@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 
 use crate::Db;
 use crate::backfill;
-use crate::delivery::row::{account, callback, number, protocol, secret};
+use crate::delivery::row::{account, alias, callback, number, protocol, secret};
 use crate::delivery::subscriptions::{subscribe, unsubscribe};
 use crate::engine::claims::{self, ClaimPeriod, ClaimQueue, queue_of};
 use crate::engine::lease::ClaimLease;
@@ -104,7 +104,7 @@ impl Intents for Db {
                     }
                     IntentMode::Unsubscribe => {
                         let protocol = Some(request.protocol.as_str());
-                        let named = (request.topic.as_str(), request.callback.as_str());
+                        let named = (&request.topic, &request.callback);
                         match unsubscribe(tx, request.account, named, protocol).await? {
                             true => EventArrival::Ended,
                             false => EventArrival::Nothing,
@@ -136,7 +136,7 @@ pub(crate) static QUEUE: ClaimQueue<DueIntent> = queue_of!(
     "intents",
     "id",
     "",
-    "select i.id, i.attempts, i.mode, i.account_id, i.topic, i.callback, i.protocol, i.procedure,
+    "select i.id, i.attempts, i.mode, i.account_id, i.topic, i.alias, i.callback, i.protocol, i.procedure,
             i.format, i.updates, i.statuses, i.secret, i.lease_s, i.verify_token, i.backfill
        from {rows}
        join intents i on i.id = given.id
@@ -167,10 +167,11 @@ async fn enqueue_intent(
     const KEEP: &str = "
         insert into intents (hash, mode, account_id, topic, callback, protocol, procedure,
                              format, updates, statuses, secret, lease_s, verify_token,
-                             due_at, backfill, host, claim_token)
-        values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)
+                             due_at, backfill, host, claim_token, alias)
+        values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)
             on conflict (hash) do update
            set id = excluded.id, host = excluded.host, mode = excluded.mode,
+               alias = excluded.alias,
                procedure = excluded.procedure,
                format = excluded.format, updates = excluded.updates,
                statuses = excluded.statuses, secret = excluded.secret, lease_s = excluded.lease_s,
@@ -190,19 +191,21 @@ async fn enqueue_intent(
         request.format.as_str(), request.updates.as_str(), request.statuses.as_str(),
         request.secret.as_ref().map(Secret::expose),
         i64::try_from(request.lease.as_secs()).unwrap_or(i64::MAX), intent.verify_token.as_ref().map(VerifyToken::as_str), due_at,
-        intent.backfill, host, claim.0,
+        intent.backfill, host, claim.0, request.topic.alias().unwrap_or_default(),
     ];
     let kept = tx.first(KEEP, params).await?;
     tx.wake(Wake::Intents).await?;
     kept.ok_or_else(|| StoreError::Corrupt("an intent vanished".to_owned()))?.int()
 }
 
-/// Returns the hash of the subject of an intent: account, topic, callback and protocol. Together
+/// Returns the hash of the subject of an intent: account, topic, callback, protocol and alias. Together
 /// they are longer than an index entry may be.
 fn hash(request: &SubscriptionRequest) -> Vec<u8> {
     let mut hash = Sha256::new();
     hash.update(number(request.account).to_be_bytes());
-    for part in [request.topic.as_str(), request.callback.as_str(), request.protocol.as_str()] {
+    let alias = request.topic.alias().unwrap_or_default();
+    let (topic, callback) = (request.topic.as_str(), request.callback.as_str());
+    for part in [topic, callback, request.protocol.as_str(), alias] {
         hash.update((part.len() as u64).to_be_bytes());
         hash.update(part);
     }
@@ -215,7 +218,7 @@ fn due_intent(mut row: Row) -> Result<DueIntent, StoreError> {
     let mode = row.word(IntentMode::from_word)?;
     let request = SubscriptionRequest {
         account: account(&mut row)?,
-        topic: row::topic(&mut row)?,
+        topic: row::topic(&mut row)?.with_alias(alias(&mut row)?),
         callback: callback(&mut row)?,
         protocol: protocol(&mut row)?,
         format: row.word(Format::from_word)?,

@@ -16,7 +16,7 @@ use feedgate_protocol::Protocol;
 /// The columns of a subscription `s` to a resource `r`, as [`subscription`] reads them.
 macro_rules! subscription_columns {
     () => {
-        "s.resource_id, s.id, s.account_id, r.topic, s.callback, s.protocol, s.procedure,
+        "s.resource_id, s.id, s.account_id, r.topic, s.alias, s.callback, s.protocol, s.procedure,
          s.format, s.updates, s.statuses, s.acknowledged_status, s.secret, s.cursor, s.failures,
          s.failing_since, s.lease_until, s.created_at"
     };
@@ -39,7 +39,7 @@ pub(crate) fn subscription(row: &mut Row) -> Result<Subscription, StoreError> {
     Ok(Subscription {
         id: SubscriptionId { resource: ResourceId(row.int()?), number: row.int()? },
         account: account(row)?,
-        topic: topic(row)?,
+        topic: topic(row)?.with_alias(alias(row)?),
         callback: callback(row)?,
         protocol: protocol(row)?,
         format: row.word(Format::from_word)?,
@@ -77,6 +77,11 @@ pub(crate) fn health(row: &mut Row) -> Result<DeliveryHealth, StoreError> {
         claimed_until: row.opt_time()?,
         owed: Seq(row.int()?),
     })
+}
+
+/// Reads the alias of a topic.
+pub(crate) fn alias(row: &mut Row) -> Result<Option<String>, StoreError> {
+    Ok(Some(row.text()?).filter(|alias| !alias.is_empty()))
 }
 
 /// Reads a callback.

@@ -44,7 +44,7 @@ impl Subscriptions for Db {
         callback: &Callback,
         protocol: Option<&str>,
     ) -> Result<bool, StoreError> {
-        let (topic, callback) = (topic.as_str().to_owned(), callback.as_str().to_owned());
+        let (topic, callback) = (topic.clone(), callback.clone());
         let protocol = protocol.map(str::to_owned);
         let ended = self.write(move |tx| {
             Box::pin(async move {
@@ -193,7 +193,7 @@ pub(crate) async fn subscribe_together(
     Ok(subscriptions)
 }
 
-/// Renews the subscription that exists with the account, callback and protocol of `request`.
+/// Renews the subscription that exists with the account, callback, protocol and alias of `request`.
 async fn renew_known(
     tx: &Tx<'_>,
     resource: &Resource,
@@ -206,13 +206,14 @@ async fn renew_known(
         " from subscriptions s
           join resources r on r.id = s.resource_id
          where s.resource_id = $1 and s.account_id = $2 and s.callback = $3
-           and s.protocol = $4"
+           and s.protocol = $4 and s.alias = $5"
     );
     let key = params![
         resource.id.0,
         number(request.account),
         request.callback.as_str(),
-        request.protocol.as_str()
+        request.protocol.as_str(),
+        request.topic.alias().unwrap_or_default()
     ];
     let vanished = || StoreError::Corrupt("a subscription vanished".into());
     let known = subscription(&mut tx.first(FIND, key).await?.ok_or_else(vanished)?)?;
@@ -224,19 +225,21 @@ async fn renew_known(
 pub(crate) async fn unsubscribe(
     tx: &Tx<'_>,
     account: Option<AccountId>,
-    (topic, callback): (&str, &str),
+    (topic, callback): (&Topic, &Callback),
     protocol: Option<&str>,
 ) -> Result<bool, StoreError> {
     const RESOURCE: &str = "select id from resources where topic = $1 {for update}";
     const END: &str = "
         delete from subscriptions
          where resource_id = $1 and account_id = $2 and callback = $3
-           and protocol = coalesce($4, protocol)";
-    let Some(mut row) = tx.first(RESOURCE, params![topic]).await? else {
+           and protocol = coalesce($4, protocol) and alias = $5";
+    let Some(mut row) = tx.first(RESOURCE, params![topic.as_str()]).await? else {
         return Ok(false);
     };
     let id = row.int()?;
-    let params = params![id, number(account), callback, protocol.map(str::to_owned)];
+    let alias = topic.alias().unwrap_or_default();
+    let protocol = protocol.map(str::to_owned);
+    let params = params![id, number(account), callback.as_str(), protocol, alias];
     let ended = tx.execute(END, params).await?;
     count_off(tx, &vec![id; ended as usize]).await?;
     Ok(ended > 0)
@@ -250,8 +253,8 @@ fn end(resource: &Resource, format: Format) -> i64 {
     }
 }
 
-/// Creates the subscription. Returns `None` if there is one with this account, callback and
-/// protocol.
+/// Creates the subscription. Returns `None` if there is one with this account, callback, protocol
+/// and alias.
 async fn make(
     tx: &Tx<'_>,
     resource: &Resource,
@@ -262,9 +265,9 @@ async fn make(
         insert into subscriptions (resource_id, account_id, callback, host, protocol,
                                    procedure, format, updates, statuses,
                                    acknowledged_status, secret, cursor, lease_until,
-                                   created_at)
-        values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
-            on conflict (resource_id, account_id, callback, protocol) do nothing
+                                   created_at, alias)
+        values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
+            on conflict (resource_id, account_id, callback, protocol, alias) do nothing
         returning id";
     let status = request.statuses.version(&resource.status);
     let (cursor, lease_until) = (end(resource, request.format), request.lease.end(now));
@@ -274,12 +277,13 @@ async fn make(
         request.protocol.as_str(), request.protocol.procedure(), request.format.as_str(),
         request.updates.as_str(), request.statuses.as_str(), status,
         request.secret.as_ref().map(Secret::expose), cursor, lease_until, now,
+        request.topic.alias().unwrap_or_default(),
     ];
     let Some(mut made) = tx.first(MAKE, params).await? else { return Ok(None) };
     Ok(Some(Subscription {
         id: SubscriptionId { resource: resource.id, number: made.int()? },
         account: request.account,
-        topic: resource.topic.clone(),
+        topic: request.topic.clone(),
         callback: request.callback.clone(),
         protocol: request.protocol.clone(),
         format: request.format,

@@ -15,6 +15,7 @@ use feedgate_core::backfill::{Backfill, BackfillEnd};
 use feedgate_core::ports::{ListedSubscription, SubscriptionFilter};
 use feedgate_core::resource::ResourceId;
 use feedgate_core::subscription::Secret;
+use feedgate_core::topic::Topic;
 use feedgate_feed::model::Feed;
 use feedgate_feed::render;
 use feedgate_protocol::form::Form;
@@ -38,9 +39,17 @@ pub(super) async fn list(
     let offset = (page - 1).saturating_mul(by_page);
 
     let search = SubscriptionSearch::from_form(form);
+    let topic = match form.get("hub.topic").map(|text| (text, Topic::parse(text))) {
+        Some((_, Ok(topic))) => {
+            let topic = gateway.subscribe.resolve(&topic).await;
+            Some(topic.map_err(|err| Rejection::unavailable(&err))?.as_str().to_owned())
+        }
+        Some((text, Err(_))) => Some(text.to_owned()),
+        None => None,
+    };
     let filter = SubscriptionFilter {
         account: Some(access.account),
-        topic: form.get("hub.topic").map(str::to_owned),
+        topic,
         offset,
         limit: by_page,
         ..SubscriptionFilter::default()
@@ -109,7 +118,7 @@ fn subscription(listed: &ListedSubscription, is_detailed: bool) -> Value {
     let ListedSubscription { subscription, resource, .. } = listed;
     let mut feed = json!({
         "title": resource.status.title,
-        "url": subscription.topic.as_str(),
+        "url": subscription.topic.subscribed_as(),
     });
     if is_detailed {
         let head = Feed::default();

@@ -67,7 +67,8 @@ pub(super) async fn subscribed_resource(
     form: &Form,
     access: &Access,
 ) -> Result<Resource, Rejection> {
-    let topic = params::topic(form)?;
+    let topic = gateway.subscribe.resolve(&params::topic(form)?).await;
+    let topic = topic.map_err(|err| Rejection::unavailable(&err))?;
     let filter = SubscriptionFilter {
         account: Some(access.account),
         topic: Some(topic.as_str().to_owned()),

@@ -114,7 +114,8 @@ pub(super) async fn replay(
     form: &Form,
     access: &Access,
 ) -> Result<ApiReply, Rejection> {
-    let topic = topic(form)?;
+    let topic = gateway.subscribe.resolve(&topic(form)?).await;
+    let topic = topic.map_err(|err| Rejection::unavailable(&err))?;
     let callback = callback(form)?.ok_or_else(|| {
         Rejection::unprocessable("Please provide the hub.callback to be notified.")
     })?;
