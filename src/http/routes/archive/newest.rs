@@ -5,7 +5,6 @@
 //! its current version, and leads readers that do know archives (RFC 5005) on to older entries.
 
 use bytes::Bytes;
-use http::StatusCode;
 use sha2::{Digest, Sha256};
 use warp::reply::Response;
 
@@ -14,7 +13,7 @@ use super::render::{Archive, Order};
 use super::reply::{CachePolicy, DocumentHeaders, DocumentRequest};
 use crate::http::kit::content_coding::ContentCoding;
 use crate::http::kit::params;
-use crate::http::kit::reply::plain_text;
+use crate::http::kit::rejection::Rejection;
 use crate::http::kit::request::Request;
 use crate::http::state::Gateway;
 use feedgate_core::page::LocatedPage;
@@ -38,7 +37,7 @@ pub(super) async fn serve(
 ) -> Result<Option<Response>, StoreError> {
     let count = match requested_count(request) {
         Ok(count) => count,
-        Err(rejection) => return Ok(Some(rejection)),
+        Err(rejection) => return Ok(Some(rejection.to_response())),
     };
     let resource = gateway.store.get(location.id).await?;
     let Some(resource) = resource.filter(|resource| location.is_of(resource)) else {
@@ -74,14 +73,14 @@ pub(super) async fn serve(
 }
 
 /// Returns the number of entries that the request names; rejects anything but a number.
-fn requested_count(request: &Request) -> Result<Option<usize>, Response> {
+fn requested_count(request: &Request) -> Result<Option<usize>, Rejection> {
     let query = params::read_query(request);
     let Some(text) = query.get("count") else { return Ok(None) };
     match text.parse::<usize>() {
         Ok(count) => Ok(Some(count.clamp(1, MAX_COUNT))),
         Err(_) => {
-            let text = format!("count must be a number from 1 to {MAX_COUNT}, not {text}.");
-            Err(plain_text(StatusCode::BAD_REQUEST, &text))
+            let reason = format!("count must be a number from 1 to {MAX_COUNT}, not {text}.");
+            Err(Rejection::bad_request(reason))
         }
     }
 }
