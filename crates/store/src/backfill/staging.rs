@@ -29,9 +29,12 @@ pub(crate) async fn stage_entries(
     page: u32,
     candidates: &[Candidate],
 ) -> Result<u64, StoreError> {
-    // Citus counts the rows of an insert that a conflict left unchanged, so they are counted here.
+    // Citus counts the rows of an insert that a conflict left unchanged, so they are counted here,
+    // by a subquery for each key, which never reads other rows.
     const STAGED: &str = "
-        select 1 from staged_entries where resource_id = $1 and key in ({blobs $2})";
+        select (select count(*) from staged_entries s
+                 where s.resource_id = $1 and s.key = given.key)
+          from {rows}";
     const STAGE: &str = "
         insert into staged_entries (resource_id, key, page, ordinal, entry_id, digest, title_digest,
                                       published, updated, atom)
@@ -52,8 +55,6 @@ pub(crate) async fn stage_entries(
         }
     }
     let given: Vec<(i64, &Candidate)> = newest.into_values().collect();
-    let keys = given.iter().map(|(_, candidate)| candidate.id.0.to_vec()).collect();
-    let staged = tx.query(STAGED, &[Value::from(id.0), Value::Blobs(keys)]).await?.len();
     let blobs = |of: fn(&Candidate) -> Vec<u8>| {
         Value::Blobs(given.iter().map(|(_, candidate)| of(candidate)).collect())
     };
@@ -63,6 +64,11 @@ pub(crate) async fn stage_entries(
     let dates = |of: fn(&Candidate) -> Option<DateTime<Utc>>| {
         Value::Ints(given.iter().map(|(_, candidate)| micros(of(candidate))).collect())
     };
+    let keys = [("key", blobs(|candidate| candidate.id.0.to_vec()))];
+    let mut staged = 0;
+    for mut row in tx.query_rows(STAGED, params![id.0], &keys).await? {
+        staged += row.count()?;
+    }
     let columns = [
         ("key", blobs(|candidate| candidate.id.0.to_vec())),
         ("ordinal", Value::Ints(given.iter().map(|(place, _)| *place).collect())),
@@ -74,7 +80,7 @@ pub(crate) async fn stage_entries(
         ("atom", texts(|candidate| candidate.atom.clone().unwrap_or_default())),
     ];
     tx.execute_rows(STAGE, params![id.0, i64::from(page)], &columns).await?;
-    Ok((given.len() - staged) as u64)
+    Ok(given.len() as u64 - staged)
 }
 
 /// Returns the oldest staged entries. They are identified by their ids alone: their links and texts
