@@ -1,17 +1,18 @@
 //! The subscription service: starts, renews and ends subscriptions.
 //!
 //! ```text
-//! request ──► verify ──► ensure that the resource exists ──► store.subscribe
-//!   │          ▲
-//!   └► intent, worked off later
+//! request ──► fetch the resource, if it has no subscribers ──► verify ──► store.subscribe
+//!   │                                                        ▲
+//!   └► intent, worked off later ─────────────────────────────┘
 //! ```
 //!
 //! Invariants:
 //!
 //! * Nothing is stored or changed before the callback has agreed (rule D13), unless an account
 //!   vouches for it: Superfeedr's API verifies no callbacks by default (row S-1).
-//! * A subscription starts after the existing entries: a new resource is fetched before its first
-//!   subscription, so that no subscriber is sent years of old entries.
+//! * A subscription starts after the existing entries: the first fetch of a new resource starts
+//!   before its first subscription is stored, so that no subscriber is sent years of old entries, and
+//!   before its callback is verified, so that no subscriber misses a later change (`first_fetch`).
 //! * Work that cannot be done at once is stored as an intent, and survives a restart.
 
 pub mod cancellation;
@@ -48,6 +49,7 @@ use feedgate_core::topic::{Callback, Topic};
 use feedgate_feed::documents::Fragment;
 use feedgate_protocol::Protocol;
 
+use first_fetch::{ANSWER_WAIT, FIRST_FETCH_WAIT, SYNC_WAIT, await_first_fetch};
 use host_limits::{VerificationLimits, VerificationPermit};
 
 pub use refusal::SubscriptionRefusal;
@@ -69,6 +71,7 @@ pub struct SubscriptionService {
     hosts: VerificationLimits,
     probes: Semaphore,
     waiting: Semaphore,
+    first_fetches: Arc<Semaphore>,
 }
 
 /// Whether and when a callback is verified before its subscription changes.
@@ -80,6 +83,15 @@ pub enum Verification {
     Sync,
     /// The callback is verified after the request is answered.
     Async,
+}
+
+/// How long the answer to a subscription request waits for the first fetch of its resource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FirstFetchWait {
+    /// A moment, because the answer does not contain the result.
+    Moment,
+    /// Until the fetch has ended, within limits, because the answer contains the result.
+    End,
 }
 
 /// The progress of a subscription request.
@@ -111,6 +123,7 @@ impl SubscriptionService {
             hosts,
             probes: Semaphore::new(PROBES),
             waiting: Semaphore::new(wait_for_delivery::WAITING),
+            first_fetches: Arc::new(Semaphore::new(first_fetch::BEFORE_VERIFICATION)),
         }
     }
 
@@ -126,6 +139,7 @@ impl SubscriptionService {
         &self,
         intent: &Intent,
         verification: Verification,
+        wait: FirstFetchWait,
         now: DateTime<Utc>,
     ) -> Result<SubscribeOutcome, SubscriptionRefusal> {
         let of_collection = self.of_collection(intent).await?;
@@ -137,10 +151,10 @@ impl SubscriptionService {
             return Err(why);
         }
         match verification {
-            Verification::None => self.vouched(intent, now).await?,
-            Verification::Sync => self.verified_now(intent, now).await?,
+            Verification::None => self.vouched(intent, wait, now).await?,
+            Verification::Sync => self.verified_now(intent, wait, now).await?,
             Verification::Async => {
-                self.store.enqueue_intent(intent, now).await?;
+                self.enqueue_after_first_fetch(intent, now).await?;
                 self.event_log.record(events::pending(intent, now));
                 return Ok(SubscribeOutcome::Later);
             }
@@ -195,10 +209,18 @@ impl SubscriptionService {
     async fn verified_now(
         &self,
         intent: &Intent,
+        wait: FirstFetchWait,
         now: DateTime<Utc>,
     ) -> Result<(), SubscriptionRefusal> {
         let until = now + verification_job::CLAIM;
         let due = self.store.enqueue_claimed_intent(intent, now, until).await?;
+        if let Some(started) = self.start_first_fetch(intent, now).await? {
+            let longest = match wait {
+                FirstFetchWait::Moment => SYNC_WAIT,
+                FirstFetchWait::End => FIRST_FETCH_WAIT,
+            };
+            await_first_fetch(started, longest).await?;
+        }
         let visit = self.visit(&intent.request.topic, &intent.request.callback).await?;
         if let Err(why) = self.verify(intent, visit).await {
             self.store.end_intent(&due).await?;
@@ -212,12 +234,23 @@ impl SubscriptionService {
 
     /// Carries out at once what an account vouches for. Intents that still wait for verification
     /// are older, and superseded.
-    async fn vouched(&self, intent: &Intent, now: DateTime<Utc>) -> Result<(), StoreError> {
+    async fn vouched(
+        &self,
+        intent: &Intent,
+        wait: FirstFetchWait,
+        now: DateTime<Utc>,
+    ) -> Result<(), StoreError> {
         let request = &intent.request;
         self.store.supersede(request).await?;
         match intent.mode {
             IntentMode::Subscribe => {
-                self.look_for(intent, now).await?;
+                if let Some(started) = self.start_first_fetch(intent, now).await? {
+                    let longest = match wait {
+                        FirstFetchWait::Moment => ANSWER_WAIT,
+                        FirstFetchWait::End => FIRST_FETCH_WAIT,
+                    };
+                    await_first_fetch(started, longest).await?;
+                }
                 let held = match intent.backfill {
                     true => self.store.subscribe_with_history(request, now).await?,
                     false => self.store.subscribe(request, now).await?,
@@ -332,9 +365,7 @@ impl SubscriptionService {
     /// was lost.
     async fn settle(&self, due: &DueIntent, now: DateTime<Utc>) -> Result<bool, StoreError> {
         let intent = &due.intent;
-        if intent.mode == IntentMode::Subscribe {
-            self.look_for(intent, now).await?;
-        }
+        self.ensure_first_fetch(intent, now).await?;
         let came = self.store.complete_intent(due, now).await?;
         self.event_log.record(events::settled(intent, came, now));
         Ok(came.is_some())

@@ -65,6 +65,7 @@ use records::PollRecords;
 use report::{PollReport, ReportInputs};
 
 pub use observation::links;
+pub use poll_now::StartedPoll;
 pub use push::PushedDocument;
 pub use read_document::{ParsedDocument, read_document};
 pub use records::candidates;

@@ -6,6 +6,9 @@
 //! is known. Requests to callbacks are limited where deliveries are claimed (rule D3). Limits
 //! across nodes, and for groups of hosts, are kept in the store.
 //!
+//! The first fetch of a resource neither waits for a pause nor for other fetches of its host, up to
+//! a few at the same time, because a subscriber waits for it.
+//!
 //! Waiting is limited in number and time, because a waiting poll holds one of the few places in
 //! which polls run. A fetch that cannot have its host or its address soon ends with [`HostBusy`].
 
@@ -27,6 +30,9 @@ const FORGET_FROM: usize = 4_096;
 /// The maximum number of concurrent fetches from hosts at one address. More than one, because a
 /// large provider has more hosts at an address than can be fetched one after the other.
 const PER_ADDRESS: usize = 4;
+/// The maximum number of concurrent first fetches from one host: few enough for a small server, and
+/// enough that somebody who subscribes to dozens of its resources waits for none of them.
+const FIRST_FETCHES: usize = 8;
 /// How long a poll that nobody waits for may wait for its host, and again for its address.
 const BACKGROUND_WAIT: Duration = Duration::from_secs(2);
 /// How long a fetch may wait for its host whose result somebody waits for.
@@ -42,6 +48,9 @@ pub enum Patience {
     Continued,
     /// For a request whose result somebody waits for.
     Interactive,
+    /// For the first fetch of a resource, which a subscriber waits for. It waits only while many
+    /// other first fetches from the host are in progress.
+    FirstFetch,
 }
 
 /// A host, or the address that it shares with others, is busy with other fetches.
@@ -67,6 +76,8 @@ struct HostEntry {
     /// A tokio mutex, because it admits waiters in order of arrival and can be held during a fetch.
     host: Arc<tokio::sync::Mutex<Host>>,
     line: Line,
+    first_fetches: Arc<Semaphore>,
+    first_fetch_line: Line,
 }
 
 #[derive(Debug)]
@@ -88,10 +99,19 @@ struct Host {
 #[derive(Debug)]
 pub(super) struct HostTurn {
     name: String,
-    held: OwnedMutexGuard<Host>,
+    held: HeldTurn,
     entry: Arc<HostEntry>,
     address: Option<(Arc<AddressEntry>, OwnedSemaphorePermit)>,
     began: Instant,
+}
+
+/// What a turn holds of its host.
+#[derive(Debug)]
+enum HeldTurn {
+    /// The host itself: no other turn begins meanwhile.
+    Host(OwnedMutexGuard<Host>),
+    /// One of the places for first fetches.
+    FirstFetch { _permit: OwnedSemaphorePermit },
 }
 
 impl Patience {
@@ -99,7 +119,7 @@ impl Patience {
         match self {
             Patience::Background => BACKGROUND_WAIT,
             Patience::Continued => BACKGROUND_WAIT + spacing,
-            Patience::Interactive => INTERACTIVE_WAIT + spacing,
+            Patience::Interactive | Patience::FirstFetch => INTERACTIVE_WAIT + spacing,
         }
     }
 
@@ -109,7 +129,7 @@ impl Patience {
         match self {
             Patience::Background => 4,
             Patience::Continued => 8,
-            Patience::Interactive => 32,
+            Patience::Interactive | Patience::FirstFetch => 32,
         }
     }
 }
@@ -127,6 +147,9 @@ impl HostTurns {
         let entry = self.entry(&name);
         let wait = patience.max_wait(self.spacing);
         let until = Instant::now() + wait;
+        if patience == Patience::FirstFetch {
+            return self.first_fetch_turn(name, entry, until).await;
+        }
 
         let lock = Arc::clone(&entry.host).lock_owned();
         let Some(mut held) = entry.line.wait(lock, patience.max_waiting(), until).await else {
@@ -157,7 +180,26 @@ impl HostTurns {
         };
         let began = Instant::now();
         held.next = began + self.spacing;
-        Ok(HostTurn { name, held, entry, address, began })
+        Ok(HostTurn { name, held: HeldTurn::Host(held), entry, address, began })
+    }
+
+    /// Waits for one of the places for first fetches.
+    async fn first_fetch_turn(
+        &self,
+        name: String,
+        entry: Arc<HostEntry>,
+        until: Instant,
+    ) -> Result<HostTurn, HostBusy> {
+        let permit = Arc::clone(&entry.first_fetches).acquire_owned();
+        let max_waiting = Patience::FirstFetch.max_waiting();
+        // These semaphores are never closed.
+        let admitted = entry.first_fetch_line.wait(permit, max_waiting, until).await;
+        let Some(Ok(permit)) = admitted else {
+            let retry_in = entry.first_fetch_line.put_off(self.spacing);
+            return Err(HostBusy { host: name, retry_in });
+        };
+        let held = HeldTurn::FirstFetch { _permit: permit };
+        Ok(HostTurn { name, held, entry, address: None, began: Instant::now() })
     }
 
     fn address(&self, address: IpAddr) -> Arc<AddressEntry> {
@@ -185,6 +227,8 @@ impl HostTurns {
         let new = || HostEntry {
             host: Arc::new(tokio::sync::Mutex::new(Host { next: Instant::now(), address: None })),
             line: Line::new(1),
+            first_fetches: Arc::new(Semaphore::new(FIRST_FETCHES)),
+            first_fetch_line: Line::new(FIRST_FETCHES),
         };
         Arc::clone(hosts.entry(host.to_owned()).or_insert_with(|| Arc::new(new())))
     }
@@ -198,19 +242,26 @@ impl HostTurn {
 
     /// Records the address of the host.
     pub(super) fn set_address(&mut self, address: IpAddr) {
-        self.held.address = Some(address);
+        if let HeldTurn::Host(host) = &mut self.held {
+            host.address = Some(address);
+        }
     }
 
     /// Lets the next fetch start without a pause.
     pub(super) fn waive_pause(&mut self) {
-        self.held.next = Instant::now();
+        if let HeldTurn::Host(host) = &mut self.held {
+            host.next = Instant::now();
+        }
     }
 }
 
 impl Drop for HostTurn {
     fn drop(&mut self) {
         let took = self.began.elapsed();
-        self.entry.line.served(took);
+        match &self.held {
+            HeldTurn::Host(_) => self.entry.line.served(took),
+            HeldTurn::FirstFetch { .. } => self.entry.first_fetch_line.served(took),
+        }
         if let Some((address, _)) = &self.address {
             address.line.served(took);
         }

@@ -1,35 +1,122 @@
-//! The first fetch of a resource, before its first subscription.
+//! The first fetch of a resource, which tells what existed before its first subscription.
+//!
+//! * It starts when the request arrives, before the callback is verified: whoever confirms a
+//!   subscription is notified of every change from then on.
+//! * It waits for no other fetch of its host, and the answer to a request waits for it only briefly,
+//!   unless the answer is to contain what it finds. If a subscription is stored before the fetch has
+//!   ended, a ping decides whether what it finds is a change (`baseline.rs` of the store).
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use feedgate_core::backfill;
-use feedgate_core::intent::Intent;
+use feedgate_core::intent::{Intent, IntentMode};
 use feedgate_core::ports::StoreError;
 use feedgate_core::resource::{Resource, ResourceKind};
 use feedgate_core::topic::Topic;
 use tokio::time::timeout;
-use tracing::debug;
+use tracing::{debug, warn};
 
 use super::SubscriptionService;
+use crate::jobs::poll::StartedPoll;
+use crate::jobs::runner;
+use crate::net::Patience;
 
-/// The maximum time that a subscriber waits for the first fetch of a resource. A slower resource is
-/// fetched later like any other.
-const FIRST_LOOK: Duration = Duration::from_secs(10);
+/// The maximum time that a subscriber waits for a first fetch whose result is requested, or that
+/// precedes the verification of a callback that nobody waits for. A slower resource is fetched later
+/// like any other.
+pub(super) const FIRST_FETCH_WAIT: Duration = Duration::from_secs(10);
+/// The maximum time that the verification of a callback is delayed by a first fetch while the
+/// subscriber waits for the answer.
+pub(super) const SYNC_WAIT: Duration = Duration::from_secs(2);
+/// The maximum time that any other answer waits for a first fetch: most servers respond in this time,
+/// and people do not notice it.
+pub(super) const ANSWER_WAIT: Duration = Duration::from_millis(300);
+/// The maximum number of first fetches that precede a verification at the same time and that nobody
+/// waits for. A document may occupy 10 MiB.
+pub(super) const BEFORE_VERIFICATION: usize = 64;
+/// How long a first fetch without a subscription since then tells what existed before.
+const VALID_FOR: TimeDelta = TimeDelta::hours(1);
 
 impl SubscriptionService {
-    /// Fetches the resource of an intent, unless it is fetched already. If its history was
-    /// requested, the current entries follow the history and are fetched after it.
-    pub(super) async fn look_for(
+    /// Starts the first fetch of the resource of an intent; returns `None` if it has subscribers
+    /// already. If its history was requested, the current entries follow the history and are fetched
+    /// after it.
+    pub(super) async fn start_first_fetch(
+        &self,
+        intent: &Intent,
+        now: DateTime<Utc>,
+    ) -> Result<Option<StartedPoll>, StoreError> {
+        if intent.mode != IntentMode::Subscribe {
+            return Ok(None);
+        }
+        let resource = self.store.ensure(&intent.request.topic, now).await?;
+        if intent.backfill && backfill::is_unread(&resource) {
+            return Ok(None);
+        }
+        self.start_unless_read(&resource).await
+    }
+
+    async fn start_unless_read(
+        &self,
+        resource: &Resource,
+    ) -> Result<Option<StartedPoll>, StoreError> {
+        let is_watched = resource.subscribers > 0 && resource.status.last_fetch.is_some();
+        if is_watched || resource.kind == ResourceKind::Collection {
+            return Ok(None);
+        }
+        if self.awaits_history(resource).await? {
+            return Ok(None);
+        }
+        self.ingest.start_poll(resource, Patience::FirstFetch).await.map(Some)
+    }
+
+    /// Starts the first fetch of a verified intent, unless it was made when the request arrived. The
+    /// claim of the resource makes it the first one, however long it takes.
+    pub(super) async fn ensure_first_fetch(
         &self,
         intent: &Intent,
         now: DateTime<Utc>,
     ) -> Result<(), StoreError> {
-        let topic = &intent.request.topic;
-        if intent.backfill && backfill::is_unread(&self.store.ensure(topic, now).await?) {
+        if intent.mode != IntentMode::Subscribe {
             return Ok(());
         }
-        self.ensure_read(topic, now).await.map(drop)
+        let known = self.store.find(intent.request.topic.as_str()).await?;
+        let last_fetch = known.and_then(|resource| resource.status.last_fetch);
+        if last_fetch.is_some_and(|at| at + VALID_FOR > now) {
+            return Ok(());
+        }
+        self.start_first_fetch(intent, now).await.map(drop)
+    }
+
+    /// Stores an intent that is verified after its request is answered, and after the first fetch of
+    /// its resource, unless that takes too long.
+    pub(super) async fn enqueue_after_first_fetch(
+        &self,
+        intent: &Intent,
+        now: DateTime<Utc>,
+    ) -> Result<(), StoreError> {
+        let Ok(place) = Arc::clone(&self.first_fetches).try_acquire_owned() else {
+            return self.store.enqueue_intent(intent, now).await.map(drop);
+        };
+        let Some(started) = self.start_first_fetch(intent, now).await? else {
+            return self.store.enqueue_intent(intent, now).await.map(drop);
+        };
+        // If this node fails, the claim ends by itself.
+        let until = now + FIRST_FETCH_WAIT;
+        let due = self.store.enqueue_claimed_intent(intent, now, until).await?;
+        let store = Arc::clone(&self.store);
+        tokio::spawn(async move {
+            if let Err(err) = await_first_fetch(started, FIRST_FETCH_WAIT).await {
+                warn!(intent = due.id, code = err.code(), "the first fetch was not stored");
+            }
+            if let Err(err) = store.release_intent(&due, runner::now()).await {
+                warn!(intent = due.id, code = err.code(), "a verification is delayed");
+            }
+            drop(place);
+        });
+        Ok(())
     }
 
     /// Returns whether a resource has not been fetched yet because its history is loaded first.
@@ -48,22 +135,21 @@ impl SubscriptionService {
         now: DateTime<Utc>,
     ) -> Result<Resource, StoreError> {
         let resource = self.store.ensure(topic, now).await?;
-        let is_watched = resource.subscribers > 0 && resource.status.last_fetch.is_some();
-        if is_watched || resource.kind == ResourceKind::Collection {
-            return Ok(resource);
-        }
-        if self.awaits_history(&resource).await? {
-            return Ok(resource);
-        }
-        match timeout(FIRST_LOOK, self.ingest.poll_now(&resource)).await {
-            Ok(polled) => polled,
-            Err(_) => {
-                debug!(
-                    resource = resource.id.0,
-                    "the first fetch of a resource timed out; it is fetched later"
-                );
-                Ok(resource)
-            }
+        let Some(started) = self.start_unless_read(&resource).await? else { return Ok(resource) };
+        Ok(await_first_fetch(started, FIRST_FETCH_WAIT).await?.unwrap_or(resource))
+    }
+}
+
+/// Waits for a first fetch. Returns the resource after it, or `None` if it has not ended in time.
+pub(super) async fn await_first_fetch(
+    started: StartedPoll,
+    wait: Duration,
+) -> Result<Option<Resource>, StoreError> {
+    match timeout(wait, started.result()).await {
+        Ok(resource) => resource.map(Some),
+        Err(_) => {
+            debug!("the first fetch of a resource takes longer than its subscriber waits");
+            Ok(None)
         }
     }
 }

@@ -26,9 +26,9 @@ const WAITS: [Duration; 4] = [
 ];
 /// The lease of a claimed intent: longer than a verification can take, so that no intent is
 /// processed twice at the same time and claims need not be renewed. The longest is a wait of 10 s
-/// for a permit, a request to the callback of 60 s (the maximum of `FEEDGATE_DELIVERY_TIMEOUT_S`),
-/// and then either another one, to notify it of the denial, or the first fetch, for which at most
-/// 10 s are allowed: 130 s.
+/// for a permit, the first fetch of the resource, for which at most 10 s are allowed, a request to the
+/// callback of 60 s (the maximum of `FEEDGATE_DELIVERY_TIMEOUT_S`), and another one, to notify it of
+/// the denial: 140 s.
 pub(super) const CLAIM: Duration = Duration::from_secs(180);
 
 /// Verifies stored intents.

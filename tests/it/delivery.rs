@@ -173,6 +173,7 @@ fn poll(kind: ResourceKind) -> Poll {
         semantic_digest: None,
         found: NewContent::Nothing,
         silent: false,
+        is_baseline: false,
         next_fetch: now + Duration::from_secs(3_600),
         demand: Demand::default(),
         status: Status { http_code: 200, title: "Tides".to_owned(), ..Status::default() },

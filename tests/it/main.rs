@@ -50,6 +50,7 @@ mod simulate;
 mod storage;
 mod store;
 mod strangers;
+mod subscribing;
 mod superfeedr;
 mod support;
 mod upstream;

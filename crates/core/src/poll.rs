@@ -85,6 +85,9 @@ pub struct Poll {
     /// subscription: the cursors of existing subscriptions are moved to the new head, or to the
     /// first body (rule N5).
     pub silent: bool,
+    /// Whether nobody was subscribed when the poll began, so that subscriptions made since are not
+    /// notified of a new body either (rule N5).
+    pub is_baseline: bool,
     /// The time of the next fetch.
     pub next_fetch: DateTime<Utc>,
     /// The demand for polls, for the poll budget.

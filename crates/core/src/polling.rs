@@ -81,6 +81,10 @@ pub struct Polling {
     pub known_by: KnownBy,
     /// When the identification of entries last changed.
     pub known_by_since: Option<DateTime<Utc>>,
+    /// When the last poll ended, if it was the first one of a resource that had subscribers by
+    /// then: what it found may contain a change that they have not been notified of. The next poll
+    /// clears it.
+    pub baseline_at: Option<DateTime<Utc>>,
 }
 
 /// The time of consecutive "not modified" responses after which the next request is unconditional.

@@ -24,7 +24,7 @@ use crate::http::routes::discovered_feeds;
 use crate::http::state::Gateway;
 use crate::jobs::runner;
 use crate::net::{FetchError, Purpose};
-use crate::subscriptions::{SubscribeOutcome, SubscriptionRefusal, Verification};
+use crate::subscriptions::{FirstFetchWait, SubscribeOutcome, SubscriptionRefusal, Verification};
 use feedgate_core::intent::{Intent, IntentMode, VerifyToken};
 use feedgate_core::subscription::{
     BadSecret, Format, Lease, Secret, Statuses, SubscriptionRequest, Updates,
@@ -77,7 +77,8 @@ async fn carry_out(gateway: &Gateway, request: &Request) -> Result<Response, Rej
     });
     let (intent, verification) =
         RejectedRequest::hub(&form, mode, "websub").record_if_rejected(gateway, read)?;
-    match gateway.subscribe.carry_out(&intent, verification, runner::now()).await {
+    let wait = FirstFetchWait::Moment;
+    match gateway.subscribe.carry_out(&intent, verification, wait, runner::now()).await {
         Ok(SubscribeOutcome::Now) => {
             let mut response = empty(StatusCode::NO_CONTENT);
             let found = gateway.subscribe.offers(&intent.request.topic, false).await;

@@ -107,7 +107,7 @@ impl Source<'_> {
     fn continued(self) -> Self {
         match self.patience {
             Patience::Background => Source { patience: Patience::Continued, ..self },
-            Patience::Continued | Patience::Interactive => self,
+            Patience::Continued | Patience::Interactive | Patience::FirstFetch => self,
         }
     }
 

@@ -3,18 +3,48 @@
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 use tracing::{debug, warn};
 
 use crate::jobs::runner;
 use crate::net::Patience;
-use feedgate_core::ports::StoreError;
-use feedgate_core::resource::{Resource, ResourceId};
+use feedgate_core::ports::{DueResource, StoreError};
+use feedgate_core::resource::Resource;
 
 use super::Poller;
 
 /// How often to check whether another worker's poll of the resource has ended.
 const CHECK_INTERVAL: Duration = Duration::from_millis(50);
+
+/// A poll that was started for a request. It runs to its end even if nobody waits for it.
+#[derive(Debug)]
+pub struct StartedPoll {
+    poller: Poller,
+    /// The resource before the poll.
+    before: Resource,
+    /// The task that polls, and returns whether it could claim the resource; `None` if no poll is
+    /// necessary or possible.
+    task: Option<JoinHandle<Result<bool, StoreError>>>,
+}
+
+impl StartedPoll {
+    /// Waits until the poll has been recorded, and returns the resource as it is afterwards.
+    pub async fn result(self) -> Result<Resource, StoreError> {
+        let StartedPoll { poller, before, task } = self;
+        if let Some(task) = task {
+            let has_polled = task.await.unwrap_or_else(|err| {
+                warn!(resource = before.id.0, error = %err, "a poll panicked");
+                Ok(true)
+            })?;
+            if !has_polled {
+                poller.wait_for_poll(&before).await?;
+            }
+        }
+        poller.current(&before).await
+    }
+}
 
 impl Poller {
     /// Polls a resource now, due or not, and returns it as it is afterwards. The result of
@@ -23,41 +53,57 @@ impl Poller {
     ///
     /// Once started, the poll runs to its end even if the caller stops waiting.
     pub async fn poll_now(&self, resource: &Resource) -> Result<Resource, StoreError> {
-        let current = self.current(resource).await?;
-        if current.status.last_fetch != resource.status.last_fetch {
-            return Ok(current);
-        }
+        self.start_poll(resource, Patience::Interactive).await?.result().await
+    }
+
+    /// Starts a poll as [`poll_now`](Self::poll_now) does, and returns once the resource is claimed
+    /// for it.
+    pub async fn start_poll(
+        &self,
+        resource: &Resource,
+        patience: Patience,
+    ) -> Result<StartedPoll, StoreError> {
+        let before = self.current(resource).await?;
         let now = runner::now();
-        if let Some(until) = self.host_backoff_until(&current, now).await? {
-            debug!(resource = current.id.0, %until, "resource not polled: requests to its host are paused");
-            return Ok(current);
+        let mut started = StartedPoll { poller: self.clone(), before, task: None };
+        let before = &started.before;
+        if before.status.last_fetch != resource.status.last_fetch {
+            return Ok(started);
+        }
+        if let Some(until) = self.host_backoff_until(before, now).await? {
+            debug!(resource = before.id.0, %until, "resource not polled: requests to its host are paused");
+            return Ok(started);
         }
         // The claim is made by the task that polls: if the caller stopped waiting while the claim
         // is made, no other task would know of it, and the resource could not be polled until the
         // claim ends.
-        let (this, id) = (self.clone(), resource.id);
-        let poll = tokio::spawn(async move { this.claim_and_poll(id, now).await });
-        let has_polled = poll.await.unwrap_or_else(|err| {
-            warn!(resource = resource.id.0, error = %err, "a poll panicked");
-            Ok(true)
-        })?;
-        if !has_polled {
-            self.wait_for_poll(resource).await?;
-        }
-        self.current(resource).await
+        let (this, id) = (self.clone(), before.id);
+        let (claimed, is_claimed) = oneshot::channel();
+        started.task = Some(tokio::spawn(async move {
+            let due = this.store.claim_resource(id, now, now + this.settings.claim).await?;
+            // Nobody may be waiting for it.
+            let _ = claimed.send(());
+            match due {
+                Some(due) => this.poll_claimed(due, now, patience).await.map(|()| true),
+                None => Ok(false),
+            }
+        }));
+        // An error of the claim is the result of the task.
+        let _ = is_claimed.await;
+        Ok(started)
     }
 
-    /// Polls a resource, unless another worker is polling it. Returns whether it did.
-    async fn claim_and_poll(&self, id: ResourceId, now: DateTime<Utc>) -> Result<bool, StoreError> {
-        let until = now + self.settings.claim;
-        let Some(due) = self.store.claim_resource(id, now, until).await? else {
-            return Ok(false);
-        };
+    async fn poll_claimed(
+        &self,
+        due: DueResource,
+        now: DateTime<Utc>,
+        patience: Patience,
+    ) -> Result<(), StoreError> {
         let claim = self.claims.hold_claim(due.resource.id, due.claim);
         let permit = self.permits.acquire(self.store.group(&due.resource.fetch_url));
-        let polled = self.poll(&due, now, Patience::Interactive).await;
+        let polled = self.poll(&due, now, patience).await;
         drop((permit, claim));
-        polled.map(|()| true)
+        polled
     }
 
     /// Returns the time until which the host of a resource must not be contacted, if there is one.

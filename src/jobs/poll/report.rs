@@ -64,6 +64,7 @@ pub(super) fn report(
     let outcome = outcome(&observation.found, &records);
     let (took, wire_bytes) = (observation.took, observation.wire_bytes);
     let kind = kind(&observation.found);
+    let is_baseline = kind.is_some() && resource.subscribers == 0;
     let held = ScheduleInput {
         kind: resource.kind,
         subscribers: resource.subscribers,
@@ -99,7 +100,8 @@ pub(super) fn report(
         upstream: UpstreamFinding::Unknown,
         semantic_digest: records.semantic_digest,
         found: records.found,
-        silent: kind.is_some_and(|kind| kind != resource.kind),
+        silent: kind.is_some_and(|kind| kind != resource.kind || is_baseline),
+        is_baseline,
         next_fetch,
         demand,
         status,

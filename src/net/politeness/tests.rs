@@ -24,6 +24,23 @@ async fn starts_at_one_host_are_spaced_and_others_do_not_wait() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn f19_a_first_fetch_waits_for_no_pause_and_for_a_crowd_of_its_kind_only() {
+    let hosts = HostTurns::new(Duration::from_secs(60));
+    let first = || async { hosts.turn(&url("http://a.test/x"), Patience::FirstFetch).await };
+    let begun = Instant::now();
+    let _poll = turn(&hosts, "http://a.test/y").await;
+    let mut turns = Vec::new();
+    for _ in 0..FIRST_FETCHES {
+        turns.push(first().await.unwrap());
+    }
+    assert_eq!(begun.elapsed(), Duration::ZERO, "neither the pause nor the poll delays them");
+    let mut one_more = std::pin::pin!(first());
+    assert!(futures_util::poll!(&mut one_more).is_pending());
+    turns.pop();
+    one_more.await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
 async fn p41_hosts_at_one_address_are_fetched_from_a_few_at_a_time() {
     let hosts = HostTurns::new(Duration::ZERO);
     let host = |n: usize| format!("http://{n}.test/");

@@ -106,6 +106,7 @@ fn poll(at: DateTime<Utc>, candidates: Vec<Candidate>) -> Poll {
         semantic_digest: None,
         found: poll::NewContent::Feed(Found { at, candidates, ..Found::default() }),
         silent: true,
+        is_baseline: false,
         next_fetch: at + TimeDelta::days(1),
         demand: Demand::default(),
         status: Status { http_code: 200, ..Status::default() },

@@ -308,6 +308,7 @@ fn poll(due: &DueResource, entries: &[&str]) -> Poll {
         semantic_digest: None,
         found: if entries.is_empty() { NewContent::Nothing } else { NewContent::Feed(document) },
         silent: false,
+        is_baseline: false,
         next_fetch: at + TimeDelta::hours(1),
         demand: Demand::default(),
         status: Status { http_code: 200, ..Status::default() },

@@ -2,6 +2,7 @@
 
 mod accounts;
 mod backfills;
+mod baselines;
 mod cells;
 mod changes;
 mod claims;
@@ -212,6 +213,7 @@ pub(crate) fn poll(at: DateTime<Utc>, ids: &[&str]) -> Poll {
         semantic_digest: None,
         found: document(at, ids.iter().map(|id| entry(id)).collect()),
         silent: false,
+        is_baseline: false,
         next_fetch: at + Duration::from_secs(600),
         demand: Demand::default(),
         status: Status { http_code: 200, ..Status::default() },

@@ -232,6 +232,10 @@ pub trait Intents: Send + Sync {
     /// Postpones an intent after a failed attempt. If the claim was lost, nothing changes.
     async fn retry_intent(&self, due: &DueIntent, at: DateTime<Utc>) -> Result<(), StoreError>;
 
+    /// Makes a claimed intent due at `at`, without counting an attempt. If the claim was lost, nothing
+    /// changes.
+    async fn release_intent(&self, due: &DueIntent, at: DateTime<Utc>) -> Result<(), StoreError>;
+
     /// Carries out an intent after its callback agreed, and deletes it, in one transaction. Returns
     /// `None` without changes if the intent has been replaced by a newer one, or was carried out
     /// already, or its claim was lost.

@@ -143,7 +143,8 @@ pub(crate) async fn append_old(
     entries::learn(tx, id, &document, &changes, &seqs).await?;
     if after.head > before.head {
         tx.execute(GROW, params![id.0, after.head]).await?;
-        let change = LogChange { at: now, is_silent: false, before, after: &after };
+        let change =
+            LogChange { at: now, is_silent: false, is_baseline: false, before, after: &after };
         fan_out::mark_due(tx, id, change).await?;
     }
     Ok(after.head - before.head)

@@ -237,6 +237,10 @@ impl Intents for Cells {
         self.of_number(due.id).retry_intent(due, at).await
     }
 
+    async fn release_intent(&self, due: &DueIntent, at: DateTime<Utc>) -> Result<(), StoreError> {
+        self.of_number(due.id).release_intent(due, at).await
+    }
+
     async fn complete_intent(
         &self,
         due: &DueIntent,

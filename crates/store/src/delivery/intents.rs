@@ -76,6 +76,21 @@ impl Intents for Db {
         retried.await.map(drop)
     }
 
+    async fn release_intent(&self, due: &DueIntent, at: DateTime<Utc>) -> Result<(), StoreError> {
+        const RELEASE: &str = "
+            update intents
+               set due_at = $3, claim_token = 0
+             where id = $1 and claim_token = $2";
+        let (id, claim) = (due.id, due.claim.0);
+        let released = self.write(move |tx| {
+            Box::pin(async move {
+                tx.execute(RELEASE, params![id, claim, at]).await?;
+                tx.wake(Wake::Intents).await
+            })
+        });
+        released.await
+    }
+
     async fn complete_intent(
         &self,
         due: &DueIntent,

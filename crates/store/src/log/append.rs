@@ -12,6 +12,7 @@ use chrono::{DateTime, Utc};
 use crate::changes::{self, pings};
 use crate::engine::sql::params;
 use crate::engine::tx::Tx;
+use crate::log::baseline::{self, PolledResource};
 use crate::log::entries;
 use crate::log::fan_out::{LogChange, LogState, Versions, mark_due};
 use crate::log::records::{After, NewRecord, RecordBatch, append};
@@ -36,6 +37,7 @@ pub(crate) struct Before {
     status: Status,
     polling: Polling,
     held: ResourceBefore,
+    subscribers: u32,
 }
 
 /// Stores everything that `poll` found. Returns `None` without changes if its claim was lost.
@@ -95,8 +97,7 @@ pub(crate) async fn record(
         upstreams::count(tx, id, (after.entries, poll.trigger), poll.at).await?;
     }
     upstreams::offer(tx, id, std::mem::take(&mut poll.upstream), poll.at).await?;
-    let (at, is_silent) = (poll.at, poll.silent);
-    mark_due(tx, id, LogChange { at, is_silent, before: before.log, after: &after }).await?;
+    mark_subscriptions_due(tx, &before, &mut poll, &after).await?;
     // Maintenance may have measured the resource since its poll was claimed.
     poll.status.last_maintenance_at = before.status.last_maintenance_at;
     poll.status.velocity = before.status.velocity;
@@ -104,6 +105,19 @@ pub(crate) async fn record(
     poll.status.entries_count_since_last_maintenance = entries;
     poll_result::end(tx, &[(PollResult::from_poll(id, &poll, true), before.held)]).await?;
     Ok(Some(Appended { head: Seq(after.head), new: after.new_records }))
+}
+
+/// Marks the subscriptions due that receive some of what `poll` found.
+async fn mark_subscriptions_due(
+    tx: &Tx<'_>,
+    before: &Before,
+    poll: &mut Poll,
+    after: &After,
+) -> Result<(), StoreError> {
+    let Poll { at, silent: is_silent, is_baseline, .. } = *poll;
+    let change = LogChange { at, is_silent, is_baseline, before: before.log, after };
+    mark_due(tx, before.id, change).await?;
+    baseline::settle(tx, before.polled(), poll, after).await
 }
 
 /// Appends the entries that an upstream pushed. All other stored data of the resource stays
@@ -124,7 +138,8 @@ pub(crate) async fn push(
         tx.execute(GROW, params![id.0, after.head]).await?;
         details::keep_status(tx, id, &status).await?;
         let before = before.log;
-        mark_due(tx, id, LogChange { at, is_silent: false, before, after: &after }).await?;
+        let (is_silent, is_baseline) = (false, false);
+        mark_due(tx, id, LogChange { at, is_silent, is_baseline, before, after: &after }).await?;
     }
     if after.entries > 0 {
         upstreams::count(tx, id, (after.entries, Trigger::Push), at).await?;
@@ -138,6 +153,17 @@ impl Before {
         self.id
     }
 
+    /// Returns what decides whether a baseline contains a change.
+    fn polled(&self) -> PolledResource {
+        PolledResource {
+            id: self.id,
+            log: self.log,
+            subscribers: self.subscribers,
+            pinged: self.held.pinged,
+            baseline_at: self.polling.baseline_at,
+        }
+    }
+
     /// Returns the numbers of the newest record and body.
     pub(crate) fn log_state(&self) -> LogState {
         self.log
@@ -148,7 +174,7 @@ impl Before {
 pub(crate) async fn lock(tx: &Tx<'_>, id: ResourceId) -> Result<Before, StoreError> {
     const LOCK: &str = "
         select head, body_version, kind, claim_token, host, pinged, ping_interval, min_period_s,
-               base_period_ms
+               base_period_ms, subscribers
           from resources
          where id = $1
            {for update}";
@@ -161,12 +187,12 @@ pub(crate) async fn lock(tx: &Tx<'_>, id: ResourceId) -> Result<Before, StoreErr
     let log = LogState { head: row.int()?, body_version: row.int()? };
     let (kind, claim) = (row.word(ResourceKind::from_word)?, ClaimToken(row.int()?));
     let (host, pinged, spacing_us) = (row.text()?, row.int()?, row.int()?);
-    let demand = poll_result::demand(&mut row)?;
+    let (demand, subscribers) = (poll_result::demand(&mut row)?, row.small()?);
     let details = tx.first(DETAILS, params![id.0]).await?;
     let (status, polling) = details::read(&mut details.ok_or_else(|| poll_result::missing(id))?)?;
     let versions = Versions::from_status(&status);
     let held = ResourceBefore { claim, host, pinged, spacing_us, versions, demand };
-    Ok(Before { id, log, kind, status, polling, held })
+    Ok(Before { id, log, kind, status, polling, held, subscribers })
 }
 
 /// Classifies the entries of a document, appends the new ones, and stores the result for the next

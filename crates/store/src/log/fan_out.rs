@@ -35,6 +35,8 @@ pub(crate) struct LogChange<'a> {
     pub(crate) at: DateTime<Utc>,
     /// Whether the new records are sent to nobody.
     pub(crate) is_silent: bool,
+    /// Whether the new body is sent to nobody either, if the change is silent.
+    pub(crate) is_baseline: bool,
     /// The state before the change.
     pub(crate) before: LogState,
     /// The state after the change.
@@ -48,12 +50,14 @@ pub(crate) async fn mark_due(
     id: ResourceId,
     change: LogChange<'_>,
 ) -> Result<(), StoreError> {
-    let LogChange { at, is_silent, before, after } = change;
+    let LogChange { at, is_silent, is_baseline, before, after } = change;
     let is_changed = after.head > before.head || after.body_version > before.body_version;
     let is_large = is_changed && pending_fan_outs::is_large(tx, id).await?;
     if is_silent {
-        // A silent poll hides only the first body: any later body is a change of the resource.
-        let body_version = if before.body_version == 0 { after.body_version } else { 0 };
+        // Unless nobody was subscribed, a silent poll hides only the first body: any later body is a
+        // change of the resource.
+        let is_hidden = is_baseline || before.body_version == 0;
+        let body_version = if is_hidden { after.body_version } else { 0 };
         skip(tx, id, before, LogState { head: after.head, body_version }).await?;
     } else if after.head > before.head {
         // Of a large resource, whoever is not sent this update is found to be up to date later.

@@ -16,7 +16,9 @@ use crate::http::routes::websub::describe_forbidden;
 use crate::http::state::Gateway;
 use crate::jobs::runner;
 use crate::net::{FetchError, Purpose};
-use crate::subscriptions::{NotVerified, SubscribeOutcome, SubscriptionRefusal, Verification};
+use crate::subscriptions::{
+    FirstFetchWait, NotVerified, SubscribeOutcome, SubscriptionRefusal, Verification,
+};
 use feedgate_core::account::Access;
 use feedgate_core::intent::{Intent, IntentMode, VerifyToken};
 use feedgate_core::ports::SubscriptionFilter;
@@ -50,7 +52,11 @@ pub(super) async fn carry_out(
     let intent = intent(gateway, request, form, access, mode).await;
     let intent = received.record_if_rejected(gateway, intent)?;
     let verification = received.record_if_rejected(gateway, verification(form))?;
-    let done = gateway.subscribe.carry_out(&intent, verification, runner::now()).await;
+    let wait = match form.is_set("retrieve") {
+        true => FirstFetchWait::End,
+        false => FirstFetchWait::Moment,
+    };
+    let done = gateway.subscribe.carry_out(&intent, verification, wait, runner::now()).await;
     match done.map_err(reject_refusal)? {
         SubscribeOutcome::Later => Ok(ApiReply::Empty(StatusCode::ACCEPTED)),
         SubscribeOutcome::Now if mode == IntentMode::Unsubscribe => {

@@ -1,0 +1,128 @@
+//! What the first poll of a resource finds is sent to nobody, unless a ping says that it changed.
+
+use std::time::Duration;
+
+use feedgate_core::poll::{NewContent, Poll};
+use feedgate_core::resource::ResourceId;
+use feedgate_core::subscription::{Format, SubscriptionId};
+use feedgate_feed::Body;
+
+use super::pings::ping;
+use super::{at, on_both_stores, poll, resource, room, wish};
+use crate::support::claiming_store::ClaimingStore;
+use crate::support::postgres::Database;
+
+on_both_stores!(
+    f19_a_ping_after_the_subscription_makes_the_first_poll_news,
+    f19_a_ping_during_the_first_poll_is_decided_by_the_next,
+    f19_a_ping_about_something_newer_or_much_later_brings_nothing_old,
+    f19_who_subscribes_while_the_first_poll_runs_is_sent_nothing_that_was_there,
+);
+
+/// Two subscribers of a resource that was not polled yet: to its entries, and to its body.
+async fn subscribed(store: &ClaimingStore) -> (ResourceId, [SubscriptionId; 2]) {
+    let entries = wish("a", "https://entries.test/");
+    let mut body = wish("a", "https://body.test/");
+    body.format = Format::Raw;
+    let entries = store.subscribe(&entries, at(0)).await.unwrap().id;
+    let body = store.subscribe(&body, at(0)).await.unwrap().id;
+    (entries.resource, [entries, body])
+}
+
+/// A poll that finds these entries in a body of the same words.
+fn found(seconds: i64, ids: &[&str]) -> Poll {
+    let mut poll = poll(at(seconds), ids);
+    poll.body = Some(Body { content_type: None, bytes: ids.concat().into_bytes() });
+    poll
+}
+
+/// The first one, of a resource of which nothing was known.
+fn first(seconds: i64, ids: &[&str]) -> Poll {
+    Poll { silent: true, ..found(seconds, ids) }
+}
+
+/// A poll that finds nothing new, and knows what the claim told it.
+async fn unchanged(store: &ClaimingStore, id: ResourceId, seconds: i64) -> Poll {
+    let polling = resource(store, id).await.polling;
+    Poll { found: NewContent::Nothing, polling, ..poll(at(seconds), &[]) }
+}
+
+async fn pinged(store: &ClaimingStore, seconds: i64) {
+    let spacing = Duration::from_secs(1);
+    assert_eq!(store.receive(&ping(seconds, "https://feeds.test/a"), spacing).await.unwrap(), 1);
+}
+
+async fn claim(store: &ClaimingStore, id: ResourceId, seconds: i64) {
+    assert!(store.claim_resource(id, at(seconds), at(seconds + 30)).await.unwrap().is_some());
+}
+
+/// What is due, from which cursor to which number.
+async fn due(store: &ClaimingStore, seconds: i64) -> Vec<(SubscriptionId, i64, i64)> {
+    let due = store.claim_subscriptions(at(seconds), at(seconds + 10), &room()).await.unwrap();
+    let mut due: Vec<_> = due
+        .iter()
+        .map(|due| (due.subscription.id, due.subscription.cursor.0, due.owed.0))
+        .collect();
+    due.sort_by_key(|(id, ..)| id.number);
+    due
+}
+
+async fn f19_a_ping_after_the_subscription_makes_the_first_poll_news(database: Database) {
+    let store = ClaimingStore::new(database.open().await);
+    let (id, [entries, body]) = subscribed(&store).await;
+    pinged(&store, 1).await;
+    claim(&store, id, 2).await;
+    store.record(id, &first(3, &["1", "2", "3"])).await.unwrap();
+    assert_eq!(due(&store, 4).await, [(entries, 2, 3), (body, 0, 1)]);
+}
+
+async fn f19_a_ping_during_the_first_poll_is_decided_by_the_next(database: Database) {
+    let store = ClaimingStore::new(database.open().await);
+    let (id, [entries, body]) = subscribed(&store).await;
+    claim(&store, id, 1).await;
+    pinged(&store, 2).await;
+    store.record(id, &first(3, &["1", "2"])).await.unwrap();
+    assert_eq!(due(&store, 4).await, [], "it is not known yet what was there before");
+    claim(&store, id, 5).await;
+    store.record(id, &unchanged(&store, id, 6).await).await.unwrap();
+    assert_eq!(due(&store, 7).await, [(entries, 1, 2), (body, 0, 1)]);
+}
+
+async fn f19_a_ping_about_something_newer_or_much_later_brings_nothing_old(database: Database) {
+    let store = ClaimingStore::new(database.open().await);
+    let (id, [entries, body]) = subscribed(&store).await;
+    claim(&store, id, 1).await;
+    store.record(id, &first(2, &["1", "2"])).await.unwrap();
+    pinged(&store, 3).await;
+    claim(&store, id, 4).await;
+    store.record(id, &found(5, &["2", "3"])).await.unwrap();
+    assert_eq!(due(&store, 6).await, [(entries, 2, 3), (body, 1, 2)], "the new entry alone");
+
+    let other = wish("b", "https://entries.test/");
+    let id = store.subscribe(&other, at(0)).await.unwrap().id.resource;
+    claim(&store, id, 7).await;
+    store.record(id, &first(8, &["1", "2"])).await.unwrap();
+    let spacing = Duration::from_secs(1);
+    store.receive(&ping(99, "https://feeds.test/b"), spacing).await.unwrap();
+    claim(&store, id, 100).await;
+    store.record(id, &unchanged(&store, id, 101).await).await.unwrap();
+    let of_other = |due: &&(SubscriptionId, i64, i64)| due.0.resource == id;
+    assert_eq!(due(&store, 102).await.iter().find(of_other), None);
+    assert_eq!(resource(&store, id).await.polling.baseline_at, None);
+}
+
+async fn f19_who_subscribes_while_the_first_poll_runs_is_sent_nothing_that_was_there(
+    database: Database,
+) {
+    let store = ClaimingStore::new(database.open().await);
+    let id = store.ensure(&wish("a", "https://x.test/").topic, at(0)).await.unwrap().id;
+    store.record(id, &first(1, &["1"])).await.unwrap();
+    claim(&store, id, 2).await;
+    subscribed(&store).await;
+    let poll = Poll { is_baseline: true, ..first(3, &["1", "2"]) };
+    store.record(id, &poll).await.unwrap();
+    assert_eq!(due(&store, 4).await, []);
+    claim(&store, id, 5).await;
+    store.record(id, &found(6, &["2", "3"])).await.unwrap();
+    assert_eq!(due(&store, 7).await.iter().map(|due| due.1).collect::<Vec<_>>(), [2, 2]);
+}
