@@ -329,6 +329,18 @@ pub struct CallbackResponse {
 }
 
 impl CallbackResponse {
+    /// Returns the address that a redirect of a request to `from` names, if the request can be
+    /// repeated there unchanged. After 303 it cannot.
+    pub fn redirect_target(&self, from: &Url) -> Option<Url> {
+        if !matches!(self.status.as_u16(), 301 | 302 | 307 | 308) {
+            return None;
+        }
+        let location = self.headers.get(http::header::LOCATION)?;
+        let mut target = from.join(&String::from_utf8_lossy(location.as_bytes())).ok()?;
+        target.set_fragment(None);
+        Some(target)
+    }
+
     /// Returns the beginning of the body, for display.
     pub fn excerpt(&self) -> AnswerExcerpt {
         AnswerExcerpt::new(&self.body, self.is_public)
@@ -395,6 +407,13 @@ impl HttpClient {
     /// Returns whether the host of the callback `url` resolves to `ip` and passes the guard.
     pub async fn resolves_to(&self, url: &Url, ip: IpAddr) -> bool {
         self.inner.callbacks.resolves_to(url, ip).await
+    }
+
+    /// Returns whether the name in the callback `url` resolves to addresses that are not public, and
+    /// to nothing else. Addresses instead of names are left to the caller.
+    pub async fn resolves_to_inner(&self, url: &Url) -> bool {
+        let found = self.inner.callbacks.addresses(url).await;
+        !found.is_empty() && !found.into_iter().any(is_public)
     }
 
     /// Returns the reason why a request to `url` is always refused, judging by the URL alone: its

@@ -1,8 +1,10 @@
 //! Requests to callbacks: without redirects, with a short response limit and a short timeout.
 
+use http::Method;
 use http::header::USER_AGENT;
 use reqwest::Request;
 use tokio::time::{Instant, timeout_at};
+use url::Url;
 
 use super::{CallbackRequest, CallbackResponse, FetchError, HttpClient, is_public};
 use super::{body, failure};
@@ -15,8 +17,9 @@ impl HttpClient {
     /// code; the caller decides what it means (rule D5). A response counts as received once its
     /// status code has arrived: a body that breaks off or takes too long is truncated.
     ///
-    /// Connections to servers that receive requests often are kept alive and reused. The timeout
-    /// includes everything from the name lookup to the last byte.
+    /// Connections to servers that receive requests often are kept alive and reused. A GET whose
+    /// connection breaks off is sent once more, on a new connection. The timeout includes everything
+    /// from the name lookup to the last byte.
     pub async fn call(&self, call: CallbackRequest) -> Result<CallbackResponse, FetchError> {
         let inner = &self.inner;
         inner.callbacks.check(&call.url)?;
@@ -31,9 +34,19 @@ impl HttpClient {
             *request.body_mut() = Some(call.body.into());
         }
 
-        let sent =
-            timeout_at(deadline, inner.callbacks.client_for_rare_server(&url).execute(request))
-                .await;
+        // A GET changes nothing at the callback, so it can be repeated.
+        let again = (request.method() == Method::GET).then(|| request.try_clone()).flatten();
+        let sent = async {
+            match inner.callbacks.client_for_rare_server(&url).execute(request).await {
+                // The server may have closed the connection while it was idle.
+                Err(err) if is_broken_off(&err, &url) => match again {
+                    Some(again) => inner.callbacks.client_without_reuse().execute(again).await,
+                    None => Err(err),
+                },
+                sent => sent,
+            }
+        };
+        let sent = timeout_at(deadline, sent).await;
         let sent = sent.map_err(|_| FetchError::TimedOut(allowed))?;
         let mut response = sent.map_err(|err| failure::from_client(&err, &url))?;
         let is_public = response.remote_addr().is_some_and(|peer| is_public(peer.ip()));
@@ -45,4 +58,9 @@ impl HttpClient {
             is_public,
         })
     }
+}
+
+/// Returns whether a connection was closed before the response began.
+fn is_broken_off(err: &reqwest::Error, url: &Url) -> bool {
+    failure::is_connection_closed(err) || failure::is_http2(err, url)
 }

@@ -143,12 +143,26 @@ impl GuardedClient {
         match url.host() {
             Some(Host::Ipv4(own)) => IpAddr::V4(own) == ip.to_canonical(),
             Some(Host::Ipv6(own)) => IpAddr::V6(own).to_canonical() == ip.to_canonical(),
-            Some(Host::Domain(name)) => {
-                let found = self.guard.resolve(name).await.unwrap_or_default();
+            Some(Host::Domain(_)) => {
+                let found = self.addresses(url).await;
                 found.iter().any(|own| own.to_canonical() == ip.to_canonical())
             }
             None => false,
         }
+    }
+
+    /// Returns the addresses of the name in `url`; none if it has no name, if the name does not
+    /// exist, or if one of its addresses is forbidden.
+    pub(super) async fn addresses(&self, url: &Url) -> Vec<IpAddr> {
+        match url.domain() {
+            Some(name) => self.guard.resolve(name).await.unwrap_or_default(),
+            None => Vec::new(),
+        }
+    }
+
+    /// Returns a client that opens a new connection for each request.
+    pub(super) fn client_without_reuse(&self) -> &reqwest::Client {
+        &self.no_keepalive
     }
 
     /// Records the addresses of the name in `url` until the trace is dropped.

@@ -139,6 +139,26 @@ async fn p53_a_hub_is_asked_with_a_secret_and_believed_when_it_signs() {
 }
 
 #[tokio::test]
+async fn f21_a_hub_that_redirects_is_followed_with_the_whole_request() {
+    for code in [StatusCode::TEMPORARY_REDIRECT, StatusCode::PERMANENT_REDIRECT] {
+        let hub = Hub::start().await;
+        let target = hub.server.url("/moved");
+        let old = Server::start(move |_| {
+            let mut answer = say(code, "");
+            answer.headers_mut().insert("location", target.parse().unwrap());
+            async move { answer }
+        })
+        .await;
+        let names = format!("<atom:link rel=\"hub\" href=\"{}\"/>", old.url("/"));
+        let world = World::following(&names).await;
+        let form = hub.asked().await;
+        assert_eq!(value(&form, "hub.topic"), world.topic, "{code}");
+        let first = hub.asked.borrow()[0].clone();
+        assert_eq!((first.method, first.path.as_str()), (Method::POST, "/moved"));
+    }
+}
+
+#[tokio::test]
 async fn p53_who_has_no_address_of_ours_is_sent_away() {
     let hub = Hub::start().await;
     let names = format!("<atom:link rel=\"hub\" href=\"{}\"/>", hub.server.url("/"));

@@ -18,6 +18,8 @@ use feedgate_protocol::soap::{self, SoapParameter};
 use feedgate_protocol::xml;
 use feedgate_protocol::xmlrpc::{self, XmlRpcValue};
 
+/// The maximum number of redirects of a hub: as many as of a topic (rule P18).
+const MAX_REDIRECTS: usize = 5;
 /// The procedure that a cloud calls, for protocols that name one.
 const PROCEDURE: &str = "rssCloudNotify";
 /// The procedure that registers at a cloud, if the feed does not name it.
@@ -113,11 +115,33 @@ pub async fn request_subscription(
         Protocol::Soap { procedure } => by_soap(wanted, procedure),
     };
     let call = CallbackRequest { method: Method::POST, url: endpoint, headers, body: body.into() };
-    let reply = client.call(call).await.map_err(UpstreamError::Unreachable)?;
+    let reply = send_following(client, call).await.map_err(UpstreamError::Unreachable)?;
     if !reply.status.is_success() {
         return Err(UpstreamError::Status(reply.status));
     }
     check_response(protocol, &reply)
+}
+
+/// Sends a request, and repeats it unchanged at the address to which a hub redirects with 307 or 308
+/// (WebSub `#subscription-response-details`). Each address goes through the guard. A request that was
+/// encrypted is not repeated in clear, because it contains the secret.
+async fn send_following(
+    client: &HttpClient,
+    mut call: CallbackRequest,
+) -> Result<CallbackResponse, FetchError> {
+    let mut redirects = 0;
+    loop {
+        let reply = client.call(call.clone()).await?;
+        let is_kept =
+            matches!(reply.status, StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT);
+        let target = reply.redirect_target(&call.url).filter(|_| is_kept);
+        let is_weaker = |target: &Url| call.url.scheme() == "https" && target.scheme() != "https";
+        match target.filter(|target| redirects < MAX_REDIRECTS && !is_weaker(target)) {
+            Some(target) => call.url = target,
+            None => return Ok(reply),
+        }
+        redirects += 1;
+    }
 }
 
 /// Returns the address for notifications of this upstream.
