@@ -24,7 +24,7 @@ use super::semantic_digest;
 pub(super) struct PollRecords {
     /// The new content, for the store.
     pub(super) found: poll::NewContent,
-    /// The semantic digest of the body, if the document is a feed.
+    /// The semantic digest of the body, if the document is a feed with entries.
     pub(super) semantic_digest: Option<Digest>,
     /// The number of new entries, or of new revisions.
     pub(super) new: usize,
@@ -65,7 +65,9 @@ pub(super) async fn records_of_feed(
         let renamed =
             (owned.known_by != known_by).then(|| passes::entry_ids(&owned, owned.known_by));
         let document = FeedDocument::from_feed(&owned, is_oldest_first(&owned), renamed, now);
-        (semantic_digest::semantic_digest(&owned), document, owned)
+        // A document without entries is read for its own sake: no part of it is noise.
+        let digest = (!owned.entries.is_empty()).then(|| semantic_digest::semantic_digest(&owned));
+        (digest, document, owned)
     });
     let Some((digest, document, owned)) = read.await else { return Ok(None) };
     *feed = owned;
@@ -78,7 +80,7 @@ async fn entries(
     resource: &Resource,
     feed: &mut Feed,
     document: FeedDocument,
-    digest: Digest,
+    digest: Option<Digest>,
 ) -> Result<Option<PollRecords>, StoreError> {
     let known = store.known(resource.id, &document.keys()).await?;
     let standing = Baseline::from_stored(resource.kind, &resource.status, &resource.polling);
@@ -92,7 +94,7 @@ async fn entries(
     let Some((document, owned)) = rendered.await else { return Ok(None) };
     *feed = owned;
     let found = poll::NewContent::Feed(document);
-    Ok(Some(PollRecords { found, semantic_digest: Some(digest), new, updated }))
+    Ok(Some(PollRecords { found, semantic_digest: digest, new, updated }))
 }
 
 fn rendered(feed: &Feed, mut document: FeedDocument, changes: &ChangeSet) -> FeedDocument {
