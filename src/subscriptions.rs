@@ -19,6 +19,7 @@ pub mod cancellation;
 mod discovered_feeds;
 mod events;
 mod first_fetch;
+mod handler_verification;
 mod host_limits;
 mod pings;
 mod refusal;
@@ -28,6 +29,7 @@ mod verify;
 mod wait_for_delivery;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use tokio::sync::Semaphore;
@@ -52,6 +54,7 @@ use feedgate_protocol::Protocol;
 use first_fetch::{ANSWER_WAIT, FIRST_FETCH_WAIT, SYNC_WAIT, await_first_fetch};
 use host_limits::{VerificationLimits, VerificationPermit};
 
+pub use discovered_feeds::TopicFindings;
 pub use refusal::SubscriptionRefusal;
 pub use verify::NotVerified;
 
@@ -212,6 +215,7 @@ impl SubscriptionService {
         wait: FirstFetchWait,
         now: DateTime<Utc>,
     ) -> Result<(), SubscriptionRefusal> {
+        self.check_failures(&intent.request.topic, &intent.request.callback).await?;
         let until = now + verification_job::CLAIM;
         let due = self.store.enqueue_claimed_intent(intent, now, until).await?;
         if let Some(started) = self.start_first_fetch(intent, now).await? {
@@ -316,43 +320,64 @@ impl SubscriptionService {
         }
     }
 
-    /// Returns a permit to verify the callback of `request`; `None` if its host has too many
-    /// verifications (rule S26). A callback that is subscribed already has agreed before, and needs
-    /// no permit.
+    /// Returns a permit to verify a callback, or after how long one may be free if its host has too
+    /// many verifications (rule S26). A callback that is subscribed already has agreed before, and
+    /// needs no permit.
     async fn visit(
         &self,
         topic: &Topic,
         callback: &Callback,
-    ) -> Result<Option<VerificationPermit>, StoreError> {
-        if let Some(visit) = self.hosts.try_visit(callback) {
-            return Ok(Some(visit));
+    ) -> Result<Result<VerificationPermit, Duration>, StoreError> {
+        if self.fetch.resolves_to_inner(&callback.url()).await {
+            return Ok(Ok(VerificationPermit::free()));
         }
+        if let Some(visit) = self.hosts.try_visit(callback) {
+            return Ok(Ok(visit));
+        }
+        match self.is_subscriber(topic, callback).await? {
+            true => Ok(Ok(VerificationPermit::free())),
+            false => Ok(self.hosts.wait(callback).await),
+        }
+    }
+
+    /// Refuses a verification that would be refused for the failures of others at the same host,
+    /// before anything else is done for it.
+    async fn check_failures(
+        &self,
+        topic: &Topic,
+        callback: &Callback,
+    ) -> Result<(), SubscriptionRefusal> {
+        let Some(retry_after) = self.hosts.retry_after(callback) else { return Ok(()) };
+        if self.is_subscriber(topic, callback).await? {
+            return Ok(());
+        }
+        Err(NotVerified::RateLimited { retry_after }.into())
+    }
+
+    async fn is_subscriber(&self, topic: &Topic, callback: &Callback) -> Result<bool, StoreError> {
         let filter = SubscriptionFilter {
             topic: Some(topic.as_str().to_owned()),
             callback: Some(callback.as_str().to_owned()),
             limit: 1,
             ..SubscriptionFilter::default()
         };
-        match self.store.list(&filter).await?.1 {
-            0 => Ok(self.hosts.wait(callback).await),
-            _ => Ok(Some(VerificationPermit::free())),
-        }
+        Ok(self.store.list(&filter).await?.1 > 0)
     }
 
     async fn verify(
         &self,
         intent: &Intent,
-        visit: Option<VerificationPermit>,
+        visit: Result<VerificationPermit, Duration>,
     ) -> Result<(), NotVerified> {
         let (at, begun) = (runner::now(), Instant::now());
         let verified = match visit {
             _ if intent.request.callback.is_null_device() => Ok(()),
-            Some(visit) => {
+            Ok(visit) => {
                 let verified = verify::intent(&self.fetch, intent).await;
                 visit.ends(verified.is_ok());
                 verified
             }
-            None => Err(NotVerified::RateLimited),
+            Err(retry_after) => Err(NotVerified::RateLimited { retry_after }),
         };
         let result = verified.as_ref().map_or_else(NotVerified::code, |()| "ok");
         self.metrics.verified(intent.mode.as_str(), result);

@@ -22,20 +22,28 @@ use feedgate_feed::parse;
 /// so only a few fit in.
 const PATIENCE: Duration = Duration::from_secs(15);
 
+/// What the fetches of a topic have found so far, for the answer to a subscription.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TopicFindings {
+    /// The feeds that the page at the topic links to; none if it is not a page.
+    pub feeds: Vec<DiscoveredFeed>,
+    /// Why the last fetch failed, if it did.
+    pub failure: Option<String>,
+}
+
 impl SubscriptionService {
-    /// Returns the feeds that the page at `topic` links to; none if it is not a page. If it links
-    /// to none and the client asked for discovery, the well-known paths are tried.
-    pub async fn offers(
-        &self,
-        topic: &Topic,
-        look: bool,
-    ) -> Result<Vec<DiscoveredFeed>, StoreError> {
-        let Some(resource) = self.store.find(topic.as_str()).await? else { return Ok(Vec::new()) };
-        let offers = resource.polling.offers;
-        if !look || !offers.is_empty() || resource.kind != ResourceKind::Other {
-            return Ok(offers);
+    /// Returns what the fetches of `topic` have found so far. If it is a page that links to no feed
+    /// and the client asked for discovery, the well-known paths are tried.
+    pub async fn findings(&self, topic: &Topic, look: bool) -> Result<TopicFindings, StoreError> {
+        let Some(resource) = self.store.find(topic.as_str()).await? else {
+            return Ok(TopicFindings::default());
+        };
+        let (status, mut feeds) = (resource.status, resource.polling.offers);
+        if look && feeds.is_empty() && resource.kind == ResourceKind::Other {
+            feeds.extend(self.well_known(&topic.fetch_url()).await);
         }
-        Ok(self.well_known(&topic.fetch_url()).await.into_iter().collect())
+        let failure = status.is_failing().then_some(status.http_message);
+        Ok(TopicFindings { feeds, failure })
     }
 
     /// Returns the first feed at a well-known path of a page. Anybody can name any page, so few

@@ -6,8 +6,9 @@
 //! often as needed; one whose callbacks never agree receives one request per minute in the long
 //! run, however often it is named. Ports are ignored; otherwise one host would count as 65,535.
 //!
-//! Addresses that are not public belong to the operator and are not limited. Neither are renewals
-//! of existing subscriptions, so that an attacker cannot use up the permits of a subscriber.
+//! Addresses that are not public belong to the operator and are not limited, and neither are names
+//! that resolve to nothing else; the caller resolves them. Nor are renewals of existing
+//! subscriptions limited, so that an attacker cannot use up the permits of a subscriber.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -52,9 +53,19 @@ struct Host {
 impl Host {
     /// Returns the number of permits in use.
     fn taken(self, now: Instant) -> u32 {
-        let left = self.back_at.map_or(Duration::ZERO, |at| at.saturating_duration_since(now));
-        let in_vain = left.as_micros().div_ceil(BACK_IN.as_micros());
+        let in_vain = self.failures_left(now).as_micros().div_ceil(BACK_IN.as_micros());
         self.in_hand.saturating_add(u32::try_from(in_vain).unwrap_or(u32::MAX))
+    }
+
+    /// Returns after how long the permits of all failed verifications are returned.
+    fn failures_left(self, now: Instant) -> Duration {
+        self.back_at.map_or(Duration::ZERO, |at| at.saturating_duration_since(now))
+    }
+
+    /// Returns after how long a permit is returned, if failed verifications alone have used up all.
+    fn retry_after(self, now: Instant) -> Option<Duration> {
+        let left = self.failures_left(now).checked_sub(BACK_IN * (PLACES - 1))?;
+        (!left.is_zero()).then_some(left)
     }
 
     /// Returns whether the host has too few permits for another batch of intents.
@@ -121,8 +132,17 @@ impl VerificationLimits {
         self.enter(callback, u32::MAX).unwrap_or_else(VerificationPermit::free)
     }
 
-    /// Waits for a permit for the host of `callback`. Returns `None` after a timeout.
-    pub(super) async fn wait(&self, callback: &Callback) -> Option<VerificationPermit> {
+    /// Returns after how long a verification at the host of `callback` may be tried again, if too
+    /// many have failed there.
+    pub(super) fn retry_after(&self, callback: &Callback) -> Option<Duration> {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.get(&callback.host_name())?.retry_after(Instant::now())
+    }
+
+    /// Waits for a permit for the host of `callback` while other verifications are in progress. The
+    /// error is the time after which another attempt may succeed: at once if too many have failed, or
+    /// after a timeout.
+    pub(super) async fn wait(&self, callback: &Callback) -> Result<VerificationPermit, Duration> {
         let until = Instant::now() + PATIENCE;
         loop {
             // Listening starts before the check, so that a permit returned in between is not
@@ -130,9 +150,12 @@ impl VerificationLimits {
             let mut freed = std::pin::pin!(self.freed.notified());
             freed.as_mut().enable();
             if let Some(visit) = self.try_visit(callback) {
-                return Some(visit);
+                return Ok(visit);
             }
-            timeout_at(until, freed).await.ok()?;
+            if let Some(retry_after) = self.retry_after(callback) {
+                return Err(retry_after);
+            }
+            timeout_at(until, freed).await.map_err(|_| PATIENCE)?;
         }
     }
 
@@ -232,14 +255,29 @@ mod tests {
         let mut visits: Vec<VerificationPermit> =
             (0..PLACES).map(|_| hosts.try_visit(&river).unwrap()).collect();
         assert_eq!(hosts.busy(), ["river.test"]);
-        assert!(hosts.wait(&river).await.is_none(), "nobody waits for ever");
+        assert_eq!(hosts.wait(&river).await.err(), Some(PATIENCE), "nobody waits for ever");
         let waiting = tokio::spawn({
             let (hosts, river) = (hosts.clone(), river.clone());
-            async move { hosts.wait(&river).await.is_some() }
+            async move { hosts.wait(&river).await.is_ok() }
         });
         tokio::task::yield_now().await;
         visits.pop().unwrap().ends(true);
         assert!(waiting.await.unwrap());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn f20_who_comes_after_too_many_failures_is_turned_away_at_once() {
+        let hosts = VerificationLimits::new(Arc::default());
+        let river = callback("https://river.test/");
+        for _ in 0..PLACES {
+            assert_eq!(hosts.retry_after(&river), None);
+            hosts.try_visit(&river).unwrap().ends(false);
+        }
+        let begun = Instant::now();
+        assert_eq!(hosts.wait(&river).await.err(), Some(BACK_IN));
+        assert_eq!(begun.elapsed(), Duration::ZERO);
+        advance(BACK_IN).await;
+        hosts.wait(&river).await.unwrap().ends(true);
     }
 
     #[tokio::test(start_paused = true)]

@@ -13,7 +13,6 @@ use futures_util::{FutureExt, StreamExt, stream};
 use tokio::time::Instant;
 use url::{Host, Url};
 
-use super::host_limits::VerificationPermit;
 use super::{SubscriptionRefusal, SubscriptionService, events, verify};
 use crate::jobs::runner;
 use feedgate_core::account::AccountId;
@@ -150,7 +149,7 @@ impl SubscriptionService {
         if !is_reachable && !self.is_renewal(&topic, &callback, &handler.protocol).await? {
             return Err(unreadable());
         }
-        let request = SubscriptionRequest {
+        let mut request = SubscriptionRequest {
             account: None,
             topic,
             callback,
@@ -162,9 +161,11 @@ impl SubscriptionService {
             secret: None,
             lease: Lease::RSSCLOUD,
         };
+        self.check_failures(&request.topic, &request.callback).await?;
         let visit = self.visit(&request.topic, &request.callback).await?;
         let begun = Instant::now();
         let verified = self.verify_handler(handler, &request.callback, &request.topic, visit).await;
+        let verified = verified.map(|address| request.callback = address);
         let result = verified.as_ref().map_or_else(verify::NotVerified::code, |()| "ok");
         self.metrics.verified("pleaseNotify", result);
         let event = events::verified(&request, "pleaseNotify", &verified, runner::now());
@@ -214,27 +215,6 @@ impl SubscriptionService {
         let (listed, _) = self.store.list(&filter).await?;
         let mut held = listed.iter().map(|listed| &listed.subscription.protocol);
         Ok(held.any(|held| held.as_str() == protocol.as_str()))
-    }
-
-    /// Verifies a handler. A `domain` may belong to anybody, so its handler must echo a challenge;
-    /// XML-RPC and SOAP procedures cannot echo, but must exist and respond without a fault.
-    async fn verify_handler(
-        &self,
-        handler: &NotificationHandler,
-        callback: &Callback,
-        topic: &Topic,
-        visit: Option<VerificationPermit>,
-    ) -> Result<(), verify::NotVerified> {
-        let Some(visit) = visit else { return Err(verify::NotVerified::RateLimited) };
-        let (url, topic) = (callback.url(), topic.as_str());
-        let verified = match (&handler.domain, &handler.protocol) {
-            (Some(_), Protocol::HttpPost) => verify::challenged(&self.fetch, url, topic).await,
-            (domain, protocol) => {
-                verify::test_call(&self.fetch, protocol, url, topic, domain.is_some()).await
-            }
-        };
-        visit.ends(verified.is_ok());
-        verified
     }
 }
 

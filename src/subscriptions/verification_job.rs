@@ -48,7 +48,7 @@ impl VerificationJob {
         visit: VerificationPermit,
     ) -> Result<(), StoreError> {
         let subscribe = &self.subscribe;
-        let Err(why) = subscribe.verify(&due.intent, Some(visit)).await else {
+        let Err(why) = subscribe.verify(&due.intent, Ok(visit)).await else {
             // A newer intent has replaced this one, and is verified separately.
             return subscribe.settle(due, runner::now()).await.map(drop);
         };
@@ -91,11 +91,16 @@ impl Job for VerificationJob {
         let room =
             ClaimLimits { limit, per_host: VerificationLimits::portion(), busy: hosts.busy() };
         let due = self.subscribe.store.claim_intents(now, now + CLAIM, &room).await?;
-        let visits = due.into_iter().map(|due| {
-            let visit = hosts.visit(&due.intent.request.callback);
-            (due, visit)
-        });
-        Ok(visits.collect())
+        let mut visits = Vec::with_capacity(due.len());
+        for due in due {
+            let callback = &due.intent.request.callback;
+            let visit = match self.subscribe.fetch.resolves_to_inner(&callback.url()).await {
+                true => VerificationPermit::free(),
+                false => hosts.visit(callback),
+            };
+            visits.push((due, visit));
+        }
+        Ok(visits)
     }
 
     async fn perform(&self, (due, visit): Self::Item) {

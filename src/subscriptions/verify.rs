@@ -1,7 +1,10 @@
 //! Verification requests to callbacks.
 //!
-//! Redirects are not followed, because the response must come from the named callback. Responses
-//! are read up to a limit and never stored.
+//! Redirects are not followed here, because the response must come from the named callback
+//! (`handler_verification` follows those of rssCloud handlers). Responses are read up to a limit and
+//! never stored.
+
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode};
@@ -19,13 +22,29 @@ use feedgate_protocol::{rsscloud, soap, xmlrpc};
 pub enum NotVerified {
     /// The callback was not contacted, because its host has too many verifications or failures.
     #[error("too many verifications on the host of the callback are in progress or have failed")]
-    RateLimited,
+    RateLimited {
+        /// After how long another attempt may succeed.
+        retry_after: Duration,
+    },
     /// The callback did not respond.
     #[error("the callback could not be reached: {0}")]
     Unreachable(#[source] FetchError),
     /// The response is not a success.
     #[error("the callback responded with {0} instead of 2xx")]
     Status(StatusCode, AnswerExcerpt),
+    /// The response redirects, which is followed for rssCloud handlers only.
+    #[error("the callback responded with {status} instead of 2xx")]
+    Redirect {
+        /// The status code.
+        status: StatusCode,
+        /// The address that it names, without the parameters of the verification.
+        target: Box<Url>,
+        /// The beginning of the response.
+        excerpt: AnswerExcerpt,
+    },
+    /// A handler redirects too often, or to an address that cannot be a callback.
+    #[error("the callback redirects too often, or to an address that cannot be used")]
+    BadRedirect,
     /// The response does not contain the challenge.
     #[error("the response of the callback does not match the challenge")]
     Challenge(AnswerExcerpt),
@@ -41,9 +60,10 @@ impl NotVerified {
     /// Returns a stable code for logs and metrics, listed in `docs/errors.md`.
     pub fn code(&self) -> &'static str {
         match self {
-            Self::RateLimited => "rate_limited",
+            Self::RateLimited { .. } => "rate_limited",
             Self::Unreachable(err) => err.code(),
-            Self::Status(..) => "callback_status",
+            Self::Status(..) | Self::Redirect { .. } => "callback_status",
+            Self::BadRedirect => "bad_redirect",
             Self::Challenge(_) => "challenge_mismatch",
             Self::Fault(_) => "callback_fault",
             Self::Protocol(_) => "callback_protocol",
@@ -53,8 +73,14 @@ impl NotVerified {
     /// Returns the beginning of the unexpected response.
     pub(super) fn excerpt(&self) -> Option<&AnswerExcerpt> {
         match self {
-            Self::Status(_, excerpt) | Self::Challenge(excerpt) => Some(excerpt),
-            Self::RateLimited | Self::Unreachable(_) | Self::Fault(_) | Self::Protocol(_) => None,
+            Self::Status(_, excerpt)
+            | Self::Redirect { excerpt, .. }
+            | Self::Challenge(excerpt) => Some(excerpt),
+            Self::RateLimited { .. }
+            | Self::Unreachable(_)
+            | Self::BadRedirect
+            | Self::Fault(_)
+            | Self::Protocol(_) => None,
         }
     }
 
@@ -62,11 +88,15 @@ impl NotVerified {
     pub(super) fn is_transient(&self) -> bool {
         match self {
             Self::Unreachable(FetchError::Forbidden { .. }) => false,
-            Self::RateLimited | Self::Unreachable(_) => true,
+            Self::RateLimited { .. } | Self::Unreachable(_) => true,
             Self::Status(status, _) => {
                 status.is_server_error() || *status == StatusCode::TOO_MANY_REQUESTS
             }
-            Self::Challenge(_) | Self::Fault(_) | Self::Protocol(_) => false,
+            Self::Redirect { .. }
+            | Self::BadRedirect
+            | Self::Challenge(_)
+            | Self::Fault(_)
+            | Self::Protocol(_) => false,
         }
     }
 }
@@ -120,7 +150,13 @@ pub(super) async fn challenged(
 ) -> Result<(), NotVerified> {
     let challenge = nonce();
     let query = [("url", topic), ("challenge", &challenge)];
-    let reply = get(fetch, callback, &query).await?;
+    let reply = get(fetch, callback, &query).await.map_err(|why| match why {
+        NotVerified::Redirect { status, mut target, excerpt } => {
+            remove_pairs(&mut target, &query);
+            NotVerified::Redirect { status, target, excerpt }
+        }
+        other => other,
+    })?;
     let body = String::from_utf8_lossy(&reply.body);
     let is_repeated_query = body.contains(&format!("challenge={challenge}"));
     match body.contains(&challenge) && !is_repeated_query {
@@ -183,8 +219,9 @@ async fn post(
 ) -> Result<CallbackResponse, NotVerified> {
     let headers = rsscloud::headers(protocol, &callback);
     let body = rsscloud::changed(protocol, topic);
+    let from = callback.clone();
     let call = CallbackRequest { method: Method::POST, url: callback, headers, body: body.into() };
-    successful(fetch.call(call).await)
+    successful(fetch.call(call).await, &from)
 }
 
 /// Sends a GET with these parameters after those of the callback's own query (WebSub
@@ -196,25 +233,42 @@ async fn get(
 ) -> Result<CallbackResponse, NotVerified> {
     callback.query_pairs_mut().extend_pairs(query);
     callback.set_fragment(None);
-    let headers = HeaderMap::new();
+    let (headers, from) = (HeaderMap::new(), callback.clone());
     let call = CallbackRequest { method: Method::GET, url: callback, headers, body: Bytes::new() };
-    successful(fetch.call(call).await)
+    successful(fetch.call(call).await, &from)
+}
+
+/// Removes parameters that were added to the URL that redirected, if the target repeats them.
+fn remove_pairs(url: &mut Url, added: &[(&str, &str)]) {
+    let is_added =
+        |name: &str, value: &str| added.iter().any(|(key, held)| *key == name && *held == value);
+    let pairs: Vec<(String, String)> = url.query_pairs().into_owned().collect();
+    let own = pairs.iter().filter(|(name, value)| !is_added(name, value));
+    let own: Vec<_> = own.collect();
+    if own.len() == pairs.len() {
+        return;
+    }
+    url.set_query(None);
+    if !own.is_empty() {
+        url.query_pairs_mut().extend_pairs(own);
+    }
 }
 
 fn successful(
     answer: Result<CallbackResponse, FetchError>,
+    from: &Url,
 ) -> Result<CallbackResponse, NotVerified> {
     let reply = answer.map_err(NotVerified::Unreachable)?;
-    match reply.status.is_success() {
-        true => Ok(reply),
-        false => Err(NotVerified::Status(reply.status, reply.excerpt())),
+    let (status, excerpt) = (reply.status, reply.excerpt());
+    match reply.redirect_target(from) {
+        _ if status.is_success() => Ok(reply),
+        Some(target) => Err(NotVerified::Redirect { status, target: Box::new(target), excerpt }),
+        None => Err(NotVerified::Status(status, excerpt)),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     #[test]
@@ -236,6 +290,23 @@ mod tests {
         ];
         for (why, want) in cases {
             assert_eq!(why.is_transient(), want, "{why}");
+        }
+    }
+
+    #[test]
+    fn f24_the_target_of_a_redirect_loses_what_was_added_for_the_verification() {
+        let added = [("url", "http://a.test/f"), ("challenge", "abc")];
+        #[rustfmt::skip]
+        let cases = [
+            ("https://b.test/cb?url=http%3A%2F%2Fa.test%2Ff&challenge=abc", "https://b.test/cb"),
+            ("https://b.test/cb?id=7&url=http://a.test/f&challenge=abc",    "https://b.test/cb?id=7"),
+            ("https://b.test/cb/",                                          "https://b.test/cb/"),
+            ("https://b.test/cb?challenge=of%20another&x",                  "https://b.test/cb?challenge=of%20another&x"),
+        ];
+        for (target, want) in cases {
+            let mut url = Url::parse(target).unwrap();
+            remove_pairs(&mut url, &added);
+            assert_eq!(url.as_str(), want);
         }
     }
 

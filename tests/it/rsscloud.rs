@@ -4,6 +4,7 @@ mod calls;
 mod cancelling;
 mod names;
 mod reach;
+mod redirected;
 mod waiting;
 
 use chrono::{DateTime, Utc};

@@ -6,15 +6,17 @@ use std::sync::{Arc, Mutex};
 use futures_util::future::join_all;
 use http::StatusCode;
 use http::header::{CONTENT_TYPE, HeaderValue};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
 use crate::support::PATIENCE;
 use crate::support::feeds::{entry_id, entry_ids, rss};
-use crate::support::gateway::Gateway;
+use crate::support::gateway::{Gateway, free_port};
 use crate::support::postgres::{Database, Kind};
-use crate::support::server::{Asked, Server, say};
-use crate::support::subscriber::Subscriber;
+use crate::support::server::{Asked, Server, client, say};
+use crate::support::subscriber::{Mood, Subscriber};
 use crate::support::world::World;
 
 /// The pauses that gateways make unless they are set otherwise.
@@ -141,5 +143,164 @@ async fn f06_subscribers_of_one_host_do_not_wait_for_each_other() {
     for (status, text) in join_all((0..TOGETHER).map(subscribe)).await {
         assert_eq!(status, StatusCode::OK, "{text}");
         assert_eq!(entry_ids(&text), [entry_id("tides", 2), entry_id("tides", 1)], "{text}");
+    }
+}
+
+#[tokio::test]
+async fn f14_the_answer_says_why_a_topic_could_not_be_fetched() {
+    let world = World::with_tides(2, &[]).await;
+    let missing = world.publisher.url("/missing");
+    let refusing = format!("http://127.0.0.1:{}/feed", free_port());
+    #[rustfmt::skip]
+    let cases = [
+        (missing.as_str(),  ("retrieve", "true"),  StatusCode::OK,         "404 Not Found"),
+        (refusing.as_str(), ("retrieve", "true"),  StatusCode::OK,         "could not reach 127.0.0.1"),
+        (missing.as_str(),  ("hub.verify", "sync"), StatusCode::NO_CONTENT, "404 Not Found"),
+    ];
+    for (topic, further, want, reason) in cases {
+        let callback = world.subscriber.url("/cb");
+        let form =
+            [("hub.mode", "subscribe"), ("hub.topic", topic), ("hub.callback", &callback), further];
+        let request = client().post(world.gateway.url("/")).basic_auth("tester", Some("s3cret"));
+        let mut body = url::form_urlencoded::Serializer::new(String::new());
+        let request = request.header(CONTENT_TYPE, "application/x-www-form-urlencoded");
+        let answer = request.body(body.extend_pairs(form).finish()).send().await.unwrap();
+        assert_eq!(answer.status(), want, "{topic}");
+        let note = answer.headers()["x-feedgate-note"].to_str().unwrap().to_owned();
+        assert!(note.contains("could not be fetched") && note.contains(reason), "{note}");
+        let text = answer.text().await.unwrap();
+        assert!(text.is_empty() || text.contains(reason), "{text}");
+    }
+}
+
+/// A mode, further parameters, and a part of the reason.
+type RefusedRequest<'a> = (&'a str, &'a [(&'a str, &'a str)], &'a str);
+
+#[tokio::test]
+async fn f14_what_would_have_no_effect_is_refused_and_nothing_is_stored() {
+    let world = World::with_tides(2, &[]).await;
+    let callback = world.subscriber.url("/cb");
+    let topic = [("hub.topic", world.topic.as_str()), ("hub.callback", &callback)];
+    #[rustfmt::skip]
+    let cases: [RefusedRequest<'_>; 5] = [
+        ("subscribe", &[("fromat", "json")],                       "Did you mean format?"),
+        ("subscribe", &[("before", "zzz")],                        "before has an effect with retrieve=true only."),
+        ("subscribe", &[("before", "zzz"), ("retrieve", "true")],  "before names no entry"),
+        ("subscribe", &[("count", "many"), ("retrieve", "true")],  "count must be a number"),
+        ("replay",    &[("since", "2026-11-01")],                  "since is not a parameter of replay"),
+    ];
+    for (mode, further, reason) in cases {
+        let form = [&[("hub.mode", mode)], &topic[..], further].concat();
+        let (status, text) = world.gateway.superfeedr(&form).await;
+        assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "{further:?}");
+        assert!(text.contains(reason), "{text}");
+    }
+    assert_eq!(world.gateway.own("/?hub.mode=list").await, serde_json::json!([]));
+}
+
+impl World {
+    async fn subscribe_now(&self, callback: &str) -> (StatusCode, Option<String>) {
+        let form = [
+            ("hub.mode", "subscribe"),
+            ("hub.topic", self.topic.as_str()),
+            ("hub.callback", callback),
+            ("hub.verify", "sync"),
+        ];
+        let mut body = url::form_urlencoded::Serializer::new(String::new());
+        let request = client()
+            .post(self.gateway.url("/hub"))
+            .header(CONTENT_TYPE, "application/x-www-form-urlencoded")
+            .body(body.extend_pairs(form).finish());
+        let answer = request.send().await.unwrap();
+        let retry = answer.headers().get("retry-after");
+        let retry = retry.map(|value| value.to_str().unwrap().to_owned());
+        (answer.status(), retry)
+    }
+}
+
+#[tokio::test]
+async fn f20_failures_are_counted_for_public_hosts_and_answered_at_once() {
+    let world = World::with_tides(2, &[]).await;
+    let port = world.subscriber.port();
+    for n in 0..12 {
+        world.subscriber.set(&format!("/no{n}"), Mood::Refusing);
+        let named = format!("http://localhost:{port}/no{n}");
+        assert_eq!(world.subscribe_now(&named).await, (StatusCode::CONFLICT, None));
+    }
+    let named = format!("http://localhost:{port}/yes");
+    assert_eq!(world.subscribe_now(&named).await, (StatusCode::NO_CONTENT, None));
+
+    for n in 0..10 {
+        let nowhere = format!("http://nowhere.invalid/{n}");
+        assert_eq!(world.subscribe_now(&nowhere).await, (StatusCode::CONFLICT, None));
+    }
+    let (status, retry) = world.subscribe_now("http://nowhere.invalid/x").await;
+    assert_eq!(status, StatusCode::TOO_MANY_REQUESTS);
+    let retry: u64 = retry.unwrap().parse().unwrap();
+    assert!((1..=60).contains(&retry), "{retry}");
+}
+
+/// A callback that agrees to the first request of each connection, and closes it at the second.
+async fn forgetful_callback() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            tokio::spawn(async move {
+                let mut head = Vec::new();
+                while !head.ends_with(b"\r\n\r\n") {
+                    head.push(stream.read_u8().await.unwrap());
+                }
+                let head = String::from_utf8(head).unwrap();
+                let challenge = head.split_once("hub.challenge=").unwrap().1;
+                let challenge = challenge.split(['&', ' ']).next().unwrap();
+                let length = challenge.len();
+                let answer =
+                    format!("HTTP/1.1 200 OK\r\ncontent-length: {length}\r\n\r\n{challenge}");
+                stream.write_all(answer.as_bytes()).await.unwrap();
+                // The next request is read and not answered.
+                let _ = stream.read_u8().await;
+            });
+        }
+    });
+    port
+}
+
+#[tokio::test]
+async fn f27_a_verification_on_a_connection_that_was_closed_is_sent_again() {
+    let world = World::with_tides(2, &[]).await;
+    let port = forgetful_callback().await;
+    // Connections are kept from the second request on, so the third meets one that is closed.
+    for n in 0..5 {
+        let callback = format!("http://127.0.0.1:{port}/{n}");
+        assert_eq!(world.subscribe_now(&callback).await, (StatusCode::NO_CONTENT, None), "{n}");
+    }
+}
+
+#[tokio::test]
+async fn f26_another_body_without_entries_is_a_change_for_who_asked_for_it_as_it_is() {
+    let dated = |second: u32| {
+        format!(
+            "<rss version=\"2.0\"><channel><title>t</title><link>http://a.test/</link>\
+             <pubDate>Sat, 07 Sep 2002 00:00:0{second} GMT</pubDate></channel></rss>"
+        )
+    };
+    let versions = [
+        ["<rss>version-1</rss>".to_owned(), "<rss>version-2</rss>".to_owned()],
+        [dated(1), dated(2)],
+    ];
+    for (n, [before, after]) in versions.into_iter().enumerate() {
+        let path = format!("/bare{n}");
+        let world = World::with_tides(0, &[]).await.about(&path);
+        world.publisher.put(&path, "text/xml", before);
+        let (gateway, subscriber) = (&world.gateway, &world.subscriber);
+        gateway.subscribe_websub(&world.topic, &subscriber.url("/raw"), &[]).await;
+        gateway.subscribe_rsscloud("http-post", &world.topic, subscriber, "/cloud").await;
+        world.publisher.put(&path, "text/xml", after.clone());
+        published(gateway, &world.topic).await;
+        subscriber.until("/raw", |told| told.len() == 1).await;
+        assert_eq!(subscriber.notified("/raw")[0].text(), after);
+        // The first call was the test of the handler.
+        subscriber.until("/cloud", |told| told.len() == 2).await;
     }
 }

@@ -7,6 +7,7 @@
 //! fault of it, rssCloud answers 200 with `success="false"`.
 
 use std::error::Error;
+use std::time::Duration;
 
 use http::{StatusCode, header};
 use serde_json::json;
@@ -114,6 +115,22 @@ impl Rejection {
             status: StatusCode::SERVICE_UNAVAILABLE,
             reason: reason.to_owned(),
             detail_code: None,
+            retry_after_s: Some(retry_after_s),
+        }
+    }
+
+    /// Returns the rejection of a request for a callback whose host may be contacted again after
+    /// `retry_after` (429).
+    pub(crate) fn callback_rate_limited(retry_after: Duration) -> Rejection {
+        let retry_after_s = retry_after.as_millis().div_ceil(1_000).max(1) as u64;
+        Rejection {
+            code: RejectionCode::RateLimited,
+            detail_code: None,
+            status: StatusCode::TOO_MANY_REQUESTS,
+            reason: format!(
+                "Too many callbacks on this host have not confirmed their subscriptions, please \
+                 try again in {retry_after_s} s."
+            ),
             retry_after_s: Some(retry_after_s),
         }
     }

@@ -1,10 +1,12 @@
-//! Headers that announce the feeds a page links to (rule P52), because the response has no body.
+//! Headers that tell what the first fetch of a topic found, because the response to a subscription has
+//! no body: the feeds that a page links to (rule P52), or the reason why the fetch failed.
 
 use http::header::{HeaderName, LINK};
 use http::{HeaderMap, HeaderValue};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use warp::reply::Response;
 
+use crate::subscriptions::TopicFindings;
 use feedgate_feed::documents::{self, DiscoveredFeed};
 
 /// The header with a note for people.
@@ -19,6 +21,15 @@ pub(crate) fn announce(response: &mut Response, offers: &[DiscoveredFeed]) {
     if let Some(sentence) = documents::describe_feeds(offers) {
         let advice = "this page is not a feed, and is watched for changes";
         add(headers, NOTE, &format!("{advice}; {sentence}"));
+    }
+}
+
+/// Adds the headers of [`announce`], or a note that says why the topic could not be fetched.
+pub(crate) fn announce_findings(response: &mut Response, findings: &TopicFindings) {
+    announce(response, &findings.feeds);
+    if let Some(failure) = &findings.failure {
+        let note = format!("the topic could not be fetched, and will be retried: {failure}");
+        add(response.headers_mut(), NOTE, &note);
     }
 }
 

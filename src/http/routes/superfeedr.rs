@@ -9,6 +9,7 @@ mod api_reply;
 mod combined;
 mod entries_document;
 mod index_page;
+mod known_parameters;
 mod list;
 mod params;
 mod retrieve;
@@ -29,6 +30,7 @@ use crate::http::kit::auth;
 use crate::http::kit::endpoint::Endpoint;
 use crate::http::kit::jsonp;
 use crate::http::kit::params::{BodyFormats, read};
+use crate::http::kit::rejected_request::RejectedRequest;
 use crate::http::kit::rejection::Rejection;
 use crate::http::kit::reply::{empty, with_content_type};
 use crate::http::kit::request::Request;
@@ -95,6 +97,14 @@ async fn carry_out(
         .with_code("unknown_mode"));
     }
     let access = auth::authenticate(gateway, request, form).await?;
+    let checked = known_parameters::check(&mode, form);
+    match IntentMode::from_word(&mode) {
+        Some(intent) => {
+            RejectedRequest::hub(form, intent, "superfeedr")
+                .record_if_rejected(gateway, checked)?;
+        }
+        None => checked?,
+    }
     match mode.as_str() {
         "subscribe" => {
             auth::require(&access, Scope::Subscribe)?;

@@ -1,4 +1,4 @@
-//! `/hub`, the open WebSub hub: it needs no account, so the confirmation of the callback is all
+//! `/hub` and `/websub`, the open WebSub hub: it needs no account, so the confirmation of the callback is all
 //! that authorizes a subscription.
 //!
 //! "Hubs MUST … respond to a subscription request with 202" and the reply does not depend on
@@ -24,7 +24,9 @@ use crate::http::routes::discovered_feeds;
 use crate::http::state::Gateway;
 use crate::jobs::runner;
 use crate::net::{FetchError, Purpose};
-use crate::subscriptions::{FirstFetchWait, SubscribeOutcome, SubscriptionRefusal, Verification};
+use crate::subscriptions::{
+    FirstFetchWait, NotVerified, SubscribeOutcome, SubscriptionRefusal, Verification,
+};
 use feedgate_core::intent::{Intent, IntentMode, VerifyToken};
 use feedgate_core::subscription::{
     BadSecret, Format, Lease, Secret, Statuses, SubscriptionRequest, Updates,
@@ -36,12 +38,15 @@ use feedgate_protocol::form::Form;
 const ENDPOINT: Endpoint =
     Endpoint { name: "hub", methods: &["POST"], body_limit_bytes: 64 * 1024 };
 
-/// Returns the route of this endpoint.
+/// Returns the routes of this endpoint.
 pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
-    ENDPOINT.route(gateway, warp::path!("hub").boxed(), handle)
+    // The deployed rssCloud servers have their hub at `/websub`.
+    let hub = warp::path!("hub").or(warp::path!("websub")).unify();
+    ENDPOINT.route(gateway, hub.boxed(), handle)
 }
 
-async fn handle(gateway: Arc<Gateway>, request: Request) -> Response {
+/// Answers a request to the hub.
+pub(crate) async fn handle(gateway: Arc<Gateway>, request: Request) -> Response {
     match carry_out(&gateway, &request).await {
         Ok(response) => response,
         Err(rejection) => rejection.to_response(),
@@ -81,32 +86,39 @@ async fn carry_out(gateway: &Gateway, request: &Request) -> Result<Response, Rej
     match gateway.subscribe.carry_out(&intent, verification, wait, runner::now()).await {
         Ok(SubscribeOutcome::Now) => {
             let mut response = empty(StatusCode::NO_CONTENT);
-            let found = gateway.subscribe.offers(&intent.request.topic, false).await;
-            discovered_feeds::announce(
-                &mut response,
-                &found.map_err(|err| Rejection::unavailable(&err))?,
-            );
+            let findings = gateway.subscribe.findings(&intent.request.topic, false).await;
+            let findings = findings.map_err(|err| Rejection::unavailable(&err))?;
+            discovered_feeds::announce_findings(&mut response, &findings);
             Ok(response)
         }
         Ok(SubscribeOutcome::Later) => Ok(empty(StatusCode::ACCEPTED)),
-        Err(SubscriptionRefusal::NotVerified(reason)) => Err(Rejection::new(
+        Err(refusal) => Err(reject_refusal(mode, &refusal)),
+    }
+}
+
+fn reject_refusal(mode: IntentMode, refusal: &SubscriptionRefusal) -> Rejection {
+    match refusal {
+        SubscriptionRefusal::NotVerified(NotVerified::RateLimited { retry_after }) => {
+            Rejection::callback_rate_limited(*retry_after)
+        }
+        SubscriptionRefusal::NotVerified(reason) => Rejection::new(
             StatusCode::CONFLICT,
             format!("The callback did not confirm the {} request: {reason}.", mode.as_str()),
-        )),
-        Err(refusal @ SubscriptionRefusal::Superseded) => Err(Rejection::new(
+        ),
+        SubscriptionRefusal::Superseded => Rejection::new(
             StatusCode::CONFLICT,
             format!("The request was not carried out: {refusal}."),
-        )),
-        Err(SubscriptionRefusal::Forbidden(purpose, reason)) => {
-            let reason = describe_forbidden(purpose, &reason);
+        ),
+        SubscriptionRefusal::Forbidden(purpose, reason) => {
+            let reason = describe_forbidden(*purpose, reason);
             let name = match purpose {
                 Purpose::Topic => "hub.topic",
                 Purpose::Callback => "hub.callback",
             };
-            Err(Rejection::bad_request(format!("{name} cannot be used: {reason}.")))
+            Rejection::bad_request(format!("{name} cannot be used: {reason}."))
         }
         // A fragment was rejected before.
-        Err(refusal) => Err(Rejection::unavailable(&refusal)),
+        refusal => Rejection::unavailable(refusal),
     }
 }
 

@@ -15,6 +15,7 @@ on_both_stores!(
     one_wish_intended_many_times_at_once_is_one_intent,
     an_intent_that_was_replaced_settles_nothing,
     an_intent_is_settled_once,
+    f19_an_intent_that_is_released_is_due_without_an_attempt,
     s26_a_host_that_many_name_hides_no_other,
     s26_who_renews_is_not_counted_with_the_host,
 );
@@ -65,6 +66,19 @@ async fn an_intent_waits_until_it_is_ended(database: Database) {
     assert_eq!((again.len(), again[0].attempts), (1, 1));
     store.end_intent(&again[0]).await.unwrap();
     assert_eq!(store.claim_intents(at(999), at(1_000), &few(5)).await.unwrap(), []);
+}
+
+async fn f19_an_intent_that_is_released_is_due_without_an_attempt(database: Database) {
+    let store = database.open().await;
+    let one = intent("https://one.test/");
+    let held = store.enqueue_claimed_intent(&one, at(1), at(20)).await.unwrap();
+    assert_eq!(store.claim_intents(at(2), at(9), &few(1)).await.unwrap(), []);
+    store.release_intent(&held, at(3)).await.unwrap();
+    let due = store.claim_intents(at(3), at(9), &few(1)).await.unwrap();
+    assert_eq!((due.len(), &due[0].intent, due[0].attempts), (1, &one, 0));
+    store.release_intent(&held, at(99)).await.unwrap();
+    store.end_intent(&due[0]).await.unwrap();
+    assert_eq!(store.claim_intents(at(99), at(120), &few(1)).await.unwrap(), []);
 }
 
 async fn a_newer_intent_takes_the_place_of_an_older(database: Database) {

@@ -6,8 +6,8 @@
 
 use crate::http::kit::rejection::Rejection;
 use crate::http::kit::request::Request;
-use crate::subscriptions::SubscriptionRefusal;
 use crate::subscriptions::registration::NotificationHandler;
+use crate::subscriptions::{NotVerified, SubscriptionRefusal};
 use feedgate_protocol::Protocol;
 use feedgate_protocol::xml::is_name;
 
@@ -101,6 +101,9 @@ pub(crate) fn reject_refusal(what: &str, refusal: &SubscriptionRefusal) -> Rejec
         SubscriptionRefusal::BadPart(reason) => format!(
             "The {what} was cancelled because the fragment of the URL cannot be used: {reason}."
         ),
+        SubscriptionRefusal::NotVerified(NotVerified::RateLimited { retry_after }) => {
+            return Rejection::callback_rate_limited(*retry_after);
+        }
         SubscriptionRefusal::NoSubscription => "There is no such subscription.".to_owned(),
         SubscriptionRefusal::NotVerified(_)
         | SubscriptionRefusal::Forbidden(..)

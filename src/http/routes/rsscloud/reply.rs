@@ -38,17 +38,18 @@ pub(super) async fn respond(
         let text = "Not Acceptable"; // no line end: clients compare it with the deployed servers'
         return with_content_type(StatusCode::NOT_ACCEPTABLE, "text/plain; charset=utf-8", text);
     };
-    let (success, reply) = match work.await {
-        Ok(reply) => (true, reply),
+    match work.await {
+        Ok(reply) => render(as_json, element, (true, &reply)),
         Err(rejection) => match rejection.code() {
-            RejectionCode::UnreadableBody | RejectionCode::Unavailable => {
-                return rejection.to_response();
-            }
-            _ => (false, RestReply::from(rejection.reason())),
+            RejectionCode::UnreadableBody | RejectionCode::Unavailable => rejection.to_response(),
+            _ => render(as_json, element, (false, &RestReply::from(rejection.reason()))),
         },
-    };
+    }
+}
+
+fn render(as_json: bool, element: &str, (success, reply): (bool, &RestReply)) -> Response {
     let body =
-        if as_json { as_object(success, &reply) } else { as_element(element, success, &reply) };
+        if as_json { as_object(success, reply) } else { as_element(element, success, reply) };
     let content_type =
         if as_json { "application/json; charset=utf-8" } else { "text/xml; charset=utf-8" };
     with_content_type(StatusCode::OK, content_type, body)

@@ -23,6 +23,7 @@ use feedgate_core::ports::{EntryRange, StoreError, SubscriptionFilter};
 use feedgate_core::record::{Record, Seq};
 use feedgate_core::resource::{Resource, ResourceKind};
 use feedgate_core::subscription::Format;
+use feedgate_core::topic::Topic;
 use feedgate_protocol::form::Form;
 
 /// How long a client waits for the next entry at most: less than the minute after which proxies
@@ -128,6 +129,29 @@ pub(super) async fn records(
     let span = EntryRange { after, before, limit: count };
     let read = gateway.store.read_current(resource.id, &span).await;
     read.map_err(|err| Rejection::unavailable(&err))
+}
+
+/// Rejects parameters with which entries of a topic cannot be retrieved, before somebody subscribes
+/// to it.
+pub(super) async fn check_range(
+    gateway: &Gateway,
+    form: &Form,
+    topic: &Topic,
+) -> Result<(), Rejection> {
+    params::count(form)?;
+    let names = ["before", "after"].into_iter().filter(|name| form.get(name).is_some());
+    let found = gateway.store.find(topic.as_str()).await;
+    let found = found.map_err(|err| Rejection::unavailable(&err))?;
+    for name in names {
+        match &found {
+            Some(resource) => seq(gateway, form, resource, name).await.map(drop)?,
+            None => {
+                let reason = format!("{name} names no entry, because the topic is not known yet.");
+                return Err(Rejection::unprocessable(reason));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Returns the number of the entry whose id a parameter gives.

@@ -52,6 +52,10 @@ pub(super) async fn carry_out(
     let intent = intent(gateway, request, form, access, mode).await;
     let intent = received.record_if_rejected(gateway, intent)?;
     let verification = received.record_if_rejected(gateway, verification(form))?;
+    if form.is_set("retrieve") && mode == IntentMode::Subscribe {
+        let checked = retrieve::check_range(gateway, form, &intent.request.topic).await;
+        received.record_if_rejected(gateway, checked)?;
+    }
     let wait = match form.is_set("retrieve") {
         true => FirstFetchWait::End,
         false => FirstFetchWait::Moment,
@@ -63,16 +67,18 @@ pub(super) async fn carry_out(
             Ok(ApiReply::Empty(StatusCode::NO_CONTENT))
         }
         SubscribeOutcome::Now => {
-            let found = gateway.subscribe.offers(&intent.request.topic, form.is_set("discover"));
-            let offers = found.await.map_err(|err| Rejection::unavailable(&err))?;
+            let findings =
+                gateway.subscribe.findings(&intent.request.topic, form.is_set("discover"));
+            let findings = findings.await.map_err(|err| Rejection::unavailable(&err))?;
             let mut response = match form.is_set("retrieve") {
                 true => match retrieve::retrieve(gateway, request, form, access, Wait::No).await? {
                     ApiReply::Response(response) => response,
-                    other => return Ok(other),
+                    ApiReply::Empty(status) => empty(status),
+                    other @ ApiReply::Json(_) => return Ok(other),
                 },
                 false => empty(StatusCode::NO_CONTENT),
             };
-            discovered_feeds::announce(&mut response, &offers);
+            discovered_feeds::announce_findings(&mut response, &findings);
             Ok(ApiReply::Response(response))
         }
     }
@@ -257,6 +263,9 @@ fn describe_refusal(refusal: SubscriptionRefusal) -> Rejection {
                 other => other.to_string(),
             };
             Rejection::unprocessable(format!("Your callback URL could not be reached: {reason}."))
+        }
+        SubscriptionRefusal::NotVerified(NotVerified::RateLimited { retry_after }) => {
+            Rejection::callback_rate_limited(retry_after)
         }
         SubscriptionRefusal::NotVerified(reason) => Rejection::unprocessable(format!(
             "Your callback URL didn't echo the challenge. Please make sure it does. ({reason})"

@@ -39,6 +39,8 @@ pub(super) const ALLOWED: &[Allowed] = &[
         "only tests list without a topic and an account"),
     allow("delivery/listing.rs list_page", "all of",
         "only tests list without a topic and an account"),
+    allow("log/baseline.rs SEND_NEWEST", "subscriptions",
+        "once, of the subscriptions that were made before the first poll of a resource ended"),
     allow("log/entries.rs NOTED", "entries",
         "once a week for each resource"),
     allow("log/entries.rs OLD", "entries",

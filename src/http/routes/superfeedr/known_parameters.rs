@@ -1,0 +1,144 @@
+//! The parameters of each mode. A request with any other is rejected by its name: a misspelled
+//! parameter would otherwise have no effect, and nobody would notice.
+
+use crate::http::kit::rejection::Rejection;
+use feedgate_protocol::form::Form;
+
+/// The parameters of all modes.
+const OF_ALL_MODES: &[&str] = &["hub.mode", "authorization", "format", "callback", "_"];
+/// The parameters of each mode besides those of all modes. Clients send the same form to subscribe
+/// and to unsubscribe.
+const MODES: &[(&str, &[&str])] = &[
+    ("subscribe", SUBSCRIBE),
+    ("unsubscribe", SUBSCRIBE),
+    ("list", &["hub.topic", "hub.callback", "page", "by_page", "byPage", "detailed", "search"]),
+    ("retrieve", &["hub.topic", "hub.callback", "count", "before", "after", "wait", "search"]),
+    ("replay", &["hub.topic", "hub.callback", "count", "async"]),
+    ("authenticate", &["rights"]),
+];
+const SUBSCRIBE: &[&str] = &[
+    "hub.topic",
+    "hub.callback",
+    "hub.secret",
+    "hub.verify",
+    "hub.verify_token",
+    "hub.lease_seconds",
+    "updates",
+    "status",
+    "backfill",
+    "discover",
+    "retrieve",
+    "count",
+    "before",
+    "after",
+    "superfeedr.digest",
+];
+/// The parameters of a subscription that describe the entries in the answer.
+const OF_ANSWER: &[&str] = &["count", "before", "after"];
+/// The parameters that are either set or not.
+const FLAGS: &[&str] =
+    &["retrieve", "backfill", "discover", "detailed", "rights", "async", "superfeedr.digest"];
+/// The values of a flag.
+const FLAG_VALUES: &[&str] = &["", "true", "1", "yes", "on", "false", "0", "no", "off"];
+/// The maximum length of a name in a message, in characters.
+const MAX_NAME_CHARS: usize = 64;
+
+/// Rejects a request of a known mode with a parameter that the mode does not have, or that has no
+/// effect in this request.
+pub(super) fn check(mode: &str, form: &Form) -> Result<(), Rejection> {
+    let own = MODES.iter().find(|(name, _)| *name == mode).map_or(&[][..], |(_, names)| names);
+    for (name, value) in form.pairs() {
+        // `hub.callback[feed][url]` and `hub.callback[0]` are forms of `hub.callback`.
+        let base = name.split('[').next().unwrap_or_default();
+        if !own.contains(&base) && !OF_ALL_MODES.contains(&base) {
+            let rejection = Rejection::unprocessable(describe_unknown(mode, base, own));
+            return Err(rejection.with_code("unknown_parameter"));
+        }
+        let is_flag_value = || FLAG_VALUES.contains(&value.trim().to_ascii_lowercase().as_str());
+        if FLAGS.contains(&base) && !is_flag_value() {
+            let reason = format!("{base} must be true or false, not {}.", value.trim());
+            return Err(Rejection::unprocessable(reason));
+        }
+    }
+    if mode == "subscribe" {
+        check_subscription(form)?;
+    }
+    Ok(())
+}
+
+/// Rejects parameters that have no effect on this subscription.
+fn check_subscription(form: &Form) -> Result<(), Rejection> {
+    if form.is_set("superfeedr.digest") {
+        let reason = "superfeedr.digest is not supported: every notification is sent at once.";
+        return Err(Rejection::unprocessable(reason));
+    }
+    let unused = OF_ANSWER.iter().find(|name| form.get(name).is_some());
+    if let Some(name) = unused.filter(|_| !form.is_set("retrieve")) {
+        let reason = format!("{name} has an effect with retrieve=true only.");
+        return Err(Rejection::unprocessable(reason));
+    }
+    if let Some(lease) = form.get("hub.lease_seconds")
+        && !lease.bytes().all(|byte| byte.is_ascii_digit())
+    {
+        let reason = format!("hub.lease_seconds must be a number of seconds, not {lease}.");
+        return Err(Rejection::unprocessable(reason));
+    }
+    Ok(())
+}
+
+/// Returns the sentence for an unknown parameter, with the one that was probably meant.
+fn describe_unknown(mode: &str, name: &str, own: &[&str]) -> String {
+    let displayed: String = name.chars().take(MAX_NAME_CHARS).collect();
+    let known = || own.iter().chain(OF_ALL_MODES).copied();
+    let wanted = name.to_lowercase();
+    let distance = |known: &str| {
+        let bare = known.strip_prefix("hub.").unwrap_or(known);
+        strsim::osa_distance(&wanted, known).min(strsim::osa_distance(&wanted, bare))
+    };
+    let nearest = known().min_by_key(|known| distance(known));
+    match nearest.filter(|nearest| distance(nearest) <= 1 + nearest.len() / 4) {
+        Some(nearest) => {
+            format!("{displayed} is not a parameter of {mode}. Did you mean {nearest}?")
+        }
+        None => {
+            let all: Vec<&str> = known().filter(|known| *known != "_").collect();
+            format!("{displayed} is not a parameter of {mode}, which has {}.", all.join(", "))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rejection_of(mode: &str, query: &str) -> String {
+        let form = Form::from_urlencoded(query.as_bytes()).unwrap();
+        check(mode, &form).err().map_or_else(String::new, |why| why.reason().to_owned())
+    }
+
+    #[test]
+    fn f14_a_parameter_without_an_effect_is_rejected_by_its_name() {
+        #[rustfmt::skip]
+        let cases = [
+            ("subscribe",   "hub.topic=t&hub.callback=c&format=json&_=1", ""),
+            ("subscribe",   "fromat=json",           "fromat is not a parameter of subscribe. Did you mean format?"),
+            ("subscribe",   "Format=json",           "Format is not a parameter of subscribe. Did you mean format?"),
+            ("subscribe",   "topic=t",               "topic is not a parameter of subscribe. Did you mean hub.topic?"),
+            ("subscribe",   "hub.calback=c",         "hub.calback is not a parameter of subscribe. Did you mean hub.callback?"),
+            ("subscribe",   "before=zzz",            "before has an effect with retrieve=true only."),
+            ("subscribe",   "before=zzz&retrieve=1", ""),
+            ("subscribe",   "retrieve=maybe",        "retrieve must be true or false, not maybe."),
+            ("subscribe",   "superfeedr.digest=true", "superfeedr.digest is not supported: every notification is sent at once."),
+            ("subscribe",   "superfeedr.digest=false", ""),
+            ("subscribe",   "hub.lease_seconds=soon", "hub.lease_seconds must be a number of seconds, not soon."),
+            ("unsubscribe", "hub.secret=s&hub.topic[0]=t", ""),
+            ("replay",      "since=1",               "since is not a parameter of replay, which has hub.topic, hub.callback, count, async, hub.mode, authorization, format, callback."),
+            ("list",        "search[feed][url]=u&by_page=1", ""),
+            ("list",        "bypage=1",              "bypage is not a parameter of list. Did you mean by_page?"),
+            ("retrieve",    "hub.callback[feed][url]=u", ""),
+        ];
+        for (mode, query, want) in cases {
+            assert_eq!(rejection_of(mode, query), want, "{mode} {query}");
+        }
+    }
+}

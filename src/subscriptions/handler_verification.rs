@@ -1,0 +1,93 @@
+//! Verification of rssCloud handlers, which may redirect: to https, or to a path with a slash at its
+//! end.
+//!
+//! A redirect is followed with the same method and body, because a handler that only responds to GET
+//! would not be notified by POST. Each address goes through the guard, and counts for the limits of
+//! its host. The address that agrees is the callback: deliveries follow no redirects.
+
+use std::time::Duration;
+
+use super::host_limits::VerificationPermit;
+use super::registration::NotificationHandler;
+use super::{NotVerified, SubscriptionService, verify};
+use feedgate_core::topic::{Callback, Topic};
+use feedgate_protocol::Protocol;
+
+/// The maximum number of redirects of a handler: as many as of a topic (rule P18).
+const MAX_REDIRECTS: usize = 5;
+
+impl SubscriptionService {
+    /// Verifies a handler at `callback`, and returns the address at which it agreed.
+    pub(super) async fn verify_handler(
+        &self,
+        handler: &NotificationHandler,
+        callback: &Callback,
+        topic: &Topic,
+        visit: Result<VerificationPermit, Duration>,
+    ) -> Result<Callback, NotVerified> {
+        // A permit that is dropped counts as a failure of its host.
+        let mut permits =
+            vec![visit.map_err(|retry_after| NotVerified::RateLimited { retry_after })?];
+        let mut address = callback.clone();
+        for _ in 0..=MAX_REDIRECTS {
+            let is_proven = self.is_proven(handler, callback, &address).await;
+            let target = match self.verify_at(handler, &address, topic, is_proven).await {
+                Ok(()) => {
+                    permits.into_iter().for_each(|permit| permit.ends(true));
+                    return Ok(address);
+                }
+                Err(NotVerified::Redirect { target, .. }) => target,
+                Err(why) => return Err(why),
+            };
+            let next = Callback::parse(target.as_str()).map_err(|_| NotVerified::BadRedirect)?;
+            if next.host_name() != address.host_name() {
+                permits.push(self.permit_for_redirect(&next).await?);
+            }
+            address = next;
+        }
+        Err(NotVerified::BadRedirect)
+    }
+
+    /// Returns whether requests to `address` come back to the caller, so that it need not echo a
+    /// challenge (rule S27).
+    async fn is_proven(
+        &self,
+        handler: &NotificationHandler,
+        callback: &Callback,
+        address: &Callback,
+    ) -> bool {
+        match (&handler.domain, handler.caller) {
+            (None, _) if address.host_name() == callback.host_name() => true,
+            (None, Some(caller)) => self.fetch.resolves_to(&address.url(), caller).await,
+            _ => false,
+        }
+    }
+
+    /// Verifies a handler at one address. A `domain` may belong to anybody, so its handler must echo
+    /// a challenge; XML-RPC and SOAP procedures cannot echo, but must exist and respond without a
+    /// fault.
+    async fn verify_at(
+        &self,
+        handler: &NotificationHandler,
+        address: &Callback,
+        topic: &Topic,
+        is_proven: bool,
+    ) -> Result<(), NotVerified> {
+        let (url, topic) = (address.url(), topic.as_str());
+        match &handler.protocol {
+            Protocol::HttpPost if !is_proven => verify::challenged(&self.fetch, url, topic).await,
+            protocol => verify::test_call(&self.fetch, protocol, url, topic, !is_proven).await,
+        }
+    }
+
+    async fn permit_for_redirect(
+        &self,
+        address: &Callback,
+    ) -> Result<VerificationPermit, NotVerified> {
+        if self.fetch.resolves_to_inner(&address.url()).await {
+            return Ok(VerificationPermit::free());
+        }
+        let permit = self.hosts.wait(address).await;
+        permit.map_err(|retry_after| NotVerified::RateLimited { retry_after })
+    }
+}
