@@ -167,6 +167,7 @@ impl Config {
             ping_waits: self.ping_wait,
             ping_wait: self.ping_wait_limit,
             rsscloud_tell_expiry: self.rsscloud_tell_expiry,
+            rsscloud_tell_count: self.rsscloud_tell_count,
             cloud_aliases: self.rsscloud_paths.clone().and(&self.rsscloud_procedures),
             anonymous_requests_per_min: self.anonymous_requests_per_min,
             metrics_networks: self.metrics_networks.clone(),

@@ -197,8 +197,8 @@ settings! {
     "rssCloud" {
         /// Additional paths for rssCloud requests, as the `<cloud>` elements of your publishers
         /// name them. The word after `=` selects how a form posted there is interpreted: `register`
-        /// (the default), `ping` or `cancel`; with `call`, no forms are accepted. XML-RPC and SOAP
-        /// are accepted at all of these paths.
+        /// (the default), `ping`, `cancel` or `hub` (WebSub); with `call`, no forms are accepted.
+        /// XML-RPC and SOAP are accepted at all of these paths.
         FEEDGATE_RSSCLOUD_PATHS = "" => rsscloud_paths: CloudAliases, RSSCLOUD_PATHS;
 
         /// Additional names for rssCloud procedures. Names that end in `pleaseNotify`,
@@ -208,6 +208,11 @@ settings! {
         /// Whether the response to a registration has an attribute `expires`. Turn it off for
         /// clients that compare the whole response.
         FEEDGATE_RSSCLOUD_TELL_EXPIRY = "on" => rsscloud_tell_expiry: bool, SWITCH;
+
+        /// Whether the response to a ping that waited because of `FEEDGATE_PING_WAIT` has an attribute
+        /// `told`, with the number of subscribers that were notified. It always has one if the ping
+        /// itself has `wait=1`.
+        FEEDGATE_RSSCLOUD_TELL_COUNT = "off" => rsscloud_tell_count: bool, SWITCH;
     }
 
     "Delivery" {

@@ -39,6 +39,9 @@ pub struct HttpSettings {
     pub ping_wait: Duration,
     /// Whether the reply to a registration names the time when it expires.
     pub rsscloud_tell_expiry: bool,
+    /// Whether the reply to a ping that waited without requesting it has the number of notified
+    /// subscribers.
+    pub rsscloud_tell_count: bool,
     /// Further paths and procedures of the rssCloud endpoints.
     pub cloud_aliases: CloudAliases,
     /// Whether there is an archive of everything that is public.

@@ -1,5 +1,5 @@
-//! The rssCloud endpoints under the names that the operator configures. XML-RPC and SOAP calls are
-//! accepted at all of them.
+//! The rssCloud endpoints and the hub under the names that the operator configures. XML-RPC and SOAP
+//! calls are accepted at all of them.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::http::kit::endpoint::Endpoint;
 use crate::http::kit::reply::{plain_text, with_method_help};
 use crate::http::kit::request::Request;
 use crate::http::routes::rsscloud::aliases::AliasRole;
-use crate::http::routes::{rpc, rsscloud};
+use crate::http::routes::{rpc, rsscloud, websub};
 use crate::http::state::Gateway;
 
 const ENDPOINT: Endpoint =
@@ -43,6 +43,7 @@ async fn handle(gateway: Arc<Gateway>, request: Request, role: AliasRole) -> Res
         AliasRole::Register => rsscloud::handle_registration(gateway, request).await,
         AliasRole::Ping => rsscloud::handle_ping(gateway, request).await,
         AliasRole::Cancel => rsscloud::handle_cancellation(gateway, request).await,
+        AliasRole::Hub => websub::handle(gateway, request).await,
         AliasRole::Call => plain_text(StatusCode::BAD_REQUEST, "This URL accepts calls only."),
     }
 }

@@ -6,6 +6,7 @@
 //! is a 200 with `success="false"`: that is the protocol, and its clients read nothing else.
 
 pub(crate) mod aliases;
+mod forms;
 pub(crate) mod pings;
 pub(crate) mod registration;
 mod reply;
@@ -64,7 +65,8 @@ pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
     let register = register.map(|reply| with_method_help(reply, HELP_REGISTER));
     let ping = ping.map(|reply| with_method_help(reply, HELP_PING));
     let cancel = cancel.map(|reply| with_method_help(reply, HELP_CANCEL));
-    register.or(ping).unify().or(cancel).unify().boxed()
+    let forms = forms::routes(gateway);
+    register.or(ping).unify().or(cancel).unify().or(forms).unify().boxed()
 }
 
 /// Answers a registration.
@@ -118,7 +120,10 @@ async fn ping(gateway: &Gateway, request: &Request) -> Result<RestReply, Rejecti
     if waits_for_delivery(gateway, &form) {
         let notified = ping_and_wait(gateway, &ping).await;
         let notified = notified.map_err(|refusal| reject_refusal("ping", &refusal))?;
-        reply.attributes.push(("told", json!(notified)));
+        // Clients that did not request it may compare the whole reply.
+        if form.is_set("wait") || gateway.settings.rsscloud_tell_count {
+            reply.attributes.push(("told", json!(notified)));
+        }
         return Ok(reply);
     }
     let done = gateway.subscribe.ping_readable(&ping, gateway.settings.ping_spacing).await;

@@ -139,3 +139,27 @@ async fn what_cannot_be_parsed_is_announced_when_its_bytes_change() {
         assert_eq!(world.subscriber.notified("/cb").len(), told, "byte {last}");
     }
 }
+
+#[tokio::test]
+async fn f25_the_paths_of_the_deployed_servers_are_served() {
+    let world = World::with_query(&[("FEEDGATE_RSSCLOUD_PATHS", "/push=hub")]).await;
+    for (n, path) in ["/websub", "/push"].into_iter().enumerate() {
+        let callback = world.subscriber.url(path);
+        let form = [
+            ("hub.mode", "subscribe"),
+            ("hub.topic", world.topic.as_str()),
+            ("hub.callback", &callback),
+            ("hub.verify", "sync"),
+        ];
+        assert_eq!(world.gateway.post(path, &form).await.0, StatusCode::NO_CONTENT, "{path}");
+        world.put_tides(3 + n);
+        let form = [("hub.mode", "publish"), ("hub.url", world.topic.as_str())];
+        assert_eq!(world.gateway.post(path, &form).await.0, StatusCode::NO_CONTENT, "{path}");
+        world.subscriber.until(path, |told| told.len() == 1).await;
+    }
+    for (path, action) in [("/pingForm", "ping"), ("/pleaseNotifyForm", "pleaseNotify")] {
+        let (status, page) = world.gateway.get(path).await;
+        assert_eq!(status, StatusCode::OK);
+        assert!(page.contains(&format!("method=\"post\" action=\"{action}\"")), "{page}");
+    }
+}

@@ -42,7 +42,11 @@ async fn a_ping_that_waits_is_answered_when_all_have_been_told() {
 
 #[tokio::test]
 async fn a_ping_waits_for_the_slowest_only_so_long() {
-    let settings = [("FEEDGATE_PING_WAIT", "on"), ("FEEDGATE_PING_WAIT_S", "1")];
+    let settings = [
+        ("FEEDGATE_PING_WAIT", "on"),
+        ("FEEDGATE_PING_WAIT_S", "1"),
+        ("FEEDGATE_RSSCLOUD_TELL_COUNT", "on"),
+    ];
     let world = World::with_query(&settings).await;
     for path in ["/cb", "/slow"] {
         assert!(worked(&world.register("http-post", path, &[]).await));
@@ -64,4 +68,18 @@ async fn a_ping_that_waits_says_what_cannot_be_read() {
         let (_, answer) = world.gateway.post("/ping?wait=1", &[("url", &topic)]).await;
         assert!(answer.contains("error reading the resource"), "{answer}");
     }
+}
+
+#[tokio::test]
+async fn f22_who_did_not_ask_to_wait_gets_the_answer_of_the_deployed_servers() {
+    let world = World::with_query(&[("FEEDGATE_PING_WAIT", "on")]).await;
+    assert!(worked(&world.register("http-post", "/cb", &[]).await));
+    let answer = world.ping(3, "/ping", &[]).await;
+    assert!(
+        answer.ends_with("<result success=\"true\" msg=\"Thanks for the ping.\"/>"),
+        "{answer}"
+    );
+    assert_eq!(world.subscriber.notified("/cb").len(), 2, "it waited nevertheless");
+    let answer = world.ping(4, "/ping", &[("wait", "1")]).await;
+    assert!(answer.ends_with(" told=\"1\"/>"), "{answer}");
 }

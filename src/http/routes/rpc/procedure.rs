@@ -36,7 +36,9 @@ impl Procedure {
         match gateway.settings.cloud_aliases.procedure(method) {
             Some(AliasRole::Register) => Some(Procedure::PleaseNotify),
             Some(AliasRole::Ping) => Some(Procedure::Ping),
-            Some(AliasRole::Cancel | AliasRole::Call) | None => Procedure::from_name(method),
+            Some(AliasRole::Cancel | AliasRole::Call | AliasRole::Hub) | None => {
+                Procedure::from_name(method)
+            }
         }
     }
 

@@ -16,6 +16,8 @@ pub(crate) enum AliasRole {
     Cancel,
     /// A call, whose meaning depends on its procedure.
     Call,
+    /// A request to the WebSub hub.
+    Hub,
 }
 
 /// Further paths and procedures of the rssCloud endpoints, as the operator lists them.
@@ -81,6 +83,7 @@ fn split(part: &str) -> (&str, Option<AliasRole>) {
         "ping" => Some(AliasRole::Ping),
         "cancel" => Some(AliasRole::Cancel),
         "call" => Some(AliasRole::Call),
+        "hub" => Some(AliasRole::Hub),
         _ => None,
     };
     (name.trim(), role.filter(|_| !name.trim().is_empty()))
@@ -93,11 +96,12 @@ mod tests {
     #[test]
     fn names_have_the_role_that_the_operator_lists() {
         let mut aliases = CloudAliases::default();
-        aliases.add_paths("/register, /changed=ping,/rpc.php = call,").unwrap();
+        aliases.add_paths("/register, /changed=ping,/rpc.php = call,/push=hub,").unwrap();
         aliases.add_procedures("cloud.subscribe,cloud.changed=ping").unwrap();
         assert_eq!(aliases.path("/register"), Some(AliasRole::Register));
         assert_eq!(aliases.path("/changed"), Some(AliasRole::Ping));
         assert_eq!(aliases.path("/rpc.php"), Some(AliasRole::Call));
+        assert_eq!(aliases.path("/push"), Some(AliasRole::Hub));
         assert_eq!(aliases.path("/register/"), None);
         assert_eq!(aliases.procedure("Cloud.Subscribe"), Some(AliasRole::Register));
         assert_eq!(aliases.procedure("cloud.changed"), Some(AliasRole::Ping));
