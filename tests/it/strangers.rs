@@ -98,30 +98,51 @@ fn intent(topic: &str, callback: &str) -> Intent {
 
 #[tokio::test]
 async fn s26_a_host_that_does_not_agree_is_not_asked_for_all_who_name_it() {
-    let (asked, database) = (Arc::new(AtomicUsize::default()), Database::new(Kind::Sqlite).await);
-    let counted = Arc::clone(&asked);
-    let victim = Server::start(move |_| {
-        counted.fetch_add(1, Ordering::SeqCst);
-        async { say(StatusCode::NOT_FOUND, "Who are you?") }
-    });
-    let (victim, willing) = (victim.await, Subscriber::start().await);
+    let database = Database::new(Kind::Sqlite).await;
+    let willing = Subscriber::start().await;
     let publisher = Publisher::start().await;
     publisher.put_rss("/feed", rss("tides", 1..2));
     let topic = publisher.url("/feed");
     let store = database.open().await;
     for n in 0..30 {
-        // By name, since addresses of one's own are not counted.
-        let callback = format!("http://localhost:{}/{n}", victim.port());
+        // A name that nobody has, since what leads to this machine is not counted.
+        let callback = format!("http://nowhere.invalid/{n}");
         store.enqueue_intent(&intent(&topic, &callback), runner::now()).await.unwrap();
+    }
+    store.close().await;
+    let gateway = Gateway::start(&database, &[]).await;
+    let failed = |n| {
+        format!("feedgate_verifications_total{{mode=\"subscribe\",result=\"unreachable\"}} {n}")
+    };
+    gateway.measures(&failed(10)).await;
+    // Nobody else waits for that.
+    gateway.subscribe_websub(&topic, &willing.url("/cb"), &[]).await;
+    gateway.measures(&failed(10)).await;
+    gateway.measures("feedgate_pending_verifications 30").await;
+}
+
+#[tokio::test]
+async fn f20_a_name_that_leads_to_this_machine_is_not_counted() {
+    let (asked, database) = (Arc::new(AtomicUsize::default()), Database::new(Kind::Sqlite).await);
+    let counted = Arc::clone(&asked);
+    let refusing = Server::start(move |_| {
+        counted.fetch_add(1, Ordering::SeqCst);
+        async { say(StatusCode::NOT_FOUND, "Who are you?") }
+    })
+    .await;
+    let publisher = Publisher::start().await;
+    publisher.put_rss("/feed", rss("tides", 1..2));
+    let store = database.open().await;
+    for n in 0..30 {
+        let callback = format!("http://localhost:{}/{n}", refusing.port());
+        let intent = intent(&publisher.url("/feed"), &callback);
+        store.enqueue_intent(&intent, runner::now()).await.unwrap();
     }
     store.close().await;
     let networks = ("FEEDGATE_EGRESS_ALLOW_CALLBACK_CIDRS", "127.0.0.0/8,::1/128");
     let gateway = Gateway::start(&database, &[networks]).await;
-    gateway.measures("feedgate_pending_verifications 20").await;
-    // Nobody else waits for that.
-    gateway.subscribe_websub(&topic, &willing.url("/cb"), &[]).await;
-    assert_eq!(asked.load(Ordering::SeqCst), 10);
-    gateway.measures("feedgate_pending_verifications 20").await;
+    gateway.measures("feedgate_pending_verifications 0").await;
+    assert_eq!(asked.load(Ordering::SeqCst), 30);
 }
 
 #[tokio::test]
