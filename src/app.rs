@@ -21,7 +21,8 @@ use crate::event_log::{self, EventLog};
 use crate::head_watch::HeadWatch;
 use crate::http::serve::listener::{ListenError, Listener};
 use crate::http::{
-    AnonymousRateLimit, ArchiveDocumentCache, CachedGauges, Gateway, HttpSettings, Router,
+    AnonymousRateLimit, ArchiveDocumentCache, CachedGauges, Gateway, HttpSettings,
+    RecentRegistrants, Router,
 };
 use crate::jobs::backfill::Backfiller;
 use crate::jobs::collect::Collector;
@@ -237,6 +238,7 @@ impl Services {
             subscribe: Arc::clone(&self.subscribe),
             publish: Arc::clone(&self.publish),
             upstreams: self.upstreams.clone(),
+            recent_registrants: RecentRegistrants::new(),
             anonymous_rate_limit: AnonymousRateLimit::new(requests_per_min, Instant::now()),
             archive_documents: ArchiveDocumentCache::new(settings.archive_cache_bytes),
             gauges: CachedGauges::new(settings.gauges_max_age),

@@ -24,6 +24,7 @@ mod state;
 
 pub use kit::client_address::PeerAddr;
 pub use kit::rate_limit::AnonymousRateLimit;
+pub use kit::recent_registrants::RecentRegistrants;
 pub use router::Router;
 pub use routes::archive::document_cache::ArchiveDocumentCache;
 pub use routes::ops::gauges::CachedGauges;

@@ -10,6 +10,7 @@ pub(crate) mod html;
 pub(crate) mod jsonp;
 pub(crate) mod params;
 pub(crate) mod rate_limit;
+pub(crate) mod recent_registrants;
 pub(crate) mod rejected_request;
 pub(crate) mod rejection;
 pub(crate) mod reply;

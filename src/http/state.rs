@@ -12,6 +12,7 @@ use crate::authoring::AuthoringService;
 use crate::event_log::EventLog;
 use crate::head_watch::HeadWatch;
 use crate::http::kit::rate_limit::AnonymousRateLimit;
+use crate::http::kit::recent_registrants::RecentRegistrants;
 use crate::http::routes::archive::document_cache::ArchiveDocumentCache;
 use crate::http::routes::ops::gauges::CachedGauges;
 use crate::http::routes::rsscloud::aliases::CloudAliases;
@@ -82,6 +83,8 @@ pub struct Gateway {
     pub settings: HttpSettings,
     /// Limits requests of clients that have no account.
     pub anonymous_rate_limit: AnonymousRateLimit,
+    /// The addresses that lately registered subscriptions.
+    pub recent_registrants: RecentRegistrants,
     /// Archive documents that were served lately.
     pub archive_documents: ArchiveDocumentCache,
     /// The gauges that were counted last.

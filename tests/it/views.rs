@@ -2,6 +2,7 @@
 //! `/subscriptions.json`, as those who read them at other servers find them.
 
 mod bounds;
+mod owners;
 mod secrets;
 
 use std::io::Read;

@@ -50,7 +50,7 @@ pub use subscriptions::{
     ListedSubscription, LogNumbers, SubscriptionFilter, Subscriptions,
 };
 pub use survey::{
-    OpenSubscription, OpenSubscriptions, SubscriberGroup, SubscriptionCounts, Survey,
+    BodySummary, OpenSubscription, OpenSubscriptions, SubscriberGroup, SubscriptionCounts, Survey,
     WatchedResource,
 };
 

@@ -94,6 +94,7 @@ async fn register(gateway: &Gateway, request: &Request) -> Result<RestReply, Rej
     let spacing = gateway.settings.ping_spacing;
     let done = gateway.subscribe.register(&handler, &urls, spacing, runner::now()).await;
     let lease_until = done.map_err(|refusal| reject_refusal("subscription", &refusal))?;
+    gateway.recent_registrants.remember(request);
     let mut reply = RestReply::from(REGISTERED);
     if gateway.settings.rsscloud_tell_expiry {
         let expires = lease_until.to_rfc3339_opts(SecondsFormat::Secs, true);

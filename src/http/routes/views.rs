@@ -3,11 +3,12 @@
 //!
 //! No view shows a secret: topics with credentials are left out (rule S48), those at inner
 //! addresses are shown to the operator's networks only (rule S55), and of callbacks the host and a
-//! hash are shown (rule S54). The subscriptions of an account are visible to its owner only: they
-//! are counted, and listed nowhere.
+//! hash are shown (rule S54). The subscriptions of an account are visible to its owner only. Whoever
+//! registered a callback at its own address, and an account with its token, is shown its own
+//! callbacks in clear in `/subscriptions.json`, as they are at that moment.
 //!
-//! Of each kind, one document is made at a time, however many clients request it, and it is served
-//! for a minute.
+//! Of each kind, one document for everybody is made at a time, however many clients request it, and
+//! it is served for a minute.
 
 mod cache;
 mod document;
@@ -26,7 +27,9 @@ use warp::Filter;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
+use crate::http::kit::auth;
 use crate::http::kit::endpoint::Endpoint;
+use crate::http::kit::params;
 use crate::http::kit::rejection::Rejection;
 use crate::http::kit::rejection::unavailable;
 use crate::http::kit::reply::plain_text;
@@ -34,13 +37,14 @@ use crate::http::kit::request::Request;
 use crate::http::state::Gateway;
 use crate::jobs::runner;
 use crate::net;
+use feedgate_core::account::Scope;
 use feedgate_core::ports::StoreError;
 use feedgate_core::redaction;
 
 use cache::ViewCache;
 use document::ViewDocument;
 use stats::Stats;
-use subscriptions::ListingCursor;
+use subscriptions::{ListingCursor, ListingOwner};
 
 const ENDPOINT: Endpoint = Endpoint { name: "views", methods: &["GET"], body_limit_bytes: 1_024 };
 /// Characters of a title that are shown.
@@ -164,6 +168,10 @@ async fn render_view(
         }
         View::Subscriptions => {
             let cursor = ListingCursor::from_query(&request.query).map_err(Failure::Rejection)?;
+            if let Some(owner) = find_owner(gateway, request).await.map_err(Failure::Rejection)? {
+                let document = subscriptions::render_for(gateway, access, cursor, owner).await?;
+                return Ok(document.to_private_response(request, access));
+            }
             let make = move |before| async move {
                 subscriptions::render(&shared, access, cursor, before).await
             };
@@ -174,6 +182,23 @@ async fn render_view(
                 .to_response(request, access)
         }
     })
+}
+
+/// Returns who is shown subscriptions of its own, in clear and as they are now: an account, or an
+/// address that registered lately.
+async fn find_owner(
+    gateway: &Gateway,
+    request: &Request,
+) -> Result<Option<ListingOwner>, Rejection> {
+    let form = params::read_query(request);
+    if auth::has_credentials(request, &form) {
+        let access = auth::authenticate(gateway, request, &form).await?;
+        auth::require(&access, Scope::List)?;
+        return Ok(Some(ListingOwner::Account(access.account)));
+    }
+    let Some(client) = gateway.recent_registrants.find(request) else { return Ok(None) };
+    gateway.anonymous_rate_limit.admit(request, 1)?;
+    Ok(Some(ListingOwner::Address(client)))
 }
 
 #[cfg(test)]

@@ -82,6 +82,7 @@ async fn carry_out(gateway: &Gateway, request: &Request) -> Result<Response, Rej
     });
     let (intent, verification) =
         RejectedRequest::hub(&form, mode, "websub").record_if_rejected(gateway, read)?;
+    gateway.recent_registrants.remember(request);
     let wait = FirstFetchWait::Moment;
     match gateway.subscribe.carry_out(&intent, verification, wait, runner::now()).await {
         Ok(SubscribeOutcome::Now) => {

@@ -50,6 +50,17 @@ pub struct OpenSubscription {
     pub lease_until: DateTime<Utc>,
 }
 
+/// The newest body of a resource, without its bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BodySummary {
+    /// The number of the resource.
+    pub resource: ResourceId,
+    /// The SHA-256 of the body.
+    pub sha256: Vec<u8>,
+    /// The length of the body in bytes.
+    pub length_bytes: u64,
+}
+
 /// A page of open subscriptions, in the order of their resources.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OpenSubscriptions {
@@ -57,6 +68,8 @@ pub struct OpenSubscriptions {
     pub open: Vec<OpenSubscription>,
     /// Their resources, by number; collections are left out.
     pub resources: Vec<WatchedResource>,
+    /// The newest bodies of the resources, as far as there are any.
+    pub bodies: Vec<BodySummary>,
     /// The last row that was read, after which the next page begins; `None` on the last page.
     pub next: Option<SubscriptionId>,
 }

@@ -14,8 +14,8 @@ use crate::engine::sql::{Row, Value, params};
 use crate::engine::tx::Tx;
 use crate::log::row::most;
 use feedgate_core::ports::{
-    OpenSubscription, OpenSubscriptions, StoreError, SubscriberGroup, SubscriptionCounts, Survey,
-    WatchedResource,
+    BodySummary, OpenSubscription, OpenSubscriptions, StoreError, SubscriberGroup,
+    SubscriptionCounts, Survey, WatchedResource,
 };
 use feedgate_core::resource::{ResourceId, ResourceKind};
 use feedgate_core::subscription::SubscriptionId;
@@ -115,6 +115,9 @@ async fn open_page(
     const OF_IT: &str = read!("resource_id = $1 and id > $2", "$3");
     const BEHIND_IT: &str = read!("resource_id > $1", "$2");
     const WHOSE: &str = watched!("r.id in ({ids $1}) and r.kind <> 'collection' order by r.id");
+    // Neither database reads the bytes for their length.
+    const BODIES: &str = "
+        select resource_id, hash, cast(length(bytes) as bigint) from bodies where resource_id in ({ids $1})";
     // Skipped rows are read as well, so that the work for a page is bounded whatever is in it.
     let resource = after.resource.0;
     let mut rows = tx.query(OF_IT, params![resource, after.number, most(limit)]).await?;
@@ -139,6 +142,9 @@ async fn open_page(
         page.resources.binary_search_by_key(&open.id.resource, |held| held.id).is_ok()
     };
     page.open.retain(is_known);
+    let known = page.resources.iter().map(|held| held.id.0).collect();
+    let rows = tx.query(BODIES, &[Value::Ints(known)]).await?;
+    page.bodies = rows.into_iter().map(body).collect::<Result<_, _>>()?;
     Ok(page)
 }
 
@@ -187,6 +193,11 @@ fn open(id: SubscriptionId, row: &mut Row) -> Result<OpenSubscription, StoreErro
         created_at: row.time()?,
         lease_until: row.time()?,
     })
+}
+
+fn body(mut row: Row) -> Result<BodySummary, StoreError> {
+    let resource = ResourceId(row.int()?);
+    Ok(BodySummary { resource, sha256: row.blob()?, length_bytes: row.count()? })
 }
 
 fn group(mut row: Row) -> Result<SubscriberGroup, StoreError> {

@@ -50,7 +50,9 @@ pub(super) async fn register(
         RejectedRequest::rsscloud(EventKind::Subscribe, feed).record_if_rejected(gateway, read)?;
     let spacing = gateway.settings.ping_spacing;
     let done = gateway.subscribe.register(&handler, &urls, spacing, runner::now()).await;
-    done.map(drop).map_err(|refusal| reject_refusal("subscription", &refusal))
+    done.map_err(|refusal| reject_refusal("subscription", &refusal))?;
+    gateway.recent_registrants.remember(request);
+    Ok(())
 }
 
 /// Takes a ping of rssCloud: every well-formed ping is taken, whatever it names.

@@ -102,6 +102,14 @@ impl ViewDocument {
         response
     }
 
+    /// Returns the reply to a request for a document that was made for its client alone.
+    pub(super) fn to_private_response(&self, request: &Request, access: ViewerAccess) -> Response {
+        let mut response = self.to_response(request, access);
+        set_header(&mut response, header::CACHE_CONTROL, "private, no-store");
+        set_header(&mut response, header::VARY, "Accept-Encoding, Authorization, Origin");
+        response
+    }
+
     fn uncompressed(&self) -> Response {
         let mut gzip = GzDecoder::new(Cursor::new(self.compressed.clone()));
         let pieces = std::iter::from_fn(move || {

@@ -1,22 +1,28 @@
-//! `/subscriptions.json`: the subscriptions, page by page. It contains no secrets, no paths of
-//! callbacks, and no subscriptions of accounts.
+//! `/subscriptions.json`: the subscriptions, page by page. It contains no secrets. Paths of callbacks
+//! and subscriptions of accounts are shown to their owners only.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use http::StatusCode;
 use serde_json::{Map, Value, json};
+use url::{Host, Url};
 
 use super::document::{DocumentWriter, ViewDocument};
 use super::{TITLE_CHARS, ViewerAccess};
 use crate::http::kit::rejection::Rejection;
 use crate::http::state::Gateway;
 use crate::jobs::runner;
-use feedgate_core::ports::{OpenSubscription, StoreError, WatchedResource};
+use feedgate_core::account::AccountId;
+use feedgate_core::ports::{
+    BodySummary, ListedSubscription, OpenSubscription, StoreError, SubscriptionFilter,
+    WatchedResource,
+};
 use feedgate_core::redaction;
 use feedgate_core::resource::ResourceId;
-use feedgate_core::subscription::SubscriptionId;
+use feedgate_core::subscription::{Subscription, SubscriptionId};
 use feedgate_protocol::form::Form;
 
 /// The most subscriptions of one page, and the default.
@@ -54,6 +60,11 @@ impl ListingCursor {
         })
     }
 
+    /// Returns whether this is the first page.
+    fn is_first(self) -> bool {
+        self.after == SubscriptionId { resource: ResourceId(0), number: 0 }
+    }
+
     /// Returns the URL of the page after this subscription.
     fn next(self, gateway: &Gateway, last: SubscriptionId) -> String {
         let mut next = format!("subscriptions.json?after={}-{}", last.resource, last.number);
@@ -70,37 +81,139 @@ fn numbers(text: &str) -> Option<SubscriptionId> {
     Some(SubscriptionId { resource: ResourceId(read(resource)?), number: read(number)? })
 }
 
-/// Renders a page.
+/// Whose subscriptions are shown in clear.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ListingOwner {
+    /// An account.
+    Account(AccountId),
+    /// The callbacks at an address.
+    Address(IpAddr),
+}
+
+impl ListingOwner {
+    /// Returns whether an open subscription is that of the owner.
+    fn has_callback(self, callback: &str) -> bool {
+        let ListingOwner::Address(client) = self else { return false };
+        let host = Url::parse(callback).ok().and_then(|url| url.host().map(|host| host.to_owned()));
+        match host {
+            Some(Host::Ipv4(ip)) => IpAddr::V4(ip) == client,
+            Some(Host::Ipv6(ip)) => IpAddr::V6(ip).to_canonical() == client,
+            Some(Host::Domain(_)) | None => false,
+        }
+    }
+}
+
+/// Renders a page for everybody.
 pub(super) async fn render(
     gateway: &Gateway,
     access: ViewerAccess,
     cursor: ListingCursor,
     before: Option<Arc<ViewDocument>>,
 ) -> Result<Arc<ViewDocument>, StoreError> {
+    let document = render_page(gateway, access, cursor, None).await?;
+    Ok(document.or_unchanged(before))
+}
+
+/// Renders a page for an owner.
+pub(super) async fn render_for(
+    gateway: &Gateway,
+    access: ViewerAccess,
+    cursor: ListingCursor,
+    owner: ListingOwner,
+) -> Result<ViewDocument, StoreError> {
+    render_page(gateway, access, cursor, Some(owner)).await
+}
+
+async fn render_page(
+    gateway: &Gateway,
+    access: ViewerAccess,
+    cursor: ListingCursor,
+    owner: Option<ListingOwner>,
+) -> Result<ViewDocument, StoreError> {
     let now = runner::now();
     let page = gateway.store.open_page(cursor.after, cursor.limit, now).await?;
     let mut by_resource: BTreeMap<ResourceId, Vec<Value>> = BTreeMap::new();
     for open in &page.open {
-        by_resource.entry(open.id.resource).or_default().push(subscription(open));
+        let is_own = owner.is_some_and(|owner| owner.has_callback(&open.callback));
+        by_resource.entry(open.id.resource).or_default().push(subscription(open, is_own));
     }
     let mut feeds = Map::new();
     for watched in page.resources.iter().filter(|watched| access.sees(&watched.topic)) {
         let subscriptions = by_resource.remove(&watched.id).unwrap_or_default();
-        feeds.insert(watched.topic.clone(), feed(watched, subscriptions, access));
+        let body = page.bodies.iter().find(|body| body.resource == watched.id);
+        feeds.insert(watched.topic.clone(), feed(watched, body, subscriptions, access));
+    }
+    if let Some(ListingOwner::Account(account)) = owner
+        && cursor.is_first()
+    {
+        add_subscriptions_of_account(gateway, account, &mut feeds).await?;
     }
     let next = page.next.map(|last| cursor.next(gateway, last));
     let body = json!({ "version": VERSION, "next": next, "feeds": feeds });
     let mut writer = DocumentWriter::new();
     writer.push(&format!("{body}\n"));
-    Ok(writer.finish(JSON, now).with_next_page(next).or_unchanged(before))
+    Ok(writer.finish(JSON, now).with_next_page(next))
 }
 
-fn feed(watched: &WatchedResource, subscriptions: Vec<Value>, access: ViewerAccess) -> Value {
+/// Adds the subscriptions of an account, in clear. They are all on the first page.
+async fn add_subscriptions_of_account(
+    gateway: &Gateway,
+    account: AccountId,
+    feeds: &mut Map<String, Value>,
+) -> Result<(), StoreError> {
+    let filter = SubscriptionFilter {
+        account: Some(account),
+        limit: MAX_SUBSCRIPTIONS,
+        ..SubscriptionFilter::default()
+    };
+    for listed in gateway.store.list(&filter).await?.0 {
+        let ListedSubscription { subscription, resource, .. } = listed;
+        let entry = feeds.entry(subscription.topic.as_str()).or_insert_with(|| {
+            let body_bytes = resource.polling.body_bytes;
+            json!({
+                "resource": {
+                    "url": subscription.topic.as_str(),
+                    "whenLastCheck": resource.status.last_fetch.map(timestamp),
+                    "lastHash": resource.polling.body_hash,
+                    "lastSize": body_bytes,
+                    "feed": { "title": resource.status.title },
+                },
+                "subscriberCount": resource.subscribers,
+                "subscriptions": [],
+            })
+        });
+        if let Some(subscriptions) = entry["subscriptions"].as_array_mut() {
+            subscriptions.push(own_subscription(&subscription));
+        }
+    }
+    Ok(())
+}
+
+fn own_subscription(own: &Subscription) -> Value {
+    let callback = own.callback.as_str();
+    json!({
+        "url": callback,
+        "protocol": protocol_word(own.protocol.as_str(), callback.get(..6)),
+        "failedAttempts": own.failures,
+        "failingSince": own.failing_since.map(timestamp),
+        "whenCreated": timestamp(own.created_at),
+        "whenExpires": timestamp(own.lease_until),
+    })
+}
+
+fn feed(
+    watched: &WatchedResource,
+    body: Option<&BodySummary>,
+    subscriptions: Vec<Value>,
+    access: ViewerAccess,
+) -> Value {
     json!({
         "resource": {
             "url": watched.topic,
             "whenLastCheck": watched.fetched_at.map(timestamp),
             "whenLastUpdate": watched.changed_at.map(timestamp),
+            "lastHash": body.map(|body| hex::encode(&body.sha256)),
+            "lastSize": body.map(|body| body.length_bytes),
             "feed": {
                 "title": redaction::line(&watched.title, TITLE_CHARS),
                 "htmlUrl": watched.site_url.as_deref().filter(|site| access.sees(site)),
@@ -111,9 +224,10 @@ fn feed(watched: &WatchedResource, subscriptions: Vec<Value>, access: ViewerAcce
     })
 }
 
-fn subscription(open: &OpenSubscription) -> Value {
+fn subscription(open: &OpenSubscription, is_own: bool) -> Value {
+    let redacted = || redaction::callback(&open.callback);
     json!({
-        "url": redaction::callback(&open.callback),
+        "url": if is_own { open.callback.clone() } else { redacted() },
         "protocol": protocol_word(&open.protocol, open.callback.get(..6)),
         "ctConsecutiveErrors": open.errors,
         "failedAttempts": open.failures,
