@@ -24,8 +24,8 @@ use serde_json::Value;
 use crate::body::Body;
 use crate::context::Context;
 use crate::hex;
-use crate::parse::decode_text;
 use crate::parse::html::{HtmlElement, ParsedHtml};
+use crate::parse::{decode_text, has_too_many_values};
 
 /// The maximum length of an extracted part, in bytes. Several elements or values count together.
 const LONGEST_BYTES: usize = 10 * 1024 * 1024;
@@ -94,6 +94,8 @@ impl std::error::Error for FragmentError {}
 /// A document, parsed according to its kind.
 enum Document {
     Json(Value),
+    /// JSON with more values than are read.
+    LargeJson,
     Page(ParsedHtml),
     Xml(ParsedHtml),
     Text,
@@ -121,6 +123,9 @@ impl Document {
         let start = text.trim_start();
         let is_called_json = label.contains("json");
         let looks_like_json = start.starts_with(['{', '[']) || is_called_json;
+        if looks_like_json && has_too_many_values(start) {
+            return Document::LargeJson;
+        }
         if let Some(value) = looks_like_json.then(|| json(start)).flatten() {
             return Document::Json(value);
         }
@@ -142,7 +147,7 @@ impl Document {
 
     fn kind(&self) -> &'static str {
         match self {
-            Document::Json(_) => "JSON",
+            Document::Json(_) | Document::LargeJson => "JSON",
             Document::Page(_) => "an HTML page",
             Document::Xml(_) => "XML",
             Document::Text => "text",
@@ -159,7 +164,7 @@ impl Document {
                 (comparable(page.root()), discovery::find_feeds(&page, context))
             }
             Document::Xml(page) => (comparable(page.root()), Vec::new()),
-            Document::Text | Document::Binary => (String::new(), Vec::new()),
+            Document::LargeJson | Document::Text | Document::Binary => (String::new(), Vec::new()),
         };
         let digest = if compared.is_empty() { digest(bytes) } else { digest(compared.as_bytes()) };
         DocumentContent { kind, digest, part: None, feeds }
@@ -201,6 +206,7 @@ impl Document {
                     false => (compared, as_xml(markup), format!("{essence}; charset=utf-8")),
                 }
             }
+            Document::LargeJson => return Err(costly()),
             Document::Text | Document::Binary => {
                 return Err(unsupported("only pages, XML and JSON have parts"));
             }

@@ -22,6 +22,7 @@ mod hints;
 #[cfg(feature = "html")]
 pub(crate) mod html;
 mod json;
+mod memory_bound;
 #[cfg(feature = "html")]
 mod microformats;
 mod modules;
@@ -35,6 +36,9 @@ mod vocabulary;
 use std::borrow::Cow;
 use std::fmt;
 
+#[cfg(feature = "html")]
+pub(crate) use memory_bound::has_too_many_values;
+pub use memory_bound::{max_memory, memory_bound};
 pub(crate) use trace::{SourceLocation, SourceTrace};
 
 use crate::context::Context;

@@ -110,6 +110,7 @@ codes! {
     TooDeep "too_deep" Once(0.1),
     PageCut "page_cut" Once(0.0),
     TooManyEntries "too_many_entries" Once(0.0),
+    TooManyNodes "too_many_nodes" Once(0.0),
     OversizedExtension "oversized_extension" Once(0.0),
     BrokenJson "broken_json" Once(0.1),
     BadDate "bad_date" Share(0.3),

@@ -21,6 +21,7 @@ use html5ever::tendril::{StrTendril, TendrilSink};
 use scraper::{ElementRef, Html, HtmlTreeSink, Node};
 use url::Url;
 
+use super::memory_bound::max_nodes;
 use super::tree::LONGEST_TAG_BYTES;
 use crate::context::is_base;
 
@@ -72,7 +73,8 @@ impl ParsedHtml {
     pub(crate) fn read(text: &str) -> ParsedHtml {
         let tree = HtmlTreeSink::new(Html::new_document());
         let mut parser = driver::parse_document(tree, ParseOpts::default());
-        let mut meter = Meter::default();
+        let max_nodes = NODES.min(max_nodes(text.len()));
+        let mut meter = Meter { max_nodes, ..Meter::default() };
         let mut rest = &text[..text.floor_char_boundary(PAGE_BYTES)];
         let mut is_cut = rest.len() < text.len();
         while !rest.is_empty() {
@@ -122,6 +124,7 @@ impl ParsedHtml {
 /// The size of the tree built so far.
 #[derive(Debug, Default)]
 struct Meter {
+    max_nodes: usize,
     nodes: usize,
     text_bytes: usize,
     separators: usize,
@@ -144,7 +147,7 @@ impl Meter {
         self.separators = separators + if grown { 0 } else { self.separators };
         (self.nodes, self.text_bytes) = (nodes, text_bytes);
         let mut newest = html.tree.nodes().rev().take(made);
-        nodes <= NODES
+        nodes <= self.max_nodes
             && self.separators <= SEPARATORS
             && newest.all(|node| node.ancestors().take(DEPTH + 1).count() <= DEPTH)
     }

@@ -11,6 +11,7 @@ use crate::model::{
     Attribute, Category, Content, Element, Entry, Feed, FeedFormat, Link, Node, Person, Text,
     TextKind,
 };
+use crate::parse::memory_bound::has_too_many_values;
 use crate::parse::trace::{JsonPointer, SourceTrace, Traceable};
 use crate::parse::{MAX_ENTRIES, NotAFeed, Notes, dates, json};
 use crate::repair::{Repair, RepairCode};
@@ -34,6 +35,9 @@ const KEPT: [&str; 4] = ["expired", "user_comment", "banner_image", "date_create
 /// Reads a feed from a JSON text.
 pub(in crate::parse) fn read(text: &str, notes: Notes<'_>) -> Result<Feed, NotAFeed> {
     let Notes { repairs, trace } = notes;
+    if has_too_many_values(text) {
+        return Err(NotAFeed::Other("JSON with too many values"));
+    }
     let value: Value = match serde_json::from_str(text) {
         Ok(value) => value,
         Err(err) => {

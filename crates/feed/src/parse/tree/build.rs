@@ -25,6 +25,7 @@ use super::mend::mend;
 use super::spaces::Namespaces;
 use super::tokens::{Token, Tokens};
 use super::{DOCUMENT, Kind, NONE, Node, Scope, Tree, XmlAttribute, offset};
+use crate::parse::memory_bound::max_nodes;
 use crate::repair::{Repair, RepairCode};
 
 use faults::Faults;
@@ -122,8 +123,14 @@ impl<'t> Builder<'t> {
     /// unusable.
     fn read(&mut self, text: &'t str) -> bool {
         let mut tokens = Tokens::new(text);
+        let max_nodes = max_nodes(text.len());
         while let Some(token) = tokens.next() {
             self.faults.at = tokens.start();
+            if self.nodes.len() + self.attributes.len() > max_nodes {
+                self.broke_off = true;
+                self.faults.count(RepairCode::TooManyNodes);
+                return true;
+            }
             match token {
                 Token::Start(inside) => self.tag(inside, &mut tokens),
                 Token::End(name) => self.end(name),
@@ -218,7 +225,7 @@ impl<'t> Builder<'t> {
             }
         }
         self.faults.at = self.text.len();
-        if self.open.len() > 1 {
+        if self.open.len() > 1 && !self.faults.has_counted(RepairCode::TooManyNodes) {
             self.faults.count(RepairCode::Truncated);
         }
         // An item is cut if the document ended inside one of its elements.

@@ -19,6 +19,11 @@ impl Faults {
         }
     }
 
+    /// Returns whether a fault of this kind was counted.
+    pub(super) fn has_counted(&self, code: RepairCode) -> bool {
+        self.found.iter().any(|(held, ..)| *held == code)
+    }
+
     /// Appends one repair for each kind of fault.
     pub(super) fn report(&self, repairs: &mut Vec<Repair>) {
         for (code, count, first) in &self.found {

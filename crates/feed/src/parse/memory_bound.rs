@@ -1,0 +1,118 @@
+//! Limits on the memory that one document can take while it is read (rules S16, S18).
+//!
+//! A tree takes far more memory than its text: measured, `<a/>` takes 480 bytes as an element of
+//! the tree and of the feed, and `{"":0},` takes 500 bytes as a JSON value. So the number of nodes
+//! is limited by the length of the document, generously for small ones, and in total.
+//! [`memory_bound`] tells before parsing what a document can take under these limits.
+
+/// Memory for each byte of a document: its text, decoded, in the feed, and rendered with escapes.
+const PER_BYTE: usize = 8;
+/// Memory for an element or attribute, in the tree and in two copies of the feed.
+const PER_NODE: usize = 480;
+/// Memory for a JSON value, in a list that grew.
+const PER_VALUE: usize = 96;
+/// The number of values for which an object or a list counts: it has a table of its own.
+const PER_CONTAINER: usize = 5;
+
+/// The most nodes of any document: 50 for each of the entries that are read of a feed.
+const MOST_NODES: usize = 50 * super::MAX_ENTRIES;
+/// The most values of any JSON document; 10 MiB of typical records have half of it.
+const MOST_VALUES: usize = 1_000_000;
+/// The nodes and values that even the smallest document may have.
+const FREE: usize = 32 * 1024;
+
+/// Returns the most elements, texts and attributes that are read of a document of this length: one
+/// for each 16 bytes. Feeds have one for each 30 bytes.
+pub(super) fn max_nodes(bytes: usize) -> usize {
+    (FREE + bytes / 16).min(MOST_NODES)
+}
+
+/// Returns the most values of a JSON document of this length; containers count fivefold.
+fn max_values(bytes: usize) -> usize {
+    (FREE + bytes / 8).min(MOST_VALUES)
+}
+
+/// Returns whether a JSON text has more values than are read of a text of its length.
+pub(crate) fn has_too_many_values(text: &str) -> bool {
+    let (mut values, mut is_quoted, mut is_escaped) = (0, false, false);
+    for byte in text.bytes() {
+        if is_quoted {
+            (is_quoted, is_escaped) = (byte != b'"' || is_escaped, byte == b'\\' && !is_escaped);
+        } else {
+            is_quoted = byte == b'"';
+            values += json_weight(byte);
+        }
+    }
+    values > max_values(text.len())
+}
+
+fn json_weight(byte: u8) -> usize {
+    match byte {
+        b'{' | b'[' => PER_CONTAINER,
+        b',' | b':' => 1,
+        _ => 0,
+    }
+}
+
+/// Returns the most memory, in bytes, that any document of this length takes while it is read,
+/// normalized and rendered. Memory for the bytes themselves is not included.
+pub fn max_memory(length: usize) -> usize {
+    let tree = (max_nodes(length) * PER_NODE).max(max_values(length) * PER_VALUE);
+    length * PER_BYTE + tree
+}
+
+/// Returns the most memory, in bytes, that a document takes while it is read, normalized and
+/// rendered: no more than [`max_memory`] of its length.
+pub fn memory_bound(document: &[u8]) -> usize {
+    let markup = || {
+        let nodes = document.iter().filter(|byte| matches!(byte, b'<' | b'=')).count();
+        // A text may follow each tag.
+        (2 * nodes).min(max_nodes(document.len())) * PER_NODE
+    };
+    let json = || {
+        let values = document.iter().map(|byte| json_weight(*byte)).sum::<usize>();
+        values.min(max_values(document.len())) * PER_VALUE
+    };
+    let first = document.iter().find(|byte| byte.is_ascii_graphic());
+    let tree = match first {
+        Some(b'<') => markup(),
+        Some(b'{' | b'[') => json(),
+        _ => markup().max(json()),
+    };
+    document.len() * PER_BYTE + tree
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn s16_json_with_too_many_values_is_recognized_before_it_is_read() {
+        let of = |unit: &str| format!("[{}1]", unit.repeat(1024 * 1024 / unit.len()));
+        #[rustfmt::skip]
+        let cases = [
+            ("numbers of a few digits",     of("12345678,"),                                 false),
+            ("records",                     of("{\"name\": \"High water\", \"at\": \"12:00\", \"height\": 3.5},"), false),
+            ("a text of nothing else",      format!("[\"{}\"]", ",[".repeat(1024 * 1024)),   false),
+            ("quotes in texts",             of("\"\\\",,,,,,,,,,,,,,,,,,,,,,,,,,\","),        false),
+            ("numbers of one digit",        of("1,"),                                        true),
+            ("empty lists",                 of("[],"),                                       true),
+            ("objects",                     of("{\"\":0},"),                                  true),
+            ("few of them",                 "[[],[],[],[]]".to_owned(),                      false),
+        ];
+        for (why, text, want) in cases {
+            assert_eq!(has_too_many_values(&text), want, "{why}");
+        }
+    }
+
+    #[test]
+    fn s16_no_document_takes_more_than_a_few_dozen_times_its_length() {
+        const LENGTH: usize = 10 * 1024 * 1024;
+        for unit in ["<a/>", "<a b=''/>", "[],", "{\"\":0},", "x", "\u{0}"] {
+            let bound = memory_bound(unit.repeat(LENGTH / unit.len()).as_bytes());
+            assert!(bound <= max_memory(LENGTH) && bound <= 20 * LENGTH, "{unit}: {bound}");
+        }
+        let feed = "<item><title>High water</title><link>http://tides.test/1</link></item>";
+        assert!(memory_bound(feed.repeat(1_000).as_bytes()) < 4 * 1024 * 1024);
+    }
+}
