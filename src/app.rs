@@ -241,6 +241,7 @@ impl Services {
             recent_registrants: RecentRegistrants::new(),
             anonymous_rate_limit: AnonymousRateLimit::new(requests_per_min, Instant::now()),
             archive_documents: ArchiveDocumentCache::new(settings.archive_cache_bytes),
+            documents: shared.client.documents().clone(),
             gauges: CachedGauges::new(settings.gauges_max_age),
             composer: self.deliverer.composer(),
             heads: Arc::clone(&self.heads),

@@ -7,6 +7,7 @@ mod checks;
 mod collections;
 mod declare;
 mod layers;
+mod memory_limit;
 mod module_settings;
 mod reader;
 pub(crate) mod reference;

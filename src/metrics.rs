@@ -18,6 +18,8 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 
+use crate::document_budget::BudgetUsage;
+
 type Label = (&'static str, &'static str);
 type Counters<const N: usize> = Family<[Label; N], Counter>;
 
@@ -31,6 +33,7 @@ pub struct Metrics {
     records: Counter,
     network_outage: Gauge,
     polls_put_off: Counter,
+    documents: DocumentGauges,
     deliveries: Counters<2>,
     deliveries_ok: Counter,
     deliveries_failed: Counter,
@@ -45,6 +48,32 @@ pub struct Metrics {
     http_request_seconds: Histogram,
 }
 
+/// The use of the memory for documents.
+#[derive(Clone, Default)]
+struct DocumentGauges {
+    memory: Gauge,
+    memory_limit: Gauge,
+    waiting: Gauge,
+    parsing: Gauge,
+}
+
+impl DocumentGauges {
+    fn register(registry: &mut Registry) -> DocumentGauges {
+        let gauges = DocumentGauges::default();
+        let help = "Memory reserved for documents and bodies of requests";
+        let memory = gauges.memory.clone();
+        registry.register_with_unit("document_memory", help, Unit::Bytes, memory);
+        let help = "Memory that documents and bodies of requests may take";
+        let limit = gauges.memory_limit.clone();
+        registry.register_with_unit("document_memory_limit", help, Unit::Bytes, limit);
+        let help = "Documents and bodies that wait for memory or for a parser";
+        registry.register("documents_waiting", help, gauges.waiting.clone());
+        let help = "Documents that are being parsed";
+        registry.register("documents_parsing", help, gauges.parsing.clone());
+        gauges
+    }
+}
+
 impl Metrics {
     /// All at zero.
     pub fn new() -> Metrics {
@@ -57,6 +86,7 @@ impl Metrics {
             records: Counter::default(),
             network_outage: Gauge::default(),
             polls_put_off: Counter::default(),
+            documents: DocumentGauges::register(&mut registry),
             deliveries: Family::default(),
             deliveries_ok: Counter::default(),
             deliveries_failed: Counter::default(),
@@ -78,17 +108,13 @@ impl Metrics {
         registry.register("records", "Records appended to logs", metrics.records.clone());
         let help = "Whether most fetches of this node fail in the same way: its own outage";
         registry.register("network_outage", help, metrics.network_outage.clone());
-        let help = "Polls postponed because their host or its address was busy with others";
+        let help = "Polls postponed because their host, its address or this gateway was busy";
         registry.register("polls_put_off", help, metrics.polls_put_off.clone());
         let help = "Attempts to deliver, by protocol and result";
         registry.register("deliveries", help, metrics.deliveries.clone());
         let help = "From the start of an attempt to the response of the callback";
-        registry.register_with_unit(
-            "delivery",
-            help,
-            Unit::Seconds,
-            metrics.delivery_seconds.clone(),
-        );
+        let attempts = metrics.delivery_seconds.clone();
+        registry.register_with_unit("delivery", help, Unit::Seconds, attempts);
         let help = "From the append of the oldest delivered record to the response of the callback";
         let delay = metrics.delivery_delay_seconds.clone();
         registry.register_with_unit("delivery_delay", help, Unit::Seconds, delay);
@@ -110,6 +136,15 @@ impl Metrics {
         metrics
     }
 
+    /// The memory for documents is used like this.
+    pub fn documents(&self, usage: BudgetUsage) {
+        let number = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
+        self.documents.memory.set(number(usage.bytes));
+        self.documents.memory_limit.set(number(usage.limit_bytes));
+        self.documents.waiting.set(number(usage.waiting as u64));
+        self.documents.parsing.set(number(usage.parsing as u64));
+    }
+
     /// A poll ended. `outcome` is its stable word, `trigger` what caused it.
     pub fn polled(&self, outcome: &'static str, trigger: &'static str, took: Duration) {
         self.polls.get_or_create(&[("outcome", outcome), ("trigger", trigger)]).inc();
@@ -122,7 +157,7 @@ impl Metrics {
         self.records.inc_by(records as u64);
     }
 
-    /// A poll was put off, because its host or its address was busy.
+    /// A poll was put off, because its host, its address or this gateway was busy.
     pub fn poll_put_off(&self) {
         self.polls_put_off.inc();
     }

@@ -12,6 +12,7 @@ mod callback;
 mod credentials;
 mod decode;
 mod failure;
+mod fetch_limit;
 pub mod freshness;
 mod guarded_client;
 mod politeness;
@@ -20,6 +21,7 @@ mod robots;
 mod topic;
 
 use std::net::IpAddr;
+use std::num::NonZero;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,6 +31,7 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode, Version};
 use ipnet::IpNet;
 use url::Url;
 
+use crate::document_budget::{DocumentBudget, DocumentMemory, GatewayBusy};
 use feedgate_core::event::AnswerExcerpt;
 use feedgate_core::poll::Validators;
 use feedgate_core::schedule::FailureClass;
@@ -63,6 +66,10 @@ pub struct NetworkSettings {
     pub body_limit_bytes: u64,
     /// The minimum interval between the starts of two fetches from one host (rule P41: 1 s).
     pub host_spacing: Duration,
+    /// The maximum number of concurrent fetches of this node.
+    pub fetch_concurrency: usize,
+    /// The memory for documents, in bytes.
+    pub document_memory_bytes: u64,
 }
 
 /// The use of an address: topics and callbacks may be allowed different networks.
@@ -181,6 +188,8 @@ pub struct FetchedDocument {
     pub validators: Validators,
     /// The number of seconds for which the document is fresh according to the headers (rule P12).
     pub hint_s: u32,
+    /// The memory reserved for the document; `None` once another place accounts for it.
+    pub memory: Option<DocumentMemory>,
 }
 
 impl FetchedDocument {
@@ -254,6 +263,10 @@ pub enum FetchError {
     /// to it. This says nothing about the host.
     #[error("{} is busy with other requests from this gateway; try again in {} s", .0.host, .0.retry_in.as_secs().max(1))]
     HostBusy(HostBusy),
+    /// This gateway had no memory for the document, or too many other fetches, for too long. This
+    /// says nothing about the host.
+    #[error(transparent)]
+    GatewayBusy(#[from] GatewayBusy),
     /// Something failed below HTTP: name lookup, connection, TLS.
     #[error("could not reach {host}: {detail}")]
     Unreachable {
@@ -282,6 +295,7 @@ impl FetchError {
             Self::Redirects(_) => "bad_redirect",
             Self::Encoding(_) => "bad_encoding",
             Self::HostBusy(_) => "host_busy",
+            Self::GatewayBusy(_) => "gateway_busy",
             Self::Unreachable { .. } => "unreachable",
         }
     }
@@ -292,7 +306,7 @@ impl FetchError {
             Self::Forbidden { .. } | Self::ForbiddenPort { .. } | Self::BadUrl(_) => {
                 FailureClass::Forbidden
             }
-            Self::TimedOut(_) | Self::HostBusy(_) => FailureClass::Network,
+            Self::TimedOut(_) | Self::HostBusy(_) | Self::GatewayBusy(_) => FailureClass::Network,
             Self::Status { status, .. } => FailureClass::of_status(status.as_u16()),
             Self::Blocked { .. } => FailureClass::Denied,
             Self::BodyTooLarge { .. } | Self::Encoding(_) => FailureClass::Unusable,
@@ -361,6 +375,8 @@ struct Inner {
     topics: guarded_client::GuardedClient,
     callbacks: guarded_client::GuardedClient,
     hosts: politeness::HostTurns,
+    fetches: fetch_limit::FetchLimit,
+    documents: DocumentBudget,
 }
 
 impl HttpClient {
@@ -382,6 +398,8 @@ impl HttpClient {
             lookup: settings.callback_timeout / 2,
             connect: settings.callback_timeout / 2,
         };
+        let parsers = std::thread::available_parallelism().map_or(1, NonZero::get);
+        let documents = DocumentBudget::new(settings.document_memory_bytes, parsers);
         let tls = guarded_client::tls();
         let user_agent = HeaderValue::from_str(&format!("{})", settings.user_agent));
         let inner = Inner {
@@ -399,9 +417,16 @@ impl HttpClient {
                 tls,
             ),
             hosts: politeness::HostTurns::new(settings.host_spacing),
+            fetches: fetch_limit::FetchLimit::new(settings.fetch_concurrency, &documents),
+            documents,
             settings,
         };
         HttpClient { inner: Arc::new(inner) }
+    }
+
+    /// Returns the memory for documents, which everything that reads documents shares.
+    pub fn documents(&self) -> &DocumentBudget {
+        &self.inner.documents
     }
 
     /// Returns whether the host of the callback `url` resolves to `ip` and passes the guard.

@@ -4,8 +4,10 @@ use std::net::SocketAddr;
 
 use url::Url;
 
+use super::memory_limit::memory_limit_bytes;
 use super::{Config, url_at};
 use crate::authoring;
+use crate::document_budget::SMALLEST_BUDGET_BYTES;
 use crate::http;
 use crate::http::serve::listener;
 use crate::jobs::backfill;
@@ -58,7 +60,16 @@ impl Config {
             callback_timeout: self.delivery_timeout,
             body_limit_bytes: self.body_limit_bytes,
             host_spacing: self.host_min_interval,
+            fetch_concurrency: self.fetch_concurrency,
+            document_memory_bytes: self.document_memory_bytes(),
         }
+    }
+
+    /// Returns the memory for documents, in bytes: a quarter of all memory unless the operator
+    /// decided otherwise.
+    fn document_memory_bytes(&self) -> u64 {
+        let default = || (memory_limit_bytes() / 4).max(SMALLEST_BUDGET_BYTES);
+        self.document_memory_bytes.unwrap_or_else(default)
     }
 
     /// Returns the bounds of poll periods if the poll budget suffices.

@@ -118,7 +118,8 @@ settings! {
     }
 
     "Polling" {
-        /// The maximum number of concurrent polls. A host is never polled more than once at a time.
+        /// The maximum number of concurrent fetches. A host is never polled more than once at a time.
+        /// Fetches on behalf of requests have half of them.
         FEEDGATE_FETCH_CONCURRENCY = "64" => fetch_concurrency: usize, number("", 1..=10_000);
 
         /// The time limit for one fetch, from the DNS lookup to the last byte.
@@ -128,6 +129,12 @@ settings! {
         /// decompressed document.
         FEEDGATE_BODY_LIMIT_BYTES = "10485760" => body_limit_bytes: u64,
             number("bytes", 1_024..=1 << 30);
+
+        /// The memory for documents: bodies, and what parsing and rendering them takes. What does not
+        /// fit waits, and scheduled polls are postponed. A document takes up to 20 times its size
+        /// while it is parsed, so reduce `FEEDGATE_BODY_LIMIT_BYTES` if the budget is below 256 MiB.
+        /// Default: a quarter of the memory limit of the container (cgroup), or of the machine.
+        FEEDGATE_DOCUMENT_MEMORY_BYTES = "" => document_memory_bytes: Option<u64>, DOCUMENT_MEMORY;
 
         /// The minimum interval between the starts of two fetches from one host.
         FEEDGATE_HOST_MIN_INTERVAL_MS = "1000" => host_min_interval: Duration,

@@ -13,6 +13,7 @@ use ipnet::IpNet;
 use tracing_subscriber::filter::{EnvFilter, LevelFilter};
 use url::Url;
 
+use crate::document_budget::SMALLEST_BUDGET_BYTES;
 use crate::http::CloudAliases;
 use feedgate_core::collection::ConfiguredCollection;
 use feedgate_core::host_groups::HostGroups;
@@ -178,6 +179,17 @@ pub(super) const FILE: ValueKind<Option<PathBuf>> = ValueKind::Text {
 pub(super) const ADDRESS: ValueKind<SocketAddr> = ValueKind::Text {
     expected: "an address and a port, such as `127.0.0.1:8080`",
     parse: |text| text.parse().map_err(|_| String::new()),
+};
+
+pub(super) const DOCUMENT_MEMORY: ValueKind<Option<u64>> = ValueKind::Text {
+    expected: "a number of bytes from 67108864 (64 MiB)",
+    parse: |text| {
+        if text.is_empty() {
+            return Ok(None);
+        }
+        let bytes = text.parse().ok().filter(|bytes| *bytes >= SMALLEST_BUDGET_BYTES);
+        bytes.map(Some).ok_or_else(String::new)
+    },
 };
 
 pub(super) const PUBLIC_URL: ValueKind<Option<Url>> = ValueKind::Text {

@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 use url::Url;
 
 use crate::authoring::AuthoringService;
+use crate::document_budget::DocumentBudget;
 use crate::event_log::EventLog;
 use crate::head_watch::HeadWatch;
 use crate::http::kit::rate_limit::AnonymousRateLimit;
@@ -87,6 +88,8 @@ pub struct Gateway {
     pub recent_registrants: RecentRegistrants,
     /// Archive documents that were served lately.
     pub archive_documents: ArchiveDocumentCache,
+    /// The memory for documents and bodies of requests.
+    pub documents: DocumentBudget,
     /// The gauges that were counted last.
     pub gauges: CachedGauges,
     /// The counters of this process.

@@ -33,7 +33,6 @@ mod records;
 mod redirects;
 mod report;
 mod robots;
-mod run_blocking;
 mod semantic_digest;
 mod shared_documents;
 
@@ -47,6 +46,7 @@ use tokio::time::Instant;
 use tracing::{debug, error, warn};
 use url::Url;
 
+use crate::document_budget::GatewayBusy;
 use crate::event_log::EventLog;
 use crate::jobs::claim_renewal::{ClaimRenewal, HeldClaim};
 use crate::jobs::runner::{self, HostPermit, HostPermits, Job};
@@ -65,11 +65,10 @@ use records::PollRecords;
 use report::{PollReport, ReportInputs};
 
 pub use observation::links;
-pub use poll_now::StartedPoll;
+pub use poll_now::{PolledNow, StartedPoll};
 pub use push::PushedDocument;
 pub use read_document::{ParsedDocument, read_document};
 pub use records::candidates;
-pub(crate) use run_blocking::run_blocking;
 
 /// The operator's settings for polling.
 #[derive(Clone, Debug)]
@@ -98,6 +97,16 @@ pub struct Poller {
     settings: PollSettings,
     cached_k: Arc<CachedK>,
     health: Arc<node_health::NodeHealth>,
+}
+
+/// How a poll ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PollEnd {
+    /// Its result was recorded, unless its claim was lost.
+    Recorded,
+    /// It was put off. Holds the time after which this gateway can take the document, if the
+    /// gateway was the reason.
+    PutOff(Option<GatewayBusy>),
 }
 
 /// The factor `k` of the schedule, as this node last read it from the store.
@@ -152,10 +161,12 @@ impl Poller {
         due: &DueResource,
         now: DateTime<Utc>,
         patience: Patience,
-    ) -> Result<(), StoreError> {
+    ) -> Result<PollEnd, StoreError> {
         let begun = Instant::now();
         match self.observe(due, now, patience).await {
-            Ok(observation) => self.evaluate(due, observation, now).await,
+            Ok(observation) => {
+                self.evaluate(due, observation, now).await.map(|()| PollEnd::Recorded)
+            }
             Err(PollStop::PutOff(why)) => self.put_off(due, why, now + begun.elapsed()).await,
             Err(PollStop::Store(err)) => Err(err),
         }
@@ -187,6 +198,7 @@ impl Poller {
         now: DateTime<Utc>,
     ) -> Result<(), StoreError> {
         let resource = &due.resource;
+        let _memory = observation.found.memory(); // until everything is recorded
         let records = self.detect_changes(resource, &mut observation, now).await?;
         let upstream = self.advertised_upstream(resource, &observation);
         let is_network_outage = self.is_network_outage(due, &observation).await?;

@@ -1,4 +1,5 @@
-//! Reads a response body, with limits on its length, pauses, speed and time.
+//! Reads a response body, with limits on its length, pauses, speed and time, into memory that is
+//! reserved first.
 
 use std::time::Duration;
 
@@ -8,6 +9,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::FetchError;
 use super::failure;
+use crate::document_budget::{DocumentBudget, Reservation, SMALL_BODY_BYTES, Share};
 
 /// The minimum speed of a body, in bytes per second (rule P42).
 const SLOWEST_BYTES_PER_S: u128 = 1_000;
@@ -25,17 +27,45 @@ pub(super) struct BodyLimits {
     pub(super) deadline: (Instant, Duration),
 }
 
+/// The memory for bodies, and how long to wait for it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct BodyMemory<'b> {
+    pub(super) documents: &'b DocumentBudget,
+    pub(super) patience: Duration,
+}
+
+/// A body as received, and its memory.
+#[derive(Debug)]
+pub(super) struct WireBody {
+    pub(super) bytes: Bytes,
+    pub(super) reservation: Reservation,
+}
+
+impl BodyMemory<'_> {
+    /// Reserves memory for a body of at most `bytes`.
+    async fn reserve(self, bytes: u64) -> Result<Reservation, FetchError> {
+        let is_small = bytes <= SMALL_BODY_BYTES;
+        let share = if is_small { Share::SmallBodies } else { Share::LargeBodies };
+        Ok(self.documents.reserve(share, bytes, self.patience).await?)
+    }
+}
+
 /// Reads the whole body. `wire_bytes` counts the received bytes, even if the body is incomplete. A
 /// body whose announced length exceeds the limit is refused unread (rule P43).
 pub(super) async fn read(
     mut response: Response,
     limits: BodyLimits,
+    memory: BodyMemory<'_>,
     wire_bytes: &mut u64,
-) -> Result<Bytes, FetchError> {
+) -> Result<WireBody, FetchError> {
     let too_large = FetchError::BodyTooLarge { limit_bytes: limits.bytes };
-    if response.content_length().is_some_and(|length| length > limits.bytes) {
+    let announced = response.content_length().unwrap_or_default();
+    if announced > limits.bytes {
         return Err(too_large);
     }
+    // A small body may have to be decoded, and its length may be unknown.
+    let mut reserved_bytes = announced.max(SMALL_BODY_BYTES);
+    let mut reservation = memory.reserve(reserved_bytes).await?;
     let begun = Instant::now();
     let mut body = BytesMut::new();
     loop {
@@ -45,11 +75,15 @@ pub(super) async fn read(
         let Some(piece) =
             piece.map_err(|err| failure::from_client(&err.without_url(), response.url()))?
         else {
-            return Ok(body.freeze());
+            return Ok(WireBody { bytes: body.freeze(), reservation });
         };
         *wire_bytes += piece.len() as u64;
         if body.len() as u64 + piece.len() as u64 > limits.bytes {
             return Err(too_large);
+        }
+        if (body.len() + piece.len()) as u64 > reserved_bytes {
+            reserved_bytes = limits.bytes;
+            reservation = memory.reserve(reserved_bytes).await?;
         }
         body.extend_from_slice(&piece);
         let took = begun.elapsed();

@@ -19,6 +19,8 @@ use http::HeaderMap;
 use http::header::CONTENT_ENCODING;
 
 use super::FetchError;
+use super::body::{BodyMemory, WireBody};
+use crate::document_budget::{DocumentMemory, SMALL_BODY_BYTES};
 
 /// The maximum ratio of decoded bytes to bytes on the wire.
 const RATIO: u64 = 100;
@@ -38,19 +40,48 @@ enum Coding {
     Zstd,
 }
 
-/// Decodes the document in `wire`, up to `limit_bytes`.
+/// Decodes the document in `wire`, up to `limit_bytes`, and reserves the memory that it takes from
+/// now on.
+///
+/// How long a document is turns out only when it is decoded. So each is decoded as a small one
+/// first, in the memory of its body; one that is longer waits for memory for large documents, and
+/// is then decoded anew.
 pub(super) async fn decode(
     headers: &HeaderMap,
-    wire: Bytes,
+    body: WireBody,
     limit_bytes: u64,
-) -> Result<Bytes, FetchError> {
+    memory: BodyMemory<'_>,
+) -> Result<(Bytes, DocumentMemory), FetchError> {
+    let BodyMemory { documents, patience } = memory;
+    let WireBody { bytes: wire, reservation } = body;
     let Some(coding) = coding(headers)?.filter(|coding| coding.fits(&wire)) else {
-        return Ok(wire);
+        let memory = documents.admit(&wire, patience).await?;
+        drop(reservation);
+        return Ok((wire, memory));
     };
     // Decoding may take milliseconds, too long for a thread that serves other tasks. A panic in a
-    // decoder is confined to this task (rule S47).
-    let decoded = tokio::task::spawn_blocking(move || undo(coding, &wire, limit_bytes)).await;
-    decoded.unwrap_or_else(|_| Err(coding.broken()))
+    // decoder is confined to its thread (rule S47).
+    let small_bytes = limit_bytes.min(SMALL_BODY_BYTES);
+    let source = wire.clone();
+    let small = documents.run_small(move || undo(coding, &source, small_bytes)).await;
+    match small.unwrap_or_else(|| Err(coding.broken())) {
+        Ok(decoded) => {
+            let memory = documents.admit(&decoded, patience).await?;
+            drop(reservation);
+            Ok((decoded, memory))
+        }
+        Err(FetchError::BodyTooLarge { .. }) if small_bytes < limit_bytes => {
+            let most_bytes = limit_bytes.min(Cap::by_ratio(wire.len() as u64));
+            let decode = move || {
+                let decoded = undo(coding, &wire, limit_bytes);
+                drop((wire, reservation));
+                decoded
+            };
+            let decoded = documents.admit_decoded(most_bytes, patience, decode).await?;
+            decoded.unwrap_or_else(|| Err(coding.broken()))
+        }
+        Err(err) => Err(err),
+    }
 }
 
 /// Returns the coding that `Content-Encoding` names. Words that are not codings (`utf-8` and `none`
@@ -181,6 +212,11 @@ struct Cap {
 }
 
 impl Cap {
+    /// Returns the most decoded bytes that a body of this length may have.
+    fn by_ratio(wire_bytes: u64) -> u64 {
+        (wire_bytes * RATIO).max(RATIO_FROM_BYTES)
+    }
+
     fn read(self, from: impl Read) -> Result<Vec<u8>, Stopped> {
         let mut decoded = Vec::new();
         self.read_into(&mut decoded, from)?;
@@ -188,8 +224,7 @@ impl Cap {
     }
 
     fn read_into(self, decoded: &mut Vec<u8>, from: impl Read) -> Result<(), Stopped> {
-        let by_ratio = (self.wire_bytes * RATIO).max(RATIO_FROM_BYTES);
-        let limit = self.limit_bytes.min(by_ratio);
+        let limit = self.limit_bytes.min(Cap::by_ratio(self.wire_bytes));
         let mut from = io::BufReader::with_capacity(16 * 1024, from);
         loop {
             let chunk = from.fill_buf().map_err(|_| Stopped::Broken)?;

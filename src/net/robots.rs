@@ -12,6 +12,8 @@ use feedgate_core::poll::Validators;
 
 /// The number of bytes that are read (RFC 9309 `#limits`: "at least 500 kibibytes").
 const MOST_BYTES: usize = 500 * 1_024;
+/// The length from which the file is ignored: sixteen times what must be read.
+const LONGEST_BYTES: u64 = 16 * MOST_BYTES as u64;
 /// The timeout of the request. After a timeout the topic is fetched anyway.
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// The accepted media types. `robots.txt` is text, whatever media type the server declares.
@@ -49,6 +51,7 @@ impl HttpClient {
             return RobotsResponse::None;
         };
         session.accept = TEXT;
+        session.body_limit_bytes = session.body_limit_bytes.min(LONGEST_BYTES);
         let answer = timeout(TIMEOUT, session.run()).await;
         session.skip_pause();
         match answer {

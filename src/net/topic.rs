@@ -19,6 +19,7 @@ use reqwest::{Request, Response};
 use tokio::time::{Instant, timeout_at};
 use url::Url;
 
+use super::fetch_limit::FetchPermit;
 use super::politeness::{HostTurn, Patience, host_of};
 use super::{
     FetchError, FetchRequest, FetchResponse, Fetched, FetchedDocument, Hop, HttpClient, Inner,
@@ -81,6 +82,9 @@ pub(super) struct FetchSession<'a> {
     /// The accepted media types.
     pub(super) accept: HeaderValue,
     turn: Option<HostTurn>,
+    permit: Option<FetchPermit>,
+    /// The maximum length of the body, on the wire and decoded.
+    pub(super) body_limit_bytes: u64,
     hops: Vec<Hop>,
     redirects: usize,
     /// The end of the leading permanent redirects, and whether all redirects so far were permanent
@@ -115,6 +119,8 @@ impl<'a> FetchSession<'a> {
             credentials,
             accept: ACCEPTED,
             turn: None,
+            permit: None,
+            body_limit_bytes: inner.settings.body_limit_bytes,
             hops: Vec::new(),
             redirects: 0,
             moved_to: None,
@@ -153,13 +159,14 @@ impl<'a> FetchSession<'a> {
         }
     }
 
-    /// Takes the turn of the next host. The turn of the last host is released first; otherwise two
-    /// fetches that redirect to each other's host would wait forever.
+    /// Takes the turn of the next host, and then a permit to fetch. The turn of the last host and the
+    /// permit are released first; otherwise two fetches that redirect to each other's host would
+    /// wait forever.
     async fn take_turn(&mut self) -> Result<(), FetchError> {
         if self.turn.as_ref().is_some_and(|turn| turn.covers(&self.at)) {
             return Ok(());
         }
-        self.turn = None;
+        (self.turn, self.permit) = (None, None);
         let host = host_of(&self.at);
         let is_revisit = self.hops.iter().any(|hop| host_of(&hop.url) == host);
         let patience = match self.patience {
@@ -168,8 +175,10 @@ impl<'a> FetchSession<'a> {
         };
         let waiting = Instant::now();
         let turn = self.inner.hosts.turn(&self.at, patience).await;
+        self.turn = turn.map(Some).map_err(FetchError::HostBusy)?;
+        let permit = self.inner.fetches.acquire(self.patience).await;
         self.waited += waiting.elapsed();
-        self.turn = Some(turn.map_err(FetchError::HostBusy)?);
+        self.permit = Some(permit?);
         Ok(())
     }
 
@@ -343,19 +352,24 @@ impl<'a> FetchSession<'a> {
             }
         }
         let limits = body::BodyLimits {
-            bytes: self.inner.settings.body_limit_bytes,
+            bytes: self.body_limit_bytes,
             pause: self.inner.settings.fetch_timeout / 3,
             grace: self.inner.settings.fetch_timeout / 6,
             deadline: self.deadline(1.0),
         };
-        let wire = body::read(response, limits, &mut self.wire_bytes).await?;
-        let body = decode::decode(&headers, wire, limits.bytes).await?;
+        let memory = body::BodyMemory {
+            documents: &self.inner.documents,
+            patience: self.patience.wait_for_gateway(),
+        };
+        let wire = body::read(response, limits, memory, &mut self.wire_bytes).await?;
+        let (body, memory) = decode::decode(&headers, wire, limits.bytes, memory).await?;
         Ok(FetchResponse::Document(Box::new(FetchedDocument {
             url: self.at.clone(),
             validators: validators(&self.at, &headers, received),
             hint_s: hint_s.unwrap_or(0),
             headers,
             body,
+            memory: Some(memory),
         })))
     }
 }

@@ -76,7 +76,9 @@ impl SubscriptionService {
             return None;
         }
         let context = Context::new(url.clone());
-        let feed = parse::parse(&document.body, &context).ok()?;
+        let body = document.body.clone();
+        let parsed = document.memory.as_ref()?.run_blocking(move || parse::parse(&body, &context));
+        let feed = parsed.await?.ok()?;
         let title = feed.title.as_ref().map(|title| title.to_plain()).unwrap_or_default();
         let mime = document.headers.get(http::header::CONTENT_TYPE)?.to_str().ok()?;
         let is_feed = feed.format != FeedFormat::HFeed;

@@ -19,7 +19,7 @@ use tokio::time::timeout;
 use tracing::{debug, warn};
 
 use super::SubscriptionService;
-use crate::jobs::poll::StartedPoll;
+use crate::jobs::poll::{PolledNow, StartedPoll};
 use crate::jobs::runner;
 use crate::net::Patience;
 
@@ -133,10 +133,13 @@ impl SubscriptionService {
         &self,
         topic: &Topic,
         now: DateTime<Utc>,
-    ) -> Result<Resource, StoreError> {
+    ) -> Result<PolledNow, StoreError> {
         let resource = self.store.ensure(topic, now).await?;
-        let Some(started) = self.start_unless_read(&resource).await? else { return Ok(resource) };
-        Ok(await_first_fetch(started, FIRST_FETCH_WAIT).await?.unwrap_or(resource))
+        let Some(started) = self.start_unless_read(&resource).await? else {
+            return Ok(PolledNow::idle(resource));
+        };
+        let polled = await_first_fetch(started, FIRST_FETCH_WAIT).await?;
+        Ok(polled.unwrap_or_else(|| PolledNow::idle(resource)))
     }
 }
 
@@ -144,9 +147,9 @@ impl SubscriptionService {
 pub(super) async fn await_first_fetch(
     started: StartedPoll,
     wait: Duration,
-) -> Result<Option<Resource>, StoreError> {
+) -> Result<Option<PolledNow>, StoreError> {
     match timeout(wait, started.result()).await {
-        Ok(resource) => resource.map(Some),
+        Ok(polled) => polled.map(Some),
         Err(_) => {
             debug!("the first fetch of a resource takes longer than its subscriber waits");
             Ok(None)

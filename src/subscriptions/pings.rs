@@ -9,7 +9,8 @@ use chrono::{DateTime, Utc};
 use tokio::time::timeout;
 
 use super::{SubscriptionRefusal, SubscriptionService, events};
-use crate::net::FetchRequest;
+use crate::jobs::poll::PolledNow;
+use crate::net::{FetchError, FetchRequest, Fetched};
 use feedgate_core::event::EventOutcome;
 use feedgate_core::ping::Ping;
 use feedgate_core::poll::Validators;
@@ -86,7 +87,10 @@ impl SubscriptionService {
             return Ok(!resource.status.is_failing());
         }
         match timeout(PATIENCE, self.ingest.poll_now(resource)).await {
-            Ok(polled) => Ok(!polled?.status.is_failing()),
+            Ok(polled) => {
+                let PolledNow { resource, busy } = polled?;
+                Ok(busy.is_some() || !resource.status.is_failing())
+            }
             Err(_) => Ok(true),
         }
     }
@@ -103,6 +107,8 @@ impl SubscriptionService {
             feed_id: None,
         };
         let fetched = timeout(PATIENCE, self.fetch.get(ask)).await;
-        fetched.map_or(true, |fetched| fetched.result.is_ok())
+        let is_fetchable =
+            |fetched: Fetched| matches!(fetched.result, Ok(_) | Err(FetchError::GatewayBusy(_)));
+        fetched.map_or(true, is_fetchable)
     }
 }

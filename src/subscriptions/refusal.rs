@@ -4,6 +4,7 @@ use feedgate_core::ports::StoreError;
 use feedgate_feed::documents::InvalidFragment;
 
 use super::NotVerified;
+use crate::document_budget::GatewayBusy;
 use crate::net::{FetchError, Purpose};
 
 /// The reason why a subscription request was not carried out. The texts are those of the event log.
@@ -34,6 +35,9 @@ pub enum SubscriptionRefusal {
     /// An unsubscription without a callback matches several subscriptions; holds their number.
     #[error("there are {0} subscriptions to this topic; specify the callback")]
     Several(u64),
+    /// This gateway has no memory for the resource now, or too many other fetches.
+    #[error(transparent)]
+    Busy(#[from] GatewayBusy),
     /// The store failed.
     #[error("the database failed")]
     Store(#[from] StoreError),
@@ -51,6 +55,7 @@ impl SubscriptionRefusal {
             Self::Superseded => "superseded",
             Self::NoSubscription => "no_subscription",
             Self::Several(_) => "several_subscriptions",
+            Self::Busy(_) => "gateway_busy",
             Self::Store(err) => err.code(),
         }
     }

@@ -14,6 +14,7 @@ use tokio::time::Instant;
 use url::{Host, Url};
 
 use super::{SubscriptionRefusal, SubscriptionService, events, verify};
+use crate::jobs::poll::PolledNow;
 use crate::jobs::runner;
 use feedgate_core::account::AccountId;
 use feedgate_core::event::{Event, EventKind};
@@ -144,10 +145,10 @@ impl SubscriptionService {
         super::check_part(&topic)?;
         let callback = handler.callback().ok_or(SubscriptionRefusal::NoHandler)?;
 
-        let resource = self.ensure_read(&topic, now).await?;
-        let is_reachable = self.is_reachable(&resource, spacing, now).await?;
+        let PolledNow { resource, busy } = self.ensure_read(&topic, now).await?;
+        let is_reachable = busy.is_none() && self.is_reachable(&resource, spacing, now).await?;
         if !is_reachable && !self.is_renewal(&topic, &callback, &handler.protocol).await? {
-            return Err(unreadable());
+            return Err(busy.map_or_else(unreadable, SubscriptionRefusal::Busy));
         }
         let mut request = SubscriptionRequest {
             account: None,

@@ -62,7 +62,7 @@ impl SubscriptionService {
         while held.status.last_fetch.is_none_or(|at| at < ping.at) {
             let is_time = |at| at + spacing <= runner::now();
             if held.status.last_fetch.is_none_or(is_time) {
-                held = self.ingest.poll_now(&held).await?;
+                held = self.ingest.poll_now(&held).await?.resource;
             } else if let Some(now) = self.store.get(resource.id).await? {
                 held = now;
             }

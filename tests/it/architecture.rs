@@ -19,7 +19,8 @@ pub(crate) use sources::{Source, files, root, sources};
 /// The modules of the program from the ground up. A module may use lower floors only. The
 /// crates below them are held apart by Cargo.
 const FLOORS: &[&[&str]] = &[
-    &["byte_cache", "net"],
+    &["byte_cache", "document_budget"],
+    &["net"],
     &["metrics", "event_log", "head_watch"],
     &["jobs"],
     &["subscriptions"],

@@ -152,6 +152,8 @@ async fn node(
         callback_timeout: Duration::from_secs(10),
         body_limit_bytes: 10_000_000,
         host_spacing: Duration::ZERO,
+        fetch_concurrency: 64,
+        document_memory_bytes: 1 << 30,
     });
     let polling = Duration::from_secs(60);
     let settings = poll::PollSettings {

@@ -63,6 +63,8 @@ impl Node {
             callback_timeout: Duration::from_secs(10),
             body_limit_bytes: 1_000_000,
             host_spacing: Duration::ZERO,
+            fetch_concurrency: 64,
+            document_memory_bytes: 1 << 30,
         });
         let settings = DeliverySettings {
             concurrency,

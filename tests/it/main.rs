@@ -28,6 +28,7 @@ mod log;
 mod log_page;
 mod main_job;
 mod many_resources;
+mod memory;
 mod nodes;
 mod normalize;
 mod nul;

@@ -79,7 +79,7 @@ impl Bench {
     async fn poll_url(&self, url: &str) -> Resource {
         let topic = Topic::parse(url).unwrap();
         let resource = self.store.ensure(&topic, runner::now()).await.unwrap();
-        self.ingest.poll_now(&resource).await.unwrap()
+        self.ingest.poll_now(&resource).await.unwrap().resource
     }
 
     async fn subscribe(&self, path: &str, format: Format) {
@@ -121,6 +121,8 @@ fn client() -> HttpClient {
         callback_timeout: Duration::from_secs(10),
         body_limit_bytes: 10_000_000,
         host_spacing: Duration::ZERO,
+        fetch_concurrency: 64,
+        document_memory_bytes: 1 << 30,
     })
 }
 
@@ -331,7 +333,7 @@ async fn polls_at_the_same_time_are_one_poll(database: Database) {
         leave.add_permits(2);
     };
     let ((first, second), ()) = tokio::join!(polls, release);
-    assert_eq!((first.unwrap().head, second.unwrap().head), (Seq(1), Seq(1)));
+    assert_eq!((first.unwrap().resource.head, second.unwrap().resource.head), (Seq(1), Seq(1)));
     assert_eq!(begun.available_permits(), 0, "one fetch");
 }
 

@@ -32,6 +32,8 @@ fn settings() -> NetworkSettings {
         callback_timeout: Duration::from_secs(10),
         body_limit_bytes: 10 * 1024 * 1024,
         host_spacing: Duration::ZERO,
+        fetch_concurrency: 64,
+        document_memory_bytes: 1 << 30,
     }
 }
 

@@ -65,6 +65,8 @@ impl Node {
             callback_timeout: Duration::from_secs(10),
             body_limit_bytes: 1_000_000,
             host_spacing: Duration::ZERO,
+            fetch_concurrency: 64,
+            document_memory_bytes: 1 << 30,
         });
         let min_period_s = u32::try_from(MIN_PERIOD_S).unwrap();
         let settings =

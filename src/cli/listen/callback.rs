@@ -12,7 +12,7 @@ use warp::Filter;
 use warp::filters::BoxedFilter;
 use warp::reply::{Reply, Response};
 
-use crate::http::kit::body;
+use crate::http::kit::body::{self, BodyReservation};
 use feedgate_protocol::form::Form;
 use feedgate_protocol::xmlrpc::XmlRpcValue;
 use feedgate_protocol::{soap, xmlrpc};
@@ -118,7 +118,9 @@ pub(super) fn routes(
             async move {
                 // The place is reserved before the body is read, which bounds the bodies in memory.
                 let Some(place) = place(&events) else { return busy() };
-                let body = match body::read(body, BODY_LIMIT_BYTES, None).await {
+                let mut memory = BodyReservation::unlimited();
+                let read = body::read(body, BODY_LIMIT_BYTES, None, &mut memory);
+                let body = match read.await {
                     Ok(body) => body,
                     Err(unread) => return unread.rejection.to_response(),
                 };

@@ -13,6 +13,7 @@ use http::StatusCode;
 use tokio::time::{Instant, timeout_at};
 use warp::reply::Response;
 
+use crate::document_budget::{DocumentBudget, GatewayBusy, Reservation, Share};
 use crate::http::kit::rejection::Rejection;
 use crate::http::kit::request::Request;
 use crate::http::state::Gateway;
@@ -21,6 +22,10 @@ use crate::http::state::Gateway;
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 /// How much of a body that is too long is read and discarded before the request is rejected.
 const DISCARDED_BYTES: usize = 1 << 20;
+/// The length up to which bodies are read without reserving memory: most requests are shorter.
+const UNRESERVED_BYTES: usize = 16 * 1024;
+/// How long a client waits until there is memory for the rest of its body.
+const MEMORY_WAIT: Duration = Duration::from_secs(5);
 
 /// How an endpoint reads procedure calls, and rejects those that it cannot read to their end.
 #[derive(Clone, Copy, Debug)]
@@ -31,6 +36,39 @@ pub(crate) struct CallRules {
     pub(crate) is_long_call: fn(&[u8]) -> bool,
     /// The reply, in the protocol of the call, to a body that was not read to its end.
     pub(crate) reject: fn(&Gateway, &Request, &UnreadBody) -> Response,
+}
+
+/// The memory that the body of a request takes, reserved as the body arrives.
+#[derive(Debug)]
+pub(crate) struct BodyReservation<'d> {
+    documents: Option<&'d DocumentBudget>,
+    reserved: Option<Reservation>,
+    bytes: usize,
+}
+
+impl<'d> BodyReservation<'d> {
+    /// Reserves memory in `documents`, when it is needed.
+    pub(crate) fn new(documents: &'d DocumentBudget) -> BodyReservation<'d> {
+        let documents = Some(documents);
+        BodyReservation { documents, reserved: None, bytes: UNRESERVED_BYTES }
+    }
+
+    /// Reserves nothing: the caller bounds the number of bodies.
+    pub(crate) fn unlimited() -> BodyReservation<'d> {
+        BodyReservation { documents: None, reserved: None, bytes: usize::MAX }
+    }
+
+    /// Ensures that a body of this length may be read, and reserves four times as much if it may
+    /// become as long.
+    async fn grow(&mut self, bytes: usize, limit_bytes: usize) -> Result<(), GatewayBusy> {
+        let Some(documents) = self.documents.filter(|_| bytes > self.bytes) else {
+            return Ok(());
+        };
+        let wanted = bytes.saturating_mul(4).min(limit_bytes.max(bytes));
+        let reserved = documents.reserve(Share::Requests, wanted as u64, MEMORY_WAIT).await?;
+        (self.reserved, self.bytes) = (Some(reserved), wanted);
+        Ok(())
+    }
 }
 
 /// A body that was not read to its end.
@@ -54,6 +92,7 @@ pub(crate) async fn read<S, B>(
     body: S,
     mut limit_bytes: usize,
     mut call_rules: Option<CallRules>,
+    memory: &mut BodyReservation<'_>,
 ) -> Result<Bytes, UnreadBody>
 where
     S: Stream<Item = Result<B, warp::Error>> + Send,
@@ -83,6 +122,9 @@ where
         }
         let is_too_long = read.len() + more > limit_bytes;
         let taken = more.min(limit_bytes - read.len());
+        if let Err(busy) = memory.grow(read.len() + taken, limit_bytes).await {
+            return Err(UnreadBody { rejection: Rejection::busy(busy), beginning: read.freeze() });
+        }
         read.extend_from_slice(&chunk.copy_to_bytes(taken));
         if is_too_long {
             let discarded = timeout_at(deadline, discard_rest(body, chunk.remaining()));
@@ -109,12 +151,18 @@ where
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::document_budget::SMALLEST_BUDGET_BYTES;
+
+    fn budget() -> DocumentBudget {
+        DocumentBudget::new(SMALLEST_BUDGET_BYTES, 1)
+    }
 
     #[tokio::test(start_paused = true)]
     async fn reading_a_body_times_out() {
         let started = Instant::now();
         let silence = futures_util::stream::pending::<Result<Bytes, warp::Error>>();
-        let unread = read(silence, 10, None).await.unwrap_err();
+        let unread =
+            read(silence, 10, None, &mut BodyReservation::new(&budget())).await.unwrap_err();
         assert_eq!(unread.rejection.status(), StatusCode::REQUEST_TIMEOUT);
         assert_eq!(started.elapsed(), BODY_TIMEOUT);
     }
@@ -127,9 +175,35 @@ mod tests {
             sent += 1;
             Ok::<_, warp::Error>(chunk.clone())
         });
-        let unread = read(endless, 100_000, None).await.unwrap_err();
+        let unread =
+            read(endless, 100_000, None, &mut BodyReservation::new(&budget())).await.unwrap_err();
         assert_eq!(unread.rejection.status(), StatusCode::PAYLOAD_TOO_LARGE);
         assert_eq!(unread.beginning.len(), 100_000);
         assert_eq!(sent, 2 + DISCARDED_BYTES / chunk.len());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn bodies_that_memory_is_lacking_for_are_rejected_for_now() {
+        let budget = budget();
+        let all = budget.capacity_bytes(Share::Requests);
+        let reserved = budget.reserve(Share::Requests, all, Duration::ZERO).await.unwrap();
+        let body = |bytes: usize| {
+            let chunk = Bytes::from(vec![b'<'; bytes]);
+            futures_util::stream::iter([Ok::<_, warp::Error>(chunk)])
+        };
+        for (bytes, status) in [(UNRESERVED_BYTES, 200), (UNRESERVED_BYTES + 1, 503)] {
+            let mut memory = BodyReservation::new(&budget);
+            let unread = read(body(bytes), 1 << 20, None, &mut memory).await;
+            assert_eq!(
+                unread.map_or_else(|unread| unread.rejection.status().as_u16(), |_| 200),
+                status
+            );
+        }
+        drop(reserved);
+        let mut memory = BodyReservation::new(&budget);
+        assert!(read(body(UNRESERVED_BYTES + 1), 1 << 20, None, &mut memory).await.is_ok());
+        assert!(budget.usage().bytes > 0, "reserved until the request has been answered");
+        drop(memory);
+        assert_eq!(budget.usage().bytes, 0);
     }
 }

@@ -17,7 +17,7 @@ use warp::filters::BoxedFilter;
 use warp::filters::path::FullPath;
 use warp::reply::Response;
 
-use crate::http::kit::body::{self, CallRules};
+use crate::http::kit::body::{self, BodyReservation, CallRules};
 use crate::http::kit::client_address::{self, PeerAddr};
 use crate::http::kit::reply::{empty, plain_text, without_body};
 use crate::http::kit::request::Request;
@@ -122,12 +122,14 @@ impl Endpoint {
         let UnreadRequest { mut request, body, call_rules } = unread;
         let started = Instant::now();
         let is_head = request.method == Method::HEAD;
+        let mut memory = BodyReservation::new(&gateway.documents);
         let mut response = if request.method == Method::OPTIONS {
             self.preflight(&request)
         } else if !self.allows(&request.method) {
             self.method_not_allowed()
         } else {
-            match body::read(body, self.body_limit_bytes, call_rules).await {
+            let read = body::read(body, self.body_limit_bytes, call_rules, &mut memory);
+            match read.await {
                 Ok(bytes) => {
                     request.body = bytes;
                     handle(Arc::clone(&gateway), request).await

@@ -13,6 +13,7 @@ use http::{StatusCode, header};
 use serde_json::json;
 use warp::reply::Response;
 
+use crate::document_budget::GatewayBusy;
 use crate::http::kit::reply::{plain_text, set_header};
 use crate::http::kit::request::Request;
 
@@ -145,6 +146,18 @@ impl Rejection {
             status: StatusCode::SERVICE_UNAVAILABLE,
             reason: "feedgate is temporarily unavailable, please try again later.".to_owned(),
             retry_after_s: Some(RETRY_AFTER_FAILURE_S),
+        }
+    }
+
+    /// Returns the rejection of a request for which this gateway has no memory now (503).
+    pub(crate) fn busy(busy: GatewayBusy) -> Rejection {
+        let retry_after_s = busy.retry_in.as_secs();
+        Rejection {
+            code: RejectionCode::Unavailable,
+            detail_code: None,
+            status: StatusCode::SERVICE_UNAVAILABLE,
+            reason: format!("feedgate is busy, please try again in {retry_after_s} s."),
+            retry_after_s: Some(retry_after_s),
         }
     }
 

@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use http::header::LINK;
 use url::Url;
 
-use crate::jobs::poll::{self, run_blocking};
+use crate::jobs::poll;
 use crate::net::{FetchError, FetchRequest, FetchResponse, FetchedDocument, HttpClient};
 use feedgate_core::backfill::{Backfill, PastPage, leads_to};
 use feedgate_core::poll::Validators;
@@ -82,7 +82,10 @@ pub(super) async fn read(
     let known_by = backfill.known_by.max(resource.polling.known_by);
     let context = Context { known_by, ..document.context(now) };
     let (requested, chain) = (bare(url), backfill.chain);
-    let read = run_blocking(move || {
+    let Some(memory) = document.memory.clone() else {
+        return Err(PageFailure::lasting("parser_failed"));
+    };
+    let read = memory.run_blocking(move || {
         let feed = parse::parse(&document.body, &context).ok()?;
         if feed.format == FeedFormat::HFeed || feed.moved_to.is_some() {
             return None;

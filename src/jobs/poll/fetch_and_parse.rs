@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
+use crate::document_budget::GatewayBusy;
 use crate::net::{
     FetchError, FetchRequest, FetchResponse, Fetched, HttpClient, Patience, ResourceLocation,
 };
@@ -13,8 +14,8 @@ use feedgate_core::poll::{Trigger, Validators};
 use feedgate_core::ports::DueResource;
 
 use super::observation::{Failure, Found, Observation};
-use super::put_off::PutOff;
-use super::read_document::read;
+use super::put_off::{Busy, PutOff};
+use super::read_document::{PollResponse, read};
 use super::redirects;
 use super::shared_documents::{DocumentSource, SharedDocuments};
 
@@ -40,7 +41,8 @@ impl Source<'_> {
         let guard = match self.shared_documents.find_or_fetch(due, now).await {
             DocumentSource::Fetch(guard) => guard,
             DocumentSource::Shared(at, document) => {
-                let found = read(Ok(FetchResponse::Document(document)), due, at).await;
+                let response = Ok(FetchResponse::Document(document));
+                let found = self.read(response, due, at).await.map_err(PutOff::unbegun)?;
                 let (took, location) = (Duration::ZERO, ResourceLocation::Unknown);
                 return Ok(Observation {
                     at,
@@ -73,7 +75,7 @@ impl Source<'_> {
             wire_bytes: fetched.wire_bytes,
             doubted,
             location: fetched.location,
-            found: read(fetched.result, due, now).await,
+            found: self.read(fetched.result, due, now).await.map_err(PutOff::begun)?,
         };
         self.continued().follow_moves(due, observation).await
     }
@@ -89,13 +91,16 @@ impl Source<'_> {
             let Some(target) = feed.moved_to.clone().filter(|target| !target.is_empty()) else {
                 break;
             };
+            // The memory of this document is not needed any more, and the next needs some.
+            observation.found = Found::NotModified { hint_s: None };
             let fetched = self.get(due, &target, &due.resource.polling.validators).await;
             let fetched = not_put_off(fetched, true)?;
             observation.took += fetched.took;
             observation.wire_bytes += fetched.wire_bytes;
             observation.location =
                 redirects::location_after_move(observation.location, &target, fetched.location);
-            observation.found = read(fetched.result, due, observation.at).await;
+            let found = self.read(fetched.result, due, observation.at).await;
+            observation.found = found.map_err(PutOff::begun)?;
         }
         if matches!(&observation.found, Found::Feed { feed, .. } if feed.moved_to.is_some()) {
             observation.found = Found::Failure(Failure::gone());
@@ -111,6 +116,15 @@ impl Source<'_> {
         }
     }
 
+    async fn read(
+        self,
+        response: Result<FetchResponse, FetchError>,
+        due: &DueResource,
+        now: DateTime<Utc>,
+    ) -> Result<Found, GatewayBusy> {
+        read(PollResponse { response, documents: self.client.documents() }, due, now).await
+    }
+
     async fn get(self, due: &DueResource, url: &str, validators: &Validators) -> Fetched {
         let (subscribers, feed_id) = (due.resource.subscribers, Some(due.resource.id.0));
         let request = FetchRequest { url, validators, subscribers, feed_id };
@@ -118,13 +132,17 @@ impl Source<'_> {
     }
 }
 
-/// Returns an error if the fetch was put off because its host was busy. `has_begun` states whether
+/// Returns an error if the fetch was put off because its host or this gateway was busy. `has_begun` states whether
 /// the poll had sent a request before this fetch.
 fn not_put_off(fetched: Fetched, has_begun: bool) -> Result<Fetched, PutOff> {
     match fetched.result {
         Err(FetchError::HostBusy(busy)) => {
             let has_begun = has_begun || !fetched.hops.is_empty();
-            Err(PutOff { busy, has_begun })
+            Err(PutOff { busy: Busy::Host(busy), has_begun })
+        }
+        Err(FetchError::GatewayBusy(busy)) => {
+            let has_begun = has_begun || !fetched.hops.is_empty();
+            Err(PutOff { busy: Busy::Gateway(busy), has_begun })
         }
         _ => Ok(fetched),
     }

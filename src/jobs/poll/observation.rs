@@ -6,6 +6,7 @@ use chrono::{DateTime, Utc};
 use http::HeaderMap;
 use sha2::{Digest, Sha256};
 
+use crate::document_budget::DocumentMemory;
 use crate::net::{FetchError, FetchedDocument, ResourceLocation};
 use feedgate_core::poll::Validators;
 use feedgate_core::schedule::FailureClass;
@@ -80,6 +81,8 @@ pub(super) struct ReceivedBody {
     pub(super) gate: String,
     /// The feeds that the document links to, if it is a page.
     pub(super) offers: Vec<DiscoveredFeed>,
+    /// The memory of the document, reserved until the poll is recorded.
+    pub(super) memory: DocumentMemory,
 }
 
 /// A resource without the fragment that its topic names.
@@ -110,7 +113,7 @@ pub(super) struct Failure {
 
 impl ReceivedBody {
     /// Creates the stored data of a document that has not been parsed yet.
-    pub(super) fn new(document: &FetchedDocument) -> ReceivedBody {
+    pub(super) fn new(document: &FetchedDocument, memory: DocumentMemory) -> ReceivedBody {
         let content_type = document.headers.get(http::header::CONTENT_TYPE);
         let content_type =
             content_type.map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
@@ -122,7 +125,22 @@ impl ReceivedBody {
             links: links(document),
             gate: String::new(),
             offers: Vec::new(),
+            memory,
         }
+    }
+}
+
+impl Found {
+    /// Returns the memory of the document, if there is one.
+    pub(super) fn memory(&self) -> Option<DocumentMemory> {
+        let received = match self {
+            Found::Same(received) | Found::Feed { received, .. } | Found::Other(received) => {
+                received
+            }
+            Found::FragmentMissing(missing) => missing.received.as_ref()?,
+            Found::NotModified { .. } | Found::Failure(_) => return None,
+        };
+        Some(received.memory.clone())
     }
 }
 

@@ -8,15 +8,32 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 use tracing::{debug, warn};
 
+use crate::document_budget::GatewayBusy;
 use crate::jobs::runner;
 use crate::net::Patience;
 use feedgate_core::ports::{DueResource, StoreError};
 use feedgate_core::resource::Resource;
 
-use super::Poller;
+use super::{PollEnd, Poller};
 
 /// How often to check whether another worker's poll of the resource has ended.
 const CHECK_INTERVAL: Duration = Duration::from_millis(50);
+
+/// A resource after a poll for a request.
+#[derive(Clone, Debug)]
+pub struct PolledNow {
+    /// The resource.
+    pub resource: Resource,
+    /// Set if it was not polled because this gateway is busy.
+    pub busy: Option<GatewayBusy>,
+}
+
+impl PolledNow {
+    /// Returns a resource that this gateway is not too busy to poll.
+    pub fn idle(resource: Resource) -> PolledNow {
+        PolledNow { resource, busy: None }
+    }
+}
 
 /// A poll that was started for a request. It runs to its end even if nobody waits for it.
 #[derive(Debug)]
@@ -24,25 +41,28 @@ pub struct StartedPoll {
     poller: Poller,
     /// The resource before the poll.
     before: Resource,
-    /// The task that polls, and returns whether it could claim the resource; `None` if no poll is
-    /// necessary or possible.
-    task: Option<JoinHandle<Result<bool, StoreError>>>,
+    /// The task that polls, and returns `None` if another worker polls the resource. There is no
+    /// task if no poll is necessary or possible.
+    task: Option<JoinHandle<Result<Option<PollEnd>, StoreError>>>,
 }
 
 impl StartedPoll {
     /// Waits until the poll has been recorded, and returns the resource as it is afterwards.
-    pub async fn result(self) -> Result<Resource, StoreError> {
+    pub async fn result(self) -> Result<PolledNow, StoreError> {
         let StartedPoll { poller, before, task } = self;
+        let mut busy = None;
         if let Some(task) = task {
-            let has_polled = task.await.unwrap_or_else(|err| {
+            let polled = task.await.unwrap_or_else(|err| {
                 warn!(resource = before.id.0, error = %err, "a poll panicked");
-                Ok(true)
+                Ok(Some(PollEnd::Recorded))
             })?;
-            if !has_polled {
-                poller.wait_for_poll(&before).await?;
+            match polled {
+                Some(PollEnd::PutOff(reason)) => busy = reason,
+                Some(PollEnd::Recorded) => {}
+                None => poller.wait_for_poll(&before).await?,
             }
         }
-        poller.current(&before).await
+        Ok(PolledNow { resource: poller.current(&before).await?, busy })
     }
 }
 
@@ -52,7 +72,7 @@ impl Poller {
     /// read `resource`.
     ///
     /// Once started, the poll runs to its end even if the caller stops waiting.
-    pub async fn poll_now(&self, resource: &Resource) -> Result<Resource, StoreError> {
+    pub async fn poll_now(&self, resource: &Resource) -> Result<PolledNow, StoreError> {
         self.start_poll(resource, Patience::Interactive).await?.result().await
     }
 
@@ -84,8 +104,8 @@ impl Poller {
             // Nobody may be waiting for it.
             let _ = claimed.send(());
             match due {
-                Some(due) => this.poll_claimed(due, now, patience).await.map(|()| true),
-                None => Ok(false),
+                Some(due) => this.poll_claimed(due, now, patience).await.map(Some),
+                None => Ok(None),
             }
         }));
         // An error of the claim is the result of the task.
@@ -98,7 +118,7 @@ impl Poller {
         due: DueResource,
         now: DateTime<Utc>,
         patience: Patience,
-    ) -> Result<(), StoreError> {
+    ) -> Result<PollEnd, StoreError> {
         let claim = self.claims.hold_claim(due.resource.id, due.claim);
         let permit = self.permits.acquire(self.store.group(&due.resource.fetch_url));
         let polled = self.poll(&due, now, patience).await;

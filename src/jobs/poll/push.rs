@@ -3,6 +3,8 @@
 //! A push may contain less than the whole document and comes without its headers. Therefore it only
 //! adds entries; validators, freshness and deletions are left to polls.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use tracing::debug;
@@ -17,7 +19,10 @@ use feedgate_feed::model::FeedFormat;
 use super::Poller;
 use super::read_document::parse_in_background;
 use super::records;
-use super::records::PollRecords;
+use super::records::{InMemory, PollRecords};
+
+/// How long an upstream waits until there is memory for its document.
+const ADMISSION_WAIT: Duration = Duration::from_secs(5);
 
 /// A document, as an upstream sent it.
 #[derive(Clone, Debug)]
@@ -30,7 +35,8 @@ pub struct PushedDocument {
 
 impl Poller {
     /// Appends the new entries of a document whose signature was verified. Returns the number of
-    /// new records. A document that is not a feed adds none: the poll that follows reads it.
+    /// new records. A document that is not a feed adds none, nor one for which there is no memory: the
+    /// poll that follows reads it.
     pub async fn push(
         &self,
         resource: &Resource,
@@ -46,7 +52,13 @@ impl Poller {
         let headers = content_type.map(|value| ("content-type".to_owned(), value)).collect();
         let known_by = resource.polling.known_by;
         let context = Context { url, headers, received_at: Some(now), known_by };
-        let Some(Ok(mut feed)) = parse_in_background(pushed.body, context).await else {
+        let admitted = self.client.documents().admit(&pushed.body, ADMISSION_WAIT).await;
+        let Ok(memory) = admitted else {
+            debug!(resource = resource.id.0, "no memory for the document that an upstream sent");
+            return Ok(0);
+        };
+        let parsed = parse_in_background(pushed.body, context, &memory).await;
+        let Some(Ok(mut feed)) = parsed else {
             debug!(resource = resource.id.0, "the document that an upstream sent is not a feed");
             return Ok(0);
         };
@@ -55,7 +67,8 @@ impl Poller {
         {
             return Ok(0);
         }
-        let records = records::records_of_feed(&*self.store, resource, &mut feed, now).await?;
+        let held = InMemory { feed: &mut feed, memory: &memory };
+        let records = records::records_of_feed(&*self.store, resource, held, now).await?;
         let Some(PollRecords { found: NewContent::Feed(document), .. }) = records else {
             return Ok(0);
         };

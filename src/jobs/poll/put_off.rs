@@ -1,6 +1,7 @@
-//! Polls that were put off, because their host or its address was busy.
+//! Polls that were put off, because their host or its address was busy, or this gateway had no memory
+//! for their document.
 //!
-//! A poll does not wait long for a host, because it occupies one of the slots in which polls run
+//! A poll does not wait long for either, because it occupies one of the slots in which polls run
 //! (rule P41). It ends without a result and is repeated soon: nothing is counted as a failure, and
 //! nothing of the resource changes but the time of its next poll.
 
@@ -9,11 +10,12 @@ use std::time::Duration;
 use chrono::{DateTime, TimeDelta, Utc};
 use tracing::debug;
 
+use crate::document_budget::GatewayBusy;
 use crate::jobs::runner;
 use crate::net::HostBusy;
 use feedgate_core::ports::{DueResource, ReleasedResource, StoreError};
 
-use super::Poller;
+use super::{PollEnd, Poller};
 
 /// The minimum time before a poll is repeated that had sent a request when it was put off: no
 /// server is polled more often than once a minute.
@@ -31,10 +33,45 @@ pub(super) enum PollStop {
 /// A poll that was put off.
 #[derive(Debug)]
 pub(super) struct PutOff {
-    /// The host that was busy.
-    pub(super) busy: HostBusy,
+    /// What was busy.
+    pub(super) busy: Busy,
     /// Whether another host had received a request already.
     pub(super) has_begun: bool,
+}
+
+/// What a poll could not wait for.
+#[derive(Debug)]
+pub(super) enum Busy {
+    /// The host.
+    Host(HostBusy),
+    /// This gateway.
+    Gateway(GatewayBusy),
+}
+
+impl Busy {
+    fn retry_in(&self) -> Duration {
+        match self {
+            Busy::Host(busy) => busy.retry_in,
+            Busy::Gateway(busy) => busy.retry_in,
+        }
+    }
+
+    /// Returns the reason, for the status of the resource.
+    fn reason(&self) -> String {
+        match self {
+            Busy::Host(busy) => {
+                format!("the server {} is busy with other polls from this gateway", busy.host)
+            }
+            Busy::Gateway(_) => "this gateway is busy with other documents".to_owned(),
+        }
+    }
+
+    fn gateway(&self) -> Option<GatewayBusy> {
+        match self {
+            Busy::Host(_) => None,
+            Busy::Gateway(busy) => Some(*busy),
+        }
+    }
 }
 
 impl From<StoreError> for PollStop {
@@ -44,11 +81,21 @@ impl From<StoreError> for PollStop {
 }
 
 impl PutOff {
+    /// Returns the end of a poll that had sent a request when this gateway was busy.
+    pub(super) fn begun(busy: GatewayBusy) -> PutOff {
+        PutOff { busy: Busy::Gateway(busy), has_begun: true }
+    }
+
+    /// Returns the end of a poll that had sent no request when this gateway was busy.
+    pub(super) fn unbegun(busy: GatewayBusy) -> PutOff {
+        PutOff { busy: Busy::Gateway(busy), has_begun: false }
+    }
+
     /// Returns when the poll is repeated. `jitter` is random from 0 to 1: it spreads polls that
     /// were put off at the same time by half of the wait.
     fn due_at(&self, now: DateTime<Utc>, jitter: f64) -> DateTime<Utc> {
         let least = if self.has_begun { AFTER_REQUEST } else { Duration::from_secs(1) };
-        let wait = self.busy.retry_in.max(least).mul_f64(1.0 + 0.5 * jitter.clamp(0.0, 1.0));
+        let wait = self.busy.retry_in().max(least).mul_f64(1.0 + 0.5 * jitter.clamp(0.0, 1.0));
         now + TimeDelta::from_std(wait).unwrap_or(TimeDelta::hours(1))
     }
 }
@@ -60,19 +107,19 @@ impl Poller {
         due: &DueResource,
         why: PutOff,
         now: DateTime<Utc>,
-    ) -> Result<(), StoreError> {
+    ) -> Result<PollEnd, StoreError> {
         let due_at = why.due_at(now, runner::jitter());
-        let host = &why.busy.host;
-        debug!(resource = due.resource.id.0, host, %due_at, "poll postponed: the host is busy");
+        let reason = why.busy.reason();
+        debug!(resource = due.resource.id.0, %due_at, "poll postponed: {reason}");
         self.metrics.poll_put_off();
-        let reason = format!("the server {host} is busy with other polls from this gateway");
         let released = ReleasedResource {
             id: due.resource.id,
             claim: due.claim,
             at: now,
             put_off: Some((due_at, reason)),
         };
-        self.store.release_resource(&released).await
+        self.store.release_resource(&released).await?;
+        Ok(PollEnd::PutOff(why.busy.gateway()))
     }
 }
 
@@ -86,6 +133,7 @@ mod tests {
         let wait = |retry_s, has_begun, jitter| {
             let retry_in = Duration::from_secs(retry_s);
             let busy = HostBusy { host: "a.test:80".to_owned(), retry_in };
+            let busy = Busy::Host(busy);
             (PutOff { busy, has_begun }.due_at(now, jitter) - now).num_seconds()
         };
         let cases = [

@@ -1,8 +1,11 @@
 //! Reads a response: as a feed, as another document, as a part of one, or as a failure.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
 
+use crate::document_budget::{DocumentBudget, DocumentMemory, GatewayBusy};
 use crate::net::{FetchError, FetchResponse};
 use feedgate_core::ports::DueResource;
 use feedgate_core::resource::ResourceKind;
@@ -14,8 +17,9 @@ use feedgate_feed::passes;
 
 use super::discovered_feeds::discovered_feeds;
 use super::observation::{FRAGMENT_NOT_FOUND, Failure, Found, FragmentMissing, ReceivedBody};
-use super::run_blocking::run_blocking;
 
+/// How long a poll waits for memory for a document that another poll fetched.
+const ADMISSION_WAIT: Duration = Duration::from_secs(2);
 /// The status message of a page at an address where a feed was before.
 const PAGE_FOR_FEED: &str = "no longer a feed: looks like an HTML page";
 
@@ -33,36 +37,55 @@ pub enum ParsedDocument {
     FragmentNotFound(String),
 }
 
+/// A response, and the memory to read it in.
+#[derive(Debug)]
+pub(super) struct PollResponse<'d> {
+    pub(super) response: Result<FetchResponse, FetchError>,
+    /// The budget for a document whose memory is not reserved yet.
+    pub(super) documents: &'d DocumentBudget,
+}
+
 /// Reads the response to a poll.
 pub(super) async fn read(
-    response: Result<FetchResponse, FetchError>,
+    response: PollResponse<'_>,
     due: &DueResource,
     now: DateTime<Utc>,
-) -> Found {
+) -> Result<Found, GatewayBusy> {
+    let PollResponse { response, documents } = response;
     // A document that has not changed still lacks the fragment that it lacked.
     let status = &due.resource.status;
     let missing = (status.error == FRAGMENT_NOT_FOUND).then(|| status.http_message.clone());
     let document = match (response, missing.clone()) {
         (Ok(FetchResponse::NotModified { hint_s }), Some(reason)) => {
-            return Found::FragmentMissing(FragmentMissing { reason, received: None, hint_s });
+            let missing = FragmentMissing { reason, received: None, hint_s };
+            return Ok(Found::FragmentMissing(missing));
         }
-        (Ok(FetchResponse::NotModified { hint_s }), None) => return Found::NotModified { hint_s },
+        (Ok(FetchResponse::NotModified { hint_s }), None) => {
+            return Ok(Found::NotModified { hint_s });
+        }
         (Ok(FetchResponse::Document(document)), _) => *document,
-        (Err(err), _) => return Found::Failure(Failure::from(&err)),
+        (Err(err), _) => return Ok(Found::Failure(Failure::from(&err))),
     };
-    let received = ReceivedBody::new(&document);
+    let memory = match &document.memory {
+        Some(memory) => memory.clone(),
+        None => documents.admit(&document.body, ADMISSION_WAIT).await?,
+    };
+    let received = ReceivedBody::new(&document, memory);
     if received.hash == due.resource.polling.body_hash {
-        return match missing {
+        return Ok(match missing {
             Some(reason) => Found::FragmentMissing(FragmentMissing::new(reason, received)),
             None => received.same_as_before(due),
-        };
+        });
     }
     let known_by = due.resource.polling.known_by;
     let context = Context { known_by, ..document.context(now) };
-    match read_in_background(document.body.clone(), context, due).await {
+    let (body, topic) = (document.body.clone(), due.resource.topic.clone());
+    let was_feed = due.resource.kind == ResourceKind::Feed;
+    let parse = move || read_document(&body, &context, topic.fragment(), was_feed);
+    Ok(match received.memory.run_blocking(parse).await {
         Some(parsed) => found_in(parsed, received, due),
         None => Found::Failure(Failure::parser_panicked()),
-    }
+    })
 }
 
 fn found_in(parsed: ParsedDocument, mut received: ReceivedBody, due: &DueResource) -> Found {
@@ -106,26 +129,17 @@ fn is_known_as_feed(due: &DueResource) -> bool {
         && due.resource.polling.format != FeedFormat::HFeed.as_str()
 }
 
-async fn read_in_background(
-    body: Bytes,
-    context: Context,
-    due: &DueResource,
-) -> Option<ParsedDocument> {
-    let topic = due.resource.topic.clone();
-    let was_feed = due.resource.kind == ResourceKind::Feed;
-    run_blocking(move || read_document(&body, &context, topic.fragment(), was_feed)).await
-}
-
 /// Parses a document from an upstream as a feed only. `None` if the parser panicked.
 pub(super) async fn parse_in_background(
     body: Bytes,
     context: Context,
+    memory: &DocumentMemory,
 ) -> Option<Result<Box<Feed>, NotAFeed>> {
     let parse = move || {
         let feed = parse::parse(&body, &context)?;
         Ok(Box::new(passes::run(feed, &context)))
     };
-    run_blocking(parse).await
+    memory.run_blocking(parse).await
 }
 
 /// Parses a document. A fragment selects a part of any document, except that a fragment that

@@ -6,6 +6,7 @@
 
 use chrono::{DateTime, FixedOffset, Utc};
 
+use crate::document_budget::DocumentMemory;
 use feedgate_core::change_detection::{self, Baseline, Candidate, ChangeSet, FeedDocument};
 use feedgate_core::poll;
 use feedgate_core::ports::{Store, StoreError};
@@ -16,7 +17,6 @@ use feedgate_feed::passes;
 use feedgate_feed::render;
 
 use super::observation::{Found, ReceivedBody};
-use super::run_blocking::run_blocking;
 use super::semantic_digest;
 
 /// The records of a poll, and how many of them are new.
@@ -40,7 +40,9 @@ pub(super) async fn records(
     now: DateTime<Utc>,
 ) -> Result<Option<PollRecords>, StoreError> {
     match found {
-        Found::Feed { feed, .. } => records_of_feed(store, resource, feed, now).await,
+        Found::Feed { feed, received } => {
+            records_of_feed(store, resource, InMemory { feed, memory: &received.memory }, now).await
+        }
         Found::Other(received) => {
             let found = revision(resource, received, now);
             Ok(Some(PollRecords { found, new: 1, ..PollRecords::default() }))
@@ -52,42 +54,51 @@ pub(super) async fn records(
     }
 }
 
+/// A feed, and the memory reserved for it.
+#[derive(Debug)]
+pub(super) struct InMemory<'m> {
+    pub(super) feed: &'m mut Feed,
+    pub(super) memory: &'m DocumentMemory,
+}
+
 /// Returns the records of a feed. `None` if reading it panicked.
 pub(super) async fn records_of_feed(
     store: &dyn Store,
     resource: &Resource,
-    feed: &mut Feed,
+    held: InMemory<'_>,
     now: DateTime<Utc>,
 ) -> Result<Option<PollRecords>, StoreError> {
+    let InMemory { feed, memory } = held;
     let known_by = resource.polling.known_by;
-    let owned = std::mem::take(feed);
-    let read = run_blocking(move || {
+    let mut owned = std::mem::take(feed);
+    let read = memory.run_blocking(move || {
         let renamed =
             (owned.known_by != known_by).then(|| passes::entry_ids(&owned, owned.known_by));
         let document = FeedDocument::from_feed(&owned, is_oldest_first(&owned), renamed, now);
         // A document without entries is read for its own sake: no part of it is noise.
-        let digest = (!owned.entries.is_empty()).then(|| semantic_digest::semantic_digest(&owned));
+        let digest = (!owned.entries.is_empty()).then(|| semantic_digest::semantic_digest(&mut owned));
         (digest, document, owned)
     });
     let Some((digest, document, owned)) = read.await else { return Ok(None) };
     *feed = owned;
-    entries(store, resource, feed, document, digest).await
+    entries(store, resource, InMemory { feed, memory }, document, digest).await
 }
 
 /// Returns the entries of a document. Only those that may be appended are rendered.
 async fn entries(
     store: &dyn Store,
     resource: &Resource,
-    feed: &mut Feed,
+    held: InMemory<'_>,
     document: FeedDocument,
     digest: Option<Digest>,
 ) -> Result<Option<PollRecords>, StoreError> {
+    let InMemory { feed, memory } = held;
     let known = store.known(resource.id, &document.keys()).await?;
     let standing = Baseline::from_stored(resource.kind, &resource.status, &resource.polling);
     let changes = change_detection::classify(&document, &known, &standing, document.at);
     let (new, updated) = (changes.new_records(), changes.updated());
     let owned = std::mem::take(feed);
-    let rendered = run_blocking(move || {
+    let rendered = memory.run_blocking(move || {
         let document = rendered(&owned, document, &changes);
         (document, owned)
     });

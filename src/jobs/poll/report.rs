@@ -290,6 +290,7 @@ fn bytes(received: &ReceivedBody) -> String {
 mod tests {
     use super::super::observation::Failure;
     use super::*;
+    use crate::document_budget::DocumentMemory;
     use crate::net::ResourceLocation;
     use feedgate_core::claim::ClaimToken;
     use feedgate_core::poll::{Trigger, Validators};
@@ -351,6 +352,7 @@ mod tests {
             gate: String::new(),
             offers: Vec::new(),
             links: Vec::new(),
+            memory: DocumentMemory::for_tests(),
         }
     }
 

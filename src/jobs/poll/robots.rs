@@ -15,7 +15,7 @@ use feedgate_protocol::robots::Robots;
 
 use super::Poller;
 use super::observation::{Failure, Found, Observation};
-use super::put_off::{PollStop, PutOff};
+use super::put_off::{Busy, PollStop, PutOff};
 
 /// How long a fetched `robots.txt` is valid: a day.
 const VALID_FOR: Duration = Duration::from_secs(24 * 3_600);
@@ -32,6 +32,7 @@ impl Poller {
         let robots = match self.robots(&url, now, patience).await? {
             RobotsLookup::Known(robots) => robots,
             RobotsLookup::HostBusy { busy, .. } => {
+                let busy = Busy::Host(busy);
                 return Err(PollStop::PutOff(PutOff { busy, has_begun: false }));
             }
         };

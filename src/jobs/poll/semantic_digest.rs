@@ -5,7 +5,7 @@
 //! of the feed except dates, counters and the order of the entries.
 
 use feedgate_core::record::Digest;
-use feedgate_feed::model::{Element, Feed};
+use feedgate_feed::model::{Element, Entry, Feed};
 use feedgate_feed::render;
 
 /// Elements that contain counters or times, by the end of their namespace and their name.
@@ -24,19 +24,32 @@ const VOLATILE: [(&str, &str); 8] = [
 const THREADING: &str = "http://purl.org/syndication/thread/1.0";
 
 /// Returns the digest of a normalized feed.
-pub(super) fn semantic_digest(feed: &Feed) -> Digest {
-    let mut feed = feed.clone();
-    feed.updated = None;
-    feed.extensions.retain(is_lasting);
-    for entry in &mut feed.entries {
-        (entry.published, entry.updated) = (None, None);
-        entry.extensions.retain(is_lasting);
-        for link in &mut entry.links {
-            link.attributes.retain(|attribute| attribute.namespace != THREADING);
-        }
+/// `feed` is unchanged afterwards. It is rendered piece by piece, because a second copy of a large
+/// feed takes much memory.
+pub(super) fn semantic_digest(feed: &mut Feed) -> Digest {
+    let entries = std::mem::take(&mut feed.entries);
+    let mut shell = feed.clone();
+    shell.updated = None;
+    shell.extensions.retain(is_lasting);
+    let mut by_id: Vec<&Entry> = entries.iter().collect();
+    by_id.sort_by(|one, other| one.id.cmp(&other.id));
+    let digest_of = |entry| hex::encode(Digest::from_parts(&[&rendered(entry)]).0);
+    let mut parts: Vec<String> = by_id.into_iter().map(digest_of).collect();
+    parts.push(render::atom::feed(&shell));
+    let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+    let digest = Digest::from_parts(&parts);
+    feed.entries = entries;
+    digest
+}
+
+fn rendered(entry: &Entry) -> String {
+    let mut entry = entry.clone();
+    (entry.published, entry.updated) = (None, None);
+    entry.extensions.retain(is_lasting);
+    for link in &mut entry.links {
+        link.attributes.retain(|attribute| attribute.namespace != THREADING);
     }
-    feed.entries.sort_by(|one, other| one.id.cmp(&other.id));
-    Digest::from_parts(&[&render::atom::feed(&feed)])
+    render::atom::entry(&entry)
 }
 
 fn is_lasting(element: &Element) -> bool {
@@ -58,7 +71,8 @@ mod tests {
              <channel><title>Tides</title>{channel}{items}</channel></rss>"
         );
         let context = Context::new("https://tides.test/".parse().unwrap());
-        semantic_digest(feedgate_feed::normalize(text.as_bytes(), &context).unwrap().feed())
+        let normalized = feedgate_feed::normalize(text.as_bytes(), &context).unwrap();
+        semantic_digest(&mut normalized.feed().clone())
     }
 
     #[test]

@@ -106,7 +106,9 @@ impl FetchGuard<'_> {
     /// Shares the document that was fetched.
     pub(super) fn share(self, document: &FetchedDocument, fetched_at: DateTime<Utc>) {
         if self.url.is_some() {
-            self.store(SharedDocument { fetched_at, document: Arc::new(document.clone()) });
+            // The capacity of the cache accounts for its memory.
+            let document = FetchedDocument { memory: None, ..document.clone() };
+            self.store(SharedDocument { fetched_at, document: Arc::new(document) });
         }
     }
 
@@ -176,6 +178,7 @@ mod tests {
             body: Bytes::from(vec![b'x'; body]),
             validators: Validators::default(),
             hint_s: 0,
+            memory: None,
         }
     }
 

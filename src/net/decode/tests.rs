@@ -1,6 +1,7 @@
 //! Content codings, honest and malicious.
 
 use std::io::Write;
+use std::time::Duration;
 
 use flate2::Compression;
 use flate2::write::{DeflateEncoder, GzEncoder, ZlibEncoder};
@@ -10,6 +11,7 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 
 use super::*;
+use crate::document_budget::{DocumentBudget, Share};
 
 const TEXT: &[u8] = b"<feed xmlns=\"http://www.w3.org/2005/Atom\"><title>Tides</title></feed>";
 const MIB: u64 = 1024 * 1024;
@@ -43,7 +45,12 @@ fn stored_brotli(text: &[u8]) -> Vec<u8> {
 async fn run(label: &'static str, wire: &[u8]) -> Result<Bytes, FetchError> {
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_ENCODING, HeaderValue::from_static(label));
-    decode(&headers, Bytes::copy_from_slice(wire), 10 * MIB).await
+    let documents = DocumentBudget::new(256 * MIB, 2);
+    let memory = BodyMemory { documents: &documents, patience: Duration::from_secs(1) };
+    let reservation = documents.reserve(Share::LargeBodies, 10 * MIB, memory.patience).await?;
+    let body = WireBody { bytes: Bytes::copy_from_slice(wire), reservation };
+    let decoded = decode(&headers, body, 10 * MIB, memory).await?;
+    Ok(decoded.0)
 }
 
 #[tokio::test]

@@ -97,6 +97,8 @@ pub(crate) fn client() -> HttpClient {
         callback_timeout: Duration::from_secs(10),
         body_limit_bytes: 1_000_000,
         host_spacing: Duration::ZERO,
+        fetch_concurrency: 64,
+        document_memory_bytes: 1 << 30,
     };
     HttpClient::with_lookup(settings, Arc::new(Here))
 }

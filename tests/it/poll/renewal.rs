@@ -59,5 +59,5 @@ async fn the_claim_of_a_poll_that_outlasts_it_is_renewed(database: Database) {
         leave.add_permits(1);
     };
     let (polled, ()) = tokio::join!(poll, renewed);
-    assert_eq!(polled.unwrap().head.0, 1, "its result counts");
+    assert_eq!(polled.unwrap().resource.head.0, 1, "its result counts");
 }

@@ -142,6 +142,8 @@ fn poller(store: &Arc<dyn Store>) -> Poller {
         callback_timeout: Duration::from_secs(10),
         body_limit_bytes: 1_000_000,
         host_spacing: Duration::from_secs(1),
+        fetch_concurrency: 64,
+        document_memory_bytes: 1 << 30,
     };
     let client = HttpClient::with_lookup(settings, Arc::new(Names));
     let claim = Duration::from_secs(3_600);

@@ -82,6 +82,15 @@ impl Gateway {
         format!("{}{path}", self.url)
     }
 
+    /// A number of kilobytes that the system has on its memory: `VmRSS`, what it has now, or
+    /// `VmHWM`, the most it ever had. In bytes.
+    pub(crate) fn memory_bytes(&self, field: &str) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let value = status.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
+        let kilobytes = value.unwrap().split_whitespace().next().unwrap();
+        kilobytes.parse::<u64>().unwrap() * 1_024
+    }
+
     /// `kill -9`, without a chance to finish anything.
     pub(crate) fn kill(&mut self) {
         self.child.kill().unwrap();

@@ -33,6 +33,7 @@ async fn handle(gateway: Arc<Gateway>, request: Request) -> Response {
         Ok(gauges) => gauges,
         Err(err) => return unavailable(&err),
     };
+    gateway.metrics.documents(gateway.documents.usage());
     let mut text = gateway.metrics.encode();
     write_gauges(&gauges, &mut text);
     let content_type = "application/openmetrics-text; version=1.0.0; charset=utf-8";

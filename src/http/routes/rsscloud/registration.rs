@@ -95,6 +95,10 @@ pub(crate) fn missing_parameters(names: &[&str]) -> Rejection {
 pub(crate) fn reject_refusal(what: &str, refusal: &SubscriptionRefusal) -> Rejection {
     Rejection::bad_request(match refusal {
         SubscriptionRefusal::Store(_) => return Rejection::unavailable(refusal),
+        SubscriptionRefusal::Busy(busy) => {
+            let prefix = format!("The {what} was cancelled: ");
+            return Rejection::busy(*busy).prefixed(&prefix);
+        }
         SubscriptionRefusal::Unreadable(url) => format!(
             "The {what} was cancelled because there was an error reading the resource at URL {url}."
         ),

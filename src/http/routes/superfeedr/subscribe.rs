@@ -257,6 +257,7 @@ fn describe_refusal(refusal: SubscriptionRefusal) -> Rejection {
         SubscriptionRefusal::BadPart(reason) => Rejection::unprocessable(format!(
             "{BAD_TOPIC} (The fragment of the URL cannot be used: {reason})"
         )),
+        SubscriptionRefusal::Busy(busy) => Rejection::busy(busy),
         SubscriptionRefusal::NotVerified(NotVerified::Unreachable(reason)) => {
             let reason = match reason {
                 FetchError::Unreachable { host, detail, .. } => format!("{host}: {detail}"),
