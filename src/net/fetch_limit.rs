@@ -44,7 +44,9 @@ impl FetchLimit {
         let acquire = async {
             // Permits for requests come first: a fetch that waits for one takes none of the others.
             let for_requests = match patience {
-                Patience::Interactive => Arc::clone(&self.for_requests).acquire_owned().await.ok(),
+                Patience::Interactive | Patience::FirstFetch => {
+                    Arc::clone(&self.for_requests).acquire_owned().await.ok()
+                }
                 Patience::Background | Patience::Continued => None,
             };
             // These semaphores are never closed.
@@ -61,7 +63,7 @@ impl Patience {
     pub(super) fn wait_for_gateway(self) -> Duration {
         match self {
             Patience::Background | Patience::Continued => Duration::from_secs(2),
-            Patience::Interactive => Duration::from_secs(5),
+            Patience::Interactive | Patience::FirstFetch => Duration::from_secs(5),
         }
     }
 }

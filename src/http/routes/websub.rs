@@ -118,7 +118,7 @@ fn reject_refusal(mode: IntentMode, refusal: &SubscriptionRefusal) -> Rejection 
             };
             Rejection::bad_request(format!("{name} cannot be used: {reason}."))
         }
-        Err(SubscriptionRefusal::Busy(busy)) => Err(Rejection::busy(busy)),
+        SubscriptionRefusal::Busy(busy) => Rejection::busy(*busy),
         // A fragment was rejected before.
         refusal => Rejection::unavailable(refusal),
     }

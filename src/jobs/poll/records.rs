@@ -76,7 +76,8 @@ pub(super) async fn records_of_feed(
             (owned.known_by != known_by).then(|| passes::entry_ids(&owned, owned.known_by));
         let document = FeedDocument::from_feed(&owned, is_oldest_first(&owned), renamed, now);
         // A document without entries is read for its own sake: no part of it is noise.
-        let digest = (!owned.entries.is_empty()).then(|| semantic_digest::semantic_digest(&mut owned));
+        let digest =
+            (!owned.entries.is_empty()).then(|| semantic_digest::semantic_digest(&mut owned));
         (digest, document, owned)
     });
     let Some((digest, document, owned)) = read.await else { return Ok(None) };
