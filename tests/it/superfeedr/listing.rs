@@ -32,6 +32,9 @@ impl World {
     }
 }
 
+/// The parameters of a request.
+type Query<'a> = &'a [(&'a str, &'a str)];
+
 #[tokio::test]
 async fn f15_a_listed_subscription_shows_how_its_deliveries_fare() {
     let world = World::subscribed("atom").await;
@@ -98,7 +101,7 @@ async fn f18_an_error_has_a_code_where_json_is_accepted() {
     let verified =
         [&subscribe[..], &[("hub.callback", &refusing), ("hub.verify", "sync")]].concat();
     #[rustfmt::skip]
-    let cases: [(&[(&str, &str)], u16, &str); 7] = [
+    let cases: [(Query<'_>, u16, &str); 7] = [
         (&[("hub.mode", "dance")],                                          422, "unknown_mode"),
         (&[("hub.mode", "subscribe"), ("hub.callback", &cb)],               422, "bad_topic"),
         (&subscribe,                                                        422, "bad_callback"),
