@@ -21,6 +21,11 @@ create table subscriptions (
     -- its topic.
     alias               text   not null default '',
     secret              text,                -- signs deliveries; null: they are not signed
+    -- The hash function of X-Hub-Signature, a word of SignatureMethod; null: the gateway's.
+    signature_method    text,
+    -- The secret before the current one; null: there was none, or it is no longer used.
+    previous_secret     text,
+    previous_secret_until bigint,            -- until when it signs deliveries too
     lease_until         bigint not null,     -- nothing is sent after this
     created_at          bigint not null,
     cursor              bigint not null,     -- the last number that the callback acknowledged
@@ -31,6 +36,8 @@ create table subscriptions (
     -- The cursor before it was set back, so that repeated records are not measured as late; 0: it
     -- never was set back.
     replayed_upto       bigint not null default 0,
+    -- How many replays have been requested; part of the ids of their deliveries.
+    replays             bigint not null default 0,
     -- When the subscription may be claimed: at once, at a retry, or at the end of a claim; null:
     -- nothing is owed.
     due_at              bigint,
@@ -102,6 +109,8 @@ create table intents (
     updates      text   not null default 'fresh',
     statuses     text   not null default 'never',
     secret       text,
+    signature_method text,                   -- as in subscriptions
+    secret_overlap_s bigint,                 -- signing::SecretOverlap; null: none was requested
     lease_s      bigint not null,            -- seconds that were requested
     verify_token text,                       -- sent back to the callback; null: none was given
     backfill     bigint not null default 0,  -- 1: start a backfill once it is verified

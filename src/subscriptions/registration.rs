@@ -20,6 +20,7 @@ use feedgate_core::account::AccountId;
 use feedgate_core::event::{Event, EventKind};
 use feedgate_core::ports::{StoreError, SubscriptionFilter};
 use feedgate_core::resource::Resource;
+use feedgate_core::signing::SigningRequest;
 use feedgate_core::subscription::{Format, Lease, Statuses, SubscriptionRequest, Updates};
 use feedgate_core::topic::{Callback, Topic};
 use feedgate_protocol::Protocol;
@@ -159,7 +160,7 @@ impl SubscriptionService {
             format: Format::Raw,
             updates: Updates::default(),
             statuses: Statuses::Never,
-            secret: None,
+            signing: SigningRequest::default(),
             lease: Lease::RSSCLOUD,
         };
         self.check_failures(&request.topic, &request.callback).await?;

@@ -18,6 +18,7 @@ use feedgate_core::claim::{ClaimToken, QueuePosition};
 use feedgate_core::ports::{ClaimLimits, Store};
 use feedgate_core::record::{Record, RecordKind, Seq};
 use feedgate_core::resource::Resource;
+use feedgate_core::signing::SigningRequest;
 use feedgate_core::subscription::{Format, Lease, Statuses, SubscriptionRequest, Updates};
 use feedgate_core::topic::{Callback, Topic};
 use feedgate_protocol::Protocol;
@@ -132,7 +133,7 @@ fn wish(topic: &str, callback: &str) -> SubscriptionRequest {
         format: Format::Atom,
         updates: Updates::default(),
         statuses: Statuses::Never,
-        secret: None,
+        signing: SigningRequest::default(),
         lease: Lease::from(Duration::from_secs(3_600)),
     }
 }

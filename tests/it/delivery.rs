@@ -3,6 +3,7 @@
 mod bounds;
 mod cursors;
 mod messages;
+mod signatures;
 mod statuses;
 
 use std::sync::Arc;
@@ -20,9 +21,10 @@ use feedgate_core::ports::{Store, SubscriptionFilter};
 use feedgate_core::record::Seq;
 use feedgate_core::resource::{ResourceId, ResourceKind};
 use feedgate_core::schedule::Demand;
+use feedgate_core::signing::{Secret, SigningRequest};
 use feedgate_core::status::Status;
 use feedgate_core::subscription::{
-    Format, Lease, Secret, Statuses, Subscription, SubscriptionRequest, Updates,
+    Format, Lease, Statuses, Subscription, SubscriptionRequest, Updates,
 };
 use feedgate_core::topic::{Callback, Topic};
 use feedgate_core::upstream::UpstreamFinding;
@@ -104,7 +106,7 @@ impl Node {
             format: Format::Atom,
             updates: Updates::default(),
             statuses: Statuses::default(),
-            secret: None,
+            signing: SigningRequest::default(),
             lease: Lease::from(Duration::from_secs(3_600)),
         };
         change(&mut wish);

@@ -20,6 +20,7 @@ use feedgate_core::claim::QueuePosition;
 use feedgate_core::ports::{ClaimLimits, Store};
 use feedgate_core::record::Seq;
 use feedgate_core::resource::{Resource, ResourceKind};
+use feedgate_core::signing::SigningRequest;
 use feedgate_core::subscription::{Format, Lease, Statuses, SubscriptionRequest, Updates};
 use feedgate_core::topic::{Callback, Topic};
 use feedgate_protocol::Protocol;
@@ -91,7 +92,7 @@ impl Bench {
             format,
             updates: Updates::default(),
             statuses: Statuses::default(),
-            secret: None,
+            signing: SigningRequest::default(),
             lease: Lease::from(Duration::from_secs(3_600)),
         };
         self.store.subscribe(&wish, runner::now()).await.unwrap();

@@ -21,6 +21,7 @@ use feedgate::net::{self, HttpClient, Patience};
 use feedgate_core::ports::{ClaimLimits, Store};
 use feedgate_core::record::Seq;
 use feedgate_core::resource::ResourceId;
+use feedgate_core::signing::SigningRequest;
 use feedgate_core::subscription::{Format, Lease, Statuses, SubscriptionRequest, Updates};
 use feedgate_core::topic::{Callback, Topic};
 use feedgate_protocol::Protocol;
@@ -105,7 +106,7 @@ async fn follow(habits: Habits, days: i64) -> Score {
         callback: Callback::parse("https://b.test/").unwrap(),
         protocol: Protocol::WebSub,
         format: Format::Atom,
-        secret: None,
+        signing: SigningRequest::default(),
         updates: Updates::default(),
         statuses: Statuses::default(),
         lease: Lease::from(Duration::from_secs(3_600)),

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use feedgate::jobs::runner;
 use feedgate_core::intent::{Intent, IntentMode};
+use feedgate_core::signing::SigningRequest;
 use feedgate_core::subscription::{Format, Lease, Statuses, SubscriptionRequest, Updates};
 use feedgate_core::topic::{Callback, Topic};
 use feedgate_protocol::Protocol;
@@ -90,7 +91,7 @@ fn intent(topic: &str, callback: &str) -> Intent {
         format: Format::Raw,
         updates: Updates::default(),
         statuses: Statuses::Never,
-        secret: None,
+        signing: SigningRequest::default(),
         lease: Lease::WEBSUB,
     };
     Intent { mode: IntentMode::Subscribe, request: wish, verify_token: None, backfill: false }

@@ -33,6 +33,7 @@ pub mod redaction;
 pub mod resource;
 pub mod resource_id;
 pub mod schedule;
+pub mod signing;
 pub mod status;
 pub mod stored_entry;
 pub mod stored_file;

@@ -1,10 +1,8 @@
 //! A subscription, and what it is sent.
 
-use std::fmt;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use sha2::{Digest, Sha256};
 
 use feedgate_protocol::Protocol;
 
@@ -12,6 +10,7 @@ use super::account::AccountId;
 use super::claim::ClaimToken;
 use super::record::{Audience, Seq};
 use super::resource_id::ResourceId;
+use super::signing::{Signing, SigningRequest};
 use super::status::Status;
 use super::topic::{Callback, Topic};
 
@@ -129,58 +128,6 @@ impl Statuses {
     }
 }
 
-/// The subscriber's key for `X-Hub-Signature`.
-///
-/// Fewer than 200 bytes (WebSub `#subscriber-sends-subscription-request`). `Debug` does not print
-/// the key.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Secret(String);
-
-impl Secret {
-    /// The length from which a secret is refused, in bytes.
-    pub const TOO_LONG_BYTES: usize = 200;
-
-    /// Accepts `key` if it is short enough and can be stored.
-    pub fn new(key: String) -> Result<Secret, BadSecret> {
-        if key.len() >= Self::TOO_LONG_BYTES {
-            return Err(BadSecret::TooLong);
-        }
-        if key.contains('\0') {
-            return Err(BadSecret::ContainsNul);
-        }
-        Ok(Secret(key))
-    }
-
-    /// The key itself, for signing.
-    pub fn expose(&self) -> &str {
-        &self.0
-    }
-
-    /// Returns a text by which an owner who knows the key recognizes it: the first 32 bits of its
-    /// SHA-256, too few to recover it from.
-    pub fn fingerprint(&self) -> String {
-        let digest = Sha256::digest(self.0.as_bytes());
-        format!("sha256:{}", hex::encode(&digest[..4]))
-    }
-}
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Secret(..)")
-    }
-}
-
-/// Why a text cannot be a [`Secret`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum BadSecret {
-    /// It has [`Secret::TOO_LONG_BYTES`] or more.
-    #[error("a secret must be shorter than {} bytes", Secret::TOO_LONG_BYTES)]
-    TooLong,
-    /// U+0000 somewhere in the text.
-    #[error("a secret must not contain the character U+0000")]
-    ContainsNul,
-}
-
 /// The time until a subscription must be renewed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lease(Duration);
@@ -237,8 +184,8 @@ pub struct SubscriptionRequest {
     pub updates: Updates,
     /// The status changes to send without entries.
     pub statuses: Statuses,
-    /// The key for signatures.
-    pub secret: Option<Secret>,
+    /// How notifications are signed.
+    pub signing: SigningRequest,
     /// The requested lease.
     pub lease: Lease,
 }
@@ -273,8 +220,8 @@ pub struct Subscription {
     pub statuses: Statuses,
     /// The version of the last status that the callback acknowledged ([`Statuses::version`]).
     pub status_told: i64,
-    /// The key for signatures.
-    pub secret: Option<Secret>,
+    /// How notifications are signed.
+    pub signing: Signing,
     /// The last number acknowledged: of a record, or of a body version for [`Format::Raw`] and all
     /// rssCloud subscriptions.
     pub cursor: Seq,
@@ -302,21 +249,14 @@ pub struct DueSubscription {
     pub status: i64,
     /// The number that was acknowledged before a replay moved the cursor back.
     pub told_before: Seq,
+    /// How many replays have been requested, so that the notifications of each have ids of their
+    /// own.
+    pub replays: i64,
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_secret_is_short_and_never_shown() {
-        let secret = Secret::new("opensesame".to_owned()).unwrap();
-        assert_eq!(format!("{secret:?}"), "Secret(..)");
-        assert_eq!(secret.fingerprint(), "sha256:d9fb92e3");
-        assert!(Secret::new("x".repeat(199)).is_ok());
-        assert_eq!(Secret::new("x".repeat(200)), Err(BadSecret::TooLong));
-        assert_eq!(Secret::new("open\0sesame".to_owned()), Err(BadSecret::ContainsNul));
-    }
 
     #[test]
     fn a_websub_lease_is_kept_within_bounds() {

@@ -15,7 +15,7 @@ mod advertised;
 use std::time::Duration;
 
 use super::resource_id::ResourceId;
-use super::subscription::Secret;
+use super::signing::Secret;
 use chrono::{DateTime, Utc};
 
 pub use advertised::AdvertisedUpstream;

@@ -17,6 +17,7 @@ pub mod rss;
 pub mod rsscloud;
 pub mod signature;
 pub mod soap;
+pub mod standard_webhooks;
 pub mod xml;
 pub mod xmlrpc;
 

@@ -17,7 +17,8 @@ use crate::net::{
     CallbackRequest, FetchError, FetchRequest, FetchResponse, FetchedDocument, HttpClient,
 };
 use feedgate_core::poll::Validators;
-use feedgate_core::subscription::{Lease, Secret};
+use feedgate_core::signing::Secret;
+use feedgate_core::subscription::Lease;
 use feedgate_core::upstream::AdvertisedUpstream;
 use feedgate_feed::Context;
 use feedgate_feed::model::Feed;

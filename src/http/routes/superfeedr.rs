@@ -14,6 +14,7 @@ mod list;
 mod params;
 mod retrieve;
 mod search;
+mod signing;
 mod stream;
 mod subscribe;
 mod wait;

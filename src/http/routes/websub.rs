@@ -28,9 +28,8 @@ use crate::subscriptions::{
     FirstFetchWait, NotVerified, SubscribeOutcome, SubscriptionRefusal, Verification,
 };
 use feedgate_core::intent::{Intent, IntentMode, VerifyToken};
-use feedgate_core::subscription::{
-    BadSecret, Format, Lease, Secret, Statuses, SubscriptionRequest, Updates,
-};
+use feedgate_core::signing::{BadSecret, Secret, SigningRequest};
+use feedgate_core::subscription::{Format, Lease, Statuses, SubscriptionRequest, Updates};
 use feedgate_core::topic::{Callback, Topic};
 use feedgate_protocol::Protocol;
 use feedgate_protocol::form::Form;
@@ -142,6 +141,9 @@ fn intent(form: &Form, mode: IntentMode) -> Result<Intent, Rejection> {
             BadSecret::ContainsNul => {
                 Rejection::bad_request("hub.secret must not contain the character U+0000.")
             }
+            BadSecret::NotBase64 => Rejection::bad_request(
+                "hub.secret must continue in base64 after whsec_, or not begin with it.",
+            ),
         })
     });
     let requested = SubscriptionRequest {
@@ -152,7 +154,7 @@ fn intent(form: &Form, mode: IntentMode) -> Result<Intent, Rejection> {
         format: Format::Raw,
         updates: Updates::default(), // the whole topic is delivered, whatever changed in it
         statuses: Statuses::Never,   // the topic has no place for a status
-        secret: secret.transpose()?,
+        signing: SigningRequest { secret: secret.transpose()?, ..SigningRequest::default() },
         lease: Lease::websub(lease(form)?),
     };
     let verify_token = form.get_verbatim("hub.verify_token").map(VerifyToken::parse).transpose();
@@ -239,6 +241,7 @@ mod tests {
             (format!("{good}&hub.lease_seconds=soon"),          "hub.lease_seconds must be a number of seconds, not soon."),
             (good.replace("feed", "%00"),                       "hub.topic cannot be used: the character U+0000 is not allowed."),
             (format!("{good}%00"),                              "hub.callback cannot be used: the character U+0000 is not allowed."),
+            (format!("{good}&hub.secret=whsec_a%20b"),          "hub.secret must continue in base64 after whsec_, or not begin with it."),
             (format!("{good}&hub.secret=a%00b"),                "hub.secret must not contain the character U+0000."),
             (format!("{good}&hub.verify_token=%00"),            "hub.verify_token cannot be used: the character U+0000 is not allowed."),
             (format!("{good}&hub.verify=meep"),                 "hub.verify must be sync or async."),

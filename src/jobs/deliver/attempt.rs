@@ -6,8 +6,9 @@ use tracing::{debug, info, warn};
 
 use super::compose::StatusInclusion;
 use super::concurrency_limit::Attempt;
+use super::message::Message;
 use super::verdict::{self, DeliveryVerdict, HealthTransition};
-use super::{Deliverer, events, message};
+use super::{Deliverer, events};
 use crate::jobs::runner;
 use crate::net::{CallbackRequest, CallbackResponse, FetchError};
 use feedgate_core::delivery_health::AttemptResponse;
@@ -46,7 +47,8 @@ impl Deliverer {
             let outcome = DeliveryOutcome::Delivered { cursor: payload.last, status };
             return Ok(Attempted { outcome, response: None, attempt: None });
         }
-        let call = message::call(subscription, &payload, &self.settings);
+        let message = Message::of_delivery(due, &payload, runner::now());
+        let call = message.call(&self.settings);
         let begun = Instant::now();
         let answer = self.call(call, begun).await;
         let took = begun.elapsed();

@@ -49,6 +49,13 @@ pub(super) struct Payload {
     pub(super) status: StatusInclusion,
 }
 
+impl Payload {
+    /// Whether the payload has the status of the resource, and neither entries nor a body.
+    pub(super) fn is_status_only(&self) -> bool {
+        matches!(self.status, StatusInclusion::Only(_))
+    }
+}
+
 /// The status of the resource in a payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StatusInclusion {
@@ -363,6 +370,7 @@ mod tests {
     use feedgate_core::host_groups::HostGroups;
     use feedgate_core::page::PageLimits;
     use feedgate_core::ping_forwarding::PingForwarding;
+    use feedgate_core::signing::Signing;
     use feedgate_core::subscription::{Subscription, SubscriptionId, Updates};
     use feedgate_core::topic::{Callback, Topic};
     use feedgate_protocol::Protocol;
@@ -403,7 +411,7 @@ mod tests {
             updates: Updates::default(),
             statuses: Statuses::default(),
             status_told: 0,
-            secret: None,
+            signing: Signing::default(),
             cursor: Seq(0),
             failures: 0,
             failing_since: None,
@@ -416,6 +424,7 @@ mod tests {
             owed: Seq(0),
             status,
             told_before: Seq(0),
+            replays: 0,
         }
     }
 

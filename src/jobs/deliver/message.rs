@@ -1,12 +1,14 @@
 //! The request that delivers a payload to a callback, in its protocol.
 
+use chrono::{DateTime, Utc};
 use http::header::{CONTENT_TYPE, LINK};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 
 use crate::net::CallbackRequest;
-use feedgate_core::subscription::Subscription;
+use feedgate_core::record::Seq;
+use feedgate_core::subscription::{DueSubscription, Format, Subscription};
 use feedgate_protocol::Protocol;
-use feedgate_protocol::{rsscloud, signature};
+use feedgate_protocol::{rsscloud, signature, standard_webhooks};
 
 use super::DeliverySettings;
 use super::compose::{Payload, StatusInclusion};
@@ -17,59 +19,109 @@ const X_TOPIC: HeaderName = HeaderName::from_static("x-pubsubhubbub-topic");
 const X_CALLBACK: HeaderName = HeaderName::from_static("x-pubsubhubbub-callback");
 const X_RETRIED: HeaderName = HeaderName::from_static("x-superfeedr-retried");
 const X_SEQ: HeaderName = HeaderName::from_static("x-feedgate-seq");
+const X_REPLAY_OF: HeaderName = HeaderName::from_static("x-feedgate-replay-of");
 const WEBHOOK_ID: HeaderName = HeaderName::from_static("webhook-id");
+const WEBHOOK_TIMESTAMP: HeaderName = HeaderName::from_static("webhook-timestamp");
+const WEBHOOK_SIGNATURE: HeaderName = HeaderName::from_static("webhook-signature");
 
-/// Returns the request that delivers a payload.
-pub(super) fn call(
-    subscription: &Subscription,
-    payload: &Payload,
-    settings: &DeliverySettings,
-) -> CallbackRequest {
-    let (protocol, url) = (&subscription.protocol, subscription.callback.url());
-    let mut headers = rsscloud::headers(protocol, &url);
-    let body = match protocol {
-        Protocol::WebSub => {
-            insert_header(&mut headers, CONTENT_TYPE, &payload.content_type);
-            push_websub(&mut headers, subscription, payload, settings);
-            payload.body.clone()
-        }
-        Protocol::HttpPost | Protocol::XmlRpc { .. } | Protocol::Soap { .. } => {
-            rsscloud::changed(protocol, subscription.topic.subscribed_as()).into()
-        }
-    };
-    CallbackRequest { method: Method::POST, url, headers, body }
+/// A payload on its way to a subscription.
+pub(super) struct Message<'a> {
+    subscription: &'a Subscription,
+    payload: &'a Payload,
+    replay: Option<Replay>,
+    /// The time of the attempt.
+    at: DateTime<Utc>,
 }
 
-/// Returns a request with the headers that WebSub requires (`#content-distribution`) and
-/// Superfeedr's clients read (N-3 to N-8). The webhook id is the same at every attempt to deliver
-/// the same range (rule D10).
-fn push_websub(
-    headers: &mut HeaderMap,
-    subscription: &Subscription,
-    payload: &Payload,
-    settings: &DeliverySettings,
-) {
-    let topic = subscription.topic.subscribed_as();
-    let hub = hub_url(&settings.public_url, subscription.account.is_none());
-    insert_header(headers, LINK, &format!("<{hub}>; rel=\"hub\", <{topic}>; rel=\"self\""));
-    insert_header(headers, X_TOPIC, topic);
-    insert_header(headers, X_CALLBACK, subscription.callback.as_str());
-    let what = match payload.status {
-        StatusInclusion::Only(version) => format!("status-{version}"),
-        StatusInclusion::None | StatusInclusion::WithEntries(_) => {
-            let range = format!("{}-{}", payload.first, payload.last);
-            insert_header(headers, X_SEQ, &range);
-            range
-        }
-    };
-    let id = subscription.id;
-    insert_header(headers, WEBHOOK_ID, &format!("{}.{}.{what}", id.resource, id.number));
-    if subscription.failures > 0 {
-        insert_header(headers, X_RETRIED, &subscription.failures.to_string());
+/// The replay that a message belongs to.
+#[derive(Clone, Copy, Debug)]
+struct Replay {
+    /// The number of the replay among all of the subscription.
+    number: i64,
+    /// The last number that was acknowledged before.
+    upto: Seq,
+}
+
+impl<'a> Message<'a> {
+    /// Returns the message of a delivery that is attempted `at` this time.
+    pub(super) fn of_delivery(
+        due: &'a DueSubscription,
+        payload: &'a Payload,
+        at: DateTime<Utc>,
+    ) -> Message<'a> {
+        let is_replay = payload.first <= due.told_before && !payload.is_status_only();
+        let replay = is_replay.then_some(Replay { number: due.replays, upto: due.told_before });
+        Message { subscription: &due.subscription, payload, replay, at }
     }
-    if let Some(secret) = &subscription.secret {
-        let signed = signature::sign(settings.signature, secret.expose(), &payload.body);
-        insert_header(headers, X_HUB_SIGNATURE, &signed);
+
+    /// Returns the request that delivers the message.
+    pub(super) fn call(&self, settings: &DeliverySettings) -> CallbackRequest {
+        let Subscription { protocol, callback, topic, .. } = self.subscription;
+        let url = callback.url();
+        let mut headers = rsscloud::headers(protocol, &url);
+        let body = match protocol {
+            Protocol::WebSub => {
+                insert_header(&mut headers, CONTENT_TYPE, &self.payload.content_type);
+                self.push_websub(&mut headers, settings);
+                self.push_signatures(&mut headers, settings);
+                self.payload.body.clone()
+            }
+            Protocol::HttpPost | Protocol::XmlRpc { .. } | Protocol::Soap { .. } => {
+                rsscloud::changed(protocol, topic.subscribed_as()).into()
+            }
+        };
+        CallbackRequest { method: Method::POST, url, headers, body }
+    }
+
+    /// Adds the headers that WebSub requires (`#content-distribution`) and Superfeedr's clients read
+    /// (N-3 to N-8), and the id and the time of Standard Webhooks.
+    fn push_websub(&self, headers: &mut HeaderMap, settings: &DeliverySettings) {
+        let topic = self.subscription.topic.subscribed_as();
+        let hub = hub_url(&settings.public_url, self.subscription.account.is_none());
+        insert_header(headers, LINK, &format!("<{hub}>; rel=\"hub\", <{topic}>; rel=\"self\""));
+        insert_header(headers, X_TOPIC, topic);
+        insert_header(headers, X_CALLBACK, self.subscription.callback.as_str());
+        let Payload { first, last, .. } = self.payload;
+        if !self.payload.is_status_only() {
+            insert_header(headers, X_SEQ, &format!("{first}-{last}"));
+        }
+        if let Some(replay) = self.replay {
+            insert_header(headers, X_REPLAY_OF, &format!("{first}-{}", replay.upto.min(*last)));
+        }
+        if self.subscription.failures > 0 {
+            insert_header(headers, X_RETRIED, &self.subscription.failures.to_string());
+        }
+        insert_header(headers, WEBHOOK_ID, &self.id());
+        insert_header(headers, WEBHOOK_TIMESTAMP, &self.at.timestamp().to_string());
+    }
+
+    /// Adds the signatures of WebSub (`#authenticated-content-distribution`) and of Standard
+    /// Webhooks. While a secret is being replaced, only the latter has room for both.
+    fn push_signatures(&self, headers: &mut HeaderMap, settings: &DeliverySettings) {
+        let (signing, body) = (&self.subscription.signing, &self.payload.body);
+        let Some(secret) = &signing.secret else { return };
+        let method = signing.method.unwrap_or(settings.signature);
+        insert_header(headers, X_HUB_SIGNATURE, &signature::sign(method, secret.expose(), body));
+        let (id, at) = (self.id(), self.at.timestamp());
+        let keys = signing.secrets(self.at).map(|secret| secret.standard_key());
+        let signatures: Vec<_> =
+            keys.map(|key| standard_webhooks::sign(&key, &id, at, body)).collect();
+        insert_header(headers, WEBHOOK_SIGNATURE, &signatures.join(" "));
+    }
+
+    /// Returns the id of the message, which is the same at every attempt to deliver the same range
+    /// (rule D10). It has no full stop, which separates the parts of what is signed. Numbers of
+    /// bodies are marked, because a subscription may change from records to bodies.
+    fn id(&self) -> String {
+        let id = self.subscription.id;
+        let Payload { first, last, status, .. } = self.payload;
+        let what = match (status, self.subscription.format) {
+            (StatusInclusion::Only(version), _) => format!("status-{version}"),
+            (_, Format::Raw) => format!("body-{first}-{last}"),
+            (_, Format::Atom | Format::Json | Format::Fitting) => format!("{first}-{last}"),
+        };
+        let replay = self.replay.map(|replay| format!("-replay-{}", replay.number));
+        format!("{}-{}-{what}{}", id.resource, id.number, replay.unwrap_or_default())
     }
 }
 

@@ -158,6 +158,7 @@ mod tests {
     use super::*;
     use bytes::Bytes;
     use feedgate_core::resource::ResourceId;
+    use feedgate_core::signing::Signing;
     use feedgate_core::subscription::{Format, Statuses, SubscriptionId, Updates};
     use feedgate_core::topic::{Callback, Topic};
     use feedgate_protocol::Protocol;
@@ -175,7 +176,7 @@ mod tests {
             updates: Updates::default(),
             statuses: Statuses::default(),
             status_told: 0,
-            secret: None,
+            signing: Signing::default(),
             cursor: Seq(0),
             failures,
             failing_since: None,

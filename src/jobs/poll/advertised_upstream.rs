@@ -4,7 +4,7 @@ use url::Url;
 
 use crate::jobs::runner::nonce;
 use feedgate_core::resource::Resource;
-use feedgate_core::subscription::Secret;
+use feedgate_core::signing::Secret;
 use feedgate_core::upstream::{AdvertisedUpstream, Proposal, UpstreamFinding};
 
 use super::observation::Found;

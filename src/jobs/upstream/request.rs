@@ -10,7 +10,8 @@ use http::{HeaderValue, Method, StatusCode};
 use url::{Url, form_urlencoded};
 
 use crate::net::{CallbackRequest, CallbackResponse, FetchError, HttpClient};
-use feedgate_core::subscription::{Lease, Secret};
+use feedgate_core::signing::Secret;
+use feedgate_core::subscription::Lease;
 use feedgate_core::upstream::{AdvertisedUpstream, Upstream};
 use feedgate_protocol::Protocol;
 use feedgate_protocol::rsscloud;

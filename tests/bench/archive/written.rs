@@ -12,6 +12,7 @@ use feedgate_core::page::PageLimits;
 use feedgate_core::poll::{self, Poll, Polling, Trigger};
 use feedgate_core::resource::ResourceKind;
 use feedgate_core::schedule::Demand;
+use feedgate_core::signing::SigningRequest;
 use feedgate_core::status::Status;
 use feedgate_core::subscription::{Format, Lease, Statuses, SubscriptionRequest, Updates};
 use feedgate_core::topic::{Callback, Topic};
@@ -67,7 +68,7 @@ pub(crate) async fn write(
             callback: Callback::parse("https://callback.test/dev/null")?,
             protocol: Protocol::WebSub,
             format: Format::Atom,
-            secret: None,
+            signing: SigningRequest::default(),
             updates: Updates::default(),
             statuses: Statuses::default(),
             lease: Lease::from(Duration::from_secs(864_000)),

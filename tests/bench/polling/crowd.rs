@@ -18,6 +18,7 @@ use feedgate::net::{self, HttpClient, Lookup, Patience};
 use feedgate_core::host_groups::HostGroups;
 use feedgate_core::page::PageLimits;
 use feedgate_core::ports::{ClaimLimits, DueResource, Store};
+use feedgate_core::signing::SigningRequest;
 use feedgate_core::subscription::{Format, Lease, Statuses, SubscriptionRequest, Updates};
 use feedgate_core::topic::{Callback, Topic};
 use feedgate_protocol::Protocol;
@@ -145,7 +146,7 @@ impl Crowd {
                 callback: Callback::parse("https://callback.test/")?,
                 protocol: Protocol::WebSub,
                 format: Format::Atom,
-                secret: None,
+                signing: SigningRequest::default(),
                 updates: Updates::default(),
                 statuses: Statuses::default(),
                 lease: Lease::from(Duration::from_secs(864_000)),

@@ -15,6 +15,7 @@ use feedgate_core::ports::{
 };
 use feedgate_core::resource::ResourceId;
 use feedgate_core::schedule::Demand;
+use feedgate_core::signing::SigningRequest;
 use feedgate_core::status::Status;
 use feedgate_core::subscription::{Format, Lease, Statuses, SubscriptionRequest, Updates};
 use feedgate_core::topic::{Callback, Topic};
@@ -277,7 +278,7 @@ fn request(n: i64) -> Result<SubscriptionRequest, Failure> {
         format: Format::Atom,
         updates: Updates::default(),
         statuses: Statuses::default(),
-        secret: None,
+        signing: SigningRequest::default(),
         lease: Lease::from(Duration::from_secs(864_000)),
     })
 }

@@ -29,13 +29,13 @@ async fn websub_carries_what_its_clients_read(database: Database) {
     let node = Node::start(&database).await;
     let subscriber = Subscriber::start().await;
     let callback = subscriber.url("/a?token=1");
-    let subscription = node.subscribe(&callback, |wish| wish.secret = secret()).await;
+    let subscription = node.subscribe(&callback, |wish| wish.signing.secret = secret()).await;
     node.subscribe(&subscriber.url("/unsigned"), |_| {}).await;
     node.append(subscription.id.resource, 1..=2).await;
 
     let got = only(&subscriber, "/a").await;
     assert_eq!((got.method.clone(), got.query("token")), (Method::POST, Some("1")), "N-1");
-    let id = format!("{}.{}.1-2", subscription.id.resource, subscription.id.number);
+    let id = format!("{}-{}-1-2", subscription.id.resource, subscription.id.number);
     let link = format!("<https://gateway.test/hub>; rel=\"hub\", <{TOPIC}>; rel=\"self\"");
     for (header, want) in [
         ("content-type", "application/atom+xml"),

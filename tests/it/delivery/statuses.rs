@@ -43,7 +43,7 @@ async fn p33_a_status_without_entries_is_told_to_who_wants_it(database: Database
     ] {
         let callback = subscriber.url(path);
         let wanted = node.subscribe(&callback, |wish| {
-            (wish.format, wish.statuses, wish.secret) = (format, statuses, secret());
+            (wish.format, wish.statuses, wish.signing.secret) = (format, statuses, secret());
         });
         ids.push(wanted.await.id);
     }
@@ -59,7 +59,7 @@ async fn p33_a_status_without_entries_is_told_to_who_wants_it(database: Database
     }
     let atom = subscriber.notified("/atom").remove(0);
     assert_eq!(atom.header("content-type"), Some("application/atom+xml"));
-    let id = format!("{}.{}.status-1", ids[0].resource, ids[0].number);
+    let id = format!("{}-{}-status-1", ids[0].resource, ids[0].number);
     assert_eq!(atom.header("webhook-id"), Some(id.as_str()));
     assert_eq!(atom.header("x-feedgate-seq"), None, "no number of the log is told");
     assert!(is_signed(&atom, "opensesame"));

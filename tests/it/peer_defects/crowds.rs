@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use feedgate::jobs::runner::now;
 use feedgate_core::ports::Store;
+use feedgate_core::signing::SigningRequest;
 use feedgate_core::subscription::{Format, Lease, Statuses, SubscriptionRequest, Updates};
 use feedgate_core::topic::{Callback, Topic};
 use feedgate_protocol::Protocol;
@@ -38,7 +39,7 @@ fn wish(topic: &str, callback: String) -> SubscriptionRequest {
         format: Format::Raw,
         updates: Updates::default(),
         statuses: Statuses::Never,
-        secret: None,
+        signing: SigningRequest::default(),
         lease: Lease::RSSCLOUD,
     }
 }

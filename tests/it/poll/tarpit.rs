@@ -17,6 +17,7 @@ use feedgate::metrics::Metrics;
 use feedgate::net::{self, HttpClient, Lookup};
 use feedgate_core::ports::Store;
 use feedgate_core::resource::Resource;
+use feedgate_core::signing::SigningRequest;
 use feedgate_core::subscription::{Format, Lease, Statuses, SubscriptionRequest, Updates};
 use feedgate_core::topic::{Callback, Topic};
 use feedgate_protocol::Protocol;
@@ -160,7 +161,7 @@ async fn watch(store: &Arc<dyn Store>, url: String) -> Resource {
         format: Format::Atom,
         updates: Updates::default(),
         statuses: Statuses::default(),
-        secret: None,
+        signing: SigningRequest::default(),
         lease: Lease::from(Duration::from_secs(3_600)),
     };
     let id = store.subscribe(&wish, runner::now()).await.unwrap().id.resource;

@@ -3,8 +3,10 @@
 use feedgate_core::claim::ClaimToken;
 use feedgate_core::intent::{DueIntent, Intent, IntentMode, VerifyToken};
 use feedgate_core::ports::{ClaimLimits, Store};
-use feedgate_core::subscription::{Format, Secret};
+use feedgate_core::signing::{Secret, SecretOverlap, SigningRequest};
+use feedgate_core::subscription::Format;
 use feedgate_protocol::Protocol;
+use feedgate_protocol::signature::SignatureMethod;
 
 use super::{at, few, listed, on_both_stores, wish};
 use crate::support::postgres::Database;
@@ -38,7 +40,11 @@ async fn an_intent_waits_until_it_is_ended(database: Database) {
     let store = database.open().await;
     let mut one = intent("https://one.test/");
     one.request.protocol = Protocol::Soap { procedure: "notify".to_owned() };
-    one.request.secret = Secret::new("opensesame".to_owned()).ok();
+    one.request.signing = SigningRequest {
+        secret: Secret::new("opensesame".to_owned()).ok(),
+        method: Some(SignatureMethod::Sha512),
+        overlap: SecretOverlap::from_secs(60),
+    };
     one.request.format = Format::Raw;
     one.verify_token = VerifyToken::parse("token").ok();
     store.enqueue_intent(&one, at(1)).await.unwrap();

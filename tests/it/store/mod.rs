@@ -49,6 +49,7 @@ use feedgate_core::poll::{NewContent, Poll, Polling, Trigger};
 use feedgate_core::ports::{ClaimLimits, Store, SubscriptionFilter};
 use feedgate_core::resource::{Resource, ResourceId};
 use feedgate_core::schedule::Demand;
+use feedgate_core::signing::SigningRequest;
 use feedgate_core::status::Status;
 use feedgate_core::subscription::{
     Format, Lease, Statuses, Subscription, SubscriptionRequest, Updates,
@@ -179,7 +180,7 @@ fn wish(topic_name: &str, callback: &str) -> SubscriptionRequest {
         format: Format::Atom,
         updates: Updates::default(),
         statuses: Statuses::default(),
-        secret: None,
+        signing: SigningRequest::default(),
         lease: Lease::from(Duration::from_secs(3_600)),
     }
 }

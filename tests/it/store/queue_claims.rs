@@ -9,7 +9,7 @@ use feedgate_core::backfill::{BackfillEnd, PastPage};
 use feedgate_core::intent::{Intent, IntentMode};
 use feedgate_core::ping_forwarding::{PingForwarding, PingTarget};
 use feedgate_core::ports::{ClaimLimits, CommitProgress, DueBackfill, Store};
-use feedgate_core::subscription::Secret;
+use feedgate_core::signing::Secret;
 use feedgate_core::upstream::{AdvertisedUpstream, Proposal, UpstreamFinding, UpstreamState};
 use feedgate_protocol::Protocol;
 use url::Url;

@@ -5,9 +5,11 @@ use std::time::Duration;
 use feedgate_core::account::{AccountId, NewToken, Scopes, TokenHash};
 use feedgate_core::ports::{DeliveryOutcome, SubscriptionFilter};
 use feedgate_core::record::Seq;
-use feedgate_core::subscription::{Format, Lease, Secret};
+use feedgate_core::signing::{PreviousSecret, Secret, SecretOverlap, Signing, SigningRequest};
+use feedgate_core::subscription::{Format, Lease};
 use feedgate_feed::Body;
 use feedgate_protocol::Protocol;
+use feedgate_protocol::signature::SignatureMethod;
 
 use super::claims::crowd;
 use super::{at, listed, on_both_stores, poll, resource, room, subscribe, topic, wish};
@@ -17,6 +19,7 @@ use crate::support::postgres::Database;
 on_both_stores!(
     a_subscription_keeps_what_was_wished,
     a_renewal_keeps_the_cursor_and_forgets_failures,
+    a_secret_that_is_replaced_is_kept_for_the_overlap,
     a_renewal_leaves_a_delivery_in_hand_alone,
     a_change_of_format_owes_the_latest_of_the_other,
     a_change_of_format_during_a_delivery_starts_its_own_count,
@@ -41,13 +44,13 @@ async fn a_subscription_keeps_what_was_wished(database: Database) {
     let store = ClaimingStore::new(database.open().await);
     let mut wish = wish("a", "https://callback.test/in?x=1");
     wish.protocol = Protocol::XmlRpc { procedure: "river.notify".to_owned() };
-    wish.secret = Secret::new("opensesame".to_owned()).ok();
+    wish.signing.secret = Secret::new("opensesame".to_owned()).ok();
     wish.format = Format::Json;
     let made = store.subscribe(&wish, at(5)).await.unwrap();
     assert_eq!(made.topic, wish.topic);
     assert_eq!(made.callback, wish.callback);
     assert_eq!(made.protocol, wish.protocol);
-    assert_eq!(made.secret, wish.secret);
+    assert_eq!(made.signing.secret, wish.signing.secret);
     assert_eq!(made.format, wish.format);
     assert_eq!((made.created_at, made.lease_until), (at(5), at(5 + 3_600)));
     assert_eq!((made.account, made.cursor, made.failures), (None, Seq::NONE, 0));
@@ -66,19 +69,47 @@ async fn a_renewal_keeps_the_cursor_and_forgets_failures(database: Database) {
     store.settle(&[failed], at(3)).await.unwrap();
 
     let mut again = wish("a", "https://callback.test/");
-    again.secret = Secret::new("new".to_owned()).ok();
+    again.signing.secret = Secret::new("new".to_owned()).ok();
     again.lease = Lease::from(Duration::from_secs(60));
     let renewed = store.subscribe(&again, at(10)).await.unwrap();
     assert_eq!((renewed.id, renewed.created_at), (made.id, made.created_at));
     assert_eq!((renewed.cursor, renewed.failures, renewed.failing_since), (Seq(0), 0, None));
-    assert_eq!((renewed.secret.clone(), renewed.lease_until), (again.secret, at(70)));
+    assert_eq!(
+        (renewed.signing.secret.clone(), renewed.lease_until),
+        (again.signing.secret, at(70))
+    );
     let due = store.claim_subscriptions(at(10), at(20), &room()).await.unwrap();
     assert_eq!(due.len(), 1, "whoever renews is there again, so it is tried at once");
 
     // Rule D12: a renewal without a secret takes it away.
     let bare = subscribe(&store, "a", "https://callback.test/").await;
-    assert_eq!(bare.secret, None);
+    assert_eq!(bare.signing.secret, None);
     assert_eq!(resource(&store, made.id.resource).await.subscribers, 1, "counted once");
+}
+
+async fn a_secret_that_is_replaced_is_kept_for_the_overlap(database: Database) {
+    let store = ClaimingStore::new(database.open().await);
+    let mut wish = wish("a", "https://callback.test/");
+    wish.signing.secret = Secret::new("old".to_owned()).ok();
+    wish.signing.method = Some(SignatureMethod::Sha256);
+    let made = store.subscribe(&wish, at(0)).await.unwrap();
+    assert_eq!(made.signing, wish.signing.begin());
+    let old = made.signing.secret.unwrap();
+
+    wish.signing = SigningRequest {
+        secret: Secret::new("new".to_owned()).ok(),
+        method: None,
+        overlap: SecretOverlap::from_secs(60),
+    };
+    let renewed = store.subscribe(&wish, at(10)).await.unwrap();
+    let previous = Some(PreviousSecret { secret: old, until: at(70) });
+    assert_eq!(renewed.signing, Signing { previous, ..wish.signing.begin() });
+    assert_eq!(listed(&store).await, std::slice::from_ref(&renewed));
+    wish.signing.overlap = None;
+    let again = store.subscribe(&wish, at(20)).await.unwrap();
+    assert_eq!(again.signing, renewed.signing, "a renewal with the same secret changes nothing");
+    let later = store.subscribe(&wish, at(70)).await.unwrap();
+    assert_eq!(later.signing, wish.signing.begin());
 }
 
 async fn a_renewal_leaves_a_delivery_in_hand_alone(database: Database) {

@@ -7,7 +7,7 @@ use feedgate_core::change_detection::{Candidate, FeedDocument};
 use feedgate_core::poll::{Poll, Trigger};
 use feedgate_core::ports::{ClaimLimits, Store};
 use feedgate_core::resource::ResourceId;
-use feedgate_core::subscription::Secret;
+use feedgate_core::signing::Secret;
 use feedgate_core::upstream::{
     AdvertisedUpstream, Proposal, Upstream, UpstreamFinding, UpstreamState,
 };

@@ -92,6 +92,42 @@ async fn f16_a_list_shows_fingerprints_and_no_secrets() {
 }
 
 #[tokio::test]
+async fn a_secret_that_is_replaced_is_listed_while_it_is_used() {
+    let world = World::subscribed("atom").await;
+    let callback = world.subscriber.url("/cb");
+    let subscribe = async |further: &[(&str, &str)]| {
+        let form = [
+            ("hub.mode", "subscribe"),
+            ("hub.topic", world.topic.as_str()),
+            ("hub.callback", &callback),
+        ];
+        world.gateway.superfeedr(&[&form, further].concat()).await
+    };
+    assert_eq!(subscribe(&[("hub.secret", "sesame")]).await.0, StatusCode::NO_CONTENT);
+    let first = world.listed().await;
+    assert!(first["previousSecret"].is_null() && first["signature"].is_null(), "{first}");
+
+    let rotate =
+        [("hub.secret", "open"), ("signature", "sha256"), ("secret_overlap_seconds", "60")];
+    assert_eq!(subscribe(&rotate).await.0, StatusCode::NO_CONTENT);
+    let rotated = world.listed().await;
+    assert_eq!(
+        (&rotated["previousSecret"], &rotated["signature"]),
+        (&first["secret"], &"sha256".into())
+    );
+    assert_ne!(rotated["secret"], first["secret"]);
+    assert!(rotated["previousSecretUntil"].as_i64() > first["created"].as_i64(), "{rotated}");
+
+    let ended = [("hub.secret", "open"), ("secret_overlap_seconds", "0")];
+    assert_eq!(subscribe(&ended).await.0, StatusCode::NO_CONTENT);
+    assert!(world.listed().await["previousSecretUntil"].is_null());
+
+    let (status, text) = subscribe(&[("signature", "sha256")]).await;
+    assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY);
+    assert_eq!(text, "signature has an effect with hub.secret only.\n");
+}
+
+#[tokio::test]
 async fn f18_an_error_has_a_code_where_json_is_accepted() {
     let world = World::subscribed("atom").await;
     let topic = world.topic.clone();

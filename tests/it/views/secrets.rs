@@ -2,7 +2,8 @@
 
 use feedgate::jobs::runner;
 use feedgate_core::account::AccountId;
-use feedgate_core::subscription::{Format, Lease, Secret, Statuses, SubscriptionRequest, Updates};
+use feedgate_core::signing::{Secret, SigningRequest};
+use feedgate_core::subscription::{Format, Lease, Statuses, SubscriptionRequest, Updates};
 use feedgate_core::topic::{Callback, Topic};
 use feedgate_protocol::Protocol;
 use http::StatusCode;
@@ -30,7 +31,10 @@ async fn subscribe(database: &Database, topic: &str) {
             format: Format::Atom,
             updates: Updates::default(),
             statuses: Statuses::default(),
-            secret: Secret::new("s3cret".to_owned()).ok(),
+            signing: SigningRequest {
+                secret: Secret::new("s3cret".to_owned()).ok(),
+                ..SigningRequest::default()
+            },
             lease: Lease::WEBSUB,
         };
         store.subscribe(&wish, runner::now()).await.unwrap();

@@ -108,7 +108,7 @@ async fn claim_picked(
     const CLAIMED: &str = concat!(
         "select ",
         subscription_columns!(),
-        ", s.claim_token, s.claimed_upto, s.replayed_upto, ",
+        ", s.claim_token, s.claimed_upto, s.replayed_upto, s.replays, ",
         status_owed!("s.statuses"),
         " from {rows}
            join subscriptions s on s.resource_id = given.resource_id and s.id = given.id
@@ -126,7 +126,8 @@ fn due(mut row: Row) -> Result<DueSubscription, StoreError> {
     let subscription = subscription(&mut row)?;
     let claim = ClaimToken(row.int()?);
     let (owed, told_before) = (Seq(row.int()?), Seq(row.int()?));
-    Ok(DueSubscription { subscription, claim, owed, told_before, status: row.int()? })
+    let replays = row.int()?;
+    Ok(DueSubscription { subscription, claim, owed, told_before, replays, status: row.int()? })
 }
 
 /// Extends the claims that have not been lost, and returns their subscriptions.

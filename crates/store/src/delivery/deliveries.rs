@@ -278,6 +278,7 @@ pub(crate) async fn replay(
            set cursor = case when claimed_until > $4 then cursor else $3 end,
                replay_from = case when claimed_until > $4 then cast($3 as bigint) end,
                replayed_upto = case when replayed_upto < cursor then cursor else replayed_upto end,
+               replays = replays + 1,
                due_at = case when claimed_until > $4 then due_at else $4 end
          where resource_id = $1 and id = $2 and cursor >= $3";
     row::lock(tx, vec![id.resource.0]).await?;

@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 
 use crate::Db;
 use crate::backfill;
-use crate::delivery::row::{account, alias, callback, number, protocol, secret};
+use crate::delivery::row::{account, alias, callback, number, protocol, secret, signature_method};
 use crate::delivery::subscriptions::{subscribe, unsubscribe};
 use crate::engine::claims::{self, ClaimPeriod, ClaimQueue, queue_of};
 use crate::engine::lease::ClaimLease;
@@ -18,7 +18,9 @@ use crate::resources::row;
 use feedgate_core::claim::ClaimToken;
 use feedgate_core::intent::{DueIntent, Intent, IntentMode, VerifyToken};
 use feedgate_core::ports::{ClaimLimits, EventArrival, Intents, StoreError};
-use feedgate_core::subscription::{Format, Lease, Secret, Statuses, SubscriptionRequest, Updates};
+use feedgate_core::signing::{Secret, SecretOverlap, SigningRequest};
+use feedgate_core::subscription::{Format, Lease, Statuses, SubscriptionRequest, Updates};
+use feedgate_protocol::signature::SignatureMethod;
 
 #[async_trait]
 impl Intents for Db {
@@ -152,7 +154,8 @@ pub(crate) static QUEUE: ClaimQueue<DueIntent> = queue_of!(
     "id",
     "",
     "select i.id, i.attempts, i.mode, i.account_id, i.topic, i.alias, i.callback, i.protocol, i.procedure,
-            i.format, i.updates, i.statuses, i.secret, i.lease_s, i.verify_token, i.backfill
+            i.format, i.updates, i.statuses, i.secret, i.signature_method, i.secret_overlap_s, i.lease_s,
+            i.verify_token, i.backfill
        from {rows}
        join intents i on i.id = given.id
       where i.claim_token = $1",
@@ -182,14 +185,18 @@ async fn enqueue_intent(
     const KEEP: &str = "
         insert into intents (hash, mode, account_id, topic, callback, protocol, procedure,
                              format, updates, statuses, secret, lease_s, verify_token,
-                             due_at, backfill, host, claim_token, alias)
-        values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)
+                             due_at, backfill, host, claim_token, alias, signature_method,
+                             secret_overlap_s)
+        values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18,
+                $19, $20)
             on conflict (hash) do update
            set id = excluded.id, host = excluded.host, mode = excluded.mode,
                alias = excluded.alias,
                procedure = excluded.procedure,
                format = excluded.format, updates = excluded.updates,
-               statuses = excluded.statuses, secret = excluded.secret, lease_s = excluded.lease_s,
+               statuses = excluded.statuses, secret = excluded.secret,
+               signature_method = excluded.signature_method,
+               secret_overlap_s = excluded.secret_overlap_s, lease_s = excluded.lease_s,
                verify_token = excluded.verify_token, backfill = excluded.backfill,
                attempts = 0, due_at = excluded.due_at, claim_token = excluded.claim_token
         returning id";
@@ -198,15 +205,18 @@ async fn enqueue_intent(
     tx.execute(FORGET, params![hash.clone()]).await?;
     let subject = params![request.topic.as_str(), request.callback.as_str()];
     let is_subscriber = tx.first(IS_SUBSCRIBER, subject).await?.is_some();
+    let overlap_s =
+        request.signing.overlap.and_then(|overlap| i64::try_from(overlap.as_secs()).ok());
     let host = if is_subscriber { String::new() } else { request.callback.host_name() };
     #[rustfmt::skip]
     let params = params![
         hash, intent.mode.as_str(), number(request.account), request.topic.as_str(),
         request.callback.as_str(), request.protocol.as_str(), request.protocol.procedure(),
         request.format.as_str(), request.updates.as_str(), request.statuses.as_str(),
-        request.secret.as_ref().map(Secret::expose),
+        request.signing.secret.as_ref().map(Secret::expose),
         i64::try_from(request.lease.as_secs()).unwrap_or(i64::MAX), intent.verify_token.as_ref().map(VerifyToken::as_str), due_at,
         intent.backfill, host, claim.0, request.topic.alias().unwrap_or_default(),
+        request.signing.method.map(SignatureMethod::as_str), overlap_s,
     ];
     let kept = tx.first(KEEP, params).await?;
     tx.wake(Wake::Intents).await?;
@@ -227,6 +237,13 @@ fn hash(request: &SubscriptionRequest) -> Vec<u8> {
     hash.finalize().to_vec()
 }
 
+/// Reads the overlap that was requested for a secret.
+fn overlap(row: &mut Row) -> Result<Option<SecretOverlap>, StoreError> {
+    let Some(seconds) = row.opt_int()? else { return Ok(None) };
+    let overlap = u64::try_from(seconds).ok().and_then(SecretOverlap::from_secs);
+    overlap.map(Some).ok_or_else(|| StoreError::Corrupt(format!("an overlap of {seconds} s")))
+}
+
 fn due_intent(mut row: Row) -> Result<DueIntent, StoreError> {
     let id = row.int()?;
     let attempts = row.small()?;
@@ -239,7 +256,11 @@ fn due_intent(mut row: Row) -> Result<DueIntent, StoreError> {
         format: row.word(Format::from_word)?,
         updates: row.word(Updates::from_word)?,
         statuses: row.word(Statuses::from_word)?,
-        secret: secret(&mut row)?,
+        signing: SigningRequest {
+            secret: secret(&mut row)?,
+            method: signature_method(&mut row)?,
+            overlap: overlap(&mut row)?,
+        },
         lease: Lease::from(Duration::from_secs(row.count()?)),
     };
     let verify_token = row.opt_text()?.map(VerifyToken::parse).transpose();

@@ -7,18 +7,19 @@ use feedgate_core::delivery_health::{AttemptResponse, DeliveryAttempt, DeliveryH
 use feedgate_core::ports::StoreError;
 use feedgate_core::record::Seq;
 use feedgate_core::resource::ResourceId;
-use feedgate_core::subscription::{
-    Format, Secret, Statuses, Subscription, SubscriptionId, Updates,
-};
+use feedgate_core::signing::{PreviousSecret, Secret, Signing};
+use feedgate_core::subscription::{Format, Statuses, Subscription, SubscriptionId, Updates};
 use feedgate_core::topic::Callback;
 use feedgate_protocol::Protocol;
+use feedgate_protocol::signature::SignatureMethod;
 
 /// The columns of a subscription `s` to a resource `r`, as [`subscription`] reads them.
 macro_rules! subscription_columns {
     () => {
         "s.resource_id, s.id, s.account_id, r.topic, s.alias, s.callback, s.protocol, s.procedure,
-         s.format, s.updates, s.statuses, s.acknowledged_status, s.secret, s.cursor, s.failures,
-         s.failing_since, s.lease_until, s.created_at"
+         s.format, s.updates, s.statuses, s.acknowledged_status, s.secret, s.signature_method,
+         s.previous_secret, s.previous_secret_until, s.cursor, s.failures, s.failing_since,
+         s.lease_until, s.created_at"
     };
 }
 pub(crate) use subscription_columns;
@@ -46,7 +47,7 @@ pub(crate) fn subscription(row: &mut Row) -> Result<Subscription, StoreError> {
         updates: row.word(Updates::from_word)?,
         statuses: row.word(Statuses::from_word)?,
         status_told: row.int()?,
-        secret: secret(row)?,
+        signing: signing(row)?,
         cursor: Seq(row.int()?),
         failures: row.small()?,
         failing_since: row.opt_time()?,
@@ -94,6 +95,21 @@ pub(crate) fn protocol(row: &mut Row) -> Result<Protocol, StoreError> {
     let (word, procedure) = (row.text()?, row.text()?);
     let protocol = Protocol::from_words(&word, &procedure);
     protocol.ok_or_else(|| StoreError::Corrupt(format!("unknown protocol {word:?}")))
+}
+
+/// Reads how the deliveries of a subscription are signed.
+fn signing(row: &mut Row) -> Result<Signing, StoreError> {
+    let (secret, method, previous) = (secret(row)?, signature_method(row)?, self::secret(row)?);
+    let until = row.opt_time()?;
+    let previous = previous.zip(until).map(|(secret, until)| PreviousSecret { secret, until });
+    Ok(Signing { secret, method, previous })
+}
+
+/// Reads the hash function of a signature; `None` if it is the gateway's.
+pub(crate) fn signature_method(row: &mut Row) -> Result<Option<SignatureMethod>, StoreError> {
+    let Some(word) = row.opt_text()? else { return Ok(None) };
+    let method = SignatureMethod::from_word(&word);
+    method.map(Some).ok_or_else(|| StoreError::Corrupt(format!("unknown signature {word:?}")))
 }
 
 /// Reads a secret.

@@ -22,10 +22,12 @@ use feedgate_core::ports::{
 };
 use feedgate_core::record::Seq;
 use feedgate_core::resource::{Resource, ResourceId};
+use feedgate_core::signing::Secret;
 use feedgate_core::subscription::{
-    DueSubscription, Format, Secret, Subscription, SubscriptionId, SubscriptionRequest,
+    DueSubscription, Format, Subscription, SubscriptionId, SubscriptionRequest,
 };
 use feedgate_core::topic::{Callback, Topic};
+use feedgate_protocol::signature::SignatureMethod;
 
 #[async_trait]
 impl Subscriptions for Db {
@@ -265,8 +267,8 @@ async fn make(
         insert into subscriptions (resource_id, account_id, callback, host, protocol,
                                    procedure, format, updates, statuses,
                                    acknowledged_status, secret, cursor, lease_until,
-                                   created_at, alias)
-        values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
+                                   created_at, alias, signature_method)
+        values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
             on conflict (resource_id, account_id, callback, protocol, alias) do nothing
         returning id";
     let status = request.statuses.version(&resource.status);
@@ -276,8 +278,9 @@ async fn make(
         resource.id.0, number(request.account), request.callback.as_str(), request.callback.host(),
         request.protocol.as_str(), request.protocol.procedure(), request.format.as_str(),
         request.updates.as_str(), request.statuses.as_str(), status,
-        request.secret.as_ref().map(Secret::expose), cursor, lease_until, now,
+        request.signing.secret.as_ref().map(Secret::expose), cursor, lease_until, now,
         request.topic.alias().unwrap_or_default(),
+        request.signing.method.map(SignatureMethod::as_str),
     ];
     let Some(mut made) = tx.first(MAKE, params).await? else { return Ok(None) };
     Ok(Some(Subscription {
@@ -290,7 +293,7 @@ async fn make(
         updates: request.updates,
         statuses: request.statuses,
         status_told: status,
-        secret: request.secret.clone(),
+        signing: request.signing.begin(),
         cursor: Seq(cursor),
         failures: 0,
         failing_since: None,
@@ -314,6 +317,7 @@ async fn renew(
            set procedure = $3, format = $4, secret = $5, cursor = $6, lease_until = $7,
                updates = $11, statuses = $12, acknowledged_status = $13, failures = 0,
                failed_changes = 0, failed_upto = 0, failing_since = null,
+               signature_method = $15, previous_secret = $16, previous_secret_until = $17,
                replay_from = case when cast($10 as bigint) = 0 then replay_from
                                   when claimed_until > $8 then cast($6 as bigint) end,
                replayed_upto = case when cast($10 as bigint) = 0 then replayed_upto else 0 end,
@@ -333,11 +337,15 @@ async fn renew(
     };
     let status = request.statuses.version(&resource.status);
     let status_told = if known.statuses == request.statuses { known.status_told } else { status };
+    let signing = known.signing.renew(&request.signing, now);
+    let previous = signing.previous.as_ref();
     #[rustfmt::skip]
     let params = params![
         known.id.resource.0, known.id.number, request.protocol.procedure(), request.format.as_str(),
-        request.secret.as_ref().map(Secret::expose), cursor, request.lease.end(now), now, owed,
+        signing.secret.as_ref().map(Secret::expose), cursor, request.lease.end(now), now, owed,
         i64::from(changed), request.updates.as_str(), request.statuses.as_str(), status_told, status,
+        signing.method.map(SignatureMethod::as_str), previous.map(|previous| previous.secret.expose()),
+        previous.map(|previous| previous.until),
     ];
     tx.execute(RENEW, params).await?;
     if cursor < owed || status_told < status {

@@ -15,7 +15,7 @@ use feedgate_core::claim::ClaimToken;
 use feedgate_core::poll::Trigger;
 use feedgate_core::ports::{ClaimLimits, DueUpstream, StoreError, Upstreams};
 use feedgate_core::resource::ResourceId;
-use feedgate_core::subscription::Secret;
+use feedgate_core::signing::Secret;
 use feedgate_core::upstream::{
     self, AdvertisedUpstream, Proof, Proposal, Upstream, UpstreamFinding, UpstreamState,
 };

@@ -20,6 +20,8 @@ const SUBSCRIBE: &[&str] = &[
     "hub.topic",
     "hub.callback",
     "hub.secret",
+    "signature",
+    "secret_overlap_seconds",
     "hub.verify",
     "hub.verify_token",
     "hub.lease_seconds",
@@ -35,6 +37,8 @@ const SUBSCRIBE: &[&str] = &[
 ];
 /// The parameters of a subscription that describe the entries in the answer.
 const OF_ANSWER: &[&str] = &["count", "before", "after"];
+/// The parameters of a subscription that describe its signatures.
+const OF_SIGNATURE: &[&str] = &["signature", "secret_overlap_seconds"];
 /// The parameters that are either set or not.
 const FLAGS: &[&str] =
     &["retrieve", "backfill", "discover", "detailed", "rights", "async", "superfeedr.digest"];
@@ -72,10 +76,14 @@ fn check_subscription(form: &Form) -> Result<(), Rejection> {
         let reason = "superfeedr.digest is not supported: every notification is sent at once.";
         return Err(Rejection::unprocessable(reason));
     }
-    let unused = OF_ANSWER.iter().find(|name| form.get(name).is_some());
-    if let Some(name) = unused.filter(|_| !form.is_set("retrieve")) {
-        let reason = format!("{name} has an effect with retrieve=true only.");
-        return Err(Rejection::unprocessable(reason));
+    let answers = (OF_ANSWER, form.is_set("retrieve"), "retrieve=true");
+    let signatures = (OF_SIGNATURE, form.get("hub.secret").is_some(), "hub.secret");
+    for (names, has_effect, needed) in [answers, signatures] {
+        let unused = names.iter().find(|name| form.get(name).is_some());
+        if let Some(name) = unused.filter(|_| !has_effect) {
+            let reason = format!("{name} has an effect with {needed} only.");
+            return Err(Rejection::unprocessable(reason));
+        }
     }
     if let Some(lease) = form.get("hub.lease_seconds")
         && !lease.bytes().all(|byte| byte.is_ascii_digit())
@@ -127,6 +135,8 @@ mod tests {
             ("subscribe",   "hub.calback=c",         "hub.calback is not a parameter of subscribe. Did you mean hub.callback?"),
             ("subscribe",   "before=zzz",            "before has an effect with retrieve=true only."),
             ("subscribe",   "before=zzz&retrieve=1", ""),
+            ("subscribe",   "signature=sha256",      "signature has an effect with hub.secret only."),
+            ("subscribe",   "hub.secret=s&signature=sha256&secret_overlap_seconds=60", ""),
             ("subscribe",   "retrieve=maybe",        "retrieve must be true or false, not maybe."),
             ("subscribe",   "superfeedr.digest=true", "superfeedr.digest is not supported: every notification is sent at once."),
             ("subscribe",   "superfeedr.digest=false", ""),

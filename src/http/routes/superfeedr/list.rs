@@ -14,11 +14,12 @@ use feedgate_core::account::Access;
 use feedgate_core::backfill::{Backfill, BackfillEnd};
 use feedgate_core::ports::{ListedSubscription, SubscriptionFilter};
 use feedgate_core::resource::ResourceId;
-use feedgate_core::subscription::Secret;
+use feedgate_core::signing::Secret;
 use feedgate_core::topic::Topic;
 use feedgate_feed::model::Feed;
 use feedgate_feed::render;
 use feedgate_protocol::form::Form;
+use feedgate_protocol::signature::SignatureMethod;
 
 /// Subscriptions on one page.
 const BY_PAGE: NumberRange = NumberRange { default: 20, max: 500 };
@@ -126,14 +127,19 @@ fn subscription(listed: &ListedSubscription, is_detailed: bool) -> Value {
             render::json::status_only(&head, subscription.topic.as_str(), resource.status.report());
         feed["status"] = whole["status"].take();
     }
+    let now = runner::now();
+    let previous = subscription.signing.previous.as_ref().filter(|previous| previous.until > now);
     json!({ "subscription": {
         "format": subscription.format.told(),
         "endpoint": subscription.callback.as_str(),
-        "secret": subscription.secret.as_ref().map(Secret::fingerprint),
+        "secret": subscription.signing.secret.as_ref().map(Secret::fingerprint),
+        "previousSecret": previous.map(|previous| previous.secret.fingerprint()),
+        "previousSecretUntil": previous.map(|previous| previous.until.timestamp()),
+        "signature": subscription.signing.method.map(SignatureMethod::as_str),
         "feed": feed,
         "created": subscription.created_at.timestamp(),
         "leaseUntil": subscription.lease_until.timestamp(),
-        "delivery": delivery(listed, runner::now()),
+        "delivery": delivery(listed, now),
     } })
 }
 

@@ -6,6 +6,7 @@ use http::StatusCode;
 use super::api_reply::ApiReply;
 use super::params::{self, BAD_TOPIC, NumberRange, topic};
 use super::retrieve;
+use super::signing::signing;
 use super::wait::Wait;
 use crate::http::kit::rejected_request::RejectedRequest;
 use crate::http::kit::rejection::{Rejection, RejectionCode};
@@ -24,9 +25,7 @@ use feedgate_core::intent::{Intent, IntentMode, VerifyToken};
 use feedgate_core::ports::SubscriptionFilter;
 use feedgate_core::record::Seq;
 use feedgate_core::resource::ResourceKind;
-use feedgate_core::subscription::{
-    BadSecret, Format, Lease, Secret, Statuses, SubscriptionRequest, Updates,
-};
+use feedgate_core::subscription::{Format, Lease, Statuses, SubscriptionRequest, Updates};
 use feedgate_core::topic::Callback;
 use feedgate_protocol::Protocol;
 use feedgate_protocol::form::Form;
@@ -110,7 +109,7 @@ async fn intent(
         format,
         updates: updates(form)?,
         statuses: statuses(form, format)?,
-        secret: secret(form)?,
+        signing: signing(form)?,
         lease: Lease::ACCOUNT,
     };
     let verify_token = form.get_verbatim("hub.verify_token").map(VerifyToken::parse).transpose();
@@ -176,22 +175,6 @@ fn callback(form: &Form) -> Result<Option<Callback>, Rejection> {
         Rejection::unprocessable(format!("{BAD_CALLBACK} ({reason})")).with_code("bad_callback")
     });
     parsed.map(Some)
-}
-
-fn secret(form: &Form) -> Result<Option<Secret>, Rejection> {
-    let given = form.get_verbatim("hub.secret").filter(|secret| !secret.is_empty());
-    let secret = given.map(|key| {
-        Secret::new(key.to_owned()).map_err(|reason| match reason {
-            BadSecret::TooLong => Rejection::unprocessable(format!(
-                "Please provide a hub.secret shorter than {} bytes.",
-                Secret::TOO_LONG_BYTES
-            )),
-            BadSecret::ContainsNul => Rejection::unprocessable(
-                "Please provide a hub.secret without the character U+0000.",
-            ),
-        })
-    });
-    secret.transpose()
 }
 
 /// Returns the value of `updates=true` or `false`; by default as Superfeedr does it (rule N7).

@@ -6,6 +6,7 @@ use super::super::concurrency_limit::HostResponse;
 use super::*;
 use chrono::DateTime;
 use feedgate_core::record::Seq;
+use feedgate_core::signing::Signing;
 use feedgate_core::subscription::{Format, Statuses, Subscription, Updates};
 use feedgate_core::topic::{Callback, Topic};
 use feedgate_protocol::Protocol;
@@ -21,7 +22,7 @@ fn due(resource: i64, number: i64, host: &str) -> DueSubscription {
         updates: Updates::default(),
         statuses: Statuses::default(),
         status_told: 0,
-        secret: None,
+        signing: Signing::default(),
         cursor: Seq(0),
         failures: 0,
         failing_since: None,
@@ -29,7 +30,14 @@ fn due(resource: i64, number: i64, host: &str) -> DueSubscription {
         created_at: DateTime::UNIX_EPOCH,
     };
     let claim = ClaimToken(number);
-    DueSubscription { subscription, claim, owed: Seq(1), status: 0, told_before: Seq(0) }
+    DueSubscription {
+        subscription,
+        claim,
+        owed: Seq(1),
+        status: 0,
+        told_before: Seq(0),
+        replays: 0,
+    }
 }
 
 fn later() -> Instant {

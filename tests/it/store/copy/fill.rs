@@ -14,10 +14,11 @@ use feedgate_core::ping_forwarding::{PingForwarding, PingTarget};
 use feedgate_core::ports::DeliveryOutcome;
 use feedgate_core::record::Seq;
 use feedgate_core::resource::ResourceKind;
+use feedgate_core::signing::Secret;
 use feedgate_core::stored_file::{
     FileContent, FileLocation, FileToSave, PathSegment, Quota, WriteCondition,
 };
-use feedgate_core::subscription::{Format, Secret, Statuses};
+use feedgate_core::subscription::{Format, Statuses};
 use feedgate_core::upstream::{AdvertisedUpstream, Proposal, UpstreamFinding};
 use feedgate_feed::Body;
 use feedgate_protocol::Protocol;
@@ -93,7 +94,7 @@ async fn feeds(store: &ClaimingStore) {
             let mut wish = wish(&name, &format!("https://callback.test/{n}/{k}"));
             wish.protocol = protocol.clone();
             wish.account = (k % 2 == 1).then_some(AccountId(1));
-            wish.secret = (k == 0).then(|| Secret::new("opensesame".to_owned()).unwrap());
+            wish.signing.secret = (k == 0).then(|| Secret::new("opensesame".to_owned()).unwrap());
             wish.format = if k == 2 { Format::Raw } else { Format::Atom };
             wish.statuses = if k == 3 { Statuses::Always } else { Statuses::Never };
             let made = store.subscribe(&wish, at(n as i64)).await.unwrap();
@@ -149,7 +150,7 @@ async fn collections(store: &ClaimingStore) {
 async fn other_work(store: &ClaimingStore) {
     for n in 0..5 {
         let mut request = wish(&format!("wanted{n}"), "https://callback.test/");
-        request.secret = Secret::new("opensesame".to_owned()).ok();
+        request.signing.secret = Secret::new("opensesame".to_owned()).ok();
         let verify_token = VerifyToken::parse("token").ok();
         let intent = Intent { mode: IntentMode::Subscribe, request, verify_token, backfill: true };
         store.enqueue_intent(&intent, at(50 + n)).await.unwrap();
