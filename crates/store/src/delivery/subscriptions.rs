@@ -5,6 +5,7 @@
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
+use futures_util::future::try_join_all;
 
 use crate::Db;
 use crate::delivery::row::{number, subscription, subscription_columns};
@@ -176,15 +177,18 @@ pub(crate) async fn subscribe_together(
          where id = $1 and kind <> 'collection'";
     let Some((first, now)) = requests.first() else { return Ok(Vec::new()) };
     let resource = ensure(tx, groups, &first.topic, *now).await?;
-    let (mut subscriptions, mut made_count) = (Vec::with_capacity(requests.len()), 0);
-    for (request, now) in requests {
-        match make(tx, &resource, &request, now).await? {
-            Some(made) => {
-                made_count += 1;
-                subscriptions.push(made);
-            }
-            None => subscriptions.push(renew_known(tx, &resource, &request, now).await?),
-        }
+    // PostgreSQL gets all inserts at once, so that the resource is not locked for as many round
+    // trips. The first one goes ahead, because it prepares the statement for the others.
+    let (first, others) = (&requests[..1], &requests[1..]);
+    let mut made = make_all(tx, &resource, first).await?;
+    made.extend(make_all(tx, &resource, others).await?);
+    let made_count = made.iter().flatten().count() as i64;
+    let mut subscriptions = Vec::with_capacity(requests.len());
+    for (made, (request, now)) in made.into_iter().zip(&requests) {
+        subscriptions.push(match made {
+            Some(made) => made,
+            None => renew_known(tx, &resource, request, *now).await?,
+        });
     }
     if made_count > 0 {
         tx.execute(COUNT, params![resource.id.0, made_count]).await?;
@@ -253,6 +257,15 @@ fn end(resource: &Resource, format: Format) -> i64 {
         Format::Raw => resource.body_version,
         Format::Atom | Format::Json | Format::Fitting => resource.head.0,
     }
+}
+
+/// Creates the subscriptions, as [`make`] does, in their order.
+async fn make_all(
+    tx: &Tx<'_>,
+    resource: &Resource,
+    requests: &[(SubscriptionRequest, DateTime<Utc>)],
+) -> Result<Vec<Option<Subscription>>, StoreError> {
+    try_join_all(requests.iter().map(|(request, now)| make(tx, resource, request, *now))).await
 }
 
 /// Creates the subscription. Returns `None` if there is one with this account, callback, protocol
