@@ -38,7 +38,8 @@ create table collection_cursors (
 -- Serves claim_collecting.
 create index collection_cursors_due_at on collection_cursors (due_at);
 
--- One row is how far a collection has taken the log of a resource that lies in another cell.
+-- One row is how far a collection has taken the log of a resource that lies in another cell, or a
+-- track that of any resource.
 create table collected (
     collection_id bigint not null,           -- never forgotten
     resource_id   bigint not null,
@@ -49,3 +50,21 @@ create table collected (
 
 -- Serves prune.
 create index collected_at on collected (at);
+
+-- One row is one track: a query, and the log of the entries that match. In a store of several cells,
+-- the shared schema has all rows, and each log is in the cell of its topic. All tracks together have
+-- one cursor in the log of a resource, that of the collection 0.
+create table tracks (
+    resource_id bigint not null,             -- the log
+    query       text   not null unique,      -- query::Query in its normal form
+    is_open     bigint not null default 1,   -- 0: it takes in nothing more
+    version     bigint not null,             -- greater than that of any change of a track before
+    -- When the track was opened, closed, or found to have subscriptions.
+    checked_at  bigint not null,
+    primary key (resource_id)
+);
+
+-- Serves track_changes.
+create index tracks_version on tracks (version, resource_id);
+-- Serves close_unused_tracks and forget_tracks.
+create index tracks_checked_at on tracks (is_open, checked_at);

@@ -12,11 +12,11 @@ create table counters (
     count bigint not null
 );
 
--- One row is one number that a maintenance task adjusts and all nodes follow, such as the factor
--- of the poll budget.
+-- One row is one number that all nodes follow, such as the factor of the poll budget, which a
+-- maintenance task adjusts.
 create table control_values (
     name  text   primary key,
-    value bigint not null                    -- in millionths
+    value bigint not null                    -- in millionths; of a version, its number
 );
 
 -- One row is one property of this database as a whole, such as the fingerprint of the host

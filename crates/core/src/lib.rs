@@ -39,4 +39,5 @@ pub mod stored_entry;
 pub mod stored_file;
 pub mod subscription;
 pub mod topic;
+pub mod track;
 pub mod upstream;

@@ -15,6 +15,7 @@ mod ping_forwarding;
 mod store_error;
 mod subscriptions;
 mod survey;
+mod tracks;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -53,6 +54,7 @@ pub use survey::{
     BodySummary, OpenSubscription, OpenSubscriptions, SubscriberGroup, SubscriptionCounts, Survey,
     WatchedResource,
 };
+pub use tracks::Tracks;
 
 /// Names the ports that make a store.
 macro_rules! store_of {
@@ -65,7 +67,7 @@ macro_rules! store_of {
 }
 
 store_of! {
-    Accounts Resources Log FanOuts Archives Collections Subscriptions Intents Backfills Pings Changes Upstreams Hosts
+    Accounts Resources Log FanOuts Archives Collections Tracks Subscriptions Intents Backfills Pings Changes Upstreams Hosts
     PingTargets Moves Rescheduler Schedule StoredFiles Events Survey Maintenance
 }
 

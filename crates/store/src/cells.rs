@@ -25,6 +25,7 @@ pub(crate) mod numbers;
 mod pacing;
 mod resources;
 mod survey;
+mod tracks;
 mod upstreams;
 
 use std::sync::Arc;

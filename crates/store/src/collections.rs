@@ -76,8 +76,10 @@ impl Collections for Db {
         but: &[ResourceId],
         now: DateTime<Utc>,
     ) -> Result<u64, StoreError> {
-        const OPEN: &str =
-            "select resource_id from collections where is_open = 1 and account_id = 0";
+        // The cursors of tracks have a collection that stays open.
+        const OPEN: &str = "
+            select resource_id from collections
+             where is_open = 1 and account_id = 0 and name <> 'track'";
         const CLOSE: &str = "update collections set is_open = 0 where resource_id = $1";
         let mut closed = 0;
         for mut row in self.rows(OPEN, &[]).await? {

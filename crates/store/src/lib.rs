@@ -26,6 +26,7 @@ mod hosts;
 mod log;
 mod maintenance;
 mod resources;
+mod tracks;
 
 use crate::cells::Cells;
 use crate::copy::copy_state;

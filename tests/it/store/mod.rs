@@ -23,7 +23,6 @@ mod nul;
 mod opening;
 mod page_bytes;
 mod pages;
-mod pausing;
 mod ping_targets;
 mod pings;
 mod plans;
@@ -37,6 +36,7 @@ mod statuses;
 mod storage;
 mod subscriptions;
 mod survey;
+mod tracks;
 mod upgrade;
 mod upstreams;
 

@@ -169,7 +169,7 @@ impl Db {
     ) -> Result<(), StoreError> {
         let cut = self.cut;
         self.write(move |tx| {
-            Box::pin(async move { collecting::take_from_elsewhere(tx, &cut, taken, now).await })
+            Box::pin(async move { collecting::take_in_once(tx, &cut, taken, now).await })
         })
         .await
     }

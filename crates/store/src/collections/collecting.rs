@@ -23,6 +23,7 @@ use feedgate_core::ports::StoreError;
 use feedgate_core::record::{Audience, EntryKey, RecordKind, Seq};
 use feedgate_core::resource::{Resource, ResourceId};
 use feedgate_core::status::Status;
+use feedgate_core::track::TRACKER;
 
 /// The most records of one resource that are collected in one transaction.
 pub const COLLECT_BATCH: i64 = 50;
@@ -66,7 +67,8 @@ pub(crate) async fn claim(
     for Cursor { resource, collection, stands, upto } in picked {
         let Some(member) = members.get(&resource).cloned() else { continue };
         let mut records = owed.remove(&(resource, collection)).unwrap_or_default();
-        if collection == all && !member.topic.is_public() {
+        let is_public = collection == all || collection == TRACKER.0;
+        if is_public && !member.topic.is_public() {
             records.clear();
         }
         let (collection, after, upto) = (ResourceId(collection), Seq(stands), Seq(upto));
@@ -165,9 +167,9 @@ pub(crate) async fn collect(
     take_all_in(tx, cut, taken, now).await
 }
 
-/// Appends records of resources in other cells, except those that were appended before, and stores
-/// how far the collections have taken them.
-pub(crate) async fn take_from_elsewhere(
+/// Appends records, except those that were appended by this function before, and stores how far the
+/// collections have taken them. The cursors may move in other transactions.
+pub(crate) async fn take_in_once(
     tx: &Tx<'_>,
     cut: &PageLimits,
     mut taken: Vec<PendingCollection>,

@@ -20,7 +20,7 @@ pub(crate) async fn enqueue(
         insert into collection_cursors (resource_id, collection_id, cursor, upto, due_at)
         select cast($1 as bigint), those.id, cast($2 as bigint), cast($4 as bigint),
                cast($3 as bigint)
-          from (select resource_id as id from collections where name = 'all' and is_open = 1
+          from (select resource_id as id from collections where name in ('all', 'track') and is_open = 1
                 union
                 select c.resource_id
                   from collections c

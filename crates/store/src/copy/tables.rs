@@ -117,6 +117,7 @@ pub(super) const TABLES: &[CopiedTable] = &[
         &[RESOURCE_ID, COLLECTION_ID]),
     table("collection_cursors", &["resource_id", "collection_id"], Resource("resource_id"),
         &[RESOURCE_ID, COLLECTION_ID, ("cursor", Collected)]),
+    table("tracks", &["resource_id"], Shared, &[RESOURCE_ID]),
     table("backfills", &["resource_id"], Resource("resource_id"), &[RESOURCE_ID, CLAIM_TOKEN]),
     of_resource("backfill_visits", &["resource_id", "url_hash"]),
     with_long_column(of_resource("staged_entries", &["resource_id", "key"]), "atom"),

@@ -72,11 +72,17 @@ pub(crate) async fn forget(
     if found.is_empty() {
         return Ok(0);
     }
+    delete_rows(tx, found).await
+}
+
+/// Deletes these resources, which are locked and have no subscriptions, with all their rows.
+/// Returns how many.
+pub(crate) async fn delete_rows(tx: &Tx<'_>, ids: Vec<i64>) -> Result<u64, StoreError> {
     for table in TABLES {
         let sql = format!("delete from {table} where resource_id in ({{ids $1}})");
-        tx.execute(&sql, &[Value::Ints(found.clone())]).await?;
+        tx.execute(&sql, &[Value::Ints(ids.clone())]).await?;
     }
-    tx.execute("delete from resources where id in ({ids $1})", &[Value::Ints(found)]).await
+    tx.execute("delete from resources where id in ({ids $1})", &[Value::Ints(ids)]).await
 }
 
 #[cfg(test)]

@@ -27,7 +27,7 @@ use url::Url;
 
 use crate::store::collections::{named, publish, settle};
 use crate::store::pings::ping;
-use crate::store::{at, entry, few, poll, room, subscribe, topic, wish};
+use crate::store::{at, entry, few, poll, room, subscribe, topic, tracks, wish};
 use crate::support::claiming_store::ClaimingStore;
 use crate::support::postgres::Database;
 
@@ -141,6 +141,7 @@ async fn collections(store: &ClaimingStore) {
     }
     settle(store, 41).await;
     subscribe(store, "collected/named-news/recent", "https://reader.test/").await;
+    tracks::open(store, "news", 41).await;
     for name in &names[..5] {
         publish(store, name, 42, &[&format!("{name} 3")]).await;
     }

@@ -102,6 +102,7 @@ const ROWS: &[(&str, &str, u32, &str)] = &[
     ("collection_members", "resource_id, collection_id", 10_000, "n, n % 1000 + 1"),
     ("collected", "collection_id, resource_id, upto, at", 10_000, "n, 1, 5, n"),
     ("collection_cursors", "resource_id, collection_id, cursor, upto, due_at", 10_000, "n, 1, 0, 5, n"),
+    ("tracks", "resource_id, query, is_open, version, checked_at", 10_000, "n, 'q' || n, n % 2, n, n"),
     ("backfills", "resource_id, started_at, ended_at, due_at", 10_000,
      "n, n, case when n % 10 > 0 then n end, case when n % 10 = 0 then n end"),
     ("backfill_visits", "resource_id, url_hash", 10_000, "n % 300 + 1, decode(md5(n::text), 'hex')"),
