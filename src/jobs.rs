@@ -10,4 +10,5 @@ pub mod host_permits;
 pub mod maintenance;
 pub mod poll;
 pub mod runner;
+pub mod track;
 pub mod upstream;

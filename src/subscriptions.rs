@@ -21,6 +21,7 @@ mod events;
 mod first_fetch;
 mod handler_verification;
 mod host_limits;
+mod own_logs;
 mod pings;
 mod refusal;
 pub mod registration;
@@ -43,10 +44,8 @@ use crate::metrics::Metrics;
 use crate::net::{HttpClient, Purpose};
 use feedgate_core::account::AccountId;
 use feedgate_core::intent::{DueIntent, Intent, IntentMode};
-use feedgate_core::own_archive::{ArchivedLog, archived_log};
 use feedgate_core::ports::{EventArrival, Store, StoreError, SubscriptionFilter};
-use feedgate_core::resource::ResourceKind;
-use feedgate_core::subscription::{Format, SubscriptionRequest};
+use feedgate_core::subscription::SubscriptionRequest;
 use feedgate_core::topic::{Callback, Topic};
 use feedgate_feed::documents::Fragment;
 use feedgate_protocol::Protocol;
@@ -145,7 +144,8 @@ impl SubscriptionService {
         wait: FirstFetchWait,
         now: DateTime<Utc>,
     ) -> Result<SubscribeOutcome, SubscriptionRefusal> {
-        let of_collection = self.of_collection(intent).await?;
+        let track = self.opened_track(intent, now).await?;
+        let of_collection = self.of_collection(intent, track.as_ref()).await?;
         let intent = of_collection.as_ref().unwrap_or(intent);
         if intent.mode == IntentMode::Subscribe
             && let Err(why) = self.check(&intent.request, of_collection.is_some())
@@ -163,48 +163,6 @@ impl SubscriptionService {
             }
         }
         Ok(SubscribeOutcome::Now)
-    }
-
-    /// Returns the intent for a log of this gateway, if the topic is a collection or the address of
-    /// an archive. There is no document to fetch, so the new entries are delivered as Atom.
-    async fn of_collection(&self, intent: &Intent) -> Result<Option<Intent>, StoreError> {
-        let topic = self.resolve(&intent.request.topic).await?;
-        let found = self.store.find(topic.as_str()).await?;
-        let is_collection = found.is_some_and(|resource| resource.kind == ResourceKind::Collection);
-        let is_archive = topic.alias().is_some();
-        if !is_collection && !is_archive {
-            return Ok(None);
-        }
-        let mut intent = intent.clone();
-        intent.request.topic = topic;
-        match intent.request.format {
-            Format::Raw => intent.request.format = Format::Atom,
-            Format::Fitting if is_archive => intent.request.format = Format::Atom,
-            Format::Fitting | Format::Atom | Format::Json => {}
-        }
-        Ok(Some(intent))
-    }
-
-    /// Returns the topic of the resource whose archive has the address `topic`, with that address as
-    /// its alias. Any other topic is returned as it is.
-    pub async fn resolve(&self, topic: &Topic) -> Result<Topic, StoreError> {
-        let public_url = self.public_url.as_ref();
-        let resource = match public_url.and_then(|public_url| archived_log(public_url, topic)) {
-            Some(ArchivedLog::Resource(id)) => self.store.get(id).await?.filter(|resource| {
-                resource.kind != ResourceKind::Collection && resource.topic.is_public()
-            }),
-            // The topic of a private collection has a random fragment.
-            Some(ArchivedLog::Collection(kind)) => {
-                let collection = self.store.collection(&kind).await?;
-                collection.filter(|collection| collection.topic.fragment().is_none())
-            }
-            None => None,
-        };
-        let log = resource.map(|resource| resource.topic).filter(|log| log != topic);
-        Ok(match log {
-            Some(log) => log.with_alias(Some(topic.as_str().to_owned())),
-            None => topic.clone(),
-        })
     }
 
     /// Verifies the callback while the subscriber waits. The intent is stored meanwhile, so that of

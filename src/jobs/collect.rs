@@ -1,4 +1,4 @@
-//! Copies records from the logs of resources to the logs of their collections.
+//! Copies records from the logs of resources to the logs of their collections, and of tracks.
 //!
 //! ```text
 //! claim ──► add the source to each entry ──► append, and move the cursor
@@ -17,6 +17,7 @@ use tracing::{error, info};
 use url::Url;
 
 use crate::jobs::runner::{self, Job};
+use crate::jobs::track::TrackMatcher;
 use feedgate_core::collection::{
     Collection, CollectionKind, ConfiguredCollection, PendingCollection,
 };
@@ -24,6 +25,7 @@ use feedgate_core::ports::{Store, StoreError};
 use feedgate_core::record::RecordKind;
 use feedgate_core::stored_entry::sourced;
 use feedgate_core::topic::Topic;
+use feedgate_core::track::TRACKER;
 
 /// The most cursors that are moved in one step. Each brings at most
 /// [`feedgate_store::COLLECT_BATCH`] records, so a step is little work however much there is to do.
@@ -42,9 +44,10 @@ pub struct CollectionSettings {
     pub named: Vec<ConfiguredCollection>,
 }
 
-/// Adds records to collections.
+/// Adds records to collections and tracks.
 pub struct Collector {
     store: Arc<dyn Store>,
+    tracks: TrackMatcher,
     claim: Duration,
 }
 
@@ -80,10 +83,20 @@ impl Collector {
         if !open.is_empty() || closed > 0 {
             info!(open = open.len(), closed, "collections are ready");
         }
-        Ok(Collector { store, claim: settings.claim })
+        let tracks = TrackMatcher::new(Arc::clone(&store));
+        Ok(Collector { store, tracks, claim: settings.claim })
     }
 
     async fn collect(&self, batch: Vec<PendingCollection>) -> Result<(), StoreError> {
+        let is_for_tracks = |owing: &PendingCollection| owing.collection == TRACKER;
+        let (for_tracks, batch): (Vec<_>, Vec<_>) = batch.into_iter().partition(is_for_tracks);
+        if !for_tracks.is_empty() {
+            let compared = self.tracks.compare(for_tracks).await?;
+            self.store.append_tracked(compared, runner::now()).await?;
+        }
+        if batch.is_empty() {
+            return Ok(());
+        }
         let records = batch.into_iter().map(|mut owing| {
             for (record, _) in &mut owing.records {
                 // The record of a deletion holds only the id of the entry.

@@ -37,6 +37,10 @@ const HOST_RECORD_RETENTION: Duration = Duration::from_secs(7 * 24 * 3_600);
 /// that time is not notified of old entries.
 const UNWATCHED_RETENTION: Duration = Duration::from_secs(30 * 24 * 3_600);
 
+/// How long a track without subscribers stays open, since somebody subscribed or it was last checked:
+/// longer than a subscription waits to be verified.
+const UNUSED_TRACK: Duration = Duration::from_secs(24 * 3_600);
+
 /// One maintenance task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Task {
@@ -53,6 +57,8 @@ enum Task {
     Prune,
     /// Deletes resources that have had no subscriber for a month.
     Forget,
+    /// Closes tracks without subscribers, and deletes those that were closed a month ago.
+    CloseTracks,
     /// Drops pages of archives that are no longer kept.
     Trim,
     /// Adjusts the factor `k` of the schedule to the poll budget.
@@ -62,13 +68,14 @@ enum Task {
 }
 
 /// All tasks.
-const TASKS: [Task; 9] = [
+const TASKS: [Task; 10] = [
     Task::Expire,
     Task::DropFailing,
     Task::Measure,
     Task::KeepHours,
     Task::Prune,
     Task::Forget,
+    Task::CloseTracks,
     Task::Trim,
     Task::Steer,
     Task::ShortenLog,
@@ -234,6 +241,11 @@ async fn prune(
     Ok(lines + store.prune(&before).await?)
 }
 
+async fn close_tracks(store: &dyn Store, now: DateTime<Utc>) -> Result<u64, StoreError> {
+    let closed = store.close_unused_tracks(now - UNUSED_TRACK, now).await?;
+    Ok(closed + store.forget_tracks(now - UNWATCHED_RETENTION).await?)
+}
+
 impl Task {
     fn name(self) -> &'static str {
         match self {
@@ -243,6 +255,7 @@ impl Task {
             Task::KeepHours => "save_hours",
             Task::Prune => "prune",
             Task::Forget => "forget",
+            Task::CloseTracks => "close_tracks",
             Task::Trim => "trim",
             Task::Steer => "steer",
             Task::ShortenLog => "shorten_log",
@@ -258,6 +271,7 @@ impl Task {
             Task::KeepHours => Duration::from_secs(5 * 60),
             Task::Prune => Duration::from_secs(3_600),
             Task::Forget => Duration::from_secs(3_600),
+            Task::CloseTracks => Duration::from_secs(3_600),
             Task::Trim => Duration::from_secs(3_600),
             Task::Steer => Duration::from_secs(60),
             Task::ShortenLog => Duration::from_secs(60),
@@ -293,6 +307,7 @@ impl Task {
             Task::KeepHours => store.save_hours(now, settings.changes_unit).await?,
             Task::Prune => prune(store, settings, now).await?,
             Task::Forget => store.forget_unwatched(now - UNWATCHED_RETENTION, now).await?,
+            Task::CloseTracks => close_tracks(store, now).await?,
             Task::Trim => store.drop_pages(&settings.retention, now).await?,
             Task::Steer => steer(store, settings).await?,
         };

@@ -1,6 +1,7 @@
 //! The reasons why a subscription request is refused.
 
 use feedgate_core::ports::StoreError;
+use feedgate_core::track::TrackError;
 use feedgate_feed::documents::InvalidFragment;
 
 use super::NotVerified;
@@ -20,6 +21,9 @@ pub enum SubscriptionRefusal {
     /// The fragment of the topic cannot select a part of any resource.
     #[error("the fragment of the topic cannot be used")]
     BadPart(#[source] InvalidFragment),
+    /// The topic is that of a track, and its query cannot be used.
+    #[error("the query of the track cannot be used")]
+    BadTrack(#[from] TrackError),
     /// The resource cannot be read.
     #[error("there was an error reading the resource at URL {0}")]
     Unreadable(String),
@@ -50,6 +54,7 @@ impl SubscriptionRefusal {
             Self::NotVerified(why) => why.code(),
             Self::Forbidden(_, why) => why.code(),
             Self::BadPart(_) => "bad_fragment",
+            Self::BadTrack(_) => "bad_query",
             Self::Unreadable(_) => "unreadable_resource",
             Self::NoHandler => "bad_handler",
             Self::Superseded => "superseded",

@@ -1,9 +1,9 @@
 //! Superfeedr's API: what an account's subscriptions can be asked.
 
-mod control;
 mod listing;
 mod paging;
 mod streams;
+mod track;
 mod updates;
 
 use http::header::{CONTENT_TYPE, ETAG, HeaderMap, IF_NONE_MATCH};

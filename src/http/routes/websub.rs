@@ -117,6 +117,9 @@ fn reject_refusal(mode: IntentMode, refusal: &SubscriptionRefusal) -> Rejection 
             };
             Rejection::bad_request(format!("{name} cannot be used: {reason}."))
         }
+        SubscriptionRefusal::BadTrack(reason) => {
+            Rejection::bad_request(format!("hub.topic cannot be used: {reason}."))
+        }
         SubscriptionRefusal::Busy(busy) => Rejection::busy(*busy),
         // A fragment was rejected before.
         refusal => Rejection::unavailable(refusal),

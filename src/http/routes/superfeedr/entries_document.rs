@@ -12,7 +12,7 @@ use crate::http::kit::jsonp;
 use crate::http::kit::reply::{sandboxed, set_header, with_content_type};
 use crate::http::state::Gateway;
 use feedgate_core::record::Record;
-use feedgate_core::resource::Resource;
+use feedgate_core::resource::{Resource, ResourceKind};
 use feedgate_core::stored_entry::read_back;
 use feedgate_core::subscription::Format;
 use feedgate_feed::model::Link;
@@ -68,7 +68,8 @@ impl EntriesDocument<'_> {
         // A feed reader subscribes at the hub that a document names, and has no account.
         let own = link("self", self.address.to_owned());
         let mut links = vec![own, link("hub", gateway.public_url("hub"))];
-        if self.combined_head.is_none() {
+        // The archive of a collection has an address of its own, and a track has none.
+        if self.combined_head.is_none() && resource.kind != ResourceKind::Collection {
             let recent = gateway.public_url(&format!("feeds/{}/recent", resource.id));
             links.push(link("current", recent));
         }
