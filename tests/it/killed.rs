@@ -1,5 +1,5 @@
 //! Whoever kills feedgate, at whatever moment, loses nothing: every subscriber has every
-//! entry, in order, after the last restart (D2, D18).
+//! entry, in order, after the last restart (D2, D18). Tracks have every entry once.
 
 use tokio::task::JoinSet;
 use tokio::time::{Duration, sleep, timeout};
@@ -13,6 +13,7 @@ use crate::support::postgres::Database;
 use crate::support::publisher::Publisher;
 use crate::support::reader::Reader;
 use crate::support::subscriber::{Subscriber, named};
+use crate::support::tracked::{track_topic, tracked_once};
 
 const FEEDS: usize = 4;
 /// Entries and kills of a full run.
@@ -21,6 +22,8 @@ const KILLS: usize = 20;
 /// Subscribers of each protocol; every one of them wants every feed.
 const SUBSCRIBERS: [(&str, usize); 5] =
     [("websub", 4), ("superfeedr", 4), ("http-post", 4), ("xml-rpc", 4), ("soap", 4)];
+/// Queries that every entry matches.
+const QUERIES: [&str; 2] = ["\"the text of\"", "item -nothing"];
 /// The longest that feedgate is left alone between a start and a kill.
 const LONGEST_LIFE_MS: u64 = 1_200;
 
@@ -66,6 +69,11 @@ async fn a_kill_loses_nothing(database: Database) {
         ping(&gateway, &publisher, feed).await;
     }
     everybody_has_everything(&gateway, &publisher, &subscriber, entries_per_feed).await;
+    let entries = |feed: usize| (1..=entries_per_feed).map(move |n| entry_id(&name(feed), n));
+    let all: Vec<String> = (0..FEEDS).flat_map(entries).collect();
+    for query in QUERIES {
+        tracked_once(&gateway, &track_topic(&gateway, query), &all).await;
+    }
     gateway.comes_to_rest().await;
 }
 
@@ -111,6 +119,10 @@ async fn subscribe(gateway: &Gateway, publisher: &Publisher, subscriber: &Subscr
     }
     for feed in 0..FEEDS {
         gateway.archive_holds(&publisher.url(&path(feed)), &entry_id(&name(feed), 0)).await;
+    }
+    for query in QUERIES {
+        let callback = subscriber.url("/track");
+        gateway.subscribe_superfeedr(&track_topic(gateway, query), &callback, "json").await;
     }
 }
 

@@ -1,5 +1,6 @@
 //! Two nodes on one PostgreSQL share the work, and one takes over from the other when it
-//! is killed: no entry is appended twice, none is missed.
+//! is killed: no entry is appended twice, none is missed. A query that one node has stored is compared
+//! by the other.
 
 use std::ops::Range;
 
@@ -11,6 +12,7 @@ use crate::support::postgres::{Database, Kind};
 use crate::support::publisher::Publisher;
 use crate::support::reader::Reader;
 use crate::support::subscriber::Subscriber;
+use crate::support::tracked::{track_topic, tracked_once};
 
 const RESOURCES: usize = 500;
 /// How long the claims of a node outlive it, in seconds.
@@ -32,6 +34,10 @@ async fn the_other_node_takes_over() {
     others.publish(1);
     others.subscribe(&[&one, &other]).await;
 
+    // Whichever node compares the entries, it knows the query.
+    let track = track_topic(&one, "text");
+    one.subscribe_superfeedr(&track, &others.subscriber.url("/track"), "json").await;
+
     // Both work on what one of them was told.
     others.publish(2);
     others.ping(&one, 0..RESOURCES).await;
@@ -49,6 +55,9 @@ async fn the_other_node_takes_over() {
     others.were_brought(2).await;
 
     others.find_every_log_whole(&one, 3).await;
+    let entries = |n: usize| (1..3).map(move |entry| entry_id(&name(n), entry));
+    let all: Vec<String> = (0..RESOURCES).flat_map(entries).collect();
+    tracked_once(&one, &track, &all).await;
     one.comes_to_rest().await;
 }
 

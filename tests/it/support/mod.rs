@@ -15,6 +15,7 @@ pub(crate) mod publisher;
 pub(crate) mod reader;
 pub(crate) mod server;
 pub(crate) mod subscriber;
+pub(crate) mod tracked;
 pub(crate) mod validator;
 pub(crate) mod world;
 
