@@ -1,7 +1,7 @@
 //! What it costs to compare an entry with the queries of all tracks: `cargo bench --bench track`.
 //!
 //! No query matches, and each has a word that occurs in the entries, so that only the index keeps
-//! them apart. The cost includes reading the stored entry. `docs/benchmarks.md` says what came of it.
+//! them apart. The cost includes reading the stored entry.
 #![expect(clippy::print_stdout, reason = "a benchmark prints what it measured")]
 
 use std::error::Error;
