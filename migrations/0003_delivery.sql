@@ -46,6 +46,9 @@ create table subscriptions (
     claim_token         bigint not null default 0,
     -- The last number that the current delivery may reach.
     claimed_upto        bigint not null default 0,
+    -- Since when nothing is sent at the request of the subscriber, and due_at is null; null: the
+    -- subscription is not paused.
+    paused_at           bigint,
     failures            bigint not null default 0, -- consecutive failed attempts
     failing_since       bigint,              -- when the first of them was
     -- Consecutive changes that could not be delivered, however often each was tried.

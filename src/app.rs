@@ -244,6 +244,7 @@ impl Services {
             documents: shared.client.documents().clone(),
             gauges: CachedGauges::new(settings.gauges_max_age),
             composer: self.deliverer.composer(),
+            test_notifier: self.deliverer.test_notifier(),
             heads: Arc::clone(&self.heads),
             streams: Arc::new(Semaphore::new(settings.max_streams)),
             settings,

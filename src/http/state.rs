@@ -17,7 +17,7 @@ use crate::http::kit::recent_registrants::RecentRegistrants;
 use crate::http::routes::archive::document_cache::ArchiveDocumentCache;
 use crate::http::routes::ops::gauges::CachedGauges;
 use crate::http::routes::rsscloud::aliases::CloudAliases;
-use crate::jobs::deliver::Composer;
+use crate::jobs::deliver::{Composer, TestNotifier};
 use crate::jobs::upstream::UpstreamClient;
 use crate::metrics::Metrics;
 use crate::subscriptions::SubscriptionService;
@@ -98,6 +98,8 @@ pub struct Gateway {
     pub event_log: EventLog,
     /// Composes what streams send, as the notifications of subscriptions are.
     pub(crate) composer: Arc<Composer>,
+    /// Sends test notifications.
+    pub(crate) test_notifier: TestNotifier,
     /// The heads of the logs that clients wait for.
     pub heads: Arc<HeadWatch>,
     /// A permit for each stream that may be open.

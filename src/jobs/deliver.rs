@@ -24,6 +24,7 @@ mod events;
 mod host_queues;
 mod hub_url;
 mod message;
+mod test_notification;
 mod verdict;
 
 use std::error::Error;
@@ -46,6 +47,7 @@ use claims::DeliveryClaims;
 pub(crate) use compose::{Composer, LogRange};
 use delivery_result_batcher::{DeliveryResultBatcher, PendingRecord};
 use host_queues::{DeliveryPermit, HostQueues};
+pub(crate) use test_notification::{TestNotifier, TestOutcome, TestReport};
 
 /// The most results of one task that wait to be stored while the task continues.
 const MOST_UNRECORDED: usize = 64;
@@ -99,6 +101,11 @@ impl Deliverer {
             event_log,
             settings,
         }
+    }
+
+    /// Returns what sends test notifications, with the settings of deliveries.
+    pub(crate) fn test_notifier(&self) -> TestNotifier {
+        TestNotifier::new(self.client.clone(), self.composer(), self.settings.clone())
     }
 
     /// Returns what composes the notifications.

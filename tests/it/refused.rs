@@ -79,7 +79,7 @@ async fn a_parameter_that_means_nothing_is_named() {
         (&subscribe, ("hub.verify", "maybe"), "hub.verify must be sync or async, not maybe."),
         (&list,      ("page", "abc"),         "page must be a number from 1, not abc."),
         (&list,      ("by_page", "all"),      "by_page must be a number from 1 to 500, not all."),
-        (&[],        ("hub.topic", "x"),      "(none) is not a supported mode subscribe|unsubscribe|list|retrieve|replay|authenticate|publish"),
+        (&[],        ("hub.topic", "x"),      "(none) is not a supported mode subscribe|unsubscribe|list|retrieve|replay|authenticate|pause|resume|retry|test|publish"),
     ];
     for (form, further, want) in cases {
         let (status, why) = gateway.superfeedr(&[form, &[further]].concat()).await;

@@ -31,6 +31,8 @@ pub struct DeliveryHealth {
     pub last_attempt: Option<DeliveryAttempt>,
     /// When something is to be delivered; `None` if nothing is owed.
     pub due_at: Option<DateTime<Utc>>,
+    /// Since when deliveries are paused; `None` if they are not.
+    pub paused_at: Option<DateTime<Utc>>,
     /// Until when a node holds the subscription for a delivery; `None` if no node does.
     pub claimed_until: Option<DateTime<Utc>>,
     /// The number up to which the subscription is owed.
@@ -40,6 +42,8 @@ pub struct DeliveryHealth {
 /// The state of the deliveries of a subscription in one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeliveryState {
+    /// Nothing is sent until the subscriber resumes deliveries.
+    Paused,
     /// The callback has everything.
     Ok,
     /// Something is to be delivered.
@@ -54,6 +58,7 @@ impl DeliveryState {
     /// The word that subscribers see.
     pub fn as_str(self) -> &'static str {
         match self {
+            DeliveryState::Paused => "paused",
             DeliveryState::Ok => "ok",
             DeliveryState::Pending => "pending",
             DeliveryState::Delivering => "delivering",
@@ -65,7 +70,9 @@ impl DeliveryState {
 impl DeliveryHealth {
     /// Returns the state of the deliveries of `subscription` at `now`.
     pub fn state(&self, subscription: &Subscription, now: DateTime<Utc>) -> DeliveryState {
-        if subscription.failures > 0 {
+        if self.paused_at.is_some() {
+            DeliveryState::Paused
+        } else if subscription.failures > 0 {
             DeliveryState::Failing
         } else if self.is_delivering(now) {
             DeliveryState::Delivering

@@ -4,6 +4,7 @@ pub(crate) mod claim;
 pub(crate) mod deliveries;
 pub(crate) mod intents;
 pub(crate) mod listing;
+mod pausing;
 pub(crate) mod ping_forwarding;
 pub(crate) mod row;
 pub(crate) mod subscriber_counts;

@@ -7,11 +7,14 @@
 mod address;
 mod api_reply;
 mod combined;
+mod delivery_control;
 mod entries_document;
 mod index_page;
 mod known_parameters;
 mod list;
+mod owned_subscription;
 mod params;
+mod refusal;
 mod retrieve;
 mod search;
 mod signing;
@@ -42,6 +45,7 @@ use feedgate_core::intent::IntentMode;
 use feedgate_protocol::form::Form;
 
 use api_reply::ApiReply;
+use delivery_control::DeliveryControl;
 use index_page::index_page;
 use wait::Wait;
 
@@ -88,20 +92,12 @@ async fn carry_out(
         publish::publish(gateway, request, form).await?;
         return Ok(ApiReply::Empty(StatusCode::NO_CONTENT)); // whatever topics are named (P-2)
     }
-    let known = ["subscribe", "unsubscribe", "list", "retrieve", "replay", "authenticate"];
     if mode == "search" {
         let reason = "search is not supported. Subscribe to a track, which is sent the entries that \
             match a query from then on.";
         return Err(Rejection::unprocessable(reason).with_code("unknown_mode"));
     }
-    if !known.contains(&mode.as_str()) {
-        let mode = if mode.is_empty() { "(none)" } else { &mode };
-        return Err(Rejection::unprocessable(format!(
-            "{mode} is not a supported mode {}|publish",
-            known.join("|")
-        ))
-        .with_code("unknown_mode"));
-    }
+    known_parameters::check_mode(&mode)?;
     let access = auth::authenticate(gateway, request, form).await?;
     let checked = known_parameters::check(&mode, form);
     match IntentMode::from_word(&mode) {
@@ -137,7 +133,13 @@ async fn carry_out(
             auth::require(&access, Scope::Retrieve)?;
             subscribe::replay(gateway, form, &access).await
         }
-        _ => Ok(token_rights(form, &access)),
+        mode => match DeliveryControl::from_mode(mode) {
+            Some(control) => {
+                auth::require(&access, Scope::Subscribe)?;
+                delivery_control::carry_out(gateway, form, &access, control).await
+            }
+            None => Ok(token_rights(form, &access)),
+        },
     }
 }
 

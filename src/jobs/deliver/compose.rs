@@ -17,7 +17,7 @@ use feedgate_core::ports::{OwedRange, Store, StoreError};
 use feedgate_core::record::{Audience, Record, RecordKind, Seq};
 use feedgate_core::resource::{Resource, ResourceId, ResourceKind};
 use feedgate_core::stored_entry::read_back;
-use feedgate_core::subscription::{DueSubscription, Format, Statuses};
+use feedgate_core::subscription::{DueSubscription, Format, Statuses, Subscription};
 use feedgate_feed::model::Link;
 use feedgate_feed::render;
 
@@ -179,6 +179,29 @@ impl Composer {
         })
     }
 
+    /// Returns the payload of a test notification, which reports no change: the status of the
+    /// resource without entries, or its body for a subscription that receives the body. It is not
+    /// cached, because a body that is cached has the status of its version. `None` if there is no
+    /// body.
+    pub(super) async fn compose_test(
+        &self,
+        subscription: &Subscription,
+    ) -> Result<Option<Payload>, StoreError> {
+        let Some(resource) = self.store.get(subscription.id.resource).await? else {
+            return Ok(None);
+        };
+        let is_body = match subscription.format {
+            Format::Raw => true,
+            Format::Fitting => resource.kind == ResourceKind::Other,
+            Format::Atom | Format::Json => false,
+        };
+        let key = BodyKey::of_test(subscription, !is_body);
+        Ok(match self.render(&key).await? {
+            Composed::Payload(payload) => Some(payload),
+            Composed::NothingOwed | Composed::NothingStored => None,
+        })
+    }
+
     /// Returns the payload that `due` is owed: entries or bodies, or only the status.
     async fn payload(
         &self,
@@ -321,6 +344,21 @@ impl BodyKey {
         }
     }
 
+    fn of_test(subscription: &Subscription, is_status_only: bool) -> BodyKey {
+        BodyKey {
+            resource: subscription.id.resource,
+            topic: subscription.topic.subscribed_as().to_owned(),
+            after: subscription.cursor,
+            owed: subscription.cursor,
+            format: subscription.format,
+            least: subscription.updates.least(),
+            is_open: subscription.account.is_none(),
+            status: 0,
+            statuses: subscription.statuses,
+            is_status_only,
+        }
+    }
+
     fn from_range(range: LogRange) -> BodyKey {
         BodyKey {
             resource: range.resource,
@@ -371,7 +409,7 @@ mod tests {
     use feedgate_core::page::PageLimits;
     use feedgate_core::ping_forwarding::PingForwarding;
     use feedgate_core::signing::Signing;
-    use feedgate_core::subscription::{Subscription, SubscriptionId, Updates};
+    use feedgate_core::subscription::{SubscriptionId, Updates};
     use feedgate_core::topic::{Callback, Topic};
     use feedgate_protocol::Protocol;
     use futures_util::future::join_all;

@@ -20,6 +20,7 @@ const X_CALLBACK: HeaderName = HeaderName::from_static("x-pubsubhubbub-callback"
 const X_RETRIED: HeaderName = HeaderName::from_static("x-superfeedr-retried");
 const X_SEQ: HeaderName = HeaderName::from_static("x-feedgate-seq");
 const X_REPLAY_OF: HeaderName = HeaderName::from_static("x-feedgate-replay-of");
+const X_TEST: HeaderName = HeaderName::from_static("x-feedgate-test");
 const WEBHOOK_ID: HeaderName = HeaderName::from_static("webhook-id");
 const WEBHOOK_TIMESTAMP: HeaderName = HeaderName::from_static("webhook-timestamp");
 const WEBHOOK_SIGNATURE: HeaderName = HeaderName::from_static("webhook-signature");
@@ -28,18 +29,25 @@ const WEBHOOK_SIGNATURE: HeaderName = HeaderName::from_static("webhook-signature
 pub(super) struct Message<'a> {
     subscription: &'a Subscription,
     payload: &'a Payload,
-    replay: Option<Replay>,
+    cause: Cause,
     /// The time of the attempt.
     at: DateTime<Utc>,
 }
 
-/// The replay that a message belongs to.
+/// Why a message is sent.
 #[derive(Clone, Copy, Debug)]
-struct Replay {
-    /// The number of the replay among all of the subscription.
-    number: i64,
-    /// The last number that was acknowledged before.
-    upto: Seq,
+enum Cause {
+    /// Something has changed.
+    Change,
+    /// The subscriber requested a replay.
+    Replay {
+        /// The number of the replay among all of the subscription.
+        number: i64,
+        /// The last number that was acknowledged before.
+        upto: Seq,
+    },
+    /// The subscriber tests its callback.
+    Test,
 }
 
 impl<'a> Message<'a> {
@@ -50,8 +58,20 @@ impl<'a> Message<'a> {
         at: DateTime<Utc>,
     ) -> Message<'a> {
         let is_replay = payload.first <= due.told_before && !payload.is_status_only();
-        let replay = is_replay.then_some(Replay { number: due.replays, upto: due.told_before });
-        Message { subscription: &due.subscription, payload, replay, at }
+        let cause = match is_replay {
+            true => Cause::Replay { number: due.replays, upto: due.told_before },
+            false => Cause::Change,
+        };
+        Message { subscription: &due.subscription, payload, cause, at }
+    }
+
+    /// Returns the message of a test that is made `at` this time.
+    pub(super) fn of_test(
+        subscription: &'a Subscription,
+        payload: &'a Payload,
+        at: DateTime<Utc>,
+    ) -> Message<'a> {
+        Message { subscription, payload, cause: Cause::Test, at }
     }
 
     /// Returns the request that delivers the message.
@@ -82,13 +102,18 @@ impl<'a> Message<'a> {
         insert_header(headers, X_TOPIC, topic);
         insert_header(headers, X_CALLBACK, self.subscription.callback.as_str());
         let Payload { first, last, .. } = self.payload;
-        if !self.payload.is_status_only() {
+        let is_test = matches!(self.cause, Cause::Test);
+        if !self.payload.is_status_only() && !is_test {
             insert_header(headers, X_SEQ, &format!("{first}-{last}"));
         }
-        if let Some(replay) = self.replay {
-            insert_header(headers, X_REPLAY_OF, &format!("{first}-{}", replay.upto.min(*last)));
+        match self.cause {
+            Cause::Change => {}
+            Cause::Replay { upto, .. } => {
+                insert_header(headers, X_REPLAY_OF, &format!("{first}-{}", upto.min(*last)));
+            }
+            Cause::Test => insert_header(headers, X_TEST, "1"),
         }
-        if self.subscription.failures > 0 {
+        if self.subscription.failures > 0 && !is_test {
             insert_header(headers, X_RETRIED, &self.subscription.failures.to_string());
         }
         insert_header(headers, WEBHOOK_ID, &self.id());
@@ -112,16 +137,20 @@ impl<'a> Message<'a> {
     /// Returns the id of the message, which is the same at every attempt to deliver the same range
     /// (rule D10). It has no full stop, which separates the parts of what is signed. Numbers of
     /// bodies are marked, because a subscription may change from records to bodies.
-    fn id(&self) -> String {
+    pub(super) fn id(&self) -> String {
         let id = self.subscription.id;
+        let of_subscription = format!("{}-{}", id.resource, id.number);
         let Payload { first, last, status, .. } = self.payload;
         let what = match (status, self.subscription.format) {
             (StatusInclusion::Only(version), _) => format!("status-{version}"),
             (_, Format::Raw) => format!("body-{first}-{last}"),
             (_, Format::Atom | Format::Json | Format::Fitting) => format!("{first}-{last}"),
         };
-        let replay = self.replay.map(|replay| format!("-replay-{}", replay.number));
-        format!("{}-{}-{what}{}", id.resource, id.number, replay.unwrap_or_default())
+        match self.cause {
+            Cause::Change => format!("{of_subscription}-{what}"),
+            Cause::Replay { number, .. } => format!("{of_subscription}-{what}-replay-{number}"),
+            Cause::Test => format!("{of_subscription}-test-{}", self.at.timestamp_micros()),
+        }
     }
 }
 

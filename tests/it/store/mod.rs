@@ -23,6 +23,7 @@ mod nul;
 mod opening;
 mod page_bytes;
 mod pages;
+mod pausing;
 mod ping_targets;
 mod pings;
 mod plans;

@@ -200,6 +200,9 @@ async fn what_somebody_is_owed_is_not_dropped(database: Database) {
     store.record(id, &poll(at(2), &["one", "two", "three"])).await.unwrap();
     let newest = ArchiveRetention { days: None, pages: Some(1) };
     assert_eq!(store.drop_pages(&newest, at(9)).await.unwrap(), 0, "all is owed");
+    store.pause(held.id, at(9)).await.unwrap();
+    assert_eq!(store.drop_pages(&newest, at(9)).await.unwrap(), 0, "a pause ends some time");
+    store.resume(held.id, at(9)).await.unwrap();
 
     let claiming = ClaimingStore::new(store.clone());
     claiming.claim_subscriptions(at(9), at(60), &room()).await.unwrap();

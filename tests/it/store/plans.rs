@@ -110,9 +110,9 @@ fn check(faults: &[Fault], missing: &[String]) {
 async fn run_contract_suite() {
     use super::{
         accounts, backfills, changes, claims, collections, deliveries, endings, entries, events,
-        fan_outs, hosts, intents, log, maintenance, moves, nul, page_bytes, pages, ping_targets,
-        pings, queue, queue_claims, resource_claims, retention, statuses, storage, subscriptions,
-        survey, tracks, upstreams,
+        fan_outs, hosts, intents, log, maintenance, moves, nul, page_bytes, pages, pausing,
+        ping_targets, pings, queue, queue_claims, resource_claims, retention, statuses, storage,
+        subscriptions, survey, tracks, upstreams,
     };
     let modules = [
         accounts::contract_cases(),
@@ -140,6 +140,7 @@ async fn run_contract_suite() {
         nul::contract_cases(),
         page_bytes::contract_cases(),
         pages::contract_cases(),
+        pausing::contract_cases(),
         ping_targets::contract_cases(),
         pings::contract_cases(),
         queue::contract_cases(),

@@ -18,7 +18,7 @@ impl World {
     }
 
     /// Waits until the deliveries of the only subscription are in this state; the subscription.
-    async fn until_delivery_is(&self, state: &str) -> Value {
+    pub(super) async fn until_delivery_is(&self, state: &str) -> Value {
         let wait = async {
             loop {
                 let listed = self.listed().await;

@@ -81,7 +81,7 @@ impl World {
     }
 
     /// Makes the feed hold the items 1 to `items`, and pings.
-    async fn publish(&self, items: usize) {
+    pub(super) async fn publish(&self, items: usize) {
         self.put_tides(items);
         self.gateway.post("/ping", &[("url", &self.topic)]).await;
     }

@@ -173,6 +173,21 @@ pub trait Subscriptions: Send + Sync {
         now: DateTime<Utc>,
     ) -> Result<DeliveryProgress, StoreError>;
 
+    /// Pauses deliveries: nothing is due until they are resumed. A delivery in progress ends first,
+    /// and its result counts.
+    async fn pause(&self, id: SubscriptionId, now: DateTime<Utc>) -> Result<(), StoreError>;
+
+    /// Ends a pause. Whatever is owed is due at once.
+    async fn resume(&self, id: SubscriptionId, now: DateTime<Utc>) -> Result<(), StoreError>;
+
+    /// Makes a delivery that is owed due at once, unless it is in progress. Returns `false` if
+    /// nothing is owed.
+    async fn retry_delivery(
+        &self,
+        id: SubscriptionId,
+        now: DateTime<Utc>,
+    ) -> Result<bool, StoreError>;
+
     /// Makes the subscription due again from an earlier cursor.
     async fn replay(
         &self,

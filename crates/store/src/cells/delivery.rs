@@ -159,6 +159,22 @@ impl Subscriptions for Cells {
         self.of_number(resource.0).delivery_progress(resource, before, now).await
     }
 
+    async fn pause(&self, id: SubscriptionId, now: DateTime<Utc>) -> Result<(), StoreError> {
+        self.of_number(id.resource.0).pause(id, now).await
+    }
+
+    async fn resume(&self, id: SubscriptionId, now: DateTime<Utc>) -> Result<(), StoreError> {
+        self.of_number(id.resource.0).resume(id, now).await
+    }
+
+    async fn retry_delivery(
+        &self,
+        id: SubscriptionId,
+        now: DateTime<Utc>,
+    ) -> Result<bool, StoreError> {
+        self.of_number(id.resource.0).retry_delivery(id, now).await
+    }
+
     async fn replay(
         &self,
         id: SubscriptionId,

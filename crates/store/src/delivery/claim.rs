@@ -138,7 +138,8 @@ pub(crate) async fn renew(
 ) -> Result<Vec<SubscriptionId>, StoreError> {
     const RENEW: &str = "
         update subscriptions
-           set due_at = $1, claimed_until = $1
+           set due_at = case when paused_at is null then cast($1 as bigint) end,
+               claimed_until = $1
           from {rows}
          where subscriptions.resource_id = given.resource_id
            and subscriptions.id = given.id and claim_token = given.token
@@ -158,7 +159,8 @@ pub(crate) async fn release(
 ) -> Result<(), StoreError> {
     const RELEASE: &str = "
         update subscriptions
-           set due_at = $1, claimed_until = null, claim_token = 0
+           set due_at = case when paused_at is null then cast($1 as bigint) end,
+               claimed_until = null, claim_token = 0
         {from rows}
          where subscriptions.resource_id = {given resource_id}
            and subscriptions.id = {given id} and claim_token = {given token}";

@@ -136,6 +136,8 @@ macro_rules! owed {
     };
 }
 
+pub(crate) use owed;
+
 /// The rest of a statement that ends claims, which sets the new due times.
 macro_rules! of_given {
     () => {
@@ -167,7 +169,7 @@ const DELIVERED: &str = concat!(
                                then given.told else replayed_upto end,
             cursor = ",
     cursor_after!("given.told"),
-    ", due_at = case when ",
+    ", due_at = case when paused_at is not null then null when ",
     cursor_after!("given.told"),
     " < ",
     owed!(),
@@ -194,7 +196,7 @@ macro_rules! failed {
                     claimed_until = null, claim_token = 0, replay_from = null,
                     cursor = ",
             cursor_after!("cursor"),
-            ", due_at = case when ",
+            ", due_at = case when paused_at is not null then null when ",
             $($due,)*
             " end",
             of_given!()
@@ -279,7 +281,8 @@ pub(crate) async fn replay(
                replay_from = case when claimed_until > $4 then cast($3 as bigint) end,
                replayed_upto = case when replayed_upto < cursor then cursor else replayed_upto end,
                replays = replays + 1,
-               due_at = case when claimed_until > $4 then due_at else $4 end
+               due_at = case when paused_at is not null then null
+                             when claimed_until > $4 then due_at else $4 end
          where resource_id = $1 and id = $2 and cursor >= $3";
     row::lock(tx, vec![id.resource.0]).await?;
     let params = params![id.resource.0, id.number, cursor.0.max(0), now];

@@ -60,7 +60,8 @@ pub(crate) fn subscription(row: &mut Row) -> Result<Subscription, StoreError> {
 /// them.
 macro_rules! health_columns {
     () => {
-        "s.attempted_at, s.attempt_status, s.attempt_excerpt, s.due_at, s.claimed_until,
+        "s.attempted_at, s.attempt_status, s.attempt_excerpt, s.due_at, s.paused_at,
+         s.claimed_until,
          case when s.format = 'raw' then r.body_version else r.head end"
     };
 }
@@ -75,6 +76,7 @@ pub(crate) fn health(row: &mut Row) -> Result<DeliveryHealth, StoreError> {
     Ok(DeliveryHealth {
         last_attempt: at.map(|at| DeliveryAttempt { at, response }),
         due_at: row.opt_time()?,
+        paused_at: row.opt_time()?,
         claimed_until: row.opt_time()?,
         owed: Seq(row.int()?),
     })

@@ -10,7 +10,7 @@ use futures_util::future::try_join_all;
 use crate::Db;
 use crate::delivery::row::{number, subscription, subscription_columns};
 use crate::delivery::subscriber_counts::count_off;
-use crate::delivery::{claim, deliveries, listing};
+use crate::delivery::{claim, deliveries, listing, pausing};
 use crate::engine::sql::params;
 use crate::engine::tx::{Tx, Wake};
 use crate::resources::ensure::ensure;
@@ -141,6 +141,22 @@ impl Subscriptions for Db {
     ) -> Result<DeliveryProgress, StoreError> {
         self.read(move |tx| Box::pin(deliveries::delivery_progress(tx, resource, before, now)))
             .await
+    }
+
+    async fn pause(&self, id: SubscriptionId, now: DateTime<Utc>) -> Result<(), StoreError> {
+        self.write(move |tx| Box::pin(pausing::pause(tx, id, now))).await
+    }
+
+    async fn resume(&self, id: SubscriptionId, now: DateTime<Utc>) -> Result<(), StoreError> {
+        self.write(move |tx| Box::pin(pausing::resume(tx, id, now))).await
+    }
+
+    async fn retry_delivery(
+        &self,
+        id: SubscriptionId,
+        now: DateTime<Utc>,
+    ) -> Result<bool, StoreError> {
+        self.write(move |tx| Box::pin(pausing::retry(tx, id, now))).await
     }
 
     async fn replay(
@@ -334,7 +350,8 @@ async fn renew(
                replay_from = case when cast($10 as bigint) = 0 then replay_from
                                   when claimed_until > $8 then cast($6 as bigint) end,
                replayed_upto = case when cast($10 as bigint) = 0 then replayed_upto else 0 end,
-               due_at = case when claimed_until > $8 then due_at
+               due_at = case when paused_at is not null then null
+                             when claimed_until > $8 then due_at
                              when cast($6 as bigint) < cast($9 as bigint) then $8
                              when cast($13 as bigint) < cast($14 as bigint) then $8 end
          where resource_id = $1 and id = $2";

@@ -77,7 +77,8 @@ async fn send_newest(
 ) -> Result<(), StoreError> {
     const SEND_NEWEST: &str = "
         update subscriptions
-           set cursor = cursor - 1, due_at = $2
+           set cursor = cursor - 1,
+               due_at = case when paused_at is null then cast($2 as bigint) end
          where resource_id = $1 and due_at is null and lease_until > $2 and created_at <= $3
            and cursor > 0
            and cursor = case when format = 'raw' then cast($4 as bigint)

@@ -122,6 +122,7 @@ pub(crate) async fn mark_due_for_status(
         update subscriptions
            set due_at = $2
          where resource_id = $1 and statuses <> 'never' and due_at is null and lease_until > $2
+           and paused_at is null
            and acknowledged_status < case statuses when 'always' then cast($3 as bigint)
                                            when 'transitions' then cast($4 as bigint)
                                            else 0 end";
@@ -146,7 +147,7 @@ async fn mark_subscriptions_due(
     const BEHIND: &str = concat!(
         "update subscriptions
             set due_at = $2
-          where resource_id = $1 and due_at is null and lease_until > $2
+          where resource_id = $1 and due_at is null and lease_until > $2 and paused_at is null
             and case when format = 'raw' then cursor < $4
                      else cursor < $3 and ",
         least_audience!(),

@@ -180,14 +180,14 @@ async fn find(
           order by p.page
           limit $2"
     );
-    // A subscription whose delivery failed is owed records, even if it waits for the next change.
+    // A subscription whose delivery failed is owed records, even if it waits for the next change or is paused.
     // The cursor of a subscription to whole documents counts versions of the body and not records.
     const OWED: &str = "
         select min(owed.cursor)
           from (select case when replay_from < cursor then replay_from else cursor end as cursor
                   from subscriptions
                  where resource_id = $1 and format <> 'raw'
-                   and (due_at is not null or failures > 0)
+                   and (due_at is not null or failures > 0 or paused_at is not null)
                 union all
                 select cursor from collection_cursors where resource_id = $1) owed";
     let mut pages = Vec::new();

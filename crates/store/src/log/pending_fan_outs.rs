@@ -97,7 +97,7 @@ async fn mark_chunk(
         update subscriptions
            set due_at = $2
          where resource_id = $1 and id > $3 and id <= $4
-           and due_at is null and lease_until > $2
+           and due_at is null and lease_until > $2 and paused_at is null
            and case when format = 'raw'
                     then cursor < (select body_version from resources where id = $1)
                     else cursor < (select head from resources where id = $1) end";

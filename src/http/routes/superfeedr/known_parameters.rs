@@ -8,14 +8,19 @@ use feedgate_protocol::form::Form;
 const OF_ALL_MODES: &[&str] = &["hub.mode", "authorization", "format", "callback", "_"];
 /// The parameters of each mode besides those of all modes. Clients send the same form to subscribe
 /// and to unsubscribe.
-const MODES: &[(&str, &[&str])] = &[
+const MODES: [(&str, &[&str]); 10] = [
     ("subscribe", SUBSCRIBE),
     ("unsubscribe", SUBSCRIBE),
     ("list", &["hub.topic", "hub.callback", "page", "by_page", "byPage", "detailed", "search"]),
     ("retrieve", &["hub.topic", "hub.callback", "count", "before", "after", "wait", "search"]),
     ("replay", &["hub.topic", "hub.callback", "count", "async"]),
     ("authenticate", &["rights"]),
+    ("pause", CONTROL),
+    ("resume", CONTROL),
+    ("retry", CONTROL),
+    ("test", CONTROL),
 ];
+const CONTROL: &[&str] = &["hub.topic", "hub.callback"];
 const SUBSCRIBE: &[&str] = &[
     "hub.topic",
     "hub.callback",
@@ -46,6 +51,18 @@ const FLAGS: &[&str] =
 const FLAG_VALUES: &[&str] = &["", "true", "1", "yes", "on", "false", "0", "no", "off"];
 /// The maximum length of a name in a message, in characters.
 const MAX_NAME_CHARS: usize = 64;
+
+/// Rejects a mode that is not known, with the modes that are.
+pub(super) fn check_mode(mode: &str) -> Result<(), Rejection> {
+    if MODES.iter().any(|(known, _)| *known == mode) {
+        return Ok(());
+    }
+    let mode: String = mode.chars().take(MAX_NAME_CHARS).collect();
+    let mode = if mode.is_empty() { "(none)".to_owned() } else { mode };
+    let known = MODES.map(|(known, _)| known).join("|");
+    let reason = format!("{mode} is not a supported mode {known}|publish");
+    Err(Rejection::unprocessable(reason).with_code("unknown_mode"))
+}
 
 /// Rejects a request of a known mode with a parameter that the mode does not have, or that has no
 /// effect in this request.

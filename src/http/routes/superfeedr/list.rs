@@ -156,6 +156,7 @@ fn delivery(listed: &ListedSubscription, now: DateTime<Utc>) -> Value {
     });
     json!({
         "state": delivery.state(subscription, now).as_str(),
+        "pausedSince": delivery.paused_at.map(seconds),
         "failures": subscription.failures,
         "failingSince": subscription.failing_since.map(seconds),
         "lastAttempt": last_attempt,

@@ -3,12 +3,18 @@
 use crate::http::kit::rejection::Rejection;
 use crate::http::kit::request::Request;
 use feedgate_core::subscription::Format;
-use feedgate_core::topic::Topic;
+use feedgate_core::topic::{Callback, Topic};
 use feedgate_protocol::form::Form;
 
 /// The sentence for a topic that cannot be used, as Superfeedr words it.
 pub(super) const BAD_TOPIC: &str = "Please provide a valid hub.topic (feed) URL that is accepted \
     on this hub. You did not provide a valid hub.topic.";
+
+/// "Please note that the callback URL cannot be longer than 250 chars" (Superfeedr's
+/// API, row S-6).
+const MAX_CALLBACK_CHARS: usize = 250;
+/// The sentence for a callback that cannot be used.
+pub(super) const BAD_CALLBACK: &str = "Please provide a valid hub.callback URL.";
 
 /// The range of a number that a parameter gives.
 #[derive(Clone, Copy, Debug)]
@@ -49,6 +55,21 @@ pub(super) fn topic(form: &Form) -> Result<Topic, Rejection> {
     let bad = |reason: String| Rejection::unprocessable(reason).with_code("bad_topic");
     let given = form.get("hub.topic").ok_or_else(|| bad(BAD_TOPIC.to_owned()))?;
     Topic::parse(given).map_err(|reason| bad(format!("{BAD_TOPIC} ({reason})")))
+}
+
+/// Returns `hub.callback`, if it is given.
+pub(super) fn callback(form: &Form) -> Result<Option<Callback>, Rejection> {
+    let Some(given) = form.get("hub.callback") else { return Ok(None) };
+    if given.chars().count() > MAX_CALLBACK_CHARS {
+        let reason = format!(
+            "Please provide a hub.callback URL of at most {MAX_CALLBACK_CHARS} characters."
+        );
+        return Err(Rejection::unprocessable(reason).with_code("bad_callback"));
+    }
+    let parsed = Callback::parse(given).map_err(|reason| {
+        Rejection::unprocessable(format!("{BAD_CALLBACK} ({reason})")).with_code("bad_callback")
+    });
+    parsed.map(Some)
 }
 
 /// Returns the rejection of a `before` or `after` that is the id of no entry.

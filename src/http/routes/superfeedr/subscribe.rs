@@ -4,36 +4,28 @@
 use http::StatusCode;
 
 use super::api_reply::ApiReply;
-use super::params::{self, BAD_TOPIC, NumberRange, topic};
+use super::owned_subscription;
+use super::params::{self, BAD_CALLBACK, NumberRange, callback, topic};
+use super::refusal::reject_refusal;
 use super::retrieve;
 use super::signing::signing;
 use super::wait::Wait;
 use crate::http::kit::rejected_request::RejectedRequest;
-use crate::http::kit::rejection::{Rejection, RejectionCode};
+use crate::http::kit::rejection::Rejection;
 use crate::http::kit::reply::empty;
 use crate::http::kit::request::Request;
 use crate::http::routes::discovered_feeds;
-use crate::http::routes::websub::describe_forbidden;
 use crate::http::state::Gateway;
 use crate::jobs::runner;
-use crate::net::{FetchError, Purpose};
-use crate::subscriptions::{
-    FirstFetchWait, NotVerified, SubscribeOutcome, SubscriptionRefusal, Verification,
-};
+use crate::subscriptions::{FirstFetchWait, SubscribeOutcome, Verification};
 use feedgate_core::account::Access;
 use feedgate_core::intent::{Intent, IntentMode, VerifyToken};
-use feedgate_core::ports::SubscriptionFilter;
 use feedgate_core::record::Seq;
 use feedgate_core::resource::ResourceKind;
 use feedgate_core::subscription::{Format, Lease, Statuses, SubscriptionRequest, Updates};
-use feedgate_core::topic::Callback;
 use feedgate_protocol::Protocol;
 use feedgate_protocol::form::Form;
 
-/// "Please note that the callback URL cannot be longer than 250 chars" (Superfeedr's
-/// API, row S-6).
-const MAX_CALLBACK_CHARS: usize = 250;
-const BAD_CALLBACK: &str = "Please provide a valid hub.callback URL.";
 /// The most entries replayed (P-1).
 const MAX_REPLAYED: i64 = 50;
 /// How many entries are replayed: one, unless the request says otherwise.
@@ -125,26 +117,16 @@ pub(super) async fn replay(
     form: &Form,
     access: &Access,
 ) -> Result<ApiReply, Rejection> {
-    let topic = gateway.subscribe.resolve(&topic(form)?).await;
-    let topic = topic.map_err(|err| Rejection::unavailable(&err))?;
-    let callback = callback(form)?.ok_or_else(|| {
+    topic(form)?;
+    callback(form)?.ok_or_else(|| {
         Rejection::unprocessable("Please provide the hub.callback to be notified.")
     })?;
     let count = params::number(form, "count", REPLAYED)?;
     let count = i64::try_from(count).unwrap_or(MAX_REPLAYED);
-    let filter = SubscriptionFilter {
-        account: Some(access.account),
-        topic: Some(topic.as_str().to_owned()),
-        callback: Some(callback.as_str().to_owned()),
-        limit: 1,
-        ..SubscriptionFilter::default()
-    };
-    let (listed, _) =
-        gateway.store.list(&filter).await.map_err(|err| Rejection::unavailable(&err))?;
-    let Some(listed) = listed.into_iter().next() else {
-        let reason = "There is no subscription to this topic with this callback.";
-        return Err(Rejection::new(StatusCode::NOT_FOUND, reason).with_code("no_subscription"));
-    };
+    let listed = owned_subscription::find(gateway, form, access).await?;
+    if listed.delivery.paused_at.is_some() {
+        return Err(owned_subscription::reject_paused());
+    }
     let owed = match listed.subscription.format {
         Format::Raw => listed.resource.body_version,
         Format::Atom | Format::Json | Format::Fitting => listed.resource.head.0,
@@ -160,21 +142,6 @@ pub(super) async fn replay(
     let replayed = gateway.store.replay(listed.subscription.id, cursor, runner::now()).await;
     replayed.map_err(|err| Rejection::unavailable(&err))?;
     Ok(ApiReply::Empty(StatusCode::NO_CONTENT))
-}
-
-/// Returns `hub.callback`, if it is given.
-fn callback(form: &Form) -> Result<Option<Callback>, Rejection> {
-    let Some(given) = form.get("hub.callback") else { return Ok(None) };
-    if given.chars().count() > MAX_CALLBACK_CHARS {
-        let reason = format!(
-            "Please provide a hub.callback URL of at most {MAX_CALLBACK_CHARS} characters."
-        );
-        return Err(Rejection::unprocessable(reason).with_code("bad_callback"));
-    }
-    let parsed = Callback::parse(given).map_err(|reason| {
-        Rejection::unprocessable(format!("{BAD_CALLBACK} ({reason})")).with_code("bad_callback")
-    });
-    parsed.map(Some)
 }
 
 /// Returns the value of `updates=true` or `false`; by default as Superfeedr does it (rule N7).
@@ -216,58 +183,5 @@ fn verification(form: &Form) -> Result<Verification, Rejection> {
             ))),
             None => Ok(Verification::None),
         },
-    }
-}
-
-fn reject_refusal(refusal: SubscriptionRefusal) -> Rejection {
-    let code = refusal.code();
-    let rejection = describe_refusal(refusal);
-    match rejection.code() {
-        RejectionCode::BadRequest => rejection.with_code(code),
-        _ => rejection,
-    }
-}
-
-fn describe_refusal(refusal: SubscriptionRefusal) -> Rejection {
-    match refusal {
-        SubscriptionRefusal::Forbidden(purpose, reason) => {
-            let reason = describe_forbidden(purpose, &reason);
-            Rejection::unprocessable(match purpose {
-                Purpose::Topic => format!("{BAD_TOPIC} ({reason})"),
-                Purpose::Callback => format!("{BAD_CALLBACK} ({reason})"),
-            })
-        }
-        SubscriptionRefusal::BadPart(reason) => Rejection::unprocessable(format!(
-            "{BAD_TOPIC} (The fragment of the URL cannot be used: {reason})"
-        )),
-        SubscriptionRefusal::BadTrack(reason) => {
-            Rejection::unprocessable(format!("{BAD_TOPIC} (The track cannot be used: {reason}.)"))
-        }
-        SubscriptionRefusal::Busy(busy) => Rejection::busy(busy),
-        SubscriptionRefusal::NotVerified(NotVerified::Unreachable(reason)) => {
-            let reason = match reason {
-                FetchError::Unreachable { host, detail, .. } => format!("{host}: {detail}"),
-                other => other.to_string(),
-            };
-            Rejection::unprocessable(format!("Your callback URL could not be reached: {reason}."))
-        }
-        SubscriptionRefusal::NotVerified(NotVerified::RateLimited { retry_after }) => {
-            Rejection::callback_rate_limited(retry_after)
-        }
-        SubscriptionRefusal::NotVerified(reason) => Rejection::unprocessable(format!(
-            "Your callback URL didn't echo the challenge. Please make sure it does. ({reason})"
-        )),
-        SubscriptionRefusal::Superseded => {
-            Rejection::unprocessable(format!("The request was not carried out: {refusal}."))
-        }
-        SubscriptionRefusal::NoSubscription => {
-            Rejection::unprocessable("You are not subscribed to this topic.")
-        }
-        SubscriptionRefusal::Several(many) => Rejection::unprocessable(format!(
-            "You have {many} subscriptions to this topic. Please specify the hub.callback."
-        )),
-        SubscriptionRefusal::Unreadable(_)
-        | SubscriptionRefusal::NoHandler
-        | SubscriptionRefusal::Store(_) => Rejection::unavailable(&refusal),
     }
 }

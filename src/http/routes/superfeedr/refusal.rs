@@ -1,0 +1,61 @@
+//! Why a subscription request is refused, in Superfeedr's words.
+
+use super::params::{BAD_CALLBACK, BAD_TOPIC};
+use crate::http::kit::rejection::{Rejection, RejectionCode};
+use crate::http::routes::websub::describe_forbidden;
+use crate::net::{FetchError, Purpose};
+use crate::subscriptions::{NotVerified, SubscriptionRefusal};
+
+/// Returns the rejection of a request that was refused.
+pub(super) fn reject_refusal(refusal: SubscriptionRefusal) -> Rejection {
+    let code = refusal.code();
+    let rejection = describe_refusal(refusal);
+    match rejection.code() {
+        RejectionCode::BadRequest => rejection.with_code(code),
+        _ => rejection,
+    }
+}
+
+fn describe_refusal(refusal: SubscriptionRefusal) -> Rejection {
+    match refusal {
+        SubscriptionRefusal::Forbidden(purpose, reason) => {
+            let reason = describe_forbidden(purpose, &reason);
+            Rejection::unprocessable(match purpose {
+                Purpose::Topic => format!("{BAD_TOPIC} ({reason})"),
+                Purpose::Callback => format!("{BAD_CALLBACK} ({reason})"),
+            })
+        }
+        SubscriptionRefusal::BadPart(reason) => Rejection::unprocessable(format!(
+            "{BAD_TOPIC} (The fragment of the URL cannot be used: {reason})"
+        )),
+        SubscriptionRefusal::BadTrack(reason) => {
+            Rejection::unprocessable(format!("{BAD_TOPIC} (The track cannot be used: {reason}.)"))
+        }
+        SubscriptionRefusal::Busy(busy) => Rejection::busy(busy),
+        SubscriptionRefusal::NotVerified(NotVerified::Unreachable(reason)) => {
+            let reason = match reason {
+                FetchError::Unreachable { host, detail, .. } => format!("{host}: {detail}"),
+                other => other.to_string(),
+            };
+            Rejection::unprocessable(format!("Your callback URL could not be reached: {reason}."))
+        }
+        SubscriptionRefusal::NotVerified(NotVerified::RateLimited { retry_after }) => {
+            Rejection::callback_rate_limited(retry_after)
+        }
+        SubscriptionRefusal::NotVerified(reason) => Rejection::unprocessable(format!(
+            "Your callback URL didn't echo the challenge. Please make sure it does. ({reason})"
+        )),
+        SubscriptionRefusal::Superseded => {
+            Rejection::unprocessable(format!("The request was not carried out: {refusal}."))
+        }
+        SubscriptionRefusal::NoSubscription => {
+            Rejection::unprocessable("You are not subscribed to this topic.")
+        }
+        SubscriptionRefusal::Several(many) => Rejection::unprocessable(format!(
+            "You have {many} subscriptions to this topic. Please specify the hub.callback."
+        )),
+        SubscriptionRefusal::Unreadable(_)
+        | SubscriptionRefusal::NoHandler
+        | SubscriptionRefusal::Store(_) => Rejection::unavailable(&refusal),
+    }
+}
