@@ -29,6 +29,9 @@ async fn ask(gateway: &Gateway, path: &str, body: (&str, &str)) -> (StatusCode, 
     let asked = asked.header("x-forwarded-for", STRANGER).body(body.to_owned());
     let answer = asked.send().await.unwrap();
     let status = answer.status();
+    let policy = answer.headers().get("ratelimit-policy").map(|value| value.to_str().unwrap());
+    assert_eq!(policy, Some("\"anonymous\";q=1;w=60"), "{path}");
+    assert!(answer.headers()["ratelimit"].to_str().unwrap().starts_with("\"anonymous\";r=0;t="));
     assert_eq!(answer.headers().contains_key(RETRY_AFTER), status.as_u16() == 429, "{path}");
     (status, answer.text().await.unwrap())
 }

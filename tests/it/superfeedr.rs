@@ -1,5 +1,6 @@
 //! Superfeedr's API: what an account's subscriptions can be asked.
 
+mod batch;
 mod control;
 mod listing;
 mod paging;

@@ -43,6 +43,11 @@ impl Form {
     /// `outer.inner` for `hub` and `outer[inner]` for any other name.
     pub fn from_json(bytes: &[u8]) -> Result<Form, BadForm> {
         let value = serde_json::from_slice(bytes).map_err(|err| BadForm::Json(err.to_string()))?;
+        Form::from_value(value)
+    }
+
+    /// Reads a JSON object as [`from_json`](Self::from_json) does.
+    pub fn from_value(value: Value) -> Result<Form, BadForm> {
         let members = match value {
             Value::Object(members) => members,
             Value::Null => return Ok(Form::default()), // sent by scripts without parameters
@@ -66,6 +71,12 @@ impl Form {
     pub fn and(mut self, other: Form) -> Form {
         self.pairs.extend(other.pairs);
         self
+    }
+
+    /// Returns the parameters without those of this name.
+    pub fn without(&self, name: &str) -> Form {
+        let pairs = self.pairs.iter().filter(|(held, _)| !is_named(held, name)).cloned();
+        Form { pairs: pairs.collect() }
     }
 
     /// Returns whether there are no parameters.

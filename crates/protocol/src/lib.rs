@@ -11,6 +11,7 @@
 pub mod form;
 pub mod link;
 pub mod multipart;
+pub mod opml;
 mod protocol;
 pub mod robots;
 pub mod rss;

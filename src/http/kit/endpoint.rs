@@ -10,7 +10,7 @@ use std::sync::Arc;
 use bytes::{Buf, Bytes};
 use futures_util::Stream;
 use http::header;
-use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use tokio::time::Instant;
 use warp::Filter;
 use warp::filters::BoxedFilter;
@@ -19,9 +19,14 @@ use warp::reply::Response;
 
 use crate::http::kit::body::{self, BodyReservation, CallRules};
 use crate::http::kit::client_address::{self, PeerAddr};
-use crate::http::kit::reply::{empty, plain_text, without_body};
+use crate::http::kit::reply::{empty, plain_text, set_header, without_body};
 use crate::http::kit::request::Request;
 use crate::http::state::Gateway;
+
+/// The headers that tell clients without an account what they may request
+/// (draft-ietf-httpapi-ratelimit-headers).
+const RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
+const RATE_LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 
 /// The properties of all requests at an endpoint.
 #[derive(Clone, Copy, Debug)]
@@ -122,6 +127,10 @@ impl Endpoint {
         let UnreadRequest { mut request, body, call_rules } = unread;
         let started = Instant::now();
         let is_head = request.method == Method::HEAD;
+        // Responses to GET requests are kept by caches that serve several clients.
+        let is_limited =
+            request.method == Method::POST && request.header("authorization").is_empty();
+        let limited_client = request.client.filter(|_| is_limited);
         let mut memory = BodyReservation::new(&gateway.documents);
         let mut response = if request.method == Method::OPTIONS {
             self.preflight(&request)
@@ -141,12 +150,17 @@ impl Endpoint {
             }
         };
         self.finish(&gateway, &mut response, started);
+        if let Some(quota) = gateway.anonymous_rate_limit.quota(limited_client) {
+            set_header(&mut response, RATE_LIMIT_POLICY, &quota.policy());
+            set_header(&mut response, RATE_LIMIT, &quota.state());
+        }
         if is_head { without_body(response) } else { response }
     }
 
     /// Finishes a reply: pages of other sites may read it, and it is counted.
     pub(crate) fn finish(self, gateway: &Gateway, response: &mut Response, started: Instant) {
-        const EXPOSED: HeaderValue = HeaderValue::from_static("ETag, Link, WWW-Authenticate");
+        const EXPOSED: HeaderValue =
+            HeaderValue::from_static("ETag, Link, WWW-Authenticate, RateLimit, RateLimit-Policy");
         let headers = response.headers_mut();
         headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
         headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED);

@@ -54,13 +54,34 @@ impl AnonymousRateLimit {
         self.admit_from(request.client, count, Instant::now()).map_err(Rejection::rate_limited)
     }
 
+    /// Returns what is left of the budget of the client; `None` if it is not limited.
+    pub(crate) fn quota(&self, client: Option<IpAddr>) -> Option<RequestQuota> {
+        self.quota_of(client, Instant::now())
+    }
+
+    fn quota_of(&self, client: Option<IpAddr>, now: Instant) -> Option<RequestQuota> {
+        let client = client.filter(|client| is_public(*client))?;
+        let now = now.saturating_duration_since(self.started).as_micros() as u64;
+        let full_at = self.full_at[self.slot(client)].load(Ordering::Relaxed);
+        let used = full_at.saturating_sub(now);
+        Some(RequestQuota {
+            requests: self.cost_of_all / self.cost_of_one,
+            remaining: self.cost_of_all.saturating_sub(used) / self.cost_of_one,
+            full_in_s: used.div_ceil(1_000_000),
+        })
+    }
+
+    fn slot(&self, client: IpAddr) -> usize {
+        self.hasher.hash_one(network(client)) as usize % SLOTS
+    }
+
     /// Takes `count` requests from the budget of `client` at `now`. The error is the number of
     /// seconds after which the same would be admitted.
     fn admit_from(&self, client: Option<IpAddr>, count: usize, now: Instant) -> Result<(), u64> {
         let Some(client) = client.filter(|client| is_public(*client)) else { return Ok(()) };
         let cost = self.cost_of_one.saturating_mul(count as u64).min(self.cost_of_all);
         let now = now.saturating_duration_since(self.started).as_micros() as u64;
-        let slot = self.hasher.hash_one(network(client)) as usize % SLOTS;
+        let slot = self.slot(client);
         let mut wait = 0;
         let taken = self.full_at[slot].fetch_update(Ordering::Relaxed, Ordering::Relaxed, |at| {
             let full_at = at.max(now) + cost;
@@ -68,6 +89,32 @@ impl AnonymousRateLimit {
             (wait == 0).then_some(full_at)
         });
         taken.map(drop).map_err(|_| wait.div_ceil(1_000_000))
+    }
+}
+
+/// What is left of a budget.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RequestQuota {
+    /// The requests that the whole budget allows.
+    requests: u64,
+    /// The requests that are left of it.
+    remaining: u64,
+    /// The seconds until it is full again.
+    full_in_s: u64,
+}
+
+impl RequestQuota {
+    /// The name of the policy.
+    const POLICY: &str = "anonymous";
+
+    /// Returns the value of `RateLimit-Policy` (draft-ietf-httpapi-ratelimit-headers).
+    pub(crate) fn policy(self) -> String {
+        format!("\"{}\";q={};w={}", Self::POLICY, self.requests, REFILL_TIME.as_secs())
+    }
+
+    /// Returns the value of `RateLimit`.
+    pub(crate) fn state(self) -> String {
+        format!("\"{}\";r={};t={}", Self::POLICY, self.remaining, self.full_in_s)
     }
 }
 
@@ -118,5 +165,22 @@ mod tests {
             let got = limit.admit_from(Some(client.parse().unwrap()), calls, now);
             assert_eq!(got.err(), want, "{why}");
         }
+    }
+
+    #[test]
+    fn f17_what_is_left_of_an_allowance_is_told() {
+        let began = Instant::now();
+        let limit = AnonymousRateLimit::new(60, began);
+        let client = Some("8.8.8.8".parse().unwrap());
+        let quota = |after_s| {
+            let quota = limit.quota_of(client, began + Duration::from_secs(after_s)).unwrap();
+            (quota.policy(), quota.state())
+        };
+        let policy = || "\"anonymous\";q=60;w=60".to_owned();
+        assert_eq!(quota(0), (policy(), "\"anonymous\";r=60;t=0".to_owned()));
+        limit.admit_from(client, 20, began).unwrap();
+        assert_eq!(quota(0), (policy(), "\"anonymous\";r=40;t=20".to_owned()));
+        assert_eq!(quota(5).1, "\"anonymous\";r=45;t=15");
+        assert_eq!(limit.quota_of(Some("127.0.0.1".parse().unwrap()), began), None);
     }
 }

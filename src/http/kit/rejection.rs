@@ -182,6 +182,11 @@ impl Rejection {
         self.code
     }
 
+    /// Returns the exact reason as a word, or else the kind of the rejection.
+    pub(crate) fn exact_code(&self) -> &'static str {
+        self.detail_code.unwrap_or(self.code.as_str())
+    }
+
     /// Returns the status code of HTTP.
     pub(crate) fn status(&self) -> StatusCode {
         self.status
@@ -208,7 +213,7 @@ impl Rejection {
             "title": self.status.canonical_reason().unwrap_or_default(),
             "status": self.status.as_u16(),
             "detail": self.reason,
-            "code": self.detail_code.unwrap_or(self.code.as_str()),
+            "code": self.exact_code(),
         });
         // The text in place of which the document is sent has the headers of its status.
         let (mut parts, _) = self.to_response().into_parts();

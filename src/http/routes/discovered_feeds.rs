@@ -33,6 +33,12 @@ pub(crate) fn announce_findings(response: &mut Response, findings: &TopicFinding
     }
 }
 
+/// Returns the note that was added to a response.
+pub(crate) fn note(response: &Response) -> Option<String> {
+    let note = response.headers().get(NOTE)?;
+    note.to_str().ok().map(str::to_owned)
+}
+
 fn add(headers: &mut HeaderMap, name: HeaderName, value: &str) {
     if let Ok(value) = HeaderValue::from_str(value) {
         headers.append(name, value);

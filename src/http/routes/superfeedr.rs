@@ -6,6 +6,8 @@
 
 mod address;
 mod api_reply;
+mod batch;
+mod batch_report;
 mod combined;
 mod delivery_control;
 mod entries_document;
@@ -20,6 +22,7 @@ mod search;
 mod signing;
 mod stream;
 mod subscribe;
+mod unsubscribe_found;
 mod wait;
 
 use std::sync::Arc;
@@ -45,6 +48,7 @@ use feedgate_core::intent::IntentMode;
 use feedgate_protocol::form::Form;
 
 use api_reply::ApiReply;
+use batch::Batch;
 use delivery_control::DeliveryControl;
 use index_page::index_page;
 use wait::Wait;
@@ -61,10 +65,20 @@ pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
 }
 
 async fn handle(gateway: Arc<Gateway>, request: Request) -> Response {
+    match Batch::from_body(&request) {
+        Ok(None) => {}
+        Ok(Some(batch)) => return batch.carry_out(&gateway, &request).await,
+        Err(rejection) => return rejection.to_response_for(&request),
+    }
     let form = match read(&request, BodyFormats::Any) {
         Ok(form) => form,
         Err(rejection) => return rejection.to_response_for(&request),
     };
+    match Batch::from_form(&form) {
+        Ok(None) => {}
+        Ok(Some(batch)) => return batch.carry_out(&gateway, &request).await,
+        Err(rejection) => return rejection.to_response_for(&request),
+    }
     if form.is_empty() && matches!(request.method, Method::GET | Method::HEAD) {
         return index_page(&gateway);
     }
@@ -114,6 +128,9 @@ async fn carry_out(
         }
         "unsubscribe" => {
             auth::require(&access, Scope::Unsubscribe)?;
+            if unsubscribe_found::is_search(form) {
+                return unsubscribe_found::carry_out(gateway, form, &access).await;
+            }
             subscribe::carry_out(gateway, request, form, &access, IntentMode::Unsubscribe).await
         }
         "list" => {

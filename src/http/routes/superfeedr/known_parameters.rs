@@ -10,7 +10,7 @@ const OF_ALL_MODES: &[&str] = &["hub.mode", "authorization", "format", "callback
 /// and to unsubscribe.
 const MODES: [(&str, &[&str]); 10] = [
     ("subscribe", SUBSCRIBE),
-    ("unsubscribe", SUBSCRIBE),
+    ("unsubscribe", UNSUBSCRIBE),
     ("list", &["hub.topic", "hub.callback", "page", "by_page", "byPage", "detailed", "search"]),
     ("retrieve", &["hub.topic", "hub.callback", "count", "before", "after", "wait", "search"]),
     ("replay", &["hub.topic", "hub.callback", "count", "async"]),
@@ -22,6 +22,26 @@ const MODES: [(&str, &[&str]); 10] = [
 ];
 const CONTROL: &[&str] = &["hub.topic", "hub.callback"];
 const SUBSCRIBE: &[&str] = &[
+    "hub.topic",
+    "hub.callback",
+    "hub.secret",
+    "signature",
+    "secret_overlap_seconds",
+    "hub.verify",
+    "hub.verify_token",
+    "hub.lease_seconds",
+    "updates",
+    "status",
+    "backfill",
+    "discover",
+    "retrieve",
+    "count",
+    "before",
+    "after",
+    "superfeedr.digest",
+];
+const UNSUBSCRIBE: &[&str] = &[
+    "search",
     "hub.topic",
     "hub.callback",
     "hub.secret",
