@@ -73,12 +73,14 @@ async fn a_parameter_that_means_nothing_is_named() {
         ("hub.callback", "https://call.example/"),
     ];
     let list = [("hub.mode", "list")];
+    let publish = [("hub.mode", "publish"), ("hub.url", "http://a.test/")];
     #[rustfmt::skip]
-    let cases: [Case<'_>; 5] = [
+    let cases: [Case<'_>; 6] = [
         (&subscribe, ("format", "yaml"),      "format must be atom, json or raw, not yaml."),
         (&subscribe, ("hub.verify", "maybe"), "hub.verify must be sync or async, not maybe."),
         (&list,      ("page", "abc"),         "page must be a number from 1, not abc."),
         (&list,      ("by_page", "all"),      "by_page must be a number from 1 to 500, not all."),
+        (&publish,   ("hub.content", "<rss/>"), "hub.content is not supported: name the topic in hub.url, and it is fetched."),
         (&[],        ("hub.topic", "x"),      "(none) is not a supported mode subscribe|unsubscribe|list|retrieve|replay|authenticate|pause|resume|retry|test|publish"),
     ];
     for (form, further, want) in cases {

@@ -20,6 +20,7 @@ pub(crate) async fn publish(
     request: &Request,
     form: &Form,
 ) -> Result<usize, Rejection> {
+    reject_content(form)?;
     let topics = topics(form);
     let admitted = gateway.anonymous_rate_limit.admit(request, topics.len());
     let feed = topics.first().map_or("", String::as_str);
@@ -42,6 +43,18 @@ pub(crate) async fn publish(
         taken.map_err(|err| Rejection::unavailable(&err))?;
     }
     Ok(topics.len())
+}
+
+/// Rejects a request that brings the new content with it: the topic is fetched, and whoever
+/// relies on the content would not notice that it is ignored.
+fn reject_content(form: &Form) -> Result<(), Rejection> {
+    match ["hub.content", "hub.signature"].into_iter().find(|name| form.has(name)) {
+        Some(name) => Err(Rejection::unprocessable(format!(
+            "{name} is not supported: name the topic in hub.url, and it is fetched."
+        ))
+        .with_code("unknown_parameter")),
+        None => Ok(()),
+    }
 }
 
 /// Returns the topics in `hub.url`, repeated, as `hub.url[]`, as a list with commas, or in
