@@ -38,6 +38,8 @@ create table subscriptions (
     replayed_upto       bigint not null default 0,
     -- How many replays have been requested; part of the ids of their deliveries.
     replays             bigint not null default 0,
+    -- How many notifications the callback has acknowledged.
+    acknowledged        bigint not null default 0,
     -- When the subscription may be claimed: at once, at a retry, or at the end of a claim; null:
     -- nothing is owed.
     due_at              bigint,

@@ -252,6 +252,8 @@ pub struct DueSubscription {
     /// How many replays have been requested, so that the notifications of each have ids of their
     /// own.
     pub replays: i64,
+    /// How many notifications the callback has acknowledged.
+    pub acknowledged: i64,
 }
 
 #[cfg(test)]

@@ -463,6 +463,7 @@ mod tests {
             status,
             told_before: Seq(0),
             replays: 0,
+            acknowledged: 0,
         }
     }
 

@@ -18,6 +18,7 @@ const X_HUB_SIGNATURE: HeaderName = HeaderName::from_static("x-hub-signature");
 const X_TOPIC: HeaderName = HeaderName::from_static("x-pubsubhubbub-topic");
 const X_CALLBACK: HeaderName = HeaderName::from_static("x-pubsubhubbub-callback");
 const X_RETRIED: HeaderName = HeaderName::from_static("x-superfeedr-retried");
+const X_CREDITS: HeaderName = HeaderName::from_static("x-superfeedr-credits");
 const X_SEQ: HeaderName = HeaderName::from_static("x-feedgate-seq");
 const X_REPLAY_OF: HeaderName = HeaderName::from_static("x-feedgate-replay-of");
 const X_TEST: HeaderName = HeaderName::from_static("x-feedgate-test");
@@ -25,11 +26,17 @@ const WEBHOOK_ID: HeaderName = HeaderName::from_static("webhook-id");
 const WEBHOOK_TIMESTAMP: HeaderName = HeaderName::from_static("webhook-timestamp");
 const WEBHOOK_SIGNATURE: HeaderName = HeaderName::from_static("webhook-signature");
 
+/// What `X-Superfeedr-Credits` counts down from. Nothing is billed here: a billion notifications take
+/// thirty years at one in a second.
+const CREDITS: i64 = 1_000_000_000;
+
 /// A payload on its way to a subscription.
 pub(super) struct Message<'a> {
     subscription: &'a Subscription,
     payload: &'a Payload,
     cause: Cause,
+    /// What `X-Superfeedr-Credits` shows; `None` for a subscription without an account.
+    credits: Option<i64>,
     /// The time of the attempt.
     at: DateTime<Utc>,
 }
@@ -62,7 +69,8 @@ impl<'a> Message<'a> {
             true => Cause::Replay { number: due.replays, upto: due.told_before },
             false => Cause::Change,
         };
-        Message { subscription: &due.subscription, payload, cause, at }
+        let credits = due.subscription.account.map(|_| CREDITS - due.acknowledged - 1);
+        Message { subscription: &due.subscription, payload, cause, credits, at }
     }
 
     /// Returns the message of a test that is made `at` this time.
@@ -71,7 +79,7 @@ impl<'a> Message<'a> {
         payload: &'a Payload,
         at: DateTime<Utc>,
     ) -> Message<'a> {
-        Message { subscription, payload, cause: Cause::Test, at }
+        Message { subscription, payload, cause: Cause::Test, credits: None, at }
     }
 
     /// Returns the request that delivers the message.
@@ -115,6 +123,9 @@ impl<'a> Message<'a> {
         }
         if self.subscription.failures > 0 && !is_test {
             insert_header(headers, X_RETRIED, &self.subscription.failures.to_string());
+        }
+        if let Some(credits) = self.credits {
+            insert_header(headers, X_CREDITS, &credits.to_string());
         }
         insert_header(headers, WEBHOOK_ID, &self.id());
         insert_header(headers, WEBHOOK_TIMESTAMP, &self.at.timestamp().to_string());

@@ -1,5 +1,6 @@
 //! What goes over the wire, in each protocol.
 
+use feedgate_core::account::AccountId;
 use feedgate_core::subscription::Format;
 use feedgate_protocol::Protocol;
 use http::Method;
@@ -8,13 +9,14 @@ use super::{Node, TOPIC, secret, told};
 use crate::store::{on_both_stores, on_one_store};
 use crate::support::postgres::Database;
 use crate::support::server::Asked;
-use crate::support::subscriber::{Subscriber, is_signed, named};
+use crate::support::subscriber::{Mood, Subscriber, is_signed, named};
 
 on_both_stores!(a_raw_body_arrives_byte_for_byte);
 
 on_one_store!(
     websub_carries_what_its_clients_read,
     json_is_a_view_of_the_same_entries,
+    n04_credits_fall_by_one_with_each_notification,
     rsscloud_names_the_topic_in_three_ways,
     the_null_device_is_never_called,
 );
@@ -52,6 +54,34 @@ async fn websub_carries_what_its_clients_read(database: Database) {
     let status = text.find("<status").unwrap();
     assert!(status < text.find("<entry").unwrap(), "the status comes first:\n{text}");
     assert_eq!(only(&subscriber, "/unsigned").await.header("x-hub-signature"), None);
+    node.stop().await;
+}
+
+async fn n04_credits_fall_by_one_with_each_notification(database: Database) {
+    let node = Node::start(&database).await;
+    let subscriber = Subscriber::start().await;
+    let callback = subscriber.url("/mine");
+    subscriber.set("/mine", Mood::Failing(503));
+    let subscribe = || node.subscribe(&callback, |wish| wish.account = Some(AccountId(1)));
+    let resource = subscribe().await.id.resource;
+    node.subscribe(&subscriber.url("/open"), |_| {}).await;
+    node.append(resource, 1..=1).await;
+    node.until(&callback, |held| held.is_some_and(|held| held.failures == 1)).await;
+    subscriber.set("/mine", Mood::Willing);
+    subscribe().await; // a renewal tries at once what waits for its retry
+    node.until(&callback, told(1)).await;
+    node.append(resource, 2..=2).await;
+    node.until(&callback, told(2)).await;
+    let credits: Vec<i64> = subscriber
+        .notified("/mine")
+        .iter()
+        .map(|asked| asked.header("x-superfeedr-credits").unwrap().parse().unwrap())
+        .collect();
+    let (last, retried) = credits.split_last().unwrap();
+    assert_eq!(*last, 999_999_998);
+    assert!(retried.len() >= 2 && retried.iter().all(|credits| *credits == 999_999_999));
+    subscriber.until("/open", |told| told.len() == 2).await;
+    assert_eq!(subscriber.notified("/open")[0].header("x-superfeedr-credits"), None);
     node.stop().await;
 }
 

@@ -108,7 +108,7 @@ async fn claim_picked(
     const CLAIMED: &str = concat!(
         "select ",
         subscription_columns!(),
-        ", s.claim_token, s.claimed_upto, s.replayed_upto, s.replays, ",
+        ", s.claim_token, s.claimed_upto, s.replayed_upto, s.replays, s.acknowledged, ",
         status_owed!("s.statuses"),
         " from {rows}
            join subscriptions s on s.resource_id = given.resource_id and s.id = given.id
@@ -126,8 +126,8 @@ fn due(mut row: Row) -> Result<DueSubscription, StoreError> {
     let subscription = subscription(&mut row)?;
     let claim = ClaimToken(row.int()?);
     let (owed, told_before) = (Seq(row.int()?), Seq(row.int()?));
-    let replays = row.int()?;
-    Ok(DueSubscription { subscription, claim, owed, told_before, replays, status: row.int()? })
+    let (replays, acknowledged, status) = (row.int()?, row.int()?, row.int()?);
+    Ok(DueSubscription { subscription, claim, owed, told_before, replays, acknowledged, status })
 }
 
 /// Extends the claims that have not been lost, and returns their subscriptions.

@@ -163,6 +163,7 @@ const DELIVERED: &str = concat!(
     attempted!(),
     "       failures = 0, failed_changes = 0, failing_since = null,
             claimed_until = null, claim_token = 0, replay_from = null,
+            acknowledged = acknowledged + case when given.code < 0 then 0 else 1 end,
             acknowledged_status = case when given.status > acknowledged_status then given.status
                                else acknowledged_status end,
             replayed_upto = case when replay_from is not null and replayed_upto < given.told
