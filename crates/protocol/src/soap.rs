@@ -189,16 +189,37 @@ pub fn flerror_response(version: SoapVersion, method: &str, error: bool, message
     method_response(version, method, &format!("<Result>{flerror}{message}</Result>"))
 }
 
-/// Serializes a fault caused by the client. It is sent with status 500 in SOAP 1.1 (section 6.2),
-/// and with 400 in SOAP 1.2 (part 2, `#http-reqbindwaitstate`).
-pub fn fault(version: SoapVersion, message: &str) -> String {
-    let message = escaped(message);
+/// The side that caused a fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SoapFaultCause {
+    /// The message is wrong, and repeating it does not help.
+    Client,
+    /// The message could not be processed, and may succeed later.
+    Server,
+}
+
+impl SoapFaultCause {
+    /// Returns the word for the fault (SOAP 1.1, section 4.4.1; SOAP 1.2, part 1, `#faultcodes`).
+    fn word(self, version: SoapVersion) -> &'static str {
+        match (version, self) {
+            (SoapVersion::V11, SoapFaultCause::Client) => "Client",
+            (SoapVersion::V11, SoapFaultCause::Server) => "Server",
+            (SoapVersion::V12, SoapFaultCause::Client) => "Sender",
+            (SoapVersion::V12, SoapFaultCause::Server) => "Receiver",
+        }
+    }
+}
+
+/// Serializes a fault. It is sent with status 500 in SOAP 1.1 (section 6.2), and with 400 in SOAP 1.2
+/// if the client caused it, else with 500 (part 2, `#http-reqbindwaitstate`).
+pub fn fault(version: SoapVersion, cause: SoapFaultCause, message: &str) -> String {
+    let (message, code) = (escaped(message), cause.word(version));
     let fault = match version {
         SoapVersion::V11 => {
-            format!("<faultcode>SOAP-ENV:Client</faultcode><faultstring>{message}</faultstring>")
+            format!("<faultcode>SOAP-ENV:{code}</faultcode><faultstring>{message}</faultstring>")
         }
         SoapVersion::V12 => format!(
-            "<SOAP-ENV:Code><SOAP-ENV:Value>SOAP-ENV:Sender</SOAP-ENV:Value></SOAP-ENV:Code>\
+            "<SOAP-ENV:Code><SOAP-ENV:Value>SOAP-ENV:{code}</SOAP-ENV:Value></SOAP-ENV:Code>\
              <SOAP-ENV:Reason><SOAP-ENV:Text xml:lang=\"en\">{message}</SOAP-ENV:Text>\
              </SOAP-ENV:Reason>"
         ),
@@ -288,7 +309,7 @@ mod tests {
         for version in [SoapVersion::V11, SoapVersion::V12] {
             let reply = response(version, "a.b", true);
             assert_eq!(read_response(reply.as_bytes()), Ok(Ok(())), "{reply}");
-            let faulty = fault(version, "a < b");
+            let faulty = fault(version, SoapFaultCause::Client, "a < b");
             assert_eq!(read_response(faulty.as_bytes()), Ok(Err("a < b".to_owned())), "{faulty}");
             assert_eq!([reply, faulty].map(|held| super::version(held.as_bytes())), [version; 2]);
         }
@@ -317,5 +338,20 @@ mod tests {
         assert!(!is_envelope(b"<methodCall/>"));
         assert!(is_envelope(call("a", "b").as_bytes()));
         assert_eq!(read_call(b"<a/>"), Err(BadSoap::Missing("Envelope")));
+    }
+
+    #[test]
+    fn t11_a_fault_names_the_side_that_caused_it() {
+        #[rustfmt::skip]
+        let cases = [
+            (SoapVersion::V11, SoapFaultCause::Client, "<faultcode>SOAP-ENV:Client</faultcode>"),
+            (SoapVersion::V11, SoapFaultCause::Server, "<faultcode>SOAP-ENV:Server</faultcode>"),
+            (SoapVersion::V12, SoapFaultCause::Client, "<SOAP-ENV:Value>SOAP-ENV:Sender</SOAP-ENV:Value>"),
+            (SoapVersion::V12, SoapFaultCause::Server, "<SOAP-ENV:Value>SOAP-ENV:Receiver</SOAP-ENV:Value>"),
+        ];
+        for (version, cause, want) in cases {
+            let fault = fault(version, cause, "no");
+            assert!(fault.contains(want), "{fault}");
+        }
     }
 }

@@ -301,7 +301,7 @@ mod tests {
             (&rpc,  value(false),                                                              Some("false")),
             (&rpc,  xmlrpc::fault(4, "No."),                                                   Some("No.")),
             (&soap, soap::response(soap::SoapVersion::V11, "pleaseNotify", true),                                      None),
-            (&soap, soap::fault(soap::SoapVersion::V12, "No."),                                                        Some("No.")),
+            (&soap, soap::fault(soap::SoapVersion::V12, soap::SoapFaultCause::Client, "No."),                                                        Some("No.")),
         ];
         for (protocol, body, want) in cases {
             let checked = check_response(protocol, &reply(&body));

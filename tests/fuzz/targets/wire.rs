@@ -104,7 +104,7 @@ fn soap(bytes: &[u8]) {
         assert_eq!(soap::read_response(answer.as_bytes()), Ok(Ok(())));
     }
     if let Ok(Err(message)) = soap::read_response(bytes) {
-        let again = soap::read_response(soap::fault(soap::SoapVersion::V12, &message).as_bytes());
+        let again = soap::read_response(soap::fault(soap::SoapVersion::V12, soap::SoapFaultCause::Server, &message).as_bytes());
         assert_eq!(again, Ok(Err(carried(&message).trim().to_owned())));
     }
 }

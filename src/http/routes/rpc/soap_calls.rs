@@ -2,7 +2,8 @@
 //! SOAP" (seed 001).
 //!
 //! The reply is in the version of the call. Faults are sent with status 500 in SOAP 1.1, and
-//! with 400 in SOAP 1.2 if the fault is the client's, as each version demands.
+//! with 400 in SOAP 1.2 if the client caused the fault, as each version demands. A fault that this
+//! gateway caused, because its store failed for example, does not blame the client.
 
 use http::StatusCode;
 use warp::reply::Response;
@@ -20,7 +21,7 @@ use crate::http::routes::rsscloud::registration::HandlerFields;
 use crate::http::routes::weblogs::ping::{WeblogPing, take_weblog_ping};
 use crate::http::state::Gateway;
 use feedgate_core::event::EventKind;
-use feedgate_protocol::soap::{self, SoapCall, SoapVersion};
+use feedgate_protocol::soap::{self, SoapCall, SoapFaultCause, SoapVersion};
 
 /// How many bytes from the beginning of a message its envelope may begin.
 const ENVELOPE_WITHIN_BYTES: usize = 1_024;
@@ -68,11 +69,16 @@ pub(super) async fn handle(gateway: &Gateway, request: &Request) -> Response {
 
 /// Returns the fault that says why a call was rejected.
 pub(super) fn fault(version: SoapVersion, rejection: &Rejection) -> Response {
-    let status = match version {
-        SoapVersion::V11 => StatusCode::INTERNAL_SERVER_ERROR,
-        SoapVersion::V12 => StatusCode::BAD_REQUEST,
+    let cause = match rejection.status().is_server_error() {
+        true => SoapFaultCause::Server,
+        false => SoapFaultCause::Client,
     };
-    with_content_type(status, version.content_type(), soap::fault(version, rejection.reason()))
+    let status = match (version, cause) {
+        (SoapVersion::V12, SoapFaultCause::Client) => StatusCode::BAD_REQUEST,
+        (SoapVersion::V11, _) | (_, SoapFaultCause::Server) => StatusCode::INTERNAL_SERVER_ERROR,
+    };
+    let body = soap::fault(version, cause, rejection.reason());
+    with_content_type(status, version.content_type(), body)
 }
 
 async fn carry_out(
