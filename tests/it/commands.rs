@@ -104,6 +104,11 @@ fn a_database_that_cannot_be_opened_is_named_with_the_reason() {
         ("sqlite:/proc/x.db", "cannot open the database /proc/x.db: "),
         ("sqlite:plain", "plain is a file, not a folder"),
         (
+            "sqlite:typo/feeds.db",
+            "cannot open the database typo/feeds.db: the folder typo does not exist",
+        ),
+        ("sqlite:typo/data", "the folder typo does not exist"),
+        (
             "postgres://me:hunter2@127.0.0.1:1/x?password=hunter2",
             "cannot open the database at 127.0.0.1:1: error connecting to server: ",
         ),
@@ -116,6 +121,22 @@ fn a_database_that_cannot_be_opened_is_named_with_the_reason() {
         assert!(told.contains("check FEEDGATE_DATABASE"), "{told}");
         assert!(told.matches("onnect").count() <= 2, "nothing is said twice: {told}");
     }
+}
+
+#[test]
+fn t11_a_database_creates_no_folder_but_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let migrate = |database| feedgate(folder.path(), &["migrate", "--database", database]);
+    for database in ["sqlite:typo/feeds.db", "sqlite:typo/data", "sqlite:typo/data/feedgate.db"] {
+        let refused = migrate(database);
+        assert_eq!(refused.status.code(), Some(1), "{database}: {}", text(&refused.stderr));
+        assert!(!folder.path().join("typo").exists(), "{database}");
+    }
+    for database in ["sqlite:data", "sqlite:data/other.db", "sqlite:beside.db"] {
+        let done = migrate(database);
+        assert!(done.status.success(), "{database}: {}", text(&done.stderr));
+    }
+    assert!(folder.path().join("data/feedgate.db").is_file());
 }
 
 #[test]

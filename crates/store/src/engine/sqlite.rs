@@ -30,6 +30,8 @@ use feedgate_core::ports::{StoreError, WakeSignals};
 use readers::SqliteReaders;
 use writer::SqliteWriter;
 
+/// The name of the database file in a folder of its own.
+const FILE_NAME: &str = "feedgate.db";
 /// How long a statement waits for another process's lock.
 const BUSY: Duration = Duration::from_secs(10);
 /// The prepared statements cached per connection: more than there are in this program.
@@ -42,23 +44,15 @@ pub(crate) struct Sqlite {
 }
 
 impl Sqlite {
-    /// Opens the file at `path`, created with its directory if there is none. Both contain secrets,
-    /// so both are created with access for their owner alone.
+    /// Opens the file at `path`, created if there is none. It contains secrets, so it is created with
+    /// access for its owner alone.
     pub(crate) fn open(
         path: &Path,
         readers: usize,
         wake_signals: WakeSignals,
     ) -> Result<Sqlite, StoreError> {
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-            if folder.is_file() {
-                let folder = folder.display();
-                let failure = format!(
-                    "{folder} is a file, not a folder; the name of a database file must end in .db"
-                );
-                return Err(StoreError::Database(failure.into()));
-            }
-            let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
-            made.map_err(|err| StoreError::Database(Box::new(err)))?;
+            prepare_folder(folder, path)?;
         }
         let touch = OpenOptions::new().create(true).append(true).mode(0o600).open(path);
         touch.map_err(|err| StoreError::Database(Box::new(err)))?;
@@ -106,6 +100,38 @@ impl Sqlite {
     pub(crate) async fn close(&self) {
         self.writer.stop().await;
         self.readers.stop().await;
+    }
+}
+
+/// Makes sure that the folder of the database at `path` exists.
+///
+/// Only a folder that belongs to the database is created: one that contains the file under the name
+/// that `sqlite:FOLDER` stands for. Its parent must exist. Otherwise, a path with a typing error, or on
+/// a disk that is not mounted, would begin an empty database there.
+fn prepare_folder(folder: &Path, path: &Path) -> Result<(), StoreError> {
+    if folder.is_dir() {
+        return Ok(());
+    }
+    let failed = |failure: String| Err(StoreError::Database(failure.into()));
+    if folder.is_file() {
+        let folder = folder.display();
+        return failed(format!(
+            "{folder} is a file, not a folder; the name of a database file must end in .db"
+        ));
+    }
+    let is_own = path.file_name().is_some_and(|name| name == FILE_NAME);
+    let missing = match folder.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+        Some(parent) if is_own && !parent.is_dir() => Some(parent),
+        _ if !is_own => Some(folder),
+        _ => None,
+    };
+    if let Some(missing) = missing {
+        return failed(format!("the folder {} does not exist", missing.display()));
+    }
+    match DirBuilder::new().mode(0o700).create(folder) {
+        // Another process may have created it meanwhile.
+        Err(_) if folder.is_dir() => Ok(()),
+        made => made.map_err(|err| StoreError::Database(Box::new(err))),
     }
 }
 
