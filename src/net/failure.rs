@@ -39,6 +39,8 @@ pub(super) fn from_client(err: &reqwest::Error, url: &Url) -> FetchError {
         "connect: the connection failed".to_owned()
     } else if is_http2(err, url) {
         "h2: the server violated the HTTP/2 protocol".to_owned()
+    } else if causes.iter().any(has_too_long_headers) {
+        "http: the response has more than 100 headers, or they are too long".to_owned()
     } else if causes.iter().any(is_parse) {
         "http: the response is not HTTP".to_owned()
     } else {
@@ -91,6 +93,12 @@ fn is_reset(cause: &&(dyn Error + 'static)) -> bool {
 
 fn is_parse(cause: &&(dyn Error + 'static)) -> bool {
     cause.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_parse)
+}
+
+/// Returns whether the headers of the response exceed the limits of the library, which are 100 headers
+/// and about 400 KB.
+fn has_too_long_headers(cause: &&(dyn Error + 'static)) -> bool {
+    cause.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_parse_too_large)
 }
 
 fn tls_class(err: &rustls::Error) -> &'static str {

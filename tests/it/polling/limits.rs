@@ -49,6 +49,18 @@ async fn s19_headers_without_end_are_refused() {
 }
 
 #[tokio::test]
+async fn t11_too_many_headers_are_called_so() {
+    let origin = Origin::start().await;
+    let headers: Vec<String> = (0..120).map(|n| format!("X-{n}: 1")).collect();
+    let headers: Vec<&str> = headers.iter().map(String::as_str).collect();
+    origin.script("/f", [answer("200 OK", &headers, ATOM)]);
+    let got = get(&origin.url("/f")).await;
+    assert_eq!(code(&got), "unreachable");
+    let told = got.result.unwrap_err().to_string();
+    assert!(told.contains("more than 100 headers") && !told.contains("not HTTP"), "{told}");
+}
+
+#[tokio::test]
 async fn p43_a_body_that_tells_it_is_too_long_is_not_read() {
     let origin = Origin::start().await;
     let head = head("200 OK", &["Content-Length: 10485761"]);
