@@ -73,6 +73,7 @@ pub(super) fn judged(
         Ok(()) => event.saying(&format!("callback verified ({mode})")),
         Err(why) => {
             let event = event.ended(EventOutcome::Failed, why.code(), &format!("{mode}: {why}"));
+            let event = Event { private_detail: why.private_detail(), ..event };
             match why.excerpt() {
                 Some(excerpt) => event.answered(excerpt),
                 None => event,

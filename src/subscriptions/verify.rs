@@ -14,6 +14,7 @@ use crate::jobs::runner::nonce;
 use crate::net::{CallbackRequest, CallbackResponse, FetchError, HttpClient};
 use feedgate_core::event::AnswerExcerpt;
 use feedgate_core::intent::{Intent, IntentMode};
+use feedgate_core::schedule::FailureClass;
 use feedgate_protocol::Protocol;
 use feedgate_protocol::{rsscloud, soap, xmlrpc};
 
@@ -29,6 +30,11 @@ pub enum NotVerified {
     /// The callback did not respond.
     #[error("the callback could not be reached: {0}")]
     Unreachable(#[source] FetchError),
+    /// The host does not exist, or its addresses are not public. Both are one reason, because their
+    /// difference would let anybody learn which names exist in the network of this gateway (rule S13).
+    /// Only the operator may see the source.
+    #[error("the host of the callback does not exist or has no public address")]
+    NoPublicAddress(#[source] FetchError),
     /// The response is not a success.
     #[error("the callback responded with {0} instead of 2xx")]
     Status(StatusCode, AnswerExcerpt),
@@ -62,6 +68,7 @@ impl NotVerified {
         match self {
             Self::RateLimited { .. } => "rate_limited",
             Self::Unreachable(err) => err.code(),
+            Self::NoPublicAddress(_) => "unreachable",
             Self::Status(..) | Self::Redirect { .. } => "callback_status",
             Self::BadRedirect => "bad_redirect",
             Self::Challenge(_) => "challenge_mismatch",
@@ -78,17 +85,25 @@ impl NotVerified {
             | Self::Challenge(excerpt) => Some(excerpt),
             Self::RateLimited { .. }
             | Self::Unreachable(_)
+            | Self::NoPublicAddress(_)
             | Self::BadRedirect
             | Self::Fault(_)
             | Self::Protocol(_) => None,
         }
     }
 
+    /// Returns what only the operator may learn of the reason; empty if there is nothing.
+    pub(super) fn private_detail(&self) -> String {
+        match self {
+            Self::NoPublicAddress(err) => err.to_string(),
+            _ => String::new(),
+        }
+    }
+
     /// Returns whether a later attempt might succeed. A refusal of the callback is final.
     pub(super) fn is_transient(&self) -> bool {
         match self {
-            Self::Unreachable(FetchError::Forbidden { .. }) => false,
-            Self::RateLimited { .. } | Self::Unreachable(_) => true,
+            Self::RateLimited { .. } | Self::Unreachable(_) | Self::NoPublicAddress(_) => true,
             Self::Status(status, _) => {
                 status.is_server_error() || *status == StatusCode::TOO_MANY_REQUESTS
             }
@@ -254,11 +269,22 @@ fn remove_pairs(url: &mut Url, added: &[(&str, &str)]) {
     }
 }
 
+/// Returns the reason why a callback could not be reached.
+fn unreachable(err: FetchError) -> NotVerified {
+    match err {
+        FetchError::Forbidden { .. }
+        | FetchError::Unreachable { class: FailureClass::NoName, .. } => {
+            NotVerified::NoPublicAddress(err)
+        }
+        err => NotVerified::Unreachable(err),
+    }
+}
+
 fn successful(
     answer: Result<CallbackResponse, FetchError>,
     from: &Url,
 ) -> Result<CallbackResponse, NotVerified> {
-    let reply = answer.map_err(NotVerified::Unreachable)?;
+    let reply = answer.map_err(unreachable)?;
     let (status, excerpt) = (reply.status, reply.excerpt());
     match reply.redirect_target(from) {
         _ if status.is_success() => Ok(reply),
@@ -308,6 +334,19 @@ mod tests {
             remove_pairs(&mut url, &added);
             assert_eq!(url.as_str(), want);
         }
+    }
+
+    #[test]
+    fn t11_an_inner_name_and_a_missing_one_are_the_same_to_others() {
+        let host = || "wiki.corp.test".to_owned();
+        let detail = "dns: no such name".to_owned();
+        let missing = FetchError::Unreachable { host: host(), detail, class: FailureClass::NoName };
+        let missing = unreachable(missing);
+        let inner = unreachable(FetchError::Forbidden { host: host() });
+        assert_eq!(inner.to_string(), missing.to_string());
+        assert_eq!(inner.code(), missing.code());
+        assert_eq!(inner.is_transient(), missing.is_transient());
+        assert_ne!(inner.private_detail(), missing.private_detail(), "the operator sees the cause");
     }
 
     #[test]

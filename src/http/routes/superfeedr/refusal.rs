@@ -39,6 +39,9 @@ fn describe_refusal(refusal: SubscriptionRefusal) -> Rejection {
             };
             Rejection::unprocessable(format!("Your callback URL could not be reached: {reason}."))
         }
+        SubscriptionRefusal::NotVerified(reason @ NotVerified::NoPublicAddress(_)) => {
+            Rejection::unprocessable(format!("Your callback URL could not be reached: {reason}."))
+        }
         SubscriptionRefusal::NotVerified(NotVerified::RateLimited { retry_after }) => {
             Rejection::callback_rate_limited(retry_after)
         }
