@@ -75,7 +75,8 @@ settings! {
     }
 
     "Database" {
-        /// Where all state is stored: a folder, a SQLite file or a PostgreSQL database. Several
+        /// Where all state is stored: a folder, a SQLite file or a PostgreSQL database. A folder is
+        /// created, but not the folders that it is in, and neither is the folder of a file. Several
         /// nodes may share a PostgreSQL database. Several processes on one machine may share a
         /// SQLite database, but each discovers the new work of another only when it checks for it,
         /// up to half a second later.
@@ -108,9 +109,9 @@ settings! {
         /// allowed.
         FEEDGATE_EGRESS_ALLOW_CALLBACK_CIDRS = "" => allow_callbacks: Vec<IpNet>, NETWORKS;
 
-        /// How the owner of a polled server can contact you: an e-mail address, a URL or any text.
+        /// How the owner of a polled server can contact you: an e-mail address, a URL or any line of text.
         /// It is shown at `/bot`, the page that the user agent links to.
-        FEEDGATE_CONTACT = "" => contact: Option<String>, TEXT;
+        FEEDGATE_CONTACT = "" => contact: Option<String>, LINE;
 
         /// The networks that your requests come from, shown at `/bot-ips.txt`. With them, the owner
         /// of a server can verify that a request is yours.
@@ -310,17 +311,18 @@ settings! {
 
     "Access" {
         /// The number of requests without an account that one public address may make per minute:
-        /// registrations, subscriptions and pings. An IPv6 /64 counts as one address, and each URL
-        /// in a request counts as one request. Requests beyond it are rejected with an error of
-        /// their protocol. Private addresses have no limit: behind a proxy, set
-        /// `FEEDGATE_TRUSTED_PROXIES`.
+        /// registrations, subscriptions, pings and pages of `/subscriptions.json`. An IPv6 /64 counts
+        /// as one address, and each URL in a request counts as one request. Requests beyond it are
+        /// rejected with an error of their protocol. Private addresses have no limit: behind a proxy,
+        /// set `FEEDGATE_TRUSTED_PROXIES`.
         FEEDGATE_ANONYMOUS_REQUESTS_PER_MIN = "600" => anonymous_requests_per_min: usize,
             number("requests", 1..=1_000_000);
 
         /// Networks that may read `/metrics`. A client behind one of `FEEDGATE_TRUSTED_PROXIES` is
         /// identified by the address that the proxy reports; a client behind any other proxy is
         /// refused. Requests that a page of another site makes through a browser in these networks
-        /// are refused as well.
+        /// are refused as well, and so are requests whose `Host` is not an IP address, `localhost`
+        /// or the host of `FEEDGATE_PUBLIC_URL`.
         FEEDGATE_METRICS_NETWORKS =
             "127.0.0.0/8,::1,10.0.0.0/8,172.16.0.0/12,192.168.0.0/16,fc00::/7"
             => metrics_networks: Vec<IpNet>, NETWORKS;

@@ -168,8 +168,13 @@ pub(super) const SWITCH: ValueKind<bool> = ValueKind::Text {
     },
 };
 
-pub(super) const TEXT: ValueKind<Option<String>> =
-    ValueKind::Text { expected: "any text", parse: |text| Ok(non_empty(text).map(str::to_owned)) };
+pub(super) const LINE: ValueKind<Option<String>> = ValueKind::Text {
+    expected: "one line of text without control characters",
+    parse: |text| match text.chars().find(|letter| letter.is_control()) {
+        Some(control) => Err(format!("it contains U+{:04X}", u32::from(control))),
+        None => Ok(non_empty(text).map(str::to_owned)),
+    },
+};
 
 pub(super) const FILE: ValueKind<Option<PathBuf>> = ValueKind::Text {
     expected: "the path of a file",

@@ -88,3 +88,22 @@ fn help_lists_every_setting_with_its_default() {
         assert!(text.contains(&entry), "{entry} not in:\n{text}");
     }
 }
+
+#[test]
+fn t11_a_contact_is_one_line_without_control_characters() {
+    for (contact, control) in [
+        ("me@a.test\r\nX-Evil: 1", "U+000D"),
+        ("me\n", "U+000A"),
+        ("a\u{1b}[2J", "U+001B"),
+        ("a\u{85}b", "U+0085"),
+    ] {
+        let contact = format!("{contact}b");
+        let output = check_config(&[("FEEDGATE_CONTACT", &contact)], &[]);
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{text}");
+        let want = "FEEDGATE_CONTACT must be one line of text without control characters";
+        assert!(text.contains(want) && text.contains(control), "{text}");
+        assert!(!text.trim_end().contains(&contact), "the value is escaped: {text}");
+    }
+    assert!(check_config(&[("FEEDGATE_CONTACT", "Ünï <me@a.test>")], &[]).status.success());
+}
