@@ -15,3 +15,5 @@ pub(crate) mod rejected_request;
 pub(crate) mod rejection;
 pub(crate) mod reply;
 pub(crate) mod request;
+pub(crate) mod request_host;
+pub(crate) mod viewer_access;

@@ -11,7 +11,7 @@ use http::header::{
     ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, ETAG, IF_MODIFIED_SINCE,
     IF_NONE_MATCH, LAST_MODIFIED, VARY,
 };
-use http::{HeaderMap, Method, StatusCode};
+use http::{HeaderMap, HeaderName, Method, StatusCode};
 
 use crate::schemas::assert_valid;
 use crate::support::feeds::{between, entry_id, rss};
@@ -22,7 +22,11 @@ use crate::support::server::client;
 use crate::support::subscriber::Subscriber;
 use crate::support::until;
 
-const FOREVER: &str = "public, max-age=31536000, immutable";
+/// What is said to this machine, which is in the operator's networks and sees more than others.
+const FOREVER: &str = "private, max-age=31536000, immutable";
+
+/// Behind a proxy on this machine, which says whom it speaks for.
+const PROXIED: (&str, &str) = ("FEEDGATE_TRUSTED_PROXIES", "127.0.0.1");
 
 /// Lists pings at these times, as if they had been received then.
 async fn list(database: &Database, pings: &[(DateTime<Utc>, &str)]) {
@@ -128,7 +132,7 @@ async fn there_is_a_document_for_every_hour_since_the_first_and_for_no_other() {
     let (status, headers, text) = get(&gateway, &path_of(runner::now()), &[]).await;
     assert_eq!(
         (status, &headers[CACHE_CONTROL]),
-        (StatusCode::OK, &"public, max-age=60".parse().unwrap())
+        (StatusCode::OK, &"private, max-age=60".parse().unwrap())
     );
     assert_valid("changes.rng", &[("now".to_owned(), String::from_utf8(text).unwrap())]);
     let none = [path_of(first - HOUR), path_of(now + HOUR * 2), "/2026/02/30/00.xml".to_owned()];
@@ -169,7 +173,10 @@ async fn a_reader_who_has_it_is_told_so_and_one_who_can_is_sent_it_compressed() 
     list(&database, &[(runner::now(), "tides")]).await;
     let gateway = Gateway::start(&database, &[]).await;
     let (status, headers, text) = get(&gateway, "/changes.xml", &[]).await;
-    assert_eq!((status, &headers[VARY]), (StatusCode::OK, &"Accept-Encoding".parse().unwrap()));
+    assert_eq!(
+        (status, &headers[VARY]),
+        (StatusCode::OK, &"Accept-Encoding, Origin".parse().unwrap())
+    );
     let (etag, modified) =
         (headers[ETAG].to_str().unwrap(), headers[LAST_MODIFIED].to_str().unwrap());
     #[rustfmt::skip]
@@ -308,5 +315,41 @@ async fn the_documents_agree_with_the_log() {
         assert_eq!(listed, want, "{name}: {document}");
         let ages: Vec<u64> = ages(&document).into_iter().map(|(_, age)| age).collect();
         assert!(hours.len() == 2 || ages.is_sorted(), "newest first: {ages:?}");
+    }
+}
+
+#[tokio::test]
+async fn t11_weblogs_at_inner_addresses_are_listed_for_the_operator_only() {
+    const STRANGER: (HeaderName, &str) = (HeaderName::from_static("x-forwarded-for"), "192.0.2.7");
+    let database = Database::new(Kind::Sqlite).await;
+    let now = runner::now();
+    let an_hour_ago = now - TimeDelta::hours(3);
+    list(&database, &[(now, "tides"), (an_hour_ago, "tides")]).await;
+    for at in [now, an_hour_ago] {
+        let at = at.timestamp_micros();
+        for (url, feed) in [
+            ("http://10.0.0.7/", "null"),
+            ("http://intranet/", "null"),
+            ("http://open.test/", "'http://printer.local/rss'"),
+        ] {
+            let row = format!("({at}, 'weblogs', 'inner', '{url}', {feed})");
+            let columns = "(at, source, name, url, feed_url)";
+            database.run(&format!("insert into changes {columns} values {row}")).await;
+        }
+    }
+    let gateway = Gateway::start(&database, &[PROXIED]).await;
+    let hour = path_of(an_hour_ago);
+    kept(&gateway, &hour).await;
+    for (path, age) in [("/changes.xml", "max-age=60"), (&hour, "max-age=31536000, immutable")] {
+        let (_, own, inside) = get(&gateway, path, &[]).await;
+        let (_, headers, outside) = get(&gateway, path, &[STRANGER]).await;
+        let (inside, outside) = (String::from_utf8(inside), String::from_utf8(outside));
+        assert_eq!(inside.unwrap().matches("<weblog ").count(), 4, "{path}");
+        let outside = outside.unwrap();
+        assert_eq!(outside.matches("<weblog ").count(), 1, "{path}: {outside}");
+        assert!(outside.contains("http://tides.test/"), "{path}: {outside}");
+        assert_ne!(headers[ETAG], own[ETAG], "{path}");
+        assert_eq!(headers[CACHE_CONTROL], format!("public, {age}"), "{path}");
+        assert_eq!(headers[VARY], "Accept-Encoding", "{path}");
     }
 }

@@ -10,7 +10,7 @@ use feedgate_core::subscription::{Format, Lease, Statuses, SubscriptionRequest, 
 use feedgate_core::topic::{Callback, Topic};
 use feedgate_protocol::Protocol;
 use http::StatusCode;
-use http::header::{CONTENT_TYPE, RETRY_AFTER};
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
 
 use crate::support::feeds::rss;
 use crate::support::gateway::Gateway;
@@ -18,6 +18,7 @@ use crate::support::postgres::{Database, Kind};
 use crate::support::publisher::Publisher;
 use crate::support::server::{Server, client, say};
 use crate::support::subscriber::Subscriber;
+use crate::support::until;
 
 /// Behind a proxy on this machine, which says whom it speaks for.
 const PROXIED: (&str, &str) = ("FEEDGATE_TRUSTED_PROXIES", "127.0.0.1");
@@ -180,4 +181,85 @@ async fn s45_metrics_are_shown_to_the_operators_networks_only() {
     let answer = client().get(url(&closed)).send().await.unwrap();
     assert_eq!(answer.status(), StatusCode::FORBIDDEN);
     assert!(answer.text().await.unwrap().contains("FEEDGATE_METRICS_NETWORKS"));
+}
+
+#[tokio::test]
+async fn t11_cursors_that_are_made_up_cost_only_so_many_reads() {
+    let database = Database::new(Kind::Sqlite).await;
+    let settings = [PROXIED, ("FEEDGATE_ANONYMOUS_REQUESTS_PER_MIN", "1")];
+    let gateway = Gateway::start(&database, &settings).await;
+    let ask = async |query: &str, address: &str| {
+        let url = gateway.url(&format!("/subscriptions.json{query}"));
+        let answer = client().get(url).header("x-forwarded-for", address).send().await.unwrap();
+        (answer.status(), answer.headers().contains_key(RETRY_AFTER))
+    };
+    let (read, refused) = ((StatusCode::OK, false), (StatusCode::TOO_MANY_REQUESTS, true));
+    assert_eq!(ask("?after=7-1", STRANGER).await, read);
+    for query in ["?after=7-2", "?after=7-1&limit=9", "?limit=9"] {
+        assert_eq!(ask(query, STRANGER).await, refused, "{query}");
+    }
+    assert_eq!(ask("?after=7-1", STRANGER).await, read, "no read is needed");
+    assert_eq!(ask("", STRANGER).await, read, "the first page is for everybody");
+    assert_eq!(ask("?after=7-2", "1.1.1.1").await, read);
+    assert_eq!(ask("?after=7-3", "10.0.0.1").await, read, "the operator's networks have no limit");
+}
+
+/// A page whose name leads to this machine is of this machine to the browser (DNS rebinding).
+#[tokio::test]
+async fn t11_metrics_are_not_shown_to_a_page_by_a_name_of_its_own() {
+    let database = Database::new(Kind::Sqlite).await;
+    let settings = [("FEEDGATE_PUBLIC_URL", "https://gateway.test/")];
+    let gateway = Gateway::start(&database, &settings).await;
+    let (url, port) =
+        (gateway.url("/metrics"), gateway.url("").rsplit(':').next().unwrap().to_owned());
+    let misdirected = StatusCode::MISDIRECTED_REQUEST;
+    #[rustfmt::skip]
+    let cases = [
+        (format!("127.0.0.1:{}", port.trim_end_matches('/')), StatusCode::OK),
+        ("localhost".to_owned(),           StatusCode::OK),
+        ("[::1]:8080".to_owned(),          StatusCode::OK),
+        ("gateway.test".to_owned(),        StatusCode::OK),
+        ("page.test".to_owned(),           misdirected),
+        ("127.0.0.1.page.test".to_owned(), misdirected),
+    ];
+    for (host, want) in cases {
+        let answer = client().get(&url).header("host", &host).send().await.unwrap();
+        assert_eq!(answer.status(), want, "{host}");
+        if want == misdirected {
+            assert!(answer.text().await.unwrap().contains("FEEDGATE_PUBLIC_URL"), "{host}");
+        }
+    }
+    let page = client().get(gateway.url("/changes.xml")).header("host", "page.test");
+    let answer = page.send().await.unwrap();
+    assert_eq!(answer.headers()[CACHE_CONTROL], "public, max-age=60", "it sees what all see");
+}
+
+#[tokio::test]
+async fn t11_the_log_names_no_inner_topic_to_strangers() {
+    let database = Database::new(Kind::Sqlite).await;
+    let gateway = Gateway::start(&database, &[PROXIED]).await;
+    for topic in ["http://10.0.0.7/feed", "http://feeds.test/public"] {
+        gateway.post("/ping", &[("url", topic)]).await;
+    }
+    let read = async |path: &str, is_stranger: bool| {
+        let mut request = client().get(gateway.url(path));
+        if is_stranger {
+            request = request.header("x-forwarded-for", STRANGER);
+        }
+        request.send().await.unwrap().text().await.unwrap()
+    };
+    until("both pings are in the log", async || {
+        let log = read("/log.json", false).await;
+        log.contains("10.0.0.7") && log.contains("feeds.test")
+    })
+    .await;
+    for path in ["/log.json", "/viewLog"] {
+        assert!(read(path, false).await.contains("10.0.0.7"), "{path}");
+        let seen = read(path, true).await;
+        assert!(seen.contains("feeds.test") && !seen.contains("10.0.0.7"), "{path}: {seen}");
+    }
+    let asked = "/log.json?feed=http://10.&limit=1";
+    let seen = read(asked, true).await;
+    assert!(seen.contains("\"events\":[]") && seen.contains("\"next\":null"), "{seen}");
+    assert!(!read(asked, false).await.contains("\"next\":null"));
 }

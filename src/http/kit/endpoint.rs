@@ -5,11 +5,13 @@
 //! and its reply counted. Pages of other sites may send requests, so every reply
 //! carries the headers of CORS.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use bytes::{Buf, Bytes};
 use futures_util::Stream;
 use http::header;
+use http::uri::Authority;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use tokio::time::Instant;
 use warp::Filter;
@@ -21,6 +23,7 @@ use crate::http::kit::body::{self, BodyReservation, CallRules};
 use crate::http::kit::client_address::{self, PeerAddr};
 use crate::http::kit::reply::{empty, plain_text, set_header, without_body};
 use crate::http::kit::request::Request;
+use crate::http::kit::request_host::RequestHost;
 use crate::http::state::Gateway;
 
 /// The headers that tell clients without an account what they may request
@@ -94,15 +97,14 @@ impl Endpoint {
     {
         let gateway = Arc::clone(gateway);
         let query = warp::query::raw().or(warp::any().map(String::new)).unify();
+        let target = warp::path::full().and(query).and(request_host()).map(Target::new);
         path.and(warp::method())
-            .and(warp::path::full())
-            .and(query)
+            .and(target)
             .and(warp::header::headers_cloned())
             .and(warp::ext::optional::<PeerAddr>())
             .and(warp::body::stream())
-            .then(move |param, method, path, query, headers, peer, body| {
+            .then(move |param, method, target, headers, peer, body| {
                 let (gateway, handle) = (Arc::clone(&gateway), handle.clone());
-                let target = Target { path, query };
                 let request = request_head(&gateway, method, target, headers, peer);
                 let unread = UnreadRequest { request, body, call_rules };
                 let handle = move |gateway, request| handle(gateway, request, param);
@@ -223,6 +225,24 @@ fn status_class(status: StatusCode) -> &'static str {
 struct Target {
     path: FullPath,
     query: String,
+    host: RequestHost,
+}
+
+impl Target {
+    fn new(path: FullPath, query: String, host: RequestHost) -> Target {
+        Target { path, query, host }
+    }
+}
+
+/// Returns a filter that extracts the host of a request, and matches every request.
+fn request_host()
+-> impl Filter<Extract = (RequestHost,), Error = Infallible> + Clone + Send + Sync + 'static {
+    let named = |authority: Option<Authority>| match authority {
+        Some(authority) => RequestHost::Named(authority.host().to_owned()),
+        None => RequestHost::Missing,
+    };
+    let invalid = warp::any().map(|| RequestHost::Invalid);
+    warp::host::optional().map(named).or(invalid).unify()
 }
 
 /// Returns a request without its body.
@@ -238,6 +258,7 @@ fn request_head(
     let client = peer.map(|peer| client_address::find(peer, &headers, trusted));
     let is_client_hidden =
         peer.is_none_or(|peer| client_address::is_hidden(peer, &headers, trusted));
-    let (path, query) = (target.path.as_str().to_owned(), target.query);
-    Request { method, path, query, headers, client, is_client_hidden, body: Bytes::new() }
+    let is_host_own = target.host.is_own(&gateway.settings.public_url);
+    let (path, query, body) = (target.path.as_str().to_owned(), target.query, Bytes::new());
+    Request { method, path, query, headers, client, is_client_hidden, is_host_own, body }
 }

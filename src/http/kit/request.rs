@@ -21,6 +21,8 @@ pub(crate) struct Request {
     pub(crate) client: Option<IpAddr>,
     /// Whether `client` is a proxy that is not one of ours, so that the real client is unknown.
     pub(crate) is_client_hidden: bool,
+    /// Whether the request names this gateway as its host (`RequestHost::is_own`).
+    pub(crate) is_host_own: bool,
     /// The body; empty if there is none.
     pub(crate) body: Bytes,
 }
@@ -42,10 +44,14 @@ impl Request {
     /// A client behind a proxy that is not ours may be anybody, whatever the address of the
     /// proxy. So may the author of another site's page that sends requests through a browser
     /// in these networks: the browser names that site in `Origin`, which it leaves out of the
-    /// requests that a page makes to its own site (Fetch, `#origin-header`).
+    /// requests that a page makes to its own site (Fetch, `#origin-header`). A page whose name was made
+    /// to resolve to this gateway is recognized by that name.
     pub(crate) fn is_from(&self, networks: &[IpNet]) -> bool {
         let is_listed = |ip: IpAddr| networks.iter().any(|network| network.contains(&ip));
         let is_cross_site = self.headers.contains_key(header::ORIGIN);
-        !self.is_client_hidden && !is_cross_site && self.client.is_some_and(is_listed)
+        !self.is_client_hidden
+            && !is_cross_site
+            && self.is_host_own
+            && self.client.is_some_and(is_listed)
     }
 }

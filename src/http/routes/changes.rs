@@ -4,7 +4,8 @@
 //! A document is rendered once for all clients, until a change is listed, and for a minute at most.
 //! A document that is too long to be cached is read from the store page by page for each client, so
 //! that memory use is bounded. The document of a completed hour never changes. Nothing is rendered
-//! for a client that already has the document, or that requests only its headers (HEAD).
+//! for a client that already has the document, or that requests only its headers (HEAD). Weblogs and
+//! feeds at inner addresses are listed for the operator's networks only (rule S55).
 
 mod answer;
 mod cache;
@@ -24,6 +25,7 @@ use crate::http::kit::params;
 use crate::http::kit::rejection::unavailable;
 use crate::http::kit::reply::not_found;
 use crate::http::kit::request::Request;
+use crate::http::kit::viewer_access::ViewerAccess;
 use crate::http::state::Gateway;
 use crate::jobs::runner;
 use feedgate_core::ping::{HOUR, TimeUnit, start_of_hour};
@@ -73,7 +75,8 @@ async fn recent_changes(
     let query = params::read_query(&request);
     let time = CoveredTime::Last(span(&query, longest).as_secs());
     let unit = unit(&query).unwrap_or(gateway.settings.changes_unit);
-    let requested = RequestedDocument::Open(time, unit);
+    let access = ViewerAccess::of_request(&gateway, &request);
+    let requested = RequestedDocument::Open(time, unit, access);
     answer::reply(&cache, &gateway, &request, requested, Caching::Minute).await
 }
 
@@ -85,7 +88,8 @@ async fn changes_of(
 ) -> Response {
     let Some(begins) = begins else { return not_found() };
     let query = params::read_query(&request);
-    match hour(&gateway, begins, unit(&query)).await {
+    let access = ViewerAccess::of_request(&gateway, &request);
+    match hour(&gateway, begins, unit(&query), access).await {
         Ok(Some((requested, caching))) => {
             answer::reply(&cache, &gateway, &request, requested, caching).await
         }
@@ -99,6 +103,7 @@ async fn hour(
     gateway: &Gateway,
     begins: DateTime<Utc>,
     unit: Option<TimeUnit>,
+    access: ViewerAccess,
 ) -> Result<Option<(RequestedDocument, Caching)>, StoreError> {
     let now = runner::now();
     if begins > now {
@@ -110,6 +115,7 @@ async fn hour(
             updated: begins + HOUR,
             count: kept.count,
             unit: unit.unwrap_or(kept.unit),
+            access,
         };
         return Ok(Some((RequestedDocument::Closed(edition), Caching::Forever)));
     }
@@ -120,7 +126,8 @@ async fn hour(
         return Ok(None);
     }
     let unit = unit.unwrap_or(gateway.settings.changes_unit);
-    Ok(Some((RequestedDocument::Open(CoveredTime::Hour(begins), unit), Caching::Minute)))
+    let requested = RequestedDocument::Open(CoveredTime::Hour(begins), unit, access);
+    Ok(Some((requested, Caching::Minute)))
 }
 
 /// Returns the requested time span. `?last=SECONDS` asks for less than the default, as Technorati's

@@ -4,7 +4,8 @@
 //!
 //! Anybody may read the log. Callbacks are reduced to their host and a hash, except for their owner
 //! (rule S54), who authenticates with a token as everywhere. What a callback at an inner address
-//! answered is shown to the operator only (rule S13).
+//! answered is shown to the operator only (rule S13), and so are events about topics at inner
+//! addresses (rule S55).
 
 mod page;
 mod stream;
@@ -22,6 +23,7 @@ use crate::http::kit::endpoint::Endpoint;
 use crate::http::kit::rejection::{Rejection, unavailable};
 use crate::http::kit::reply::{set_header, with_content_type};
 use crate::http::kit::request::Request;
+use crate::http::kit::viewer_access::ViewerAccess;
 use crate::http::kit::{auth, params};
 use crate::http::state::Gateway;
 use feedgate_core::account::Scope;
@@ -67,6 +69,8 @@ struct LogView {
     wanted: EventFilter,
     /// Whether the viewer may read the responses of servers on private networks.
     is_operator: bool,
+    /// Whether the viewer may see topics at inner addresses of which it is not the owner.
+    access: ViewerAccess,
     /// The login of the viewer, if authenticated.
     login: Option<String>,
 }
@@ -87,7 +91,12 @@ async fn requested_view(gateway: &Gateway, request: &Request) -> Result<LogView,
     let networks = &gateway.settings.metrics_networks;
     let is_operator = viewer == EventViewer::Admin || request.is_from(networks);
     let wanted = parse_filter(&form, viewer)?;
-    Ok(LogView { wanted, is_operator, login: access.map(|access| access.login) })
+    let login = access.map(|access| access.login);
+    let access = match is_operator {
+        true => ViewerAccess::OperatorNetwork,
+        false => ViewerAccess::Public,
+    };
+    Ok(LogView { wanted, is_operator, access, login })
 }
 
 fn parse_filter(form: &Form, viewer: EventViewer) -> Result<EventFilter, Rejection> {
@@ -143,13 +152,13 @@ async fn list_events(
 ) -> Result<Response, StoreError> {
     let newest = gateway.store.newest_event().await?;
     let events = gateway.store.events(&view.wanted).await?;
-    let lines: Vec<Value> = events.iter().map(|kept| view.line(kept)).collect();
+    let lines: Vec<Value> = events.iter().filter_map(|kept| view.visible_line(kept)).collect();
     if request.header("accept").contains("application/x-ndjson") {
         let body: String = lines.iter().map(|line| format!("{line}\n")).collect();
         return Ok(with_content_type(StatusCode::OK, "application/x-ndjson; charset=utf-8", body));
     }
     // The link to the next page in the requested direction, if there may be more events.
-    let last = events.last().filter(|_| events.len() == view.wanted.limit).map(|kept| kept.id);
+    let last = view.last_of_full_page(&events);
     let name = if view.wanted.after.is_some() { "after" } else { "before" };
     let next = last.map(|id| json!({ name: id }));
     let body = json!({ "newest": newest, "next": next, "events": lines });
@@ -164,6 +173,26 @@ async fn stream(gateway: Arc<Gateway>, request: Request, streams: Arc<Streams>) 
 }
 
 impl LogView {
+    /// Returns whether the viewer may see an event: topics at inner addresses are for their owners and
+    /// the operator only (rule S55).
+    fn shows(&self, event: &Event) -> bool {
+        self.wanted.viewer.owns(event) || self.access.sees_host_of(&event.feed)
+    }
+
+    /// Returns the number of the last of `events` if there may be more. A selection by feed of which
+    /// the viewer may see nothing has no further page, which would show that there is such a feed.
+    fn last_of_full_page(&self, events: &[StoredEvent]) -> Option<i64> {
+        let is_full = events.len() >= self.wanted.limit;
+        let is_known =
+            self.wanted.feed.is_empty() || events.iter().any(|kept| self.shows(&kept.event));
+        events.last().filter(|_| is_full && is_known).map(|kept| kept.id)
+    }
+
+    /// Returns an event as JSON, if the viewer may see it.
+    fn visible_line(&self, kept: &StoredEvent) -> Option<Value> {
+        self.shows(&kept.event).then(|| self.line(kept))
+    }
+
     /// Returns the callback of an event as the viewer may see it.
     fn callback(&self, event: &Event) -> String {
         match self.wanted.viewer.owns(event) {

@@ -20,6 +20,7 @@ use crate::http::kit::conditional::{is_unchanged, takes_gzip};
 use crate::http::kit::rejection::unavailable;
 use crate::http::kit::reply::{empty, plain_text, sandboxed, set_header, with_content_type};
 use crate::http::kit::request::Request;
+use crate::http::kit::viewer_access::ViewerAccess;
 use crate::http::state::Gateway;
 use feedgate_core::ports::StoreError;
 
@@ -101,11 +102,17 @@ fn described(mut response: Response, edition: &Edition, caching: Caching) -> Res
     set_header(&mut response, header::ETAG, &edition.etag());
     let modified = httpdate::fmt_http_date(edition.updated.into());
     set_header(&mut response, header::LAST_MODIFIED, &modified);
-    set_header(&mut response, header::VARY, "Accept-Encoding");
     let cache = match caching {
-        Caching::Minute => "public, max-age=60",
-        Caching::Forever => "public, max-age=31536000, immutable",
+        Caching::Minute => "max-age=60",
+        Caching::Forever => "max-age=31536000, immutable",
     };
+    let (audience, vary) = match edition.access {
+        ViewerAccess::Public => ("public", "Accept-Encoding"),
+        // Other clients see less, and so do pages of other sites in the same browser.
+        ViewerAccess::OperatorNetwork => ("private", "Accept-Encoding, Origin"),
+    };
+    let cache = &format!("{audience}, {cache}");
+    set_header(&mut response, header::VARY, vary);
     set_header(&mut response, header::CACHE_CONTROL, cache);
     sandboxed(response)
 }

@@ -20,6 +20,7 @@ use tokio::time::{Instant, timeout};
 use super::edition::{Edition, Lines, Pages};
 use super::stretch;
 use crate::byte_cache::{ByteCache, ByteSize};
+use crate::http::kit::viewer_access::ViewerAccess;
 use crate::jobs::runner;
 use feedgate_core::ping::TimeUnit;
 use feedgate_core::ports::{ChangesWindow, Store, StoreError};
@@ -56,9 +57,9 @@ pub(super) enum RenderError {
 /// A requested document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum RequestedDocument {
-    /// A document that still changes, in this unit.
-    Open(CoveredTime, TimeUnit),
-    /// The document of a completed hour, which has one edition in each unit.
+    /// A document that still changes, in this unit, for clients with this access.
+    Open(CoveredTime, TimeUnit, ViewerAccess),
+    /// The document of a completed hour, which has one edition in each unit for each access.
     Closed(Edition),
 }
 
@@ -73,7 +74,7 @@ pub(super) enum CoveredTime {
 
 /// The key of a document. The document of an hour has the same key before and after the hour is
 /// completed, and is rendered anew in between.
-type ChangesKey = (CoveredTime, TimeUnit);
+type ChangesKey = (CoveredTime, TimeUnit, ViewerAccess);
 
 /// A rendered document.
 pub(super) struct RenderedChanges {
@@ -152,9 +153,9 @@ impl ChangesCache {
 impl RequestedDocument {
     fn key(&self) -> ChangesKey {
         match self {
-            RequestedDocument::Open(time, unit) => (*time, *unit),
+            RequestedDocument::Open(time, unit, access) => (*time, *unit, *access),
             RequestedDocument::Closed(edition) => {
-                (CoveredTime::Hour(edition.begins()), edition.unit)
+                (CoveredTime::Hour(edition.begins()), edition.unit, edition.access)
             }
         }
     }
@@ -166,11 +167,11 @@ async fn current_edition(
     requested: &RequestedDocument,
 ) -> Result<Edition, StoreError> {
     match requested {
-        RequestedDocument::Open(time, unit) => {
+        RequestedDocument::Open(time, unit, access) => {
             let (newest, count) = store.newest_change().await?;
             let (from, until, updated) = stretch(*time, runner::now());
             let lines = Lines::Listed(ChangesWindow { from, until, newest });
-            Ok(Edition { lines, updated, count, unit: *unit })
+            Ok(Edition { lines, updated, count, unit: *unit, access: *access })
         }
         RequestedDocument::Closed(edition) => Ok(edition.clone()),
     }
@@ -216,7 +217,8 @@ mod tests {
     fn edition(newest: i64) -> Edition {
         let updated = DateTime::UNIX_EPOCH;
         let lines = Lines::Listed(ChangesWindow { from: updated, until: updated, newest });
-        Edition { lines, updated, count: 0, unit: TimeUnit::Minutes }
+        let access = ViewerAccess::Public;
+        Edition { lines, updated, count: 0, unit: TimeUnit::Minutes, access }
     }
 
     fn rendered(lines: usize, text: Option<Bytes>) -> RenderedChanges {
@@ -261,7 +263,10 @@ mod tests {
         let longest = Bytes::from(vec![b'x'; LONGEST_TEXT_BYTES]);
         for secs in 0..40 {
             let document = Arc::new(rendered(10, Some(longest.clone())));
-            cache.documents.insert((CoveredTime::Last(secs), TimeUnit::Minutes), document);
+            cache.documents.insert(
+                (CoveredTime::Last(secs), TimeUnit::Minutes, ViewerAccess::Public),
+                document,
+            );
             assert!(cache.documents.bytes() <= CAPACITY_BYTES);
         }
         assert!(cache.documents.len() >= 12, "{}", cache.documents.len());

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 
+use crate::http::kit::viewer_access::ViewerAccess;
 use crate::http::routes::changes::render::{END, push_head, push_line};
 use feedgate_core::ping::{TimeUnit, WeblogChange};
 use feedgate_core::ports::{ChangeLine, ChangesWindow, Store, StoreError};
@@ -22,6 +23,9 @@ pub(super) struct Edition {
     pub(super) count: u64,
     /// The unit of `when`.
     pub(super) unit: TimeUnit,
+    /// The access of the clients that the edition is for: lines with inner addresses are left out for
+    /// all but the operator's networks.
+    pub(super) access: ViewerAccess,
 }
 
 /// The source of the lines of a document.
@@ -55,7 +59,11 @@ impl Edition {
             Lines::Kept { .. } => -1,
         };
         let (from, updated) = (self.begins().timestamp_micros(), self.updated.timestamp_micros());
-        format!("W/\"{from:x}-{updated:x}-{newest}-{}\"", self.unit.as_str())
+        let access = match self.access {
+            ViewerAccess::Public => "",
+            ViewerAccess::OperatorNetwork => "-inner",
+        };
+        format!("W/\"{from:x}-{updated:x}-{newest}-{}{access}\"", self.unit.as_str())
     }
 }
 
@@ -127,9 +135,12 @@ impl Pages {
     }
 
     fn push<'c>(&mut self, text: &mut String, page: impl Iterator<Item = &'c WeblogChange>) {
-        let (updated, unit) = (self.edition.updated, self.edition.unit);
+        let Edition { updated, unit, access, .. } = self.edition;
         for change in page {
-            push_line(text, change, updated, unit);
+            let addresses = [Some(&change.url), change.feed_url.as_ref()];
+            if addresses.into_iter().flatten().all(|address| access.sees_host_of(address)) {
+                push_line(text, change, updated, unit);
+            }
             self.lines += 1;
         }
     }

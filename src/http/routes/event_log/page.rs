@@ -55,7 +55,8 @@ async fn content(gateway: &Gateway, view: &LogView) -> Result<Markup, StoreError
     }
     let is_live = wanted.before.is_none() && wanted.after.is_none();
     let stream = is_live.then(|| format!("log/stream?{}", query(view, &[("after", newest)])));
-    let oldest = events.last().filter(|_| events.len() >= wanted.limit).map(|kept| kept.id);
+    let oldest = view.last_of_full_page(&events);
+    events.retain(|kept| view.shows(&kept.event));
     Ok(html! {
         (introduction(view))
         (filter(view))

@@ -197,10 +197,12 @@ impl Tail {
         let mut piece = String::new();
         for kept in &found {
             // JSON contains no line ends, so this is one line. Writing to a String cannot fail.
-            let line = self.view.line(kept);
+            let Some(line) = self.view.visible_line(kept) else { continue };
             write!(piece, "id: {}\ndata: {line}\n\n", kept.id).unwrap_or_default();
         }
-        self.send(piece).await;
+        if !piece.is_empty() {
+            self.send(piece).await;
+        }
         Ok(!is_all)
     }
 

@@ -24,6 +24,11 @@ pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
 }
 
 async fn handle(gateway: Arc<Gateway>, request: Request) -> Response {
+    if !request.is_host_own {
+        let reason = "Metrics are shown only at the host of FEEDGATE_PUBLIC_URL, at localhost and at an \
+                      IP address, and not at the host that this request names.";
+        return plain_text(StatusCode::MISDIRECTED_REQUEST, reason);
+    }
     if !request.is_from(&gateway.settings.metrics_networks) {
         let reason = "Metrics are shown only to the networks in FEEDGATE_METRICS_NETWORKS, and not to \
                       pages of other sites.";

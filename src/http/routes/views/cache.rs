@@ -93,6 +93,11 @@ where
         making.await.map_err(|err| StoreError::Database(Box::new(err)))?
     }
 
+    /// Returns whether the view of this key is served without being made.
+    pub(super) fn is_fresh(&self, key: K) -> bool {
+        self.get_fresh(key).is_some()
+    }
+
     fn get_fresh(&self, key: K) -> Option<Arc<T>> {
         let view = self.views.get(&key).filter(|view| view.made_at.elapsed() < LONGEST_AGE);
         view.map(|view| view.content)

@@ -14,12 +14,12 @@ use http::{StatusCode, header};
 use sha2::{Digest, Sha256};
 use warp::reply::{Reply, Response};
 
-use super::ViewerAccess;
 use crate::byte_cache::ByteSize;
 use crate::http::kit::conditional::{is_unchanged, takes_gzip};
 use crate::http::kit::html;
 use crate::http::kit::reply::{empty, sandboxed, set_header, with_content_type};
 use crate::http::kit::request::Request;
+use crate::http::kit::viewer_access::ViewerAccess;
 
 /// How much is decompressed at a time.
 const PIECE_BYTES: usize = 64 << 10;

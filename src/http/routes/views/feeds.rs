@@ -3,8 +3,9 @@
 
 use std::sync::Arc;
 
+use super::TITLE_CHARS;
 use super::document::{DocumentWriter, ViewDocument};
-use super::{TITLE_CHARS, ViewerAccess};
+use crate::http::kit::viewer_access::ViewerAccess;
 use crate::http::state::Gateway;
 use crate::jobs::runner;
 use feedgate_core::ports::{StoreError, WatchedResource};

@@ -10,9 +10,10 @@ use http::StatusCode;
 use serde_json::{Map, Value, json};
 use url::{Host, Url};
 
+use super::TITLE_CHARS;
 use super::document::{DocumentWriter, ViewDocument};
-use super::{TITLE_CHARS, ViewerAccess};
 use crate::http::kit::rejection::Rejection;
+use crate::http::kit::viewer_access::ViewerAccess;
 use crate::http::state::Gateway;
 use crate::jobs::runner;
 use feedgate_core::account::AccountId;
@@ -58,6 +59,12 @@ impl ListingCursor {
             after,
             limit: usize::try_from(limit).unwrap_or(MAX_SUBSCRIPTIONS).clamp(1, MAX_SUBSCRIPTIONS),
         })
+    }
+
+    /// Returns whether this is the first page, with as many subscriptions as possible: the only page
+    /// that clients request without a cursor from the page before.
+    pub(super) fn is_start(self) -> bool {
+        self.is_first() && self.limit == MAX_SUBSCRIPTIONS
     }
 
     /// Returns whether this is the first page.

@@ -9,7 +9,7 @@ use std::hash::{Hash, Hasher};
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::ViewerAccess;
+use crate::http::kit::viewer_access::ViewerAccess;
 use crate::http::state::Gateway;
 use feedgate_core::ports::{Gauges, StoreError, SubscriberGroup, WatchedResource};
 use feedgate_core::resource::ResourceId;

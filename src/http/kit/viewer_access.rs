@@ -1,0 +1,86 @@
+//! What a client may see of what is watched: topics at inner addresses are shown to the operator's
+//! networks only (rule S55).
+
+use url::Url;
+
+use crate::http::kit::request::Request;
+use crate::http::state::Gateway;
+use crate::net;
+use feedgate_core::redaction;
+
+/// The data that a client may see.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum ViewerAccess {
+    /// Public data only.
+    Public,
+    /// Inner addresses as well, for clients in the operator's networks.
+    OperatorNetwork,
+}
+
+impl ViewerAccess {
+    /// Returns the access of the client that sent `request`.
+    pub(crate) fn of_request(gateway: &Gateway, request: &Request) -> ViewerAccess {
+        match request.is_from(&gateway.settings.metrics_networks) {
+            true => ViewerAccess::OperatorNetwork,
+            false => ViewerAccess::Public,
+        }
+    }
+
+    /// Returns whether a topic or a site at this address may be shown.
+    pub(crate) fn sees(self, address: &str) -> bool {
+        Url::parse(address).is_ok_and(|url| {
+            let is_near = self == ViewerAccess::OperatorNetwork || !net::is_inner(&url);
+            is_near && redaction::is_public(&url) && matches!(url.scheme(), "http" | "https")
+        })
+    }
+
+    /// Returns whether a text that may be the address of a topic may be shown: it does not name an
+    /// inner address, or the viewer is in the operator's networks. A text that is not an address names
+    /// none.
+    pub(crate) fn sees_host_of(self, text: &str) -> bool {
+        self == ViewerAccess::OperatorNetwork
+            || !Url::parse(text.trim()).is_ok_and(|url| url.has_host() && net::is_inner(&url))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn s55_inner_addresses_are_seen_inside_and_credentials_nowhere() {
+        #[rustfmt::skip]
+        let cases = [
+            ("https://a.test/feed",           true,  true),
+            ("https://a.test/feed?page=2",    true,  true),
+            ("http://10.0.0.7/feed",          false, true),
+            ("http://intranet/feed",          false, true),
+            ("https://a.test/feed?token=abc", false, false),
+            ("https://me:pw@a.test/feed",     false, false),
+            ("javascript:alert(1)",           false, false),
+            ("no address",                    false, false),
+        ];
+        for (address, everybody, inside) in cases {
+            assert_eq!(ViewerAccess::Public.sees(address), everybody, "{address}");
+            assert_eq!(ViewerAccess::OperatorNetwork.sees(address), inside, "{address}, inside");
+        }
+    }
+
+    #[test]
+    fn t11_a_text_that_names_no_inner_address_is_seen_by_everybody() {
+        #[rustfmt::skip]
+        let cases = [
+            ("https://a.test/feed?token=abc", true),
+            ("a title, and no address",       true),
+            ("",                              true),
+            ("http://10.0.0.7/feed",          false),
+            (" http://intranet/feed",         false),
+            ("ftp://printer.local/",          false),
+            ("HTTP://[fd00::7]/",             false),
+        ];
+        for (text, want) in cases {
+            assert_eq!(ViewerAccess::Public.sees_host_of(text), want, "{text}");
+            assert!(ViewerAccess::OperatorNetwork.sees_host_of(text), "{text}");
+        }
+    }
+}
