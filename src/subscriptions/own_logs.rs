@@ -73,8 +73,12 @@ impl SubscriptionService {
     }
 
     /// Returns the topic of the resource whose archive has the address `topic`, or of the track that
-    /// it describes, with that address as its alias. Any other topic is returned as it is.
+    /// it describes, with that address as its alias. Any other topic is returned as it is, and so is
+    /// one that has an alias, because it is resolved already.
     pub async fn resolve(&self, topic: &Topic) -> Result<Topic, StoreError> {
+        if topic.alias().is_some() {
+            return Ok(topic.clone());
+        }
         let public_url = self.public_url.as_ref();
         let resource = match public_url.and_then(|public_url| archived_log(public_url, topic)) {
             Some(ArchivedLog::Resource(id)) => self.store.get(id).await?.filter(|resource| {

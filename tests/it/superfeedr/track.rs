@@ -80,6 +80,22 @@ async fn q02_what_matches_is_sent_with_its_source() {
 }
 
 #[tokio::test]
+async fn f17_tracks_that_a_search_finds_are_unsubscribed() {
+    let world = World::subscribed("atom").await;
+    let alias = "http://track.superfeedr.com/?query=%22new%20york%22%20-pizza";
+    for topic in [&world.track("\"new york\" -pizza"), alias] {
+        world.subscribe_to(topic, &world.subscriber.url("/track")).await;
+    }
+    let search = [("hub.mode", "unsubscribe"), ("search[endpoint][inurl]", "/track")];
+    let report = world.ask(Method::POST, &search, &[]).await.json();
+    assert_eq!(report["meta"]["succeeded"], report["meta"]["total"], "{report}");
+    let listed = world.ask(Method::GET, &[("hub.mode", "list")], &[]).await.json();
+    let urls = listed.as_array().unwrap().iter();
+    let urls: Vec<&Value> = urls.map(|one| &one["subscription"]["feed"]["url"]).collect();
+    assert_eq!(urls, [world.topic.as_str()]);
+}
+
+#[tokio::test]
 async fn q02_a_track_survives_a_kill_and_gets_each_entry_once() {
     let mut world = World::subscribed("atom").await;
     let track = world.track("text");
