@@ -6,8 +6,14 @@ create table accounts (
     login         text   not null unique,
     -- The hash by argon2id in the PHC string format; null: tokens only.
     password_hash text,
-    created_at    bigint not null
+    created_at    bigint not null,
+    -- When the account was removed; null: it exists. The row stays, so that nobody else gets the
+    -- login, which is part of the addresses of stored feeds.
+    removed_at    bigint
 );
+
+-- Serves the deletion of subscriptions that were verified while their account was removed.
+create index accounts_removed_at on accounts (removed_at) where removed_at is not null;
 
 -- One row is one API token of an account. The token itself is not stored.
 create table tokens (

@@ -329,8 +329,12 @@ async fn first_token(store: &dyn Store, now: DateTime<Utc>) -> Result<Option<Str
     if !store.list_tokens().await?.is_empty() {
         return Ok(None);
     }
-    let (token, _) = create_token(store, "admin", "first start", Scopes::all(), now).await?;
-    Ok(Some(token))
+    match create_token(store, "admin", "first start", Scopes::all(), now).await {
+        Ok((token, _)) => Ok(Some(token)),
+        // The operator removed this account, and creates tokens of others when they are needed.
+        Err(StartError::Store(StoreError::AccountRemoved(_))) => Ok(None),
+        Err(err) => Err(err),
+    }
 }
 
 impl std::fmt::Debug for Running {

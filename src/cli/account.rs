@@ -12,6 +12,7 @@ use clap::Subcommand;
 use crate::app::{StartError, open_store};
 use crate::authoring::hash_password;
 use crate::jobs::runner;
+use feedgate_core::account::AccountHoldings;
 use feedgate_core::password::Password;
 use feedgate_core::ports::Store;
 use feedgate_core::stored_file::PathSegment;
@@ -19,9 +20,9 @@ use feedgate_core::stored_file::PathSegment;
 use super::{Outcome, SettingsArgs, print_line};
 
 /// The header of the list.
-const HEADER: &str = "LOGIN\tCREATED\tPASSWORD\tTOKENS\tFILES\tBYTES";
+const HEADER: &str = "LOGIN\tCREATED\tPASSWORD\tTOKENS\tFILES\tBYTES\tSTATE";
 
-/// Create, list and deactivate accounts with passwords.
+/// Create, list and remove accounts with passwords.
 #[derive(Debug, clap::Args)]
 pub(super) struct AccountArgs {
     #[command(flatten)]
@@ -39,10 +40,14 @@ enum What {
     Passwd(AccountLogin),
     /// List all accounts.
     List,
-    /// Deactivate an account: its password, tokens and files are deleted immediately.
+    /// Remove an account with its password, tokens, files and subscriptions, for good. At a
+    /// terminal, this has to be confirmed.
     Remove {
         /// The login of the account.
         login: String,
+        /// Do not ask for confirmation.
+        #[arg(long)]
+        yes: bool,
     },
 }
 
@@ -89,15 +94,40 @@ async fn carry_out(store: &dyn Store, what: &What, password: Option<(Password, b
             }
             report(&whose.login, &password, is_generated, "has a new password");
         }
-        (What::Remove { login }, _) => {
-            if !store.close_account(login, now).await? {
-                return fail(&format!("account {login} does not exist"));
-            }
-            print_line(format!("account {login} has been deactivated"));
-        }
+        (What::Remove { login, yes }, _) => return remove(store, login, *yes).await,
         (What::List | What::Add(_) | What::Passwd(_), _) => list(store).await?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+async fn remove(store: &dyn Store, login: &str, is_confirmed: bool) -> Outcome {
+    let missing = || fail(&format!("account {login} does not exist"));
+    let Some(holdings) = store.account_holdings(login).await? else { return missing() };
+    if !is_confirmed && io::stdin().is_terminal() {
+        let counts = counts(holdings);
+        print_line(format!("account {login} has {counts}. All are deleted, and the login"));
+        print_line("cannot be used again. Type the login to confirm:");
+        let mut line = String::new();
+        io::stdin().lock().read_line(&mut line)?;
+        if line.trim() != login {
+            return fail("nothing was removed");
+        }
+    }
+    let Some(removed) = store.remove_account(login, runner::now()).await? else {
+        return missing();
+    };
+    print_line(format!("account {login} has been removed, with {}", counts(removed)));
+    Ok(ExitCode::SUCCESS)
+}
+
+fn counts(holdings: AccountHoldings) -> String {
+    let plural = |count: u64, noun: &str| match count {
+        1 => format!("1 {noun}"),
+        count => format!("{count} {noun}s"),
+    };
+    let AccountHoldings { subscriptions, tokens, files } = holdings;
+    let (tokens, files) = (plural(tokens, "token"), plural(files, "file"));
+    format!("{}, {tokens} and {files}", plural(subscriptions, "subscription"))
 }
 
 async fn list(store: &dyn Store) -> Result<(), Box<dyn std::error::Error>> {
@@ -108,7 +138,8 @@ async fn list(store: &dyn Store) -> Result<(), Box<dyn std::error::Error>> {
         let password = if account.has_password { "yes" } else { "no" };
         let (login, tokens) = (account.login, account.tokens);
         let (files, bytes) = (account.files, account.bytes);
-        print_line(format!("{login}\t{made}\t{password}\t{tokens}\t{files}\t{bytes}"));
+        let state = if account.is_removed { "removed" } else { "active" };
+        print_line(format!("{login}\t{made}\t{password}\t{tokens}\t{files}\t{bytes}\t{state}"));
     }
     Ok(())
 }

@@ -9,7 +9,7 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
-use chrono::{DateTime, Timelike, Utc};
+use chrono::{DateTime, TimeDelta, Timelike, Utc};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
@@ -46,6 +46,8 @@ const UNUSED_TRACK: Duration = Duration::from_secs(24 * 3_600);
 enum Task {
     /// Deletes subscriptions whose lease has ended.
     Expire,
+    /// Deletes subscriptions whose account was removed while they were verified.
+    DropOwnerless,
     /// Drops rssCloud subscriptions that keep failing, at the top of the hour.
     DropFailing,
     /// Updates velocity and counts.
@@ -67,9 +69,14 @@ enum Task {
     ShortenLog,
 }
 
+/// How long after an account was removed its subscriptions are looked for: no verification that
+/// began before takes as long.
+const OWNERLESS_AGE: TimeDelta = TimeDelta::days(7);
+
 /// All tasks.
 const TASKS: [Task; 10] = [
     Task::Expire,
+    Task::DropOwnerless,
     Task::DropFailing,
     Task::Measure,
     Task::KeepHours,
@@ -191,6 +198,7 @@ async fn drop_all(
     loop {
         let dropped = match task {
             Task::Expire => store.drop_expired(now).await?,
+            Task::DropOwnerless => store.drop_ownerless(now - OWNERLESS_AGE).await?,
             _ => store.drop_failing(MOST_ERRORS).await?,
         };
         if dropped.is_empty() {
@@ -201,6 +209,9 @@ async fn drop_all(
             let (kind, code, why) = match task {
                 Task::Expire => {
                     (EventKind::Expire, "lease_ended", "the lease has ended".to_owned())
+                }
+                Task::DropOwnerless => {
+                    (EventKind::Expire, "account_removed", "its account was removed".to_owned())
                 }
                 _ => {
                     let why = format!("{} consecutive notifications failed", dropped.errors);
@@ -250,6 +261,7 @@ impl Task {
     fn name(self) -> &'static str {
         match self {
             Task::Expire => "expire",
+            Task::DropOwnerless => "drop_ownerless",
             Task::DropFailing => "drop_failing",
             Task::Measure => "measure",
             Task::KeepHours => "save_hours",
@@ -265,7 +277,7 @@ impl Task {
     /// Returns the shortest time between two runs, across all nodes.
     fn interval(self) -> Duration {
         match self {
-            Task::Expire => Duration::from_secs(60),
+            Task::Expire | Task::DropOwnerless => Duration::from_secs(60),
             Task::DropFailing => Duration::from_secs(30 * 60),
             Task::Measure => Duration::from_secs(10 * 60),
             Task::KeepHours => Duration::from_secs(5 * 60),
@@ -300,7 +312,7 @@ impl Task {
             return Ok(());
         }
         let done = match self {
-            Task::Expire => drop_all(Task::Expire, store, event_log, now).await?,
+            Task::Expire | Task::DropOwnerless => drop_all(self, store, event_log, now).await?,
             Task::DropFailing => drop_all(Task::DropFailing, store, event_log, now).await?,
             Task::ShortenLog => shorten_log(store, settings, now).await?,
             Task::Measure => store.measure(now - MEASURE_EVERY, now).await?,

@@ -77,9 +77,15 @@ fn accounts_have_passwords_that_are_no_arguments() {
     assert!(lines[0].starts_with("LOGIN\t") && lines.len() == 3, "{lines:?}");
     assert!(lines[1].starts_with("ada\t") && lines[1].contains("\tyes\t0\t0\t0"), "{lines:?}");
     let closed = feedgate(folder.path(), &["account", "remove", "ada"]);
-    assert_eq!(text(&closed.stdout), "account ada has been deactivated\n");
+    assert_eq!(
+        text(&closed.stdout),
+        "account ada has been removed, with 0 subscriptions, 0 tokens and 0 files\n"
+    );
     let listed = feedgate(folder.path(), &["account", "list"]);
-    assert!(text(&listed.stdout).contains("\tno\t0\t0\t0"));
+    assert!(text(&listed.stdout).contains("\tno\t0\t0\t0\tremoved"));
+    let again = feedgate(folder.path(), &["account", "add", "ada", "--generate"]);
+    assert!(!again.status.success());
+    assert!(text(&again.stderr).contains("was removed, and its login cannot be used again"));
     let gone = feedgate(folder.path(), &["account", "remove", "eve"]);
     assert!(!gone.status.success());
 }

@@ -141,12 +141,25 @@ pub struct AccountInfo {
     pub created_at: DateTime<Utc>,
     /// Whether the account has a password.
     pub has_password: bool,
+    /// Whether the account was removed.
+    pub is_removed: bool,
     /// The number of tokens that have not been revoked.
     pub tokens: u64,
     /// The number of stored files.
     pub files: u64,
     /// The size of all stored files, in bytes.
     pub bytes: u64,
+}
+
+/// What an account owns, which is deleted with it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AccountHoldings {
+    /// The number of subscriptions.
+    pub subscriptions: u64,
+    /// The number of tokens that have not been revoked.
+    pub tokens: u64,
+    /// The number of stored files.
+    pub files: u64,
 }
 
 /// The SHA-256 of a token. A token has 256 random bits, so a plain hash suffices (S36), and a

@@ -474,6 +474,14 @@ pub trait Maintenance: Send + Sync {
     /// 000: "after three consecutive errors"); an empty result means that none are left.
     async fn drop_failing(&self, errors: u32) -> Result<Vec<DroppedSubscription>, StoreError>;
 
+    /// Deletes a batch of subscriptions of accounts that were removed after `since`, and returns
+    /// them; an empty result means that none are left. There are some if an account was removed
+    /// while one of its subscriptions was verified.
+    async fn drop_ownerless(
+        &self,
+        since: DateTime<Utc>,
+    ) -> Result<Vec<DroppedSubscription>, StoreError>;
+
     /// Updates velocity and counts of resources last measured before `before`. Returns their
     /// number.
     async fn measure(&self, before: DateTime<Utc>, now: DateTime<Utc>) -> Result<u64, StoreError>;

@@ -8,8 +8,9 @@ use chrono::{DateTime, Utc};
 use super::engine::sql::{Row, params};
 use super::engine::tx::Tx;
 use crate::Db;
+use crate::maintenance::drop_owned;
 use feedgate_core::account::{
-    Access, AccountId, AccountInfo, NewToken, Scopes, TokenHash, TokenInfo,
+    Access, AccountHoldings, AccountId, AccountInfo, NewToken, Scopes, TokenHash, TokenInfo,
 };
 use feedgate_core::password::PasswordHash;
 use feedgate_core::ports::{Accounts, StoreError};
@@ -31,7 +32,8 @@ impl Accounts for Db {
             select a.id, a.login, t.scopes
               from tokens t
               join accounts a on a.id = t.account_id
-             where t.hash = $1 and a.login = $2 and t.revoked_at is null";
+             where t.hash = $1 and a.login = $2 and t.revoked_at is null
+               and a.removed_at is null";
         if is_nobodys(login) {
             return Ok(None);
         }
@@ -69,16 +71,13 @@ impl Accounts for Db {
         password: &PasswordHash,
         now: DateTime<Utc>,
     ) -> Result<bool, StoreError> {
-        const MAKE: &str = "
-            insert into accounts (login, password_hash, created_at) values ($1, $2, $3)
-                on conflict (login) do nothing";
-        let params = [login.into(), password.as_str().into(), now.into()];
-        let made = self.write(move |tx| Box::pin(async move { tx.execute(MAKE, &params).await }));
-        Ok(made.await? > 0)
+        let (login, password) = (login.to_owned(), password.clone());
+        self.write(move |tx| Box::pin(create_account(tx, login, password, now))).await
     }
 
     async fn set_password(&self, login: &str, password: &PasswordHash) -> Result<bool, StoreError> {
-        const SET: &str = "update accounts set password_hash = $2 where login = $1";
+        const SET: &str =
+            "update accounts set password_hash = $2 where login = $1 and removed_at is null";
         let params = [login.into(), password.as_str().into()];
         let set = self.write(move |tx| Box::pin(async move { tx.execute(SET, &params).await }));
         Ok(set.await? > 0)
@@ -104,6 +103,7 @@ impl Accounts for Db {
     async fn list_accounts(&self) -> Result<Vec<AccountInfo>, StoreError> {
         const ALL: &str = "
             select a.login, a.created_at, case when a.password_hash is null then 0 else 1 end,
+                   case when a.removed_at is null then 0 else 1 end,
                    (select count(*) from tokens t
                      where t.account_id = a.id and t.revoked_at is null),
                    (select count(*) from stored_files f where f.account_id = a.id),
@@ -115,26 +115,145 @@ impl Accounts for Db {
         rows.into_iter().map(account_info).collect()
     }
 
-    async fn close_account(&self, login: &str, now: DateTime<Utc>) -> Result<bool, StoreError> {
-        const ACCOUNT: &str =
-            "update accounts set password_hash = null where login = $1 returning id";
-        const TOKENS: &str =
-            "update tokens set revoked_at = $2 where account_id = $1 and revoked_at is null";
-        const FILES: &str = "delete from stored_files where account_id = $1";
+    async fn account_holdings(&self, login: &str) -> Result<Option<AccountHoldings>, StoreError> {
+        let Some((account, mut holdings)) = self.holdings(login).await? else { return Ok(None) };
+        holdings.subscriptions = self.count_subscriptions(account).await?;
+        Ok(Some(holdings))
+    }
+
+    async fn remove_account(
+        &self,
+        login: &str,
+        now: DateTime<Utc>,
+    ) -> Result<Option<AccountHoldings>, StoreError> {
         let login = login.to_owned();
         self.write(move |tx| {
             Box::pin(async move {
-                let Some(mut account) = tx.first(ACCOUNT, params![login]).await? else {
-                    return Ok(false);
+                let Some((account, mut holdings)) = remove_owner(tx, &login, now).await? else {
+                    return Ok(None);
                 };
-                let account = account.int()?;
-                tx.execute(TOKENS, params![account, now]).await?;
-                tx.execute(FILES, params![account]).await?;
-                Ok(true)
+                holdings.subscriptions = end_subscriptions(tx, account).await?;
+                Ok(Some(holdings))
             })
         })
         .await
     }
+}
+
+/// The steps of removing an account, for stores in which accounts and subscriptions lie apart.
+impl Db {
+    /// Returns an account and what it owns, without its subscriptions.
+    pub(crate) async fn holdings(
+        &self,
+        login: &str,
+    ) -> Result<Option<(AccountId, AccountHoldings)>, StoreError> {
+        const HELD: &str = "
+            select a.id,
+                   (select count(*) from tokens t
+                     where t.account_id = a.id and t.revoked_at is null),
+                   (select count(*) from stored_files f where f.account_id = a.id)
+              from accounts a
+             where a.login = $1 and a.removed_at is null";
+        if is_nobodys(login) {
+            return Ok(None);
+        }
+        let Some(mut row) = self.rows(HELD, params![login]).await?.into_iter().next() else {
+            return Ok(None);
+        };
+        let account = AccountId(row.int()?);
+        let (tokens, files) = (row.count()?, row.count()?);
+        Ok(Some((account, AccountHoldings { subscriptions: 0, tokens, files })))
+    }
+
+    /// Returns how many subscriptions an account has.
+    pub(crate) async fn count_subscriptions(&self, account: AccountId) -> Result<u64, StoreError> {
+        const COUNT: &str = "select count(*) from subscriptions where account_id = $1";
+        let rows = self.rows(COUNT, params![account.0]).await?;
+        rows.into_iter().next().map_or(Ok(0), |mut row| row.count())
+    }
+
+    /// Removes an account with all that it owns except its subscriptions.
+    pub(crate) async fn remove_owner(
+        &self,
+        login: &str,
+        now: DateTime<Utc>,
+    ) -> Result<Option<(AccountId, AccountHoldings)>, StoreError> {
+        let login = login.to_owned();
+        self.write(move |tx| Box::pin(async move { remove_owner(tx, &login, now).await })).await
+    }
+
+    /// Ends all subscriptions of an account. Returns how many there were.
+    pub(crate) async fn end_subscriptions(&self, account: AccountId) -> Result<u64, StoreError> {
+        self.write(move |tx| Box::pin(end_subscriptions(tx, account))).await
+    }
+
+    /// Returns the accounts that were removed after `since`.
+    pub(crate) async fn removed_accounts(
+        &self,
+        since: DateTime<Utc>,
+    ) -> Result<Vec<AccountId>, StoreError> {
+        const REMOVED: &str = "select id from accounts where removed_at > $1 order by removed_at";
+        let rows = self.rows(REMOVED, params![since]).await?;
+        rows.into_iter().map(|mut row| row.int().map(AccountId)).collect()
+    }
+}
+
+async fn remove_owner(
+    tx: &Tx<'_>,
+    login: &str,
+    now: DateTime<Utc>,
+) -> Result<Option<(AccountId, AccountHoldings)>, StoreError> {
+    const ACCOUNT: &str = "
+        update accounts set password_hash = null, removed_at = $2
+         where login = $1 and removed_at is null
+        returning id";
+    const TOKENS: &str =
+        "update tokens set revoked_at = $2 where account_id = $1 and revoked_at is null";
+    const FILES: &str = "delete from stored_files where account_id = $1";
+    if is_nobodys(login) {
+        return Ok(None);
+    }
+    let Some(mut account) = tx.first(ACCOUNT, params![login, now]).await? else {
+        return Ok(None);
+    };
+    let account = account.int()?;
+    let tokens = tx.execute(TOKENS, params![account, now]).await?;
+    let files = tx.execute(FILES, params![account]).await?;
+    Ok(Some((AccountId(account), AccountHoldings { subscriptions: 0, tokens, files })))
+}
+
+async fn end_subscriptions(tx: &Tx<'_>, account: AccountId) -> Result<u64, StoreError> {
+    let mut ended = 0;
+    loop {
+        let some = drop_owned(tx, account).await?.len() as u64;
+        ended += some;
+        if some == 0 {
+            return Ok(ended);
+        }
+    }
+}
+
+/// Fails if an account with this login was removed.
+async fn check_login(tx: &Tx<'_>, login: &str) -> Result<(), StoreError> {
+    const REMOVED: &str =
+        "select 1 from accounts where login = $1 and removed_at is not null {for share}";
+    match tx.first(REMOVED, params![login]).await? {
+        Some(_) => Err(StoreError::AccountRemoved(login.to_owned())),
+        None => Ok(()),
+    }
+}
+
+async fn create_account(
+    tx: &Tx<'_>,
+    login: String,
+    password: PasswordHash,
+    now: DateTime<Utc>,
+) -> Result<bool, StoreError> {
+    const MAKE: &str = "
+        insert into accounts (login, password_hash, created_at) values ($1, $2, $3)
+            on conflict (login) do nothing";
+    check_login(tx, &login).await?;
+    Ok(tx.execute(MAKE, params![login, password.as_str(), now]).await? > 0)
 }
 
 /// Returns whether a login contains U+0000, which PostgreSQL does not store: no account has it.
@@ -147,6 +266,7 @@ fn account_info(mut row: Row) -> Result<AccountInfo, StoreError> {
         login: row.text()?,
         created_at: row.time()?,
         has_password: row.int()? != 0,
+        is_removed: row.int()? != 0,
         tokens: row.count()?,
         files: row.count()?,
         bytes: row.count()?,
@@ -157,12 +277,13 @@ async fn create_token(tx: &Tx<'_>, token: NewToken, now: DateTime<Utc>) -> Resul
     const ACCOUNT: &str = "
         insert into accounts (login, created_at) values ($1, $2)
             on conflict (login) do nothing";
-    const ACCOUNT_ID: &str = "select id from accounts where login = $1";
+    const ACCOUNT_ID: &str = "select id from accounts where login = $1 {for share}";
     const TOKEN: &str = "
         insert into tokens (account_id, name, scopes, hash, created_at)
         values ($1, $2, $3, $4, $5)
         returning id";
     tx.execute(ACCOUNT, params![token.login.as_str(), now]).await?;
+    check_login(tx, &token.login).await?;
     let account = tx.first(ACCOUNT_ID, params![token.login]).await?;
     let vanished = || StoreError::Corrupt("an account vanished".to_owned());
     let account = account.ok_or_else(vanished)?.int()?;

@@ -14,6 +14,7 @@ use super::engine::tx::Tx;
 use super::hosts::prune;
 use super::resources::{details, forget, row};
 use crate::Db;
+use feedgate_core::account::AccountId;
 use feedgate_core::ports::{
     DroppedSubscription, Gauges, Maintenance, PruneBefore, StoreError, WakeSignals,
 };
@@ -70,6 +71,19 @@ impl Maintenance for Db {
                and failed_changes >= $1
             returning resource_id, account_id, callback, protocol, failed_changes";
         self.drop_batch(FAILING, END, errors.into()).await
+    }
+
+    async fn drop_ownerless(
+        &self,
+        since: DateTime<Utc>,
+    ) -> Result<Vec<DroppedSubscription>, StoreError> {
+        for account in self.removed_accounts(since).await? {
+            let dropped = self.drop_owned(account).await?;
+            if !dropped.is_empty() {
+                return Ok(dropped);
+            }
+        }
+        Ok(Vec::new())
     }
 
     async fn measure(&self, before: DateTime<Utc>, now: DateTime<Utc>) -> Result<u64, StoreError> {
@@ -204,6 +218,14 @@ impl Db {
         }
     }
 
+    /// Ends up to [`BATCH`] subscriptions of an account, and returns them.
+    pub(crate) async fn drop_owned(
+        &self,
+        account: AccountId,
+    ) -> Result<Vec<DroppedSubscription>, StoreError> {
+        self.write(move |tx| Box::pin(drop_owned(tx, account))).await
+    }
+
     /// Ends up to [`BATCH`] subscriptions that `find` returns, if `end` still selects them once
     /// their resources are locked. Both statements take `bound` as `$1`.
     async fn drop_batch(
@@ -214,6 +236,22 @@ impl Db {
     ) -> Result<Vec<DroppedSubscription>, StoreError> {
         self.write(move |tx| Box::pin(drop_batch(tx, find, end, bound))).await
     }
+}
+
+/// Ends up to [`BATCH`] subscriptions of an account, and returns them.
+pub(crate) async fn drop_owned(
+    tx: &Tx<'_>,
+    account: AccountId,
+) -> Result<Vec<DroppedSubscription>, StoreError> {
+    const OWNED: &str = "
+        select resource_id, id from subscriptions
+         where account_id = $1 order by id limit $2";
+    const END: &str = "
+        delete from subscriptions
+         where (resource_id, id) in (select given.resource_id, given.id from {rows})
+           and account_id = $1
+        returning resource_id, account_id, callback, protocol, failed_changes";
+    drop_batch(tx, OWNED, END, account.0).await
 }
 
 async fn drop_batch(

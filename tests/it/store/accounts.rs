@@ -1,11 +1,87 @@
 //! Accounts and tokens.
 
-use feedgate_core::account::{NewToken, Scope, Scopes, TokenHash};
+use feedgate_core::account::{AccountHoldings, NewToken, Scope, Scopes, TokenHash};
+use feedgate_core::password::{Password, PasswordHash};
+use feedgate_core::ports::{StoreError, SubscriptionFilter};
 
-use super::{at, on_both_stores};
+use super::{at, on_both_stores, resource, wish};
+use crate::support::claiming_store::ClaimingStore;
 use crate::support::postgres::Database;
 
-on_both_stores!(a_token_opens_its_account_until_it_is_revoked);
+on_both_stores!(
+    a_token_opens_its_account_until_it_is_revoked,
+    t10_a_removed_account_takes_its_subscriptions_with_it,
+    t10_nobody_gets_the_login_of_a_removed_account,
+);
+
+fn new_token(login: &str, secret: &str) -> NewToken {
+    NewToken {
+        login: login.to_owned(),
+        name: String::new(),
+        scopes: Scopes::all(),
+        hash: TokenHash::from_token(secret),
+    }
+}
+
+async fn t10_a_removed_account_takes_its_subscriptions_with_it(database: Database) {
+    let store = ClaimingStore::new(database.open().await);
+    store.create_token(&new_token("ada", "a"), at(0)).await.unwrap();
+    store.create_token(&new_token("bob", "b"), at(0)).await.unwrap();
+    let account = async |login: &str, secret: &str| {
+        let access = store.authenticate(login, &TokenHash::from_token(secret)).await.unwrap();
+        access.unwrap().account
+    };
+    let (ada, bob) = (account("ada", "a").await, account("bob", "b").await);
+    for (n, owner) in [Some(ada), Some(ada), Some(bob), None].into_iter().enumerate() {
+        let mut request = wish(&format!("{}", n % 2), &format!("https://callback.test/{n}"));
+        request.account = owner;
+        store.subscribe(&request, at(1)).await.unwrap();
+    }
+    let held = AccountHoldings { subscriptions: 2, tokens: 1, files: 0 };
+    assert_eq!(store.account_holdings("ada").await.unwrap(), Some(held));
+    assert_eq!(store.remove_account("ada", at(2)).await.unwrap(), Some(held));
+    assert_eq!(store.account_holdings("ada").await.unwrap(), None);
+    assert_eq!(store.remove_account("ada", at(3)).await.unwrap(), None, "it is removed already");
+
+    let all = SubscriptionFilter { limit: 100, ..SubscriptionFilter::default() };
+    let left = store.list(&all).await.unwrap().0;
+    let owners: Vec<_> = left.iter().map(|one| one.subscription.account).collect();
+    assert_eq!(owners, [Some(bob), None]);
+    for one in left {
+        assert_eq!(resource(&store, one.resource.id).await.subscribers, 1);
+    }
+
+    // A subscription whose verification ended after the account was removed.
+    let mut late = wish("0", "https://callback.test/late");
+    late.account = Some(ada);
+    store.subscribe(&late, at(4)).await.unwrap();
+    assert!(store.drop_ownerless(at(2)).await.unwrap().is_empty(), "nobody was removed since");
+    let dropped = store.drop_ownerless(at(1)).await.unwrap();
+    assert_eq!(dropped.iter().map(|one| one.account).collect::<Vec<_>>(), [Some(ada)]);
+    assert!(store.drop_ownerless(at(1)).await.unwrap().is_empty());
+}
+
+async fn t10_nobody_gets_the_login_of_a_removed_account(database: Database) {
+    let store = database.open().await;
+    let hash = PasswordHash::from_password(&Password::chosen("a password").unwrap(), [1; 16]);
+    assert!(store.create_account("ada", &hash, at(0)).await.unwrap());
+    store.create_token(&new_token("ada", "a"), at(0)).await.unwrap();
+    store.remove_account("ada", at(1)).await.unwrap().unwrap();
+
+    let token = store.create_token(&new_token("ada", "b"), at(2)).await.unwrap_err();
+    let account = store.create_account("ada", &hash, at(2)).await.unwrap_err();
+    for refused in [token, account] {
+        assert!(matches!(refused, StoreError::AccountRemoved(login) if login == "ada"));
+    }
+    assert!(!store.set_password("ada", &hash).await.unwrap());
+    assert_eq!(store.password("ada").await.unwrap(), None);
+    for secret in ["a", "b"] {
+        let access = store.authenticate("ada", &TokenHash::from_token(secret)).await.unwrap();
+        assert_eq!(access, None);
+    }
+    let listed = store.list_accounts().await.unwrap();
+    assert_eq!(listed.iter().map(|a| (a.is_removed, a.tokens)).collect::<Vec<_>>(), [(true, 0)]);
+}
 
 async fn a_token_opens_its_account_until_it_is_revoked(database: Database) {
     let store = database.open().await;

@@ -68,10 +68,10 @@ async fn a_password_is_kept_until_the_account_is_closed(database: Database) {
     assert_eq!(seen, [("ada", true, 0, 1, 5), ("bob", false, 1, 0, 0)]);
 
     for login in ["ada", "bob"] {
-        assert!(store.close_account(login, at(5)).await.unwrap());
+        assert!(store.remove_account(login, at(5)).await.unwrap().is_some());
         assert_eq!(store.password(login).await.unwrap(), None);
     }
-    assert!(!store.close_account("eve", at(5)).await.unwrap());
+    assert_eq!(store.remove_account("eve", at(5)).await.unwrap(), None);
     assert_eq!(store.authenticate("bob", &TokenHash::from_token("t")).await.unwrap(), None);
     assert_eq!(store.file(&segment("ada"), &segment("a.xml")).await.unwrap(), None);
 }

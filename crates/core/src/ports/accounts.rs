@@ -4,7 +4,9 @@ use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
 use super::StoreError;
-use crate::account::{Access, AccountId, AccountInfo, NewToken, TokenHash, TokenInfo};
+use crate::account::{
+    Access, AccountHoldings, AccountId, AccountInfo, NewToken, TokenHash, TokenInfo,
+};
 use crate::password::PasswordHash;
 use crate::stored_file::{
     FileLocation, FileToSave, PathSegment, SaveOutcome, StoredFile, WriteCondition,
@@ -13,7 +15,8 @@ use crate::stored_file::{
 /// Accounts and their tokens.
 #[async_trait]
 pub trait Accounts: Send + Sync {
-    /// Stores a token, and creates its account if necessary. Returns the number of the token.
+    /// Stores a token, and creates its account if necessary. Returns the number of the token. Fails
+    /// with [`StoreError::AccountRemoved`] if the account was removed.
     async fn create_token(&self, token: &NewToken, now: DateTime<Utc>) -> Result<i64, StoreError>;
 
     /// Returns the account and the scopes of the token with this hash; `None` if the token is
@@ -30,7 +33,8 @@ pub trait Accounts: Send + Sync {
     /// Revokes a token; `false` if there is no active token with this number.
     async fn revoke_token(&self, id: i64, now: DateTime<Utc>) -> Result<bool, StoreError>;
 
-    /// Creates an account with a password; `false` if the login exists.
+    /// Creates an account with a password; `false` if the login exists. Fails with
+    /// [`StoreError::AccountRemoved`] if an account with the login was removed.
     async fn create_account(
         &self,
         login: &str,
@@ -47,9 +51,17 @@ pub trait Accounts: Send + Sync {
     /// Returns all accounts, by login.
     async fn list_accounts(&self) -> Result<Vec<AccountInfo>, StoreError>;
 
-    /// Deactivates an account: its password, its active tokens and its files are deleted. The login
-    /// stays reserved, because subscriptions refer to it. `false` if there is no such account.
-    async fn close_account(&self, login: &str, now: DateTime<Utc>) -> Result<bool, StoreError>;
+    /// Returns what an account owns; `None` if there is no such account, or it was removed.
+    async fn account_holdings(&self, login: &str) -> Result<Option<AccountHoldings>, StoreError>;
+
+    /// Removes an account: its password, its tokens, its files, and its subscriptions with their
+    /// secrets are deleted. Nobody can use its login again. Returns what was deleted; `None` if
+    /// there is no such account.
+    async fn remove_account(
+        &self,
+        login: &str,
+        now: DateTime<Utc>,
+    ) -> Result<Option<AccountHoldings>, StoreError>;
 }
 
 /// The files of accounts.

@@ -45,6 +45,11 @@ pub enum StoreError {
     /// The database is the source or the target of a running copy.
     #[error("the database is being copied, and cannot be used until the copy ends")]
     BeingCopied,
+    /// The account was removed, and its login is not given to anybody else.
+    #[error(
+        "the account {0} was removed, and its login cannot be used again; choose another login"
+    )]
+    AccountRemoved(String),
     /// The store has been closed.
     #[error("the store is closed")]
     Closed,
@@ -60,6 +65,7 @@ impl StoreError {
             Self::Cells { .. } => "cells",
             Self::CopyUnfinished => "copy_unfinished",
             Self::BeingCopied => "being_copied",
+            Self::AccountRemoved(_) => "account_removed",
             Self::Closed => "store_closed",
         }
     }

@@ -2,9 +2,12 @@
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
+use futures_util::future::try_join_all;
 
 use crate::cells::Cells;
-use feedgate_core::account::{Access, AccountId, AccountInfo, NewToken, TokenHash, TokenInfo};
+use feedgate_core::account::{
+    Access, AccountHoldings, AccountId, AccountInfo, NewToken, TokenHash, TokenInfo,
+};
 use feedgate_core::event::{Event, EventFilter, StoredEvent};
 use feedgate_core::password::PasswordHash;
 use feedgate_core::ports::{Accounts, Events, StoreError, StoredFiles};
@@ -55,8 +58,28 @@ impl Accounts for Cells {
         self.shared.list_accounts().await
     }
 
-    async fn close_account(&self, login: &str, now: DateTime<Utc>) -> Result<bool, StoreError> {
-        self.shared.close_account(login, now).await
+    async fn account_holdings(&self, login: &str) -> Result<Option<AccountHoldings>, StoreError> {
+        let Some((account, mut holdings)) = self.shared.holdings(login).await? else {
+            return Ok(None);
+        };
+        let counts = self.cells.iter().map(|cell| cell.count_subscriptions(account));
+        holdings.subscriptions = try_join_all(counts).await?.into_iter().sum();
+        Ok(Some(holdings))
+    }
+
+    /// The account is removed first. If this is interrupted afterwards, the subscriptions that are
+    /// left are deleted by [`drop_ownerless`](feedgate_core::ports::Maintenance::drop_ownerless).
+    async fn remove_account(
+        &self,
+        login: &str,
+        now: DateTime<Utc>,
+    ) -> Result<Option<AccountHoldings>, StoreError> {
+        let Some((account, mut holdings)) = self.shared.remove_owner(login, now).await? else {
+            return Ok(None);
+        };
+        let ended = self.cells.iter().map(|cell| cell.end_subscriptions(account));
+        holdings.subscriptions = try_join_all(ended).await?.into_iter().sum();
+        Ok(Some(holdings))
     }
 }
 

@@ -45,6 +45,21 @@ impl Maintenance for Cells {
         Ok(Vec::new())
     }
 
+    async fn drop_ownerless(
+        &self,
+        since: DateTime<Utc>,
+    ) -> Result<Vec<DroppedSubscription>, StoreError> {
+        for account in self.shared.removed_accounts(since).await? {
+            for cell in &self.cells {
+                let dropped = cell.drop_owned(account).await?;
+                if !dropped.is_empty() {
+                    return Ok(dropped);
+                }
+            }
+        }
+        Ok(Vec::new())
+    }
+
     async fn measure(&self, before: DateTime<Utc>, now: DateTime<Utc>) -> Result<u64, StoreError> {
         let measured = self.cells.iter().map(|cell| cell.measure(before, now));
         Ok(try_join_all(measured).await?.into_iter().sum())
