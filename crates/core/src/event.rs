@@ -265,6 +265,30 @@ pub struct EventFilter {
     pub limit: usize,
 }
 
+impl EventFilter {
+    /// The most events that one search examines. A filter is compared with one event after the
+    /// other, so this bounds what a request costs.
+    pub const EXAMINED: i64 = 10_000;
+
+    /// Returns whether some events may not match, besides those out of its range.
+    pub fn is_selective(&self) -> bool {
+        let has_text = !self.feed.trim().is_empty() || !self.callback.trim().is_empty();
+        has_text || self.kind.is_some() || self.outcome.is_some()
+    }
+}
+
+/// What a search found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EventPage {
+    /// The events, newest first, or oldest first if the filter has `after`.
+    pub events: Vec<StoredEvent>,
+    /// Where the next search begins: its `before`, or its `after` if this one had `after`. `None`
+    /// if all events were examined. There may be a next page although this one is empty.
+    pub next: Option<i64>,
+    /// What `next` would be if no event had matched.
+    pub next_if_empty: Option<i64>,
+}
+
 impl Default for EventFilter {
     fn default() -> EventFilter {
         EventFilter {

@@ -14,7 +14,9 @@ use super::engine::tx::Tx;
 use crate::Db;
 use crate::log::row::most;
 use feedgate_core::account::AccountId;
-use feedgate_core::event::{Event, EventFilter, EventKind, EventOutcome, EventViewer, StoredEvent};
+use feedgate_core::event::{
+    Event, EventFilter, EventKind, EventOutcome, EventPage, EventViewer, StoredEvent,
+};
 use feedgate_core::ports::{Events, StoreError};
 use feedgate_core::redaction;
 
@@ -46,7 +48,7 @@ impl Events for Db {
         self.write(move |tx| Box::pin(insert_events(tx, events))).await
     }
 
-    async fn events(&self, wanted: &EventFilter) -> Result<Vec<StoredEvent>, StoreError> {
+    async fn events(&self, wanted: &EventFilter) -> Result<EventPage, StoreError> {
         const NEWEST: &str = wanted!(" order by id desc limit $10");
         const NEXT: &str = wanted!(" order by id limit $10");
         let (account, is_admin) = match wanted.viewer {
@@ -56,15 +58,18 @@ impl Events for Db {
             EventViewer::Admin => (-1, true),
         };
         let callback = wanted.callback.as_str();
+        let range = self.examined(wanted).await?;
         #[rustfmt::skip]
         let params = params![
-            wanted.after.unwrap_or(0), wanted.before.unwrap_or(i64::MAX),
+            range.after, range.before,
             wanted.kind.map(EventKind::as_str), wanted.outcome.map(EventOutcome::as_str),
             holding(&redaction::feed(&wanted.feed)), holding(callback), redaction::callback(callback),
             account, is_admin, most(wanted.limit),
         ];
         let rows = self.rows(if wanted.after.is_some() { NEXT } else { NEWEST }, params).await?;
-        rows.into_iter().map(kept).collect()
+        let events = rows.into_iter().map(kept).collect::<Result<Vec<_>, StoreError>>()?;
+        let last = events.last().filter(|_| events.len() == wanted.limit).map(|last| last.id);
+        Ok(EventPage { next: last.or(range.next), next_if_empty: range.next, events })
     }
 
     async fn newest_event(&self) -> Result<i64, StoreError> {
@@ -97,7 +102,38 @@ impl Events for Db {
     }
 }
 
+/// The numbers of the events that a search examines, without the bounds.
+struct Examined {
+    after: i64,
+    before: i64,
+    /// Where the next search begins, if there are events beyond.
+    next: Option<i64>,
+}
+
 impl Db {
+    /// Returns which events a search examines.
+    async fn examined(&self, wanted: &EventFilter) -> Result<Examined, StoreError> {
+        let (after, before) = (wanted.after.unwrap_or(0), wanted.before.unwrap_or(i64::MAX));
+        if !wanted.is_selective() {
+            return Ok(Examined { after, before, next: None });
+        }
+        let newest = self.newest_event().await?;
+        let before = before.min(newest + 1);
+        if before - after - 1 <= EventFilter::EXAMINED {
+            return Ok(Examined { after, before, next: None });
+        }
+        Ok(match wanted.after {
+            Some(after) => {
+                let last = after + EventFilter::EXAMINED;
+                Examined { after, before: last + 1, next: Some(last) }
+            }
+            None => {
+                let first = before - EventFilter::EXAMINED;
+                Examined { after: first - 1, before, next: Some(first) }
+            }
+        })
+    }
+
     async fn trim(&self, sql: &'static str, params: Vec<Value>) -> Result<u64, StoreError> {
         let mut dropped = 0;
         loop {

@@ -27,7 +27,7 @@ use crate::http::kit::viewer_access::ViewerAccess;
 use crate::http::kit::{auth, params};
 use crate::http::state::Gateway;
 use feedgate_core::account::Scope;
-use feedgate_core::event::{Event, EventFilter, EventKind, EventOutcome, EventViewer, StoredEvent};
+use feedgate_core::event::{Event, EventFilter, EventKind, EventOutcome, EventPage, EventViewer, StoredEvent};
 use feedgate_core::ports::StoreError;
 use feedgate_core::redaction;
 use feedgate_protocol::form::Form;
@@ -151,16 +151,16 @@ async fn list_events(
     view: &LogView,
 ) -> Result<Response, StoreError> {
     let newest = gateway.store.newest_event().await?;
-    let events = gateway.store.events(&view.wanted).await?;
-    let lines: Vec<Value> = events.iter().filter_map(|kept| view.visible_line(kept)).collect();
+    let page = gateway.store.events(&view.wanted).await?;
+    let lines: Vec<Value> =
+        page.events.iter().filter_map(|kept| view.visible_line(kept)).collect();
     if request.header("accept").contains("application/x-ndjson") {
         let body: String = lines.iter().map(|line| format!("{line}\n")).collect();
         return Ok(with_content_type(StatusCode::OK, "application/x-ndjson; charset=utf-8", body));
     }
     // The link to the next page in the requested direction, if there may be more events.
-    let last = view.last_of_full_page(&events);
     let name = if view.wanted.after.is_some() { "after" } else { "before" };
-    let next = last.map(|id| json!({ name: id }));
+    let next = view.next(&page).map(|id| json!({ name: id }));
     let body = json!({ "newest": newest, "next": next, "events": lines });
     Ok(with_content_type(StatusCode::OK, "application/json; charset=utf-8", body.to_string()))
 }
@@ -179,13 +179,12 @@ impl LogView {
         self.wanted.viewer.owns(event) || self.access.sees_host_of(&event.feed)
     }
 
-    /// Returns the number of the last of `events` if there may be more. A selection by feed of which
-    /// the viewer may see nothing has no further page, which would show that there is such a feed.
-    fn last_of_full_page(&self, events: &[StoredEvent]) -> Option<i64> {
-        let is_full = events.len() >= self.wanted.limit;
+    /// Returns where the next page begins. If the viewer may see nothing of what was selected by feed,
+    /// the next page begins where it would if there were no such feed.
+    fn next(&self, page: &EventPage) -> Option<i64> {
         let is_known =
-            self.wanted.feed.is_empty() || events.iter().any(|kept| self.shows(&kept.event));
-        events.last().filter(|_| is_full && is_known).map(|kept| kept.id)
+            self.wanted.feed.is_empty() || page.events.iter().any(|kept| self.shows(&kept.event));
+        if is_known { page.next } else { page.next_if_empty }
     }
 
     /// Returns an event as JSON, if the viewer may see it.

@@ -13,6 +13,7 @@ use crate::support::postgres::Database;
 on_both_stores!(
     events_are_read_back_in_the_order_in_which_they_were_kept,
     a_filter_finds_what_the_viewer_may_see,
+    t07_a_search_examines_a_bounded_number_of_events,
     each_kind_has_its_own_room,
 );
 
@@ -37,14 +38,14 @@ async fn events_are_read_back_in_the_order_in_which_they_were_kept(database: Dat
     assert_eq!(last.into_iter().map(Result::unwrap).max(), Some(40));
 
     let wanted = EventFilter { after: Some(0), limit: 30, ..EventFilter::default() };
-    let first = nodes[0].events(&wanted).await.unwrap();
+    let first = nodes[0].events(&wanted).await.unwrap().events;
     let ids: Vec<i64> = first.iter().map(|kept| kept.id).collect();
     assert_eq!(ids, (1..=30).collect::<Vec<_>>(), "without gaps, the oldest first");
     let want = Event { detail: "HTTP 500".to_owned(), ..whole };
     assert_eq!(first[0].event, want, "all of it");
 
     let wanted = EventFilter { before: Some(31), limit: 2, ..EventFilter::default() };
-    let page = nodes[1].events(&wanted).await.unwrap();
+    let page = nodes[1].events(&wanted).await.unwrap().events;
     assert_eq!(page.iter().map(|kept| kept.id).collect::<Vec<_>>(), [30, 29], "the newest first");
 }
 
@@ -60,7 +61,7 @@ async fn a_filter_finds_what_the_viewer_may_see(database: Database) {
     let batch = vec![own(Some(AccountId(7))), own(None), others, refused];
     store.append_events(batch).await.unwrap();
     let zero = EventFilter { callback: "a\0b".to_owned(), ..EventFilter::default() };
-    assert!(store.events(&zero).await.unwrap().is_empty());
+    assert!(store.events(&zero).await.unwrap().events.is_empty());
 
     let owner = EventViewer::Account(AccountId(7));
     let base = EventFilter::default;
@@ -82,8 +83,39 @@ async fn a_filter_finds_what_the_viewer_may_see(database: Database) {
         ("before",                      EventFilter { before: Some(2), ..base() },                     1),
     ];
     for (why, wanted, want) in cases {
-        assert_eq!(store.events(&wanted).await.unwrap().len(), want, "{why}");
+        assert_eq!(store.events(&wanted).await.unwrap().events.len(), want, "{why}");
     }
+}
+
+async fn t07_a_search_examines_a_bounded_number_of_events(database: Database) {
+    let store = database.open().await;
+    let batch = |from: i64, count: i64| {
+        let feed = |n: i64| if n == 0 { "https://rare.test/" } else { "https://b.test/" };
+        (from..from + count).map(|n| event(n, EventKind::Ping, feed(n))).collect::<Vec<_>>()
+    };
+    for from in (0..3 * EventFilter::EXAMINED / 2).step_by(1_000) {
+        store.append_events(batch(from, 1_000)).await.unwrap();
+    }
+    let total = 3 * EventFilter::EXAMINED / 2;
+    let rare = EventFilter { feed: "rare.test".to_owned(), ..EventFilter::default() };
+    let first = store.events(&rare).await.unwrap();
+    assert_eq!((first.events.len(), first.next), (0, Some(total - EventFilter::EXAMINED + 1)));
+    let second = store.events(&EventFilter { before: first.next, ..rare.clone() }).await.unwrap();
+    assert_eq!((second.events.len(), second.next), (1, None));
+
+    let newest = EventFilter { feed: "b.test".to_owned(), after: Some(1), ..rare };
+    let mut seen = 1;
+    let mut filter = newest;
+    loop {
+        let page = store.events(&EventFilter { limit: 7_000, ..filter.clone() }).await.unwrap();
+        seen += page.events.len() as i64;
+        let Some(next) = page.next else { break };
+        filter.after = Some(next);
+    }
+    assert_eq!(seen, total, "each is found once");
+
+    let all = store.events(&EventFilter { limit: 5, ..EventFilter::default() }).await.unwrap();
+    assert_eq!((all.events.len(), all.next), (5, Some(total - 4)));
 }
 
 async fn each_kind_has_its_own_room(database: Database) {
@@ -92,7 +124,7 @@ async fn each_kind_has_its_own_room(database: Database) {
     store.append_events(vec![event(0, EventKind::Drop, "https://a.test/")]).await.unwrap();
     store.append_events(pings).await.unwrap();
     assert_eq!(store.trim_events(at(0), 10).await.unwrap(), 1_190, "a flood of pings");
-    let all = store.events(&EventFilter::default()).await.unwrap();
+    let all = store.events(&EventFilter::default()).await.unwrap().events;
     assert_eq!(all.iter().filter(|kept| kept.event.kind == EventKind::Drop).count(), 1);
     assert_eq!(all[0].id, 1_201, "the newest stay");
     assert_eq!(store.trim_events(at(1_195), 10).await.unwrap(), 6, "and what is old goes");

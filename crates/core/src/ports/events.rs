@@ -5,7 +5,7 @@ use chrono::{DateTime, Utc};
 
 use super::StoreError;
 use crate::account::AccountId;
-use crate::event::{Event, EventFilter, StoredEvent};
+use crate::event::{Event, EventFilter, EventPage};
 
 /// The result of an intent that was carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +43,7 @@ pub trait Events: Send + Sync {
 
     /// Returns the events selected by `query`: with `after` the oldest of them first, else the
     /// newest.
-    async fn events(&self, wanted: &EventFilter) -> Result<Vec<StoredEvent>, StoreError>;
+    async fn events(&self, wanted: &EventFilter) -> Result<EventPage, StoreError>;
 
     /// Returns the number of the newest event; 0 if there is none.
     async fn newest_event(&self) -> Result<i64, StoreError>;

@@ -8,7 +8,7 @@ use crate::cells::Cells;
 use feedgate_core::account::{
     Access, AccountHoldings, AccountId, AccountInfo, NewToken, TokenHash, TokenInfo,
 };
-use feedgate_core::event::{Event, EventFilter, StoredEvent};
+use feedgate_core::event::{Event, EventFilter, EventPage};
 use feedgate_core::password::PasswordHash;
 use feedgate_core::ports::{Accounts, Events, StoreError, StoredFiles};
 use feedgate_core::stored_file::{
@@ -116,7 +116,7 @@ impl Events for Cells {
         self.shared.append_events(events).await
     }
 
-    async fn events(&self, wanted: &EventFilter) -> Result<Vec<StoredEvent>, StoreError> {
+    async fn events(&self, wanted: &EventFilter) -> Result<EventPage, StoreError> {
         self.shared.events(wanted).await
     }
 

@@ -16,7 +16,7 @@ use crate::http::kit::html::{HtmlPage, Interaction, Width};
 use crate::http::kit::rejection::unavailable;
 use crate::http::kit::reply::{set_header, with_content_type};
 use crate::http::state::Gateway;
-use feedgate_core::event::{EventKind, EventOutcome, StoredEvent};
+use feedgate_core::event::{EventKind, EventOutcome, EventPage, StoredEvent};
 use feedgate_core::ports::StoreError;
 
 const SCRIPT: &str = include_str!("live.js");
@@ -49,13 +49,18 @@ async fn content(gateway: &Gateway, view: &LogView) -> Result<Markup, StoreError
     // Read before the events: the stream begins after this number, so an event recorded between the
     // two reads is sent twice rather than never.
     let newest = gateway.store.newest_event().await?;
-    let mut events = gateway.store.events(wanted).await?;
+    let page = gateway.store.events(wanted).await?;
+    let next = view.next(&page);
+    let mut events = page.events;
+    let oldest = match wanted.after {
+        Some(_) => events.first().filter(|first| view.shows(&first.event)).map(|first| first.id),
+        None => next,
+    };
     if wanted.after.is_some() {
         events.reverse();
     }
     let is_live = wanted.before.is_none() && wanted.after.is_none();
     let stream = is_live.then(|| format!("log/stream?{}", query(view, &[("after", newest)])));
-    let oldest = view.last_of_full_page(&events);
     events.retain(|kept| view.shows(&kept.event));
     Ok(html! {
         (introduction(view))

@@ -184,18 +184,18 @@ impl Tail {
             limit: BATCH,
             ..self.view.wanted.clone()
         };
-        let found = self.gateway.store.events(&wanted).await?;
-        let is_all = found.len() < BATCH;
-        self.seen = found.last().map_or(self.seen, |last| last.id);
-        if is_all {
-            // Events that the filter excludes are not examined again.
-            self.seen = self.seen.max(newest);
+        let page = self.gateway.store.events(&wanted).await?;
+        // Events that the filter excludes are not examined again.
+        self.seen = page.next.unwrap_or_else(|| newest.max(self.seen));
+        if let Some(last) = page.events.last() {
+            self.seen = self.seen.max(last.id);
         }
-        if found.is_empty() {
-            return Ok(false);
+        let is_all = page.next.is_none();
+        if page.events.is_empty() {
+            return Ok(!is_all);
         }
         let mut piece = String::new();
-        for kept in &found {
+        for kept in &page.events {
             // JSON contains no line ends, so this is one line. Writing to a String cannot fail.
             let Some(line) = self.view.visible_line(kept) else { continue };
             write!(piece, "id: {}\ndata: {line}\n\n", kept.id).unwrap_or_default();
