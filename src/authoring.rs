@@ -5,9 +5,11 @@
 //! document is stored before its change is announced, and changes are announced by a ping.
 
 mod enclosure;
+mod login_attempts;
 mod post;
 mod sign_in;
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -105,6 +107,9 @@ pub enum AuthoringRefusal {
     /// The login or the password is wrong; which of the two is not disclosed.
     #[error("the username or the password is wrong")]
     WrongPassword,
+    /// Too many passwords were wrong, and the next one is not checked before this time has passed.
+    #[error("too many attempts to sign in have failed, please try again in {} s", .0.as_secs() + 1)]
+    TooManyAttempts(Duration),
     /// The token that was sent as password lacks the required scope.
     #[error("this token does not have the scope publish")]
     NoRight,
@@ -141,6 +146,7 @@ impl AuthoringRefusal {
     /// Returns a stable code, listed in `docs/errors.md`.
     pub fn code(&self) -> &'static str {
         match self {
+            Self::TooManyAttempts(_) => "too_many_attempts",
             Self::WrongPassword => "wrong_password",
             Self::NoRight => "no_right",
             Self::Busy => "busy",
@@ -179,8 +185,14 @@ impl AuthoringService {
     }
 
     /// Signs in an author by login and password, or by login and a token in place of the password.
-    pub async fn sign_in(&self, login: &str, password: &str) -> Result<Author, AuthoringRefusal> {
-        self.sign_in.author(login, password).await
+    /// `client` is who sends them, for the limit of failed attempts.
+    pub async fn sign_in(
+        &self,
+        login: &str,
+        password: &str,
+        client: Option<IpAddr>,
+    ) -> Result<Author, AuthoringRefusal> {
+        self.sign_in.author(login, password, client).await
     }
 
     /// Saves a file of an author, then pings it. The result is a success even if the ping fails,

@@ -38,6 +38,7 @@ use feedgate_core::schedule::FailureClass;
 use feedgate_feed::Context;
 use feedgate_feed::model::KnownBy;
 
+pub(crate) use address_rules::network;
 pub use address_rules::{is_inner, is_metadata, is_public};
 pub use guarded_client::{Lookup, SystemLookup};
 pub use politeness::{HostBusy, Patience};

@@ -4,11 +4,14 @@
 //! sign-ins cannot starve the rest of the node. An unknown login takes as long as a wrong password,
 //! and gets the same response (rule S33).
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
+use tokio::time::Instant;
 
+use super::login_attempts::LoginAttempts;
 use super::{Author, AuthoringRefusal};
 use feedgate_core::account::{Scope, TokenHash};
 use feedgate_core::password::{Password, PasswordHash, SALT_BYTES};
@@ -26,12 +29,14 @@ pub(super) struct SignIn {
     store: Arc<dyn Store>,
     places: Arc<Semaphore>,
     waiting: Semaphore,
+    attempts: LoginAttempts,
 }
 
 impl SignIn {
     pub(super) fn new(store: Arc<dyn Store>) -> SignIn {
         let places = Arc::new(Semaphore::new(HASHING_CONCURRENCY));
-        SignIn { store, places, waiting: Semaphore::new(WAITING) }
+        let (waiting, attempts) = (Semaphore::new(WAITING), LoginAttempts::new());
+        SignIn { store, places, waiting, attempts }
     }
 
     /// Authenticates an author.
@@ -39,6 +44,7 @@ impl SignIn {
         &self,
         login: &str,
         password: &str,
+        client: Option<IpAddr>,
     ) -> Result<Author, AuthoringRefusal> {
         if let Some(access) =
             self.store.authenticate(login, &TokenHash::from_token(password)).await?
@@ -48,12 +54,21 @@ impl SignIn {
                 false => Err(AuthoringRefusal::NoRight),
             };
         }
+        if let Some(delay) = self.attempts.delay(login, client, Instant::now()) {
+            return Err(AuthoringRefusal::TooManyAttempts(delay));
+        }
         let password = Password::sent(password).ok_or(AuthoringRefusal::WrongPassword)?;
         let kept = self.store.password(login).await?;
         let hash = kept.map_or_else(PasswordHash::of_nobody, |(_, hash)| hash);
         match self.matches(hash, password).await? {
-            true => Ok(Author { login: PathSegment::login(login)? }),
-            false => Err(AuthoringRefusal::WrongPassword),
+            true => {
+                self.attempts.succeeded(login, client);
+                Ok(Author { login: PathSegment::login(login)? })
+            }
+            false => {
+                self.attempts.failed(login, client, Instant::now());
+                Err(AuthoringRefusal::WrongPassword)
+            }
         }
     }
 

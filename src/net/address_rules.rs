@@ -109,6 +109,14 @@ pub fn is_inner(url: &Url) -> bool {
     }
 }
 
+/// Returns the network that an address counts for: one customer has at least a /64 of IPv6.
+pub(crate) fn network(ip: IpAddr) -> u64 {
+    match ip.to_canonical() {
+        IpAddr::V4(ip) => u64::from(ip.to_bits()),
+        IpAddr::V6(ip) => (ip.to_bits() >> 64) as u64,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

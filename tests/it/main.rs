@@ -4,6 +4,7 @@
 mod api_pages;
 mod architecture;
 mod archive;
+mod attacks;
 mod author;
 mod backfill;
 mod bot;

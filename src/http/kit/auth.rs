@@ -7,7 +7,7 @@ use base64::Engine;
 use base64::alphabet;
 use base64::engine::DecodePaddingMode;
 use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
-use http::StatusCode;
+use http::{Method, StatusCode};
 
 use crate::http::kit::rejection::Rejection;
 use crate::http::kit::request::Request;
@@ -35,6 +35,7 @@ impl Credentials {
             let reason = "Please authenticate with your login and a token, by HTTP Basic.";
             return Err(unauthorized(reason));
         };
+        refuse_cross_site(request)?;
         let (login, token) = parse_basic(credentials).ok_or_else(|| {
             unauthorized("The credentials are not a login and a token in HTTP Basic.")
         })?;
@@ -48,6 +49,35 @@ impl Credentials {
             Ok(None) => Err(unauthorized("The login or the token is wrong.")),
             Err(err) => Err(Rejection::unavailable(&err)),
         }
+    }
+}
+
+/// Rejects credentials that a browser added to a request of another site's page. A browser that has
+/// once been given a login and a token sends them with every request to this gateway, whoever causes
+/// it. Credentials in a parameter were written by the page itself.
+fn refuse_cross_site(request: &Request) -> Result<(), Rejection> {
+    match request.has_stored_credentials() && request.is_cross_site() {
+        true => Err(Rejection::new(
+            StatusCode::FORBIDDEN,
+            "Pages of other sites cannot use the login that a browser has stored.",
+        )
+        .with_code("cross_site")),
+        false => Ok(()),
+    }
+}
+
+/// Rejects a change that a link could cause in a browser which has stored a login: browsers say
+/// where a request comes from (`Sec-Fetch-Site`), programs do not.
+pub(crate) fn require_no_link(request: &Request) -> Result<(), Rejection> {
+    let is_link = request.method == Method::GET && request.headers.contains_key("sec-fetch-site");
+    match request.has_stored_credentials() && is_link {
+        true => Err(Rejection::new(
+            StatusCode::METHOD_NOT_ALLOWED,
+            "A link cannot make changes with the login that a browser has stored, please send a \
+             POST request.",
+        )
+        .with_code("cross_site")),
+        false => Ok(()),
     }
 }
 

@@ -6,9 +6,13 @@
 //! proxy (rule S28).
 
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Once;
 
 use http::HeaderMap;
 use ipnet::IpNet;
+use tracing::warn;
+
+use crate::net::is_public;
 
 /// The other end of the connection that a request came through: the client, or a proxy. The
 /// listener adds it to every request as an extension.
@@ -44,6 +48,39 @@ pub(crate) fn is_hidden(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNet]) ->
         && !trusted.iter().any(|network| network.contains(&peer))
 }
 
+/// Returns the address whose budget of requests a client takes from; `None` for clients at addresses
+/// that are not public, which belong to the operator.
+///
+/// A proxy of the operator that the settings do not name would exempt everybody behind it, so its
+/// clients count by the last hop of `X-Forwarded-For`, which is what the proxy added. Clients of a
+/// proxy that adds none share one budget. The proxy is logged once.
+pub(crate) fn limited_as(
+    peer: IpAddr,
+    client: IpAddr,
+    headers: &HeaderMap,
+    is_hidden: bool,
+) -> Option<IpAddr> {
+    static NOTICED: Once = Once::new();
+    if is_public(client) {
+        return Some(client);
+    }
+    if !is_hidden {
+        return None;
+    }
+    NOTICED.call_once(|| {
+        warn!(
+            proxy = %peer,
+            "requests come through a proxy that FEEDGATE_TRUSTED_PROXIES does not name: the \
+             addresses of its clients are not trusted, and rssCloud subscribers behind it cannot \
+             register without a domain"
+        );
+    });
+    let lines = headers.get_all("x-forwarded-for").iter().filter_map(|line| line.to_str().ok());
+    let hop = lines.last().and_then(|line| line.split(',').next_back());
+    let hop = hop.and_then(|hop| parse(hop.trim())).filter(|hop| is_public(*hop));
+    Some(hop.unwrap_or(peer))
+}
+
 /// Returns an address, perhaps with a port, perhaps in brackets.
 fn parse(hop: &str) -> Option<IpAddr> {
     let bare = hop.strip_prefix('[').and_then(|rest| rest.split(']').next());
@@ -55,6 +92,27 @@ fn parse(hop: &str) -> Option<IpAddr> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn t09_clients_behind_a_proxy_that_is_not_named_are_limited() {
+        #[rustfmt::skip]
+        let cases = [
+            ("a client",                          "203.0.113.9", None,                        Some("203.0.113.9")),
+            ("a program of the operator",         "127.0.0.1",   None,                        None),
+            ("the proxy added its client",        "127.0.0.1",   Some("10.1.1.1, 8.8.8.8"),   Some("8.8.8.8")),
+            ("the proxy added another proxy",     "127.0.0.1",   Some("8.8.8.8, 10.0.0.2"),   Some("127.0.0.1")),
+            ("the proxy added nothing",           "127.0.0.1",   Some("unknown"),             Some("127.0.0.1")),
+        ];
+        for (why, peer, forwarded, want) in cases {
+            let mut headers = HeaderMap::new();
+            if let Some(line) = forwarded {
+                headers.append("x-forwarded-for", line.parse().unwrap());
+            }
+            let (peer, hidden) = (peer.parse().unwrap(), forwarded.is_some());
+            let got = limited_as(peer, peer, &headers, hidden);
+            assert_eq!(got, want.map(|text| text.parse().unwrap()), "{why}");
+        }
+    }
 
     #[test]
     fn only_trusted_proxies_name_their_client() {

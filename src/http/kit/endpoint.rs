@@ -259,6 +259,12 @@ fn request_head(
     let is_client_hidden =
         peer.is_none_or(|peer| client_address::is_hidden(peer, &headers, trusted));
     let is_host_own = target.host.is_own(&gateway.settings.public_url);
+    let limited_as =
+        peer.and_then(|peer| client_address::limited_as(peer, client?, &headers, is_client_hidden));
     let (path, query, body) = (target.path.as_str().to_owned(), target.query, Bytes::new());
-    Request { method, path, query, headers, client, is_client_hidden, is_host_own, body }
+    #[rustfmt::skip]
+    let request = Request {
+        method, path, query, headers, client, is_client_hidden, is_host_own, limited_as, body,
+    };
+    request
 }

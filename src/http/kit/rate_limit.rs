@@ -3,8 +3,8 @@
 //! Registrations, subscriptions and pings need no account, and each makes feedgate send requests of
 //! its own. So each address has a budget that refills with time. The table of budgets has a fixed
 //! size: addresses share slots by a hash that cannot be computed from outside, so nobody can fill
-//! the table, nor choose whom to share a slot with. Addresses that are not public belong to the
-//! operator, and are not limited.
+//! the table, nor choose whom to share a slot with. The field
+//! `limited_as` of a [`Request`] says whose budget it takes from.
 
 use std::hash::{BuildHasher, RandomState};
 use std::net::IpAddr;
@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use crate::http::kit::rejection::Rejection;
 use crate::http::kit::request::Request;
-use crate::net::is_public;
+use crate::net::network;
 
 /// Half a megabyte of slots; a few thousand busy clients rarely share one.
 const SLOTS: usize = 1 << 16;
@@ -51,7 +51,7 @@ impl AnonymousRateLimit {
     /// Takes `count` requests from the budget of the client, if that has as many left. A `count`
     /// above the size of a budget is admitted when the budget is full.
     pub(crate) fn admit(&self, request: &Request, count: usize) -> Result<(), Rejection> {
-        self.admit_from(request.client, count, Instant::now()).map_err(Rejection::rate_limited)
+        self.admit_from(request.limited_as, count, Instant::now()).map_err(Rejection::rate_limited)
     }
 
     /// Returns what is left of the budget of the client; `None` if it is not limited.
@@ -78,7 +78,7 @@ impl AnonymousRateLimit {
     /// Takes `count` requests from the budget of `client` at `now`. The error is the number of
     /// seconds after which the same would be admitted.
     fn admit_from(&self, client: Option<IpAddr>, count: usize, now: Instant) -> Result<(), u64> {
-        let Some(client) = client.filter(|client| is_public(*client)) else { return Ok(()) };
+        let Some(client) = client else { return Ok(()) };
         let cost = self.cost_of_one.saturating_mul(count as u64).min(self.cost_of_all);
         let now = now.saturating_duration_since(self.started).as_micros() as u64;
         let slot = self.slot(client);
@@ -126,14 +126,6 @@ impl std::fmt::Debug for AnonymousRateLimit {
     }
 }
 
-/// Returns the network that an address counts for: one customer has at least a /64 of IPv6.
-pub(crate) fn network(ip: IpAddr) -> u64 {
-    match ip.to_canonical() {
-        IpAddr::V4(ip) => u64::from(ip.to_bits()),
-        IpAddr::V6(ip) => (ip.to_bits() >> 64) as u64,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -157,8 +149,6 @@ mod tests {
             ("a network of IPv6",             "2606:4700::1",    60,   0, None),
             ("is one client",                 "2606:4700::2",    1,    0, Some(1)),
             ("its neighbour is another",      "2606:4700:0:1::", 1,    0, None),
-            ("the operator's own",            "127.0.0.1",       999,  0, None),
-            ("are not limited",               "127.0.0.1",       999,  0, None),
         ];
         for (why, client, calls, after_s, want) in cases {
             let now = began + Duration::from_secs(after_s);

@@ -23,6 +23,9 @@ pub(crate) struct Request {
     pub(crate) is_client_hidden: bool,
     /// Whether the request names this gateway as its host (`RequestHost::is_own`).
     pub(crate) is_host_own: bool,
+    /// The address whose budget of requests this one takes from; `None` for the operator's own
+    /// programs, which are not limited.
+    pub(crate) limited_as: Option<IpAddr>,
     /// The body; empty if there is none.
     pub(crate) body: Bytes,
 }
@@ -37,6 +40,27 @@ impl Request {
     pub(crate) fn media_type(&self) -> String {
         let value = self.header("content-type");
         value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+    }
+
+    /// Returns whether the request has credentials that a browser may have added by itself.
+    pub(crate) fn has_stored_credentials(&self) -> bool {
+        self.headers.contains_key(header::AUTHORIZATION)
+    }
+
+    /// Returns whether a browser says that a page of another origin caused the request: by
+    /// `Sec-Fetch-Site`, or, in browsers without it, by an `Origin` that is not the host that is
+    /// addressed (Fetch Metadata, `#sec-fetch-site-header`).
+    pub(crate) fn is_cross_site(&self) -> bool {
+        match self.header("sec-fetch-site") {
+            "" => {
+                let origin = self.header("origin");
+                let authority = origin.split_once("://").map_or(origin, |(_, rest)| rest);
+                !origin.is_empty() && !authority.eq_ignore_ascii_case(self.header("host"))
+            }
+            "same-origin" | "none" => false,
+            // A link to a page, which the other page cannot read.
+            _ => !(self.method == Method::GET && self.header("sec-fetch-dest") == "document"),
+        }
     }
 
     /// Returns whether this request comes from one of `networks`, and from no page of another site.

@@ -59,7 +59,9 @@ async fn post(gateway: &Gateway, request: &Request, form: &Form) -> Result<Poste
     let value = |name: &str| form.get(name).map(str::trim).filter(|text| !text.is_empty());
     let draft = draft(&value)?;
     let password = form.get("password").unwrap_or_default();
-    let author = gateway.publish.sign_in(value("user").unwrap_or_default(), password).await;
+    let login = value("user").unwrap_or_default();
+    let author =
+        gateway.publish.sign_in(login, password, request.limited_as.or(request.client)).await;
     let author = author.map_err(|refusal| reject_refusal(&refusal))?;
     let name =
         PathSegment::file(DEFAULT_NAME).ok_or_else(|| reject_refusal(&AuthoringRefusal::Unmet))?;
@@ -137,6 +139,7 @@ fn reject_refusal(refusal: &AuthoringRefusal) -> Rejection {
         AuthoringRefusal::WrongPassword
         | AuthoringRefusal::NoRight
         | AuthoringRefusal::PathSegment(_) => StatusCode::FORBIDDEN,
+        AuthoringRefusal::TooManyAttempts(_) => StatusCode::TOO_MANY_REQUESTS,
         AuthoringRefusal::Busy | AuthoringRefusal::Store(_) | AuthoringRefusal::Random(_) => {
             StatusCode::SERVICE_UNAVAILABLE
         }

@@ -124,7 +124,8 @@ async fn author(gateway: &Gateway, request: &Request) -> Result<Author, Rejectio
     let credentials = parse_basic(request.header("authorization"));
     let (login, password) =
         credentials.ok_or_else(|| reject_refusal(&AuthoringRefusal::WrongPassword))?;
-    let author = gateway.publish.sign_in(&login, &password).await;
+    let author =
+        gateway.publish.sign_in(&login, &password, request.limited_as.or(request.client)).await;
     author.map_err(|refusal| reject_refusal(&refusal))
 }
 
@@ -149,6 +150,7 @@ fn reject_refusal(refusal: &AuthoringRefusal) -> Rejection {
     let status = match refusal {
         AuthoringRefusal::Store(err) => return Rejection::unavailable(err),
         AuthoringRefusal::WrongPassword => StatusCode::UNAUTHORIZED,
+        AuthoringRefusal::TooManyAttempts(_) => StatusCode::TOO_MANY_REQUESTS,
         AuthoringRefusal::NoRight | AuthoringRefusal::PathSegment(_) => StatusCode::FORBIDDEN,
         AuthoringRefusal::Busy => StatusCode::SERVICE_UNAVAILABLE,
         AuthoringRefusal::Unsound(_) => StatusCode::UNPROCESSABLE_ENTITY,
@@ -162,6 +164,7 @@ fn reject_refusal(refusal: &AuthoringRefusal) -> Rejection {
     let rejection = Rejection::new(status, format!("The file was not written: {refusal}."));
     match refusal {
         AuthoringRefusal::Busy => rejection.with_retry_after(RETRY_AFTER_BUSY_S),
+        AuthoringRefusal::TooManyAttempts(delay) => rejection.with_retry_after(delay.as_secs() + 1),
         _ => rejection,
     }
 }

@@ -113,6 +113,9 @@ async fn carry_out(
     }
     known_parameters::check_mode(&mode)?;
     let access = auth::authenticate(gateway, request, form).await?;
+    if !["list", "retrieve", "authenticate"].contains(&mode.as_str()) {
+        auth::require_no_link(request)?;
+    }
     let checked = known_parameters::check(&mode, form);
     match IntentMode::from_word(&mode) {
         Some(intent) => {

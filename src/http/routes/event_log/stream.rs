@@ -21,11 +21,11 @@ use tracing::warn;
 use warp::reply::{Reply, Response};
 
 use super::LogView;
-use crate::http::kit::rate_limit::network;
 use crate::http::kit::rejection::unavailable;
 use crate::http::kit::reply::{plain_text, set_header};
 use crate::http::kit::request::Request;
 use crate::http::state::Gateway;
+use crate::net::network;
 use feedgate_core::event::EventFilter;
 use feedgate_core::ports::StoreError;
 

@@ -52,7 +52,10 @@ pub(super) async fn save(
     feed: SubmittedFeed<'_>,
 ) -> Result<String, Rejection> {
     gateway.anonymous_rate_limit.admit(request, 1)?;
-    let author = gateway.publish.sign_in(author.login.trim(), author.password).await;
+    let author = gateway
+        .publish
+        .sign_in(author.login.trim(), author.password, request.limited_as.or(request.client))
+        .await;
     let author = author.map_err(|refusal| reject_refusal(&refusal))?;
     let name =
         PathSegment::file(DEFAULT_NAME).ok_or_else(|| reject_refusal(&AuthoringRefusal::Unmet))?;

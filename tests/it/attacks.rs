@@ -1,0 +1,136 @@
+//! Attacks: what is tried by pages of other sites, by guessing, and with what is left of others.
+
+use feedgate::jobs::runner;
+use feedgate_core::account::{NewToken, Scopes, TokenHash};
+use feedgate_core::ports::StoreError;
+use http::header::RETRY_AFTER;
+use http::{Method, StatusCode};
+
+use crate::support::gateway::Gateway;
+use crate::support::postgres::{Database, Kind};
+use crate::support::server::client;
+use crate::support::world::World;
+
+const LOGIN: &str = "tester";
+const TOKEN: &str = "s3cret";
+
+/// A world with one subscription of the account of the tests.
+async fn subscribed() -> World {
+    let world = World::with_tides(1, &[]).await;
+    let callback = world.subscriber.url("/cb");
+    world.gateway.subscribe_superfeedr(&world.topic, &callback, "atom").await;
+    world
+}
+
+/// Calls the API with the credentials that a browser has stored, and with these headers.
+async fn from_browser(
+    world: &World,
+    method: Method,
+    query: &[(&str, &str)],
+    headers: &[(&str, &str)],
+) -> (StatusCode, String) {
+    let mut url = url::Url::parse(&world.gateway.url("/")).unwrap();
+    url.query_pairs_mut().extend_pairs(query);
+    let mut request = client().request(method, url).basic_auth(LOGIN, Some(TOKEN));
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    let response = request.send().await.unwrap();
+    (response.status(), response.text().await.unwrap())
+}
+
+#[tokio::test]
+async fn t08_a_page_of_another_site_cannot_use_a_stored_login() {
+    let world = subscribed().await;
+    let callback = world.subscriber.url("/cb");
+    let unsubscribe = [
+        ("hub.mode", "unsubscribe"),
+        ("hub.topic", world.topic.as_str()),
+        ("hub.callback", callback.as_str()),
+    ];
+    let list = [("hub.mode", "list"), ("callback", "leak")];
+    let image = [("sec-fetch-site", "cross-site"), ("sec-fetch-dest", "image")];
+    let script = [("sec-fetch-site", "cross-site"), ("sec-fetch-dest", "script")];
+    let subdomain = [("sec-fetch-site", "same-site"), ("sec-fetch-dest", "empty")];
+    let form = [("sec-fetch-site", "cross-site"), ("sec-fetch-dest", "document")];
+    let old_browser = [("origin", "https://evil.test")];
+    let link = [("sec-fetch-site", "none"), ("sec-fetch-dest", "document")];
+    #[rustfmt::skip]
+    let cases = [
+        ("an image",               Method::GET,  &unsubscribe[..], &image[..]),
+        ("a script",               Method::GET,  &list[..],        &script[..]),
+        ("a page of a subdomain",  Method::GET,  &list[..],        &subdomain[..]),
+        ("a form",                 Method::POST, &unsubscribe[..], &form[..]),
+        ("a browser without Sec-Fetch-Site", Method::POST, &unsubscribe[..], &old_browser[..]),
+        ("a link in a message",    Method::GET,  &unsubscribe[..], &link[..]),
+    ];
+    for (why, method, query, headers) in cases {
+        let (status, text) = from_browser(&world, method, query, headers).await;
+        // Scripts cannot see a status, so that JSONP sends the code in its text.
+        let is_refused = status.is_client_error() || text.contains("\"code\":403");
+        assert!(is_refused && !text.contains(&callback), "{why}: {status} {text}");
+    }
+    let own_page = [("sec-fetch-site", "same-origin"), ("sec-fetch-dest", "empty")];
+    for headers in [&own_page[..], &[]] {
+        let (status, text) =
+            from_browser(&world, Method::GET, &[("hub.mode", "list")], headers).await;
+        assert!(status == StatusCode::OK && text.contains(&callback), "{text}");
+    }
+    let (status, text) = from_browser(&world, Method::POST, &unsubscribe, &own_page).await;
+    assert_eq!(status, StatusCode::NO_CONTENT, "{text}");
+}
+
+#[tokio::test]
+async fn t09_passwords_cannot_be_guessed_at_speed() {
+    let database = Database::new(Kind::Sqlite).await;
+    let gateway = Gateway::start(&database, &[]).await;
+    let mut checked = 0;
+    let retry_after = loop {
+        let guess = format!("guess number {checked}");
+        let request = client().put(gateway.url("/storage/ada/feed.xml"));
+        let request = request.basic_auth("ada", Some(guess)).body("<rss/>");
+        let response = request.send().await.unwrap();
+        if response.status() == StatusCode::TOO_MANY_REQUESTS {
+            break response.headers()[RETRY_AFTER].to_str().unwrap().parse::<u64>().unwrap();
+        }
+        assert_eq!(response.status(), StatusCode::UNAUTHORIZED);
+        checked += 1;
+        assert!(checked < 20, "guesses are never refused");
+    };
+    assert!(retry_after >= 1);
+    // A token is not a password: guessing one is hopeless.
+    let query = [("hub.mode", "list"), ("authorization", "dGVzdGVyOnMzY3JldA==")];
+    let mut url = url::Url::parse(&gateway.url("/")).unwrap();
+    url.query_pairs_mut().extend_pairs(query);
+    assert_eq!(client().get(url).send().await.unwrap().status(), StatusCode::OK);
+}
+
+#[tokio::test]
+async fn t10_a_removed_account_receives_nothing_more() {
+    let world = subscribed().await;
+    let store = world.database.open().await;
+    let removed = store.remove_account(LOGIN, runner::now()).await.unwrap().unwrap();
+    assert_eq!((removed.subscriptions, removed.tokens), (1, 1));
+
+    let (status, text) = world.gateway.superfeedr(&[("hub.mode", "list")]).await;
+    assert_eq!(status, StatusCode::UNAUTHORIZED, "{text}");
+    let again = NewToken {
+        login: LOGIN.to_owned(),
+        name: String::new(),
+        scopes: Scopes::all(),
+        hash: TokenHash::from_token("new"),
+    };
+    let refused = store.create_token(&again, runner::now()).await.unwrap_err();
+    assert!(matches!(refused, StoreError::AccountRemoved(_)), "{refused}");
+
+    // Somebody else's subscription shows that the new entry has been processed.
+    let witness = world.subscriber.url("/witness");
+    world.gateway.subscribe_websub(&world.topic, &witness, &[]).await;
+    world.put_tides(2);
+    let (status, text) =
+        world.gateway.post("/", &[("hub.mode", "publish"), ("hub.url", &world.topic)]).await;
+    assert_eq!(status, StatusCode::NO_CONTENT, "{text}");
+    world.subscriber.until("/witness", |got| !got.is_empty()).await;
+    world.gateway.comes_to_rest().await;
+    assert!(world.subscriber.notified("/cb").is_empty());
+}
