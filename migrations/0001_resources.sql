@@ -33,6 +33,8 @@ create table resources (
     -- Since when there are no subscribers; null: there are some, or maintenance has not checked
     -- yet.
     unwatched_since  bigint,
+    -- 1: there has been a subscription or a collection membership.
+    was_watched      bigint not null default 0,
     next_fetch       bigint not null,          -- when the schedule or a ping plans the next fetch
     -- When the resource may be claimed: next_fetch, unless something delays it.
     due_at           bigint not null,
@@ -73,6 +75,9 @@ create index resources_measured_at on resources (measured_at);
 -- Serves forget_unwatched, both its steps.
 create index resources_unwatched on resources (unwatched_since)
     where subscribers = 0 and kind <> 'collection';
+-- Serves forget_never_watched.
+create index resources_never_watched on resources (unwatched_since)
+    where was_watched = 0 and subscribers = 0 and kind <> 'collection';
 
 -- One row is a number that a resource had in the database that this one was copied from. Archives
 -- are found by it as before. Numbers of resources that exist are never in here.

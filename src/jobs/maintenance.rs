@@ -37,6 +37,10 @@ const HOST_RECORD_RETENTION: Duration = Duration::from_secs(7 * 24 * 3_600);
 /// that time is not notified of old entries.
 const UNWATCHED_RETENTION: Duration = Duration::from_secs(30 * 24 * 3_600);
 
+/// How long a resource is kept for which no subscription was ever verified. Strangers can create such
+/// resources; with the interval of the task, they are gone within an hour.
+const NEVER_WATCHED_RETENTION: Duration = Duration::from_secs(45 * 60);
+
 /// How long a track without subscribers stays open, since somebody subscribed or it was last checked:
 /// longer than a subscription waits to be verified.
 const UNUSED_TRACK: Duration = Duration::from_secs(24 * 3_600);
@@ -57,7 +61,7 @@ enum Task {
     /// Deletes rows at the end of their retention: of hosts, moves, revoked tokens, backfills and
     /// changes.xml.
     Prune,
-    /// Deletes resources that have had no subscriber for a month.
+    /// Deletes resources that have had no subscriber for a month, or never had one.
     Forget,
     /// Closes tracks without subscribers, and deletes those that were closed a month ago.
     CloseTracks,
@@ -74,7 +78,7 @@ enum Task {
 const OWNERLESS_AGE: TimeDelta = TimeDelta::days(7);
 
 /// All tasks.
-const TASKS: [Task; 10] = [
+const TASKS: [Task; 11] = [
     Task::Expire,
     Task::DropOwnerless,
     Task::DropFailing,
@@ -252,6 +256,11 @@ async fn prune(
     Ok(lines + store.prune(&before).await?)
 }
 
+async fn forget(store: &dyn Store, now: DateTime<Utc>) -> Result<u64, StoreError> {
+    let never_watched = store.forget_never_watched(now - NEVER_WATCHED_RETENTION, now).await?;
+    Ok(never_watched + store.forget_unwatched(now - UNWATCHED_RETENTION, now).await?)
+}
+
 async fn close_tracks(store: &dyn Store, now: DateTime<Utc>) -> Result<u64, StoreError> {
     let closed = store.close_unused_tracks(now - UNUSED_TRACK, now).await?;
     Ok(closed + store.forget_tracks(now - UNWATCHED_RETENTION).await?)
@@ -282,7 +291,7 @@ impl Task {
             Task::Measure => Duration::from_secs(10 * 60),
             Task::KeepHours => Duration::from_secs(5 * 60),
             Task::Prune => Duration::from_secs(3_600),
-            Task::Forget => Duration::from_secs(3_600),
+            Task::Forget => Duration::from_secs(10 * 60),
             Task::CloseTracks => Duration::from_secs(3_600),
             Task::Trim => Duration::from_secs(3_600),
             Task::Steer => Duration::from_secs(60),
@@ -318,7 +327,7 @@ impl Task {
             Task::Measure => store.measure(now - MEASURE_EVERY, now).await?,
             Task::KeepHours => store.save_hours(now, settings.changes_unit).await?,
             Task::Prune => prune(store, settings, now).await?,
-            Task::Forget => store.forget_unwatched(now - UNWATCHED_RETENTION, now).await?,
+            Task::Forget => forget(store, now).await?,
             Task::CloseTracks => close_tracks(store, now).await?,
             Task::Trim => store.drop_pages(&settings.retention, now).await?,
             Task::Steer => steer(store, settings).await?,

@@ -499,6 +499,14 @@ pub trait Maintenance: Send + Sync {
         now: DateTime<Utc>,
     ) -> Result<u64, StoreError>;
 
+    /// Deletes resources that were created at `before` or earlier, have never had a subscriber, and
+    /// are not being polled at `now`. Returns how many.
+    async fn forget_never_watched(
+        &self,
+        before: DateTime<Utc>,
+        now: DateTime<Utc>,
+    ) -> Result<u64, StoreError>;
+
     /// Returns the gauges of `/metrics` at `now`.
     async fn gauges(&self, now: DateTime<Utc>) -> Result<Gauges, StoreError>;
 

@@ -186,7 +186,7 @@ async fn join(
             on conflict (resource_id, collection_id) do nothing";
     const COUNT: &str = "
         update resources
-           set subscribers = subscribers + 1, unwatched_since = null
+           set subscribers = subscribers + 1, unwatched_since = null, was_watched = 1
          where id = $1";
     let member = ensure(tx, groups, &topic, now).await?.id.0;
     if tx.execute(JOIN, params![member, id.0]).await? > 0 {

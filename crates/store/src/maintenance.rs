@@ -165,6 +165,23 @@ impl Maintenance for Db {
         }
     }
 
+    async fn forget_never_watched(
+        &self,
+        before: DateTime<Utc>,
+        now: DateTime<Utc>,
+    ) -> Result<u64, StoreError> {
+        let mut dropped = 0;
+        loop {
+            let forget =
+                self.write(move |tx| Box::pin(forget::forget_never_watched(tx, before, now)));
+            let some = forget.await?;
+            dropped += some;
+            if some == 0 {
+                return Ok(dropped);
+            }
+        }
+    }
+
     async fn gauges(&self, now: DateTime<Utc>) -> Result<Gauges, StoreError> {
         const GAUGES: &str = "
             select (select count(*) from resources where subscribers > 0),

@@ -23,6 +23,7 @@ on_both_stores!(
     the_dial_is_shared_and_kept,
     p47_what_a_fast_clock_planned_is_set_back,
     s44_what_nobody_watches_is_forgotten_in_the_end,
+    t05_a_resource_that_never_had_a_subscriber_is_kept_for_a_short_time,
     gauges_count_what_there_is,
     a_store_that_takes_writes_is_ready,
     news_wake_who_waits,
@@ -153,7 +154,7 @@ async fn s44_what_nobody_watches_is_forgotten_in_the_end(database: Database) {
     store.record(left, &poll(at(1), &["1", "2"])).await.unwrap();
     let one = wish("left", "https://callback.test/");
     let ended = store.unsubscribe(None, &one.topic, &one.callback, None).await.unwrap();
-    let never = store.ensure(&topic("never"), at(0)).await.unwrap().id;
+    let never = store.ensure(&topic("never"), at(DAY)).await.unwrap().id;
     assert!(ended);
 
     let forget = |days: i64| store.forget_unwatched(at((days - 30) * DAY), at(days * DAY));
@@ -177,6 +178,25 @@ async fn s44_what_nobody_watches_is_forgotten_in_the_end(database: Database) {
     let again = store.subscribe(&one, at(62 * DAY)).await.unwrap().id.resource;
     assert_ne!(again, left);
     assert_eq!(store.record(again, &poll(at(62 * DAY), &["1"])).await.unwrap().new, 1);
+}
+
+async fn t05_a_resource_that_never_had_a_subscriber_is_kept_for_a_short_time(database: Database) {
+    let store = ClaimingStore::new(database.open().await);
+    let kept = subscribe(&store, "kept", "https://callback.test/").await.id.resource;
+    let left = subscribe(&store, "left", "https://callback.test/").await.id.resource;
+    let one = wish("left", "https://callback.test/");
+    assert!(store.unsubscribe(None, &one.topic, &one.callback, None).await.unwrap());
+    let refused = store.ensure(&topic("refused"), at(100)).await.unwrap().id;
+    store.record(refused, &poll(at(101), &["1", "2"])).await.unwrap();
+
+    assert_eq!(store.forget_never_watched(at(99), at(200)).await.unwrap(), 0);
+    let claimed = store.claim_resource(refused, at(200), at(260)).await.unwrap();
+    assert!(claimed.is_some());
+    assert_eq!(store.forget_never_watched(at(200), at(250)).await.unwrap(), 0, "it is polled");
+    assert_eq!(store.forget_never_watched(at(200), at(300)).await.unwrap(), 1);
+    assert_eq!(store.get(refused).await.unwrap(), None);
+    assert!(store.get(left).await.unwrap().is_some());
+    assert!(store.get(kept).await.unwrap().is_some());
 }
 
 async fn gauges_count_what_there_is(database: Database) {

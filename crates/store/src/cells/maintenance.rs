@@ -79,6 +79,15 @@ impl Maintenance for Cells {
         Ok(try_join_all(forgotten).await?.into_iter().sum())
     }
 
+    async fn forget_never_watched(
+        &self,
+        before: DateTime<Utc>,
+        now: DateTime<Utc>,
+    ) -> Result<u64, StoreError> {
+        let forgotten = self.cells.iter().map(|cell| cell.forget_never_watched(before, now));
+        Ok(try_join_all(forgotten).await?.into_iter().sum())
+    }
+
     async fn gauges(&self, now: DateTime<Utc>) -> Result<Gauges, StoreError> {
         let gauges = try_join_all(self.cells.iter().map(|cell| cell.gauges(now))).await?;
         Ok(gauges.into_iter().fold(Gauges::default(), |all, cell| Gauges {

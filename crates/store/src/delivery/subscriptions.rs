@@ -189,7 +189,7 @@ pub(crate) async fn subscribe_together(
 ) -> Result<Vec<Subscription>, StoreError> {
     const COUNT: &str = "
         update resources
-           set subscribers = subscribers + $2, unwatched_since = null
+           set subscribers = subscribers + $2, unwatched_since = null, was_watched = 1
          where id = $1 and kind <> 'collection'";
     let Some((first, now)) = requests.first() else { return Ok(Vec::new()) };
     let resource = ensure(tx, groups, &first.topic, *now).await?;

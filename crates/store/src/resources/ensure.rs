@@ -22,8 +22,9 @@ pub(crate) async fn ensure(
     now: DateTime<Utc>,
 ) -> Result<Resource, StoreError> {
     const MAKE: &str = "
-        insert into resources (topic, fetch_url, host, kind, next_fetch, due_at, measured_at)
-        values ($1, $2, $3, $4, $5, $5, $5)
+        insert into resources (topic, fetch_url, host, kind, next_fetch, due_at, measured_at,
+                               unwatched_since)
+        values ($1, $2, $3, $4, $5, $5, $5, $5)
             on conflict (topic) do nothing
         returning id";
     const LOCK: &str = concat!(

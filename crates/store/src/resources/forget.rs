@@ -1,8 +1,9 @@
 //! Deleting resources without subscribers.
 //!
-//! A row is created for every topic in a subscription request, and stays when the subscription
-//! fails or ends: a subscriber that comes back soon must not receive old entries again. The row is
-//! deleted after a retention period (rule S44), with every row that belongs to it.
+//! A row is created for every topic in a subscription request. It stays when the subscription ends:
+//! a subscriber that comes back soon must not receive old entries again. The row is deleted after a
+//! retention period (rule S44), with every row that belongs to it. If there never was a
+//! subscription, the period is short, because strangers can make such rows.
 
 use chrono::{DateTime, Utc};
 
@@ -53,6 +54,24 @@ pub(crate) async fn note(tx: &Tx<'_>, now: DateTime<Utc>, limit: i64) -> Result<
     tx.execute(NOTE, &[Value::from(now), Value::Ints(found)]).await
 }
 
+/// Drops a few resources that were created at `before` or earlier, have never had a subscriber, and
+/// are not being polled at `now`. Returns how many; fewer than there are to drop only if there are
+/// no more.
+pub(crate) async fn forget_never_watched(
+    tx: &Tx<'_>,
+    before: DateTime<Utc>,
+    now: DateTime<Utc>,
+) -> Result<u64, StoreError> {
+    const FIND: &str = "
+        select id from resources
+         where was_watched = 0 and subscribers = 0 and kind <> 'collection'
+           and unwatched_since <= $1
+           and (claimed_until is null or claimed_until <= $2)
+         order by unwatched_since limit $3
+           {skip locked}";
+    delete_found(tx, FIND, before, now).await
+}
+
 /// Drops a few resources that were unwatched since `before`, and are not being polled at `now`.
 /// Returns how many; fewer than there are to drop only if there are no more.
 pub(crate) async fn forget(
@@ -66,7 +85,16 @@ pub(crate) async fn forget(
            and (claimed_until is null or claimed_until <= $2)
          order by unwatched_since limit $3
            {skip locked}";
-    let found = tx.query(FIND, params![before, now, FEW]).await?;
+    delete_found(tx, FIND, before, now).await
+}
+
+async fn delete_found(
+    tx: &Tx<'_>,
+    find: &'static str,
+    before: DateTime<Utc>,
+    now: DateTime<Utc>,
+) -> Result<u64, StoreError> {
+    let found = tx.query(find, params![before, now, FEW]).await?;
     let found = found.into_iter().map(|mut row| row.int());
     let found = found.collect::<Result<Vec<_>, StoreError>>()?;
     if found.is_empty() {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use chrono::{DateTime, Utc};
 
 use crate::http::kit::viewer_access::ViewerAccess;
-use crate::http::routes::changes::render::{END, push_head, push_line};
+use crate::http::routes::changes::render::{push_end, push_head, push_line};
 use feedgate_core::ping::{TimeUnit, WeblogChange};
 use feedgate_core::ports::{ChangeLine, ChangesWindow, Store, StoreError};
 
@@ -74,7 +74,15 @@ pub(super) struct Pages {
     at: Place,
     /// The number of lines read so far.
     pub(super) lines: usize,
+    /// The length of what was read so far, in bytes.
+    bytes: usize,
 }
+
+/// The most lines of a document. Pings need no account, so that anybody could make a document of
+/// any length.
+const MAX_LINES: usize = 100_000;
+/// The length at which a document ends, in bytes.
+const MAX_BYTES: usize = 16 << 20;
 
 enum Place {
     Head,
@@ -86,7 +94,7 @@ enum Place {
 impl Pages {
     /// Reads `edition` from the beginning.
     pub(super) fn read(store: &Arc<dyn Store>, edition: Edition) -> Pages {
-        Pages { store: Arc::clone(store), edition, at: Place::Head, lines: 0 }
+        Pages { store: Arc::clone(store), edition, at: Place::Head, lines: 0, bytes: 0 }
     }
 
     /// Returns the next piece of the text; `None` at the end.
@@ -104,7 +112,13 @@ impl Pages {
             Place::Part(part) => self.kept(&mut text, part).await?,
             Place::End => return Ok(None),
         }
+        self.bytes += text.len();
         Ok(Some(text))
+    }
+
+    /// Returns whether the document is as long as it may be.
+    fn is_full(&self) -> bool {
+        self.lines >= MAX_LINES || self.bytes >= MAX_BYTES
     }
 
     async fn listed(
@@ -113,19 +127,23 @@ impl Pages {
         last: Option<ChangeLine>,
     ) -> Result<(), StoreError> {
         let Lines::Listed(window) = &self.edition.lines else { return Ok(()) };
+        if self.is_full() {
+            push_end(text, true);
+            return Ok(());
+        }
         let mut page = self.store.changes(window, last.as_ref()).await?;
         self.push(text, page.iter().map(|line| &line.change));
         match page.pop() {
             Some(last) => self.at = Place::After(Some(last)),
-            None => text.push_str(END),
+            None => push_end(text, false),
         }
         Ok(())
     }
 
     async fn kept(&mut self, text: &mut String, part: usize) -> Result<(), StoreError> {
         let Lines::Kept { begins, parts } = self.edition.lines else { return Ok(()) };
-        if part == parts {
-            text.push_str(END);
+        if part == parts || self.is_full() {
+            push_end(text, part < parts);
             return Ok(());
         }
         let page = self.store.hour_part(begins, part).await?;
