@@ -99,6 +99,10 @@ impl Running {
     /// Starts all services. When this returns, requests are accepted.
     pub async fn start(config: Config) -> Result<Running, StartError> {
         let listener = Listener::bind(config.listen, config.listener()).await?;
+        let health_listener = match config.health_listen {
+            Some(addr) => Some(Listener::bind(addr, config.health_listener()).await?),
+            None => None,
+        };
         let addr = listener.local_addr();
         let public_url = config.public_url_at(addr);
         let forwarding = config.forwarding(&public_url);
@@ -115,10 +119,13 @@ impl Running {
             stop: CancellationToken::new(),
         };
         let services = Services::new(&shared, &config, &public_url).await?;
-        let router = Router::new(Arc::new(services.gateway(&shared, config.http(&public_url))));
+        let gateway = Arc::new(services.gateway(&shared, config.http(&public_url)));
         let stop = shared.stop.clone();
         let mut tasks = services.spawn_workers(shared, &config);
-        tasks.spawn(listener.serve(router, stop.clone()));
+        if let Some(listener) = health_listener {
+            tasks.spawn(listener.serve(Router::health(&gateway), stop.clone()));
+        }
+        tasks.spawn(listener.serve(Router::new(gateway), stop.clone()));
         info!(%addr, %public_url, "feedgate {} is running", env!("CARGO_PKG_VERSION"));
         Ok(Running { addr, public_url, admin_token, store, tasks, event_log_writer, stop })
     }

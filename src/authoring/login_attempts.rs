@@ -1,4 +1,4 @@
-//! How often passwords may be guessed (rule S37).
+//! How often passwords may be guessed.
 //!
 //! Failures are counted by client and by login. Each failure above the free ones doubles the time
 //! until the next attempt, and is forgotten after a minute. The tables have a fixed size: keys share
@@ -161,9 +161,9 @@ mod tests {
         for guess in 0..=OF_LOGIN.free {
             attempts.failed("ada", client(&format!("203.0.{guess}.9")), now);
         }
-        let stranger = client("192.0.2.1");
-        assert_eq!(attempts.delay("ada", stranger, now), Some(Duration::from_secs(1)));
+        let newcomer = client("192.0.2.1");
+        assert_eq!(attempts.delay("ada", newcomer, now), Some(Duration::from_secs(1)));
         assert_eq!(attempts.delay("ada", owner, now), None);
-        assert_eq!(attempts.delay("bob", stranger, now), None, "another login");
+        assert_eq!(attempts.delay("bob", newcomer, now), None, "another login");
     }
 }

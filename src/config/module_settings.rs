@@ -198,10 +198,17 @@ impl Config {
     pub fn listener(&self) -> listener::ListenerSettings {
         listener::ListenerSettings {
             max_connections: self.max_connections,
+            max_connections_per_client: self.max_connections_per_client,
+            trusted_proxies: self.trusted_proxies.clone(),
             header_timeout: self.header_timeout,
             drain: self.shutdown_grace,
             tls: self.tls_cert.clone().zip(self.tls_key.clone()),
         }
+    }
+
+    /// Returns the settings of the listener for health checks, which serves plain HTTP.
+    pub fn health_listener(&self) -> listener::ListenerSettings {
+        listener::ListenerSettings { tls: None, ..self.listener() }
     }
 
     /// Returns whether the listener serves HTTPS.

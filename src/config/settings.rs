@@ -43,6 +43,11 @@ settings! {
         /// The address and port to listen on. Port 0 picks a free port.
         FEEDGATE_LISTEN = "127.0.0.1:8080" => listen: SocketAddr, ADDRESS;
 
+        /// A second address and port, at which only `/livez`, `/readyz` and `/metrics` are served, by
+        /// plain HTTP: an orchestrator reaches them although clients occupy all connections.
+        /// Default: they are served at the first address only.
+        FEEDGATE_HEALTH_LISTEN = "" => health_listen: Option<SocketAddr>, OPTIONAL_ADDRESS;
+
         /// The URL under which others reach feedgate. It appears in links, in `rel=hub` and in the
         /// user agent. Hubs and rssCloud servers named by feeds are asked to notify feedgate (at
         /// `/upstream/…` below this URL) only if it is set. Default: derived from the address to
@@ -61,6 +66,11 @@ settings! {
 
         /// The maximum number of open connections. Further connections wait.
         FEEDGATE_MAX_CONNECTIONS = "4096" => max_connections: usize, number("", 1..=1_000_000);
+
+        /// The maximum number of open connections of one client: an IPv4 address or an IPv6 /64.
+        /// Further connections are closed at once. Trusted proxies may have more.
+        FEEDGATE_MAX_CONNECTIONS_PER_CLIENT = "1024" => max_connections_per_client: usize,
+            number("", 1..=1_000_000);
 
         /// The maximum number of open streams of entries. Further clients are asked to try again
         /// later. Each stream occupies a connection.

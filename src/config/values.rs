@@ -186,6 +186,11 @@ pub(super) const ADDRESS: ValueKind<SocketAddr> = ValueKind::Text {
     parse: |text| text.parse().map_err(|_| String::new()),
 };
 
+pub(super) const OPTIONAL_ADDRESS: ValueKind<Option<SocketAddr>> = ValueKind::Text {
+    expected: "an address and a port, such as `127.0.0.1:8081`",
+    parse: |text| non_empty(text).map(|text| text.parse().map_err(|_| String::new())).transpose(),
+};
+
 pub(super) const DOCUMENT_MEMORY: ValueKind<Option<u64>> = ValueKind::Text {
     expected: "a number of bytes from 67108864 (64 MiB)",
     parse: |text| {
@@ -198,13 +203,14 @@ pub(super) const DOCUMENT_MEMORY: ValueKind<Option<u64>> = ValueKind::Text {
 };
 
 pub(super) const PUBLIC_URL: ValueKind<Option<Url>> = ValueKind::Text {
-    expected: "an http or https URL without path and query",
+    expected: "an http or https URL without a path, a query and credentials",
     parse: |text| {
         let Some(text) = non_empty(text) else { return Ok(None) };
         let url = Url::parse(text).map_err(|err| err.to_string())?;
         let is_root = url.path() == "/" && url.query().is_none();
         let is_web = matches!(url.scheme(), "http" | "https");
-        if is_root && is_web { Ok(Some(url)) } else { Err(String::new()) }
+        let is_anonymous = url.username().is_empty() && url.password().is_none();
+        if is_root && is_web && is_anonymous { Ok(Some(url)) } else { Err(String::new()) }
     },
 };
 

@@ -27,6 +27,12 @@ impl Router {
         Router { routes: routes(&gateway), gateway: Some(gateway) }
     }
 
+    /// Returns the endpoints that tell operators about a gateway.
+    pub fn health(gateway: &Arc<Gateway>) -> Router {
+        let routes = ops::health::routes(gateway).or(ops::metrics::routes(gateway)).unify();
+        routes.or(warp::any().map(not_found)).unify().boxed().into()
+    }
+
     /// Returns all routes, as one filter.
     pub(super) fn routes(&self) -> BoxedFilter<(Response,)> {
         self.routes.clone()

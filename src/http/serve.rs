@@ -1,4 +1,5 @@
 //! Connections: the listener and its timeouts.
 
+mod client_connections;
 pub mod listener;
 pub(crate) mod write_timeout;

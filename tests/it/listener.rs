@@ -25,6 +25,8 @@ use crate::support::PATIENCE;
 fn settings() -> ListenerSettings {
     ListenerSettings {
         max_connections: 100,
+        max_connections_per_client: 100,
+        trusted_proxies: Vec::new(),
         header_timeout: Duration::from_millis(300),
         drain: Duration::from_secs(60),
         tls: None,

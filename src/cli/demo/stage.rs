@@ -185,6 +185,8 @@ async fn open(
 ) -> Result<Url, Failure> {
     let settings = ListenerSettings {
         max_connections: 1_024,
+        max_connections_per_client: 1_024,
+        trusted_proxies: Vec::new(),
         header_timeout: Duration::from_secs(10),
         drain: Duration::from_secs(1),
         tls: None,

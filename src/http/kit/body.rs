@@ -20,6 +20,10 @@ use crate::http::state::Gateway;
 
 /// How long a client may take to send a body (rule S19).
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long a client may take to send a body that it sends more slowly than [`MIN_SPEED`].
+const SLOW_BODY_TIMEOUT: Duration = Duration::from_secs(5);
+/// The least speed of a body, in bytes per second (rule S19).
+const MIN_SPEED: u32 = 1_024;
 /// How much of a body that is too long is read and discarded before the request is rejected.
 const DISCARDED_BYTES: usize = 1 << 20;
 /// The length up to which bodies are read without reserving memory: most requests are shorter.
@@ -87,6 +91,12 @@ impl UnreadBody {
     }
 }
 
+/// Returns how long a client may take until it sends more than `bytes`.
+fn longest_time(bytes: usize) -> Duration {
+    let seconds = f64::from(u32::try_from(bytes).unwrap_or(u32::MAX)) / f64::from(MIN_SPEED);
+    (SLOW_BODY_TIMEOUT + Duration::from_secs_f64(seconds)).min(BODY_TIMEOUT)
+}
+
 /// Reads a body of `limit_bytes` at most, or a longer one if `call_rules` allow it.
 pub(crate) async fn read<S, B>(
     body: S,
@@ -100,8 +110,9 @@ where
 {
     let mut body = pin!(body);
     let mut read = BytesMut::new();
-    let deadline = Instant::now() + BODY_TIMEOUT;
+    let mut began = Instant::now();
     loop {
+        let deadline = began + longest_time(read.len());
         let Ok(chunk) = timeout_at(deadline, body.next()).await else {
             let reason = "The body took too long to arrive.";
             return Err(UnreadBody::new(StatusCode::REQUEST_TIMEOUT, reason, read));
@@ -122,7 +133,10 @@ where
         }
         let is_too_long = read.len() + more > limit_bytes;
         let taken = more.min(limit_bytes - read.len());
-        if let Err(busy) = memory.grow(read.len() + taken, limit_bytes).await {
+        let asked = Instant::now();
+        let grown = memory.grow(read.len() + taken, limit_bytes).await;
+        began += asked.elapsed(); // for which the client is not to blame
+        if let Err(busy) = grown {
             return Err(UnreadBody { rejection: Rejection::busy(busy), beginning: read.freeze() });
         }
         read.extend_from_slice(&chunk.copy_to_bytes(taken));
@@ -164,7 +178,31 @@ mod tests {
         let unread =
             read(silence, 10, None, &mut BodyReservation::new(&budget())).await.unwrap_err();
         assert_eq!(unread.rejection.status(), StatusCode::REQUEST_TIMEOUT);
-        assert_eq!(started.elapsed(), BODY_TIMEOUT);
+        assert_eq!(started.elapsed(), SLOW_BODY_TIMEOUT);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn t04_a_body_has_a_least_speed_and_a_greatest_duration() {
+        let at_speed = |bytes_per_second: usize| {
+            let chunk = Bytes::from(vec![b'a'; bytes_per_second]);
+            futures_util::stream::unfold(chunk, |chunk| async move {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                Some((Ok::<_, warp::Error>(chunk.clone()), chunk))
+            })
+        };
+        #[rustfmt::skip]
+        let cases = [
+            ("a byte a second",       1,                      Duration::from_secs(6)),
+            ("half of the least",     MIN_SPEED as usize / 2, Duration::from_secs(10)),
+            ("twice the least",       MIN_SPEED as usize * 2, BODY_TIMEOUT),
+        ];
+        for (why, speed, longest) in cases {
+            let started = Instant::now();
+            let memory = &mut BodyReservation::unlimited();
+            let unread = read(at_speed(speed), 1 << 20, None, memory).await.unwrap_err();
+            assert_eq!(unread.rejection.status(), StatusCode::REQUEST_TIMEOUT, "{why}");
+            assert!(started.elapsed() <= longest, "{why}: {:?}", started.elapsed());
+        }
     }
 
     #[tokio::test]

@@ -5,7 +5,8 @@
 //! * A client has a limited time to send the headers of a request, its first one included, so that
 //!   silent connections cannot exhaust the limit.
 //! * A client that reads nothing of its reply for a minute is disconnected (rule S19).
-//! * The number of open connections is limited; further ones wait in the kernel's backlog.
+//! * The number of open connections is limited; further ones wait in the kernel's backlog. A client
+//!   that has its share of them open is disconnected at once.
 //! * At shutdown the listener accepts nothing more, lets running requests finish, and closes the
 //!   remaining ones at the deadline.
 
@@ -21,6 +22,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
+use ipnet::IpNet;
 use rustls_pki_types::pem::{self, PemObject};
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -33,6 +35,7 @@ use tracing::{debug, warn};
 
 use crate::http::kit::client_address::PeerAddr;
 use crate::http::router::Router;
+use crate::http::serve::client_connections::{ClientConnections, CountedConnection};
 use crate::http::serve::write_timeout::WriteTimeout;
 
 /// The most bytes of headers in one request. A topic and a callback of 2 kB each need 12 kB when
@@ -49,6 +52,10 @@ const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(500);
 pub struct ListenerSettings {
     /// The most open connections.
     pub max_connections: usize,
+    /// The most open connections of one IPv4 address or one IPv6 /64.
+    pub max_connections_per_client: usize,
+    /// Proxies, which may have more.
+    pub trusted_proxies: Vec<IpNet>,
     /// How long a client may take to send its request's headers, and how long an idle
     /// connection is kept.
     pub header_timeout: Duration,
@@ -122,6 +129,10 @@ impl Listener {
     /// Serves requests until `stop` is cancelled, and then finishes those that are running.
     pub async fn serve(self, router: impl Into<Router>, stop: CancellationToken) {
         let connections = Arc::new(Semaphore::new(self.settings.max_connections));
+        let clients = Arc::new(ClientConnections::new(
+            self.settings.max_connections_per_client,
+            self.settings.trusted_proxies.clone(),
+        ));
         let graceful = GracefulShutdown::new();
         let cut = CancellationToken::new();
         let connection = Arc::new(Connection {
@@ -141,10 +152,11 @@ impl Listener {
                 () = stop.cancelled() => break,
                 next = next => next,
             };
+            let Some(counted) = clients.admit(peer.ip()) else { continue };
             let (connection, watcher) = (Arc::clone(&connection), graceful.watcher());
             let cut = cut.clone();
             tokio::spawn(async move {
-                let _permit: OwnedSemaphorePermit = permit;
+                let _permits: (OwnedSemaphorePermit, CountedConnection) = (permit, counted);
                 tokio::select! {
                     () = cut.cancelled() => {}
                     () = connection.serve(stream, peer, watcher) => {}
