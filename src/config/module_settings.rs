@@ -35,6 +35,7 @@ impl Config {
             groups: HostGroups::with(self.host_min_interval, self.host_rate_groups.clone()),
             cut: PageLimits { records: self.page_records, bytes: self.page_bytes },
             forwarding: PingForwarding::default(),
+            anonymous_bytes_per_day: self.anonymous_bytes_per_day,
             claim_clock: store::ClaimClock::Database,
             cells: self.cells,
         }

@@ -328,6 +328,12 @@ settings! {
         FEEDGATE_ANONYMOUS_REQUESTS_PER_MIN = "600" => anonymous_requests_per_min: usize,
             number("requests", 1..=1_000_000);
 
+        /// How many bytes a resource may store in a day that only subscribers without an account
+        /// watch; a quarter of it at once. Once it is used up, the resource is fetched later. Each
+        /// entry counts 1,024 bytes more than its text.
+        FEEDGATE_ANONYMOUS_STORAGE_BYTES_PER_DAY = "268435456" => anonymous_bytes_per_day: u64,
+            number("bytes", 1_048_576..=1_099_511_627_776);
+
         /// Networks that may read `/metrics`. A client behind one of `FEEDGATE_TRUSTED_PROXIES` is
         /// identified by the address that the proxy reports; a client behind any other proxy is
         /// refused. Requests that a page of another site makes through a browser in these networks

@@ -5,8 +5,10 @@ use feedgate_core::account::{NewToken, Scopes, TokenHash};
 use feedgate_core::ports::StoreError;
 use http::header::RETRY_AFTER;
 use http::{Method, StatusCode};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 
-use crate::support::gateway::Gateway;
+use crate::support::gateway::{Gateway, free_port};
 use crate::support::postgres::{Database, Kind};
 use crate::support::server::client;
 use crate::support::world::World;
@@ -133,4 +135,36 @@ async fn t10_a_removed_account_receives_nothing_more() {
     world.subscriber.until("/witness", |got| !got.is_empty()).await;
     world.gateway.comes_to_rest().await;
     assert!(world.subscriber.notified("/cb").is_empty());
+}
+
+#[tokio::test]
+async fn t04_slow_bodies_of_one_client_do_not_block_health_checks() {
+    let database = Database::new(Kind::Sqlite).await;
+    let health = format!("127.0.0.1:{}", free_port());
+    let settings = [
+        ("FEEDGATE_MAX_CONNECTIONS", "40"),
+        ("FEEDGATE_MAX_CONNECTIONS_PER_CLIENT", "30"),
+        ("FEEDGATE_HEALTH_LISTEN", health.as_str()),
+    ];
+    let gateway = Gateway::start(&database, &settings).await;
+    let address = gateway.url("").trim_start_matches("http://").trim_end_matches('/').to_owned();
+    let mut slow = Vec::new();
+    let mut closed = 0;
+    for _ in 0..60 {
+        let mut stream = TcpStream::connect(&address).await.unwrap();
+        let head = "POST /hub HTTP/1.1\r\nhost: a\r\ncontent-length: 1000\r\n\r\n";
+        // Writing to a connection that was closed may fail, now or later.
+        stream.write_all(head.as_bytes()).await.ok();
+        slow.push(stream);
+    }
+    for stream in &mut slow[40..] {
+        let mut byte = [0];
+        closed += usize::from(matches!(stream.read(&mut byte).await, Ok(0) | Err(_)));
+    }
+    assert_eq!(closed, 20, "beyond the limit, connections are closed at once");
+    let live = client().get(format!("http://{health}/livez")).send().await.unwrap();
+    assert_eq!(live.status(), StatusCode::OK);
+    let other = client().get(format!("http://{health}/hub")).send().await.unwrap();
+    assert_eq!(other.status(), StatusCode::NOT_FOUND, "nothing else is served there");
+    drop(slow);
 }

@@ -158,6 +158,7 @@ async fn a_delivery_in_hand_is_finished_and_kept() {
         groups,
         cut,
         forwarding: Default::default(),
+        anonymous_bytes_per_day: 256 << 20,
         claim_clock: Default::default(),
         cells: 1,
     };

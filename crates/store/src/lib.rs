@@ -37,6 +37,7 @@ use crate::engine::migrate;
 use crate::engine::postgres::{self, Connector, Postgres};
 use crate::engine::sqlite::Sqlite;
 use crate::engine::tx::Tx;
+use crate::log::append_budget::AppendBudget;
 use crate::resources::poll_result_batcher::PollResultBatcher;
 use crate::resources::upstreams;
 use futures_util::future::BoxFuture;
@@ -74,6 +75,8 @@ pub struct StoreSettings {
     pub groups: HostGroups,
     /// The size limits of a page of a log. The value should be the same on all nodes.
     pub cut: PageLimits,
+    /// How many bytes a resource that only subscribers without an account watch may append in a day.
+    pub anonymous_bytes_per_day: u64,
     /// The changes that are forwarded, and the ping targets that receive them.
     pub forwarding: PingForwarding,
     /// The clock that decides whether a claim has expired.
@@ -142,6 +145,8 @@ pub(crate) struct Db {
     pub(crate) groups: HostGroups,
     /// The size limits of a page.
     pub(crate) cut: PageLimits,
+    /// The budget of resources that only subscribers without an account watch.
+    pub(crate) append_budget: AppendBudget,
     /// The changes that are forwarded to ping targets.
     pub(crate) forwarding: Arc<PingForwarding>,
 }
@@ -200,6 +205,7 @@ impl Db {
             upstream_queue: SearchedQueue::new(&upstreams::QUEUE),
             groups: settings.groups.clone(),
             cut: settings.cut,
+            append_budget: AppendBudget { bytes_per_day: settings.anonymous_bytes_per_day },
             forwarding: Arc::new(settings.forwarding.clone()),
         })
     }

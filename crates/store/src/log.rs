@@ -1,6 +1,7 @@
 //! Reads logs and bodies.
 
 pub(crate) mod append;
+pub(crate) mod append_budget;
 pub(crate) mod baseline;
 pub(crate) mod entries;
 pub(crate) mod fan_out;

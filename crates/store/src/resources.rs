@@ -25,7 +25,7 @@ use tracing::warn;
 
 use super::delivery::ping_forwarding;
 use super::engine::sql::params;
-use super::log::append;
+use super::log::append::{self, AppendSettings};
 use crate::Db;
 use claim::ClaimedResources;
 use ensure::ensure;
@@ -150,12 +150,14 @@ impl Resources for Db {
             }
             return Err(poll_result::missing(id));
         }
-        let (poll, groups, cut) = (poll.clone(), self.groups.clone(), self.cut);
+        let (poll, groups) = (poll.clone(), self.groups.clone());
+        let (cut, budget) = (self.cut, self.append_budget);
         let forwarding = Arc::clone(&self.forwarding);
         let record = self.write(move |tx| {
             Box::pin(async move {
                 let (at, silent) = (poll.at, poll.silent);
-                let appended = append::record(tx, (&groups, &cut), id, poll).await?;
+                let settings = AppendSettings { groups: &groups, cut: &cut, budget };
+                let appended = append::record(tx, settings, id, poll).await?;
                 if appended.is_some_and(|appended| appended.new > 0) && !silent {
                     ping_forwarding::queue_changed_resource(tx, &forwarding, id, at).await?;
                 }
@@ -171,10 +173,12 @@ impl Resources for Db {
         document: FeedDocument,
         now: DateTime<Utc>,
     ) -> Result<Appended, StoreError> {
-        let (cut, forwarding) = (self.cut, Arc::clone(&self.forwarding));
+        let (groups, cut, budget) = (self.groups.clone(), self.cut, self.append_budget);
+        let forwarding = Arc::clone(&self.forwarding);
         let push = self.write(move |tx| {
             Box::pin(async move {
-                let appended = append::push(tx, &cut, id, (document, now)).await?;
+                let settings = AppendSettings { groups: &groups, cut: &cut, budget };
+                let appended = append::push(tx, settings, id, (document, now)).await?;
                 if appended.new > 0 {
                     ping_forwarding::queue_changed_resource(tx, &forwarding, id, now).await?;
                 }

@@ -133,9 +133,9 @@ where
         }
         let is_too_long = read.len() + more > limit_bytes;
         let taken = more.min(limit_bytes - read.len());
-        let asked = Instant::now();
+        let before_wait = Instant::now();
         let grown = memory.grow(read.len() + taken, limit_bytes).await;
-        began += asked.elapsed(); // for which the client is not to blame
+        began += before_wait.elapsed(); // for which the client is not to blame
         if let Err(busy) = grown {
             return Err(UnreadBody { rejection: Rejection::busy(busy), beginning: read.freeze() });
         }

@@ -427,6 +427,7 @@ mod tests {
             groups: HostGroups::new(Duration::ZERO),
             cut: PageLimits::default(),
             forwarding: PingForwarding::default(),
+            anonymous_bytes_per_day: 256 << 20,
             claim_clock: Default::default(),
             cells: 1,
         };

@@ -49,6 +49,7 @@ pub(crate) async fn write(
         groups,
         cut,
         forwarding,
+        anonymous_bytes_per_day: 256 << 20,
         claim_clock: Default::default(),
         cells: 1,
     };

@@ -119,6 +119,7 @@ impl Crowd {
             groups,
             cut: PageLimits::default(),
             forwarding: Default::default(),
+            anonymous_bytes_per_day: 256 << 20,
             claim_clock: store::ClaimClock::Caller,
             cells: 1,
         })

@@ -64,6 +64,7 @@ async fn measure(url: &str, size: i64, table: &mut Table) -> Result<(), Failure>
         groups: HostGroups::new(std::time::Duration::ZERO),
         cut: PageLimits::default(),
         forwarding: Default::default(),
+        anonymous_bytes_per_day: 256 << 20,
         claim_clock: ClaimClock::Caller,
         cells: 1,
     };

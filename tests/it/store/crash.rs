@@ -34,6 +34,7 @@ async fn the_child_that_is_killed() {
         groups: HostGroups::new(Duration::ZERO),
         cut: PageLimits::default(),
         forwarding: Default::default(),
+        anonymous_bytes_per_day: 256 << 20,
         claim_clock: Default::default(),
         cells: cells.parse().unwrap(),
     })

@@ -1,6 +1,7 @@
 //! What every store must do: one suite, run on SQLite and on PostgreSQL.
 
 mod accounts;
+mod append_budgets;
 mod backfills;
 mod baselines;
 mod cells;

@@ -223,6 +223,7 @@ impl Database {
             groups: HostGroups::new(Duration::ZERO),
             cut: PageLimits::default(),
             forwarding: PingForwarding::default(),
+            anonymous_bytes_per_day: 256 << 20,
             claim_clock: ClaimClock::Caller,
             cells: self.cells,
         }

@@ -10,6 +10,7 @@ use crate::Db;
 use crate::changes;
 use crate::engine::sql::{Value, params};
 use crate::engine::tx::{Tx, Wake};
+use crate::log::append_budget;
 use crate::resources::row;
 use feedgate_core::ping::Ping;
 use feedgate_core::ports::{Pings, StoreError};
@@ -56,18 +57,21 @@ pub(crate) async fn mark_pinged(
                                  else wanted end,
                due_at = case when claimed_until > $2 or due_at < wanted then due_at
                              else wanted end
-          from (select id as wanted_id,
-                       case when fetched_at + $3 > $2 then fetched_at + $3
-                            else cast($2 as bigint) end as wanted
-                  from resources
-                 where id in ({ids $1})) w
+          from (select wanted_id,
+                       case when paid_at > spaced then paid_at else spaced end as wanted
+                  from (select id as wanted_id, appends_paid_at - cast($4 as bigint) as paid_at,
+                               case when fetched_at + $3 > $2 then fetched_at + $3
+                                    else cast($2 as bigint) end as spaced
+                          from resources
+                         where id in ({ids $1})) s) w
          where resources.id = wanted_id";
     let named = named(tx, ping).await?;
     if !named.is_empty() {
         row::lock(tx, named.clone()).await?;
         let ids = Value::Ints(named.clone());
         let spacing = i64::try_from(spacing.as_micros()).unwrap_or(i64::MAX / 4);
-        tx.execute(DUE, params![ids, ping.at, spacing]).await?;
+        let overdraft = append_budget::OVERDRAFT.num_microseconds().unwrap_or_default();
+        tx.execute(DUE, params![ids, ping.at, spacing, overdraft]).await?;
         tx.wake(Wake::Resources).await?;
     }
     changes::replace_seen(tx, ping, &named).await?;

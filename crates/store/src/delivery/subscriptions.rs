@@ -189,7 +189,8 @@ pub(crate) async fn subscribe_together(
 ) -> Result<Vec<Subscription>, StoreError> {
     const COUNT: &str = "
         update resources
-           set subscribers = subscribers + $2, unwatched_since = null, was_watched = 1
+           set subscribers = subscribers + $2, unwatched_since = null, was_watched = 1,
+               appends_paid_at = case when cast($3 as bigint) = 1 then 0 else appends_paid_at end
          where id = $1 and kind <> 'collection'";
     let Some((first, now)) = requests.first() else { return Ok(Vec::new()) };
     let resource = ensure(tx, groups, &first.topic, *now).await?;
@@ -207,7 +208,9 @@ pub(crate) async fn subscribe_together(
         });
     }
     if made_count > 0 {
-        tx.execute(COUNT, params![resource.id.0, made_count]).await?;
+        // The budget of subscribers without an account does not apply to others.
+        let has_account = subscriptions.iter().any(|made| made.account.is_some());
+        tx.execute(COUNT, params![resource.id.0, made_count, has_account]).await?;
         if resource.subscribers == 0 {
             tx.wake(Wake::Resources).await?;
         }

@@ -12,6 +12,7 @@ use chrono::{DateTime, Utc};
 use crate::changes::{self, pings};
 use crate::engine::sql::params;
 use crate::engine::tx::Tx;
+use crate::log::append_budget::{self, AppendBudget};
 use crate::log::baseline::{self, PolledResource};
 use crate::log::entries;
 use crate::log::fan_out::{LogChange, LogState, Versions, mark_due};
@@ -29,6 +30,17 @@ use feedgate_core::resource::{ResourceId, ResourceKind};
 use feedgate_core::status::Status;
 use feedgate_feed::Body;
 
+/// The settings of appends.
+#[derive(Clone, Copy)]
+pub(crate) struct AppendSettings<'s> {
+    /// The servers that share a rate limit.
+    pub(crate) groups: &'s HostGroups,
+    /// The size limits of a page.
+    pub(crate) cut: &'s PageLimits,
+    /// The budget of resources that only subscribers without an account watch.
+    pub(crate) budget: AppendBudget,
+}
+
 /// The state of a resource when its row was locked.
 pub(crate) struct Before {
     id: ResourceId,
@@ -43,10 +55,11 @@ pub(crate) struct Before {
 /// Stores everything that `poll` found. Returns `None` without changes if its claim was lost.
 pub(crate) async fn record(
     tx: &Tx<'_>,
-    (groups, cut): (&HostGroups, &PageLimits),
+    settings: AppendSettings<'_>,
     id: ResourceId,
     mut poll: Poll,
 ) -> Result<Option<Appended>, StoreError> {
+    let AppendSettings { groups, cut, budget } = settings;
     let before = lock(tx, id).await?;
     if before.held.claim != poll.claim {
         return Ok(None);
@@ -98,12 +111,23 @@ pub(crate) async fn record(
     }
     upstreams::offer(tx, id, std::mem::take(&mut poll.upstream), poll.at).await?;
     mark_subscriptions_due(tx, &before, &mut poll, &after).await?;
+    let mut held = before.held;
+    if before.log.head > 0 {
+        let paid_at = held.appends_paid_at;
+        let earliest = append_budget::charge(tx, budget, (id, paid_at), after.size, poll.at);
+        held.not_before = earliest.await?;
+    }
+    if let Some(earliest) = held.not_before.filter(|earliest| *earliest > poll.next_fetch) {
+        poll.next_fetch = earliest;
+        poll.status.next_fetch = Some(earliest);
+        poll.status.http_message.push_str(append_budget::REMARK);
+    }
     // Maintenance may have measured the resource since its poll was claimed.
     poll.status.last_maintenance_at = before.status.last_maintenance_at;
     poll.status.velocity = before.status.velocity;
     let entries = before.status.entries_count_since_last_maintenance + after.entries as u64;
     poll.status.entries_count_since_last_maintenance = entries;
-    poll_result::end(tx, &[(PollResult::from_poll(id, &poll, true), before.held)]).await?;
+    poll_result::end(tx, &[(PollResult::from_poll(id, &poll, true), held)]).await?;
     Ok(Some(Appended { head: Seq(after.head), new: after.new_records }))
 }
 
@@ -124,12 +148,16 @@ async fn mark_subscriptions_due(
 /// unchanged, because a push may contain less than the whole document.
 pub(crate) async fn push(
     tx: &Tx<'_>,
-    cut: &PageLimits,
+    settings: AppendSettings<'_>,
     id: ResourceId,
     (mut document, at): (FeedDocument, DateTime<Utc>),
 ) -> Result<Appended, StoreError> {
     const GROW: &str = "update resources set head = $2 where id = $1";
+    let AppendSettings { cut, budget, .. } = settings;
     let before = lock(tx, id).await?;
+    if before.held.not_before.is_some_and(|earliest| earliest > at) {
+        return Ok(Appended { head: Seq(before.log.head), new: 0 }); // the next poll finds it
+    }
     let (mut after, _) = keep_entries(tx, cut, &before, &mut document, at).await?;
     after.body_version = before.log.body_version;
     if after.head > before.log.head {
@@ -137,6 +165,8 @@ pub(crate) async fn push(
         status.entries_count_since_last_maintenance += after.entries as u64;
         tx.execute(GROW, params![id.0, after.head]).await?;
         details::keep_status(tx, id, &status).await?;
+        let paid_at = before.held.appends_paid_at;
+        append_budget::charge(tx, budget, (id, paid_at), after.size, at).await?;
         let before = before.log;
         let (is_silent, is_baseline) = (false, false);
         mark_due(tx, id, LogChange { at, is_silent, is_baseline, before, after: &after }).await?;
@@ -174,7 +204,7 @@ impl Before {
 pub(crate) async fn lock(tx: &Tx<'_>, id: ResourceId) -> Result<Before, StoreError> {
     const LOCK: &str = "
         select head, body_version, kind, claim_token, host, pinged, ping_interval, min_period_s,
-               base_period_ms, subscribers
+               base_period_ms, appends_paid_at, subscribers
           from resources
          where id = $1
            {for update}";
@@ -187,11 +217,16 @@ pub(crate) async fn lock(tx: &Tx<'_>, id: ResourceId) -> Result<Before, StoreErr
     let log = LogState { head: row.int()?, body_version: row.int()? };
     let (kind, claim) = (row.word(ResourceKind::from_word)?, ClaimToken(row.int()?));
     let (host, pinged, spacing_us) = (row.text()?, row.int()?, row.int()?);
-    let (demand, subscribers) = (poll_result::demand(&mut row)?, row.small()?);
+    let demand = poll_result::demand(&mut row)?;
+    let (appends_paid_at, subscribers) = (row.time()?, row.small()?);
     let details = tx.first(DETAILS, params![id.0]).await?;
     let (status, polling) = details::read(&mut details.ok_or_else(|| poll_result::missing(id))?)?;
     let versions = Versions::from_status(&status);
-    let held = ResourceBefore { claim, host, pinged, spacing_us, versions, demand };
+    let not_before = append_budget::earliest(appends_paid_at);
+    #[rustfmt::skip]
+    let held = ResourceBefore {
+        claim, host, pinged, spacing_us, versions, demand, appends_paid_at, not_before,
+    };
     Ok(Before { id, log, kind, status, polling, held, subscribers })
 }
 

@@ -6,6 +6,7 @@ use chrono::{DateTime, Utc};
 
 use crate::engine::sql::{Value, params};
 use crate::engine::tx::Tx;
+use crate::log::append_budget::AppendedSize;
 use crate::log::pages;
 use crate::log::row::most;
 use feedgate_core::page::{ArchivedId, PageLimits};
@@ -27,6 +28,8 @@ pub(crate) struct After {
     pub(crate) entries: usize,
     /// The largest audience among the appended records.
     pub(crate) audience: Audience,
+    /// The size of the appended records.
+    pub(crate) size: AppendedSize,
 }
 
 /// Records to be appended to a log, one list per column.
@@ -89,6 +92,10 @@ impl RecordBatch {
             new_records: self.new_records,
             entries: self.entries,
             audience: self.audience,
+            size: AppendedSize {
+                records: self.seq.len() as u64,
+                bytes: self.atom.iter().map(|atom| atom.len() as u64).sum(),
+            },
         }
     }
 

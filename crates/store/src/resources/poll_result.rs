@@ -14,6 +14,7 @@ use serde::Deserialize;
 use crate::engine::sql::{self, Row, Value, params};
 use crate::engine::tx::{Tx, Wake};
 use crate::hosts;
+use crate::log::append_budget;
 use crate::log::fan_out::{Versions, mark_due_for_status};
 use crate::resources::details;
 use crate::resources::group_queue::{self, GroupQueue};
@@ -67,6 +68,10 @@ pub(crate) struct ResourceBefore {
     pub(crate) spacing_us: i64,
     /// The versions of the status.
     pub(crate) versions: Versions,
+    /// When the appends for subscribers without an account are paid for.
+    pub(crate) appends_paid_at: DateTime<Utc>,
+    /// The earliest time of the next fetch, if these appends limit it.
+    pub(crate) not_before: Option<DateTime<Utc>>,
     /// How often the resource should be polled, as its subscriptions demand.
     pub(crate) demand: Demand,
 }
@@ -213,7 +218,7 @@ async fn lock(
 ) -> Result<HashMap<i64, (Seq, ResourceBefore)>, StoreError> {
     const LOCK: &str = "
         select id, head, claim_token, host, pinged, ping_interval, status_version,
-               announced_status_version, min_period_s, base_period_ms
+               announced_status_version, min_period_s, base_period_ms, appends_paid_at
           from resources
          where id in ({ids $1})
          order by id
@@ -225,7 +230,12 @@ async fn lock(
         let (host, pinged, spacing_us) = (row.text()?, row.int()?, row.int()?);
         let versions = Versions { all: row.int()?, announced: row.int()? };
         let demand = demand(&mut row)?;
-        let before = ResourceBefore { claim, host, pinged, spacing_us, versions, demand };
+        let appends_paid_at = row.time()?;
+        let not_before = append_budget::earliest(appends_paid_at);
+        #[rustfmt::skip]
+        let before = ResourceBefore {
+            claim, host, pinged, spacing_us, versions, demand, appends_paid_at, not_before,
+        };
         Ok((id, (head, before)))
     };
     rows.into_iter().map(read).collect()
@@ -332,11 +342,12 @@ fn next_fetch(
     held: &ResourceBefore,
     queue: Option<&mut GroupQueue>,
 ) -> (i64, String) {
-    let wanted = ending.next_fetch;
+    let wanted = held.not_before.map_or(ending.next_fetch, |at| at.max(ending.next_fetch));
     match queue {
         // The change that a ping reported may have been written after the server responded.
         _ if held.pinged == 1 => {
             let spaced = ending.at + TimeDelta::microseconds(held.spacing_us);
+            let spaced = held.not_before.map_or(spaced, |earliest| spaced.max(earliest));
             (wanted.min(spaced).timestamp_micros(), String::new())
         }
         Some(queue) => {
