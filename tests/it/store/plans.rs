@@ -109,13 +109,14 @@ fn check(faults: &[Fault], missing: &[String]) {
 
 async fn run_contract_suite() {
     use super::{
-        accounts, backfills, changes, claims, collections, deliveries, endings, entries, events,
-        fan_outs, hosts, intents, log, maintenance, moves, nul, page_bytes, pages, pausing,
-        ping_targets, pings, queue, queue_claims, resource_claims, retention, statuses, storage,
-        subscriptions, survey, tracks, upstreams,
+        accounts, append_budgets, backfills, changes, claims, collections, deliveries, endings,
+        entries, events, fan_outs, hosts, intents, log, maintenance, moves, nul, page_bytes, pages,
+        pausing, ping_targets, pings, queue, queue_claims, resource_claims, retention, statuses,
+        storage, subscriptions, survey, tracks, upstreams,
     };
     let modules = [
         accounts::contract_cases(),
+        append_budgets::contract_cases(),
         backfills::contract_cases(),
         changes::contract_cases(),
         changes::one_cell_cases(),
