@@ -53,7 +53,8 @@ async fn t08_a_page_of_another_site_cannot_use_a_stored_login() {
     let list = [("hub.mode", "list"), ("callback", "leak")];
     let image = [("sec-fetch-site", "cross-site"), ("sec-fetch-dest", "image")];
     let script = [("sec-fetch-site", "cross-site"), ("sec-fetch-dest", "script")];
-    let subdomain = [("sec-fetch-site", "same-site"), ("sec-fetch-dest", "empty")];
+    let subdomain = [("sec-fetch-site", "same-site"), ("sec-fetch-dest", "script")];
+    let fetch = [("sec-fetch-site", "cross-site"), ("sec-fetch-mode", "cors")];
     let form = [("sec-fetch-site", "cross-site"), ("sec-fetch-dest", "document")];
     let old_browser = [("origin", "https://evil.test")];
     let link = [("sec-fetch-site", "none"), ("sec-fetch-dest", "document")];
@@ -64,6 +65,7 @@ async fn t08_a_page_of_another_site_cannot_use_a_stored_login() {
         ("a page of a subdomain",  Method::GET,  &list[..],        &subdomain[..]),
         ("a form",                 Method::POST, &unsubscribe[..], &form[..]),
         ("a browser without Sec-Fetch-Site", Method::POST, &unsubscribe[..], &old_browser[..]),
+        ("a change by GET",        Method::GET,  &unsubscribe[..], &fetch[..]),
         ("a link in a message",    Method::GET,  &unsubscribe[..], &link[..]),
     ];
     for (why, method, query, headers) in cases {
@@ -73,7 +75,8 @@ async fn t08_a_page_of_another_site_cannot_use_a_stored_login() {
         assert!(is_refused && !text.contains(&callback), "{why}: {status} {text}");
     }
     let own_page = [("sec-fetch-site", "same-origin"), ("sec-fetch-dest", "empty")];
-    for headers in [&own_page[..], &[]] {
+    // Scripts that set the header themselves are clients like others.
+    for headers in [&own_page[..], &fetch[..], &[]] {
         let (status, text) =
             from_browser(&world, Method::GET, &[("hub.mode", "list")], headers).await;
         assert!(status == StatusCode::OK && text.contains(&callback), "{text}");

@@ -132,7 +132,7 @@ impl Endpoint {
         // Responses to GET requests are kept by caches that serve several clients.
         let is_limited =
             request.method == Method::POST && request.header("authorization").is_empty();
-        let limited_client = request.client.filter(|_| is_limited);
+        let limited_client = request.limited_as.filter(|_| is_limited);
         let mut memory = BodyReservation::new(&gateway.documents);
         let mut response = if request.method == Method::OPTIONS {
             self.preflight(&request)

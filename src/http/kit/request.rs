@@ -47,19 +47,23 @@ impl Request {
         self.headers.contains_key(header::AUTHORIZATION)
     }
 
-    /// Returns whether a browser says that a page of another origin caused the request: by
-    /// `Sec-Fetch-Site`, or, in browsers without it, by an `Origin` that is not the host that is
-    /// addressed (Fetch Metadata, `#sec-fetch-site-header`).
+    /// Returns whether a page of another origin caused the request without writing it itself: by an
+    /// image, a script, a form. Browsers tell it by `Sec-Fetch-Site` (Fetch Metadata), or, where they
+    /// do not send that, by an `Origin` that is not the host that is addressed. Requests of scripts
+    /// (mode `cors`) carry the credentials that the script chose; links to pages cannot be read by
+    /// the page that has them.
     pub(crate) fn is_cross_site(&self) -> bool {
         match self.header("sec-fetch-site") {
             "" => {
                 let origin = self.header("origin");
                 let authority = origin.split_once("://").map_or(origin, |(_, rest)| rest);
-                !origin.is_empty() && !authority.eq_ignore_ascii_case(self.header("host"))
+                let is_foreign =
+                    !origin.is_empty() && !authority.eq_ignore_ascii_case(self.header("host"));
+                is_foreign && self.method != Method::GET
             }
             "same-origin" | "none" => false,
-            // A link to a page, which the other page cannot read.
-            _ => !(self.method == Method::GET && self.header("sec-fetch-dest") == "document"),
+            _ if self.header("sec-fetch-mode") == "cors" => false,
+            _ => self.method != Method::GET || self.header("sec-fetch-dest") != "document",
         }
     }
 
