@@ -71,7 +71,10 @@ pub(crate) async fn charge(
         select 1 from collection_members where resource_id = $1
         limit 1";
     const PAID: &str = "update resources set appends_paid_at = $2 where id = $1";
-    if size.records == 0 || tx.first(TRUSTED, params![id.0]).await?.is_some() {
+    if size.records == 0 {
+        return Ok(earliest(paid_at).filter(|earliest| *earliest > now));
+    }
+    if tx.first(TRUSTED, params![id.0]).await?.is_some() {
         return Ok(None);
     }
     let paid_at = budget.paid_at(paid_at, now, size);
