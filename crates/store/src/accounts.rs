@@ -187,12 +187,13 @@ impl Db {
         self.write(move |tx| Box::pin(end_subscriptions(tx, account))).await
     }
 
-    /// Returns the accounts that were removed after `since`.
+    /// Returns the accounts that were removed after `since`, the last thousand at most.
     pub(crate) async fn removed_accounts(
         &self,
         since: DateTime<Utc>,
     ) -> Result<Vec<AccountId>, StoreError> {
-        const REMOVED: &str = "select id from accounts where removed_at > $1 order by removed_at";
+        const REMOVED: &str = "
+            select id from accounts where removed_at > $1 order by removed_at desc limit 1000";
         let rows = self.rows(REMOVED, params![since]).await?;
         rows.into_iter().map(|mut row| row.int().map(AccountId)).collect()
     }

@@ -263,10 +263,11 @@ pub(crate) async fn drop_owned(
     const OWNED: &str = "
         select resource_id, id from subscriptions
          where account_id = $1 order by id limit $2";
+    // No index is of a sum, so that the rows are found by their keys.
     const END: &str = "
         delete from subscriptions
          where (resource_id, id) in (select given.resource_id, given.id from {rows})
-           and account_id = $1
+           and account_id + 0 = $1
         returning resource_id, account_id, callback, protocol, failed_changes";
     drop_batch(tx, OWNED, END, account.0).await
 }

@@ -19,6 +19,8 @@ const fn allow(statement: &'static str, reads: &'static str, because: &'static s
 pub(super) const ALLOWED: &[Allowed] = &[
     allow("accounts.rs ALL", "all of",
         "a command of the operator lists them all"),
+    allow("accounts.rs COUNT", "subscriptions",
+        "a command of the operator counts the subscriptions of an account before it removes them"),
     allow("backfill.rs ENTRIES", "staged_entries",
         "a backfill that ends deletes all that it has staged"),
     allow("backfill/staging.rs RECORDED", "records",
