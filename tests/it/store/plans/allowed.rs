@@ -21,6 +21,8 @@ pub(super) const ALLOWED: &[Allowed] = &[
         "a command of the operator lists them all"),
     allow("accounts.rs COUNT", "subscriptions",
         "a command of the operator counts the subscriptions of an account before it removes them"),
+    allow("accounts.rs REMOVED", "accounts",
+        "of few removed accounts, PostgreSQL reads the whole partial index"),
     allow("backfill.rs ENTRIES", "staged_entries",
         "a backfill that ends deletes all that it has staged"),
     allow("backfill/staging.rs RECORDED", "records",
