@@ -111,10 +111,33 @@ pub(crate) async fn record(
     }
     upstreams::offer(tx, id, std::mem::take(&mut poll.upstream), poll.at).await?;
     mark_subscriptions_due(tx, &before, &mut poll, &after).await?;
-    let mut held = before.held;
+    let held = charge(tx, budget, &before, &after, &mut poll).await?;
+    keep_measured(&before.status, &after, &mut poll);
+    poll_result::end(tx, &[(PollResult::from_poll(id, &poll, true), held)]).await?;
+    Ok(Some(Appended { head: Seq(after.head), new: after.new_records }))
+}
+
+/// Keeps what maintenance has measured, perhaps since the poll was claimed, and counts new entries.
+fn keep_measured(before: &Status, after: &After, poll: &mut Poll) {
+    poll.status.last_maintenance_at = before.last_maintenance_at;
+    poll.status.velocity = before.velocity;
+    let entries = before.entries_count_since_last_maintenance + after.entries as u64;
+    poll.status.entries_count_since_last_maintenance = entries;
+}
+
+/// Charges the budget of the resource for what was appended. A resource that has used it up is fetched
+/// later, and its status says why. The first document of a resource is free.
+async fn charge(
+    tx: &Tx<'_>,
+    budget: AppendBudget,
+    before: &Before,
+    after: &After,
+    poll: &mut Poll,
+) -> Result<ResourceBefore, StoreError> {
+    let mut held = before.held.clone();
     if before.log.head > 0 {
         let paid_at = held.appends_paid_at;
-        let earliest = append_budget::charge(tx, budget, (id, paid_at), after.size, poll.at);
+        let earliest = append_budget::charge(tx, budget, (before.id, paid_at), after.size, poll.at);
         held.not_before = earliest.await?;
     }
     if let Some(earliest) = held.not_before.filter(|earliest| *earliest > poll.next_fetch) {
@@ -122,13 +145,7 @@ pub(crate) async fn record(
         poll.status.next_fetch = Some(earliest);
         poll.status.http_message.push_str(append_budget::REMARK);
     }
-    // Maintenance may have measured the resource since its poll was claimed.
-    poll.status.last_maintenance_at = before.status.last_maintenance_at;
-    poll.status.velocity = before.status.velocity;
-    let entries = before.status.entries_count_since_last_maintenance + after.entries as u64;
-    poll.status.entries_count_since_last_maintenance = entries;
-    poll_result::end(tx, &[(PollResult::from_poll(id, &poll, true), held)]).await?;
-    Ok(Some(Appended { head: Seq(after.head), new: after.new_records }))
+    Ok(held)
 }
 
 /// Marks the subscriptions due that receive some of what `poll` found.
