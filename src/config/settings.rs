@@ -337,8 +337,8 @@ settings! {
         /// Networks that may read `/metrics`. A client behind one of `FEEDGATE_TRUSTED_PROXIES` is
         /// identified by the address that the proxy reports; a client behind any other proxy is
         /// refused. Requests that a page of another site makes through a browser in these networks
-        /// are refused as well, and so are requests whose `Host` is not an IP address, `localhost`
-        /// or the host of `FEEDGATE_PUBLIC_URL`.
+        /// are refused as well, and so are requests whose `Host` is not an IP address, a name
+        /// without a dot or the host of `FEEDGATE_PUBLIC_URL`.
         FEEDGATE_METRICS_NETWORKS =
             "127.0.0.0/8,::1,10.0.0.0/8,172.16.0.0/12,192.168.0.0/16,fc00::/7"
             => metrics_networks: Vec<IpNet>, NETWORKS;

@@ -75,8 +75,7 @@ pub(crate) fn limited_as(
              register without a domain"
         );
     });
-    let mut lines =
-        headers.get_all("x-forwarded-for").iter().filter_map(|line| line.to_str().ok());
+    let mut lines = headers.get_all("x-forwarded-for").iter().filter_map(|line| line.to_str().ok());
     let hop = lines.next_back().and_then(|line| line.split(',').next_back());
     let hop = hop.and_then(|hop| parse(hop.trim())).filter(|hop| is_public(*hop));
     Some(hop.unwrap_or(peer))

@@ -22,8 +22,8 @@ pub(crate) enum RequestHost {
 
 impl RequestHost {
     /// Returns whether the request names a host by which this gateway is reached: an IP address,
-    /// `localhost`, or the host of the public URL. An address and `localhost` cannot be the name of
-    /// another site.
+    /// a name without a dot, such as `localhost` or that of a container, or the host of the public
+    /// URL. An address and a name without a dot cannot be the name of another site.
     pub(crate) fn is_own(&self, public_url: &Url) -> bool {
         let host = match self {
             RequestHost::Missing => return true,
@@ -32,7 +32,7 @@ impl RequestHost {
         };
         let bare = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(host);
         bare.parse::<IpAddr>().is_ok()
-            || host.eq_ignore_ascii_case("localhost")
+            || (!host.is_empty() && !host.contains('.'))
             || public_url.host_str().is_some_and(|public| host.eq_ignore_ascii_case(public))
     }
 }
@@ -50,6 +50,7 @@ mod tests {
             ("[::1]",                true),
             ("localhost",            true),
             ("LocalHost.",           true),
+            ("feedgate",             true),
             ("gateway.test",         true),
             ("Gateway.TEST",         true),
             ("evil.test",            false),

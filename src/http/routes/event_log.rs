@@ -27,7 +27,9 @@ use crate::http::kit::viewer_access::ViewerAccess;
 use crate::http::kit::{auth, params};
 use crate::http::state::Gateway;
 use feedgate_core::account::Scope;
-use feedgate_core::event::{Event, EventFilter, EventKind, EventOutcome, EventPage, EventViewer, StoredEvent};
+use feedgate_core::event::{
+    Event, EventFilter, EventKind, EventOutcome, EventPage, EventViewer, StoredEvent,
+};
 use feedgate_core::ports::StoreError;
 use feedgate_core::redaction;
 use feedgate_protocol::form::Form;
@@ -152,8 +154,7 @@ async fn list_events(
 ) -> Result<Response, StoreError> {
     let newest = gateway.store.newest_event().await?;
     let page = gateway.store.events(&view.wanted).await?;
-    let lines: Vec<Value> =
-        page.events.iter().filter_map(|kept| view.visible_line(kept)).collect();
+    let lines: Vec<Value> = page.events.iter().filter_map(|kept| view.visible_line(kept)).collect();
     if request.header("accept").contains("application/x-ndjson") {
         let body: String = lines.iter().map(|line| format!("{line}\n")).collect();
         return Ok(with_content_type(StatusCode::OK, "application/x-ndjson; charset=utf-8", body));

@@ -106,11 +106,6 @@ async fn carry_out(
         publish::publish(gateway, request, form).await?;
         return Ok(ApiReply::Empty(StatusCode::NO_CONTENT)); // whatever topics are named (P-2)
     }
-    if mode == "search" {
-        let reason = "search is not supported. Subscribe to a track, which is sent the entries that \
-            match a query from then on.";
-        return Err(Rejection::unprocessable(reason).with_code("unknown_mode"));
-    }
     known_parameters::check_mode(&mode)?;
     let access = auth::authenticate(gateway, request, form).await?;
     if !["list", "retrieve", "authenticate"].contains(&mode.as_str()) {

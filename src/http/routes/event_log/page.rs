@@ -16,7 +16,7 @@ use crate::http::kit::html::{HtmlPage, Interaction, Width};
 use crate::http::kit::rejection::unavailable;
 use crate::http::kit::reply::{set_header, with_content_type};
 use crate::http::state::Gateway;
-use feedgate_core::event::{EventKind, EventOutcome, EventPage, StoredEvent};
+use feedgate_core::event::{EventKind, EventOutcome, StoredEvent};
 use feedgate_core::ports::StoreError;
 
 const SCRIPT: &str = include_str!("live.js");

@@ -77,6 +77,11 @@ pub(super) fn check_mode(mode: &str) -> Result<(), Rejection> {
     if MODES.iter().any(|(known, _)| *known == mode) {
         return Ok(());
     }
+    if mode == "search" {
+        let reason = "search is not supported. Subscribe to a track, which is sent the entries that \
+            match a query from then on.";
+        return Err(Rejection::unprocessable(reason).with_code("unknown_mode"));
+    }
     let mode: String = mode.chars().take(MAX_NAME_CHARS).collect();
     let mode = if mode.is_empty() { "(none)".to_owned() } else { mode };
     let known = MODES.map(|(known, _)| known).join("|");
