@@ -97,7 +97,7 @@ mod tests {
     fn t09_clients_behind_a_proxy_that_is_not_named_are_limited() {
         #[rustfmt::skip]
         let cases = [
-            ("a client",                          "203.0.113.9", None,                        Some("203.0.113.9")),
+            ("a client",                          "8.8.4.4",     None,                        Some("8.8.4.4")),
             ("a program of the operator",         "127.0.0.1",   None,                        None),
             ("the proxy added its client",        "127.0.0.1",   Some("10.1.1.1, 8.8.8.8"),   Some("8.8.8.8")),
             ("the proxy added another proxy",     "127.0.0.1",   Some("8.8.8.8, 10.0.0.2"),   Some("127.0.0.1")),
