@@ -3,6 +3,7 @@
 pub(crate) mod auth;
 pub(crate) mod body;
 pub(crate) mod client_address;
+pub(crate) mod client_slots;
 pub(crate) mod conditional;
 pub(crate) mod content_coding;
 pub(crate) mod endpoint;

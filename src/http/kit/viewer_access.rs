@@ -13,7 +13,7 @@ use feedgate_core::redaction;
 pub(crate) enum ViewerAccess {
     /// Public data only.
     Public,
-    /// Inner addresses as well, for clients in the operator's networks.
+    /// Inner addresses as well, for the operator.
     OperatorNetwork,
 }
 

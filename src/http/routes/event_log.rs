@@ -19,6 +19,7 @@ use warp::Filter;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
+use crate::http::kit::client_slots::ClientSlots;
 use crate::http::kit::endpoint::Endpoint;
 use crate::http::kit::rejection::{Rejection, unavailable};
 use crate::http::kit::reply::{set_header, with_content_type};
@@ -34,8 +35,6 @@ use feedgate_core::ports::StoreError;
 use feedgate_core::redaction;
 use feedgate_protocol::form::Form;
 
-use stream::Streams;
-
 const ENDPOINT: Endpoint =
     Endpoint { name: "event_log", methods: &["GET"], body_limit_bytes: 1_024 };
 /// The default number of listed events.
@@ -45,7 +44,7 @@ const MAX_EVENTS: usize = 1_000;
 
 /// Returns the routes of this endpoint.
 pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
-    let streams = Arc::new(Streams::default());
+    let streams = stream::slots();
     let view =
         ENDPOINT.route(gateway, warp::path!("viewLog").boxed(), |gateway, request| async move {
             match requested_view(&gateway, &request).await {
@@ -69,9 +68,8 @@ pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
 #[derive(Clone, Debug)]
 struct LogView {
     wanted: EventFilter,
-    /// Whether the viewer may read the responses of servers on private networks.
-    is_operator: bool,
-    /// Whether the viewer may see topics at inner addresses of which it is not the owner.
+    /// Whether the viewer may read the responses of servers on private networks, and see topics at
+    /// inner addresses of which it is not the owner.
     access: ViewerAccess,
     /// The login of the viewer, if authenticated.
     login: Option<String>,
@@ -98,7 +96,7 @@ async fn requested_view(gateway: &Gateway, request: &Request) -> Result<LogView,
         true => ViewerAccess::OperatorNetwork,
         false => ViewerAccess::Public,
     };
-    Ok(LogView { wanted, is_operator, access, login })
+    Ok(LogView { wanted, access, login })
 }
 
 fn parse_filter(form: &Form, viewer: EventViewer) -> Result<EventFilter, Rejection> {
@@ -133,7 +131,11 @@ fn parse_filter(form: &Form, viewer: EventViewer) -> Result<EventFilter, Rejecti
 }
 
 /// Answers `/log.json`: by `Accept` one document, one line per event, or a stream of new events.
-async fn handle_log(gateway: Arc<Gateway>, request: Request, streams: Arc<Streams>) -> Response {
+async fn handle_log(
+    gateway: Arc<Gateway>,
+    request: Request,
+    streams: Arc<ClientSlots>,
+) -> Response {
     if request.header("accept").contains("text/event-stream") {
         return stream(gateway, request, streams).await;
     }
@@ -166,7 +168,7 @@ async fn list_events(
     Ok(with_content_type(StatusCode::OK, "application/json; charset=utf-8", body.to_string()))
 }
 
-async fn stream(gateway: Arc<Gateway>, request: Request, streams: Arc<Streams>) -> Response {
+async fn stream(gateway: Arc<Gateway>, request: Request, streams: Arc<ClientSlots>) -> Response {
     match requested_view(&gateway, &request).await {
         Ok(view) => fresh(stream::reply(gateway, &request, view, &streams).await),
         Err(rejection) => rejection.to_response(),
@@ -203,7 +205,8 @@ impl LogView {
 
     /// Returns the details of an event as the viewer may see them.
     fn detail(&self, event: &Event) -> String {
-        match (self.is_operator, event.detail.is_empty(), event.private_detail.is_empty()) {
+        let is_operator = self.access == ViewerAccess::OperatorNetwork;
+        match (is_operator, event.detail.is_empty(), event.private_detail.is_empty()) {
             (false, ..) | (_, _, true) => event.detail.clone(),
             (true, true, false) => event.private_detail.clone(),
             (true, false, false) => format!("{}; {}", event.detail, event.private_detail),

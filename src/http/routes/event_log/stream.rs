@@ -4,12 +4,10 @@
 //! (`Last-Event-ID`) and misses nothing. Events are read from the store, because other nodes record
 //! events too. The number of streams is limited, and all of them end at shutdown.
 
-use std::collections::HashMap;
 use std::convert::Infallible;
 use std::error::Error;
 use std::fmt::Write;
-use std::net::IpAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -21,11 +19,11 @@ use tracing::warn;
 use warp::reply::{Reply, Response};
 
 use super::LogView;
+use crate::http::kit::client_slots::{ClientSlot, ClientSlots};
 use crate::http::kit::rejection::unavailable;
 use crate::http::kit::reply::{plain_text, set_header};
 use crate::http::kit::request::Request;
 use crate::http::state::Gateway;
-use crate::net::network;
 use feedgate_core::event::EventFilter;
 use feedgate_core::ports::StoreError;
 
@@ -44,42 +42,9 @@ const HEARTBEAT: Duration = Duration::from_secs(15);
 /// The delay after which a browser reconnects.
 const RETRY: &str = "retry: 2000\n\n";
 
-/// The open streams, counted by client.
-#[derive(Debug, Default)]
-pub(super) struct Streams {
-    open: Mutex<HashMap<Option<u64>, usize>>,
-}
-
-/// The permit of one stream, returned when it is dropped.
-#[derive(Debug)]
-struct StreamPermit {
-    streams: Arc<Streams>,
-    client: Option<u64>,
-}
-
-impl Streams {
-    fn enter(self: &Arc<Streams>, client: Option<IpAddr>) -> Option<StreamPermit> {
-        let client = client.map(network);
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        let own = open.get(&client).copied().unwrap_or(0);
-        if open.values().sum::<usize>() >= MAX_STREAMS || own >= MAX_STREAMS_PER_CLIENT {
-            return None; // nothing is stored for a refused client
-        }
-        open.insert(client, own + 1);
-        Some(StreamPermit { streams: Arc::clone(self), client })
-    }
-}
-
-impl Drop for StreamPermit {
-    fn drop(&mut self) {
-        let mut open = self.streams.open.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(own) = open.get_mut(&self.client) {
-            *own -= 1;
-            if *own == 0 {
-                open.remove(&self.client);
-            }
-        }
-    }
+/// Returns slots for the open streams.
+pub(super) fn slots() -> Arc<ClientSlots> {
+    Arc::new(ClientSlots::new(MAX_STREAMS, MAX_STREAMS_PER_CLIENT))
 }
 
 /// Returns a stream of the requested events, starting where the client stopped.
@@ -87,9 +52,9 @@ pub(super) async fn reply(
     gateway: Arc<Gateway>,
     request: &Request,
     view: LogView,
-    streams: &Arc<Streams>,
+    streams: &Arc<ClientSlots>,
 ) -> Response {
-    let Some(permit) = streams.enter(request.client) else {
+    let Some(slot) = streams.acquire(request.client) else {
         let mut full = plain_text(
             StatusCode::SERVICE_UNAVAILABLE,
             "Too many streams are open, please try again later.",
@@ -104,7 +69,7 @@ pub(super) async fn reply(
     let (pieces, mut sent) = mpsc::channel(1);
     let written = gateway.event_log.watch();
     let last_sent = Instant::now();
-    tokio::spawn(Tail { gateway, view, seen, written, last_sent, pieces, _permit: permit }.run());
+    tokio::spawn(Tail { gateway, view, seen, written, last_sent, pieces, _slot: slot }.run());
     let body = stream::poll_fn(move |cx| sent.poll_recv(cx)).map(Ok::<Bytes, Infallible>);
     let mut response = warp::reply::stream(body).into_response();
     set_header(&mut response, header::CONTENT_TYPE, "text/event-stream; charset=utf-8");
@@ -137,7 +102,7 @@ struct Tail {
     /// The time of the last write.
     last_sent: Instant,
     pieces: mpsc::Sender<Bytes>,
-    _permit: StreamPermit,
+    _slot: ClientSlot,
 }
 
 impl Tail {
@@ -210,41 +175,5 @@ impl Tail {
     async fn send(&mut self, piece: String) {
         self.last_sent = Instant::now();
         self.pieces.send(piece.into()).await.unwrap_or_default();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn nothing_is_stored_for_refused_clients() {
-        let (streams, ip) = (Arc::new(Streams::default()), |n: usize| {
-            Some(IpAddr::from([10, 0, (n / 256) as u8, (n % 256) as u8]))
-        });
-        let places: Vec<StreamPermit> = (0..MAX_STREAMS)
-            .map(|n| streams.enter(ip(n / MAX_STREAMS_PER_CLIENT)).unwrap())
-            .collect();
-        for n in 0..1_000 {
-            assert!(streams.enter(ip(n)).is_none());
-        }
-        assert_eq!(streams.open.lock().unwrap().len(), MAX_STREAMS / MAX_STREAMS_PER_CLIENT);
-        drop(places);
-        assert!(streams.open.lock().unwrap().is_empty());
-        let _own: Vec<StreamPermit> =
-            (0..MAX_STREAMS_PER_CLIENT).map(|_| streams.enter(ip(1)).unwrap()).collect();
-        assert!(streams.enter(ip(1)).is_none());
-        assert!(streams.enter(ip(2)).is_some());
-    }
-
-    #[test]
-    fn s26_all_addresses_of_a_64_are_one() {
-        let streams = Arc::new(Streams::default());
-        let ip =
-            |net: u16, n: usize| Some(IpAddr::from([0x2001, 0xdb8, 0, net, 0, 0, 0, n as u16]));
-        let _own: Vec<StreamPermit> =
-            (0..MAX_STREAMS_PER_CLIENT).map(|n| streams.enter(ip(1, n)).unwrap()).collect();
-        assert!(streams.enter(ip(1, MAX_STREAMS_PER_CLIENT)).is_none());
-        assert!(streams.enter(ip(2, 0)).is_some());
     }
 }
