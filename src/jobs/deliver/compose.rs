@@ -6,6 +6,8 @@
 //! because a change of a popular resource is due to all its subscribers at once. The bodies take a
 //! bounded number of bytes.
 
+mod body_key;
+
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -14,12 +16,15 @@ use url::Url;
 
 use crate::byte_cache::{ByteCache, ByteSize};
 use feedgate_core::ports::{OwedRange, Store, StoreError};
-use feedgate_core::record::{Audience, Record, RecordKind, Seq};
-use feedgate_core::resource::{Resource, ResourceId, ResourceKind};
+use feedgate_core::record::{Record, RecordKind, Seq};
+use feedgate_core::resource::{Resource, ResourceKind};
 use feedgate_core::stored_entry::read_back;
-use feedgate_core::subscription::{DueSubscription, Format, Statuses, Subscription};
+use feedgate_core::subscription::{DueSubscription, Format, Subscription};
 use feedgate_feed::model::Link;
 use feedgate_feed::render;
+
+use body_key::BodyKey;
+pub(crate) use body_key::LogRange;
 
 /// The most records in one delivery; the rest is due again at once (rule D2).
 const MOST_RECORDS: usize = 100;
@@ -91,47 +96,11 @@ impl ByteSize for Composed {
 /// A cache of the recently composed bodies.
 type ComposedBodies = ByteCache<BodyKey, Composed>;
 
-/// A part of a log that a stream sends, as [`Composer::compose_range`] takes it.
-#[derive(Clone, Debug)]
-pub(crate) struct LogRange {
-    /// The log.
-    pub(crate) resource: ResourceId,
-    /// The topic that the body names.
-    pub(crate) topic: String,
-    /// All records after this one,
-    pub(crate) after: Seq,
-    /// up to and including this one,
-    pub(crate) upto: Seq,
-    /// that have at least this audience.
-    pub(crate) least: Audience,
-    /// The format of the body: Atom or JSON.
-    pub(crate) format: Format,
-}
-
 /// Composes bodies.
 pub(crate) struct Composer {
     store: Arc<dyn Store>,
     public_url: Url,
     bodies: ComposedBodies,
-}
-
-/// Everything that a body depends on: the log, the range, the format, and the kind of subscriber.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct BodyKey {
-    resource: ResourceId,
-    topic: String,
-    after: Seq,
-    owed: Seq,
-    format: Format,
-    least: Audience,
-    is_open: bool,
-    /// The least version of the status that is owed; 0 where the body includes none. A body with an
-    /// older status is not sent as one with this version (rule P33).
-    status: i64,
-    /// The option that determines which changes of the status that version counts.
-    statuses: Statuses,
-    /// Whether only the status is sent.
-    is_status_only: bool,
 }
 
 impl Composer {
@@ -326,55 +295,6 @@ impl Composer {
     }
 }
 
-impl BodyKey {
-    fn new(due: &DueSubscription, is_status_only: bool) -> BodyKey {
-        let subscription = &due.subscription;
-        let says_status = is_status_only || subscription.format != Format::Raw;
-        BodyKey {
-            resource: subscription.id.resource,
-            topic: subscription.topic.subscribed_as().to_owned(),
-            after: subscription.cursor,
-            owed: due.owed,
-            format: subscription.format,
-            least: subscription.updates.least(),
-            is_open: subscription.account.is_none(),
-            status: if says_status { due.status } else { 0 },
-            statuses: if says_status { subscription.statuses } else { Statuses::Never },
-            is_status_only,
-        }
-    }
-
-    fn of_test(subscription: &Subscription, is_status_only: bool) -> BodyKey {
-        BodyKey {
-            resource: subscription.id.resource,
-            topic: subscription.topic.subscribed_as().to_owned(),
-            after: subscription.cursor,
-            owed: subscription.cursor,
-            format: subscription.format,
-            least: subscription.updates.least(),
-            is_open: subscription.account.is_none(),
-            status: 0,
-            statuses: subscription.statuses,
-            is_status_only,
-        }
-    }
-
-    fn from_range(range: LogRange) -> BodyKey {
-        BodyKey {
-            resource: range.resource,
-            topic: range.topic,
-            after: range.after,
-            owed: range.upto,
-            format: range.format,
-            least: range.least,
-            is_open: false,
-            status: 0,
-            statuses: Statuses::Never,
-            is_status_only: false,
-        }
-    }
-}
-
 /// Removes records of an entry that a newer record replaces. JSON has no form for a deleted entry.
 fn leave_out_replaced(records: &mut Vec<Record>, format: Format) {
     let replaced: Vec<Seq> = records.iter().filter_map(|record| record.predecessor).collect();
@@ -408,8 +328,9 @@ mod tests {
     use feedgate_core::host_groups::HostGroups;
     use feedgate_core::page::PageLimits;
     use feedgate_core::ping_forwarding::PingForwarding;
+    use feedgate_core::resource::ResourceId;
     use feedgate_core::signing::Signing;
-    use feedgate_core::subscription::{SubscriptionId, Updates};
+    use feedgate_core::subscription::{Statuses, SubscriptionId, Updates};
     use feedgate_core::topic::{Callback, Topic};
     use feedgate_protocol::Protocol;
     use futures_util::future::join_all;

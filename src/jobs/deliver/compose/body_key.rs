@@ -1,0 +1,90 @@
+//! What a body depends on.
+
+use feedgate_core::record::{Audience, Seq};
+use feedgate_core::resource::ResourceId;
+use feedgate_core::subscription::{DueSubscription, Format, Statuses, Subscription};
+
+/// A part of a log that a stream sends, as `Composer::compose_range` takes it.
+#[derive(Clone, Debug)]
+pub(crate) struct LogRange {
+    /// The log.
+    pub(crate) resource: ResourceId,
+    /// The topic that the body names.
+    pub(crate) topic: String,
+    /// All records after this one,
+    pub(crate) after: Seq,
+    /// up to and including this one,
+    pub(crate) upto: Seq,
+    /// that have at least this audience.
+    pub(crate) least: Audience,
+    /// The format of the body: Atom or JSON.
+    pub(crate) format: Format,
+}
+
+/// Everything that a body depends on: the log, the range, the format, and the kind of subscriber.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct BodyKey {
+    pub(super) resource: ResourceId,
+    pub(super) topic: String,
+    pub(super) after: Seq,
+    pub(super) owed: Seq,
+    pub(super) format: Format,
+    pub(super) least: Audience,
+    pub(super) is_open: bool,
+    /// The least version of the status that is owed; 0 where the body includes none. A body with an
+    /// older status is not sent as one with this version (rule P33).
+    pub(super) status: i64,
+    /// The option that determines which changes of the status that version counts.
+    pub(super) statuses: Statuses,
+    /// Whether only the status is sent.
+    pub(super) is_status_only: bool,
+}
+
+impl BodyKey {
+    pub(super) fn new(due: &DueSubscription, is_status_only: bool) -> BodyKey {
+        let subscription = &due.subscription;
+        let says_status = is_status_only || subscription.format != Format::Raw;
+        BodyKey {
+            resource: subscription.id.resource,
+            topic: subscription.topic.subscribed_as().to_owned(),
+            after: subscription.cursor,
+            owed: due.owed,
+            format: subscription.format,
+            least: subscription.updates.least(),
+            is_open: subscription.account.is_none(),
+            status: if says_status { due.status } else { 0 },
+            statuses: if says_status { subscription.statuses } else { Statuses::Never },
+            is_status_only,
+        }
+    }
+
+    pub(super) fn of_test(subscription: &Subscription, is_status_only: bool) -> BodyKey {
+        BodyKey {
+            resource: subscription.id.resource,
+            topic: subscription.topic.subscribed_as().to_owned(),
+            after: subscription.cursor,
+            owed: subscription.cursor,
+            format: subscription.format,
+            least: subscription.updates.least(),
+            is_open: subscription.account.is_none(),
+            status: 0,
+            statuses: subscription.statuses,
+            is_status_only,
+        }
+    }
+
+    pub(super) fn from_range(range: LogRange) -> BodyKey {
+        BodyKey {
+            resource: range.resource,
+            topic: range.topic,
+            after: range.after,
+            owed: range.upto,
+            format: range.format,
+            least: range.least,
+            is_open: false,
+            status: 0,
+            statuses: Statuses::Never,
+            is_status_only: false,
+        }
+    }
+}
