@@ -15,7 +15,7 @@ use super::delivery::subscriptions::subscribe;
 use super::engine::lease::Leases;
 use super::engine::sql::{Row, Value, params};
 use super::engine::tx::{Tx, Wake};
-use super::log::append;
+use super::log::before;
 use crate::Db;
 use claim::{hold_back, lock_claimed};
 use feedgate_core::backfill::{Backfill, BackfillEnd, Chain, PastPage};
@@ -287,7 +287,7 @@ async fn commit_staged(
 ) -> Result<CommitProgress, StoreError> {
     const FILLED: &str = "
         update backfills set appended = appended + $2 where resource_id = $1";
-    let before = append::lock(tx, id).await?;
+    let before = before::lock(tx, id).await?;
     let Some(backfill) = find(tx, id).await?.filter(|held| held.ended_at.is_none()) else {
         return Ok(CommitProgress::Complete);
     };

@@ -3,6 +3,7 @@
 pub(crate) mod append;
 pub(crate) mod append_budget;
 pub(crate) mod baseline;
+pub(crate) mod before;
 pub(crate) mod entries;
 pub(crate) mod fan_out;
 pub(crate) mod pages;

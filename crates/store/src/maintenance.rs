@@ -12,7 +12,8 @@ use super::engine::migrate;
 use super::engine::sql::{Row, Value, params};
 use super::engine::tx::Tx;
 use super::hosts::prune;
-use super::resources::{details, forget, row};
+use super::resources::forget::{self, Unwatched};
+use super::resources::{details, row};
 use crate::Db;
 use feedgate_core::account::AccountId;
 use feedgate_core::ports::{
@@ -155,14 +156,7 @@ impl Maintenance for Db {
         now: DateTime<Utc>,
     ) -> Result<u64, StoreError> {
         while self.write(move |tx| Box::pin(forget::note(tx, now, BATCH))).await? > 0 {}
-        let mut dropped = 0;
-        loop {
-            let some = self.write(move |tx| Box::pin(forget::forget(tx, before, now))).await?;
-            dropped += some;
-            if some == 0 {
-                return Ok(dropped);
-            }
-        }
+        self.forget(Unwatched::All, before, now).await
     }
 
     async fn forget_never_watched(
@@ -170,16 +164,7 @@ impl Maintenance for Db {
         before: DateTime<Utc>,
         now: DateTime<Utc>,
     ) -> Result<u64, StoreError> {
-        let mut dropped = 0;
-        loop {
-            let forget =
-                self.write(move |tx| Box::pin(forget::forget_never_watched(tx, before, now)));
-            let some = forget.await?;
-            dropped += some;
-            if some == 0 {
-                return Ok(dropped);
-            }
-        }
+        self.forget(Unwatched::NeverWatched, before, now).await
     }
 
     async fn gauges(&self, now: DateTime<Utc>) -> Result<Gauges, StoreError> {
@@ -214,6 +199,24 @@ impl Maintenance for Db {
 }
 
 impl Db {
+    /// Drops unwatched resources, a few in each transaction. Returns how many.
+    async fn forget(
+        &self,
+        which: Unwatched,
+        before: DateTime<Utc>,
+        now: DateTime<Utc>,
+    ) -> Result<u64, StoreError> {
+        let mut dropped = 0;
+        loop {
+            let forget = self.write(move |tx| Box::pin(forget::forget(tx, which, before, now)));
+            let some = forget.await?;
+            dropped += some;
+            if some == 0 {
+                return Ok(dropped);
+            }
+        }
+    }
+
     /// Runs a statement that deletes up to `$2` rows from before `$1` until it deletes fewer than
     /// `batch`, each time in a transaction of its own. Returns how many rows it deleted.
     pub(crate) async fn delete_in_batches(

@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 
 use crate::engine::sql::{Value, params};
 use crate::engine::tx::Tx;
-use crate::log::append::Before;
+use crate::log::before::Before;
 use crate::log::entries;
 use crate::log::fan_out::{self, LogChange};
 use crate::log::records::{NewRecord, RecordBatch, append};

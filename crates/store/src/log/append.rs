@@ -13,20 +13,20 @@ use crate::changes::{self, pings};
 use crate::engine::sql::params;
 use crate::engine::tx::Tx;
 use crate::log::append_budget::{self, AppendBudget};
-use crate::log::baseline::{self, PolledResource};
+use crate::log::baseline;
+use crate::log::before::{Before, lock};
 use crate::log::entries;
-use crate::log::fan_out::{LogChange, LogState, Versions, mark_due};
+use crate::log::fan_out::{LogChange, LogState, mark_due};
 use crate::log::records::{After, NewRecord, RecordBatch, append};
 use crate::resources::poll_result::{self, PollResult, ResourceBefore};
 use crate::resources::{details, moves, upstreams};
 use feedgate_core::change_detection::{self, Baseline, ChangeSet, EntryChange, FeedDocument};
-use feedgate_core::claim::ClaimToken;
 use feedgate_core::host_groups::HostGroups;
 use feedgate_core::page::PageLimits;
-use feedgate_core::poll::{NewContent, Poll, Polling, Trigger};
+use feedgate_core::poll::{NewContent, Poll, Trigger};
 use feedgate_core::ports::{Appended, StoreError};
 use feedgate_core::record::{Audience, Digest, RecordKind, Seq};
-use feedgate_core::resource::{ResourceId, ResourceKind};
+use feedgate_core::resource::ResourceId;
 use feedgate_core::status::Status;
 use feedgate_feed::Body;
 
@@ -39,17 +39,6 @@ pub(crate) struct AppendSettings<'s> {
     pub(crate) cut: &'s PageLimits,
     /// The budget of resources that only subscribers without an account watch.
     pub(crate) budget: AppendBudget,
-}
-
-/// The state of a resource when its row was locked.
-pub(crate) struct Before {
-    id: ResourceId,
-    log: LogState,
-    kind: ResourceKind,
-    status: Status,
-    polling: Polling,
-    held: ResourceBefore,
-    subscribers: u32,
 }
 
 /// Stores everything that `poll` found. Returns `None` without changes if its claim was lost.
@@ -137,10 +126,11 @@ async fn charge(
     let mut held = before.held.clone();
     if before.log.head > 0 {
         let paid_at = held.appends_paid_at;
-        let earliest = append_budget::charge(tx, budget, (before.id, paid_at), after.size, poll.at);
-        held.not_before = earliest.await?;
+        let paid_at = append_budget::charge(tx, budget, (before.id, paid_at), after.size, poll.at);
+        held.appends_paid_at = paid_at.await?;
     }
-    if let Some(earliest) = held.not_before.filter(|earliest| *earliest > poll.next_fetch) {
+    let earliest = append_budget::earliest(held.appends_paid_at);
+    if earliest > poll.next_fetch {
         poll.next_fetch = earliest;
         poll.status.next_fetch = Some(earliest);
         poll.status.http_message.push_str(append_budget::REMARK);
@@ -172,7 +162,7 @@ pub(crate) async fn push(
     const GROW: &str = "update resources set head = $2 where id = $1";
     let AppendSettings { cut, budget, .. } = settings;
     let before = lock(tx, id).await?;
-    if before.held.not_before.is_some_and(|earliest| earliest > at) {
+    if append_budget::earliest(before.held.appends_paid_at) > at {
         return Ok(Appended { head: Seq(before.log.head), new: 0 }); // the next poll finds it
     }
     let (mut after, _) = keep_entries(tx, cut, &before, &mut document, at).await?;
@@ -192,59 +182,6 @@ pub(crate) async fn push(
         upstreams::count(tx, id, (after.entries, Trigger::Push), at).await?;
     }
     Ok(Appended { head: Seq(after.head), new: after.new_records })
-}
-
-impl Before {
-    /// Returns the id of the resource.
-    pub(crate) fn id(&self) -> ResourceId {
-        self.id
-    }
-
-    /// Returns what decides whether a baseline contains a change.
-    fn polled(&self) -> PolledResource {
-        PolledResource {
-            id: self.id,
-            log: self.log,
-            subscribers: self.subscribers,
-            pinged: self.held.pinged,
-            baseline_at: self.polling.baseline_at,
-        }
-    }
-
-    /// Returns the numbers of the newest record and body.
-    pub(crate) fn log_state(&self) -> LogState {
-        self.log
-    }
-}
-
-/// Locks the row of a resource.
-pub(crate) async fn lock(tx: &Tx<'_>, id: ResourceId) -> Result<Before, StoreError> {
-    const LOCK: &str = "
-        select head, body_version, kind, claim_token, host, pinged, ping_interval, min_period_s,
-               base_period_ms, appends_paid_at, subscribers
-          from resources
-         where id = $1
-           {for update}";
-    const DETAILS: &str = "
-        select d.status, d.polling, r.poll_times
-          from resources r join resource_details d on d.resource_id = r.id
-         where r.id = $1";
-    let row = tx.first(LOCK, params![id.0]).await?;
-    let mut row = row.ok_or_else(|| poll_result::missing(id))?;
-    let log = LogState { head: row.int()?, body_version: row.int()? };
-    let (kind, claim) = (row.word(ResourceKind::from_word)?, ClaimToken(row.int()?));
-    let (host, pinged, spacing_us) = (row.text()?, row.int()?, row.int()?);
-    let demand = poll_result::demand(&mut row)?;
-    let (appends_paid_at, subscribers) = (row.time()?, row.small()?);
-    let details = tx.first(DETAILS, params![id.0]).await?;
-    let (status, polling) = details::read(&mut details.ok_or_else(|| poll_result::missing(id))?)?;
-    let versions = Versions::from_status(&status);
-    let not_before = append_budget::earliest(appends_paid_at);
-    #[rustfmt::skip]
-    let held = ResourceBefore {
-        claim, host, pinged, spacing_us, versions, demand, appends_paid_at, not_before,
-    };
-    Ok(Before { id, log, kind, status, polling, held, subscribers })
 }
 
 /// Classifies the entries of a document, appends the new ones, and stores the result for the next

@@ -51,20 +51,21 @@ impl AppendBudget {
     }
 }
 
-/// Returns the earliest time of a fetch of a resource, unless it may be fetched at any time.
-pub(crate) fn earliest(paid_at: DateTime<Utc>) -> Option<DateTime<Utc>> {
-    (paid_at > DateTime::UNIX_EPOCH).then(|| paid_at - OVERDRAFT)
+/// Returns the earliest time of a fetch of a resource whose appends will have been paid for at
+/// `paid_at`.
+pub(crate) fn earliest(paid_at: DateTime<Utc>) -> DateTime<Utc> {
+    paid_at - OVERDRAFT
 }
 
-/// Stores what was appended to a resource whose row is locked. Returns the earliest time of the next
-/// fetch if the resource has to wait.
+/// Stores what was appended to a resource whose row is locked. Returns when its appends will have
+/// been paid for.
 pub(crate) async fn charge(
     tx: &Tx<'_>,
     budget: AppendBudget,
     (id, paid_at): (ResourceId, DateTime<Utc>),
     size: AppendedSize,
     now: DateTime<Utc>,
-) -> Result<Option<DateTime<Utc>>, StoreError> {
+) -> Result<DateTime<Utc>, StoreError> {
     const TRUSTED: &str = "
         select 1 from subscriptions where resource_id = $1 and account_id <> 0
         union all
@@ -72,15 +73,14 @@ pub(crate) async fn charge(
         limit 1";
     const PAID: &str = "update resources set appends_paid_at = $2 where id = $1";
     if size.records == 0 {
-        return Ok(earliest(paid_at).filter(|earliest| *earliest > now));
+        return Ok(paid_at);
     }
     if tx.first(TRUSTED, params![id.0]).await?.is_some() {
-        return Ok(None);
+        return Ok(DateTime::UNIX_EPOCH);
     }
     let paid_at = budget.paid_at(paid_at, now, size);
     tx.execute(PAID, params![id.0, paid_at]).await?;
-    let earliest = paid_at - OVERDRAFT;
-    Ok((earliest > now).then_some(earliest))
+    Ok(paid_at)
 }
 
 #[cfg(test)]

@@ -54,46 +54,39 @@ pub(crate) async fn note(tx: &Tx<'_>, now: DateTime<Utc>, limit: i64) -> Result<
     tx.execute(NOTE, &[Value::from(now), Value::Ints(found)]).await
 }
 
-/// Drops a few resources that were created at `before` or earlier, have never had a subscriber, and
-/// are not being polled at `now`. Returns how many; fewer than there are to drop only if there are
-/// no more.
-pub(crate) async fn forget_never_watched(
-    tx: &Tx<'_>,
-    before: DateTime<Utc>,
-    now: DateTime<Utc>,
-) -> Result<u64, StoreError> {
-    const FIND: &str = "
-        select id from resources
-         where was_watched = 0 and subscribers = 0 and kind <> 'collection'
-           and unwatched_since <= $1
-           and (claimed_until is null or claimed_until <= $2)
-         order by unwatched_since limit $3
-           {skip locked}";
-    delete_found(tx, FIND, before, now).await
+/// Which unwatched resources are dropped.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Unwatched {
+    All,
+    /// Those that have never had a subscriber.
+    NeverWatched,
 }
 
 /// Drops a few resources that were unwatched since `before`, and are not being polled at `now`.
 /// Returns how many; fewer than there are to drop only if there are no more.
 pub(crate) async fn forget(
     tx: &Tx<'_>,
+    which: Unwatched,
     before: DateTime<Utc>,
     now: DateTime<Utc>,
 ) -> Result<u64, StoreError> {
-    const FIND: &str = "
+    const ALL: &str = "
         select id from resources
          where subscribers = 0 and kind <> 'collection' and unwatched_since <= $1
            and (claimed_until is null or claimed_until <= $2)
          order by unwatched_since limit $3
            {skip locked}";
-    delete_found(tx, FIND, before, now).await
-}
-
-async fn delete_found(
-    tx: &Tx<'_>,
-    find: &'static str,
-    before: DateTime<Utc>,
-    now: DateTime<Utc>,
-) -> Result<u64, StoreError> {
+    const NEVER_WATCHED: &str = "
+        select id from resources
+         where was_watched = 0 and subscribers = 0 and kind <> 'collection'
+           and unwatched_since <= $1
+           and (claimed_until is null or claimed_until <= $2)
+         order by unwatched_since limit $3
+           {skip locked}";
+    let find = match which {
+        Unwatched::All => ALL,
+        Unwatched::NeverWatched => NEVER_WATCHED,
+    };
     let found = tx.query(find, params![before, now, FEW]).await?;
     let found = found.into_iter().map(|mut row| row.int());
     let found = found.collect::<Result<Vec<_>, StoreError>>()?;

@@ -70,8 +70,6 @@ pub(crate) struct ResourceBefore {
     pub(crate) versions: Versions,
     /// When the appends for subscribers without an account are paid for.
     pub(crate) appends_paid_at: DateTime<Utc>,
-    /// The earliest time of the next fetch, if these appends limit it.
-    pub(crate) not_before: Option<DateTime<Utc>>,
     /// How often the resource should be polled, as its subscriptions demand.
     pub(crate) demand: Demand,
 }
@@ -231,10 +229,9 @@ async fn lock(
         let versions = Versions { all: row.int()?, announced: row.int()? };
         let demand = demand(&mut row)?;
         let appends_paid_at = row.time()?;
-        let not_before = append_budget::earliest(appends_paid_at);
         #[rustfmt::skip]
         let before = ResourceBefore {
-            claim, host, pinged, spacing_us, versions, demand, appends_paid_at, not_before,
+            claim, host, pinged, spacing_us, versions, demand, appends_paid_at,
         };
         Ok((id, (head, before)))
     };
@@ -342,13 +339,13 @@ fn next_fetch(
     held: &ResourceBefore,
     queue: Option<&mut GroupQueue>,
 ) -> (i64, String) {
-    let wanted = held.not_before.map_or(ending.next_fetch, |at| at.max(ending.next_fetch));
+    let earliest = append_budget::earliest(held.appends_paid_at);
+    let wanted = ending.next_fetch.max(earliest);
     match queue {
         // The change that a ping reported may have been written after the server responded.
         _ if held.pinged == 1 => {
             let spaced = ending.at + TimeDelta::microseconds(held.spacing_us);
-            let spaced = held.not_before.map_or(spaced, |earliest| spaced.max(earliest));
-            (wanted.min(spaced).timestamp_micros(), String::new())
+            (wanted.min(spaced.max(earliest)).timestamp_micros(), String::new())
         }
         Some(queue) => {
             let slot = queue.slot_after_poll(wanted.timestamp_micros());
