@@ -6,16 +6,14 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Output, Stdio};
+use std::process::Output;
 
-use tokio::process::Command;
-use tokio::time::timeout;
 use url::Url;
 
-use crate::support::PATIENCE;
 use crate::support::feeds::rss;
 use crate::support::gateway::free_port;
 use crate::support::publisher::Publisher;
+use crate::support::shell;
 use crate::support::subscriber::Subscriber;
 
 /// What is printed after each block.
@@ -79,24 +77,7 @@ async fn run(examples: &[Example], gateway: &str) -> Output {
     let script =
         format!("{}\n{separate}kill %1 && wait %1\n", blocks.join(&format!("\n{separate}")));
 
-    let folder = tempfile::tempdir().unwrap();
-    let program = Path::new(env!("CARGO_BIN_EXE_feedgate")).parent().unwrap().to_owned();
-    let others = std::env::var_os("PATH").unwrap();
-    let path = std::env::join_paths([program].into_iter().chain(std::env::split_paths(&others)));
-    let shell = Command::new("bash")
-        .args(["-emuo", "pipefail", "-c", &script])
-        .current_dir(folder.path())
-        .env("PATH", path.unwrap())
-        .env("FEEDGATE_LISTEN", gateway)
-        .env("FEEDGATE_EGRESS_ALLOW_TOPIC_CIDRS", "127.0.0.0/8")
-        .env("FEEDGATE_EGRESS_ALLOW_CALLBACK_CIDRS", "127.0.0.0/8")
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .kill_on_drop(true)
-        .spawn()
-        .unwrap();
-    timeout(PATIENCE, shell.wait_with_output()).await.expect("the shell ends").unwrap()
+    shell::run(&script, "-emuo", gateway).await
 }
 
 fn shell_word(text: &str) -> String {

@@ -5,15 +5,11 @@
 //! are on this machine, and the gateway is on a port that is free.
 
 use std::path::Path;
-use std::process::Stdio;
 
-use tokio::process::Command;
-use tokio::time::timeout;
-
-use crate::support::PATIENCE;
 use crate::support::feeds::rss;
 use crate::support::gateway::free_port;
 use crate::support::publisher::Publisher;
+use crate::support::shell;
 use crate::support::subscriber::Subscriber;
 
 #[tokio::test]
@@ -33,28 +29,8 @@ async fn the_tour_works_as_written() {
         script.replace(written, here)
     });
 
-    let folder = tempfile::tempdir().unwrap();
-    let program = Path::new(env!("CARGO_BIN_EXE_feedgate")).parent().unwrap();
-    let path = std::env::join_paths(
-        [program.to_owned()]
-            .into_iter()
-            .chain(std::env::split_paths(&std::env::var_os("PATH").unwrap())),
-    );
-    let shell = Command::new("bash")
-        // `m`, so that the shell can name its job as a person's shell does.
-        .args(["-emuxo", "pipefail", "-c", &script])
-        .current_dir(folder.path())
-        .env("PATH", path.unwrap())
-        .env("FEEDGATE_LISTEN", gateway)
-        .env("FEEDGATE_EGRESS_ALLOW_TOPIC_CIDRS", "127.0.0.0/8")
-        .env("FEEDGATE_EGRESS_ALLOW_CALLBACK_CIDRS", "127.0.0.0/8")
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .kill_on_drop(true)
-        .spawn()
-        .unwrap();
-    let output = timeout(PATIENCE, shell.wait_with_output()).await.expect("it ends").unwrap();
+    // `m`, so that the shell can name its job as a person's shell does.
+    let output = shell::run(&script, "-emuxo", &gateway).await;
     let said = String::from_utf8_lossy(&output.stdout);
     let told = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{}\n{said}\n{told}", output.status);

@@ -56,7 +56,7 @@ impl SlowPublisher {
         SlowPublisher { server, feeds, waiting }
     }
 
-    fn put(&self, path: &str, items: usize) {
+    fn publish_feed(&self, path: &str, items: usize) {
         self.feeds.lock().unwrap().insert(path.to_owned(), rss("tides", 1..items + 1));
     }
 
@@ -107,14 +107,14 @@ async fn f19_a_change_right_after_a_confirmed_subscription_is_delivered() {
 async fn f06_a_subscription_is_answered_while_its_topic_is_fetched() {
     let (publisher, subscriber) =
         (SlowPublisher::start(usize::MAX / 2).await, Subscriber::start().await);
-    publisher.put("/feed", 2);
+    publisher.publish_feed("/feed", 2);
     let gateway = gateway(&[]).await;
     let topic = publisher.server.url("/feed");
     gateway.subscribe_superfeedr(&topic, &subscriber.url("/cb"), "json").await;
     publisher.is_asked().await;
 
     // F19: what is published now is news, though the topic was never read before.
-    publisher.put("/feed", 3);
+    publisher.publish_feed("/feed", 3);
     published(&gateway, &topic).await;
     publisher.open();
     subscriber.until("/cb", |told| !told.is_empty()).await;
@@ -130,7 +130,7 @@ async fn f06_subscribers_of_one_host_do_not_wait_for_each_other() {
     let gateway = gateway(&DEFAULT_PAUSES).await;
     let subscribe = async |n: usize| {
         let path = format!("/feed{n}");
-        publisher.put(&path, 2);
+        publisher.publish_feed(&path, 2);
         let topic = publisher.server.url(&path);
         let form = [
             ("hub.mode", "subscribe"),

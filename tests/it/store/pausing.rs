@@ -17,7 +17,7 @@ on_both_stores!(
 );
 
 /// The ranges that are due at `seconds`, claimed for ten seconds.
-async fn take(store: &ClaimingStore, seconds: i64) -> Vec<(i64, i64)> {
+async fn claim_due(store: &ClaimingStore, seconds: i64) -> Vec<(i64, i64)> {
     let due = store.claim_subscriptions(at(seconds), at(seconds + 10), &room()).await.unwrap();
     due.iter().map(|due| (due.subscription.cursor.0, due.owed.0)).collect()
 }
@@ -46,40 +46,40 @@ async fn what_is_paused_is_due_once_it_is_resumed(database: Database) {
     append(&store, 4, id, "2").await;
     subscribe(&store, "a", "https://callback.test/").await;
     assert!(store.replay(id, Seq(0), at(5)).await.unwrap());
-    assert_eq!(take(&store, 99).await, [], "nothing of it ends the pause");
+    assert_eq!(claim_due(&store, 99).await, [], "nothing of it ends the pause");
 
     store.resume(id, at(100)).await.unwrap();
-    assert_eq!(take(&store, 100).await, [(0, 2)], "at once, and everything");
+    assert_eq!(claim_due(&store, 100).await, [(0, 2)], "at once, and everything");
     settle(&store, 101, id, DeliveryOutcome::Delivered { cursor: Seq(2), status: 0 }).await;
     store.pause(id, at(102)).await.unwrap();
     store.resume(id, at(103)).await.unwrap();
-    assert_eq!(take(&store, 103).await, [], "nothing was held back");
+    assert_eq!(claim_due(&store, 103).await, [], "nothing was held back");
     append(&store, 104, id, "3").await;
-    assert_eq!(take(&store, 104).await, [(2, 3)]);
+    assert_eq!(claim_due(&store, 104).await, [(2, 3)]);
 }
 
 async fn a_delivery_in_progress_ends_before_the_pause(database: Database) {
     let store = ClaimingStore::new(database.open().await);
     let id = subscribe(&store, "a", "https://callback.test/").await.id;
     append(&store, 1, id, "1").await;
-    assert_eq!(take(&store, 2).await, [(0, 1)]);
+    assert_eq!(claim_due(&store, 2).await, [(0, 1)]);
     store.pause(id, at(3)).await.unwrap();
     append(&store, 4, id, "2").await;
     settle(&store, 5, id, DeliveryOutcome::Delivered { cursor: Seq(1), status: 0 }).await;
-    assert_eq!(take(&store, 99).await, [], "what came since waits");
+    assert_eq!(claim_due(&store, 99).await, [], "what came since waits");
     store.resume(id, at(100)).await.unwrap();
-    assert_eq!(take(&store, 100).await, [(1, 2)]);
+    assert_eq!(claim_due(&store, 100).await, [(1, 2)]);
 
     store.pause(id, at(101)).await.unwrap();
     settle(&store, 102, id, DeliveryOutcome::Failed { retry_at: Some(at(110)) }).await;
-    assert_eq!(take(&store, 199).await, [], "and so does a retry");
+    assert_eq!(claim_due(&store, 199).await, [], "and so does a retry");
     store.resume(id, at(200)).await.unwrap();
-    assert_eq!(take(&store, 200).await, [(1, 2)]);
-    // It is resumed while it is in progress.
+    assert_eq!(claim_due(&store, 200).await, [(1, 2)]);
+    // The subscription is resumed while a delivery is in progress.
     store.pause(id, at(201)).await.unwrap();
     store.resume(id, at(202)).await.unwrap();
-    assert_eq!(take(&store, 203).await, [], "one delivery at a time (rule D2)");
-    assert_eq!(take(&store, 210).await, [(1, 2)], "its node died");
+    assert_eq!(claim_due(&store, 203).await, [], "one delivery at a time (rule D2)");
+    assert_eq!(claim_due(&store, 210).await, [(1, 2)], "its node stopped");
 }
 
 async fn a_claim_that_is_renewed_or_released_ends_no_pause(database: Database) {
@@ -91,11 +91,11 @@ async fn a_claim_that_is_renewed_or_released_ends_no_pause(database: Database) {
     store.pause(id, at(3)).await.unwrap();
     let renewed = store.renew_subscription_claims(&claims, at(4), at(14)).await.unwrap();
     assert_eq!(renewed, [id], "its delivery goes on");
-    assert_eq!(take(&store, 20).await, [], "nobody else delivers it when the claim has ended");
+    assert_eq!(claim_due(&store, 20).await, [], "nobody else delivers it when the claim has ended");
     store.release_subscription_claims(&claims, at(21)).await.unwrap();
-    assert_eq!(take(&store, 22).await, []);
+    assert_eq!(claim_due(&store, 22).await, []);
     store.resume(id, at(23)).await.unwrap();
-    assert_eq!(take(&store, 23).await, [(0, 1)]);
+    assert_eq!(claim_due(&store, 23).await, [(0, 1)]);
 }
 
 async fn a_retry_can_be_made_at_once(database: Database) {
@@ -103,15 +103,15 @@ async fn a_retry_can_be_made_at_once(database: Database) {
     let id = subscribe(&store, "a", "https://callback.test/").await.id;
     assert!(!store.retry_delivery(id, at(0)).await.unwrap(), "nothing is owed");
     append(&store, 1, id, "1").await;
-    take(&store, 2).await;
+    claim_due(&store, 2).await;
     assert!(store.retry_delivery(id, at(3)).await.unwrap());
-    assert_eq!(take(&store, 3).await, [], "it is in progress");
+    assert_eq!(claim_due(&store, 3).await, [], "it is in progress");
     settle(&store, 4, id, DeliveryOutcome::Failed { retry_at: Some(at(9_000)) }).await;
-    assert_eq!(take(&store, 5).await, []);
+    assert_eq!(claim_due(&store, 5).await, []);
     assert!(store.retry_delivery(id, at(5)).await.unwrap());
-    assert_eq!(take(&store, 5).await, [(0, 1)]);
+    assert_eq!(claim_due(&store, 5).await, [(0, 1)]);
     settle(&store, 6, id, DeliveryOutcome::Failed { retry_at: Some(at(9_000)) }).await;
     store.pause(id, at(7)).await.unwrap();
     assert!(!store.retry_delivery(id, at(8)).await.unwrap(), "a pause is ended by resuming");
-    assert_eq!(take(&store, 9).await, []);
+    assert_eq!(claim_due(&store, 9).await, []);
 }

@@ -171,7 +171,7 @@ async fn q02_every_node_learns_what_was_opened_and_closed(database: Database) {
     let rest = changes(&store, first[1].position).await;
     assert_eq!(known(&rest), [(fig, Some("fig".into()))]);
     open(&store, "apple", 9).await;
-    assert_eq!(changes(&store, rest[0].position).await, [], "it was open");
+    assert_eq!(changes(&store, rest[0].position).await, [], "the track was open");
 
     // Those that were opened at 0 have no subscriptions, and are closed together.
     assert_eq!(store.close_unused_tracks(at(5), at(10)).await.unwrap(), 2);

@@ -14,6 +14,7 @@ pub(crate) mod postgres;
 pub(crate) mod publisher;
 pub(crate) mod reader;
 pub(crate) mod server;
+pub(crate) mod shell;
 pub(crate) mod subscriber;
 pub(crate) mod tracked;
 pub(crate) mod validator;
