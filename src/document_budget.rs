@@ -197,7 +197,7 @@ impl DocumentBudget {
         let _waiting = Waiting::new(&self.waiting);
         match timeout(patience, Arc::clone(&pool.units).acquire_many_owned(wanted)).await {
             Ok(Ok(units)) => Ok(Reservation { units }),
-            // These semaphores are never closed.
+            // Waiting fails only if a semaphore is closed, which nothing does.
             Ok(Err(_)) | Err(_) => Err(GatewayBusy::for_now()),
         }
     }

@@ -102,8 +102,8 @@ async fn carry_out(store: &dyn Store, what: &What, password: Option<(Password, b
 
 async fn remove(store: &dyn Store, login: &str, is_confirmed: bool) -> Outcome {
     let missing = || fail(&format!("account {login} does not exist"));
-    let Some(holdings) = store.account_holdings(login).await? else { return missing() };
     if !is_confirmed && io::stdin().is_terminal() {
+        let Some(holdings) = store.account_holdings(login).await? else { return missing() };
         let counts = counts(holdings);
         print_line(format!("account {login} has {counts}. All are deleted, and the login"));
         print_line("cannot be used again. Type the login to confirm:");

@@ -102,9 +102,9 @@ pub struct Poller {
 /// How a poll ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PollEnd {
-    /// Its result was recorded, unless its claim was lost.
+    /// The result of the poll was recorded, unless its claim was lost.
     Recorded,
-    /// It was put off. Holds the time after which this gateway can take the document, if the
+    /// The poll was put off. Holds the time after which this gateway can take the document, if the
     /// gateway was the reason.
     PutOff(Option<GatewayBusy>),
 }

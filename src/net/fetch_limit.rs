@@ -49,7 +49,7 @@ impl FetchLimit {
                 }
                 Patience::Background | Patience::Continued => None,
             };
-            // These semaphores are never closed.
+            // Waiting fails only if a semaphore is closed, which nothing does.
             let all = Arc::clone(&self.all).acquire_owned().await.ok()?;
             Some(FetchPermit { _all: all, _for_requests: for_requests })
         };

@@ -168,7 +168,7 @@ impl HostTurns {
                 let permit = Arc::clone(&address.permits).acquire_owned();
                 let until = Instant::now() + wait;
                 match address.line.wait(permit, patience.max_waiting(), until).await {
-                    // These semaphores are never closed.
+                    // Waiting fails only if a semaphore is closed, which nothing does.
                     Some(permit) => permit.ok().map(|permit| (address, permit)),
                     None => {
                         let retry_in = address.line.put_off(self.spacing / PER_ADDRESS as u32);
@@ -192,7 +192,7 @@ impl HostTurns {
     ) -> Result<HostTurn, HostBusy> {
         let permit = Arc::clone(&entry.first_fetches).acquire_owned();
         let max_waiting = Patience::FirstFetch.max_waiting();
-        // These semaphores are never closed.
+        // Waiting fails only if a semaphore is closed, which nothing does.
         let admitted = entry.first_fetch_line.wait(permit, max_waiting, until).await;
         let Some(Ok(permit)) = admitted else {
             let retry_in = entry.first_fetch_line.put_off(self.spacing);

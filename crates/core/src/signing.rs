@@ -91,13 +91,13 @@ impl fmt::Debug for Secret {
 /// Why a text cannot be a [`Secret`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadSecret {
-    /// It has [`Secret::TOO_LONG_BYTES`] or more.
+    /// The secret has [`Secret::TOO_LONG_BYTES`] or more.
     #[error("a secret must be shorter than {} bytes", Secret::TOO_LONG_BYTES)]
     TooLong,
-    /// U+0000 somewhere in the text.
+    /// The secret contains U+0000.
     #[error("a secret must not contain the character U+0000")]
     ContainsNul,
-    /// It has the prefix of an encoded key, and something else behind it.
+    /// The secret has the prefix of an encoded key, followed by something else.
     #[error("a secret that begins with whsec_ must continue in base64")]
     NotBase64,
 }

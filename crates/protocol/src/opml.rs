@@ -16,7 +16,7 @@ pub fn feed_urls(bytes: &[u8]) -> Result<Vec<String>, BadOpml> {
 /// Why bytes are not a subscription list.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadOpml {
-    /// They are not XML that is read here.
+    /// The bytes are not XML that is read here.
     #[error(transparent)]
     Xml(#[from] BadXml),
     /// The document has another root element.

@@ -36,6 +36,12 @@ impl Request {
         self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
     }
 
+    /// Returns the address by which failed sign-ins are counted: also those of the operator's own
+    /// programs, whose requests are not limited.
+    pub(crate) fn counted_client(&self) -> Option<IpAddr> {
+        self.limited_as.or(self.client)
+    }
+
     /// Returns the media type of the body, in lower case, without parameters.
     pub(crate) fn media_type(&self) -> String {
         let value = self.header("content-type");

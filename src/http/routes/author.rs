@@ -60,8 +60,7 @@ async fn post(gateway: &Gateway, request: &Request, form: &Form) -> Result<Poste
     let draft = draft(&value)?;
     let password = form.get("password").unwrap_or_default();
     let login = value("user").unwrap_or_default();
-    let author =
-        gateway.publish.sign_in(login, password, request.limited_as.or(request.client)).await;
+    let author = gateway.publish.sign_in(login, password, request.counted_client()).await;
     let author = author.map_err(|refusal| reject_refusal(&refusal))?;
     let name =
         PathSegment::file(DEFAULT_NAME).ok_or_else(|| reject_refusal(&AuthoringRefusal::Unmet))?;

@@ -124,8 +124,7 @@ async fn author(gateway: &Gateway, request: &Request) -> Result<Author, Rejectio
     let credentials = parse_basic(request.header("authorization"));
     let (login, password) =
         credentials.ok_or_else(|| reject_refusal(&AuthoringRefusal::WrongPassword))?;
-    let author =
-        gateway.publish.sign_in(&login, &password, request.limited_as.or(request.client)).await;
+    let author = gateway.publish.sign_in(&login, &password, request.counted_client()).await;
     author.map_err(|refusal| reject_refusal(&refusal))
 }
 

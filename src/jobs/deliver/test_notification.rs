@@ -33,9 +33,9 @@ pub(crate) struct TestNotifier {
 /// What became of a test notification.
 #[derive(Clone, Debug)]
 pub(crate) enum TestOutcome {
-    /// It was sent.
+    /// The notification was sent.
     Sent(TestReport),
-    /// As many others are in progress as a node sends.
+    /// As many test notifications are in progress as a node sends at the same time.
     Busy,
     /// The subscription receives the topic unchanged, which has not been fetched.
     NothingStored,

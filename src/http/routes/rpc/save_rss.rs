@@ -54,7 +54,7 @@ pub(super) async fn save(
     gateway.anonymous_rate_limit.admit(request, 1)?;
     let author = gateway
         .publish
-        .sign_in(author.login.trim(), author.password, request.limited_as.or(request.client))
+        .sign_in(author.login.trim(), author.password, request.counted_client())
         .await;
     let author = author.map_err(|refusal| reject_refusal(&refusal))?;
     let name =

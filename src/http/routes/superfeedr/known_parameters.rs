@@ -6,42 +6,23 @@ use feedgate_protocol::form::Form;
 
 /// The parameters of all modes.
 const OF_ALL_MODES: &[&str] = &["hub.mode", "authorization", "format", "callback", "_"];
-/// The parameters of each mode besides those of all modes. Clients send the same form to subscribe
-/// and to unsubscribe.
-const MODES: [(&str, &[&str]); 10] = [
-    ("subscribe", SUBSCRIBE),
-    ("unsubscribe", UNSUBSCRIBE),
-    ("list", &["hub.topic", "hub.callback", "page", "by_page", "byPage", "detailed", "search"]),
-    ("retrieve", &["hub.topic", "hub.callback", "count", "before", "after", "wait", "search"]),
-    ("replay", &["hub.topic", "hub.callback", "count", "async"]),
-    ("authenticate", &["rights"]),
-    ("pause", CONTROL),
-    ("resume", CONTROL),
-    ("retry", CONTROL),
-    ("test", CONTROL),
+/// The parameters of each mode besides those of all modes.
+const MODES: [(&str, &[&[&str]]); 10] = [
+    ("subscribe", &[SUBSCRIBE]),
+    // Clients send the same form to subscribe and to unsubscribe.
+    ("unsubscribe", &[&["search"], SUBSCRIBE]),
+    ("list", &[ONE, &["page", "by_page", "byPage", "detailed", "search"]]),
+    ("retrieve", &[ONE, &["count", "before", "after", "wait", "search"]]),
+    ("replay", &[ONE, &["count", "async"]]),
+    ("authenticate", &[&["rights"]]),
+    ("pause", &[ONE]),
+    ("resume", &[ONE]),
+    ("retry", &[ONE]),
+    ("test", &[ONE]),
 ];
-const CONTROL: &[&str] = &["hub.topic", "hub.callback"];
+/// The parameters that name a subscription.
+const ONE: &[&str] = &["hub.topic", "hub.callback"];
 const SUBSCRIBE: &[&str] = &[
-    "hub.topic",
-    "hub.callback",
-    "hub.secret",
-    "signature",
-    "secret_overlap_seconds",
-    "hub.verify",
-    "hub.verify_token",
-    "hub.lease_seconds",
-    "updates",
-    "status",
-    "backfill",
-    "discover",
-    "retrieve",
-    "count",
-    "before",
-    "after",
-    "superfeedr.digest",
-];
-const UNSUBSCRIBE: &[&str] = &[
-    "search",
     "hub.topic",
     "hub.callback",
     "hub.secret",
@@ -92,12 +73,13 @@ pub(super) fn check_mode(mode: &str) -> Result<(), Rejection> {
 /// Rejects a request of a known mode with a parameter that the mode does not have, or that has no
 /// effect in this request.
 pub(super) fn check(mode: &str, form: &Form) -> Result<(), Rejection> {
-    let own = MODES.iter().find(|(name, _)| *name == mode).map_or(&[][..], |(_, names)| names);
+    let own = MODES.iter().find(|(name, _)| *name == mode);
+    let own = own.map_or_else(Vec::new, |(_, names)| names.concat());
     for (name, value) in form.pairs() {
         // `hub.callback[feed][url]` and `hub.callback[0]` are forms of `hub.callback`.
         let base = name.split('[').next().unwrap_or_default();
         if !own.contains(&base) && !OF_ALL_MODES.contains(&base) {
-            let rejection = Rejection::unprocessable(describe_unknown(mode, base, own));
+            let rejection = Rejection::unprocessable(describe_unknown(mode, base, &own));
             return Err(rejection.with_code("unknown_parameter"));
         }
         let is_flag_value = || FLAG_VALUES.contains(&value.trim().to_ascii_lowercase().as_str());
