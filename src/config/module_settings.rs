@@ -192,6 +192,7 @@ impl Config {
             collections: self.collections.clone(),
             contact: self.contact.clone(),
             bot_addresses: self.bot_addresses.clone(),
+            publisher_secrets: self.publisher_secrets.clone(),
         }
     }
 

@@ -30,6 +30,7 @@ use feedgate_core::collection::ConfiguredCollection;
 use feedgate_core::password::Password;
 use feedgate_core::ping::TimeUnit;
 use feedgate_core::ping_forwarding::PingTarget;
+use feedgate_core::publisher_secrets::PublisherSecrets;
 use feedgate_protocol::signature::SignatureMethod;
 
 use super::LogFormat;
@@ -190,6 +191,12 @@ settings! {
         /// The minimum interval between two fetches of one resource that pings cause.
         FEEDGATE_PING_MIN_INTERVAL_MS = "1000" => ping_min_interval: Duration,
             milliseconds(0..=3_600_000);
+
+        /// The secrets of publishers that send the content of a changed topic with
+        /// `hub.mode=publish`, by the domain of the topic. Content that is signed with the secret of
+        /// its domain is delivered at once; other content is not used, and the topic is fetched.
+        FEEDGATE_PUBLISHER_SECRETS = "" => publisher_secrets: PublisherSecrets, PUBLISHER_SECRETS,
+            secret;
 
         /// Whether the response to an rssCloud ping waits until all subscribers have been notified.
         /// `wait=1` or `wait=0`, in the form or the query of a ping, takes precedence.

@@ -20,6 +20,7 @@ use feedgate_core::host_groups::HostGroups;
 use feedgate_core::password::Password;
 use feedgate_core::ping::TimeUnit;
 use feedgate_core::ping_forwarding::PingTarget;
+use feedgate_core::publisher_secrets::PublisherSecrets;
 use feedgate_protocol::signature::SignatureMethod;
 
 use super::{LogFormat, collections};
@@ -248,6 +249,11 @@ pub(super) const PASSWORD: ValueKind<Option<Password>> = ValueKind::Text {
 pub(super) const HOST_GROUPS: ValueKind<Vec<(String, Option<Duration>)>> = ValueKind::Text {
     expected: "domains separated by commas, such as `example.org=5,example.net`",
     parse: |text| HostGroups::parse(text).map_err(|part| not(&part, "a domain")),
+};
+
+pub(super) const PUBLISHER_SECRETS: ValueKind<PublisherSecrets> = ValueKind::Text {
+    expected: "domains with their secrets separated by commas, such as `example.org=SECRET`",
+    parse: PublisherSecrets::parse,
 };
 
 pub(super) const PING_TARGETS: ValueKind<Vec<PingTarget>> = ValueKind::Text {

@@ -24,6 +24,7 @@ use crate::subscriptions::SubscriptionService;
 use feedgate_core::collection::ConfiguredCollection;
 use feedgate_core::ping::TimeUnit;
 use feedgate_core::ports::Store;
+use feedgate_core::publisher_secrets::PublisherSecrets;
 
 /// The operator's settings for the endpoints.
 #[derive(Clone, Debug)]
@@ -54,6 +55,8 @@ pub struct HttpSettings {
     pub contact: Option<String>,
     /// The networks that fetches come from, as far as the operator publishes them.
     pub bot_addresses: Vec<IpNet>,
+    /// The secrets of publishers that send the content of changed topics.
+    pub publisher_secrets: PublisherSecrets,
     /// Registrations, subscriptions and pings a minute from one public address.
     pub anonymous_requests_per_min: usize,
     /// The operator's networks: `/metrics` is shown to these only (rule S45).

@@ -123,7 +123,12 @@ pub(super) fn pinged(ping: &Ping, named: usize) -> Event {
     })
 }
 
-/// Creates the event of a ping that names no usable resource.
+/// Creates the event of content that a publisher sent.
+pub(super) fn content_published(ping: &Ping, new: usize) -> Event {
+    of_ping(ping).saying(&format!("content received, {new} new"))
+}
+
+/// Creates the event of a ping that names no usable resource, or whose content is not used.
 pub(super) fn ping_refused(
     ping: &Ping,
     outcome: EventOutcome,

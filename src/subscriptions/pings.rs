@@ -5,11 +5,12 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use tokio::time::timeout;
 
 use super::{SubscriptionRefusal, SubscriptionService, events};
-use crate::jobs::poll::PolledNow;
+use crate::jobs::poll::{PolledNow, PushedDocument};
 use crate::net::{FetchError, FetchRequest, Fetched};
 use feedgate_core::event::EventOutcome;
 use feedgate_core::ping::Ping;
@@ -38,6 +39,33 @@ impl SubscriptionService {
         let named = self.store.receive(ping, spacing).await?;
         self.event_log.record(events::pinged(ping, named));
         Ok(named)
+    }
+
+    /// Delivers the entries of a document that came with a ping, if its publisher has signed it.
+    /// Unsigned content is not used: anybody could have sent it. The ping is stored by
+    /// [`ping`](Self::ping); the fetch that follows finds what a document alone does not say.
+    pub async fn publish_content(
+        &self,
+        ping: &Ping,
+        content: &str,
+        is_signed: bool,
+    ) -> Result<(), StoreError> {
+        if !is_signed {
+            let why = "hub.content is not used: hub.signature is not that of the publisher";
+            let refused = EventOutcome::Refused;
+            self.event_log.record(events::ping_refused(ping, refused, "bad_signature", why));
+            return Ok(());
+        }
+        let Ok(topic) = Topic::parse(ping.url.as_str()) else { return Ok(()) };
+        let known = self.store.find(topic.as_str()).await?;
+        let Some(resource) = known.filter(|resource| resource.subscribers > 0) else {
+            return Ok(());
+        };
+        let body = Bytes::copy_from_slice(content.as_bytes());
+        let pushed = PushedDocument { content_type: None, body };
+        let new = self.ingest.push(&resource, pushed, ping.at).await?;
+        self.event_log.record(events::content_published(ping, new));
+        Ok(())
     }
 
     /// Processes a ping like [`ping`](Self::ping), but checks whether the resource can be read, as

@@ -38,6 +38,7 @@ mod peer_defects;
 mod ping_forwarding;
 mod poll;
 mod polling;
+mod publish_content;
 mod readme;
 mod real_feeds;
 mod refused;

@@ -26,6 +26,7 @@ pub mod poll_times;
 pub mod polling;
 pub mod polling_hints;
 pub mod ports;
+pub mod publisher_secrets;
 pub mod query;
 pub mod rank;
 pub mod record;

@@ -34,8 +34,8 @@ use feedgate_core::topic::{Callback, Topic};
 use feedgate_protocol::Protocol;
 use feedgate_protocol::form::Form;
 
-const ENDPOINT: Endpoint =
-    Endpoint { name: "hub", methods: &["POST"], body_limit_bytes: 64 * 1024 };
+/// The body limit is large because publishers may send whole documents.
+const ENDPOINT: Endpoint = Endpoint { name: "hub", methods: &["POST"], body_limit_bytes: 1 << 20 };
 
 /// Returns the routes of this endpoint.
 pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {

@@ -2,6 +2,8 @@
 //!
 //! No account is needed, and the reply does not reveal which topics are watched.
 
+use url::Url;
+
 use crate::http::kit::rejected_request::RejectedRequest;
 use crate::http::kit::rejection::Rejection;
 use crate::http::kit::request::Request;
@@ -10,18 +12,20 @@ use crate::jobs::runner;
 use feedgate_core::event::EventKind;
 use feedgate_core::ping::{Ping, PingSource};
 use feedgate_protocol::form::Form;
+use feedgate_protocol::signature;
 
 /// The most topics taken from one request (rule S26).
 const MAX_TOPICS: usize = 100;
 
-/// Takes a ping for each topic, and returns how many were named.
+/// Takes a ping for each topic, and returns how many were named. Content that the publisher of the
+/// topic has signed is delivered first (row P-4).
 pub(crate) async fn publish(
     gateway: &Gateway,
     request: &Request,
     form: &Form,
 ) -> Result<usize, Rejection> {
-    reject_content(form)?;
     let topics = topics(form);
+    check_content(form, topics.len())?;
     let admitted = gateway.anonymous_rate_limit.admit(request, topics.len());
     let feed = topics.first().map_or("", String::as_str);
     RejectedRequest {
@@ -39,22 +43,38 @@ pub(crate) async fn publish(
             url: url.clone(),
             feed_url: None,
         };
+        if let Some(content) = form.get_verbatim("hub.content") {
+            let is_signed = is_signed(gateway, url, content, form);
+            let taken = gateway.subscribe.publish_content(&ping, content, is_signed).await;
+            taken.map_err(|err| Rejection::unavailable(&err))?;
+        }
         let taken = gateway.subscribe.ping(&ping, gateway.settings.ping_spacing).await;
         taken.map_err(|err| Rejection::unavailable(&err))?;
     }
     Ok(topics.len())
 }
 
-/// Rejects a request that brings the new content with it: the topic is fetched, and whoever
-/// relies on the content would not notice that it is ignored.
-fn reject_content(form: &Form) -> Result<(), Rejection> {
-    match ["hub.content", "hub.signature"].into_iter().find(|name| form.has(name)) {
-        Some(name) => Err(Rejection::unprocessable(format!(
-            "{name} is not supported: name the topic in hub.url, and it is fetched."
-        ))
-        .with_code("unknown_parameter")),
-        None => Ok(()),
-    }
+/// Rejects content that belongs to no topic, or to several, and a signature of nothing.
+fn check_content(form: &Form, topics: usize) -> Result<(), Rejection> {
+    let reason = match (form.has("hub.content"), form.has("hub.signature")) {
+        (true, _) if topics > 1 => "hub.content is the content of one topic: name one in hub.url.",
+        (false, true) => "hub.signature signs hub.content, which is missing.",
+        _ => return Ok(()),
+    };
+    Err(Rejection::unprocessable(reason))
+}
+
+/// Returns whether the content is signed with the secret of the publisher of the topic. A signature
+/// without the name of its method is one of SHA-1, as in `X-Hub-Signature`.
+fn is_signed(gateway: &Gateway, topic: &str, content: &str, form: &Form) -> bool {
+    let Ok(topic) = Url::parse(topic) else { return false };
+    let secret = gateway.settings.publisher_secrets.of_host(topic.host_str().unwrap_or_default());
+    let Some((secret, given)) = secret.zip(form.get("hub.signature")) else { return false };
+    let given = match given.contains('=') {
+        true => given.to_owned(),
+        false => format!("sha1={given}"),
+    };
+    signature::holds(&given, secret.expose(), content.as_bytes())
 }
 
 /// Returns the topics in `hub.url`, repeated, as `hub.url[]`, as a list with commas, or in
