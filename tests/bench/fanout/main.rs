@@ -16,6 +16,8 @@
 
 mod bare;
 mod gateway;
+#[path = "../program.rs"]
+mod program;
 mod sink;
 
 use std::env;
