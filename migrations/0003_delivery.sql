@@ -38,6 +38,10 @@ create table subscriptions (
     replayed_upto       bigint not null default 0,
     -- How many replays have been requested; part of the ids of their deliveries.
     replays             bigint not null default 0,
+    -- When the next digest is due; null: none are sent.
+    digest_at           bigint,
+    -- The value of `replays` after the replay that is the newest digest; 0: there was none.
+    digest_replays      bigint not null default 0,
     -- How many notifications the callback has acknowledged.
     acknowledged        bigint not null default 0,
     -- When the subscription may be claimed: at once, at a retry, or at the end of a claim; null:
@@ -78,6 +82,8 @@ create index subscriptions_statuses on subscriptions (resource_id) where statuse
 -- Serves drop_failing.
 create index subscriptions_failed_changes on subscriptions (failed_changes, id)
     where failed_changes > 0 and protocol <> 'websub';
+-- Serves start_digests.
+create index subscriptions_digest_at on subscriptions (digest_at, id) where digest_at is not null;
 -- Serves drop_expired.
 create index subscriptions_lease_until on subscriptions (lease_until);
 
@@ -113,6 +119,7 @@ create table intents (
     format       text   not null,
     updates      text   not null default 'fresh',
     statuses     text   not null default 'never',
+    digest       bigint not null default 0,  -- 1: send a digest every day
     secret       text,
     signature_method text,                   -- as in subscriptions
     secret_overlap_s bigint,                 -- signing::SecretOverlap; null: none was requested

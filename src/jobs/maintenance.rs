@@ -52,6 +52,8 @@ enum Task {
     Expire,
     /// Deletes subscriptions whose account was removed while they were verified.
     DropOwnerless,
+    /// Starts the digests that are due.
+    StartDigests,
     /// Drops rssCloud subscriptions that keep failing, at the top of the hour.
     DropFailing,
     /// Updates velocity and counts.
@@ -78,9 +80,10 @@ enum Task {
 const OWNERLESS_AGE: TimeDelta = TimeDelta::days(7);
 
 /// All tasks.
-const TASKS: [Task; 11] = [
+const TASKS: [Task; 12] = [
     Task::Expire,
     Task::DropOwnerless,
+    Task::StartDigests,
     Task::DropFailing,
     Task::Measure,
     Task::KeepHours,
@@ -256,6 +259,18 @@ async fn prune(
     Ok(lines + store.prune(&before).await?)
 }
 
+/// Starts all digests that are due.
+async fn start_digests(store: &dyn Store, now: DateTime<Utc>) -> Result<u64, StoreError> {
+    let mut started = 0;
+    loop {
+        let some = store.start_digests(now).await?;
+        started += some;
+        if some == 0 {
+            return Ok(started);
+        }
+    }
+}
+
 async fn forget(store: &dyn Store, now: DateTime<Utc>) -> Result<u64, StoreError> {
     let never_watched = store.forget_never_watched(now - NEVER_WATCHED_RETENTION, now).await?;
     Ok(never_watched + store.forget_unwatched(now - UNWATCHED_RETENTION, now).await?)
@@ -271,6 +286,7 @@ impl Task {
         match self {
             Task::Expire => "expire",
             Task::DropOwnerless => "drop_ownerless",
+            Task::StartDigests => "start_digests",
             Task::DropFailing => "drop_failing",
             Task::Measure => "measure",
             Task::KeepHours => "save_hours",
@@ -286,7 +302,7 @@ impl Task {
     /// Returns the shortest time between two runs, across all nodes.
     fn interval(self) -> Duration {
         match self {
-            Task::Expire | Task::DropOwnerless => Duration::from_secs(60),
+            Task::Expire | Task::DropOwnerless | Task::StartDigests => Duration::from_secs(60),
             Task::DropFailing => Duration::from_secs(30 * 60),
             Task::Measure => Duration::from_secs(10 * 60),
             Task::KeepHours => Duration::from_secs(5 * 60),
@@ -324,6 +340,7 @@ impl Task {
             Task::Expire | Task::DropOwnerless => drop_all(self, store, event_log, now).await?,
             Task::DropFailing => drop_all(Task::DropFailing, store, event_log, now).await?,
             Task::ShortenLog => shorten_log(store, settings, now).await?,
+            Task::StartDigests => start_digests(store, now).await?,
             Task::Measure => store.measure(now - MEASURE_EVERY, now).await?,
             Task::KeepHours => store.save_hours(now, settings.changes_unit).await?,
             Task::Prune => prune(store, settings, now).await?,

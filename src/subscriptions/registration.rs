@@ -161,6 +161,7 @@ impl SubscriptionService {
             updates: Updates::default(),
             statuses: Statuses::Never,
             signing: SigningRequest::default(),
+            digest: false,
             lease: Lease::RSSCLOUD,
         };
         self.check_failures(&request.topic, &request.callback).await?;

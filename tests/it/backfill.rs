@@ -134,6 +134,7 @@ fn wish(topic: &str, callback: &str) -> SubscriptionRequest {
         updates: Updates::default(),
         statuses: Statuses::Never,
         signing: SigningRequest::default(),
+        digest: false,
         lease: Lease::from(Duration::from_secs(3_600)),
     }
 }

@@ -107,6 +107,7 @@ impl Node {
             updates: Updates::default(),
             statuses: Statuses::default(),
             signing: SigningRequest::default(),
+            digest: false,
             lease: Lease::from(Duration::from_secs(3_600)),
         };
         change(&mut wish);

@@ -93,6 +93,7 @@ impl Bench {
             updates: Updates::default(),
             statuses: Statuses::default(),
             signing: SigningRequest::default(),
+            digest: false,
             lease: Lease::from(Duration::from_secs(3_600)),
         };
         self.store.subscribe(&wish, runner::now()).await.unwrap();

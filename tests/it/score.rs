@@ -109,6 +109,7 @@ async fn follow(habits: Habits, days: i64) -> Score {
         signing: SigningRequest::default(),
         updates: Updates::default(),
         statuses: Statuses::default(),
+        digest: false,
         lease: Lease::from(Duration::from_secs(3_600)),
     };
     let id = node.store.subscribe(&wish, start()).await.unwrap().id.resource;

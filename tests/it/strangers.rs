@@ -96,6 +96,7 @@ fn intent(topic: &str, callback: &str) -> Intent {
         updates: Updates::default(),
         statuses: Statuses::Never,
         signing: SigningRequest::default(),
+        digest: false,
         lease: Lease::WEBSUB,
     };
     Intent { mode: IntentMode::Subscribe, request: wish, verify_token: None, backfill: false }

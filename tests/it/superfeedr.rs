@@ -2,6 +2,7 @@
 
 mod batch;
 mod control;
+mod digests;
 mod listing;
 mod paging;
 mod streams;

@@ -128,6 +128,7 @@ impl Status {
             bozo_rank: self.bozo_rank,
             porn_rank: self.porn_rank,
             generated_ids: self.generated_ids,
+            is_digest: false,
         }
     }
 

@@ -186,6 +186,8 @@ pub struct SubscriptionRequest {
     pub statuses: Statuses,
     /// How notifications are signed.
     pub signing: SigningRequest,
+    /// Whether the newest entries are sent once a day as a digest (row S-14).
+    pub digest: bool,
     /// The requested lease.
     pub lease: Lease,
 }
@@ -252,6 +254,8 @@ pub struct DueSubscription {
     /// How many replays have been requested, so that the notifications of each have ids of their
     /// own.
     pub replays: i64,
+    /// Whether it is owed a digest.
+    pub is_digest: bool,
     /// How many notifications the callback has acknowledged.
     pub acknowledged: i64,
 }

@@ -2,6 +2,7 @@
 
 pub(crate) mod claim;
 pub(crate) mod deliveries;
+mod digests;
 pub(crate) mod intents;
 pub(crate) mod listing;
 mod pausing;

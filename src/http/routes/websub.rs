@@ -158,6 +158,7 @@ fn intent(form: &Form, mode: IntentMode) -> Result<Intent, Rejection> {
         updates: Updates::default(), // the whole topic is delivered, whatever changed in it
         statuses: Statuses::Never,   // the topic has no place for a status
         signing: SigningRequest { secret: secret.transpose()?, ..SigningRequest::default() },
+        digest: false,
         lease: Lease::websub(lease(form)?),
     };
     let verify_token = form.get_verbatim("hub.verify_token").map(VerifyToken::parse).transpose();

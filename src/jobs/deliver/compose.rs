@@ -21,7 +21,7 @@ use feedgate_core::resource::{Resource, ResourceKind};
 use feedgate_core::stored_entry::read_back;
 use feedgate_core::subscription::{DueSubscription, Format, Subscription};
 use feedgate_feed::model::Link;
-use feedgate_feed::render;
+use feedgate_feed::render::{self, StatusReport};
 
 use body_key::BodyKey;
 pub(crate) use body_key::LogRange;
@@ -247,9 +247,10 @@ impl Composer {
         let Some(waiting_since) = records.first().map(|record| record.at) else {
             return Ok(Composed::NothingOwed);
         };
-        let atom = document(resource, &records, &self.links(key));
+        let status = StatusReport { is_digest: key.is_digest, ..resource.status.report() };
+        let atom = document(resource, status, &records, &self.links(key));
         let (content_type, body) = match key.format {
-            Format::Json => (JSON, json(resource, &key.topic, &atom)),
+            Format::Json => (JSON, json(resource, status, &key.topic, &atom)),
             Format::Atom | Format::Fitting | Format::Raw => (ATOM, atom),
         };
         Ok(Composed::Payload(Payload {
@@ -264,11 +265,12 @@ impl Composer {
 
     /// Returns the status of the resource, without entries (rule P33).
     fn status_only(&self, key: &BodyKey, resource: &Resource) -> Payload {
-        let atom = document(resource, &[], &self.links(key));
+        let status = resource.status.report();
+        let atom = document(resource, status, &[], &self.links(key));
         let (content_type, body) = match key.format {
             Format::Json => {
                 let feed = read_back(resource, &atom);
-                let json = render::json::status_only(&feed, &key.topic, resource.status.report());
+                let json = render::json::status_only(&feed, &key.topic, status);
                 (JSON, json.to_string())
             }
             Format::Atom | Format::Fitting | Format::Raw => (ATOM, atom),
@@ -302,21 +304,26 @@ fn leave_out_replaced(records: &mut Vec<Record>, format: Format) {
     records.retain(|record| !replaced.contains(&record.seq) && says(record));
 }
 
-fn document(resource: &Resource, records: &[Record], links: &[Link]) -> String {
+fn document(
+    resource: &Resource,
+    status: StatusReport<'_>,
+    records: &[Record],
+    links: &[Link],
+) -> String {
     let entries: Vec<&str> = records.iter().rev().map(|record| record.atom.as_str()).collect();
     render::atom::document(&render::atom::AtomDocument {
         head: &resource.feed_head,
         topic: resource.topic.as_str(),
-        status: Some(resource.status.report()),
+        status: Some(status),
         links,
         entries: &entries,
     })
 }
 
 /// Renders the entries as JSON from the Atom document, of which it is a view.
-fn json(resource: &Resource, topic: &str, atom: &str) -> String {
+fn json(resource: &Resource, status: StatusReport<'_>, topic: &str, atom: &str) -> String {
     let feed = read_back(resource, atom);
-    render::json::document(&feed, topic, resource.status.report()).to_string()
+    render::json::document(&feed, topic, status).to_string()
 }
 
 #[cfg(test)]
@@ -325,6 +332,7 @@ mod tests {
     use std::path::Path;
     use std::time::Duration;
 
+    use feedgate_core::change_detection::{Candidate, FeedDocument};
     use feedgate_core::host_groups::HostGroups;
     use feedgate_core::page::PageLimits;
     use feedgate_core::ping_forwarding::PingForwarding;
@@ -385,6 +393,7 @@ mod tests {
             status,
             told_before: Seq(0),
             replays: 0,
+            is_digest: false,
             acknowledged: 0,
         }
     }
@@ -417,6 +426,29 @@ mod tests {
         for (due, stored) in [(&raw, 0), (&gone, 0), (&entries, 1)] {
             assert_eq!(composer.compose(due).await.unwrap(), None);
             assert_eq!(composer.bodies.len(), stored);
+        }
+    }
+
+    /// Row S-14.
+    #[tokio::test]
+    async fn a_digest_says_that_it_is_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let (composer, id) = composer(folder.path()).await;
+        let key = BodyKey::new(&DueSubscription { is_digest: true, ..due(id, 1, 1) }, false);
+        let entry = Candidate::of_id("1", "<entry><id>1</id></entry>".to_owned());
+        let document = FeedDocument { candidates: vec![entry], ..FeedDocument::default() };
+        composer.store.push(id, document, DateTime::UNIX_EPOCH).await.unwrap();
+        let marks =
+            [(Format::Json, r#""digest":true"#), (Format::Atom, r#"superfeedr:digest="true""#)];
+        for (format, mark) in marks {
+            for is_digest in [true, false] {
+                let key = BodyKey { format, is_digest, owed: Seq(1), ..key.clone() };
+                let Composed::Payload(payload) = composer.composed(&key).await.unwrap() else {
+                    panic!("an entry is owed");
+                };
+                let body = String::from_utf8(payload.body.to_vec()).unwrap();
+                assert_eq!(body.contains(mark), is_digest, "{body}");
+            }
         }
     }
 

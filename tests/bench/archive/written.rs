@@ -72,6 +72,7 @@ pub(crate) async fn write(
             signing: SigningRequest::default(),
             updates: Updates::default(),
             statuses: Statuses::default(),
+            digest: false,
             lease: Lease::from(Duration::from_secs(864_000)),
         };
         store.subscribe(&wish, begin).await?;

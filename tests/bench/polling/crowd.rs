@@ -150,6 +150,7 @@ impl Crowd {
                 signing: SigningRequest::default(),
                 updates: Updates::default(),
                 statuses: Statuses::default(),
+                digest: false,
                 lease: Lease::from(Duration::from_secs(864_000)),
             };
             let due = start() + apart * u32::try_from(n)?;

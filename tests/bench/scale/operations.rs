@@ -279,6 +279,7 @@ fn request(n: i64) -> Result<SubscriptionRequest, Failure> {
         updates: Updates::default(),
         statuses: Statuses::default(),
         signing: SigningRequest::default(),
+        digest: false,
         lease: Lease::from(Duration::from_secs(864_000)),
     })
 }

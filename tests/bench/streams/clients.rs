@@ -24,7 +24,6 @@ pub(crate) struct Clients {
 
 impl Clients {
     /// Opens streams with this request, and waits until each has begun.
-    #[expect(clippy::disallowed_methods, reason = "what is measured listens on loopback")]
     pub(crate) async fn open(many: usize, url: &str, request: &str) -> Result<Clients, Trouble> {
         let address = url.trim_start_matches("http://");
         let opening = (0..many).map(|_| async move {

@@ -40,6 +40,7 @@ fn wish(topic: &str, callback: String) -> SubscriptionRequest {
         updates: Updates::default(),
         statuses: Statuses::Never,
         signing: SigningRequest::default(),
+        digest: false,
         lease: Lease::RSSCLOUD,
     }
 }

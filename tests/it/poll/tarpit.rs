@@ -162,6 +162,7 @@ async fn watch(store: &Arc<dyn Store>, url: String) -> Resource {
         updates: Updates::default(),
         statuses: Statuses::default(),
         signing: SigningRequest::default(),
+        digest: false,
         lease: Lease::from(Duration::from_secs(3_600)),
     };
     let id = store.subscribe(&wish, runner::now()).await.unwrap().id.resource;

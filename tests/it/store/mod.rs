@@ -11,6 +11,7 @@ mod collections;
 mod copy;
 mod crash;
 mod deliveries;
+mod digests;
 mod endings;
 mod entries;
 mod events;
@@ -184,6 +185,7 @@ fn wish(topic_name: &str, callback: &str) -> SubscriptionRequest {
         updates: Updates::default(),
         statuses: Statuses::default(),
         signing: SigningRequest::default(),
+        digest: false,
         lease: Lease::from(Duration::from_secs(3_600)),
     }
 }

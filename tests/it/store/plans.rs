@@ -109,10 +109,10 @@ fn check(faults: &[Fault], missing: &[String]) {
 
 async fn run_contract_suite() {
     use super::{
-        accounts, append_budgets, backfills, changes, claims, collections, deliveries, endings,
-        entries, events, fan_outs, hosts, intents, log, maintenance, moves, nul, page_bytes, pages,
-        pausing, ping_targets, pings, queue, queue_claims, resource_claims, retention, statuses,
-        storage, subscriptions, survey, tracks, upstreams,
+        accounts, append_budgets, backfills, changes, claims, collections, deliveries, digests,
+        endings, entries, events, fan_outs, hosts, intents, log, maintenance, moves, nul,
+        page_bytes, pages, pausing, ping_targets, pings, queue, queue_claims, resource_claims,
+        retention, statuses, storage, subscriptions, survey, tracks, upstreams,
     };
     let modules = [
         accounts::contract_cases(),
@@ -125,6 +125,7 @@ async fn run_contract_suite() {
         collections::contract_cases(),
         collections::one_cell_cases(),
         deliveries::contract_cases(),
+        digests::contract_cases(),
         resource_claims::contract_cases(),
         resource_claims::one_cell_cases(),
         endings::contract_cases(),

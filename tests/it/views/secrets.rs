@@ -35,6 +35,7 @@ async fn subscribe(database: &Database, topic: &str) {
                 secret: Secret::new("s3cret".to_owned()).ok(),
                 ..SigningRequest::default()
             },
+            digest: false,
             lease: Lease::WEBSUB,
         };
         store.subscribe(&wish, runner::now()).await.unwrap();

@@ -195,6 +195,10 @@ pub trait Subscriptions: Send + Sync {
         cursor: Seq,
         now: DateTime<Utc>,
     ) -> Result<bool, StoreError>;
+
+    /// Makes subscriptions due whose digests are, from some entries before their cursors, and sets the
+    /// time of the next one. Returns how many; 0 only if no digest is due.
+    async fn start_digests(&self, now: DateTime<Utc>) -> Result<u64, StoreError>;
 }
 
 /// The numbers of a resource at one moment.

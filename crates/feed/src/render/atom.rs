@@ -164,6 +164,9 @@ fn begin(document: &AtomDocument<'_>, entries_bytes: usize) -> String {
     // `>` is escaped in attribute values, so the first one ends the start tag.
     let (start, metadata) = head.split_once(">\n").unwrap_or((head, ""));
     out.push_str(start);
+    if document.status.is_some_and(|status| status.is_digest) {
+        status::push_digest(&mut out, start);
+    }
     out.push_str(">\n");
     if let Some(told) = document.status {
         status::push_status(&mut out, document.topic, told);

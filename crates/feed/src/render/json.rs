@@ -86,6 +86,7 @@ fn status_object(topic: &str, status: StatusReport<'_>) -> Value {
         insert_some(object, "periodReason", reason);
         insert_some(object, "pornRank", status.porn_rank);
         insert_some(object, "generatedIds", status.generated_ids.then_some(true));
+        insert_some(object, "digest", status.is_digest.then_some(true));
     }
     object
 }

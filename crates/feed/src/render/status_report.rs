@@ -39,4 +39,6 @@ pub struct StatusReport<'a> {
     pub porn_rank: Option<f64>,
     /// Whether the id of any entry was generated.
     pub generated_ids: bool,
+    /// Whether the document repeats the newest entries as a digest.
+    pub is_digest: bool,
 }

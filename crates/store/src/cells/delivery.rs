@@ -183,6 +183,14 @@ impl Subscriptions for Cells {
     ) -> Result<bool, StoreError> {
         self.of_number(id.resource.0).replay(id, cursor, now).await
     }
+
+    async fn start_digests(&self, now: DateTime<Utc>) -> Result<u64, StoreError> {
+        let mut started = 0;
+        for cell in &self.cells {
+            started += cell.start_digests(now).await?;
+        }
+        Ok(started)
+    }
 }
 
 impl Db {

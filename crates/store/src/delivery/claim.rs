@@ -16,7 +16,7 @@ use feedgate_core::claim::{ClaimToken, QueuePosition};
 use feedgate_core::ports::{ClaimLimits, ClaimedSubscriptions, StoreError};
 use feedgate_core::record::Seq;
 use feedgate_core::resource::ResourceId;
-use feedgate_core::subscription::{DueSubscription, SubscriptionId};
+use feedgate_core::subscription::{DueSubscription, Format, SubscriptionId};
 
 /// The number of rows that are read together while a queue is searched.
 const CHUNK: usize = 512;
@@ -108,7 +108,8 @@ async fn claim_picked(
     const CLAIMED: &str = concat!(
         "select ",
         subscription_columns!(),
-        ", s.claim_token, s.claimed_upto, s.replayed_upto, s.replays, s.acknowledged, ",
+        ", s.claim_token, s.claimed_upto, s.replayed_upto, s.replays, s.digest_replays,
+           s.acknowledged, ",
         status_owed!("s.statuses"),
         " from {rows}
            join subscriptions s on s.resource_id = given.resource_id and s.id = given.id
@@ -126,8 +127,20 @@ fn due(mut row: Row) -> Result<DueSubscription, StoreError> {
     let subscription = subscription(&mut row)?;
     let claim = ClaimToken(row.int()?);
     let (owed, told_before) = (Seq(row.int()?), Seq(row.int()?));
-    let (replays, acknowledged, status) = (row.int()?, row.int()?, row.int()?);
-    Ok(DueSubscription { subscription, claim, owed, told_before, replays, acknowledged, status })
+    let (replays, digest_replays) = (row.int()?, row.int()?);
+    let (acknowledged, status) = (row.int()?, row.int()?);
+    // A later replay is no digest.
+    let is_digest = digest_replays > 0
+        && digest_replays == replays
+        && subscription.format != Format::Raw
+        && subscription.cursor < told_before;
+    // A subscriber may ignore digests, so that what was never sent before follows by itself.
+    let owed = if is_digest { owed.min(told_before) } else { owed };
+    #[rustfmt::skip]
+    let due = DueSubscription {
+        subscription, claim, owed, told_before, replays, is_digest, acknowledged, status,
+    };
+    Ok(due)
 }
 
 /// Extends the claims that have not been lost, and returns their subscriptions.

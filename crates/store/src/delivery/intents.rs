@@ -155,7 +155,7 @@ pub(crate) static QUEUE: ClaimQueue<DueIntent> = queue_of!(
     "",
     "select i.id, i.attempts, i.mode, i.account_id, i.topic, i.alias, i.callback, i.protocol, i.procedure,
             i.format, i.updates, i.statuses, i.secret, i.signature_method, i.secret_overlap_s, i.lease_s,
-            i.verify_token, i.backfill
+            i.verify_token, i.backfill, i.digest
        from {rows}
        join intents i on i.id = given.id
       where i.claim_token = $1",
@@ -186,9 +186,9 @@ async fn enqueue_intent(
         insert into intents (hash, mode, account_id, topic, callback, protocol, procedure,
                              format, updates, statuses, secret, lease_s, verify_token,
                              due_at, backfill, host, claim_token, alias, signature_method,
-                             secret_overlap_s)
+                             secret_overlap_s, digest)
         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18,
-                $19, $20)
+                $19, $20, $21)
             on conflict (hash) do update
            set id = excluded.id, host = excluded.host, mode = excluded.mode,
                alias = excluded.alias,
@@ -198,6 +198,7 @@ async fn enqueue_intent(
                signature_method = excluded.signature_method,
                secret_overlap_s = excluded.secret_overlap_s, lease_s = excluded.lease_s,
                verify_token = excluded.verify_token, backfill = excluded.backfill,
+               digest = excluded.digest,
                attempts = 0, due_at = excluded.due_at, claim_token = excluded.claim_token
         returning id";
     let request = &intent.request;
@@ -216,7 +217,7 @@ async fn enqueue_intent(
         request.signing.secret.as_ref().map(Secret::expose),
         i64::try_from(request.lease.as_secs()).unwrap_or(i64::MAX), intent.verify_token.as_ref().map(VerifyToken::as_str), due_at,
         intent.backfill, host, claim.0, request.topic.alias().unwrap_or_default(),
-        request.signing.method.map(SignatureMethod::as_str), overlap_s,
+        request.signing.method.map(SignatureMethod::as_str), overlap_s, request.digest,
     ];
     let kept = tx.first(KEEP, params).await?;
     tx.wake(Wake::Intents).await?;
@@ -248,7 +249,7 @@ fn due_intent(mut row: Row) -> Result<DueIntent, StoreError> {
     let id = row.int()?;
     let attempts = row.small()?;
     let mode = row.word(IntentMode::from_word)?;
-    let request = SubscriptionRequest {
+    let mut request = SubscriptionRequest {
         account: account(&mut row)?,
         topic: row::topic(&mut row)?.with_alias(alias(&mut row)?),
         callback: callback(&mut row)?,
@@ -261,10 +262,13 @@ fn due_intent(mut row: Row) -> Result<DueIntent, StoreError> {
             method: signature_method(&mut row)?,
             overlap: overlap(&mut row)?,
         },
+        digest: false,
         lease: Lease::from(Duration::from_secs(row.count()?)),
     };
     let verify_token = row.opt_text()?.map(VerifyToken::parse).transpose();
     let verify_token = verify_token.map_err(|err| StoreError::Corrupt(err.to_string()))?;
-    let intent = Intent { mode, request, verify_token, backfill: row.int()? != 0 };
+    let backfill = row.int()? != 0;
+    request.digest = row.int()? != 0;
+    let intent = Intent { mode, request, verify_token, backfill };
     Ok(DueIntent { id, claim: ClaimToken::NONE, attempts, intent })
 }

@@ -10,7 +10,7 @@ use futures_util::future::try_join_all;
 use crate::Db;
 use crate::delivery::row::{number, subscription, subscription_columns};
 use crate::delivery::subscriber_counts::count_off;
-use crate::delivery::{claim, deliveries, listing, pausing};
+use crate::delivery::{claim, deliveries, digests, listing, pausing};
 use crate::engine::sql::params;
 use crate::engine::tx::{Tx, Wake};
 use crate::resources::ensure::ensure;
@@ -167,6 +167,10 @@ impl Subscriptions for Db {
     ) -> Result<bool, StoreError> {
         self.write(move |tx| Box::pin(deliveries::replay(tx, id, cursor, now))).await
     }
+
+    async fn start_digests(&self, now: DateTime<Utc>) -> Result<u64, StoreError> {
+        self.write(move |tx| Box::pin(digests::start(tx, now))).await
+    }
 }
 
 /// Renews the subscription or creates it. The resource stays locked from beginning to end, so any
@@ -299,8 +303,8 @@ async fn make(
         insert into subscriptions (resource_id, account_id, callback, host, protocol,
                                    procedure, format, updates, statuses,
                                    acknowledged_status, secret, cursor, lease_until,
-                                   created_at, alias, signature_method)
-        values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
+                                   created_at, alias, signature_method, digest_at)
+        values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)
             on conflict (resource_id, account_id, callback, protocol, alias) do nothing
         returning id";
     let status = request.statuses.version(&resource.status);
@@ -312,7 +316,7 @@ async fn make(
         request.updates.as_str(), request.statuses.as_str(), status,
         request.signing.secret.as_ref().map(Secret::expose), cursor, lease_until, now,
         request.topic.alias().unwrap_or_default(),
-        request.signing.method.map(SignatureMethod::as_str),
+        request.signing.method.map(SignatureMethod::as_str), digests::first(request, now),
     ];
     let Some(mut made) = tx.first(MAKE, params).await? else { return Ok(None) };
     Ok(Some(Subscription {
@@ -350,6 +354,8 @@ async fn renew(
                updates = $11, statuses = $12, acknowledged_status = $13, failures = 0,
                failed_changes = 0, failed_upto = 0, failing_since = null,
                signature_method = $15, previous_secret = $16, previous_secret_until = $17,
+               digest_at = case when cast($18 as bigint) is null then null
+                                else coalesce(digest_at, $18) end,
                replay_from = case when cast($10 as bigint) = 0 then replay_from
                                   when claimed_until > $8 then cast($6 as bigint) end,
                replayed_upto = case when cast($10 as bigint) = 0 then replayed_upto else 0 end,
@@ -378,7 +384,7 @@ async fn renew(
         signing.secret.as_ref().map(Secret::expose), cursor, request.lease.end(now), now, owed,
         i64::from(changed), request.updates.as_str(), request.statuses.as_str(), status_told, status,
         signing.method.map(SignatureMethod::as_str), previous.map(|previous| previous.secret.expose()),
-        previous.map(|previous| previous.until),
+        previous.map(|previous| previous.until), digests::first(request, now),
     ];
     tx.execute(RENEW, params).await?;
     if cursor < owed || status_told < status {

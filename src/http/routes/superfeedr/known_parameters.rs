@@ -96,10 +96,6 @@ pub(super) fn check(mode: &str, form: &Form) -> Result<(), Rejection> {
 
 /// Rejects parameters that have no effect on this subscription.
 fn check_subscription(form: &Form) -> Result<(), Rejection> {
-    if form.is_set("superfeedr.digest") {
-        let reason = "superfeedr.digest is not supported: every notification is sent at once.";
-        return Err(Rejection::unprocessable(reason));
-    }
     let answers = (OF_ANSWER, form.is_set("retrieve"), "retrieve=true");
     let signatures = (OF_SIGNATURE, form.get("hub.secret").is_some(), "hub.secret");
     for (names, has_effect, needed) in [answers, signatures] {
@@ -162,8 +158,8 @@ mod tests {
             ("subscribe",   "signature=sha256",      "signature has an effect with hub.secret only."),
             ("subscribe",   "hub.secret=s&signature=sha256&secret_overlap_seconds=60", ""),
             ("subscribe",   "retrieve=maybe",        "retrieve must be true or false, not maybe."),
-            ("subscribe",   "superfeedr.digest=true", "superfeedr.digest is not supported: every notification is sent at once."),
-            ("subscribe",   "superfeedr.digest=false", ""),
+            ("subscribe",   "superfeedr.digest=true", ""),
+            ("subscribe",   "superfeedr.digest=daily", "superfeedr.digest must be true or false, not daily."),
             ("subscribe",   "hub.lease_seconds=soon", "hub.lease_seconds must be a number of seconds, not soon."),
             ("unsubscribe", "hub.secret=s&hub.topic[0]=t", ""),
             ("replay",      "since=1",               "since is not a parameter of replay, which has hub.topic, hub.callback, count, async, hub.mode, authorization, format, callback."),

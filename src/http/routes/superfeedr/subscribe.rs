@@ -102,6 +102,7 @@ async fn intent(
         updates: updates(form)?,
         statuses: statuses(form, format)?,
         signing: signing(form)?,
+        digest: digest(form, format)?,
         lease: Lease::ACCOUNT,
     };
     let verify_token = form.get_verbatim("hub.verify_token").map(VerifyToken::parse).transpose();
@@ -153,6 +154,17 @@ fn updates(form: &Form) -> Result<Updates, Rejection> {
         Some(word) => {
             Err(Rejection::unprocessable(format!("updates must be true or false, not {word}.")))
         }
+    }
+}
+
+/// Returns whether a digest is requested (row S-14). The raw topic has no entries to repeat.
+fn digest(form: &Form, format: Format) -> Result<bool, Rejection> {
+    match form.is_set("superfeedr.digest") {
+        true if format == Format::Raw => {
+            let reason = "superfeedr.digest has an effect with format=atom or format=json only.";
+            Err(Rejection::unprocessable(reason))
+        }
+        is_requested => Ok(is_requested),
     }
 }
 

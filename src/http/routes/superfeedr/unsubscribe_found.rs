@@ -74,6 +74,7 @@ async fn end(gateway: &Gateway, subscription: &Subscription) -> ItemResult {
             updates: subscription.updates,
             statuses: subscription.statuses,
             signing: SigningRequest::default(),
+            digest: false,
             lease: Lease::ACCOUNT,
         },
         verify_token: None,

@@ -38,6 +38,8 @@ pub(super) struct BodyKey {
     pub(super) statuses: Statuses,
     /// Whether only the status is sent.
     pub(super) is_status_only: bool,
+    /// Whether the body is marked as a digest.
+    pub(super) is_digest: bool,
 }
 
 impl BodyKey {
@@ -55,6 +57,7 @@ impl BodyKey {
             status: if says_status { due.status } else { 0 },
             statuses: if says_status { subscription.statuses } else { Statuses::Never },
             is_status_only,
+            is_digest: due.is_digest && !is_status_only,
         }
     }
 
@@ -70,6 +73,7 @@ impl BodyKey {
             status: 0,
             statuses: subscription.statuses,
             is_status_only,
+            is_digest: false,
         }
     }
 
@@ -85,6 +89,7 @@ impl BodyKey {
             status: 0,
             statuses: Statuses::Never,
             is_status_only: false,
+            is_digest: false,
         }
     }
 }

@@ -37,6 +37,7 @@ fn due(resource: i64, number: i64, host: &str) -> DueSubscription {
         status: 0,
         told_before: Seq(0),
         replays: 0,
+        is_digest: false,
         acknowledged: 0,
     }
 }

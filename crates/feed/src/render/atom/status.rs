@@ -46,6 +46,20 @@ pub(super) fn push_status(out: &mut String, topic: &str, status: StatusReport<'_
     push_end(out, "status");
 }
 
+/// Appends the attribute that marks a document as a digest (row S-14) to the start tag `start`, with a
+/// prefix that it does not declare.
+pub(super) fn push_digest(out: &mut String, start: &str) {
+    let is_free = |prefix: &String| !start.contains(&format!(" xmlns:{prefix}="));
+    let mut prefixes = (1..).map(|number| match number {
+        1 => "superfeedr".to_owned(),
+        number => format!("superfeedr{number}"),
+    });
+    if let Some(prefix) = prefixes.find(is_free) {
+        push_attribute(out, &format!("xmlns:{prefix}"), NAMESPACE);
+        push_attribute(out, &format!("{prefix}:digest"), "true");
+    }
+}
+
 fn push_date(out: &mut String, name: &str, at: Option<DateTime<Utc>>) {
     if let Some(at) = at {
         push_element(out, name, &at.to_rfc3339_opts(SecondsFormat::Secs, true));
@@ -63,6 +77,21 @@ fn number(number: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Row S-14.
+    #[test]
+    fn a_digest_is_marked_with_a_prefix_of_its_own() {
+        #[rustfmt::skip]
+        let cases = [
+            ("<feed",                             " xmlns:superfeedr=\"http://superfeedr.com/xmpp-pubsub-ext\" superfeedr:digest=\"true\""),
+            ("<feed xmlns:superfeedr=\"urn:x\"", " xmlns:superfeedr2=\"http://superfeedr.com/xmpp-pubsub-ext\" superfeedr2:digest=\"true\""),
+        ];
+        for (start, want) in cases {
+            let mut out = String::new();
+            push_digest(&mut out, start);
+            assert_eq!(out, want, "{start}");
+        }
+    }
 
     #[test]
     fn floats_have_a_point_and_no_exponent() {
