@@ -44,26 +44,24 @@ pub(crate) async fn start(tx: &Tx<'_>, now: DateTime<Utc>) -> Result<u64, StoreE
 }
 
 async fn start_one(tx: &Tx<'_>, id: SubscriptionId, now: DateTime<Utc>) -> Result<(), StoreError> {
-    // No index is of a sum, so that the row is found by its key.
     const UP_TO_DATE: &str = "
-        select s.cursor
-          from subscriptions s join resources r on r.id = s.resource_id
-         where s.resource_id = $1 and s.id = $2 and s.digest_at + 0 <= $3 and s.paused_at is null
-           and s.cursor > 0 and s.cursor = r.head and s.format <> 'raw' and r.kind <> 'other'";
+        select digest_at, cursor from subscriptions
+         where resource_id = $1 and id = $2 and paused_at is null
+           and format <> 'raw' and cursor > 0
+           and cursor = (select head from resources where id = $1 and kind <> 'other')";
     const NEXT: &str = "
         update subscriptions
-           set digest_at = cast($3 as bigint) + cast($4 as bigint),
+           set digest_at = case when digest_at is not null
+                                then cast($3 as bigint) + cast($4 as bigint) end,
                digest_replays = case when cast($5 as bigint) = 1 then replays
                                      else digest_replays end
          where resource_id = $1 and id = $2";
-    let found = tx.first(UP_TO_DATE, params![id.resource.0, id.number, now]).await?;
-    let is_started = match found {
-        Some(mut row) => {
-            let cursor = Seq((row.int()? - MAX_ENTRIES).max(0));
-            deliveries::replay(tx, id, cursor, now).await?
-        }
-        None => false,
-    };
+    let mut is_started = false;
+    if let Some(mut row) = tx.first(UP_TO_DATE, params![id.resource.0, id.number]).await? {
+        let is_due = row.opt_time()?.is_some_and(|at| at <= now);
+        let cursor = Seq((row.int()? - MAX_ENTRIES).max(0));
+        is_started = is_due && deliveries::replay(tx, id, cursor, now).await?;
+    }
     let interval = INTERVAL.num_microseconds().unwrap_or(i64::MAX / 4);
     let params = params![id.resource.0, id.number, now, interval, i64::from(is_started)];
     tx.execute(NEXT, params).await.map(drop)
