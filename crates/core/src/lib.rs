@@ -34,6 +34,7 @@ pub mod redaction;
 pub mod resource;
 pub mod resource_id;
 pub mod schedule;
+pub mod search;
 pub mod signing;
 pub mod status;
 pub mod stored_entry;

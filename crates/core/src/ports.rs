@@ -12,6 +12,7 @@ mod collections;
 mod events;
 mod fan_outs;
 mod ping_forwarding;
+mod search_index;
 mod store_error;
 mod subscriptions;
 mod survey;
@@ -45,6 +46,7 @@ pub use collections::Collections;
 pub use events::{DroppedSubscription, EventArrival, Events};
 pub use fan_outs::FanOuts;
 pub use ping_forwarding::PingTargets;
+pub use search_index::SearchIndex;
 pub use store_error::StoreError;
 pub use subscriptions::{
     ClaimedSubscriptions, DeliveryOutcome, DeliveryProgress, DeliveryResult, Intents,
@@ -67,8 +69,8 @@ macro_rules! store_of {
 }
 
 store_of! {
-    Accounts Resources Log FanOuts Archives Collections Tracks Subscriptions Intents Backfills Pings Changes Upstreams Hosts
-    PingTargets Moves Rescheduler Schedule StoredFiles Events Survey Maintenance
+    Accounts Resources Log FanOuts Archives Collections Tracks SearchIndex Subscriptions Intents Backfills Pings Changes
+    Upstreams Hosts PingTargets Moves Rescheduler Schedule StoredFiles Events Survey Maintenance
 }
 
 /// A resource that was claimed for a poll.

@@ -11,6 +11,7 @@
 mod entry_text;
 mod expression;
 mod index;
+mod keys;
 mod places;
 mod syntax;
 #[cfg(test)]
@@ -21,6 +22,7 @@ use std::fmt;
 
 pub use entry_text::EntryText;
 pub use index::QueryIndex;
+pub use keys::{RequiredKeys, SearchKey};
 pub use syntax::QueryError;
 
 use expression::Expression;

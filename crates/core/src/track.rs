@@ -68,16 +68,26 @@ impl Track {
                 _ => return Err(TrackError::Format(word)),
             },
         };
-        let mut address = home.clone();
-        address.query_pairs_mut().append_pair("query", &query.to_string());
-        let topic = Topic::parse(address.as_str()).map_err(|_| QueryError::TooLong)?;
+        let topic = topic(home.clone(), &query)?;
         Ok(Track { query, topic, format })
+    }
+
+    /// Returns the track of a query.
+    pub fn new(public_url: &Url, query: Query) -> Result<Track, QueryError> {
+        let topic = topic(home(public_url), &query)?;
+        Ok(Track { query, topic, format: None })
     }
 
     /// Returns the title of the track's feed.
     pub fn title(&self) -> String {
         format!("Entries that match {}", self.query)
     }
+}
+
+/// Returns the topic of the track of a query.
+fn topic(mut home: Url, query: &Query) -> Result<Topic, QueryError> {
+    home.query_pairs_mut().append_pair("query", &query.to_string());
+    Topic::parse(home.as_str()).map_err(|_| QueryError::TooLong)
 }
 
 /// Returns the address of all tracks of a gateway, without a query.

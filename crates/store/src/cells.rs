@@ -24,6 +24,7 @@ mod merge;
 pub(crate) mod numbers;
 mod pacing;
 mod resources;
+mod search;
 mod survey;
 mod tracks;
 mod upstreams;

@@ -26,6 +26,7 @@ mod hosts;
 mod log;
 mod maintenance;
 mod resources;
+mod search;
 mod tracks;
 
 use crate::cells::Cells;
@@ -59,6 +60,7 @@ pub use crate::engine::lease::ClaimClock;
 use crate::engine::lease::Leases;
 pub use crate::engine::migrate::{MIGRATIONS, Migration};
 pub use crate::engine::tx::STATEMENT_TARGET;
+pub use crate::search::filling::INDEX_BATCH;
 use feedgate_core::ports::{Store, StoreError, WakeSignals};
 use feedgate_core::upstream::Upstream;
 

@@ -12,6 +12,7 @@ use feedgate_store::{self as store, CopyError, CopySettings, CopySummary};
 use self::dump::{Dump, counters, dump};
 use self::fill::{FEEDS, fill};
 use super::collections::{log, named, publish, settle};
+use super::search::{self, indexed_rows};
 use super::{resource, subscribe, topic};
 use crate::support::claiming_store::ClaimingStore;
 use crate::support::postgres::{Database, Kind, connect};
@@ -90,6 +91,11 @@ async fn everything_is_copied(from: Database, cells: usize) {
         assert!(cells == 1 || (found.id.0 >> 40) < cells as i64);
     }
     assert_eq!(store.pending_fan_outs(9).await.unwrap().len(), 1);
+    // The search index is not copied: a gateway that is started on the target builds it.
+    assert_eq!(indexed_rows(&to).await, 0);
+    store.open_search_index().await.unwrap();
+    search::settle(&store, 50_000).await;
+    assert_eq!(indexed_rows(&to).await, indexed_rows(&from).await);
     for n in 0..20 {
         let made = subscribe(&store, &format!("new{n}"), "https://callback.test/").await;
         let found = resource(&store, made.id.resource).await;

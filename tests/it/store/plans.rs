@@ -112,7 +112,7 @@ async fn run_contract_suite() {
         accounts, append_budgets, backfills, changes, claims, collections, deliveries, digests,
         endings, entries, events, fan_outs, hosts, intents, log, maintenance, moves, nul,
         page_bytes, pages, pausing, ping_targets, pings, queue, queue_claims, resource_claims,
-        retention, statuses, storage, subscriptions, survey, tracks, upstreams,
+        retention, search, statuses, storage, subscriptions, survey, tracks, upstreams,
     };
     let modules = [
         accounts::contract_cases(),
@@ -150,6 +150,7 @@ async fn run_contract_suite() {
         queue::one_cell_cases(),
         retention::contract_cases(),
         retention::one_cell_cases(),
+        search::contract_cases(),
         statuses::contract_cases(),
         storage::contract_cases(),
         subscriptions::contract_cases(),

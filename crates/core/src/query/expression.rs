@@ -113,6 +113,11 @@ pub(super) fn cheapest(
 }
 
 impl Term {
+    /// Returns the words as they are compared.
+    pub(super) fn words(&self) -> &[String] {
+        &self.words
+    }
+
     /// Returns the term that a text without quotes means; `None` if it contains no word.
     pub(super) fn unquoted(text: &str) -> Option<Term> {
         let text = normal_form(text);

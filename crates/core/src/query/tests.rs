@@ -100,3 +100,16 @@ fn q02_the_index_finds_what_the_queries_match() {
     (0..queries.len()).for_each(|id| index.remove(id));
     assert!(index.is_empty());
 }
+
+#[test]
+fn q01_an_entry_that_matches_has_the_keys_that_the_query_requires() {
+    let cases: Value = serde_json::from_str(CASES).unwrap();
+    let entries = entries(&cases);
+    for case in cases["matches"].as_array().unwrap() {
+        let query = Query::parse(case["query"].as_str().unwrap()).unwrap();
+        let required = query.search_keys();
+        for (name, entry) in entries.iter().filter(|(_, entry)| query.matches(entry)) {
+            assert!(required.are_in(&entry.search_keys()), "{query} {name}");
+        }
+    }
+}

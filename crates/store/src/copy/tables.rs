@@ -149,6 +149,9 @@ mod tests {
         "counters",
         // What a collection has taken from another cell becomes its cursor (`Rule::Collected`).
         "collected",
+        // A gateway builds the index of the target from its records.
+        "search_entries",
+        "search_cursors",
         // The target has properties of its own.
         "database_properties",
     ];

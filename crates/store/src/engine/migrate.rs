@@ -50,6 +50,7 @@ pub const MIGRATIONS: &[Migration] = &[
     migration!("0008", "accounts"),
     migration!("0009", "events"),
     migration!("0010", "maintenance"),
+    migration!("0011", "search"),
 ];
 
 /// Returns the version of the schema once all of these migrations are applied.

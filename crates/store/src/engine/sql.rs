@@ -149,7 +149,7 @@ macro_rules! params {
 pub(crate) use params;
 
 /// A row, read from left to right.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Row(IntoIter<Value>);
 
 impl Row {

@@ -8,6 +8,7 @@ use crate::engine::sql::params;
 use crate::engine::tx::{Tx, Wake};
 use crate::log::pending_fan_outs;
 use crate::log::records::After;
+use crate::search::filling;
 use feedgate_core::ports::StoreError;
 use feedgate_core::record::Audience;
 use feedgate_core::resource::ResourceId;
@@ -53,6 +54,9 @@ pub(crate) async fn mark_due(
     let LogChange { at, is_silent, is_baseline, before, after } = change;
     let is_changed = after.head > before.head || after.body_version > before.body_version;
     let is_large = is_changed && pending_fan_outs::is_large(tx, id).await?;
+    if after.head > before.head {
+        filling::queue(tx, id, (before.head, after.head), at).await?;
+    }
     if is_silent {
         // Unless nobody was subscribed, a silent poll hides only the first body: any later body is a
         // change of the resource.

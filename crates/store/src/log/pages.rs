@@ -8,6 +8,7 @@ use crate::engine::sql::{Row, Value, params};
 use crate::engine::tx::Tx;
 use crate::log::row::{most, record, record_columns};
 use crate::resources::row;
+use crate::search::removal;
 use feedgate_core::page::{ArchiveRetention, Archived, ArchivedId, LocatedPage, Page, PageLimits};
 use feedgate_core::ports::{Archives, StoreError};
 use feedgate_core::record::Seq;
@@ -219,6 +220,7 @@ async fn drop_some(
     row::lock(tx, vec![id]).await?;
     let pages = find(tx, id, retention, now).await?;
     let Some(newest) = pages.last() else { return Ok(0) };
+    removal::remove_old(tx, id, newest.last.0).await?;
     tx.execute(RECORDS, params![id, newest.last.0]).await?;
     tx.execute(PAGES, params![id, newest.number]).await
 }

@@ -10,19 +10,21 @@ use chrono::{DateTime, Utc};
 use crate::engine::sql::{Value, params};
 use crate::engine::tx::Tx;
 use crate::resources::row;
+use crate::search::removal;
 use feedgate_core::ports::StoreError;
 
 /// The number of resources dropped in one transaction: each may have thousands of records.
 const FEW: i64 = 10;
 
 /// The tables with rows of a resource, except its subscriptions, of which it has none.
-const TABLES: [&str; 17] = [
+const TABLES: [&str; 18] = [
     "resource_details",
     "resource_urls",
     "collection_cursors",
     "collections",
     "collection_members",
     "bodies",
+    "search_cursors",
     "pages",
     "records",
     "entry_keys",
@@ -99,6 +101,7 @@ pub(crate) async fn forget(
 /// Deletes these resources, which are locked and have no subscriptions, with all their rows.
 /// Returns how many.
 pub(crate) async fn delete_rows(tx: &Tx<'_>, ids: Vec<i64>) -> Result<u64, StoreError> {
+    removal::remove_resources(tx, &ids).await?;
     for table in TABLES {
         let sql = format!("delete from {table} where resource_id in ({{ids $1}})");
         tx.execute(&sql, &[Value::Ints(ids.clone())]).await?;
@@ -132,6 +135,8 @@ mod tests {
             }
         }
         tables.remove("subscriptions");
+        // Its rows have others in the index, which are deleted with them.
+        tables.remove("search_entries");
         // Their rows may be about a resource in another cell, so they have no foreign key.
         tables.extend(["collections", "refusals"].map(str::to_owned));
         let known: BTreeSet<String> = TABLES.iter().map(|name| (*name).to_owned()).collect();

@@ -120,7 +120,10 @@ pub(super) async fn dump(database: &Database) -> Dump {
     for (n, schema) in schemas.iter().enumerate() {
         for table in schema.tables().await {
             let is_shared = SHARED_TABLES.contains(&table.as_str());
-            if OTHER_TABLES.contains(&table.as_str()) || (n > 0 && is_shared) {
+            // A gateway builds the search index of a copy.
+            let is_copied =
+                !OTHER_TABLES.contains(&table.as_str()) && !table.starts_with("search_");
+            if !is_copied || (n > 0 && is_shared) {
                 continue;
             }
             let rows = rows(schema, &table, &topics).await;

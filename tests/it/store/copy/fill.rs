@@ -27,7 +27,7 @@ use url::Url;
 
 use crate::store::collections::{named, publish, settle};
 use crate::store::pings::ping;
-use crate::store::{at, entry, few, poll, room, subscribe, topic, tracks, wish};
+use crate::store::{at, entry, few, poll, room, search, subscribe, topic, tracks, wish};
 use crate::support::claiming_store::ClaimingStore;
 use crate::support::postgres::Database;
 
@@ -40,12 +40,14 @@ pub(super) async fn fill(database: &Database) {
     let prefixes = vec![Url::parse("https://feeds.test/").unwrap()];
     let forwarding = PingForwarding { targets, prefixes };
     let store = ClaimingStore::new(database.open_telling(forwarding).await);
+    store.open_search_index().await.unwrap();
     accounts(&store).await;
     feeds(&store).await;
     collections(&store).await;
     other_work(&store).await;
     hosts(&store).await;
     claims(&store).await;
+    search::settle(&store, 50_000).await;
     store.close().await;
     database
         .run(

@@ -1,13 +1,17 @@
 //! Fills the tables of a PostgreSQL database: enough rows that reading all of a table is never the
 //! cheapest plan if there is an index.
 
-use super::super::{few, subscribe, wish};
+use super::super::{document, few, subscribe, topic, wish};
 use crate::store::{at, poll};
 use crate::support::postgres::{Database, Kind};
 
+use feedgate_core::change_detection::Candidate;
 use feedgate_core::claim::QueuePosition;
 use feedgate_core::ping_forwarding::PingForwarding;
 use feedgate_core::poll::{NewContent, Poll};
+use feedgate_core::ports::Store;
+use feedgate_core::query::Query;
+use feedgate_core::search::{IndexSearch, UnindexedRange};
 use feedgate_core::topic::Topic;
 
 /// Runs, on PostgreSQL, the few statements that the store runs there only: those about the clock of
@@ -28,7 +32,29 @@ pub(super) async fn run_statements_of_postgres() {
     let nothing = Poll { found: NewContent::Nothing, leaves_details: true, ..poll(at(3), &[]) };
     let polls = watched.iter().map(|id| store.record(*id, &nothing));
     futures_util::future::try_join_all(polls).await.unwrap();
+    search(&*store).await;
     store.close().await;
+}
+
+/// Searches for a word that is in many entries.
+async fn search(store: &dyn Store) {
+    store.open_search_index().await.unwrap();
+    let resource = store.ensure(&topic("b"), at(0)).await.unwrap();
+    let ids: Vec<String> = (0..50).map(|n| format!("e{n}")).collect();
+    let entry = |id: &String| {
+        Candidate::of_id(id, format!("<entry><id>{id}</id><title>an apple</title></entry>"))
+    };
+    let found = document(at(3), ids.iter().map(entry).collect());
+    store.record(resource.id, &Poll { found, ..poll(at(3), &[]) }).await.unwrap();
+    for second in [4, 5] {
+        let claimed = store.claim_unindexed(at(second), at(60), 1).await.unwrap();
+        let ranges = claimed.iter().map(UnindexedRange::to_indexed).collect();
+        store.add_to_search_index(ranges, at(second)).await.unwrap();
+    }
+    let keys = Query::parse("apple").unwrap().search_keys();
+    let search = IndexSearch { keys, before: None, after: None, limit: 1 };
+    let found = store.find_possible_matches(&search).await.unwrap();
+    assert_eq!(found.entries.len(), 1);
 }
 
 /// Returns a database in which all tables that grow are filled.
@@ -103,6 +129,10 @@ const ROWS: &[(&str, &str, u32, &str)] = &[
     ("collected", "collection_id, resource_id, upto, at", 10_000, "n, 1, 5, n"),
     ("collection_cursors", "resource_id, collection_id, cursor, upto, due_at", 10_000, "n, 1, 0, 5, n"),
     ("tracks", "resource_id, query, is_open, version, checked_at", 10_000, "n, 'q' || n, n % 2, n, n"),
+    ("search_entries", "position, resource_id, seq", 20_000, "n, n % 300 + 1, n"),
+    ("search_index", "rowid, keys", 20_000,
+     "n, array_to_tsvector(array['a' || n % 5000, 'b' || n % 5000, repeat('c', 200)])"),
+    ("search_cursors", "resource_id, cursor, upto, due_at", 10_000, "n, 0, 5, n"),
     ("backfills", "resource_id, started_at, ended_at, due_at", 10_000,
      "n, n, case when n % 10 > 0 then n end, case when n % 10 = 0 then n end"),
     ("backfill_visits", "resource_id, url_hash", 10_000, "n % 300 + 1, decode(md5(n::text), 'hex')"),

@@ -1,0 +1,177 @@
+//! Fills the search index: queues what is appended, claims it, and adds it.
+
+use std::collections::{HashMap, HashSet};
+
+use chrono::{DateTime, Utc};
+
+use crate::engine::claims;
+use crate::engine::sql::{Value, params};
+use crate::engine::tx::Tx;
+use crate::log::row::{most, record, record_columns};
+use crate::resources::row::{resource, resource_columns};
+use crate::search::removal;
+use feedgate_core::ports::StoreError;
+use feedgate_core::query::SearchKey;
+use feedgate_core::record::{Record, Seq};
+use feedgate_core::resource::{Resource, ResourceId};
+use feedgate_core::search::{IndexedEntry, IndexedRange, SearchPosition, UnindexedRange};
+
+/// The most records of one resource that are indexed in one transaction: on SQLite, other writes
+/// wait for it.
+pub const INDEX_BATCH: i64 = 25;
+
+/// Queues the records after `head_before`, up to `head`, if the index is open.
+pub(crate) async fn queue(
+    tx: &Tx<'_>,
+    id: ResourceId,
+    (head_before, head): (i64, i64),
+    at: DateTime<Utc>,
+) -> Result<(), StoreError> {
+    const QUEUE: &str = "
+        insert into search_cursors (resource_id, cursor, upto, due_at)
+        select cast($1 as bigint), cast($2 as bigint), cast($3 as bigint), cast($4 as bigint)
+          from database_properties where name = 'search_index'
+            on conflict (resource_id) do update set upto = excluded.upto";
+    tx.execute(QUEUE, params![id.0, head_before, head, at]).await.map(drop)
+}
+
+/// Claims up to `limit` logs with records to index, longest due first.
+pub(super) async fn claim(
+    tx: &Tx<'_>,
+    now: DateTime<Utc>,
+    until: DateTime<Utc>,
+    limit: usize,
+) -> Result<Vec<UnindexedRange>, StoreError> {
+    const PICK: &str = "
+        select resource_id, cursor, upto
+          from search_cursors
+         where due_at <= $1
+         order by due_at
+         limit $2
+           {skip locked}";
+    const CLAIM: &str = "
+        update search_cursors set due_at = $1
+          {from rows}
+         where search_cursors.resource_id = {given resource_id}";
+    let (mut ids, mut cursors, mut ends) = (Vec::new(), Vec::new(), Vec::new());
+    for mut row in tx.query(PICK, params![now, most(limit)]).await? {
+        let (id, cursor, upto) = (row.int()?, row.int()?, row.int()?);
+        ids.push(id);
+        cursors.push(cursor);
+        ends.push(upto.min(cursor + INDEX_BATCH));
+    }
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    tx.execute_rows(CLAIM, params![until], &[("resource_id", Value::Ints(ids.clone()))]).await?;
+    let mut resources = resources(tx, ids.clone()).await?;
+    let columns = [
+        ("resource_id", Value::Ints(ids.clone())),
+        ("cursor", Value::Ints(cursors.clone())),
+        ("upto", Value::Ints(ends.clone())),
+    ];
+    let mut records = records(tx, &columns).await?;
+    let ranges = ids.into_iter().zip(cursors).zip(ends);
+    let claimed = ranges.filter_map(|((id, after), upto)| {
+        let resource = resources.remove(&id)?;
+        let records = records.remove(&id).unwrap_or_default();
+        Some(UnindexedRange { resource, after: Seq(after), upto: Seq(upto), records })
+    });
+    Ok(claimed.collect())
+}
+
+/// Returns resources by their numbers.
+pub(super) async fn resources(
+    tx: &Tx<'_>,
+    ids: Vec<i64>,
+) -> Result<HashMap<i64, Resource>, StoreError> {
+    const RESOURCES: &str = concat!(
+        "select ",
+        resource_columns!(),
+        " from resources r join resource_details d on d.resource_id = r.id
+         where r.id in ({ids $1})"
+    );
+    let mut found = HashMap::new();
+    for row in tx.query(RESOURCES, &[Value::Ints(ids)]).await? {
+        // A resource that cannot be read must not hide the others.
+        if let Some(resource) = claims::readable(resource(&mut { row })) {
+            found.insert(resource.id.0, resource);
+        }
+    }
+    Ok(found)
+}
+
+async fn records(
+    tx: &Tx<'_>,
+    ranges: &[(&str, Value)],
+) -> Result<HashMap<i64, Vec<Record>>, StoreError> {
+    const UNINDEXED: &str = concat!(
+        "select given.resource_id, ",
+        record_columns!(),
+        " from {rows}
+          join records r on r.resource_id = given.resource_id
+                        and r.seq > given.cursor and r.seq <= given.upto
+         order by r.seq"
+    );
+    let mut found: HashMap<i64, Vec<Record>> = HashMap::new();
+    for mut row in tx.query_rows(UNINDEXED, &[], ranges).await? {
+        found.entry(row.int()?).or_default().push(record(row)?);
+    }
+    Ok(found)
+}
+
+/// Adds ranges to the index, except those that were added since they were claimed.
+pub(super) async fn add(
+    tx: &Tx<'_>,
+    mut ranges: Vec<IndexedRange>,
+    now: DateTime<Utc>,
+) -> Result<(), StoreError> {
+    const ADVANCE: &str = "
+        update search_cursors set cursor = $3, due_at = $4
+         where resource_id = $1 and cursor = $2";
+    const DONE: &str = "delete from search_cursors where resource_id = $1 and cursor >= upto";
+    // Two nodes advance cursors in the same order.
+    ranges.sort_by_key(|range| range.resource);
+    for range in ranges {
+        let IndexedRange { resource, after, upto, entries, replaced } = range;
+        if tx.execute(ADVANCE, params![resource.0, after.0, upto.0, now]).await? == 0 {
+            continue;
+        }
+        tx.execute(DONE, params![resource.0]).await?;
+        let replaced = replaced.into_iter().map(|seq| seq.0).collect();
+        removal::remove_entries(tx, resource.0, replaced).await?;
+        add_entries(tx, resource, (after, upto), entries).await?;
+    }
+    Ok(())
+}
+
+/// Adds entries in a range of records. Those that were added before are left out: the log may have
+/// been queued anew.
+async fn add_entries(
+    tx: &Tx<'_>,
+    resource: ResourceId,
+    (after, upto): (Seq, Seq),
+    entries: Vec<IndexedEntry>,
+) -> Result<(), StoreError> {
+    const KNOWN: &str = "
+        select seq from search_entries where resource_id = $1 and seq > $2 and seq <= $3";
+    const PLACE: &str = "
+        insert into search_entries (position, resource_id, seq) values ($1, $2, $3)
+            on conflict (position) do nothing";
+    const INDEX: &str = "
+        insert into search_index (rowid, keys)
+        values ($1, {sqlite $2}{postgres array_to_tsvector(string_to_array($2, ' '))})";
+    let known = tx.query(KNOWN, params![resource.0, after.0, upto.0]).await?;
+    let known = known.into_iter().map(|mut row| row.int());
+    let known = known.collect::<Result<HashSet<_>, StoreError>>()?;
+    for entry in entries.iter().filter(|entry| !known.contains(&entry.seq.0)) {
+        // Entries that arrived at the same time have places next to each other.
+        let mut place = SearchPosition::first_place(entry.at);
+        while tx.execute(PLACE, params![place, resource.0, entry.seq.0]).await? == 0 {
+            place += 1;
+        }
+        let keys: Vec<&str> = entry.keys.iter().map(SearchKey::as_str).collect();
+        tx.execute(INDEX, params![place, keys.join(" ")]).await?;
+    }
+    Ok(())
+}
