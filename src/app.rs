@@ -32,6 +32,7 @@ use crate::jobs::forward_pings::{self, PingForwarder};
 use crate::jobs::maintenance;
 use crate::jobs::poll::Poller;
 use crate::jobs::runner::{self, Job, WorkerConfig};
+use crate::jobs::search_index::SearchIndexer;
 use crate::jobs::upstream::{self, UpstreamClient};
 use crate::metrics::Metrics;
 use crate::net::HttpClient;
@@ -53,6 +54,8 @@ const FAN_OUT_CONCURRENCY: usize = 1;
 /// Collection steps that run at the same time: more than one would append records out of their
 /// order of arrival.
 const COLLECTION_CONCURRENCY: usize = 1;
+/// Steps of the search index that run at the same time: one is enough, and it is not urgent.
+const SEARCH_INDEX_CONCURRENCY: usize = 1;
 /// Requests to hubs and clouds that run at the same time: few are due, and most go to the same
 /// few hubs.
 const UPSTREAM_CONCURRENCY: usize = 8;
@@ -189,6 +192,7 @@ struct Services {
     subscribe: Arc<SubscriptionService>,
     publish: Arc<AuthoringService>,
     collector: Collector,
+    search_indexer: SearchIndexer,
     upstreams: Option<Arc<UpstreamClient>>,
     backfiller: Backfiller,
 }
@@ -212,6 +216,7 @@ impl Services {
         let publish = AuthoringService::new(store(), Arc::clone(&subscribe), client(), settings);
         let collector =
             Collector::prepare(store(), &config.collect(public_url), runner::now()).await?;
+        let search_indexer = SearchIndexer::prepare(store(), config.search_index()).await?;
         let upstreams = config.upstream().map(|settings| {
             Arc::new(UpstreamClient::new(upstream::Parts {
                 store: store(),
@@ -232,6 +237,7 @@ impl Services {
             subscribe,
             publish,
             collector,
+            search_indexer,
             upstreams,
             backfiller,
         })
@@ -276,6 +282,8 @@ impl Services {
         workers.spawn(Arc::new(fan_out), FAN_OUT_CONCURRENCY, wake.fan_outs);
         workers.spawn(Arc::new(verifier), VERIFICATION_CONCURRENCY, wake.intents);
         workers.spawn(Arc::new(self.collector), COLLECTION_CONCURRENCY, wake.collections);
+        let indexer = Arc::new(self.search_indexer);
+        workers.spawn(indexer, SEARCH_INDEX_CONCURRENCY, Arc::default());
         if let Some(upstreams) = self.upstreams {
             workers.spawn(upstreams, UPSTREAM_CONCURRENCY, Arc::default());
         }

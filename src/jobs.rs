@@ -10,5 +10,6 @@ pub mod host_permits;
 pub mod maintenance;
 pub mod poll;
 pub mod runner;
+pub mod search_index;
 pub mod track;
 pub mod upstream;

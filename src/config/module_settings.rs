@@ -15,6 +15,7 @@ use crate::jobs::collect;
 use crate::jobs::deliver;
 use crate::jobs::maintenance;
 use crate::jobs::poll;
+use crate::jobs::search_index;
 use crate::jobs::upstream;
 use crate::net;
 use feedgate_core::backfill::BackfillLimits;
@@ -108,6 +109,11 @@ impl Config {
         }
     }
 
+    /// Returns the settings of `search_index`.
+    pub fn search_index(&self) -> search_index::SearchIndexSettings {
+        search_index::SearchIndexSettings { is_enabled: self.search, claim: self.job_lease }
+    }
+
     /// Returns the ping targets, and the resources whose pings are forwarded: those stored here,
     /// and those that the operator lists.
     pub fn forwarding(&self, public_url: &Url) -> PingForwarding {
@@ -189,6 +195,7 @@ impl Config {
             changes_unit: self.changes_when_unit,
             archive_cache_bytes: self.archive_cache_bytes,
             collects_all: self.collect_all,
+            has_search_index: self.search,
             collections: self.collections.clone(),
             contact: self.contact.clone(),
             bot_addresses: self.bot_addresses.clone(),

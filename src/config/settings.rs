@@ -294,6 +294,14 @@ settings! {
         FEEDGATE_COLLECTIONS = "" => collections: Vec<ConfiguredCollection>, COLLECTIONS;
     }
 
+    "Search" {
+        /// Whether stored entries can be searched with `hub.mode=search`. The index takes 1.6 kB of disk
+        /// space for each entry on SQLite, and 3.7 kB on PostgreSQL. When it is switched off, it is
+        /// deleted; when it is switched on again, it is built from what is stored. All nodes must have
+        /// the same value. See [search](search.md#the-search-index).
+        FEEDGATE_SEARCH = "on" => search: bool, SWITCH;
+    }
+
     "changes.xml" {
         /// The unit of `when` in changes.xml and similar documents. The specification of 2007 uses
         /// minutes; the original used seconds, which older readers expect. A request can choose

@@ -49,6 +49,8 @@ pub struct HttpSettings {
     pub cloud_aliases: CloudAliases,
     /// Whether there is an archive of everything that is public.
     pub collects_all: bool,
+    /// Whether there is a search index.
+    pub has_search_index: bool,
     /// The collections that have an archive of their own.
     pub collections: Vec<ConfiguredCollection>,
     /// How the owner of a polled server reaches the operator: a mail address, a URL or a text.

@@ -1,5 +1,5 @@
 //! Whoever kills feedgate, at whatever moment, loses nothing: every subscriber has every
-//! entry, in order, after the last restart (D2, D18). Tracks have every entry once.
+//! entry, in order, after the last restart (D2, D18). Tracks and searches have every entry once.
 
 use tokio::task::JoinSet;
 use tokio::time::{Duration, sleep, timeout};
@@ -13,7 +13,7 @@ use crate::support::postgres::Database;
 use crate::support::publisher::Publisher;
 use crate::support::reader::Reader;
 use crate::support::subscriber::{Subscriber, named};
-use crate::support::tracked::{track_topic, tracked_once};
+use crate::support::tracked::{found_once, track_topic, tracked_once};
 
 const FEEDS: usize = 4;
 /// Entries and kills of a full run.
@@ -73,6 +73,11 @@ async fn a_kill_loses_nothing(database: Database) {
     let all: Vec<String> = (0..FEEDS).flat_map(entries).collect();
     for query in QUERIES {
         tracked_once(&gateway, &track_topic(&gateway, query), &all).await;
+    }
+    let first = (0..FEEDS).map(|feed| entry_id(&name(feed), 0));
+    let stored: Vec<String> = all.into_iter().chain(first).collect();
+    for query in QUERIES {
+        found_once(&gateway, query, &stored).await;
     }
     gateway.comes_to_rest().await;
 }

@@ -81,7 +81,7 @@ async fn a_parameter_that_means_nothing_is_named() {
         (&list,      ("page", "abc"),         "page must be a number from 1, not abc."),
         (&list,      ("by_page", "all"),      "by_page must be a number from 1 to 500, not all."),
         (&publish,   ("hub.content", "<rss/>"), "hub.content is not supported: name the topic in hub.url, and it is fetched."),
-        (&[],        ("hub.topic", "x"),      "(none) is not a supported mode subscribe|unsubscribe|list|retrieve|replay|authenticate|pause|resume|retry|test|publish"),
+        (&[],        ("hub.topic", "x"),      "(none) is not a supported mode subscribe|unsubscribe|list|retrieve|search|replay|authenticate|pause|resume|retry|test|publish"),
     ];
     for (form, further, want) in cases {
         let (status, why) = gateway.superfeedr(&[form, &[further]].concat()).await;

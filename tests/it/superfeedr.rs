@@ -5,6 +5,7 @@ mod control;
 mod digests;
 mod listing;
 mod paging;
+mod search;
 mod streams;
 mod track;
 mod updates;

@@ -11,6 +11,7 @@ mod batch_report;
 mod combined;
 mod delivery_control;
 mod entries_document;
+mod entry_search;
 mod index_page;
 mod known_parameters;
 mod list;
@@ -108,17 +109,10 @@ async fn carry_out(
     }
     known_parameters::check_mode(&mode)?;
     let access = auth::authenticate(gateway, request, form).await?;
-    if !["list", "retrieve", "authenticate"].contains(&mode.as_str()) {
+    if !["list", "retrieve", "search", "authenticate"].contains(&mode.as_str()) {
         auth::require_no_link(request)?;
     }
-    let checked = known_parameters::check(&mode, form);
-    match IntentMode::from_word(&mode) {
-        Some(intent) => {
-            RejectedRequest::hub(form, intent, "superfeedr")
-                .record_if_rejected(gateway, checked)?;
-        }
-        None => checked?,
-    }
+    check_parameters(gateway, &mode, form)?;
     match mode.as_str() {
         "subscribe" => {
             auth::require(&access, Scope::Subscribe)?;
@@ -144,6 +138,10 @@ async fn carry_out(
                 wait => retrieve::retrieve(gateway, request, form, &access, wait).await,
             }
         }
+        "search" => {
+            auth::require(&access, Scope::Retrieve)?;
+            entry_search::search(gateway, request, form).await
+        }
         "replay" => {
             auth::require(&access, Scope::Retrieve)?;
             subscribe::replay(gateway, form, &access).await
@@ -155,6 +153,18 @@ async fn carry_out(
             }
             None => Ok(token_rights(form, &access)),
         },
+    }
+}
+
+/// Rejects parameters that the mode does not have. The rejection of a subscription request is
+/// recorded.
+fn check_parameters(gateway: &Gateway, mode: &str, form: &Form) -> Result<(), Rejection> {
+    let checked = known_parameters::check(mode, form);
+    match IntentMode::from_word(mode) {
+        Some(intent) => {
+            RejectedRequest::hub(form, intent, "superfeedr").record_if_rejected(gateway, checked)
+        }
+        None => checked,
     }
 }
 

@@ -20,7 +20,7 @@ use super::validator::assert_sound;
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 /// An account that every gateway of the tests has.
-const LOGIN: &str = "tester";
+pub(crate) const LOGIN: &str = "tester";
 const TOKEN: &str = "s3cret";
 
 /// A running `feedgate serve`, killed when dropped.

@@ -62,7 +62,8 @@ pub(super) async fn retrieve(
     let (combined_head, records) = (Some(head.as_str()), records.as_slice());
     let address = address::of_document(gateway, request, form);
     let (etag, address) = (&*etag, &*address);
-    let document = EntriesDocument { resource, combined_head, records, etag, format, address };
+    let document =
+        EntriesDocument { resource, combined_head, records, etag, format, address, next: None };
     Ok(document.to_reply(gateway, form))
 }
 
@@ -80,7 +81,8 @@ pub(super) async fn document(
     let records = requested_records(&feeds, form).await?;
     let head = head(gateway, resources.len(), &records);
     let (combined_head, records, format) = (Some(head.as_str()), &*records, Some(format));
-    let document = EntriesDocument { resource, combined_head, records, etag: "", format, address };
+    let document =
+        EntriesDocument { resource, combined_head, records, etag: "", format, address, next: None };
     Ok((!records.is_empty()).then(|| document.body(gateway)))
 }
 

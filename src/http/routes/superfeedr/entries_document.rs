@@ -33,6 +33,8 @@ pub(super) struct EntriesDocument<'a> {
     pub(super) format: Option<Format>,
     /// The address of the document: `rel="self"`.
     pub(super) address: &'a str,
+    /// The address of the document with the entries that follow, if it is known.
+    pub(super) next: Option<&'a str>,
 }
 
 impl EntriesDocument<'_> {
@@ -45,12 +47,19 @@ impl EntriesDocument<'_> {
             }
             let content_type = "application/json; charset=utf-8";
             let response = with_content_type(StatusCode::OK, content_type, value.to_string());
-            return ApiReply::Response(with_caching_headers(response, self.etag));
+            return ApiReply::Response(self.with_headers(response));
         }
         // Exactly this type: the charset stands in the document (S-8).
         let body = self.to_atom(gateway);
         let response = with_content_type(StatusCode::OK, "application/atom+xml", body);
-        ApiReply::Response(with_caching_headers(response, self.etag))
+        ApiReply::Response(self.with_headers(response))
+    }
+
+    fn with_headers(&self, mut response: Response) -> Response {
+        if let Some(next) = self.next {
+            set_header(&mut response, header::LINK, &format!("<{next}>; rel=\"next\""));
+        }
+        with_caching_headers(response, self.etag)
     }
 
     /// Returns this document in the format that was requested, without headers.
@@ -68,6 +77,7 @@ impl EntriesDocument<'_> {
         // A feed reader subscribes at the hub that a document names, and has no account.
         let own = link("self", self.address.to_owned());
         let mut links = vec![own, link("hub", gateway.public_url("hub"))];
+        links.extend(self.next.map(|next| link("next", next.to_owned())));
         // The archive of a collection has an address of its own, and a track has none.
         if self.combined_head.is_none() && resource.kind != ResourceKind::Collection {
             let recent = gateway.public_url(&format!("feeds/{}/recent", resource.id));

@@ -7,12 +7,13 @@ use feedgate_protocol::form::Form;
 /// The parameters of all modes.
 const OF_ALL_MODES: &[&str] = &["hub.mode", "authorization", "format", "callback", "_"];
 /// The parameters of each mode besides those of all modes.
-const MODES: [(&str, &[&[&str]]); 10] = [
+const MODES: [(&str, &[&[&str]]); 11] = [
     ("subscribe", &[SUBSCRIBE]),
     // Clients send the same form to subscribe and to unsubscribe.
     ("unsubscribe", &[&["search"], SUBSCRIBE]),
     ("list", &[ONE, &["page", "by_page", "byPage", "detailed", "search"]]),
     ("retrieve", &[ONE, &["count", "before", "after", "wait", "search"]]),
+    ("search", &[&["query", "count", "before", "after", "detailed"]]),
     ("replay", &[ONE, &["count", "async"]]),
     ("authenticate", &[&["rights"]]),
     ("pause", &[ONE]),
@@ -57,11 +58,6 @@ const MAX_NAME_CHARS: usize = 64;
 pub(super) fn check_mode(mode: &str) -> Result<(), Rejection> {
     if MODES.iter().any(|(known, _)| *known == mode) {
         return Ok(());
-    }
-    if mode == "search" {
-        let reason = "search is not supported. Subscribe to a track, which is sent the entries that \
-            match a query from then on.";
-        return Err(Rejection::unprocessable(reason).with_code("unknown_mode"));
     }
     let mode: String = mode.chars().take(MAX_NAME_CHARS).collect();
     let mode = if mode.is_empty() { "(none)".to_owned() } else { mode };
@@ -164,6 +160,8 @@ mod tests {
             ("unsubscribe", "hub.secret=s&hub.topic[0]=t", ""),
             ("replay",      "since=1",               "since is not a parameter of replay, which has hub.topic, hub.callback, count, async, hub.mode, authorization, format, callback."),
             ("list",        "search[feed][url]=u&by_page=1", ""),
+            ("search",      "query=a&count=1&before=1-2&after=1-1&detailed=true&format=json", ""),
+            ("search",      "qurey=a",               "qurey is not a parameter of search. Did you mean query?"),
             ("list",        "bypage=1",              "bypage is not a parameter of list. Did you mean by_page?"),
             ("retrieve",    "hub.callback[feed][url]=u", ""),
         ];

@@ -57,8 +57,15 @@ pub(super) async fn retrieve(
     let (resource, records) = (&resource, records.as_slice());
     let address = address::of_document(gateway, request, form);
     let (etag, address) = (&*etag, &*address);
-    let document =
-        EntriesDocument { resource, combined_head: None, records, etag, format, address };
+    let document = EntriesDocument {
+        resource,
+        combined_head: None,
+        records,
+        etag,
+        format,
+        address,
+        next: None,
+    };
     Ok(document.to_reply(gateway, form))
 }
 

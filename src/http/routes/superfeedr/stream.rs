@@ -187,8 +187,15 @@ impl EntryStream {
                 let records = retrieve::records(&gateway, &form, resource).await?;
                 let format = Some(self.format);
                 let (combined_head, records, etag) = (None, &*records, "");
-                let document =
-                    EntriesDocument { resource, combined_head, records, etag, format, address };
+                let document = EntriesDocument {
+                    resource,
+                    combined_head,
+                    records,
+                    etag,
+                    format,
+                    address,
+                    next: None,
+                };
                 (!records.is_empty()).then(|| document.body(&gateway))
             }
             None => combined::document(&gateway, &form, resources, (self.format, address)).await?,
