@@ -229,13 +229,15 @@ struct Connection {
 type Watcher = hyper_util::server::graceful::Watcher;
 
 impl Connection {
+    /// Serves a connection to its end. What only a part of it needs is on the heap, because a future has
+    /// room for all parts for as long as it lives, and there may be thousands of open connections.
     async fn serve(&self, stream: TcpStream, peer: SocketAddr, watcher: Watcher) {
         let stream = WriteTimeout::new(stream);
         let Some(tls) = &self.tls else {
-            return self.serve_http(stream, peer, watcher).await;
+            return Box::pin(self.serve_http(stream, peer, watcher)).await;
         };
-        match timeout(self.header_timeout, tls.accept(stream)).await {
-            Ok(Ok(stream)) => self.serve_http(stream, peer, watcher).await,
+        match Box::pin(timeout(self.header_timeout, tls.accept(stream))).await {
+            Ok(Ok(stream)) => Box::pin(self.serve_http(stream, peer, watcher)).await,
             Ok(Err(err)) => debug!(error = &err as &dyn std::error::Error, "TLS handshake failed"),
             Err(_) => debug!("TLS handshake timed out"),
         }
@@ -258,7 +260,7 @@ impl Connection {
             }
         });
         let connection = self.builder.serve_connection(TokioIo::new(stream), service);
-        let mut connection = std::pin::pin!(watcher.watch(connection.into_owned()));
+        let mut connection = Box::pin(watcher.watch(connection.into_owned()));
 
         // hyper starts its own timer only once it knows the version of HTTP, so a client that
         // sends nothing is timed out here.
