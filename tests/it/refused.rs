@@ -80,7 +80,7 @@ async fn a_parameter_that_means_nothing_is_named() {
         (&subscribe, ("hub.verify", "maybe"), "hub.verify must be sync or async, not maybe."),
         (&list,      ("page", "abc"),         "page must be a number from 1, not abc."),
         (&list,      ("by_page", "all"),      "by_page must be a number from 1 to 500, not all."),
-        (&publish,   ("hub.content", "<rss/>"), "hub.content is not supported: name the topic in hub.url, and it is fetched."),
+        (&publish,   ("hub.signature", "sha1=00"), "hub.signature signs hub.content, which is missing."),
         (&[],        ("hub.topic", "x"),      "(none) is not a supported mode subscribe|unsubscribe|list|retrieve|search|replay|authenticate|pause|resume|retry|test|publish"),
     ];
     for (form, further, want) in cases {
