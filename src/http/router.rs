@@ -9,8 +9,8 @@ use warp::reply::Response;
 
 use crate::http::kit::reply::not_found;
 use crate::http::routes::{
-    archive, author, changes, cloud_aliases, event_log, ops, rpc, rsscloud, schemas, storage,
-    superfeedr, upstream, views, weblogs, websub,
+    archive, author, changes, cloud_aliases, event_log, openapi, ops, rpc, rsscloud, schemas,
+    storage, superfeedr, upstream, views, weblogs, websub,
 };
 use crate::http::state::Gateway;
 
@@ -81,6 +81,8 @@ fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
         .or(views::routes(gateway))
         .unify()
         .or(schemas::routes(gateway))
+        .unify()
+        .or(openapi::routes(gateway))
         .unify()
         .or(ops::health::routes(gateway))
         .unify()

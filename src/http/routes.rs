@@ -6,6 +6,7 @@ pub mod changes;
 pub(crate) mod cloud_aliases;
 pub(crate) mod discovered_feeds;
 pub(crate) mod event_log;
+pub(crate) mod openapi;
 pub(crate) mod ops;
 pub(crate) mod rpc;
 pub(crate) mod rsscloud;

@@ -34,6 +34,7 @@ mod memory;
 mod nodes;
 mod normalize;
 mod nul;
+mod openapi;
 mod peer_defects;
 mod ping_forwarding;
 mod poll;

@@ -1,0 +1,126 @@
+//! schemathesis calls the program in all ways that the document describes, and in ways that it does
+//! not, and compares the answers: no failure of the server, no status, media type or body that is
+//! not in the document. `tests/it/clients/schemathesis.toml` says how.
+
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+use http::StatusCode;
+use serde_json::Value;
+use tokio::process::Command;
+use tokio::time::timeout;
+
+use super::{document, root};
+use crate::support::feeds::rss;
+use crate::support::gateway::Gateway;
+use crate::support::postgres::{Database, Kind};
+use crate::support::publisher::Publisher;
+use crate::support::server::client;
+use crate::support::subscriber::Subscriber;
+
+/// How long a run may take before it is given up. It takes less than a minute on a machine that
+/// does nothing else.
+const LONGEST_RUN: Duration = Duration::from_secs(400);
+
+/// The credentials of the account that every gateway of the tests has.
+const ACCOUNT: [&str; 2] = ["tester", "s3cret"];
+
+/// A gateway with everything that the examples of the document name.
+struct Described {
+    gateway: Gateway,
+    publisher: Publisher,
+    subscriber: Subscriber,
+    /// The number of the archive of the feed.
+    id: u64,
+    _database: Database,
+}
+
+impl Described {
+    async fn start() -> Described {
+        let publisher = Publisher::start().await;
+        let subscriber = Subscriber::start().await;
+        publisher.put_rss("/feed.xml", rss("tides", 1..6));
+        let database = Database::new(Kind::Sqlite).await;
+        let feed = publisher.url("/feed.xml");
+        let collections = format!("[{{\"name\": \"sea\", \"topics\": [\"{feed}\"]}}]");
+        let settings = [
+            ("FEEDGATE_COLLECT_ALL", "on"),
+            ("FEEDGATE_COLLECTIONS", collections.as_str()),
+            ("FEEDGATE_ANONYMOUS_REQUESTS_PER_MIN", "1000000"),
+            ("FEEDGATE_STORAGE_FILES", "100000"),
+        ];
+        let gateway = Gateway::start(&database, &settings).await;
+        let form = [
+            ("hub.mode", "subscribe"),
+            ("hub.topic", feed.as_str()),
+            ("hub.callback", &subscriber.url("/callback")),
+            ("retrieve", "true"),
+        ];
+        let (status, text) = gateway.superfeedr(&form).await;
+        assert_eq!(status, StatusCode::OK, "{text}");
+        let archive = client().get(gateway.archive_of(&feed)).send().await.unwrap();
+        let segment = archive.url().path_segments().unwrap().nth(1).unwrap().to_owned();
+        Described {
+            gateway,
+            publisher,
+            subscriber,
+            id: segment.parse().unwrap(),
+            _database: database,
+        }
+    }
+
+    /// The document, with the addresses and numbers of this machine in its examples.
+    fn document(&self) -> Value {
+        let addresses = [
+            ("https://blog.rust-lang.org/feed.xml", self.publisher.url("/feed.xml")),
+            ("https://example.com/callback", self.subscriber.url("/callback")),
+            ("https://tides.example.org/", self.publisher.url("/")),
+        ];
+        let text = document().to_string();
+        let text = addresses.iter().fold(text, |text, (written, here)| text.replace(written, here));
+        let mut document: Value = serde_json::from_str(&text).unwrap();
+        let parameters = &mut document["components"]["parameters"];
+        parameters["id"]["schema"]["example"] = self.id.into();
+        parameters["login"]["schema"]["example"] = ACCOUNT[0].into();
+        document
+    }
+}
+
+#[tokio::test]
+async fn schemathesis_finds_nothing_that_is_not_in_the_document() {
+    let described = Described::start().await;
+    let folder = tempfile::tempdir().unwrap();
+    let document = folder.path().join("openapi.json");
+    std::fs::write(&document, described.document().to_string()).unwrap();
+    let clients = root().join("tests/it/clients");
+    let run = Command::new(schemathesis())
+        .arg("--config-file")
+        .arg(clients.join("schemathesis.toml"))
+        .arg("run")
+        .arg(&document)
+        .args(["--url", &described.gateway.url(""), "--auth", &ACCOUNT.join(":")])
+        .current_dir(folder.path())
+        .env("PYTHONPATH", &clients)
+        .env("SCHEMATHESIS_HOOKS", "schemathesis_hooks")
+        .stdin(Stdio::null())
+        .kill_on_drop(true)
+        .output();
+    let ended = timeout(LONGEST_RUN, run).await.expect("schemathesis ends").unwrap();
+    let report = String::from_utf8_lossy(&ended.stdout);
+    let failures = String::from_utf8_lossy(&ended.stderr);
+    assert!(ended.status.success(), "{report}\n{failures}");
+    let (_, tested) = report.split_once("Tested: ").expect("a summary");
+    let tested: usize = tested.split_whitespace().next().unwrap().parse().unwrap();
+    assert!(tested > 50, "{report}");
+    let (status, text) = described.gateway.get("/readyz").await;
+    assert_eq!(status, StatusCode::OK, "{text}");
+}
+
+/// The program that the test runner has installed beside the Python of the tests.
+fn schemathesis() -> std::path::PathBuf {
+    #[expect(clippy::disallowed_methods, reason = "it is the test runner that sets it")]
+    let python = std::env::var("FEEDGATE_TEST_PYTHON");
+    let python = python.expect("tests/run installs packages and sets FEEDGATE_TEST_PYTHON");
+    Path::new(&python).with_file_name("schemathesis")
+}
