@@ -4,6 +4,7 @@ mod bounds;
 mod cursors;
 mod messages;
 mod signatures;
+mod snippets;
 mod statuses;
 
 use std::sync::Arc;

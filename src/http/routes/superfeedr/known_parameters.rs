@@ -169,4 +169,20 @@ mod tests {
             assert_eq!(rejection_of(mode, query), want, "{mode} {query}");
         }
     }
+
+    /// The parameter that scripts add so that nothing caches the answer, and the one that the
+    /// document has as a security scheme.
+    const NOT_DOCUMENTED: [&str; 2] = ["_", "authorization"];
+
+    #[test]
+    fn the_openapi_document_has_every_parameter() {
+        let text = include_str!("../../../../schemas/openapi.json");
+        let document: serde_json::Value = serde_json::from_str(text).unwrap();
+        let documented = &document["components"]["schemas"]["SuperfeedrForm"]["properties"];
+        let own = MODES.iter().flat_map(|(_, names)| names.concat());
+        for name in own.chain(OF_ALL_MODES.iter().copied()) {
+            let is_documented = NOT_DOCUMENTED.contains(&name) || documented.get(name).is_some();
+            assert!(is_documented, "{name} is not in schemas/openapi.json");
+        }
+    }
 }

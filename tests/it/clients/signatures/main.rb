@@ -1,0 +1,6 @@
+require "json"
+
+given = JSON.parse($stdin.read)
+body, headers, secret = given.values_at("body", "headers", "secret")
+hub = verify_hub_signature(body, headers["x-hub-signature"], secret)
+puts [hub, verify_webhook(body, headers, secret)].to_json
