@@ -175,7 +175,7 @@ mod tests {
     const NOT_DOCUMENTED: [&str; 2] = ["_", "authorization"];
 
     #[test]
-    fn the_openapi_document_has_every_parameter() {
+    fn the_openapi_document_has_every_mode_and_parameter() {
         let text = include_str!("../../../../schemas/openapi.json");
         let document: serde_json::Value = serde_json::from_str(text).unwrap();
         let documented = &document["components"]["schemas"]["SuperfeedrForm"]["properties"];
@@ -183,6 +183,12 @@ mod tests {
         for name in own.chain(OF_ALL_MODES.iter().copied()) {
             let is_documented = NOT_DOCUMENTED.contains(&name) || documented.get(name).is_some();
             assert!(is_documented, "{name} is not in schemas/openapi.json");
+        }
+        let modes = &document["components"]["parameters"]["hub.mode"]["schema"]["enum"];
+        let modes: Vec<&str> =
+            modes.as_array().unwrap().iter().flat_map(|it| it.as_str()).collect();
+        for mode in MODES.iter().map(|(mode, _)| *mode).chain(["publish"]) {
+            assert!(modes.contains(&mode), "{mode} is not in schemas/openapi.json");
         }
     }
 }
