@@ -6,6 +6,7 @@
 
 mod circles;
 mod code_only;
+mod rows;
 mod sources;
 mod words;
 
@@ -216,7 +217,7 @@ fn cited_rules(text: &str) -> Vec<String> {
     let is_id = |word: &&str| {
         let number = word.trim_start_matches(|c: char| c.is_ascii_uppercase());
         let number = number.strip_prefix('-').unwrap_or(number);
-        let kinds = ["A", "B", "D", "L", "N", "P", "R", "S", "U"];
+        let kinds = ["A", "B", "D", "L", "N", "P", "Q", "R", "S", "U"];
         kinds.contains(&&word[..word.len().min(1)])
             && word.len() - number.len() <= 2
             && !number.is_empty()

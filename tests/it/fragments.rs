@@ -58,6 +58,7 @@ fn page(entries: &str) -> String {
     format!("<!doctype html><title>Tides</title><nav>Home</nav>{entries}<footer>2026</footer>")
 }
 
+/// Row S-18.
 #[tokio::test]
 async fn s18_a_part_is_sent_in_each_protocol_as_it_can_be() {
     let world = World::new().await;
@@ -101,6 +102,7 @@ async fn s18_a_part_is_sent_in_each_protocol_as_it_can_be() {
     world.gateway.comes_to_rest().await;
 }
 
+/// Row S-18.
 #[tokio::test]
 async fn s18_a_fragment_that_names_no_part_is_refused_in_the_words_of_each_door() {
     let world = World::new().await;

@@ -2,11 +2,15 @@
 
 mod batch;
 mod control;
+mod credentials;
 mod digests;
 mod listing;
+mod notifications;
 mod paging;
+mod retrieval;
 mod search;
 mod streams;
+mod subscriptions;
 mod track;
 mod updates;
 
@@ -76,6 +80,7 @@ fn ids(numbers: &[usize]) -> Vec<String> {
 /// Further parameters, and the numbers of the entries that must come.
 type Retrieval<'a> = (&'a [(&'a str, &'a str)], &'a [usize]);
 
+/// Rows.
 #[tokio::test]
 async fn entries_are_retrieved_newest_first() {
     let world = World::subscribed("atom").await;
@@ -109,6 +114,7 @@ async fn entries_are_retrieved_newest_first() {
     assert!(recent.ends_with("/recent"), "{recent}");
 }
 
+/// Row R-1.
 #[tokio::test]
 async fn what_was_retrieved_need_not_be_sent_again() {
     let world = World::subscribed("json").await;
@@ -128,6 +134,7 @@ async fn what_was_retrieved_need_not_be_sent_again() {
     assert_eq!(as_json.json()["status"]["code"], 200);
 }
 
+/// Row R-11.
 #[tokio::test]
 async fn who_waits_is_answered_as_soon_as_there_is_something_new() {
     let world = World::subscribed("atom").await;
@@ -147,6 +154,7 @@ async fn who_waits_is_answered_as_soon_as_there_is_something_new() {
     assert_eq!(got.json()["items"].as_array().unwrap().len(), 1);
 }
 
+/// Row A-13.
 #[tokio::test]
 async fn a_page_of_another_site_may_send_whatever_header_it_likes() {
     let world = World::subscribed("atom").await;
@@ -179,6 +187,7 @@ async fn a_subscription_can_be_answered_with_what_there_is() {
     assert_eq!(value["status"]["feed"], world.topic);
 }
 
+/// Row R-7.
 #[tokio::test]
 async fn a_script_gets_a_call() {
     let world = World::subscribed("atom").await;
@@ -189,6 +198,7 @@ async fn a_script_gets_a_call() {
     assert_eq!(value["items"].as_array().unwrap().len(), 3);
 }
 
+/// Rows L-1, L-4, L-5, L-6 and L-8.
 #[tokio::test]
 async fn subscriptions_are_listed_to_their_owner() {
     let world = World::subscribed("json").await;
@@ -242,6 +252,7 @@ async fn subscriptions_are_listed_to_their_owner() {
     assert_eq!(feed["url"], world.topic);
 }
 
+/// Rows U-1, U-2, U-3 and R-2.
 #[tokio::test]
 async fn an_unsubscription_may_leave_out_the_only_callback() {
     let world = World::subscribed("atom").await;
@@ -258,6 +269,7 @@ async fn an_unsubscription_may_leave_out_the_only_callback() {
     assert_eq!(world.retrieve(&[]).await.status, StatusCode::NOT_FOUND);
 }
 
+/// Row P-1.
 #[tokio::test]
 async fn entries_are_replayed() {
     let world = World::subscribed("json").await;
@@ -276,6 +288,7 @@ async fn entries_are_replayed() {
     assert_eq!(got, [Some(entry_id("tides", 3).as_str()), Some(entry_id("tides", 2).as_str())]);
 }
 
+/// Row S-7.
 #[tokio::test]
 async fn what_is_no_feed_is_retrieved_as_it_is() {
     let world = World::subscribed("atom").await;
@@ -298,6 +311,7 @@ async fn what_is_no_feed_is_retrieved_as_it_is() {
     assert!(as_atom.text.contains("Low water at six"), "{}", as_atom.text);
 }
 
+/// Rows.
 #[tokio::test]
 async fn several_feeds_are_retrieved_by_their_callback() {
     let world = World::subscribed("atom").await;

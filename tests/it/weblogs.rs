@@ -260,6 +260,7 @@ async fn what_is_no_address_is_not_kept() {
     assert!(changes.contains("count=\"0\"") && !changes.contains("<weblog "), "{changes}");
 }
 
+/// Row P-6.
 #[tokio::test]
 async fn a_ping_has_the_feed_of_the_weblog_read() {
     let publisher = Publisher::start().await;

@@ -113,19 +113,21 @@ pub(crate) fn has_credentials(request: &Request, form: &Form) -> bool {
 /// Returns the credentials as they were sent: in the header, or else as a parameter.
 fn credentials<'a>(request: &'a Request, form: &'a Form) -> Option<&'a str> {
     let header = Some(request.header("authorization")).filter(|text| !text.is_empty());
-    header.or(form.get("authorization")).filter(|text| !text.is_empty())
+    header.or(form.get_verbatim("authorization")).filter(|text| !text.trim().is_empty())
 }
 
 /// Reads `Basic base64(login:token)`; the scheme may be missing. Line ends are dropped, and
 /// spaces are read as the plus signs that they were before a query was decoded.
 pub(crate) fn parse_basic(credentials: &str) -> Option<(String, String)> {
-    let credentials = credentials.trim();
+    let credentials = credentials.replace(['\r', '\n', '\t'], "");
+    let credentials = credentials.trim_start();
     let packed = match credentials.split_once(' ') {
-        Some((scheme, rest)) if scheme.eq_ignore_ascii_case("basic") => rest.trim(),
+        Some((scheme, rest)) if scheme.eq_ignore_ascii_case("basic") => rest.trim_start(),
         _ => credentials,
     };
-    let packed: String = packed.chars().filter(|c| !matches!(c, '\r' | '\n' | '\t')).collect();
-    let bytes = LENIENT.decode(packed.replace(' ', "+")).ok()?;
+    // A space at the end may have been a plus sign too.
+    let decode = |packed: &str| LENIENT.decode(packed.replace(' ', "+"));
+    let bytes = decode(packed).or_else(|_| decode(packed.trim_end())).ok()?;
     let text = String::from_utf8(bytes).ok()?;
     let (login, token) = text.split_once(':')?;
     Some((login.to_owned(), token.to_owned()))
@@ -135,6 +137,7 @@ pub(crate) fn parse_basic(credentials: &str) -> Option<(String, String)> {
 mod tests {
     use super::*;
 
+    /// Rows.
     #[test]
     fn credentials_are_read_as_clients_send_them() {
         let both = |login: &str, token: &str| Some((login.to_owned(), token.to_owned()));
@@ -145,6 +148,8 @@ mod tests {
             ("bWU6dG9rZW4=",        both("me", "token")),
             ("bWU6dG9r\nZW4=\n",    both("me", "token")),
             ("bWU6Pz4 Pz8=",        both("me", "?>>??")),
+            ("YTpiPj8 \n",          both("a", "b>?>")),
+            (" Basic  bWU6dG9rZW4= ", both("me", "token")),
             ("bWU=",                None),
             ("Bearer abc",          None),
             ("***",                 None),

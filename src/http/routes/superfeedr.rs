@@ -65,7 +65,8 @@ pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
     ENDPOINT.route(gateway, root, handle)
 }
 
-async fn handle(gateway: Arc<Gateway>, request: Request) -> Response {
+async fn handle(gateway: Arc<Gateway>, mut request: Request) -> Response {
+    request.method = effective_method(&request);
     match Batch::from_body(&request) {
         Ok(None) => {}
         Ok(Some(batch)) => return batch.carry_out(&gateway, &request).await,
@@ -94,6 +95,16 @@ async fn handle(gateway: Arc<Gateway>, request: Request) -> Response {
         (Ok(ApiReply::Response(response)), _) => response,
         (Err(rejection), Some(function)) => jsonp::wrap_rejection(function, &rejection),
         (Err(rejection), None) => rejection.to_response_for(&request),
+    }
+}
+
+/// Returns the method that counts: clients that can send only one method name the other in
+/// `X-HTTP-Method-Override`.
+fn effective_method(request: &Request) -> Method {
+    match request.header("x-http-method-override") {
+        "GET" => Method::GET,
+        "POST" => Method::POST,
+        _ => request.method.clone(),
     }
 }
 

@@ -19,6 +19,7 @@ const X_TOPIC: HeaderName = HeaderName::from_static("x-pubsubhubbub-topic");
 const X_CALLBACK: HeaderName = HeaderName::from_static("x-pubsubhubbub-callback");
 const X_RETRIED: HeaderName = HeaderName::from_static("x-superfeedr-retried");
 const X_CREDITS: HeaderName = HeaderName::from_static("x-superfeedr-credits");
+const X_EXPIRE: HeaderName = HeaderName::from_static("x-superfeedr-pubsubhubbub-expire");
 const X_SEQ: HeaderName = HeaderName::from_static("x-feedgate-seq");
 const X_REPLAY_OF: HeaderName = HeaderName::from_static("x-feedgate-replay-of");
 const X_TEST: HeaderName = HeaderName::from_static("x-feedgate-test");
@@ -126,6 +127,8 @@ impl<'a> Message<'a> {
         }
         if let Some(credits) = self.credits {
             insert_header(headers, X_CREDITS, &credits.to_string());
+            let lease_until = self.subscription.lease_until.timestamp();
+            insert_header(headers, X_EXPIRE, &lease_until.to_string());
         }
         insert_header(headers, WEBHOOK_ID, &self.id());
         insert_header(headers, WEBHOOK_TIMESTAMP, &self.at.timestamp().to_string());

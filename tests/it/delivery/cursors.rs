@@ -20,6 +20,7 @@ on_one_store!(
     what_is_brought_again_is_not_late,
 );
 
+/// Row N-11.
 async fn only_a_2xx_moves_the_cursor(database: Database) {
     let node = Node::start(&database).await;
     let subscriber = Subscriber::start().await;
@@ -56,6 +57,7 @@ async fn a_callback_that_says_gone_is_told_no_more(database: Database) {
     node.stop().await;
 }
 
+/// Rows N-12 and N-16.
 async fn what_failed_is_brought_with_what_came_since(database: Database) {
     let node = Node::start(&database).await;
     let subscriber = Subscriber::start().await;

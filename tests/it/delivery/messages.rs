@@ -27,6 +27,7 @@ async fn only(subscriber: &Subscriber, path: &str) -> Asked {
     subscriber.notified(path).remove(0)
 }
 
+/// Rows N-1, N-2, N-3, N-7 and N-8.
 async fn websub_carries_what_its_clients_read(database: Database) {
     let node = Node::start(&database).await;
     let subscriber = Subscriber::start().await;
@@ -57,6 +58,7 @@ async fn websub_carries_what_its_clients_read(database: Database) {
     node.stop().await;
 }
 
+/// Row N-4.
 async fn n04_credits_fall_by_one_with_each_notification(database: Database) {
     let node = Node::start(&database).await;
     let subscriber = Subscriber::start().await;
@@ -85,6 +87,7 @@ async fn n04_credits_fall_by_one_with_each_notification(database: Database) {
     node.stop().await;
 }
 
+/// Rows N-2 and N-16.
 async fn json_is_a_view_of_the_same_entries(database: Database) {
     let node = Node::start(&database).await;
     let subscriber = Subscriber::start().await;
@@ -99,6 +102,7 @@ async fn json_is_a_view_of_the_same_entries(database: Database) {
     node.stop().await;
 }
 
+/// Row N-2.
 async fn a_raw_body_arrives_byte_for_byte(database: Database) {
     let node = Node::start(&database).await;
     let subscriber = Subscriber::start().await;
@@ -147,6 +151,7 @@ async fn rsscloud_names_the_topic_in_three_ways(database: Database) {
     node.stop().await;
 }
 
+/// Row S-12.
 async fn the_null_device_is_never_called(database: Database) {
     let node = Node::start(&database).await;
     let subscriber = Subscriber::start().await;

@@ -32,6 +32,7 @@ async fn fail(node: &Node, id: ResourceId) {
     node.store.record(id, &failed).await.unwrap();
 }
 
+/// Row N-13.
 async fn p33_a_status_without_entries_is_told_to_who_wants_it(database: Database) {
     let node = Node::start(&database).await;
     let subscriber = Subscriber::start().await;

@@ -12,6 +12,7 @@ use url::Url;
 use super::{ATOM, code, document, get, get_with, settings};
 use crate::support::origin::{Origin, answer};
 
+/// Row N-10.
 #[tokio::test]
 async fn p34_the_user_agent_counts_subscribers_and_names_the_resource() {
     let origin = Origin::start().await;

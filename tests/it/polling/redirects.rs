@@ -6,6 +6,7 @@ use feedgate_core::poll::Validators;
 use super::{ATOM, code, document, get, get_with, redirect, settings};
 use crate::support::origin::{Origin, answer};
 
+/// Row S-19.
 #[tokio::test]
 async fn p18_five_redirects_are_followed_and_no_more() {
     let origin = Origin::start().await;

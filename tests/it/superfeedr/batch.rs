@@ -9,7 +9,7 @@ use crate::support::subscriber::Mood;
 
 impl World {
     /// Posts a body of this type to `/` with a query.
-    async fn post_batch(
+    pub(super) async fn post_batch(
         &self,
         query: &[(&str, &str)],
         content_type: &str,
@@ -29,7 +29,7 @@ impl World {
     }
 
     /// How many subscriptions the account has.
-    async fn subscriptions(&self) -> usize {
+    pub(super) async fn subscriptions(&self) -> usize {
         let list = [("hub.mode", "list"), ("by_page", "500")];
         self.ask(http::Method::GET, &list, &[]).await.json().as_array().unwrap().len()
     }

@@ -72,6 +72,7 @@ async fn f15_a_listed_subscription_shows_how_its_deliveries_fare() {
     assert!(well["failingSince"].is_null() && well["nextAttempt"].is_null(), "{well}");
 }
 
+/// Row S-13.
 #[tokio::test]
 async fn f16_a_list_shows_fingerprints_and_no_secrets() {
     let world = World::subscribed("atom").await;

@@ -5,6 +5,7 @@ use http::{Method, StatusCode};
 use super::{World, ids};
 use crate::support::feeds::{entry_id, entry_ids, link, rss};
 
+/// Row P-1.
 #[tokio::test]
 async fn f10_a_replay_without_a_count_sends_one_entry() {
     let world = World::subscribed("json").await;
@@ -70,6 +71,7 @@ impl World {
     }
 }
 
+/// Rows.
 #[tokio::test]
 async fn f11_several_feeds_are_paged_through_to_their_end() {
     let world = World::with_two_feeds().await;

@@ -89,6 +89,7 @@ impl World {
 
 const EVENTS: (&str, &str) = ("accept", "text/event-stream");
 
+/// Rows.
 #[tokio::test]
 async fn r12_events_begin_with_the_newest_entries_and_continue_with_notifications() {
     let world = World::subscribed("json").await;
@@ -96,6 +97,7 @@ async fn r12_events_begin_with_the_newest_entries_and_continue_with_notification
     let headers = stream.response.headers();
     assert_eq!(headers["content-type"], "text/event-stream; charset=utf-8");
     assert_eq!(headers["access-control-allow-origin"], "*");
+    assert_eq!(headers["transfer-encoding"], "chunked");
     assert_eq!(stream.json_event().await.1, ids(&[3, 2]));
     world.publish(4).await;
     let (id, entries) = stream.json_event().await;
@@ -113,6 +115,7 @@ async fn r12_events_begin_with_the_newest_entries_and_continue_with_notification
     assert_eq!(entries, ids(&[5, 6]), "what came meanwhile, and nothing else");
 }
 
+/// Row R-12.
 #[tokio::test]
 async fn r12_a_stream_continues_after_a_restart() {
     let mut world = World::subscribed("json").await;
@@ -125,6 +128,7 @@ async fn r12_a_stream_continues_after_a_restart() {
     assert_eq!(resumed.json_event().await.1, ids(&[4]));
 }
 
+/// Row R-12.
 #[tokio::test]
 async fn r12_an_event_holds_each_line_of_an_atom_document() {
     let world = World::subscribed("atom").await;
@@ -138,6 +142,7 @@ async fn r12_an_event_holds_each_line_of_an_atom_document() {
     assert!(document.contains("The text\nof 4"), "{document}");
 }
 
+/// Row R-10.
 #[tokio::test]
 async fn r10_documents_follow_each_other_on_an_open_connection() {
     let world = World::subscribed("json").await;
@@ -153,6 +158,7 @@ async fn r10_documents_follow_each_other_on_an_open_connection() {
     assert_eq!(entry_ids(&stream.until("</feed>\n").await), ids(&[4]));
 }
 
+/// Row R-13.
 #[tokio::test]
 async fn r13_a_stream_combines_the_feeds_of_a_callback() {
     let world = World::subscribed("json").await;

@@ -41,6 +41,7 @@ impl World {
     }
 }
 
+/// Row Q-2.
 #[tokio::test]
 async fn q02_what_matches_is_sent_with_its_source() {
     let world = World::subscribed("atom").await;
@@ -95,6 +96,7 @@ async fn f17_tracks_that_a_search_finds_are_unsubscribed() {
     assert_eq!(urls, [world.topic.as_str()]);
 }
 
+/// Row Q-2.
 #[tokio::test]
 async fn q02_a_track_survives_a_kill_and_gets_each_entry_once() {
     let mut world = World::subscribed("atom").await;
@@ -152,6 +154,7 @@ async fn q02_the_open_hub_serves_tracks_too() {
     assert_eq!(entry_ids(&told.text()), [entry_id("tides", 4)]);
 }
 
+/// Row Q-3.
 #[tokio::test]
 async fn q03_a_bad_query_is_rejected_with_its_reason() {
     let world = World::subscribed("atom").await;
@@ -178,6 +181,7 @@ const OF_FEEDS: [&str; 5] = ["language:", "popularity:", "porn:", "bozo:", "site
 /// The entries of the shared cases that differ in nothing else.
 const PUBLISHED: [&str; 4] = ["apple", "aapl", "paris", "tokyo"];
 
+/// Row Q-3.
 #[tokio::test]
 async fn q03_a_track_and_a_search_have_the_entries_that_their_query_describes() {
     let world = World::subscribed("atom").await;

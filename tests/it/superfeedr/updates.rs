@@ -5,6 +5,7 @@ use http::StatusCode;
 use super::World;
 use crate::support::feeds::rss;
 
+/// Row N-14.
 #[tokio::test]
 async fn n07_updates_go_to_who_asked_for_them() {
     let world = World::subscribed("json").await;

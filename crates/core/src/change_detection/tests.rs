@@ -90,6 +90,7 @@ fn letters(changes: &ChangeSet) -> String {
     changes.verdicts.iter().map(letter).collect()
 }
 
+/// Row N-14.
 #[test]
 fn n01_what_bears_a_known_id_is_known_whatever_else_changed() {
     let one = || entry("http://a.test/1", "http://a.test/1", "tides", Some(-9));
@@ -240,6 +241,7 @@ fn n06_what_slides_in_at_the_far_end_is_old() {
     }
 }
 
+/// Row N-14.
 #[test]
 fn n07_an_update_reaches_whom_it_concerns() {
     let edited = |updated: Option<TimeDelta>| {

@@ -100,6 +100,7 @@ pub(super) fn format(request: &Request, form: &Form) -> Result<Option<Format>, R
 mod tests {
     use super::*;
 
+    /// Rows L-3 and R-3.
     #[test]
     fn numbers_out_of_range_are_clamped_and_other_texts_rejected() {
         #[rustfmt::skip]

@@ -191,6 +191,7 @@ mod tests {
         SubscriptionSearch::from_form(&Form::from_urlencoded(query.as_bytes()).unwrap()).conditions
     }
 
+    /// Row L-6.
     #[test]
     fn both_bracket_spellings_are_read() {
         let want = [Condition::Feed(Address::Is("http://a.test/".to_owned()))];
@@ -206,6 +207,7 @@ mod tests {
         assert_eq!(conditions_of("page=1"), []);
     }
 
+    /// Row L-7.
     #[test]
     fn ranges_are_read_and_compared() {
         #[rustfmt::skip]
@@ -217,6 +219,7 @@ mod tests {
         assert_eq!(range("many"), None);
     }
 
+    /// Rows L-6 and L-9.
     #[test]
     fn addresses_are_compared_in_four_ways() {
         let url = "https://Push.a.test/dev/null";

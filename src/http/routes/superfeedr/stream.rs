@@ -361,3 +361,17 @@ async fn growth(logs: &mut BTreeMap<ResourceId, StreamedLog>) {
         std::future::pending().await // the watch has ended, and with it the node
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Row R-14.
+    #[test]
+    fn a_heartbeat_of_events_is_one_comment_and_no_empty_line() {
+        let heartbeat = std::str::from_utf8(Framing::Events.heartbeat()).unwrap();
+        assert!(heartbeat.starts_with(':') && heartbeat.ends_with('\n'), "{heartbeat:?}");
+        assert_eq!(heartbeat.lines().count(), 1);
+        assert!(!heartbeat.contains("\n\n"), "{heartbeat:?}");
+    }
+}

@@ -111,6 +111,7 @@ fn split_list(list: &str) -> Vec<String> {
 mod tests {
     use super::*;
 
+    /// Rows P-2 and P-3.
     #[test]
     fn topics_are_read_in_every_way_that_clients_name_them() {
         #[rustfmt::skip]
