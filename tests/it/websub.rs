@@ -1,5 +1,7 @@
 //! The open WebSub hub, from the request to the notification.
 
+mod conformance;
+
 use http::{Method, StatusCode};
 
 use crate::support::feeds::rss;
@@ -24,6 +26,7 @@ impl World {
 
 const SYNC: (&str, &str) = ("hub.verify", "sync");
 
+/// WebSub 5.1.1 and 5.3.
 #[tokio::test]
 async fn a_callback_is_asked_exactly_what_the_specification_says() {
     let world = World::with_tides(2, &[]).await;
@@ -47,6 +50,7 @@ async fn a_callback_is_asked_exactly_what_the_specification_says() {
     assert_eq!(asked.query("hub.verify_token"), Some("to ken"));
 }
 
+/// WebSub 5.3.1 and 8.2.
 #[tokio::test]
 async fn leases_are_granted_within_bounds_and_challenges_are_used_once() {
     let world = World::with_tides(2, &[]).await;
@@ -66,6 +70,7 @@ async fn leases_are_granted_within_bounds_and_challenges_are_used_once() {
     assert_eq!(challenges.len(), cases.len());
 }
 
+/// WebSub 3.1, 7 and 7.1.
 #[tokio::test]
 async fn a_subscriber_is_sent_the_topic_as_it_is_and_signed() {
     let world = World::with_tides(2, &[]).await;
@@ -84,6 +89,7 @@ async fn a_subscriber_is_sent_the_topic_as_it_is_and_signed() {
     assert_eq!(told.header("link"), Some(link.as_str()));
 }
 
+/// WebSub 5.1 and 5.3.1.
 #[tokio::test]
 async fn what_a_callback_refuses_changes_nothing() {
     let world = World::with_tides(2, &[]).await;
@@ -100,6 +106,7 @@ async fn what_a_callback_refuses_changes_nothing() {
     assert!(is_signed(&world.subscriber.notified("/cb")[0], "old"));
 }
 
+/// WebSub 3.1 and 5.1.
 #[tokio::test]
 async fn a_renewal_replaces_the_secret_and_may_drop_it() {
     let world = World::with_tides(2, &[]).await;
@@ -117,6 +124,7 @@ async fn a_renewal_replaces_the_secret_and_may_drop_it() {
     }
 }
 
+/// WebSub 3.1 and 5.3.
 #[tokio::test]
 async fn who_has_unsubscribed_is_told_no_more() {
     let world = World::with_tides(2, &[]).await;

@@ -234,6 +234,7 @@ mod tests {
         }
     }
 
+    /// WebSub 7: failures are retried until the lease ends.
     #[test]
     fn failures_are_retried_at_growing_distances() {
         let rsscloud = Protocol::HttpPost;

@@ -20,7 +20,7 @@ on_one_store!(
     what_is_brought_again_is_not_late,
 );
 
-/// Row N-11.
+/// Row N-11, and WebSub 7: only 2xx is success.
 async fn only_a_2xx_moves_the_cursor(database: Database) {
     let node = Node::start(&database).await;
     let subscriber = Subscriber::start().await;
@@ -45,6 +45,7 @@ async fn only_a_2xx_moves_the_cursor(database: Database) {
     node.stop().await;
 }
 
+/// WebSub 7: 410 ends a subscription.
 async fn a_callback_that_says_gone_is_told_no_more(database: Database) {
     let node = Node::start(&database).await;
     let subscriber = Subscriber::start().await;
@@ -100,6 +101,7 @@ async fn many_records_come_in_order_in_several_deliveries(database: Database) {
     node.stop().await;
 }
 
+/// WebSub 7: failures do not end a subscription.
 async fn a_callback_that_nobody_serves_keeps_its_subscription(database: Database) {
     let node = Node::start(&database).await;
     // A port that was free a moment ago: nobody listens there.

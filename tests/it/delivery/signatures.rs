@@ -123,6 +123,7 @@ async fn both_secrets_sign_while_one_replaces_the_other(database: Database) {
     node.stop().await;
 }
 
+/// WebSub 7.1.1.
 async fn each_subscription_has_its_own_hash_function(database: Database) {
     let node = Node::start(&database).await;
     let subscriber = Subscriber::start().await;

@@ -36,6 +36,7 @@ async fn a_call_says_who_calls_and_sends_what_it_was_given() {
     assert!(got.head.starts_with("POST /c?x=1 "));
 }
 
+/// WebSub 7: no redirect is followed.
 #[tokio::test]
 async fn d05_redirects_are_answers_and_not_followed() {
     let origin = Origin::start().await;
@@ -62,6 +63,7 @@ async fn d04_a_callback_that_hangs_is_left() {
     assert_eq!(err.code(), "timed_out");
 }
 
+/// WebSub 7: the body of a response is ignored.
 #[tokio::test]
 async fn d04_a_status_code_counts_even_if_its_body_never_ends() {
     let origin = Origin::start().await;

@@ -173,6 +173,7 @@ async fn takers_share_the_work(database: Database) {
     assert_eq!(all.len() + left.len(), JOBS, "and nothing is forgotten");
 }
 
+/// WebSub 5.3.1: no lease is perpetual.
 async fn who_let_the_lease_end_is_told_no_more(database: Database) {
     let store = ClaimingStore::new(database.open().await);
     let mut short = wish("a", "https://short.test/");

@@ -43,6 +43,7 @@ async fn a_chore_is_done_by_one_node_at_a_time(database: Database) {
     assert!(nodes[1].claim_maintenance_task("leases", at(3_600), hour).await.unwrap());
 }
 
+/// WebSub 5.3.1: no lease is perpetual.
 async fn ended_leases_are_dropped(database: Database) {
     let store = ClaimingStore::new(database.open().await);
     for n in 0..3 {

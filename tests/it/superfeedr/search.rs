@@ -41,6 +41,7 @@ fn next(got: &Got) -> Option<String> {
     text.strip_prefix('<').map(str::to_owned)
 }
 
+/// Row Q-1.
 #[tokio::test]
 async fn q01_stored_entries_are_found_with_their_source() {
     let world = World::subscribed("atom").await;
@@ -134,6 +135,7 @@ async fn q01_what_is_private_is_not_found() {
     assert_eq!(entry_ids_without_source(&found.text), ids(&[4, 3, 2, 1]));
 }
 
+/// Row Q-1.
 #[tokio::test]
 async fn q01_a_search_that_cannot_be_made_is_rejected_with_its_reason() {
     let world = World::subscribed("atom").await;
