@@ -107,14 +107,15 @@ fn check(faults: &[Fault], missing: &[String]) {
     assert!(problems.is_empty(), "{}", problems.join("\n\n"));
 }
 
-async fn run_contract_suite() {
+/// The cases of the contract suite.
+fn contract_cases() -> Vec<super::Case> {
     use super::{
         accounts, append_budgets, backfills, changes, claims, collections, deliveries, digests,
         endings, entries, events, fan_outs, hosts, intents, log, maintenance, moves, nul,
         page_bytes, pages, pausing, ping_targets, pings, queue, queue_claims, resource_claims,
         retention, search, statuses, storage, subscriptions, survey, tracks, upstreams,
     };
-    let modules = [
+    [
         accounts::contract_cases(),
         append_budgets::contract_cases(),
         backfills::contract_cases(),
@@ -159,8 +160,14 @@ async fn run_contract_suite() {
         tracks::contract_cases(),
         upstreams::contract_cases(),
         upstreams::one_cell_cases(),
-    ];
-    let cases = modules.into_iter().flatten();
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+async fn run_contract_suite() {
+    let cases = contract_cases().into_iter();
     let cases = cases.filter(|case| !LONG_CASES.contains(&case.name));
     let running = cases.map(|case| async move {
         (case.run)(Database::new(Kind::Sqlite).await).await;
