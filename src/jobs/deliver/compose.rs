@@ -66,7 +66,7 @@ impl Payload {
 pub(super) enum StatusInclusion {
     /// The payload has no status.
     None,
-    /// The status beside entries: its version, as [`Statuses::version`] counts.
+    /// The status beside entries: its version, as `Statuses::version` counts.
     WithEntries(i64),
     /// The status and nothing else: its version.
     Only(i64),
