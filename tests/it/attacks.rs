@@ -8,7 +8,8 @@ use http::{Method, StatusCode};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::support::gateway::{Gateway, free_port};
+use crate::support::gateway::Gateway;
+use crate::support::ports::free_port;
 use crate::support::postgres::{Database, Kind};
 use crate::support::server::client;
 use crate::support::world::World;

@@ -7,7 +7,8 @@ use http::StatusCode;
 use http::header::ETAG;
 
 use crate::support::feeds::{entry_id, link, rss};
-use crate::support::gateway::{Gateway, free_port};
+use crate::support::gateway::Gateway;
+use crate::support::ports::free_port;
 use crate::support::postgres::{Database, Kind};
 use crate::support::publisher::Publisher;
 use crate::support::server::client;

@@ -12,7 +12,7 @@ use tokio::time::timeout;
 
 use crate::support::PATIENCE;
 use crate::support::feeds::rss;
-use crate::support::gateway::free_port;
+use crate::support::ports::free_port;
 use crate::support::world::World;
 
 /// A running `feedgate listen`.

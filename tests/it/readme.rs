@@ -7,7 +7,7 @@
 use std::path::Path;
 
 use crate::support::feeds::rss;
-use crate::support::gateway::free_port;
+use crate::support::ports::free_port;
 use crate::support::publisher::Publisher;
 use crate::support::shell;
 use crate::support::subscriber::Subscriber;

@@ -3,7 +3,8 @@
 use http::StatusCode;
 
 use crate::support::feeds::rss;
-use crate::support::gateway::{Gateway, free_port};
+use crate::support::gateway::Gateway;
+use crate::support::ports::free_port;
 use crate::support::postgres::{Database, Kind};
 use crate::support::publisher::Publisher;
 

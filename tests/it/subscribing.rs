@@ -13,7 +13,8 @@ use tokio::time::timeout;
 
 use crate::support::PATIENCE;
 use crate::support::feeds::{entry_id, entry_ids, rss};
-use crate::support::gateway::{Gateway, free_port};
+use crate::support::gateway::Gateway;
+use crate::support::ports::free_port;
 use crate::support::postgres::{Database, Kind};
 use crate::support::server::{Asked, Server, client, say};
 use crate::support::subscriber::{Mood, Subscriber};

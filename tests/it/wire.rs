@@ -32,6 +32,7 @@ async fn requests_get_the_replies_beside_them() {
         ("{subscriber}", subscriber.url("")),
         ("{port}", subscriber.port().to_string()),
         ("{basic}", base64::engine::general_purpose::STANDARD.encode("tester:s3cret")),
+        ("{mebibyte}", "x".repeat(1 << 20)),
     ];
 
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/wire");

@@ -25,7 +25,7 @@ use super::publishing::Feed;
 use super::reader::{Around, read};
 use super::script::{Batch, Event, History, View};
 use crate::store::topic;
-use crate::support::gateway::free_port;
+use crate::support::ports::free_port;
 use crate::support::postgres::Database;
 
 /// How logs are cut into documents, by the settings of the nodes that write to them.

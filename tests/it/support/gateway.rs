@@ -1,6 +1,5 @@
 //! feedgate itself, as the real program in a process of its own, on a free port.
 
-use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -10,6 +9,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use tokio::time::{sleep, timeout};
 
 use super::PATIENCE;
+use super::ports::free_port;
 use super::postgres::Database;
 use super::reader::Reader;
 use super::server::client;
@@ -310,10 +310,4 @@ fn spawn(settings: &[(String, String)]) -> Child {
         .stdout(Stdio::null())
         .spawn()
         .unwrap()
-}
-
-/// A port that was free a moment ago. The process needs it in advance, because it
-/// keeps its address over a restart.
-pub(crate) fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
