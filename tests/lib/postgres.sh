@@ -42,9 +42,9 @@ init_cluster() {
         --no-sync >"$log" 2>&1 || { cat "$log"; rm -f "$log"; exit 1; }
     rm -f "$log"
 
-    # Other users of this machine can connect to one database only, as an unprivileged role;
-    # the superuser is behind a socket in a directory that only its owner can enter.
-    printf '%s\n' 'local all all trust' 'host feedgate feedgate 127.0.0.1/32 trust' |
+    # Other users of this machine can connect as an unprivileged role only; the superuser is
+    # behind a socket in a directory that only its owner can enter.
+    printf '%s\n' 'local all all trust' 'host all feedgate 127.0.0.1/32 trust' |
         as_owner tee "$cluster/$1/pg_hba.conf" >/dev/null
 }
 

@@ -3,6 +3,8 @@
 //! Numbers begin ten thousand apart from table to table, so that one that strays into
 //! the wrong table finds nothing there.
 
+mod templates;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -30,12 +32,22 @@ enum Place {
     Folder(#[expect(dead_code, reason = "it is there to be dropped")] TempDir),
     /// A schema, and those of its cells.
     Schemas(Vec<String>),
+    /// A database of its own on the test server: its name, and its schemas.
+    Copied {
+        name: String,
+        schemas: Vec<String>,
+    },
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let Place::Schemas(schemas) = self else { return };
-        let drop = format!("drop schema if exists {} cascade", schemas.join(", "));
+        let drop = match self {
+            Place::Folder(_) => return,
+            Place::Schemas(schemas) => {
+                format!("drop schema if exists {} cascade", schemas.join(", "))
+            }
+            Place::Copied { name, .. } => format!("drop database {name} with (force)"),
+        };
         // A runtime of its own: the test's may be ending.
         let dropping = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -62,6 +74,14 @@ impl Database {
 
     /// The same, with so many cells if it is on PostgreSQL.
     pub(crate) async fn with_cells(kind: Kind, cells: usize) -> Database {
+        match templates::prefix() {
+            Some(prefix) if kind == Kind::Postgres => templates::copy(&prefix, cells).await,
+            _ => Database::created(kind, cells).await,
+        }
+    }
+
+    /// One whose tables are created anew.
+    async fn created(kind: Kind, cells: usize) -> Database {
         let database = Database::bare_with_cells(kind, cells).await;
         database.open().await.close().await;
         database.spread_numbers().await;
@@ -142,7 +162,7 @@ impl Database {
     pub(crate) fn schemas(&self) -> &[String] {
         match &self._place {
             Place::Folder(_) => &[],
-            Place::Schemas(schemas) => schemas,
+            Place::Schemas(schemas) | Place::Copied { schemas, .. } => schemas,
         }
     }
 
