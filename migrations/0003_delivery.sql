@@ -126,6 +126,9 @@ create table intents (
     lease_s      bigint not null,            -- seconds that were requested
     verify_token text,                       -- sent back to the callback; null: none was given
     backfill     bigint not null default 0,  -- 1: start a backfill once it is verified
+    -- The form that a publisher who validates subscriptions is sent, without secrets.
+    parameters   text   not null default '',
+    is_verified  bigint not null default 0,  -- 1: subscribed; only the publisher has to decide
     attempts     bigint not null default 0,
     due_at       bigint not null,            -- when to verify or retry, or when a claim ends
     -- The token that distinguishes this claim from all others; 0: the intent is not claimed.

@@ -1,7 +1,7 @@
 //! The subscription service: starts, renews and ends subscriptions.
 //!
 //! ```text
-//! request ──► fetch the resource, if it has no subscribers ──► verify ──► store.subscribe
+//! request ──► fetch the resource, if it has no subscribers ──► validate ──► verify ──► store.subscribe
 //!   │                                                        ▲
 //!   └► intent, worked off later ─────────────────────────────┘
 //! ```
@@ -22,9 +22,11 @@ mod first_fetch;
 mod handler_verification;
 mod host_limits;
 mod own_logs;
+mod permits;
 mod pings;
 mod refusal;
 pub mod registration;
+mod validation;
 pub mod verification_job;
 mod verify;
 mod wait_for_delivery;
@@ -55,6 +57,7 @@ use host_limits::{VerificationLimits, VerificationPermit};
 
 pub use discovered_feeds::TopicFindings;
 pub use refusal::SubscriptionRefusal;
+pub use validation::NotValidated;
 pub use verify::NotVerified;
 
 /// The maximum number of concurrent fetches of resources without subscriptions, caused by anonymous
@@ -184,14 +187,23 @@ impl SubscriptionService {
             await_first_fetch(started, longest).await?;
         }
         let visit = self.visit(&intent.request.topic, &intent.request.callback).await?;
+        let validated = self.validate(intent).await?;
+        if let Some(why) = validation::refusal(&validated) {
+            self.store.end_intent(&due).await?;
+            if let Ok(permit) = visit {
+                self.send_denial(intent, why, permit);
+            }
+            return validated.map_err(Into::into);
+        }
         if let Err(why) = self.verify(intent, visit).await {
             self.store.end_intent(&due).await?;
             return Err(why.into());
         }
-        match self.settle(&due, now).await? {
-            true => Ok(()),
-            false => Err(SubscriptionRefusal::Superseded),
+        if !self.settle(&due, now).await? {
+            return Err(SubscriptionRefusal::Superseded);
         }
+        self.validate_later(intent, &validated, now).await?;
+        Ok(())
     }
 
     /// Carries out at once what an account vouches for. Intents that still wait for verification
@@ -201,7 +213,7 @@ impl SubscriptionService {
         intent: &Intent,
         wait: FirstFetchWait,
         now: DateTime<Utc>,
-    ) -> Result<(), StoreError> {
+    ) -> Result<(), SubscriptionRefusal> {
         let request = &intent.request;
         self.store.supersede(request).await?;
         match intent.mode {
@@ -213,11 +225,19 @@ impl SubscriptionService {
                     };
                     await_first_fetch(started, longest).await?;
                 }
+                let validated = self.validate(intent).await?;
+                if let Some(why) = validation::refusal(&validated) {
+                    if let Some(permit) = self.hosts.try_visit(&request.callback) {
+                        self.send_denial(intent, why, permit);
+                    }
+                    return validated.map_err(Into::into);
+                }
                 let held = match intent.backfill {
                     true => self.store.subscribe_with_history(request, now).await?,
                     false => self.store.subscribe(request, now).await?,
                 };
                 self.event_log.record(events::kept(request, &held, now));
+                self.validate_later(intent, &validated, now).await?;
             }
             IntentMode::Unsubscribe => {
                 let protocol = Some(Protocol::WebSub.as_str());
@@ -276,50 +296,6 @@ impl SubscriptionService {
             Some(_) => Err(SubscriptionRefusal::Several(total)),
             None => Err(SubscriptionRefusal::NoSubscription),
         }
-    }
-
-    /// Returns a permit to verify a callback, or after how long one may be free if its host has too
-    /// many verifications (rule S26). A callback that is subscribed already has agreed before, and
-    /// needs no permit.
-    async fn visit(
-        &self,
-        topic: &Topic,
-        callback: &Callback,
-    ) -> Result<Result<VerificationPermit, Duration>, StoreError> {
-        if self.fetch.resolves_to_inner(&callback.url()).await {
-            return Ok(Ok(VerificationPermit::free()));
-        }
-        if let Some(visit) = self.hosts.try_visit(callback) {
-            return Ok(Ok(visit));
-        }
-        match self.is_subscriber(topic, callback).await? {
-            true => Ok(Ok(VerificationPermit::free())),
-            false => Ok(self.hosts.wait(callback).await),
-        }
-    }
-
-    /// Refuses a verification that would be refused for the failures of others at the same host,
-    /// before anything else is done for it.
-    async fn check_failures(
-        &self,
-        topic: &Topic,
-        callback: &Callback,
-    ) -> Result<(), SubscriptionRefusal> {
-        let Some(retry_after) = self.hosts.retry_after(callback) else { return Ok(()) };
-        if self.is_subscriber(topic, callback).await? {
-            return Ok(());
-        }
-        Err(NotVerified::RateLimited { retry_after }.into())
-    }
-
-    async fn is_subscriber(&self, topic: &Topic, callback: &Callback) -> Result<bool, StoreError> {
-        let filter = SubscriptionFilter {
-            topic: Some(topic.as_str().to_owned()),
-            callback: Some(callback.as_str().to_owned()),
-            limit: 1,
-            ..SubscriptionFilter::default()
-        };
-        Ok(self.store.list(&filter).await?.1 > 0)
     }
 
     async fn verify(

@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 
-use super::{NotVerified, SubscriptionRefusal};
+use super::{NotValidated, NotVerified, SubscriptionRefusal};
 use feedgate_core::event::{Event, EventKind, EventOutcome};
 use feedgate_core::intent::{Intent, IntentMode};
 use feedgate_core::ping::Ping;
@@ -80,6 +80,15 @@ pub(super) fn judged(
             }
         }
     }
+}
+
+/// Creates the event of a subscription that the publisher of its topic has not allowed.
+pub(super) fn not_validated(intent: &Intent, why: &NotValidated, at: DateTime<Utc>) -> Event {
+    let outcome = match why.is_transient() {
+        true => EventOutcome::Failed,
+        false => EventOutcome::Refused,
+    };
+    about(EventKind::Subscribe, &intent.request, at).ended(outcome, why.code(), &why.to_string())
 }
 
 /// Creates the event of a stored subscription.

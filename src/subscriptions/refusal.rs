@@ -4,7 +4,7 @@ use feedgate_core::ports::StoreError;
 use feedgate_core::track::TrackError;
 use feedgate_feed::documents::InvalidFragment;
 
-use super::NotVerified;
+use super::{NotValidated, NotVerified};
 use crate::document_budget::GatewayBusy;
 use crate::net::{FetchError, Purpose};
 
@@ -15,6 +15,9 @@ pub enum SubscriptionRefusal {
     /// The callback did not agree.
     #[error("the callback did not confirm the request")]
     NotVerified(#[from] NotVerified),
+    /// The publisher of the topic did not allow the subscription.
+    #[error(transparent)]
+    NotValidated(#[from] NotValidated),
     /// The address of the topic or the callback may not be requested.
     #[error("requests to this address are not allowed")]
     Forbidden(Purpose, #[source] FetchError),
@@ -52,6 +55,7 @@ impl SubscriptionRefusal {
     pub fn code(&self) -> &'static str {
         match self {
             Self::NotVerified(why) => why.code(),
+            Self::NotValidated(why) => why.code(),
             Self::Forbidden(_, why) => why.code(),
             Self::BadPart(_) => "bad_fragment",
             Self::BadTrack(_) => "bad_query",

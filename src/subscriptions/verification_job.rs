@@ -10,6 +10,7 @@ use std::time::Duration;
 use tracing::{error, warn};
 
 use super::host_limits::{VerificationLimits, VerificationPermit};
+use super::validation::{self, NotValidated};
 use super::{SubscriptionService, verify};
 use crate::jobs::runner::{self, Job};
 use feedgate_core::intent::DueIntent;
@@ -27,9 +28,9 @@ const WAITS: [Duration; 4] = [
 /// The lease of a claimed intent: longer than a verification can take, so that no intent is
 /// processed twice at the same time and claims need not be renewed. The longest is a wait of 10 s
 /// for a permit, the first fetch of the resource, for which at most 10 s are allowed, a request to the
-/// callback of 60 s (the maximum of `FEEDGATE_DELIVERY_TIMEOUT_S`), and another one, to notify it of
-/// the denial: 140 s.
-pub(super) const CLAIM: Duration = Duration::from_secs(180);
+/// publisher, for which another permit may be waited for, and two to the callback, to verify it and to
+/// notify it of a denial, of 60 s each (the maximum of `FEEDGATE_DELIVERY_TIMEOUT_S`): 210 s.
+pub(super) const CLAIM: Duration = Duration::from_secs(240);
 
 /// Verifies stored intents.
 pub struct VerificationJob {
@@ -48,9 +49,22 @@ impl VerificationJob {
         visit: VerificationPermit,
     ) -> Result<(), StoreError> {
         let subscribe = &self.subscribe;
+        let validated = subscribe.validate(&due.intent).await?;
+        if due.intent.is_verified {
+            visit.ends(true);
+            return self.decide(due, validated).await;
+        }
+        if validation::refusal(&validated).is_some() {
+            // The permit counts as a failure: the callback is notified, and has confirmed nothing.
+            return self.decide(due, validated).await;
+        }
         let Err(why) = subscribe.verify(&due.intent, Ok(visit)).await else {
-            // A newer intent has replaced this one, and is verified separately.
-            return subscribe.settle(due, runner::now()).await.map(drop);
+            // A newer intent may have replaced this one, and is verified separately.
+            let now = runner::now();
+            if subscribe.settle(due, now).await? {
+                subscribe.validate_later(&due.intent, &validated, now).await?;
+            }
+            return Ok(());
         };
         let wait = WAITS.get(due.attempts as usize).filter(|_| why.is_transient());
         if due.attempts == 0 || wait.is_none() {
@@ -78,6 +92,32 @@ impl VerificationJob {
                 subscribe.store.end_intent(due).await
             }
         }
+    }
+}
+
+impl VerificationJob {
+    /// Carries out the decision of the publisher. A topic that could not be fetched for all attempts
+    /// has not asked for any.
+    async fn decide(
+        &self,
+        due: &DueIntent,
+        validated: Result<(), NotValidated>,
+    ) -> Result<(), StoreError> {
+        let subscribe = &self.subscribe;
+        let Err(why) = validated else { return subscribe.store.end_intent(due).await };
+        let wait = WAITS.get(due.attempts as usize).filter(|_| why.is_transient());
+        if let Some(wait) = wait {
+            return subscribe.store.retry_intent(due, runner::now() + *wait).await;
+        }
+        if !matches!(why, NotValidated::NotFetched) {
+            if due.intent.is_verified {
+                subscribe.end_denied(&due.intent).await?;
+            }
+            if !due.intent.request.callback.is_null_device() {
+                verify::denied(&subscribe.fetch, &due.intent, &why.reason()).await;
+            }
+        }
+        subscribe.store.end_intent(due).await
     }
 }
 

@@ -165,7 +165,8 @@ async fn t04_slow_bodies_of_one_client_do_not_block_health_checks() {
         let mut byte = [0];
         closed += usize::from(matches!(stream.read(&mut byte).await, Ok(0) | Err(_)));
     }
-    assert_eq!(closed, 20, "beyond the limit, connections are closed at once");
+    // The connection that waited for the start may end meanwhile, and make room for one.
+    assert!(closed >= 19, "beyond the limit, connections are closed at once: {closed} of 20");
     let live = client().get(format!("http://{health}/livez")).send().await.unwrap();
     assert_eq!(live.status(), StatusCode::OK);
     let other = client().get(format!("http://{health}/hub")).send().await.unwrap();

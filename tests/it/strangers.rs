@@ -99,7 +99,7 @@ fn intent(topic: &str, callback: &str) -> Intent {
         digest: false,
         lease: Lease::WEBSUB,
     };
-    Intent { mode: IntentMode::Subscribe, request: wish, verify_token: None, backfill: false }
+    Intent::new(IntentMode::Subscribe, wish)
 }
 
 #[tokio::test]

@@ -64,6 +64,29 @@ pub struct Intent {
     pub verify_token: Option<VerifyToken>,
     /// Whether a backfill is requested as well.
     pub backfill: bool,
+    /// The parameters of the request for the publisher of the topic, which may validate
+    /// subscriptions (row P-5): a URL-encoded form, without secrets.
+    pub parameters: String,
+    /// Whether the callback has agreed, or an account vouches for it: the subscription is stored, and
+    /// only the decision of the publisher is outstanding.
+    pub is_verified: bool,
+}
+
+impl Intent {
+    /// The maximum length of `parameters`.
+    pub const MAX_PARAMETERS_BYTES: usize = 16 << 10;
+
+    /// Creates an intent without any of the optional parts.
+    pub fn new(mode: IntentMode, request: SubscriptionRequest) -> Intent {
+        Intent {
+            mode,
+            request,
+            verify_token: None,
+            backfill: false,
+            parameters: String::new(),
+            is_verified: false,
+        }
+    }
 }
 
 /// An intent that was claimed for verification.

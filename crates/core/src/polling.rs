@@ -41,6 +41,9 @@ pub struct Polling {
     pub gate: String,
     /// The feeds linked by the last page (rule P52).
     pub offers: Vec<DiscoveredFeed>,
+    /// Where the publisher validates subscriptions, from the `Link` header with the relation
+    /// `validate` of the last usable response (row P-5); empty if it does not.
+    pub validator: String,
     /// The format of the last feed; empty if the resource is not a feed, or was read by a version
     /// that did not store the format.
     pub format: String,

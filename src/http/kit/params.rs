@@ -1,9 +1,11 @@
 //! The parameters of a request, from its query and from whatever bodies an endpoint reads.
 
 use http::StatusCode;
+use url::form_urlencoded;
 
 use crate::http::kit::rejection::Rejection;
 use crate::http::kit::request::Request;
+use feedgate_core::intent::Intent;
 use feedgate_protocol::form::{BadForm, Form};
 use feedgate_protocol::multipart;
 
@@ -47,6 +49,21 @@ pub(crate) fn read(request: &Request, formats: BodyFormats) -> Result<Form, Reje
 /// Returns the parameters of the query alone; none if it cannot be read.
 pub(crate) fn read_query(request: &Request) -> Form {
     Form::from_urlencoded(request.query.as_bytes()).unwrap_or_default()
+}
+
+/// Returns the parameters of a subscription for a publisher that validates it (row P-5): all but
+/// secrets, as a URL-encoded form.
+pub(crate) fn for_publisher(form: &Form) -> Result<String, Rejection> {
+    const SECRETS: [&str; 3] = ["hub.secret", "hub.verify_token", "authorization"];
+    let form = SECRETS.iter().fold(form.clone(), |form, name| form.without(name));
+    let mut encoded = form_urlencoded::Serializer::new(String::new());
+    let encoded = encoded.extend_pairs(form.pairs()).finish();
+    if encoded.len() > Intent::MAX_PARAMETERS_BYTES {
+        let limit = Intent::MAX_PARAMETERS_BYTES;
+        let reason = format!("The parameters of a subscription are longer than {limit} bytes.");
+        return Err(Rejection::unreadable_body(StatusCode::PAYLOAD_TOO_LARGE, reason));
+    }
+    Ok(encoded)
 }
 
 fn unreadable(err: BadForm) -> Rejection {

@@ -25,7 +25,7 @@ use crate::http::state::Gateway;
 use crate::jobs::runner;
 use crate::net::{FetchError, Purpose};
 use crate::subscriptions::{
-    FirstFetchWait, NotVerified, SubscribeOutcome, SubscriptionRefusal, Verification,
+    FirstFetchWait, NotValidated, NotVerified, SubscribeOutcome, SubscriptionRefusal, Verification,
 };
 use feedgate_core::intent::{Intent, IntentMode, VerifyToken};
 use feedgate_core::signing::{BadSecret, Secret, SigningRequest};
@@ -105,6 +105,13 @@ fn reject_refusal(mode: IntentMode, refusal: &SubscriptionRefusal) -> Rejection 
             StatusCode::CONFLICT,
             format!("The callback did not confirm the {} request: {reason}.", mode.as_str()),
         ),
+        SubscriptionRefusal::NotValidated(NotValidated::RateLimited { retry_after }) => {
+            Rejection::callback_rate_limited(*retry_after)
+        }
+        SubscriptionRefusal::NotValidated(reason) => Rejection::new(
+            StatusCode::FORBIDDEN,
+            format!("The request was not carried out: {reason}."),
+        ),
         SubscriptionRefusal::Superseded => Rejection::new(
             StatusCode::CONFLICT,
             format!("The request was not carried out: {refusal}."),
@@ -165,7 +172,9 @@ fn intent(form: &Form, mode: IntentMode) -> Result<Intent, Rejection> {
     let verify_token = verify_token.map_err(|reason| {
         Rejection::bad_request(format!("hub.verify_token cannot be used: {reason}."))
     })?;
-    Ok(Intent { mode, request: requested, verify_token, backfill: form.is_set("backfill") })
+    let parameters = params::for_publisher(form)?;
+    let backfill = form.is_set("backfill");
+    Ok(Intent { verify_token, backfill, parameters, ..Intent::new(mode, requested) })
 }
 
 /// Returns an address that is required, without a fragment: a hub distributes whole topics.

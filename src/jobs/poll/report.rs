@@ -156,6 +156,8 @@ fn remembered(resource: &Resource, observation: &Observation) -> Polling {
         (polling.whole_at, polling.since_whole) = (Some(observation.at), 0);
         polling.validators = received.validators.clone();
         polling.body_hash.clone_from(&received.hash);
+        let validator = received.links.iter().find(|(rel, _)| rel == "validate");
+        polling.validator = validator.map(|(_, target)| target.clone()).unwrap_or_default();
         polling.body_bytes = received.body.bytes.len().try_into().unwrap_or(u32::MAX);
     }
     polling

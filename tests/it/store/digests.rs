@@ -113,7 +113,7 @@ async fn a_digest_is_requested_and_given_up_by_renewal(database: Database) {
 async fn a_digest_survives_the_verification(database: Database) {
     let store = ClaimingStore::new(database.open().await);
     let mode = IntentMode::Subscribe;
-    let intent = Intent { mode, request: daily(), verify_token: None, backfill: false };
+    let intent = Intent::new(mode, daily());
     let due = store.enqueue_claimed_intent(&intent, at(0), at(60)).await.unwrap();
     assert!(due.intent.request.digest);
     store.release_intent(&due, at(0)).await.unwrap();

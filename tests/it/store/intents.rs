@@ -23,12 +23,7 @@ on_both_stores!(
 );
 
 fn intent(callback: &str) -> Intent {
-    Intent {
-        mode: IntentMode::Subscribe,
-        request: wish("a", callback),
-        verify_token: None,
-        backfill: false,
-    }
+    Intent::new(IntentMode::Subscribe, wish("a", callback))
 }
 
 /// An intent that nobody has claimed.

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use feedgate_core::intent::{Intent, IntentMode};
 use feedgate_core::poll::Poll;
 use feedgate_core::ports::{DeliveryOutcome, Gauges};
 use feedgate_core::record::Seq;
@@ -232,12 +233,7 @@ async fn news_wake_who_waits(database: Database) {
     store.record(id, &poll(at(1), &["1"])).await.unwrap();
     woken.await;
     let woken = news.intents.notified();
-    let intent = feedgate_core::intent::Intent {
-        mode: feedgate_core::intent::IntentMode::Subscribe,
-        request: wish("a", "https://callback.test/"),
-        verify_token: None,
-        backfill: false,
-    };
+    let intent = Intent::new(IntentMode::Subscribe, wish("a", "https://callback.test/"));
     store.enqueue_intent(&intent, at(1)).await.unwrap();
     woken.await;
 }

@@ -30,7 +30,7 @@ on_both_stores!(
 
 fn intent(callback: &str) -> Intent {
     let (mode, request) = (IntentMode::Subscribe, wish("a", callback));
-    Intent { mode, request, verify_token: None, backfill: false }
+    Intent::new(mode, request)
 }
 
 async fn a_verification_whose_claim_was_lost_changes_nothing(database: Database) {

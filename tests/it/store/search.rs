@@ -22,7 +22,8 @@ use serde_json::Value;
 
 use super::{at, document, on_both_stores, poll, topic};
 use crate::support::claiming_store::ClaimingStore;
-use crate::support::postgres::Database;
+use crate::support::postgres::{Database, Kind, connect};
+use crate::support::until;
 
 on_both_stores! {
     q03_a_search_finds_the_entries_that_its_query_describes,
@@ -298,4 +299,35 @@ async fn q01_the_index_ends_with_the_records(database: Database) {
     assert_eq!(store.forget_never_watched(at(DAY), at(DAY)).await.unwrap(), 2);
     assert_eq!(indexed_rows(&database).await, 0);
     assert_eq!(claim(&store, DAY).await, []);
+}
+
+/// A worker that adds entries of a resource to the index is in the middle of its transaction when the
+/// resource is deleted.
+#[tokio::test(flavor = "multi_thread")]
+async fn s44_a_resource_that_is_indexed_at_the_same_time_is_deleted_with_its_entries() {
+    let database = Database::with_cells(Kind::Postgres, 1).await;
+    let store = ClaimingStore::new(database.open().await);
+    store.open_search_index().await.unwrap();
+    publish(&store, "a", &found(1, &[("1", "tide")])).await;
+    let worker = connect(&database.url).await;
+    let add = "begin;
+               update search_cursors set cursor = upto;
+               insert into search_entries (position, resource_id, seq)
+               select 1, resource_id, 1 from search_cursors;
+               delete from search_cursors";
+    worker.batch_execute(add).await.unwrap();
+    let forgetting = {
+        let store = store.clone();
+        tokio::spawn(async move { store.forget_unwatched(at(9), at(9)).await })
+    };
+    let waiting = "select count(*) from pg_stat_activity
+                    where wait_event_type = 'Lock' and datname = current_database()";
+    let observer = connect(&database.url).await;
+    until("the deletion waits for the worker", async || {
+        observer.query_one(waiting, &[]).await.unwrap().get::<_, i64>(0) > 0
+    })
+    .await;
+    worker.batch_execute("commit").await.unwrap();
+    assert_eq!(forgetting.await.unwrap().unwrap(), 1);
+    assert_eq!(database.texts("select position::text from search_entries").await, [""; 0]);
 }

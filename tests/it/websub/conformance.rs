@@ -124,7 +124,7 @@ async fn after_four_attempts(database: &Database, topic: &str, callback: &str) {
         lease: Lease::websub(None),
     };
     let mode = IntentMode::Subscribe;
-    let intent = Intent { mode, request, verify_token: None, backfill: false };
+    let intent = Intent::new(mode, request);
     let store = database.open().await;
     let at = runner::now() - Duration::from_secs(3_600);
     store.enqueue_intent(&intent, at).await.unwrap();

@@ -155,7 +155,7 @@ pub(crate) static QUEUE: ClaimQueue<DueIntent> = queue_of!(
     "",
     "select i.id, i.attempts, i.mode, i.account_id, i.topic, i.alias, i.callback, i.protocol, i.procedure,
             i.format, i.updates, i.statuses, i.secret, i.signature_method, i.secret_overlap_s, i.lease_s,
-            i.verify_token, i.backfill, i.digest
+            i.verify_token, i.backfill, i.digest, i.parameters, i.is_verified
        from {rows}
        join intents i on i.id = given.id
       where i.claim_token = $1",
@@ -186,9 +186,9 @@ async fn enqueue_intent(
         insert into intents (hash, mode, account_id, topic, callback, protocol, procedure,
                              format, updates, statuses, secret, lease_s, verify_token,
                              due_at, backfill, host, claim_token, alias, signature_method,
-                             secret_overlap_s, digest)
+                             secret_overlap_s, digest, parameters, is_verified)
         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18,
-                $19, $20, $21)
+                $19, $20, $21, $22, $23)
             on conflict (hash) do update
            set id = excluded.id, host = excluded.host, mode = excluded.mode,
                alias = excluded.alias,
@@ -198,7 +198,8 @@ async fn enqueue_intent(
                signature_method = excluded.signature_method,
                secret_overlap_s = excluded.secret_overlap_s, lease_s = excluded.lease_s,
                verify_token = excluded.verify_token, backfill = excluded.backfill,
-               digest = excluded.digest,
+               digest = excluded.digest, parameters = excluded.parameters,
+               is_verified = excluded.is_verified,
                attempts = 0, due_at = excluded.due_at, claim_token = excluded.claim_token
         returning id";
     let request = &intent.request;
@@ -218,6 +219,7 @@ async fn enqueue_intent(
         i64::try_from(request.lease.as_secs()).unwrap_or(i64::MAX), intent.verify_token.as_ref().map(VerifyToken::as_str), due_at,
         intent.backfill, host, claim.0, request.topic.alias().unwrap_or_default(),
         request.signing.method.map(SignatureMethod::as_str), overlap_s, request.digest,
+        intent.parameters.as_str(), intent.is_verified,
     ];
     let kept = tx.first(KEEP, params).await?;
     tx.wake(Wake::Intents).await?;
@@ -269,6 +271,7 @@ fn due_intent(mut row: Row) -> Result<DueIntent, StoreError> {
     let verify_token = verify_token.map_err(|err| StoreError::Corrupt(err.to_string()))?;
     let backfill = row.int()? != 0;
     request.digest = row.int()? != 0;
-    let intent = Intent { mode, request, verify_token, backfill };
+    let (parameters, is_verified) = (row.text()?, row.int()? != 0);
+    let intent = Intent { mode, request, verify_token, backfill, parameters, is_verified };
     Ok(DueIntent { id, claim: ClaimToken::NONE, attempts, intent })
 }

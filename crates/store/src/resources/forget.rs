@@ -17,14 +17,13 @@ use feedgate_core::ports::StoreError;
 const FEW: i64 = 10;
 
 /// The tables with rows of a resource, except its subscriptions, of which it has none.
-const TABLES: [&str; 18] = [
+const TABLES: [&str; 17] = [
     "resource_details",
     "resource_urls",
     "collection_cursors",
     "collections",
     "collection_members",
     "bodies",
-    "search_cursors",
     "pages",
     "records",
     "entry_keys",
@@ -101,12 +100,19 @@ pub(crate) async fn forget(
 /// Deletes these resources, which are locked and have no subscriptions, with all their rows.
 /// Returns how many.
 pub(crate) async fn delete_rows(tx: &Tx<'_>, ids: Vec<i64>) -> Result<u64, StoreError> {
+    // First what a worker locks before it adds entries to the search index: so none is added after.
+    remove(tx, "search_cursors", &ids).await?;
     removal::remove_resources(tx, &ids).await?;
     for table in TABLES {
-        let sql = format!("delete from {table} where resource_id in ({{ids $1}})");
-        tx.execute(&sql, &[Value::Ints(ids.clone())]).await?;
+        remove(tx, table, &ids).await?;
     }
     tx.execute("delete from resources where id in ({ids $1})", &[Value::Ints(ids)]).await
+}
+
+/// Deletes the rows of these resources from a table.
+async fn remove(tx: &Tx<'_>, table: &str, ids: &[i64]) -> Result<(), StoreError> {
+    let sql = format!("delete from {table} where resource_id in ({{ids $1}})");
+    tx.execute(&sql, &[Value::Ints(ids.to_vec())]).await.map(drop)
 }
 
 #[cfg(test)]
@@ -135,7 +141,8 @@ mod tests {
             }
         }
         tables.remove("subscriptions");
-        // Its rows have others in the index, which are deleted with them.
+        // They are deleted first.
+        tables.remove("search_cursors");
         tables.remove("search_entries");
         // Their rows may be about a resource in another cell, so they have no foreign key.
         tables.extend(["collections", "refusals"].map(str::to_owned));

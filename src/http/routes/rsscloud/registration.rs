@@ -110,6 +110,7 @@ pub(crate) fn reject_refusal(what: &str, refusal: &SubscriptionRefusal) -> Rejec
         }
         SubscriptionRefusal::NoSubscription => "There is no such subscription.".to_owned(),
         SubscriptionRefusal::NotVerified(_)
+        | SubscriptionRefusal::NotValidated(_)
         | SubscriptionRefusal::Forbidden(..)
         | SubscriptionRefusal::NoHandler
         | SubscriptionRefusal::BadTrack(_)

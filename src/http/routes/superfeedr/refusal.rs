@@ -1,10 +1,12 @@
 //! Why a subscription request is refused, in Superfeedr's words.
 
 use super::params::{BAD_CALLBACK, BAD_TOPIC};
+use http::StatusCode;
+
 use crate::http::kit::rejection::{Rejection, RejectionCode};
 use crate::http::routes::websub::describe_forbidden;
 use crate::net::{FetchError, Purpose};
-use crate::subscriptions::{NotVerified, SubscriptionRefusal};
+use crate::subscriptions::{NotValidated, NotVerified, SubscriptionRefusal};
 
 /// Returns the rejection of a request that was refused.
 pub(super) fn reject_refusal(refusal: SubscriptionRefusal) -> Rejection {
@@ -48,6 +50,13 @@ fn describe_refusal(refusal: SubscriptionRefusal) -> Rejection {
         SubscriptionRefusal::NotVerified(reason) => Rejection::unprocessable(format!(
             "Your callback URL didn't echo the challenge. Please make sure it does. ({reason})"
         )),
+        SubscriptionRefusal::NotValidated(NotValidated::RateLimited { retry_after }) => {
+            Rejection::callback_rate_limited(retry_after)
+        }
+        SubscriptionRefusal::NotValidated(reason) => Rejection::new(
+            StatusCode::FORBIDDEN,
+            format!("The subscription was not accepted: {reason}."),
+        ),
         SubscriptionRefusal::Superseded => {
             Rejection::unprocessable(format!("The request was not carried out: {refusal}."))
         }

@@ -10,6 +10,7 @@ use super::refusal::reject_refusal;
 use super::retrieve;
 use super::signing::signing;
 use super::wait::Wait;
+use crate::http::kit::params as kit_params;
 use crate::http::kit::rejected_request::RejectedRequest;
 use crate::http::kit::rejection::Rejection;
 use crate::http::kit::reply::empty;
@@ -109,7 +110,9 @@ async fn intent(
     let verify_token = verify_token.map_err(|reason| {
         Rejection::unprocessable(format!("Please provide a valid hub.verify_token. ({reason})"))
     })?;
-    Ok(Intent { mode, request: requested, verify_token, backfill: form.is_set("backfill") })
+    let parameters = kit_params::for_publisher(form)?;
+    let backfill = form.is_set("backfill");
+    Ok(Intent { verify_token, backfill, parameters, ..Intent::new(mode, requested) })
 }
 
 /// Sends the last entries once more (P-1).

@@ -63,23 +63,19 @@ pub(super) async fn carry_out(
 }
 
 async fn end(gateway: &Gateway, subscription: &Subscription) -> ItemResult {
-    let intent = Intent {
-        mode: IntentMode::Unsubscribe,
-        request: SubscriptionRequest {
-            account: subscription.account,
-            topic: subscription.topic.clone(),
-            callback: subscription.callback.clone(),
-            protocol: subscription.protocol.clone(),
-            format: subscription.format,
-            updates: subscription.updates,
-            statuses: subscription.statuses,
-            signing: SigningRequest::default(),
-            digest: false,
-            lease: Lease::ACCOUNT,
-        },
-        verify_token: None,
-        backfill: false,
+    let request = SubscriptionRequest {
+        account: subscription.account,
+        topic: subscription.topic.clone(),
+        callback: subscription.callback.clone(),
+        protocol: subscription.protocol.clone(),
+        format: subscription.format,
+        updates: subscription.updates,
+        statuses: subscription.statuses,
+        signing: SigningRequest::default(),
+        digest: false,
+        lease: Lease::ACCOUNT,
     };
+    let intent = Intent::new(IntentMode::Unsubscribe, request);
     let (verification, wait) = (Verification::None, FirstFetchWait::Moment);
     let done = gateway.subscribe.carry_out(&intent, verification, wait, runner::now()).await;
     let names = [

@@ -155,7 +155,13 @@ async fn other_work(store: &ClaimingStore) {
         let mut request = wish(&format!("wanted{n}"), "https://callback.test/");
         request.signing.secret = Secret::new("opensesame".to_owned()).ok();
         let verify_token = VerifyToken::parse("token").ok();
-        let intent = Intent { mode: IntentMode::Subscribe, request, verify_token, backfill: true };
+        let intent = Intent {
+            verify_token,
+            backfill: true,
+            parameters: "hub.topic=x".to_owned(),
+            is_verified: true,
+            ..Intent::new(IntentMode::Subscribe, request)
+        };
         store.enqueue_intent(&intent, at(50 + n)).await.unwrap();
         // Two of the resources that are pinged exist.
         let url = format!("https://feeds.test/feed{}", n + FEEDS as i64 - 2);

@@ -67,7 +67,7 @@ pub(super) const ALLOWED: &[Allowed] = &[
         "the statement before has found the range of ids, of CHUNK rows"),
     allow("maintenance.rs GAUGES", "",
         "counted at most once in a while, however often /metrics is requested"),
-    allow("resources/forget.rs delete_rows", "",
+    allow("resources/forget.rs remove", "",
         "a resource that is forgotten is deleted with all its rows, FEW resources at a time"),
     allow("resources/reschedule.rs HOSTS", "",
         "once when a node starts, and when its clock was set"),

@@ -47,6 +47,7 @@ pub(super) async fn copy(prefix: &str, cells: usize) -> Database {
 fn database(name: &str, cells: usize) -> Database {
     let mut url = url::Url::parse(&server()).expect("the runner gives the address of the server");
     url.set_path(name);
+    url.set_query(Some("options=-c%20search_path%3Dpublic"));
     let mut schemas = vec!["public".to_owned()];
     if cells > 1 {
         schemas.extend((0..cells).map(|cell| format!("public_cell_{cell}")));

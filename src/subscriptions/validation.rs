@@ -1,0 +1,224 @@
+//! The decision of a publisher about a subscription to its topic (row P-5; WebSub
+//! `#subscription-validation`).
+//!
+//! A publisher asks for it with `Link: <URL>; rel="validate"` in the responses of the topic. The
+//! parameters of the subscriber's request are sent to that URL as a form: 204 allows the
+//! subscription, 401 denies it with a reason for the subscriber, and anything else refuses it. What
+//! the topic asks for is known once its first fetch has ended; a subscription that is stored before
+//! is validated afterwards, and ends if it is denied.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use chrono::{DateTime, TimeDelta, Utc};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+
+use super::SubscriptionService;
+use super::events;
+use super::host_limits::VerificationPermit;
+use super::verify;
+use crate::jobs::runner;
+use crate::net::{CallbackRequest, FetchError};
+use feedgate_core::intent::{Intent, IntentMode};
+use feedgate_core::ports::StoreError;
+use feedgate_core::resource::ResourceKind;
+use feedgate_core::topic::Callback;
+use feedgate_protocol::Protocol;
+
+/// The maximum length in characters of the reason that is passed on to the subscriber.
+const MAX_REASON_CHARS: usize = 300;
+
+/// When a first fetch that takes longer than its subscriber waits has usually ended.
+const FETCHED_AFTER: TimeDelta = TimeDelta::seconds(10);
+
+/// The reason why a publisher has not allowed a subscription.
+#[derive(Debug, thiserror::Error)]
+pub enum NotValidated {
+    /// The first fetch of the topic has not ended, so that the gateway does not know whether the
+    /// publisher validates subscriptions.
+    #[error("the topic has not been fetched yet")]
+    NotFetched,
+    /// The publisher denied the subscription; holds its reason, which may be empty.
+    #[error("the publisher denied the subscription{}", reason_suffix(.0))]
+    Denied(String),
+    /// The publisher responded with neither 204 nor 401.
+    #[error("the publisher did not allow the subscription: it responded with {0} instead of 204")]
+    Status(StatusCode),
+    /// The publisher did not respond.
+    #[error("the publisher did not allow the subscription: it could not be reached")]
+    Unreachable(#[source] FetchError),
+    /// The publisher's URL cannot be requested.
+    #[error("the publisher did not allow the subscription: its URL for this cannot be used")]
+    BadUrl,
+    /// The host of the publisher has too many requests of this kind.
+    #[error("too many requests to the publisher are in progress or have failed")]
+    RateLimited {
+        /// After how long another attempt may succeed.
+        retry_after: Duration,
+    },
+}
+
+fn reason_suffix(reason: &str) -> String {
+    if reason.is_empty() { String::new() } else { format!(" ({reason})") }
+}
+
+impl NotValidated {
+    /// Returns a stable code for logs, listed in `docs/errors.md`.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::NotFetched => "topic_not_fetched",
+            Self::Denied(_) => "denied_by_publisher",
+            Self::Status(_) | Self::Unreachable(_) | Self::BadUrl => "not_validated",
+            Self::RateLimited { .. } => "rate_limited",
+        }
+    }
+
+    /// Returns the reason for the subscriber.
+    pub(super) fn reason(&self) -> String {
+        match self {
+            Self::Denied(reason) if !reason.is_empty() => reason.clone(),
+            other => other.to_string(),
+        }
+    }
+
+    /// Returns whether a later attempt might succeed. A decision of the publisher is final.
+    pub(super) fn is_transient(&self) -> bool {
+        match self {
+            Self::NotFetched | Self::Unreachable(_) | Self::RateLimited { .. } => true,
+            Self::Status(status) => {
+                status.is_server_error() || *status == StatusCode::TOO_MANY_REQUESTS
+            }
+            Self::Denied(_) | Self::BadUrl => false,
+        }
+    }
+}
+
+/// Returns why a subscription is refused now. One to a topic that was not fetched in time is stored,
+/// and validated later.
+pub(super) fn refusal(validated: &Result<(), NotValidated>) -> Option<&NotValidated> {
+    validated.as_ref().err().filter(|why| !matches!(why, NotValidated::NotFetched))
+}
+
+impl SubscriptionService {
+    /// Obtains the publisher's decision about an intent, if the topic asks for one.
+    pub(super) async fn validate(
+        &self,
+        intent: &Intent,
+    ) -> Result<Result<(), NotValidated>, StoreError> {
+        if intent.mode != IntentMode::Subscribe || intent.request.protocol != Protocol::WebSub {
+            return Ok(Ok(()));
+        }
+        let Some(resource) = self.store.find(intent.request.topic.as_str()).await? else {
+            return Ok(Err(NotValidated::NotFetched));
+        };
+        if resource.kind == ResourceKind::Collection {
+            return Ok(Ok(())); // a collection or a track: its publisher is this gateway
+        }
+        match resource.polling.validator.as_str() {
+            "" if resource.status.last_fetch.is_none() => Ok(Err(NotValidated::NotFetched)),
+            "" => Ok(Ok(())),
+            validator => {
+                let decision = self.request_decision(validator, &intent.parameters).await;
+                if let Err(why) = &decision {
+                    let event = events::not_validated(intent, why, runner::now());
+                    self.event_log.record(event);
+                }
+                Ok(decision)
+            }
+        }
+    }
+
+    /// Sends the parameters of a subscription to the publisher. The limits are those of callbacks,
+    /// because a publisher can name any host.
+    async fn request_decision(
+        &self,
+        validator: &str,
+        parameters: &str,
+    ) -> Result<(), NotValidated> {
+        let url = Callback::parse(validator).map_err(|_| NotValidated::BadUrl)?;
+        let permit = if self.fetch.resolves_to_inner(&url.url()).await {
+            VerificationPermit::free()
+        } else {
+            let permit = self.hosts.wait(&url).await;
+            permit.map_err(|retry_after| NotValidated::RateLimited { retry_after })?
+        };
+        let mut headers = HeaderMap::new();
+        let form = HeaderValue::from_static("application/x-www-form-urlencoded");
+        headers.insert(header::CONTENT_TYPE, form);
+        let body = Bytes::from(parameters.to_owned());
+        let call = CallbackRequest { method: Method::POST, url: url.url(), headers, body };
+        let reply = self.fetch.call(call).await;
+        // A denial is an agreement to be asked.
+        let is_answered = matches!(&reply, Ok(reply) if matches!(reply.status.as_u16(), 204 | 401));
+        permit.ends(is_answered);
+        let reply = reply.map_err(NotValidated::Unreachable)?;
+        match reply.status {
+            StatusCode::NO_CONTENT => Ok(()),
+            StatusCode::UNAUTHORIZED => Err(NotValidated::Denied(reason(&reply.body))),
+            status => Err(NotValidated::Status(status)),
+        }
+    }
+
+    /// Stores an intent for the decision of the publisher about a subscription that was stored
+    /// before the topic was fetched.
+    pub(super) async fn validate_later(
+        &self,
+        intent: &Intent,
+        validated: &Result<(), NotValidated>,
+        now: DateTime<Utc>,
+    ) -> Result<(), StoreError> {
+        if !matches!(validated, Err(NotValidated::NotFetched)) {
+            return Ok(());
+        }
+        let intent = Intent { is_verified: true, backfill: false, ..intent.clone() };
+        self.store.enqueue_intent(&intent, now + FETCHED_AFTER).await.map(drop)
+    }
+
+    /// Notifies the subscriber that its request is denied, which nobody waits for. The subscriber has
+    /// not confirmed anything, so that this counts as a failed verification of its host.
+    pub(super) fn send_denial(
+        &self,
+        intent: &Intent,
+        why: &NotValidated,
+        permit: VerificationPermit,
+    ) {
+        if intent.request.callback.is_null_device() {
+            return;
+        }
+        let (fetch, intent, reason) = (self.fetch.clone(), intent.clone(), why.reason());
+        tokio::spawn(async move {
+            verify::denied(&fetch, &intent, &reason).await;
+            drop(permit);
+        });
+    }
+
+    /// Ends a subscription that was stored before the publisher denied it.
+    pub(super) async fn end_denied(&self, intent: &Intent) -> Result<(), StoreError> {
+        let request = &intent.request;
+        let protocol = Some(request.protocol.as_str());
+        let (topic, callback) = (&request.topic, &request.callback);
+        self.store.unsubscribe(request.account, topic, callback, protocol).await.map(drop)
+    }
+}
+
+/// Returns the publisher's reason as one line of text.
+fn reason(body: &[u8]) -> String {
+    let text = String::from_utf8_lossy(body);
+    let words: Vec<&str> = text.split_whitespace().collect();
+    words.join(" ").chars().filter(|c| !c.is_control()).take(MAX_REASON_CHARS).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_is_one_short_line() {
+        assert_eq!(reason(b" Only for\r\n\tmembers.\n"), "Only for members.");
+        assert_eq!(reason(b"\xff\x00"), "\u{fffd}");
+        assert_eq!(reason("ä".repeat(1_000).as_bytes()).chars().count(), MAX_REASON_CHARS);
+        let denied = |reason: &str| NotValidated::Denied(reason.to_owned()).to_string();
+        assert_eq!(denied(""), "the publisher denied the subscription");
+        assert_eq!(denied("Pay first."), "the publisher denied the subscription (Pay first.)");
+    }
+}
