@@ -7,6 +7,7 @@
 mod circles;
 mod code_only;
 mod rows;
+mod security;
 mod sources;
 mod words;
 

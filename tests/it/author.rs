@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Output, Stdio};
 
 use http::StatusCode;
-use http::header::{CONTENT_SECURITY_POLICY, ETAG, HOST, SET_COOKIE};
+use http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, HOST, LOCATION, SET_COOKIE};
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
 
@@ -201,6 +201,28 @@ async fn the_page_takes_posts_and_loses_none_that_it_refuses() {
     let feed = gateway.get("/storage/ada/rss.xml").await.1;
     assert_eq!(feed.matches("<category>").count(), 2, "{feed}");
     assert!(feed.contains("high &amp;lt;b&amp;gt; &amp;amp; low"), "{feed}");
+}
+
+#[tokio::test]
+async fn s41_the_page_after_a_post_is_on_the_same_host_whatever_the_form_says() {
+    let (gateway, _database) = start(&[]).await;
+    let stay = reqwest::redirect::Policy::none();
+    let browser = reqwest::Client::builder().redirect(stay).build().unwrap();
+    for target in ["https://evil.test/", "//evil.test/", "/\\evil.test/", "https:evil.test"] {
+        let mut form = vec![("user", "ada"), ("password", PASSWORD), ("text", "high")];
+        form.extend(["next", "return", "redirect", "url"].map(|name| (name, target)));
+        let form = url::form_urlencoded::Serializer::new(String::new()).extend_pairs(form).finish();
+        let request = browser
+            .post(format!("{}?next={target}", gateway.url("/author")))
+            .header(CONTENT_TYPE, "application/x-www-form-urlencoded")
+            .body(form);
+        let answer = request.send().await.unwrap();
+        assert_eq!(answer.status(), StatusCode::SEE_OTHER, "{target}");
+        let location = answer.headers()[LOCATION].to_str().unwrap();
+        assert!(location.starts_with("author?user=ada&posted="), "{target}: {location}");
+        assert!(!location.contains("evil"), "{target}: {location}");
+    }
+    gateway.comes_to_rest().await;
 }
 
 #[tokio::test]

@@ -64,11 +64,7 @@ struct Bench {
 impl Bench {
     async fn start(database: &Database) -> Bench {
         let store = database.open().await;
-        let claim = Duration::from_secs(60);
-        let settings =
-            PollSettings { claim, min_period_s: 60, porn_rank: false, upstream_url: None };
-        let ingest =
-            Poller::new(Arc::clone(&store), client(), Metrics::new(), EventLog::off(), settings);
+        let ingest = poller(&store, client("127.0.0.0/8"));
         Bench { store, ingest, publisher: Publisher::start().await }
     }
 
@@ -114,10 +110,17 @@ impl Bench {
     }
 }
 
-fn client() -> HttpClient {
+fn poller(store: &Arc<dyn Store>, client: HttpClient) -> Poller {
+    let claim = Duration::from_secs(60);
+    let settings = PollSettings { claim, min_period_s: 60, porn_rank: false, upstream_url: None };
+    Poller::new(Arc::clone(store), client, Metrics::new(), EventLog::off(), settings)
+}
+
+/// A client that may fetch topics from this network.
+fn client(network: &str) -> HttpClient {
     HttpClient::new(net::NetworkSettings {
         user_agent: "feedgate/0.0 (+https://gateway.test/".to_owned(),
-        allow_topics: vec!["127.0.0.0/8".parse().unwrap()],
+        allow_topics: vec![network.parse().unwrap()],
         allow_callbacks: Vec::new(),
         fetch_timeout: Duration::from_secs(30),
         callback_timeout: Duration::from_secs(10),

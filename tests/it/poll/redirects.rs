@@ -9,7 +9,7 @@ use feedgate_core::resource::Resource;
 use feedgate_core::topic::Topic;
 use futures_util::future::join_all;
 
-use super::Bench;
+use super::{Bench, client, poller};
 use crate::store::{on_both_stores, on_one_store};
 use crate::support::feeds::rss;
 use crate::support::origin::{Origin, Step, answer};
@@ -20,6 +20,7 @@ on_both_stores!(p20_a_permanent_redirect_is_followed_after_a_week);
 on_one_store!(
     p09_a_server_that_says_not_modified_for_eight_days_is_asked_for_the_whole,
     p20_a_portal_that_answers_for_everybody_moves_nothing,
+    s06_an_address_that_was_followed_is_refused_once_it_is_not_allowed,
     p22_a_document_that_says_it_has_moved_is_as_good_as_a_redirect,
     p23_an_address_that_a_feed_gives_for_itself_is_told_and_not_followed,
     p32_while_most_servers_fail_alike_no_resource_is_blamed,
@@ -96,6 +97,26 @@ async fn p20_a_permanent_redirect_is_followed_after_a_week(database: Database) {
     assert_eq!(asked(&origin)[so_far..], ["/new"], "no detour any more (rule P21)");
     assert_eq!(origin.last().header("if-none-match"), Some("\"1\""));
     assert_eq!((resource.head.0, resource.status.http_code), (2, 304), "and nothing came twice");
+}
+
+/// The guard is applied when an address is used, not only when a redirect is followed.
+async fn s06_an_address_that_was_followed_is_refused_once_it_is_not_allowed(database: Database) {
+    let mut bench = Bench::start(&database).await;
+    let origin = Origin::start().await;
+    let feed = answer("200 OK", &[], rss("tides", 1..=2));
+    origin.script("/old", [feed.clone(), moved("/new")]);
+    origin.script("/new", [feed]);
+    let old = origin.url("/old");
+    for day in [0, 1, 3, 5, 7, 8] {
+        poll_on(&bench, &old, day).await;
+    }
+    let so_far = origin.connections();
+
+    bench.ingest = poller(&bench.store, client("192.0.2.0/24"));
+    let resource = poll_on(&bench, &old, 9).await;
+    assert_eq!(resource.fetch_url, origin.url("/new"));
+    assert!(resource.status.http_message.contains("not public"), "{:?}", resource.status);
+    assert_eq!(origin.connections(), so_far);
 }
 
 async fn p20_a_portal_that_answers_for_everybody_moves_nothing(database: Database) {

@@ -39,7 +39,8 @@ async fn the_claim_of_a_poll_that_outlasts_it_is_renewed(database: Database) {
     let claim = Duration::from_millis(300);
     let settings = PollSettings { claim, min_period_s: 60, porn_rank: false, upstream_url: None };
     let (metrics, event_log) = (Metrics::new(), EventLog::off());
-    let poller = Poller::new(Arc::clone(&store), client(), metrics, event_log, settings);
+    let poller =
+        Poller::new(Arc::clone(&store), client("127.0.0.0/8"), metrics, event_log, settings);
     let topic = Topic::parse(slow.url("/feed")).unwrap();
     let resource = store.ensure(&topic, runner::now()).await.unwrap();
 

@@ -299,6 +299,13 @@ mod tests {
     }
 
     #[test]
+    fn s25_markup_in_utf_7_stays_text() {
+        let bytes = b"<?xml version='1.0' encoding='utf-7'?><a>+ADw-script+AD4-</a>";
+        let text = decode(bytes, Some("text/xml; charset=utf-7"), &mut Vec::new());
+        assert_eq!(text.as_bytes(), bytes);
+    }
+
+    #[test]
     fn what_was_mended_is_told() {
         let mut repairs = Vec::new();
         decode(b"<a>x\x0b\xe9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9</a>", None, &mut repairs);
