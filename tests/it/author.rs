@@ -207,6 +207,7 @@ async fn the_page_takes_posts_and_loses_none_that_it_refuses() {
 async fn s41_the_page_after_a_post_is_on_the_same_host_whatever_the_form_says() {
     let (gateway, _database) = start(&[]).await;
     let stay = reqwest::redirect::Policy::none();
+    #[expect(clippy::disallowed_methods, reason = "feedgate under test listens on loopback")]
     let browser = reqwest::Client::builder().redirect(stay).build().unwrap();
     for target in ["https://evil.test/", "//evil.test/", "/\\evil.test/", "https:evil.test"] {
         let mut form = vec![("user", "ada"), ("password", PASSWORD), ("text", "high")];

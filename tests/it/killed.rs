@@ -7,6 +7,7 @@ use tokio::time::{Duration, sleep, timeout};
 use crate::store::on_both_stores;
 use crate::support::PATIENCE;
 use crate::support::cases::cases;
+use crate::support::dice::Dice;
 use crate::support::feeds::{entry_id, entry_ids, rss};
 use crate::support::gateway::Gateway;
 use crate::support::postgres::Database;
@@ -208,25 +209,4 @@ async fn told(subscriber: &Subscriber, callback: &str, topic: &str, recent: &str
     let in_time = timeout(PATIENCE, reading).await;
     assert!(in_time.is_ok(), "{callback} was last told when {} were there", reader.processed.len());
     assert_eq!(reader.processed[1..], *all, "{callback}");
-}
-
-/// Random numbers: xorshift, from a seed that is printed, since a test that fails once
-/// should fail again.
-struct Dice(u64);
-
-impl Dice {
-    fn thrown() -> Dice {
-        let mut seed = [0; 8];
-        getrandom::fill(&mut seed).unwrap();
-        let seed = u64::from_le_bytes(seed) | 1;
-        eprintln!("seed {seed}");
-        Dice(seed)
-    }
-
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % limit.max(1)
-    }
 }

@@ -9,6 +9,7 @@ mod author;
 mod backfill;
 mod bot;
 mod changes;
+mod chaos;
 mod collections;
 mod commands;
 mod config;

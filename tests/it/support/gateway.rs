@@ -21,7 +21,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 /// An account that every gateway of the tests has.
 pub(crate) const LOGIN: &str = "tester";
-const TOKEN: &str = "s3cret";
+pub(crate) const TOKEN: &str = "s3cret";
 
 /// A running `feedgate serve`, killed when dropped.
 pub(crate) struct Gateway {
@@ -106,6 +106,34 @@ impl Gateway {
     pub(crate) async fn restart(&mut self) {
         self.child = spawn(&self.settings);
         self.ready().await;
+    }
+
+    /// The same while its database may be out of reach: a node that ends for that reason is started
+    /// again, as a service manager would.
+    pub(crate) async fn restart_until_ready(&mut self) {
+        let wait = async {
+            loop {
+                self.child = spawn(&self.settings);
+                while self.child.try_wait().unwrap().is_none() {
+                    let answer = client().get(self.url("/readyz")).send().await;
+                    if answer.is_ok_and(|answer| answer.status() == StatusCode::OK) {
+                        return;
+                    }
+                    sleep(LOOK_AGAIN).await;
+                }
+            }
+        };
+        timeout(PATIENCE, wait).await.expect("feedgate is ready in time");
+    }
+
+    /// Waits until it has ended.
+    pub(crate) async fn ended(&mut self) {
+        let wait = async {
+            while self.child.try_wait().unwrap().is_none() {
+                sleep(LOOK_AGAIN).await;
+            }
+        };
+        timeout(PATIENCE, wait).await.expect("feedgate ends in time");
     }
 
     /// Waits until it takes requests.

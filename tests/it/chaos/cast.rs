@@ -1,0 +1,159 @@
+//! Those who take part: a publisher, subscribers, and whoever calls the nodes.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use http::StatusCode;
+use http::header::CONTENT_TYPE;
+use tokio::time::{Instant, sleep};
+use url::form_urlencoded;
+
+use crate::support::dice::Dice;
+use crate::support::feeds::{entry_id, rss};
+use crate::support::gateway::{LOGIN, TOKEN};
+use crate::support::publisher::Publisher;
+use crate::support::server::client;
+use crate::support::subscriber::{Mood, Subscriber};
+use crate::support::tcp_proxy::{Condition, TcpProxy};
+
+pub(super) const FEEDS: usize = 4;
+/// The subscribers of each feed from the beginning.
+const FIRST: usize = 4;
+/// The longest pause between two entries.
+const LONGEST_PAUSE_MS: u64 = 250;
+/// How long a call to a node may take: it may be stopped, or cut off from its database.
+const CALL_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// A subscription that a node has confirmed.
+#[derive(Clone, Debug)]
+pub(super) struct Subscribed {
+    pub(super) feed: usize,
+    /// The path of the callback.
+    pub(super) path: String,
+    /// How many entries of the feed there may have been before: they need not be sent.
+    pub(super) since: usize,
+    /// Whether the callback has responded with 410.
+    pub(super) is_gone: bool,
+}
+
+/// Everybody but the nodes.
+pub(super) struct Cast {
+    nodes: Vec<String>,
+    pub(super) publisher: Publisher,
+    pub(super) subscriber: Subscriber,
+    /// The network between the nodes and the subscribers.
+    pub(super) network: TcpProxy,
+    published: Vec<AtomicUsize>,
+    pub(super) subscribed: Mutex<Vec<Subscribed>>,
+}
+
+impl Cast {
+    /// Starts everybody; the feeds have one entry.
+    pub(super) async fn gather(nodes: Vec<String>) -> Cast {
+        let subscriber = Subscriber::start().await;
+        let network = TcpProxy::start(format!("127.0.0.1:{}", subscriber.port())).await;
+        let published = (0..FEEDS).map(|_| AtomicUsize::new(0)).collect();
+        let publisher = Publisher::start().await;
+        let subscribed = Mutex::default();
+        let cast = Cast { nodes, publisher, subscriber, network, published, subscribed };
+        (0..FEEDS).for_each(|feed| cast.publish(feed));
+        cast
+    }
+
+    /// Subscribes to every feed, before anything fails.
+    pub(super) async fn subscribe_first(&self) {
+        for number in 0..FEEDS * FIRST {
+            self.subscribe(number % self.nodes.len(), number % FEEDS, number).await;
+        }
+        assert_eq!(self.subscribed.lock().unwrap().len(), FEEDS * FIRST);
+    }
+
+    /// Subscribes to a feed. Only a subscription that was confirmed counts.
+    pub(super) async fn subscribe(&self, node: usize, feed: usize, number: usize) {
+        let path = format!("/{feed}/{number}");
+        let callback = self.callback(&path);
+        let format = if number.is_multiple_of(2) { "atom" } else { "json" };
+        let topic = self.topic(feed);
+        let form = [
+            ("hub.mode", "subscribe"),
+            ("hub.topic", topic.as_str()),
+            ("hub.callback", callback.as_str()),
+            ("format", format),
+        ];
+        if self.call(node, &form).await == Some(StatusCode::NO_CONTENT) {
+            let since = self.count(feed);
+            let subscribed = Subscribed { feed, path, since, is_gone: false };
+            self.subscribed.lock().unwrap().push(subscribed);
+        }
+    }
+
+    /// Calls the API of a node; `None` if there is no answer.
+    pub(super) async fn call(&self, node: usize, form: &[(&str, &str)]) -> Option<StatusCode> {
+        let body = form_urlencoded::Serializer::new(String::new()).extend_pairs(form).finish();
+        let request = client().post(&self.nodes[node % self.nodes.len()]).body(body);
+        let request = request.header(CONTENT_TYPE, "application/x-www-form-urlencoded");
+        let request = request.basic_auth(LOGIN, Some(TOKEN)).timeout(CALL_TIMEOUT);
+        request.send().await.ok().map(|answer| answer.status())
+    }
+
+    /// Tells a node that a feed has changed. Returns whether the node has accepted it.
+    pub(super) async fn ping(&self, node: usize, feed: usize) -> bool {
+        let topic = self.topic(feed);
+        let form = [("hub.mode", "publish"), ("hub.url", topic.as_str())];
+        self.call(node, &form).await == Some(StatusCode::NO_CONTENT)
+    }
+
+    /// Publishes entries of random feeds, and tells random nodes.
+    pub(super) async fn publish_until(&self, until: Instant, mut dice: Dice) {
+        while Instant::now() < until {
+            let feed = dice.below(FEEDS as u64) as usize;
+            self.publish(feed);
+            let node = dice.below(self.nodes.len() as u64) as usize;
+            let pause = Duration::from_millis(dice.below(LONGEST_PAUSE_MS));
+            tokio::join!(self.ping(node, feed), sleep(pause));
+        }
+    }
+
+    /// Publishes the next entry of a feed, which keeps all it ever had.
+    pub(super) fn publish(&self, feed: usize) {
+        let count = self.published[feed].fetch_add(1, Ordering::Relaxed) + 1;
+        self.publisher.put_rss(&path(feed), rss(&name(feed), 1..count + 1));
+    }
+
+    /// How many entries of a feed were published.
+    pub(super) fn count(&self, feed: usize) -> usize {
+        self.published[feed].load(Ordering::Relaxed)
+    }
+
+    /// The ids of the entries of a feed after the first `since`.
+    pub(super) fn entries(&self, feed: usize, since: usize) -> Vec<String> {
+        (since + 1..=self.count(feed)).map(|n| entry_id(&name(feed), n)).collect()
+    }
+
+    pub(super) fn topic(&self, feed: usize) -> String {
+        self.publisher.url(&path(feed))
+    }
+
+    /// The address of a callback, behind the network.
+    pub(super) fn callback(&self, path: &str) -> String {
+        format!("http://{}{path}", self.network.address())
+    }
+
+    /// Ends all failures.
+    pub(super) fn recover(&self) {
+        self.network.set(Condition::Open);
+        for subscribed in self.subscribed.lock().unwrap().iter().filter(|one| !one.is_gone) {
+            self.subscriber.set(&subscribed.path, Mood::Willing);
+        }
+    }
+}
+
+fn name(feed: usize) -> String {
+    format!("feed{feed}")
+}
+
+/// The path of a feed at its publisher.
+pub(super) fn path(feed: usize) -> String {
+    format!("/{}.xml", name(feed))
+}

@@ -1,0 +1,151 @@
+//! What fails, and for how long.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::process::Command;
+use std::time::Duration;
+
+use http::StatusCode;
+use tokio::time::{Instant, sleep};
+
+use super::Node;
+use super::cast::{Cast, FEEDS, path};
+use crate::support::dice::Dice;
+use crate::support::subscriber::Mood;
+use crate::support::tcp_proxy::Condition;
+
+/// The longest time for which a node is down, or a network is cut or held up.
+const LONGEST_MS: u64 = 2_000;
+/// The longest time between two failures.
+const LONGEST_PAUSE_MS: u64 = 500;
+/// The longest delay of a slow network, in each direction and for each chunk.
+const SLOWEST_MS: u64 = 40;
+
+/// A series of failures, with a count of each kind.
+pub(super) struct Failures {
+    until: Instant,
+    dice: Dice,
+    counts: BTreeMap<&'static str, usize>,
+}
+
+impl Failures {
+    pub(super) fn new(until: Instant, dice: Dice) -> Failures {
+        Failures { until, dice, counts: BTreeMap::new() }
+    }
+
+    async fn lasts(&mut self, longest_ms: u64) {
+        sleep(Duration::from_millis(self.dice.below(longest_ms))).await;
+    }
+
+    fn count(&mut self, kind: &'static str) {
+        *self.counts.entry(kind).or_default() += 1;
+    }
+
+    fn network(&mut self) -> Condition {
+        let delay = Duration::from_millis(1 + self.dice.below(SLOWEST_MS));
+        let condition =
+            *self.dice.one_of(&[Condition::Cut, Condition::Stalled, Condition::Slow(delay)]);
+        self.count(match condition {
+            Condition::Cut => "networks cut",
+            Condition::Stalled => "networks stalled",
+            Condition::Slow(_) | Condition::Open => "networks slow",
+        });
+        condition
+    }
+
+    /// Kills and stops nodes, and disturbs their connections to the database, one after the other.
+    pub(super) async fn of_nodes(mut self, nodes: &mut [Node], control: Option<&str>) -> Failures {
+        while Instant::now() < self.until {
+            self.lasts(LONGEST_PAUSE_MS).await;
+            let number = self.dice.below(nodes.len() as u64) as usize;
+            let node = &mut nodes[number];
+            match (self.dice.below(6), &node.network, control) {
+                (0..=1, ..) => {
+                    self.count("kill -9");
+                    node.gateway.kill();
+                    self.lasts(LONGEST_MS).await;
+                    node.gateway.restart_until_ready().await;
+                }
+                (2, ..) => {
+                    self.count("restarts of a node");
+                    node.gateway.terminate();
+                    node.gateway.ended().await;
+                    node.gateway.restart_until_ready().await;
+                }
+                (3, _, Some(program)) => {
+                    self.count("restarts of PostgreSQL");
+                    let program = program.to_owned();
+                    let restart = move || Command::new(program).arg("restart").status().unwrap();
+                    assert!(tokio::task::spawn_blocking(restart).await.unwrap().success());
+                }
+                (_, Some(_), _) => {
+                    let condition = self.network();
+                    node.network.as_ref().unwrap().set(condition);
+                    self.lasts(LONGEST_MS).await;
+                    node.network.as_ref().unwrap().set(Condition::Open);
+                }
+                (_, None, _) => {}
+            }
+        }
+        self
+    }
+
+    /// Makes subscribers, their network and publishers fail; others come and go.
+    pub(super) async fn of_others(mut self, cast: &Cast) -> Failures {
+        let mut number = 1_000;
+        while Instant::now() < self.until {
+            self.lasts(LONGEST_PAUSE_MS).await;
+            match self.dice.below(6) {
+                0 => {
+                    let condition = self.network();
+                    cast.network.set(condition);
+                    self.lasts(LONGEST_MS).await;
+                    cast.network.set(Condition::Open);
+                }
+                1 => {
+                    self.count("failing publishers");
+                    let feed = self.dice.below(FEEDS as u64) as usize;
+                    // Until its next entry.
+                    cast.publisher.fail(&path(feed), StatusCode::SERVICE_UNAVAILABLE);
+                }
+                2 => {
+                    self.count("new subscriptions");
+                    number += 1;
+                    let feed = self.dice.below(FEEDS as u64) as usize;
+                    cast.subscribe(self.dice.below(3) as usize, feed, number).await;
+                }
+                _ => self.change_mood(cast),
+            }
+        }
+        self
+    }
+
+    fn change_mood(&mut self, cast: &Cast) {
+        const MOODS: [Mood; 8] = [
+            Mood::Failing(500),
+            Mood::Failing(503),
+            Mood::Failing(429),
+            Mood::Failing(404),
+            Mood::Hanging,
+            Mood::Willing,
+            Mood::Willing,
+            Mood::Willing,
+        ];
+        self.count("changes of a subscriber's behaviour");
+        let mut subscribed = cast.subscribed.lock().unwrap();
+        let one = self.dice.below(subscribed.len() as u64) as usize;
+        let one = &mut subscribed[one];
+        if one.is_gone {
+            return;
+        }
+        one.is_gone = self.dice.below(20) == 0;
+        let mood = if one.is_gone { Mood::Failing(410) } else { *self.dice.one_of(&MOODS) };
+        cast.subscriber.set(&one.path, mood);
+    }
+}
+
+impl fmt::Display for Failures {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.counts.iter().try_for_each(|(kind, count)| writeln!(f, "  {count:5} {kind}"))
+    }
+}
