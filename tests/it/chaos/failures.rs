@@ -104,9 +104,13 @@ impl Failures {
                 }
                 1 => {
                     self.count("failing publishers");
-                    let feed = self.dice.below(FEEDS as u64) as usize;
-                    // Until its next entry.
-                    cast.publisher.fail(&path(feed), StatusCode::SERVICE_UNAVAILABLE);
+                    // Until the next entry. Where three URLs respond with 503, the whole host is left
+                    // alone for a quarter of an hour, even if it is pinged (rule P27).
+                    let (feed, status) = match self.dice.below(2 * FEEDS as u64) as usize {
+                        feed if feed < FEEDS => (feed, StatusCode::NOT_FOUND),
+                        _ => (0, StatusCode::SERVICE_UNAVAILABLE),
+                    };
+                    cast.publisher.fail(&path(feed), status);
                 }
                 2 => {
                     self.count("new subscriptions");
