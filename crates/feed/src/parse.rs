@@ -216,6 +216,8 @@ mod tests {
             format!("<rss><channel><item><title>{}", many("<b>")),
             format!("<rss {}>", many("a='b' ")),
             format!("<feed>{}", many("<entry/>")),
+            format!("<!DOCTYPE a [<!ENTITY e '{}'>]><a>{}", "&e;".repeat(1_000), many("&e;")),
+            format!("<!DOCTYPE a [{}", many("<!ENTITY e '<")),
         ];
         for text in cases {
             let _ = parse(text.as_bytes(), &context());

@@ -20,6 +20,7 @@ mod tests;
 use std::borrow::Cow;
 
 use super::attributes::Tag;
+use super::entities::DeclaredEntities;
 use super::implied;
 use super::mend::mend;
 use super::spaces::Namespaces;
@@ -66,6 +67,7 @@ struct Builder<'t> {
     nodes: Vec<Node<'t>>,
     attributes: Vec<XmlAttribute<'t>>,
     spaces: Namespaces<'t>,
+    entities: DeclaredEntities<'t>,
     open: Vec<Open<'t>>,
     /// The number of open elements that were too deep to be nested.
     too_deep: usize,
@@ -96,6 +98,7 @@ impl<'t> Builder<'t> {
             nodes: Vec::with_capacity(text.len() / 40 + 8),
             attributes: Vec::with_capacity(text.len() / 200 + 8),
             spaces: Namespaces::new(),
+            entities: DeclaredEntities::new(),
             open: vec![Open {
                 node: DOCUMENT,
                 name: "",
@@ -137,6 +140,7 @@ impl<'t> Builder<'t> {
                 Token::Text(text) => self.characters(text),
                 Token::CData(text) => self.section(text, &mut tokens),
                 Token::Reference(reference) => self.reference(reference, tokens.rest()),
+                Token::DocType(doctype) => self.entities.declare(doctype),
                 Token::Broken => {
                     self.is_sound = false;
                     self.broke_off = true;

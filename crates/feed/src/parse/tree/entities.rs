@@ -1,7 +1,9 @@
 //! Resolution of entities and character references.
 //!
-//! The five entities of XML and those of HTML are resolved. Entities that a document declares are
-//! ignored (rule S14). Unknown references stay as written.
+//! The five entities of XML, those of HTML and those that a document declares (`declared`) are
+//! resolved. Unknown references stay as written.
+
+mod declared;
 
 use std::borrow::Cow;
 
@@ -12,11 +14,13 @@ use quick_xml::escape::resolve_html5_entity;
 use super::super::decode::is_xml_char;
 use super::named;
 
+pub(super) use declared::DeclaredEntities;
+
 /// The maximum length of an entity name, in bytes.
 const NAME_BYTES: usize = 32;
 
 /// Resolves the references in a raw attribute value.
-pub(super) fn attribute(raw: &str) -> Cow<'_, str> {
+pub(super) fn attribute<'t>(raw: &'t str, declared: &DeclaredEntities<'_>) -> Cow<'t, str> {
     if !raw.contains(['&', '\n', '\t', '\r']) {
         return Cow::Borrowed(raw);
     }
@@ -33,7 +37,7 @@ pub(super) fn attribute(raw: &str) -> Cow<'_, str> {
         rest = &rest[at + 1..];
         let end = rest.bytes().take(NAME_BYTES).position(|byte| byte == b';');
         match end {
-            Some(end) if resolve_into(&rest[..end], &mut text) => rest = &rest[end + 1..],
+            Some(end) if declared.resolve_into(&rest[..end], &mut text) => rest = &rest[end + 1..],
             _ => text.push('&'),
         }
     }
@@ -43,6 +47,12 @@ pub(super) fn attribute(raw: &str) -> Cow<'_, str> {
         text = text.replace(half, "\u{fffd}");
     }
     Cow::Owned(text)
+}
+
+/// Returns whether a text is the name in a reference, or the number of a character.
+fn is_reference_name(name: &str) -> bool {
+    let is_part = |c: char| c.is_alphanumeric() || matches!(c, '#' | '-' | '_' | '.' | ':');
+    (1..=NAME_BYTES).contains(&name.len()) && name.chars().all(is_part)
 }
 
 /// Appends the characters of the reference `&name;`. Returns `false` if it is unknown.
@@ -142,7 +152,7 @@ mod tests {
             ("a\n&#10;b",          "a \nb"),
         ];
         for (raw, want) in cases {
-            assert_eq!(attribute(raw), want);
+            assert_eq!(attribute(raw, &DeclaredEntities::new()), want);
         }
     }
 }

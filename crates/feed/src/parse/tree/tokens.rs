@@ -36,6 +36,8 @@ pub(super) enum Token<'t> {
     CData(&'t str),
     /// A reference, from `&` to `;`.
     Reference(&'t str),
+    /// A document type declaration, with its internal subset.
+    DocType(&'t str),
     /// A construct without an end.
     Broken,
 }
@@ -55,15 +57,16 @@ impl<'t> Tokens<'t> {
         Tokens { text, last: 0, next: 0, restarts: 0 }
     }
 
-    /// Returns the next token. Comments, declarations and instructions are skipped.
+    /// Returns the next token. Comments, instructions and other declarations are skipped.
     pub(super) fn next(&mut self) -> Option<Token<'t>> {
         loop {
             self.last = self.next;
             let rest = self.rest().as_bytes();
             let token = match (rest.first()?, rest.get(1)) {
                 (b'<', Some(b'!')) if rest.starts_with(SECTION.as_bytes()) => self.section(),
-                (b'<', Some(b'!' | b'?')) => match self.passed_over() {
-                    Some(()) => continue,
+                (b'<', Some(b'!' | b'?')) => match self.declaration() {
+                    Some(None) => continue,
+                    Some(doctype) => doctype,
                     None => None,
                 },
                 (b'<', second) => self.tag(second == Some(&b'/')),
@@ -112,15 +115,18 @@ impl<'t> Tokens<'t> {
         Some(Token::CData(inside(section, SECTION, SECTION_END)))
     }
 
-    /// Skips a comment, a declaration or an instruction; `None` if there is none, or it has no end.
-    fn passed_over(&mut self) -> Option<()> {
+    /// Reads a document type declaration, or skips a comment, another declaration or an instruction;
+    /// `None` if there is none, or it has no end.
+    fn declaration(&mut self) -> Option<Option<Token<'t>>> {
         let mut reader = Reader::from_str(self.rest());
         let event = reader.read_event().ok()?;
         let read = usize::try_from(reader.buffer_position()).unwrap_or(usize::MAX);
-        self.advance(read.min(self.text.len() - self.last));
-        let known =
-            matches!(event, Event::Comment(_) | Event::Decl(_) | Event::PI(_) | Event::DocType(_));
-        known.then_some(())
+        let declaration = self.advance(read.min(self.text.len() - self.last));
+        match event {
+            Event::DocType(_) => Some(Some(Token::DocType(declaration))),
+            Event::Comment(_) | Event::Decl(_) | Event::PI(_) => Some(None),
+            _ => None,
+        }
     }
 
     /// Returns the offset of the last token.

@@ -7,9 +7,8 @@ use std::borrow::Cow;
 
 use memchr::{memchr, memchr2, memmem};
 
-use super::super::Kind;
-use super::super::entities;
 use super::super::tokens::Tokens;
+use super::super::{Kind, Node};
 use super::Builder;
 use crate::repair::RepairCode;
 
@@ -74,18 +73,19 @@ impl<'t> Builder<'t> {
         let name = token.strip_prefix('&').unwrap_or(token);
         let name = name.strip_suffix(';').unwrap_or(name);
         let room = || token.len() + memchr(b'<', rest.as_bytes()).unwrap_or(rest.len());
-        let known = match self.last_text() {
+        let last = self.nodes[self.top().node as usize].last;
+        let known = match text_at(&mut self.nodes, last) {
             Some(held) => {
                 if let Cow::Borrowed(before) = *held {
                     let mut text = String::with_capacity(before.len() + room());
                     text.push_str(before);
                     *held = Cow::Owned(text);
                 }
-                entities::resolve_into(name, held.to_mut())
+                self.entities.resolve_into(name, held.to_mut())
             }
             None => {
                 let mut text = String::with_capacity(room());
-                let known = entities::resolve_into(name, &mut text);
+                let known = self.entities.resolve_into(name, &mut text);
                 if known {
                     self.append(Kind::Text(Cow::Owned(text)));
                 }
@@ -110,10 +110,7 @@ impl<'t> Builder<'t> {
     /// Returns the text directly before the current token.
     fn last_text(&mut self) -> Option<&mut Cow<'t, str>> {
         let last = self.nodes[self.top().node as usize].last;
-        match self.nodes.get_mut(last as usize).map(|node| &mut node.kind) {
-            Some(Kind::Text(text)) => Some(text),
-            _ => None,
-        }
+        text_at(&mut self.nodes, last)
     }
 
     /// Adds a CDATA section. A section that contains the start of another one ends with the later
@@ -144,4 +141,12 @@ impl<'t> Builder<'t> {
 fn is_blank(text: &str) -> bool {
     let first = text.bytes().position(|byte| !byte.is_ascii_whitespace());
     first.is_none_or(|at| !text.as_bytes()[at].is_ascii_graphic() && text.trim_start().is_empty())
+}
+
+/// Returns the text of a node, if it is one.
+fn text_at<'n, 't>(nodes: &'n mut [Node<'t>], at: u32) -> Option<&'n mut Cow<'t, str>> {
+    match nodes.get_mut(at as usize).map(|node| &mut node.kind) {
+        Some(Kind::Text(text)) => Some(text),
+        _ => None,
+    }
 }

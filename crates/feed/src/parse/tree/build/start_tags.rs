@@ -89,7 +89,7 @@ impl<'t> Builder<'t> {
                 },
                 None => continue,
             };
-            let uri = match entities::attribute(value) {
+            let uri = match entities::attribute(value, &self.entities) {
                 Cow::Borrowed(uri) if !uri.contains(char::is_whitespace) => Cow::Borrowed(uri),
                 uri => Cow::Owned(uri.split_whitespace().collect()),
             };
@@ -122,7 +122,7 @@ impl<'t> Builder<'t> {
                 prefix,
                 name,
                 space,
-                value: entities::attribute(value),
+                value: entities::attribute(value, &self.entities),
             });
         }
         ((from, index(self.attributes.len())), scope)
