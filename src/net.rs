@@ -13,6 +13,7 @@ mod credentials;
 mod decode;
 mod failure;
 mod fetch_limit;
+mod first_fetch_limit;
 pub mod freshness;
 mod guarded_client;
 mod politeness;
@@ -38,11 +39,14 @@ use feedgate_core::schedule::FailureClass;
 use feedgate_feed::Context;
 use feedgate_feed::model::KnownBy;
 
-pub(crate) use address_rules::network;
+pub(crate) use address_rules::{address_and_network, network};
 pub use address_rules::{is_inner, is_metadata, is_public};
 pub use guarded_client::{Lookup, SystemLookup};
 pub use politeness::{HostBusy, Patience};
 pub use robots::RobotsResponse;
+
+/// The maximum number of addresses of a name that are told apart: no honest name has more.
+const MOST_ADDRESSES: usize = 64;
 
 /// The operator's settings for outgoing requests.
 #[derive(Clone, Debug)]
@@ -377,6 +381,7 @@ struct Inner {
     callbacks: guarded_client::GuardedClient,
     hosts: politeness::HostTurns,
     fetches: fetch_limit::FetchLimit,
+    first_fetches: first_fetch_limit::FirstFetchLimit,
     documents: DocumentBudget,
 }
 
@@ -419,6 +424,7 @@ impl HttpClient {
             ),
             hosts: politeness::HostTurns::new(settings.host_spacing),
             fetches: fetch_limit::FetchLimit::new(settings.fetch_concurrency, &documents),
+            first_fetches: first_fetch_limit::FirstFetchLimit::default(),
             documents,
             settings,
         };
@@ -435,20 +441,39 @@ impl HttpClient {
         self.inner.callbacks.resolves_to(url, ip).await
     }
 
-    /// Returns whether the name in the callback `url` resolves to addresses that are not public, and
-    /// to nothing else. Addresses instead of names are left to the caller.
-    pub async fn resolves_to_inner(&self, url: &Url) -> bool {
-        let found = self.inner.callbacks.addresses(url).await;
-        !found.is_empty() && !found.into_iter().any(is_public)
+    /// Returns the public addresses that the host of `url` resolves to; none if its name does not
+    /// exist or may not be contacted. `None` if it has addresses and all of them are the operator's.
+    pub async fn public_addresses(&self, url: &Url, purpose: Purpose) -> Option<Vec<IpAddr>> {
+        let mut found = self.guarded(purpose).addresses(url).await;
+        let is_known = !found.is_empty();
+        found.retain(|ip| is_public(*ip));
+        found.truncate(MOST_ADDRESSES);
+        (!is_known || !found.is_empty()).then_some(found)
+    }
+
+    /// Counts the first fetch of a resource that anybody may request. The error is the time after which
+    /// it may be requested again: too many were requested of the addresses or the networks of its
+    /// host. Addresses that are not public are not limited.
+    pub async fn admit_first_fetch(&self, url: &Url) -> Result<(), Duration> {
+        match self.public_addresses(url, Purpose::Topic).await {
+            Some(addresses) => {
+                let admitted = self.inner.first_fetches.admit(&addresses);
+                admitted.map_err(|wait| wait.max(Duration::from_secs(1)))
+            }
+            None => Ok(()),
+        }
     }
 
     /// Returns the reason why a request to `url` is always refused, judging by the URL alone: its
     /// address, a name that is private by its form, or its port. No name is looked up.
     pub fn refuses(&self, url: &Url, purpose: Purpose) -> Option<FetchError> {
-        let client = match purpose {
+        self.guarded(purpose).check(url).err()
+    }
+
+    fn guarded(&self, purpose: Purpose) -> &guarded_client::GuardedClient {
+        match purpose {
             Purpose::Topic => &self.inner.topics,
             Purpose::Callback => &self.inner.callbacks,
-        };
-        client.check(url).err()
+        }
     }
 }

@@ -20,7 +20,6 @@ mod discovered_feeds;
 mod events;
 mod first_fetch;
 mod handler_verification;
-mod host_limits;
 mod own_logs;
 mod permits;
 mod pings;
@@ -28,6 +27,7 @@ mod refusal;
 pub mod registration;
 mod validation;
 pub mod verification_job;
+mod verification_limits;
 mod verify;
 mod wait_for_delivery;
 
@@ -53,7 +53,7 @@ use feedgate_feed::documents::Fragment;
 use feedgate_protocol::Protocol;
 
 use first_fetch::{ANSWER_WAIT, FIRST_FETCH_WAIT, SYNC_WAIT, await_first_fetch};
-use host_limits::{VerificationLimits, VerificationPermit};
+use verification_limits::{VerificationLimits, VerificationPermit};
 
 pub use discovered_feeds::TopicFindings;
 pub use refusal::SubscriptionRefusal;
@@ -73,7 +73,7 @@ pub struct SubscriptionService {
     ingest: Poller,
     metrics: Metrics,
     event_log: EventLog,
-    hosts: VerificationLimits,
+    limits: VerificationLimits,
     probes: Semaphore,
     waiting: Semaphore,
     first_fetches: Arc<Semaphore>,
@@ -117,7 +117,7 @@ impl SubscriptionService {
         metrics: Metrics,
         event_log: EventLog,
     ) -> SubscriptionService {
-        let hosts = VerificationLimits::new(store.wake_signals().intents);
+        let limits = VerificationLimits::new(store.wake_signals().intents);
         SubscriptionService {
             store,
             public_url: None,
@@ -125,7 +125,7 @@ impl SubscriptionService {
             ingest,
             metrics,
             event_log,
-            hosts,
+            limits,
             probes: Semaphore::new(PROBES),
             waiting: Semaphore::new(wait_for_delivery::WAITING),
             first_fetches: Arc::new(Semaphore::new(first_fetch::BEFORE_VERIFICATION)),
@@ -227,7 +227,7 @@ impl SubscriptionService {
                 }
                 let validated = self.validate(intent).await?;
                 if let Some(why) = validation::refusal(&validated) {
-                    if let Some(permit) = self.hosts.try_visit(&request.callback) {
+                    if let Some(permit) = self.try_permit(&request.callback).await {
                         self.send_denial(intent, why, permit);
                     }
                     return validated.map_err(Into::into);

@@ -179,6 +179,7 @@ impl Poller {
         now: DateTime<Utc>,
         patience: Patience,
     ) -> Result<Observation, PollStop> {
+        self.admit_first_fetch(due, patience).await?;
         if let Some(disallowed) = self.check_robots(due, now, patience).await? {
             return Ok(disallowed);
         }

@@ -117,9 +117,31 @@ pub(crate) fn network(ip: IpAddr) -> u64 {
     }
 }
 
+/// Returns an address as a network of its own, and the network around it, IPv4 /24 or IPv6 /48: the
+/// smallest that is routed by itself. Both count for what one victim may receive.
+pub(crate) fn address_and_network(ip: IpAddr) -> [IpNet; 2] {
+    let ip = ip.to_canonical();
+    let prefix = if ip.is_ipv4() { 24 } else { 48 };
+    let around = IpNet::new_assert(ip, prefix).trunc();
+    [IpNet::from(ip), around]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn t03_an_address_counts_for_its_network() {
+        let cases = [
+            ("8.8.4.4", ["8.8.4.4/32", "8.8.4.0/24"]),
+            ("::ffff:8.8.4.4", ["8.8.4.4/32", "8.8.4.0/24"]),
+            ("2620:fe:1:2::3", ["2620:fe:1:2::3/128", "2620:fe:1::/48"]),
+        ];
+        for (ip, want) in cases {
+            let found = address_and_network(ip.parse().unwrap());
+            assert_eq!(found.map(|net| net.to_string()), want, "{ip}");
+        }
+    }
 
     #[test]
     fn a_url_tells_by_its_host_that_it_leads_inside() {

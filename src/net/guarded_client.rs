@@ -140,22 +140,17 @@ impl GuardedClient {
 
     /// Returns whether the host in `url` resolves to `ip`.
     pub(super) async fn resolves_to(&self, url: &Url, ip: IpAddr) -> bool {
-        match url.host() {
-            Some(Host::Ipv4(own)) => IpAddr::V4(own) == ip.to_canonical(),
-            Some(Host::Ipv6(own)) => IpAddr::V6(own).to_canonical() == ip.to_canonical(),
-            Some(Host::Domain(_)) => {
-                let found = self.addresses(url).await;
-                found.iter().any(|own| own.to_canonical() == ip.to_canonical())
-            }
-            None => false,
-        }
+        let found = self.addresses(url).await;
+        found.iter().any(|own| own.to_canonical() == ip.to_canonical())
     }
 
-    /// Returns the addresses of the name in `url`; none if it has no name, if the name does not
-    /// exist, or if one of its addresses is forbidden.
+    /// Returns the address in `url`, or the addresses of its name; none if the name does not exist,
+    /// or if one of its addresses is forbidden.
     pub(super) async fn addresses(&self, url: &Url) -> Vec<IpAddr> {
-        match url.domain() {
-            Some(name) => self.guard.resolve(name).await.unwrap_or_default(),
+        match url.host() {
+            Some(Host::Ipv4(ip)) => vec![IpAddr::V4(ip)],
+            Some(Host::Ipv6(ip)) => vec![IpAddr::V6(ip).to_canonical()],
+            Some(Host::Domain(name)) => self.guard.resolve(name).await.unwrap_or_default(),
             None => Vec::new(),
         }
     }

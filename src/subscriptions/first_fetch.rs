@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
+use feedgate_core::account::AccountId;
 use feedgate_core::backfill;
 use feedgate_core::intent::{Intent, IntentMode};
 use feedgate_core::ports::StoreError;
@@ -17,8 +18,10 @@ use feedgate_core::resource::{Resource, ResourceKind};
 use feedgate_core::topic::Topic;
 use tokio::time::timeout;
 use tracing::{debug, warn};
+use url::Url;
 
 use super::SubscriptionService;
+use crate::document_budget::GatewayBusy;
 use crate::jobs::poll::{PolledNow, StartedPoll};
 use crate::jobs::runner;
 use crate::net::Patience;
@@ -39,9 +42,18 @@ pub(super) const BEFORE_VERIFICATION: usize = 64;
 /// How long a first fetch without a subscription since then tells what existed before.
 const VALID_FOR: TimeDelta = TimeDelta::hours(1);
 
+/// Whether the first fetch of a resource was started.
+enum FirstFetch {
+    /// The resource has subscribers, its history is loaded first, or it is never fetched.
+    Unneeded,
+    /// Too many were requested from its network; holds the time after which one may start.
+    Delayed(Duration),
+    Started(Box<StartedPoll>),
+}
+
 impl SubscriptionService {
     /// Starts the first fetch of the resource of an intent; returns `None` if it has subscribers
-    /// already. If its history was requested, the current entries follow the history and are fetched
+    /// already, or if too many others were requested from its network. If its history was requested, the current entries follow the history and are fetched
     /// after it.
     pub(super) async fn start_first_fetch(
         &self,
@@ -55,21 +67,34 @@ impl SubscriptionService {
         if intent.backfill && backfill::is_unread(&resource) {
             return Ok(None);
         }
-        self.start_unless_read(&resource).await
+        match self.start_unless_read(&resource, intent.request.account).await? {
+            FirstFetch::Started(started) => Ok(Some(*started)),
+            FirstFetch::Unneeded | FirstFetch::Delayed(_) => Ok(None),
+        }
     }
 
+    /// Starts the first fetch of a resource for an account, or for anybody (`None`). For anybody, too
+    /// many from one network are left to the schedule, which has the same limit.
     async fn start_unless_read(
         &self,
         resource: &Resource,
-    ) -> Result<Option<StartedPoll>, StoreError> {
+        account: Option<AccountId>,
+    ) -> Result<FirstFetch, StoreError> {
         let is_watched = resource.subscribers > 0 && resource.status.last_fetch.is_some();
         if is_watched || resource.kind == ResourceKind::Collection {
-            return Ok(None);
+            return Ok(FirstFetch::Unneeded);
         }
         if self.awaits_history(resource).await? {
-            return Ok(None);
+            return Ok(FirstFetch::Unneeded);
         }
-        self.ingest.start_poll(resource, Patience::FirstFetch).await.map(Some)
+        if account.is_none()
+            && let Ok(url) = Url::parse(&resource.fetch_url)
+            && let Err(retry_in) = self.fetch.admit_first_fetch(&url).await
+        {
+            return Ok(FirstFetch::Delayed(retry_in));
+        }
+        let started = self.ingest.start_poll(resource, Patience::FirstFetch).await?;
+        Ok(FirstFetch::Started(Box::new(started)))
     }
 
     /// Starts the first fetch of a verified intent, unless it was made when the request arrived. The
@@ -135,8 +160,12 @@ impl SubscriptionService {
         now: DateTime<Utc>,
     ) -> Result<PolledNow, StoreError> {
         let resource = self.store.ensure(topic, now).await?;
-        let Some(started) = self.start_unless_read(&resource).await? else {
-            return Ok(PolledNow::idle(resource));
+        let started = match self.start_unless_read(&resource, None).await? {
+            FirstFetch::Started(started) => *started,
+            FirstFetch::Unneeded => return Ok(PolledNow::idle(resource)),
+            FirstFetch::Delayed(retry_in) => {
+                return Ok(PolledNow { resource, busy: Some(GatewayBusy { retry_in }) });
+            }
         };
         let polled = await_first_fetch(started, FIRST_FETCH_WAIT).await?;
         Ok(polled.unwrap_or_else(|| PolledNow::idle(resource)))

@@ -7,8 +7,8 @@
 
 use std::time::Duration;
 
-use super::host_limits::VerificationPermit;
 use super::registration::NotificationHandler;
+use super::verification_limits::VerificationPermit;
 use super::{NotVerified, SubscriptionService, verify};
 use feedgate_core::topic::{Callback, Topic};
 use feedgate_protocol::Protocol;
@@ -41,7 +41,9 @@ impl SubscriptionService {
             };
             let next = Callback::parse(target.as_str()).map_err(|_| NotVerified::BadRedirect)?;
             if next.host_name() != address.host_name() {
-                permits.push(self.permit_for_redirect(&next).await?);
+                let permit = self.wait_for_permit(&next).await;
+                permits
+                    .push(permit.map_err(|retry_after| NotVerified::RateLimited { retry_after })?);
             }
             address = next;
         }
@@ -78,16 +80,5 @@ impl SubscriptionService {
             Protocol::HttpPost if !is_proven => verify::challenged(&self.fetch, url, topic).await,
             protocol => verify::test_call(&self.fetch, protocol, url, topic, !is_proven).await,
         }
-    }
-
-    async fn permit_for_redirect(
-        &self,
-        address: &Callback,
-    ) -> Result<VerificationPermit, NotVerified> {
-        if self.fetch.resolves_to_inner(&address.url()).await {
-            return Ok(VerificationPermit::free());
-        }
-        let permit = self.hosts.wait(address).await;
-        permit.map_err(|retry_after| NotVerified::RateLimited { retry_after })
     }
 }

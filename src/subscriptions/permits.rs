@@ -1,30 +1,31 @@
-//! Permits to verify the callbacks of a subscription request (rule S26).
+//! Permits for the requests that a subscription request causes (rule S26).
 
 use std::time::Duration;
 
-use super::host_limits::VerificationPermit;
+use super::verification_limits::{VerificationPermit, VerificationTarget};
 use super::{NotVerified, SubscriptionRefusal, SubscriptionService};
+use crate::net::Purpose;
 use feedgate_core::ports::{StoreError, SubscriptionFilter};
 use feedgate_core::topic::{Callback, Topic};
 
 impl SubscriptionService {
-    /// Returns a permit to verify a callback, or after how long one may be free if its host has too
-    /// many verifications (rule S26). A callback that is subscribed already has agreed before, and
-    /// needs no permit.
+    /// Returns a permit to verify a callback, or after how long one may be free if its host or its
+    /// network has too many verifications. A callback that is subscribed already has agreed before,
+    /// and needs no permit.
     pub(super) async fn visit(
         &self,
         topic: &Topic,
         callback: &Callback,
     ) -> Result<Result<VerificationPermit, Duration>, StoreError> {
-        if self.fetch.resolves_to_inner(&callback.url()).await {
+        let Some(target) = self.verification_target(callback).await else {
             return Ok(Ok(VerificationPermit::free()));
-        }
-        if let Some(visit) = self.hosts.try_visit(callback) {
+        };
+        if let Some(visit) = self.limits.try_visit(&target) {
             return Ok(Ok(visit));
         }
         match self.is_subscriber(topic, callback).await? {
             true => Ok(Ok(VerificationPermit::free())),
-            false => Ok(self.hosts.wait(callback).await),
+            false => Ok(self.limits.wait(&target).await),
         }
     }
 
@@ -35,14 +36,50 @@ impl SubscriptionService {
         topic: &Topic,
         callback: &Callback,
     ) -> Result<(), SubscriptionRefusal> {
-        let Some(retry_after) = self.hosts.retry_after(callback) else { return Ok(()) };
+        let Some(target) = self.verification_target(callback).await else { return Ok(()) };
+        let Some(retry_after) = self.limits.retry_after(&target) else { return Ok(()) };
         if self.is_subscriber(topic, callback).await? {
             return Ok(());
         }
         Err(NotVerified::RateLimited { retry_after }.into())
     }
 
-    async fn is_subscriber(&self, topic: &Topic, callback: &Callback) -> Result<bool, StoreError> {
+    /// Returns a permit for a callback, if one is free now.
+    pub(super) async fn try_permit(&self, callback: &Callback) -> Option<VerificationPermit> {
+        match self.verification_target(callback).await {
+            Some(target) => self.limits.try_visit(&target),
+            None => Some(VerificationPermit::free()),
+        }
+    }
+
+    /// Waits for a permit for an address that a handler redirects to or a publisher names. The error
+    /// is the time after which one may be free.
+    pub(super) async fn wait_for_permit(
+        &self,
+        address: &Callback,
+    ) -> Result<VerificationPermit, Duration> {
+        match self.verification_target(address).await {
+            Some(target) => self.limits.wait(&target).await,
+            None => Ok(VerificationPermit::free()),
+        }
+    }
+
+    /// Returns what the verification of a callback counts for; `None` if it is not limited, because
+    /// its addresses are the operator's.
+    pub(super) async fn verification_target(
+        &self,
+        callback: &Callback,
+    ) -> Option<VerificationTarget> {
+        let found = self.fetch.public_addresses(&callback.url(), Purpose::Callback).await?;
+        Some(VerificationTarget::new(callback, &found))
+    }
+
+    /// Returns whether a callback has a subscription to a topic.
+    pub(super) async fn is_subscriber(
+        &self,
+        topic: &Topic,
+        callback: &Callback,
+    ) -> Result<bool, StoreError> {
         let filter = SubscriptionFilter {
             topic: Some(topic.as_str().to_owned()),
             callback: Some(callback.as_str().to_owned()),

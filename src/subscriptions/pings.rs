@@ -124,10 +124,14 @@ impl SubscriptionService {
     }
 
     /// Returns whether a resource without subscriptions can be fetched; `true` if that takes too
-    /// long to find out. Anybody can name any address, so few are fetched at once.
+    /// long to find out. Anybody can name any address, so few are fetched at once, and
+    /// few from one network.
     async fn can_fetch(&self, topic: &Topic) -> bool {
         let Ok(_place) = self.probes.try_acquire() else { return true };
         let (url, validators) = (topic.fetch_url(), Validators::default());
+        if self.fetch.admit_first_fetch(&url).await.is_err() {
+            return true;
+        }
         let ask = FetchRequest {
             url: url.as_str(),
             validators: &validators,

@@ -15,7 +15,7 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 
 use super::SubscriptionService;
 use super::events;
-use super::host_limits::VerificationPermit;
+use super::verification_limits::VerificationPermit;
 use super::verify;
 use crate::jobs::runner;
 use crate::net::{CallbackRequest, FetchError};
@@ -136,12 +136,8 @@ impl SubscriptionService {
         parameters: &str,
     ) -> Result<(), NotValidated> {
         let url = Callback::parse(validator).map_err(|_| NotValidated::BadUrl)?;
-        let permit = if self.fetch.resolves_to_inner(&url.url()).await {
-            VerificationPermit::free()
-        } else {
-            let permit = self.hosts.wait(&url).await;
-            permit.map_err(|retry_after| NotValidated::RateLimited { retry_after })?
-        };
+        let permit = self.wait_for_permit(&url).await;
+        let permit = permit.map_err(|retry_after| NotValidated::RateLimited { retry_after })?;
         let mut headers = HeaderMap::new();
         let form = HeaderValue::from_static("application/x-www-form-urlencoded");
         headers.insert(header::CONTENT_TYPE, form);

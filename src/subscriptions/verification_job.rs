@@ -3,14 +3,18 @@
 //! A refusal of the callback is final, and nothing changes. An unreachable callback is retried,
 //! each time with a new challenge; after the last attempt it is notified that the request is denied
 //! (WebSub `#subscription-validation`), in case it is reachable by then, and the intent is deleted.
+//!
+//! A host that has never agreed may not know of the request at all, so it receives one verification
+//! and no denial (rule S26). An account vouches for its callbacks.
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use tracing::{error, warn};
 
-use super::host_limits::{VerificationLimits, VerificationPermit};
 use super::validation::{self, NotValidated};
+use super::verification_limits::{VerificationLimits, VerificationPermit};
 use super::{SubscriptionService, verify};
 use crate::jobs::runner::{self, Job};
 use feedgate_core::intent::DueIntent;
@@ -25,6 +29,8 @@ const WAITS: [Duration; 4] = [
     Duration::from_secs(5 * 60),
     Duration::from_secs(30 * 60),
 ];
+/// The time over which intents are spread that wait for permits of the same network.
+const FULL_NETWORK_SPREAD: Duration = Duration::from_secs(60);
 /// The lease of a claimed intent: longer than a verification can take, so that no intent is
 /// processed twice at the same time and claims need not be renewed. The longest is a wait of 10 s
 /// for a permit, the first fetch of the resource, for which at most 10 s are allowed, a request to the
@@ -51,13 +57,13 @@ impl VerificationJob {
         let subscribe = &self.subscribe;
         let validated = subscribe.validate(&due.intent).await?;
         if due.intent.is_verified {
-            visit.ends(true);
             return self.decide(due, validated).await;
         }
         if validation::refusal(&validated).is_some() {
             // The permit counts as a failure: the callback is notified, and has confirmed nothing.
             return self.decide(due, validated).await;
         }
+        let is_trusted = due.intent.request.account.is_some() || visit.may_repeat();
         let Err(why) = subscribe.verify(&due.intent, Ok(visit)).await else {
             // A newer intent may have replaced this one, and is verified separately.
             let now = runner::now();
@@ -66,7 +72,9 @@ impl VerificationJob {
             }
             return Ok(());
         };
-        let wait = WAITS.get(due.attempts as usize).filter(|_| why.is_transient());
+        let may_contact = is_trusted || !why.has_contacted() || self.is_renewal(due).await?;
+        let may_repeat = why.is_transient() && may_contact;
+        let wait = WAITS.get(due.attempts as usize).filter(|_| may_repeat);
         if due.attempts == 0 || wait.is_none() {
             // Logged on the first attempt only, and by host only, because callbacks contain tokens.
             let request = &due.intent.request;
@@ -85,7 +93,7 @@ impl VerificationJob {
         match wait {
             Some(wait) => subscribe.store.retry_intent(due, runner::now() + *wait).await,
             None => {
-                if why.is_transient() {
+                if may_repeat {
                     let reason = "the callback could not be verified";
                     verify::denied(&subscribe.fetch, &due.intent, reason).await;
                 }
@@ -93,9 +101,31 @@ impl VerificationJob {
             }
         }
     }
-}
 
-impl VerificationJob {
+    async fn is_renewal(&self, due: &DueIntent) -> Result<bool, StoreError> {
+        let request = &due.intent.request;
+        self.subscribe.is_subscriber(&request.topic, &request.callback).await
+    }
+
+    /// Returns a permit for an intent that was claimed, or releases it until one may be free.
+    async fn admit(&self, due: &DueIntent) -> Result<Option<VerificationPermit>, StoreError> {
+        let (subscribe, request) = (&self.subscribe, &due.intent.request);
+        if due.intent.is_verified {
+            return Ok(Some(VerificationPermit::free())); // the callback is not contacted again
+        }
+        let Some(target) = subscribe.verification_target(&request.callback).await else {
+            return Ok(Some(VerificationPermit::free()));
+        };
+        let retry_after = match subscribe.limits.visit_claimed(&target) {
+            Ok(permit) => return Ok(Some(permit)),
+            Err(_) if self.is_renewal(due).await? => return Ok(Some(VerificationPermit::free())),
+            Err(retry_after) => retry_after,
+        };
+        let wait = retry_after + FULL_NETWORK_SPREAD.mul_f64(runner::jitter());
+        subscribe.store.release_intent(due, runner::now() + wait).await?;
+        Ok(None)
+    }
+
     /// Carries out the decision of the publisher. A topic that could not be fetched for all attempts
     /// has not asked for any.
     async fn decide(
@@ -127,20 +157,22 @@ impl Job for VerificationJob {
     const NAME: &'static str = "intents";
 
     async fn claim(&self, limit: usize) -> Result<Vec<Self::Item>, StoreError> {
-        let (now, hosts) = (runner::now(), &self.subscribe.hosts);
+        let (now, limits) = (runner::now(), &self.subscribe.limits);
         let room =
-            ClaimLimits { limit, per_host: VerificationLimits::portion(), busy: hosts.busy() };
+            ClaimLimits { limit, per_host: VerificationLimits::portion(), busy: limits.busy() };
         let due = self.subscribe.store.claim_intents(now, now + CLAIM, &room).await?;
-        let mut visits = Vec::with_capacity(due.len());
-        for due in due {
-            let callback = &due.intent.request.callback;
-            let visit = match self.subscribe.fetch.resolves_to_inner(&callback.url()).await {
-                true => VerificationPermit::free(),
-                false => hosts.visit(callback),
-            };
-            visits.push((due, visit));
+        // Names are looked up at the same time, because a name server may take seconds.
+        let permits = join_all(due.iter().map(|due| self.admit(due))).await;
+        let mut admitted = Vec::with_capacity(due.len());
+        for (due, permit) in due.into_iter().zip(permits) {
+            match permit {
+                Ok(Some(permit)) => admitted.push((due, permit)),
+                Ok(None) => {}
+                // The claim ends by itself.
+                Err(err) => warn!(intent = due.id, code = err.code(), "a verification is delayed"),
+            }
         }
-        Ok(visits)
+        Ok(admitted)
     }
 
     async fn perform(&self, (due, visit): Self::Item) {

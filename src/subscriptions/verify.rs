@@ -100,6 +100,18 @@ impl NotVerified {
         }
     }
 
+    /// Returns whether the host of the callback may have received a request.
+    pub(super) fn has_contacted(&self) -> bool {
+        match self {
+            Self::RateLimited { .. } | Self::NoPublicAddress(_) => false,
+            Self::Unreachable(err) => {
+                let unsent = [FailureClass::NoName, FailureClass::Lookup, FailureClass::Forbidden];
+                !unsent.contains(&err.class())
+            }
+            _ => true,
+        }
+    }
+
     /// Returns whether a later attempt might succeed. A refusal of the callback is final.
     pub(super) fn is_transient(&self) -> bool {
         match self {

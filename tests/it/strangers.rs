@@ -127,6 +127,45 @@ async fn s26_a_host_that_does_not_agree_is_not_asked_for_all_who_name_it() {
     gateway.measures("feedgate_pending_verifications 30").await;
 }
 
+/// Counts the verifications that failed at hosts that were contacted.
+async fn failed_verifications(gateway: &Gateway) -> usize {
+    let metrics = gateway.get("/metrics").await.1;
+    let counts = metrics.lines().filter(|line| {
+        line.starts_with("feedgate_verifications_total{") && !line.contains("result=\"ok\"")
+    });
+    counts.map(|line| line.rsplit(' ').next().unwrap().parse::<usize>().unwrap()).sum()
+}
+
+#[tokio::test]
+async fn t03_hundreds_of_hosts_in_one_network_are_one_victim() {
+    let database = Database::new(Kind::Sqlite).await;
+    let willing = Subscriber::start().await;
+    let publisher = Publisher::start().await;
+    publisher.put_rss("/feed", rss("tides", 1..2));
+    let topic = publisher.url("/feed");
+    let store = database.open().await;
+    for n in 1..=200 {
+        // Public by its form, but IANA has allocated it to nobody.
+        let callback = format!("http://[3100:db8:0:{n:x}::1]/");
+        store.enqueue_intent(&intent(&topic, &callback), runner::now()).await.unwrap();
+    }
+    store.close().await;
+    let gateway = Gateway::start(&database, &[("FEEDGATE_DELIVERY_TIMEOUT_S", "1")]).await;
+    until("the permits of the network are used up", async || {
+        failed_verifications(&gateway).await >= 40
+    })
+    .await;
+    // Nobody else waits for that.
+    gateway.subscribe_websub(&topic, &willing.url("/cb"), &[]).await;
+    let failed = failed_verifications(&gateway).await;
+    assert!(failed < 60, "{failed}");
+    let (_, metrics) = gateway.get("/metrics").await;
+    let pending = metrics.lines().find_map(|line| {
+        line.strip_prefix("feedgate_pending_verifications ")?.parse::<usize>().ok()
+    });
+    assert!(pending.unwrap() + failed <= 200, "a host that never agreed is not contacted again");
+}
+
 #[tokio::test]
 async fn f20_a_name_that_leads_to_this_machine_is_not_counted() {
     let (asked, database) = (Arc::new(AtomicUsize::default()), Database::new(Kind::Sqlite).await);

@@ -9,11 +9,13 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use tracing::debug;
+use url::Url;
 
 use crate::document_budget::GatewayBusy;
 use crate::jobs::runner;
-use crate::net::HostBusy;
+use crate::net::{HostBusy, Patience};
 use feedgate_core::ports::{DueResource, ReleasedResource, StoreError};
+use feedgate_core::topic;
 
 use super::{PollEnd, Poller};
 
@@ -101,6 +103,25 @@ impl PutOff {
 }
 
 impl Poller {
+    /// Puts off the first fetch of a resource if too many others were requested from its network
+    /// (rule S26). Whoever starts a first fetch for a request has counted it.
+    pub(super) async fn admit_first_fetch(
+        &self,
+        due: &DueResource,
+        patience: Patience,
+    ) -> Result<(), PollStop> {
+        let is_first = due.resource.status.last_fetch.is_none();
+        let url = Url::parse(&due.resource.fetch_url).ok();
+        let Some(url) = url.filter(|_| is_first && patience == Patience::Background) else {
+            return Ok(());
+        };
+        let admitted = self.client.admit_first_fetch(&url).await;
+        admitted.map_err(|retry_in| {
+            let busy = Busy::Host(HostBusy { host: topic::host(&url), retry_in });
+            PollStop::PutOff(PutOff { busy, has_begun: false })
+        })
+    }
+
     /// Releases the resource, to be polled again soon.
     pub(super) async fn put_off(
         &self,
