@@ -9,11 +9,17 @@ create table accounts (
     created_at    bigint not null,
     -- When the account was removed; null: it exists. The row stays, so that nobody else gets the
     -- login, which is part of the addresses of stored feeds.
-    removed_at    bigint
+    removed_at    bigint,
+    -- Since when the account is deactivated; null: it is active. The paused_at of each subscription
+    -- that was paused for this is the same time.
+    deactivated_at bigint
 );
 
 -- Serves the deletion of subscriptions that were verified while their account was removed.
 create index accounts_removed_at on accounts (removed_at) where removed_at is not null;
+
+-- Serves the pausing of subscriptions that were verified while their account was deactivated.
+create index accounts_deactivated_at on accounts (deactivated_at) where deactivated_at is not null;
 
 -- One row is one API token of an account. The token itself is not stored.
 create table tokens (

@@ -113,6 +113,9 @@ pub enum AuthoringRefusal {
     /// The token that was sent as password lacks the required scope.
     #[error("this token does not have the scope publish")]
     NoRight,
+    /// The account is deactivated.
+    #[error("this account is deactivated, please contact the operator")]
+    Deactivated,
     /// Too many sign-ins are in progress.
     #[error("too many sign-ins are in progress, please try again in a moment")]
     Busy,
@@ -149,6 +152,7 @@ impl AuthoringRefusal {
             Self::TooManyAttempts(_) => "too_many_attempts",
             Self::WrongPassword => "wrong_password",
             Self::NoRight => "no_right",
+            Self::Deactivated => "account_deactivated",
             Self::Busy => "busy",
             Self::PathSegment(_) => "bad_login",
             Self::Unsound(_) => "unsound_xml",

@@ -15,7 +15,7 @@ use super::login_attempts::LoginAttempts;
 use super::{Author, AuthoringRefusal};
 use feedgate_core::account::{Scope, TokenHash};
 use feedgate_core::password::{Password, PasswordHash, SALT_BYTES};
-use feedgate_core::ports::Store;
+use feedgate_core::ports::{Store, StoreError};
 use feedgate_core::stored_file::PathSegment;
 
 /// The maximum number of passwords hashed at once: half of a small machine's cores, and 40 MiB of
@@ -46,9 +46,11 @@ impl SignIn {
         password: &str,
         client: Option<IpAddr>,
     ) -> Result<Author, AuthoringRefusal> {
-        if let Some(access) =
-            self.store.authenticate(login, &TokenHash::from_token(password)).await?
-        {
+        let access = self.store.authenticate(login, &TokenHash::from_token(password)).await;
+        if let Err(StoreError::AccountDeactivated(_)) = &access {
+            return Err(AuthoringRefusal::Deactivated);
+        }
+        if let Some(access) = access? {
             return match access.scopes.allow(Scope::Publish) {
                 true => Ok(Author { login: PathSegment::login(login)? }),
                 false => Err(AuthoringRefusal::NoRight),
@@ -63,6 +65,9 @@ impl SignIn {
         match self.matches(hash, password).await? {
             true => {
                 self.attempts.succeeded(login, client);
+                if self.store.is_deactivated(login).await? {
+                    return Err(AuthoringRefusal::Deactivated);
+                }
                 Ok(Author { login: PathSegment::login(login)? })
             }
             false => {

@@ -22,7 +22,7 @@ use super::{Outcome, SettingsArgs, print_line};
 /// The header of the list.
 const HEADER: &str = "LOGIN\tCREATED\tPASSWORD\tTOKENS\tFILES\tBYTES\tSTATE";
 
-/// Create, list and remove accounts with passwords.
+/// Create, list, deactivate and remove accounts.
 #[derive(Debug, clap::Args)]
 pub(super) struct AccountArgs {
     #[command(flatten)]
@@ -40,6 +40,17 @@ enum What {
     Passwd(AccountLogin),
     /// List all accounts.
     List,
+    /// Deactivate an account: its credentials are refused, and its deliveries are paused until it is
+    /// activated.
+    Deactivate {
+        /// The login of the account.
+        login: String,
+    },
+    /// Activate an account that was deactivated: its deliveries continue where they were paused.
+    Activate {
+        /// The login of the account.
+        login: String,
+    },
     /// Remove an account with its password, tokens, files and subscriptions, for good. At a
     /// terminal, this has to be confirmed.
     Remove {
@@ -66,7 +77,7 @@ pub(super) async fn run(args: AccountArgs) -> Outcome {
     // The password is read before the store is opened, so that an invalid one changes nothing.
     let password = match &args.what {
         What::Add(whose) | What::Passwd(whose) => Some(password(whose)?),
-        What::List | What::Remove { .. } => None,
+        What::List | What::Remove { .. } | What::Deactivate { .. } | What::Activate { .. } => None,
     };
     let store = open_store(&config).await?;
     let done = carry_out(&*store, &args.what, password).await;
@@ -95,15 +106,30 @@ async fn carry_out(store: &dyn Store, what: &What, password: Option<(Password, b
             report(&whose.login, &password, is_generated, "has a new password");
         }
         (What::Remove { login, yes }, _) => return remove(store, login, *yes).await,
+        (What::Deactivate { login }, _) => {
+            let Some(paused) = store.deactivate_account(login, now).await? else {
+                return missing(login);
+            };
+            let paused = plural(paused, "subscription");
+            print_line(format!("account {login} is deactivated, and {paused} paused"));
+        }
+        (What::Activate { login }, _) => {
+            let Some(resumed) = store.activate_account(login, now).await? else {
+                return missing(login);
+            };
+            let resumed = plural(resumed, "subscription");
+            print_line(format!("account {login} is active, and {resumed} resumed"));
+        }
         (What::List | What::Add(_) | What::Passwd(_), _) => list(store).await?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
 async fn remove(store: &dyn Store, login: &str, is_confirmed: bool) -> Outcome {
-    let missing = || fail(&format!("account {login} does not exist"));
     if !is_confirmed && io::stdin().is_terminal() {
-        let Some(holdings) = store.account_holdings(login).await? else { return missing() };
+        let Some(holdings) = store.account_holdings(login).await? else {
+            return missing(login);
+        };
         let counts = counts(holdings);
         print_line(format!("account {login} has {counts}. All are deleted, and the login"));
         print_line("cannot be used again. Type the login to confirm:");
@@ -114,20 +140,27 @@ async fn remove(store: &dyn Store, login: &str, is_confirmed: bool) -> Outcome {
         }
     }
     let Some(removed) = store.remove_account(login, runner::now()).await? else {
-        return missing();
+        return missing(login);
     };
     print_line(format!("account {login} has been removed, with {}", counts(removed)));
     Ok(ExitCode::SUCCESS)
 }
 
 fn counts(holdings: AccountHoldings) -> String {
-    let plural = |count: u64, noun: &str| match count {
-        1 => format!("1 {noun}"),
-        count => format!("{count} {noun}s"),
-    };
     let AccountHoldings { subscriptions, tokens, files } = holdings;
     let (tokens, files) = (plural(tokens, "token"), plural(files, "file"));
     format!("{}, {tokens} and {files}", plural(subscriptions, "subscription"))
+}
+
+fn plural(count: u64, noun: &str) -> String {
+    match count {
+        1 => format!("1 {noun}"),
+        count => format!("{count} {noun}s"),
+    }
+}
+
+fn missing(login: &str) -> Outcome {
+    fail(&format!("account {login} does not exist"))
 }
 
 async fn list(store: &dyn Store) -> Result<(), Box<dyn std::error::Error>> {
@@ -138,7 +171,11 @@ async fn list(store: &dyn Store) -> Result<(), Box<dyn std::error::Error>> {
         let password = if account.has_password { "yes" } else { "no" };
         let (login, tokens) = (account.login, account.tokens);
         let (files, bytes) = (account.files, account.bytes);
-        let state = if account.is_removed { "removed" } else { "active" };
+        let state = match (account.is_removed, account.is_deactivated) {
+            (true, _) => "removed",
+            (false, true) => "deactivated",
+            (false, false) => "active",
+        };
         print_line(format!("{login}\t{made}\t{password}\t{tokens}\t{files}\t{bytes}\t{state}"));
     }
     Ok(())

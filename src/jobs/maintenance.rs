@@ -52,6 +52,8 @@ enum Task {
     Expire,
     /// Deletes subscriptions whose account was removed while they were verified.
     DropOwnerless,
+    /// Pauses subscriptions whose account was deactivated while they were verified.
+    PauseDeactivated,
     /// Starts the digests that are due.
     StartDigests,
     /// Drops rssCloud subscriptions that keep failing, at the top of the hour.
@@ -75,14 +77,15 @@ enum Task {
     ShortenLog,
 }
 
-/// How long after an account was removed its subscriptions are looked for: no verification that
+/// How long after an account was removed or deactivated its subscriptions are looked for: no verification that
 /// began before takes as long.
 const OWNERLESS_AGE: TimeDelta = TimeDelta::days(7);
 
 /// All tasks.
-const TASKS: [Task; 12] = [
+const TASKS: [Task; 13] = [
     Task::Expire,
     Task::DropOwnerless,
+    Task::PauseDeactivated,
     Task::StartDigests,
     Task::DropFailing,
     Task::Measure,
@@ -286,6 +289,7 @@ impl Task {
         match self {
             Task::Expire => "expire",
             Task::DropOwnerless => "drop_ownerless",
+            Task::PauseDeactivated => "pause_deactivated",
             Task::StartDigests => "start_digests",
             Task::DropFailing => "drop_failing",
             Task::Measure => "measure",
@@ -302,7 +306,9 @@ impl Task {
     /// Returns the shortest time between two runs, across all nodes.
     fn interval(self) -> Duration {
         match self {
-            Task::Expire | Task::DropOwnerless | Task::StartDigests => Duration::from_secs(60),
+            Task::Expire | Task::DropOwnerless | Task::PauseDeactivated | Task::StartDigests => {
+                Duration::from_secs(60)
+            }
             Task::DropFailing => Duration::from_secs(30 * 60),
             Task::Measure => Duration::from_secs(10 * 60),
             Task::KeepHours => Duration::from_secs(5 * 60),
@@ -340,6 +346,7 @@ impl Task {
             Task::Expire | Task::DropOwnerless => drop_all(self, store, event_log, now).await?,
             Task::DropFailing => drop_all(Task::DropFailing, store, event_log, now).await?,
             Task::ShortenLog => shorten_log(store, settings, now).await?,
+            Task::PauseDeactivated => store.pause_deactivated(now - OWNERLESS_AGE).await?,
             Task::StartDigests => start_digests(store, now).await?,
             Task::Measure => store.measure(now - MEASURE_EVERY, now).await?,
             Task::KeepHours => store.save_hours(now, settings.changes_unit).await?,

@@ -142,6 +142,31 @@ async fn t10_a_removed_account_receives_nothing_more() {
 }
 
 #[tokio::test]
+async fn t10_a_deactivated_account_receives_what_it_missed_once_it_is_active() {
+    let world = subscribed().await;
+    let store = world.database.open().await;
+    assert_eq!(store.deactivate_account(LOGIN, runner::now()).await.unwrap(), Some(1));
+    let (status, text) = world.gateway.superfeedr(&[("hub.mode", "list")]).await;
+    assert_eq!(status, StatusCode::FORBIDDEN, "{text}");
+    assert!(text.contains("deactivated"), "{text}");
+
+    let witness = world.subscriber.url("/witness");
+    world.gateway.subscribe_websub(&world.topic, &witness, &[]).await;
+    world.put_tides(2);
+    let publish = [("hub.mode", "publish"), ("hub.url", &world.topic)];
+    let (status, text) = world.gateway.post("/", &publish).await;
+    assert_eq!(status, StatusCode::NO_CONTENT, "{text}");
+    world.subscriber.until("/witness", |got| !got.is_empty()).await;
+    world.gateway.comes_to_rest().await;
+    assert!(world.subscriber.notified("/cb").is_empty());
+
+    assert_eq!(store.activate_account(LOGIN, runner::now()).await.unwrap(), Some(1));
+    world.subscriber.until("/cb", |got| !got.is_empty()).await;
+    let (status, text) = world.gateway.superfeedr(&[("hub.mode", "list")]).await;
+    assert_eq!(status, StatusCode::OK, "{text}");
+}
+
+#[tokio::test]
 async fn t04_slow_bodies_of_one_client_do_not_block_health_checks() {
     let database = Database::new(Kind::Sqlite).await;
     let health = format!("127.0.0.1:{}", free_port());

@@ -143,12 +143,23 @@ pub struct AccountInfo {
     pub has_password: bool,
     /// Whether the account was removed.
     pub is_removed: bool,
+    /// Whether the account is deactivated.
+    pub is_deactivated: bool,
     /// The number of tokens that have not been revoked.
     pub tokens: u64,
     /// The number of stored files.
     pub files: u64,
     /// The size of all stored files, in bytes.
     pub bytes: u64,
+}
+
+/// An account that is deactivated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeactivatedAccount {
+    /// The number of the account.
+    pub id: AccountId,
+    /// Since when it is deactivated, which is also since when its subscriptions are paused.
+    pub since: DateTime<Utc>,
 }
 
 /// What an account owns, which is deleted with it.

@@ -484,6 +484,10 @@ pub trait Maintenance: Send + Sync {
         since: DateTime<Utc>,
     ) -> Result<Vec<DroppedSubscription>, StoreError>;
 
+    /// Pauses the subscriptions of accounts that were deactivated after `since`. There are some if an
+    /// account was deactivated while one of its subscriptions was verified. Returns their number.
+    async fn pause_deactivated(&self, since: DateTime<Utc>) -> Result<u64, StoreError>;
+
     /// Updates velocity and counts of resources last measured before `before`. Returns their
     /// number.
     async fn measure(&self, before: DateTime<Utc>, now: DateTime<Utc>) -> Result<u64, StoreError>;

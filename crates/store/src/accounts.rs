@@ -1,5 +1,6 @@
 //! Accounts, their tokens and their passwords.
 
+mod deactivation;
 pub(crate) mod stored_files;
 
 use async_trait::async_trait;
@@ -29,7 +30,7 @@ impl Accounts for Db {
     ) -> Result<Option<Access>, StoreError> {
         // Looked up by its hash, so that the time it takes says nothing (rule S33).
         const VALID: &str = "
-            select a.id, a.login, t.scopes
+            select a.id, a.login, t.scopes, a.deactivated_at
               from tokens t
               join accounts a on a.id = t.account_id
              where t.hash = $1 and a.login = $2 and t.revoked_at is null
@@ -40,11 +41,12 @@ impl Accounts for Db {
         let params = [hash.0.to_vec().into(), login.into()];
         let found = self.read(move |tx| Box::pin(async move { tx.first(VALID, &params).await }));
         let Some(mut row) = found.await? else { return Ok(None) };
-        Ok(Some(Access {
-            account: AccountId(row.int()?),
-            login: row.text()?,
-            scopes: scopes(&mut row)?,
-        }))
+        let (account, login) = (AccountId(row.int()?), row.text()?);
+        let access = Access { account, login, scopes: scopes(&mut row)? };
+        match row.opt_time()? {
+            Some(_) => Err(StoreError::AccountDeactivated(access.login)),
+            None => Ok(Some(access)),
+        }
     }
 
     async fn list_tokens(&self) -> Result<Vec<TokenInfo>, StoreError> {
@@ -104,6 +106,7 @@ impl Accounts for Db {
         const ALL: &str = "
             select a.login, a.created_at, case when a.password_hash is null then 0 else 1 end,
                    case when a.removed_at is null then 0 else 1 end,
+                   case when a.deactivated_at is null then 0 else 1 end,
                    (select count(*) from tokens t
                      where t.account_id = a.id and t.revoked_at is null),
                    (select count(*) from stored_files f where f.account_id = a.id),
@@ -137,6 +140,35 @@ impl Accounts for Db {
             })
         })
         .await
+    }
+
+    async fn deactivate_account(
+        &self,
+        login: &str,
+        now: DateTime<Utc>,
+    ) -> Result<Option<u64>, StoreError> {
+        match self.deactivate_owner(login, now).await? {
+            Some(account) => self.pause_owned(account).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    async fn activate_account(
+        &self,
+        login: &str,
+        now: DateTime<Utc>,
+    ) -> Result<Option<u64>, StoreError> {
+        let Some(account) = self.deactivated_account(login).await? else {
+            return Ok(self.holdings(login).await?.map(|_| 0));
+        };
+        let resumed = self.resume_owned(account, now).await?;
+        self.activate_owner(account).await?;
+        // A subscription may have been verified, and paused, in the meantime.
+        Ok(Some(resumed + self.resume_owned(account, now).await?))
+    }
+
+    async fn is_deactivated(&self, login: &str) -> Result<bool, StoreError> {
+        Ok(self.deactivated_account(login).await?.is_some())
     }
 }
 
@@ -258,7 +290,7 @@ async fn create_account(
 }
 
 /// Returns whether a login contains U+0000, which PostgreSQL does not store: no account has it.
-fn is_nobodys(login: &str) -> bool {
+pub(crate) fn is_nobodys(login: &str) -> bool {
     login.contains('\0')
 }
 
@@ -268,6 +300,7 @@ fn account_info(mut row: Row) -> Result<AccountInfo, StoreError> {
         created_at: row.time()?,
         has_password: row.int()? != 0,
         is_removed: row.int()? != 0,
+        is_deactivated: row.int()? != 0,
         tokens: row.count()?,
         files: row.count()?,
         bytes: row.count()?,

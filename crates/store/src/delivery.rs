@@ -5,7 +5,7 @@ pub(crate) mod deliveries;
 mod digests;
 pub(crate) mod intents;
 pub(crate) mod listing;
-mod pausing;
+pub(crate) mod pausing;
 pub(crate) mod ping_forwarding;
 pub(crate) mod row;
 pub(crate) mod subscriber_counts;

@@ -87,6 +87,14 @@ impl Maintenance for Db {
         Ok(Vec::new())
     }
 
+    async fn pause_deactivated(&self, since: DateTime<Utc>) -> Result<u64, StoreError> {
+        let mut paused = 0;
+        for account in self.deactivated_accounts(since).await? {
+            paused += self.pause_owned(account).await?;
+        }
+        Ok(paused)
+    }
+
     async fn measure(&self, before: DateTime<Utc>, now: DateTime<Utc>) -> Result<u64, StoreError> {
         let mut measured = 0;
         loop {

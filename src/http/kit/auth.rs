@@ -13,6 +13,7 @@ use crate::http::kit::rejection::Rejection;
 use crate::http::kit::request::Request;
 use crate::http::state::Gateway;
 use feedgate_core::account::{Access, Scope, TokenHash};
+use feedgate_core::ports::StoreError;
 use feedgate_protocol::form::Form;
 
 /// Base64 with or without padding: clients send both.
@@ -47,6 +48,10 @@ impl Credentials {
         match gateway.store.authenticate(&self.login, &self.token).await {
             Ok(Some(access)) => Ok(access),
             Ok(None) => Err(unauthorized("The login or the token is wrong.")),
+            Err(err @ StoreError::AccountDeactivated(_)) => {
+                let reason = "This account is deactivated, please contact the operator.";
+                Err(Rejection::new(StatusCode::FORBIDDEN, reason).with_code(err.code()))
+            }
             Err(err) => Err(Rejection::unavailable(&err)),
         }
     }

@@ -137,6 +137,7 @@ fn reject_refusal(refusal: &AuthoringRefusal) -> Rejection {
     let status = match refusal {
         AuthoringRefusal::WrongPassword
         | AuthoringRefusal::NoRight
+        | AuthoringRefusal::Deactivated
         | AuthoringRefusal::PathSegment(_) => StatusCode::FORBIDDEN,
         AuthoringRefusal::TooManyAttempts(_) => StatusCode::TOO_MANY_REQUESTS,
         AuthoringRefusal::Busy | AuthoringRefusal::Store(_) | AuthoringRefusal::Random(_) => {

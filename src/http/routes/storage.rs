@@ -150,7 +150,9 @@ fn reject_refusal(refusal: &AuthoringRefusal) -> Rejection {
         AuthoringRefusal::Store(err) => return Rejection::unavailable(err),
         AuthoringRefusal::WrongPassword => StatusCode::UNAUTHORIZED,
         AuthoringRefusal::TooManyAttempts(_) => StatusCode::TOO_MANY_REQUESTS,
-        AuthoringRefusal::NoRight | AuthoringRefusal::PathSegment(_) => StatusCode::FORBIDDEN,
+        AuthoringRefusal::NoRight
+        | AuthoringRefusal::Deactivated
+        | AuthoringRefusal::PathSegment(_) => StatusCode::FORBIDDEN,
         AuthoringRefusal::Busy => StatusCode::SERVICE_UNAVAILABLE,
         AuthoringRefusal::Unsound(_) => StatusCode::UNPROCESSABLE_ENTITY,
         AuthoringRefusal::TooLong(_) => StatusCode::PAYLOAD_TOO_LARGE,

@@ -12,6 +12,7 @@ on_both_stores!(
     a_token_opens_its_account_until_it_is_revoked,
     t10_a_removed_account_takes_its_subscriptions_with_it,
     t10_nobody_gets_the_login_of_a_removed_account,
+    t10_a_deactivated_account_receives_nothing_until_it_is_activated,
 );
 
 fn new_token(login: &str, secret: &str) -> NewToken {
@@ -59,6 +60,59 @@ async fn t10_a_removed_account_takes_its_subscriptions_with_it(database: Databas
     let dropped = store.drop_ownerless(at(1)).await.unwrap();
     assert_eq!(dropped.iter().map(|one| one.account).collect::<Vec<_>>(), [Some(ada)]);
     assert!(store.drop_ownerless(at(1)).await.unwrap().is_empty());
+}
+
+async fn t10_a_deactivated_account_receives_nothing_until_it_is_activated(database: Database) {
+    let store = ClaimingStore::new(database.open().await);
+    for login in ["ada", "bob"] {
+        store.create_token(&new_token(login, login), at(0)).await.unwrap();
+    }
+    let access = async |login: &str| {
+        store.authenticate(login, &TokenHash::from_token(login)).await.map(Option::unwrap)
+    };
+    let (ada, bob) = (access("ada").await.unwrap().account, access("bob").await.unwrap().account);
+    let request = |owner, callback: &str| {
+        let mut request = wish("0", &format!("https://callback.test/{callback}"));
+        request.account = Some(owner);
+        request
+    };
+    for (owner, callback) in [(ada, "0"), (ada, "1"), (bob, "2")] {
+        store.subscribe(&request(owner, callback), at(1)).await.unwrap();
+    }
+    let of_ada =
+        SubscriptionFilter { account: Some(ada), limit: 100, ..SubscriptionFilter::default() };
+    let paused = async || {
+        let listed = store.list(&of_ada).await.unwrap().0;
+        listed.iter().map(|one| one.delivery.paused_at).collect::<Vec<_>>()
+    };
+    let own = store.list(&of_ada).await.unwrap().0[0].subscription.id;
+    store.pause(own, at(2)).await.unwrap();
+
+    assert_eq!(store.deactivate_account("ada", at(3)).await.unwrap(), Some(1));
+    assert_eq!(store.deactivate_account("ada", at(4)).await.unwrap(), Some(0), "it is already");
+    assert_eq!(paused().await, [Some(at(2)), Some(at(3))]);
+    let refused = access("ada").await.unwrap_err();
+    assert!(matches!(refused, StoreError::AccountDeactivated(login) if login == "ada"));
+    assert_eq!(access("bob").await.unwrap().account, bob);
+    assert!(store.is_deactivated("ada").await.unwrap());
+    assert!(!store.is_deactivated("bob").await.unwrap());
+    let states = store.list_accounts().await.unwrap();
+    assert_eq!(states.iter().map(|a| a.is_deactivated).collect::<Vec<_>>(), [true, false]);
+
+    // A subscription whose verification ended after the account was deactivated.
+    store.subscribe(&request(ada, "late"), at(5)).await.unwrap();
+    assert_eq!(store.pause_deactivated(at(3)).await.unwrap(), 0, "nobody was since");
+    assert_eq!(store.pause_deactivated(at(2)).await.unwrap(), 1);
+    assert_eq!(paused().await, [Some(at(2)), Some(at(3)), Some(at(3))]);
+
+    assert_eq!(store.activate_account("ada", at(6)).await.unwrap(), Some(2));
+    assert_eq!(store.activate_account("ada", at(7)).await.unwrap(), Some(0), "it is already");
+    assert_eq!(paused().await, [Some(at(2)), None, None], "its owner has paused one");
+    assert_eq!(access("ada").await.unwrap().account, ada);
+    for nobody in ["eve", "\0"] {
+        assert_eq!(store.deactivate_account(nobody, at(8)).await.unwrap(), None);
+        assert_eq!(store.activate_account(nobody, at(8)).await.unwrap(), None);
+    }
 }
 
 async fn t10_nobody_gets_the_login_of_a_removed_account(database: Database) {

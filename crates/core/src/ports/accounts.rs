@@ -20,7 +20,8 @@ pub trait Accounts: Send + Sync {
     async fn create_token(&self, token: &NewToken, now: DateTime<Utc>) -> Result<i64, StoreError>;
 
     /// Returns the account and the scopes of the token with this hash; `None` if the token is
-    /// unknown, revoked, or belongs to another account.
+    /// unknown, revoked, or belongs to another account. Fails with
+    /// [`StoreError::AccountDeactivated`] if the account is deactivated.
     async fn authenticate(
         &self,
         login: &str,
@@ -62,6 +63,26 @@ pub trait Accounts: Send + Sync {
         login: &str,
         now: DateTime<Utc>,
     ) -> Result<Option<AccountHoldings>, StoreError>;
+
+    /// Deactivates an account: its credentials are refused, and its subscriptions are paused. May be
+    /// repeated. Returns how many subscriptions were paused; `None` if there is no such account.
+    async fn deactivate_account(
+        &self,
+        login: &str,
+        now: DateTime<Utc>,
+    ) -> Result<Option<u64>, StoreError>;
+
+    /// Activates an account, and resumes the subscriptions that were paused when it was deactivated,
+    /// but not those that their owner had paused. Returns how many were resumed; `None` if there is
+    /// no such account.
+    async fn activate_account(
+        &self,
+        login: &str,
+        now: DateTime<Utc>,
+    ) -> Result<Option<u64>, StoreError>;
+
+    /// Returns whether an account is deactivated; for a login with a correct password.
+    async fn is_deactivated(&self, login: &str) -> Result<bool, StoreError>;
 }
 
 /// The files of accounts.

@@ -50,6 +50,9 @@ pub enum StoreError {
         "the account {0} was removed, and its login cannot be used again; choose another login"
     )]
     AccountRemoved(String),
+    /// The account is deactivated.
+    #[error("the account {0} is deactivated")]
+    AccountDeactivated(String),
     /// The store has been closed.
     #[error("the store is closed")]
     Closed,
@@ -66,6 +69,7 @@ impl StoreError {
             Self::CopyUnfinished => "copy_unfinished",
             Self::BeingCopied => "being_copied",
             Self::AccountRemoved(_) => "account_removed",
+            Self::AccountDeactivated(_) => "account_deactivated",
             Self::Closed => "store_closed",
         }
     }

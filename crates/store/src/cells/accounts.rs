@@ -81,6 +81,40 @@ impl Accounts for Cells {
         holdings.subscriptions = try_join_all(ended).await?.into_iter().sum();
         Ok(Some(holdings))
     }
+
+    /// The account is marked first. If this is interrupted afterwards, the subscriptions that are left
+    /// are paused by [`pause_deactivated`](feedgate_core::ports::Maintenance::pause_deactivated).
+    async fn deactivate_account(
+        &self,
+        login: &str,
+        now: DateTime<Utc>,
+    ) -> Result<Option<u64>, StoreError> {
+        let Some(account) = self.shared.deactivate_owner(login, now).await? else {
+            return Ok(None);
+        };
+        let paused = self.cells.iter().map(|cell| cell.pause_owned(account));
+        Ok(Some(try_join_all(paused).await?.into_iter().sum()))
+    }
+
+    async fn activate_account(
+        &self,
+        login: &str,
+        now: DateTime<Utc>,
+    ) -> Result<Option<u64>, StoreError> {
+        let Some(account) = self.shared.deactivated_account(login).await? else {
+            return Ok(self.shared.holdings(login).await?.map(|_| 0));
+        };
+        let resume = || self.cells.iter().map(|cell| cell.resume_owned(account, now));
+        let resumed: u64 = try_join_all(resume()).await?.into_iter().sum();
+        self.shared.activate_owner(account).await?;
+        // A subscription may have been verified, and paused, in the meantime.
+        let late: u64 = try_join_all(resume()).await?.into_iter().sum();
+        Ok(Some(resumed + late))
+    }
+
+    async fn is_deactivated(&self, login: &str) -> Result<bool, StoreError> {
+        self.shared.is_deactivated(login).await
+    }
 }
 
 #[async_trait]

@@ -60,6 +60,15 @@ impl Maintenance for Cells {
         Ok(Vec::new())
     }
 
+    async fn pause_deactivated(&self, since: DateTime<Utc>) -> Result<u64, StoreError> {
+        let mut paused = 0;
+        for account in self.shared.deactivated_accounts(since).await? {
+            let of_cells = self.cells.iter().map(|cell| cell.pause_owned(account));
+            paused += try_join_all(of_cells).await?.into_iter().sum::<u64>();
+        }
+        Ok(paused)
+    }
+
     async fn measure(&self, before: DateTime<Utc>, now: DateTime<Utc>) -> Result<u64, StoreError> {
         let measured = self.cells.iter().map(|cell| cell.measure(before, now));
         Ok(try_join_all(measured).await?.into_iter().sum())
