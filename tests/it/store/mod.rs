@@ -35,6 +35,7 @@ mod queue_claims;
 mod resource_claims;
 mod retention;
 mod retries;
+mod row_locks;
 mod search;
 mod statuses;
 mod storage;

@@ -144,6 +144,17 @@ pub(crate) fn is_all(poll: &Poll) -> bool {
     is_same && is_empty && *upstream == UpstreamFinding::Unknown && !silent && !follows_baseline
 }
 
+/// A statement that reads resources before their polls are stored, without its lock.
+macro_rules! columns_before {
+    () => {
+        "select id, head, claim_token, host, pinged, ping_interval, status_version,
+                announced_status_version, min_period_s, base_period_ms, appends_paid_at
+           from resources
+          where id in ({ids $1})
+          order by id "
+    };
+}
+
 /// What became of a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StoredResult {
@@ -159,35 +170,54 @@ pub(crate) enum StoredResult {
 /// The outcome of storing a result.
 pub(crate) type RecordOutcome = Result<StoredResult, StoreError>;
 
-/// Stores polls that have nothing but their result. The outcomes are in the order of the polls; a
-/// missing resource is an error of its own poll only. A result whose claim was lost changes nothing.
-pub(crate) async fn record(
+/// Stores polls that have nothing but their result. The outcomes are in the order of the polls;
+/// `None` if the row of the resource is locked by another transaction, or missing. A result whose
+/// claim was lost changes nothing.
+pub(crate) async fn record_together(
     tx: &Tx<'_>,
     endings: Vec<PollResult>,
-) -> Result<Vec<RecordOutcome>, StoreError> {
-    let held = lock(tx, &endings).await?;
+) -> Result<Vec<Option<RecordOutcome>>, StoreError> {
+    const LOCK_FREE: &str = concat!(columns_before!(), "{for update} {skip locked}");
+    let held = lock(tx, LOCK_FREE, &endings).await?;
+    record_locked(tx, endings, &held).await
+}
+
+/// Stores one poll that has nothing but its result. Waits for the row of its resource.
+pub(crate) async fn record_alone(tx: &Tx<'_>, ending: PollResult) -> RecordOutcome {
+    const LOCK: &str = concat!(columns_before!(), "{for update}");
+    let (id, ending) = (ending.id, vec![ending]);
+    let held = lock(tx, LOCK, &ending).await?;
+    let outcome = record_locked(tx, ending, &held).await?.pop().flatten();
+    outcome.unwrap_or_else(|| Err(missing(id)))
+}
+
+/// Stores the polls of resources whose rows are locked.
+async fn record_locked(
+    tx: &Tx<'_>,
+    endings: Vec<PollResult>,
+    held: &HashMap<i64, (Seq, ResourceBefore)>,
+) -> Result<Vec<Option<RecordOutcome>>, StoreError> {
     let measured = measured(tx, &endings).await?;
-    let mut results = Vec::with_capacity(endings.len());
-    let mut ended = Vec::with_capacity(endings.len());
+    let (mut results, mut ended) = (Vec::with_capacity(endings.len()), Vec::new());
     for mut ending in endings {
         let Some((head, held)) = held.get(&ending.id.0) else {
-            results.push(Err(missing(ending.id)));
+            results.push(None);
             continue;
         };
         if held.claim != ending.claim {
-            results.push(Ok(StoredResult::ClaimLost));
+            results.push(Some(Ok(StoredResult::ClaimLost)));
             continue;
         }
         match (&mut ending.details, measured.get(&ending.id.0)) {
             (Some(details), Some(measured)) => details.take_in(measured)?,
             // Another poll of the resource was recorded since this one began.
             (None, _) if held.versions != ending.versions => {
-                results.push(Ok(StoredResult::DetailsChanged));
+                results.push(Some(Ok(StoredResult::DetailsChanged)));
                 continue;
             }
             _ => {}
         }
-        results.push(Ok(StoredResult::Stored(Appended { head: *head, new: 0 })));
+        results.push(Some(Ok(StoredResult::Stored(Appended { head: *head, new: 0 }))));
         ended.push((ending, held.clone()));
     }
     // If a resource was polled twice, the later poll counts.
@@ -212,23 +242,16 @@ pub(crate) fn missing(id: ResourceId) -> StoreError {
 
 async fn lock(
     tx: &Tx<'_>,
+    statement: &'static str,
     endings: &[PollResult],
 ) -> Result<HashMap<i64, (Seq, ResourceBefore)>, StoreError> {
-    const LOCK: &str = "
-        select id, head, claim_token, host, pinged, ping_interval, status_version,
-               announced_status_version, min_period_s, base_period_ms, appends_paid_at
-          from resources
-         where id in ({ids $1})
-         order by id
-           {for update}";
     let ids = Value::Ints(endings.iter().map(|ending| ending.id.0).collect());
-    let rows = tx.query(LOCK, &[ids]).await?;
+    let rows = tx.query(statement, &[ids]).await?;
     let read = |mut row: Row| {
         let (id, head, claim) = (row.int()?, Seq(row.int()?), ClaimToken(row.int()?));
         let (host, pinged, spacing_us) = (row.text()?, row.int()?, row.int()?);
         let versions = Versions { all: row.int()?, announced: row.int()? };
-        let demand = demand(&mut row)?;
-        let appends_paid_at = row.time()?;
+        let (demand, appends_paid_at) = (demand(&mut row)?, row.time()?);
         #[rustfmt::skip]
         let before = ResourceBefore {
             claim, host, pinged, spacing_us, versions, demand, appends_paid_at,

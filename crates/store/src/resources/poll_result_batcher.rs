@@ -2,14 +2,14 @@
 //! other share one transaction. No caller gets its result before the commit.
 //!
 //! A transaction that fails is repeated poll by poll, so that a poll that cannot be stored does not
-//! fail the others.
+//! fail the others. A poll whose resource is locked by another transaction, such as that of an
+//! operator, is left out and waits in a transaction of its own.
 
 use std::sync::{Arc, Mutex, Weak};
 
-use futures_util::future::join_all;
-use tokio::sync::{mpsc, oneshot};
-use tokio::task::JoinHandle;
-use tokio::time::{Duration, sleep};
+use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::task::{JoinHandle, JoinSet};
+use tokio::time::{Duration, sleep, timeout};
 
 use crate::Db;
 use crate::engine::tx::lock;
@@ -23,6 +23,13 @@ const MOST: usize = 256;
 const GATHER: Duration = Duration::from_millis(5);
 /// The most polls that may wait; later callers wait for a place.
 const QUEUE: usize = 1_024;
+
+/// The most transactions of one poll each at the same time: few enough to leave connections for
+/// everything else while rows are locked.
+const ALONE: usize = 4;
+/// How long stopping waits for what is being recorded. A poll that is not recorded is repeated when
+/// its claim ends.
+const STOP_WITHIN: Duration = Duration::from_secs(5);
 
 /// The sender to the task that records.
 pub(crate) struct PollResultBatcher {
@@ -53,20 +60,31 @@ impl PollResultBatcher {
         answer.await.map_err(|_| StoreError::Closed)?
     }
 
-    /// Accepts no more polls, and returns when all accepted ones are recorded.
+    /// Accepts no more polls, and returns when all accepted ones are recorded, or after
+    /// [`STOP_WITHIN`].
     pub(crate) async fn stop(&self) {
         drop(lock(&self.queue).take());
         let task = lock(&self.task).take();
-        if let Some(task) = task
-            && let Err(err) = task.await
-        {
-            tracing::error!(error = %err, "the task that stores poll results had panicked");
+        let Some(mut task) = task else { return };
+        match timeout(STOP_WITHIN, &mut task).await {
+            Ok(Ok(())) => {}
+            Ok(Err(err)) => {
+                tracing::error!(error = %err, "the task that stores poll results had panicked");
+            }
+            Err(_) => {
+                task.abort();
+                tracing::warn!(
+                    "the last poll results could not be stored, because the database did not \
+                     respond in time; the polls will be repeated"
+                );
+            }
         }
     }
 }
 
 async fn work(db: Weak<Db>, mut queue: mpsc::Receiver<Waiting>) {
     let mut taken = Vec::new();
+    let (permits, mut alone) = (Arc::new(Semaphore::new(ALONE)), JoinSet::new());
     while queue.recv_many(&mut taken, MOST).await > 0 {
         sleep(GATHER).await;
         while taken.len() < MOST
@@ -78,30 +96,50 @@ async fn work(db: Weak<Db>, mut queue: mpsc::Receiver<Waiting>) {
         let Some(db) = db.upgrade() else { return };
         let taken = std::mem::take(&mut taken);
         // A panic is a bug, but no reason to stop recording other polls.
-        if let Err(err) = tokio::spawn(record_together(db, taken)).await {
-            tracing::error!(error = %err, "storing poll results panicked");
+        match tokio::spawn(record_together(Arc::clone(&db), taken)).await {
+            Ok(left) => {
+                let permits = left.are_locked.then_some(&permits);
+                for waiting in left.polls {
+                    alone.spawn(record_alone(Arc::clone(&db), permits.cloned(), waiting));
+                }
+            }
+            Err(err) => tracing::error!(error = %err, "storing poll results panicked"),
         }
+        while alone.try_join_next().is_some() {}
     }
+    while alone.join_next().await.is_some() {}
 }
 
-async fn record_together(db: Arc<Db>, taken: Vec<Waiting>) {
-    let (ended, replies): (Vec<_>, Vec<_>) =
-        taken.into_iter().map(|waiting| (waiting.ending, waiting.reply)).unzip();
-    let results = match record(&db, ended.clone()).await {
-        Ok(results) => results,
-        Err(err) if ended.len() == 1 => vec![Err(err)],
-        Err(_) => {
-            let alone = ended.into_iter().map(|ending| record(&db, vec![ending]));
-            let alone = join_all(alone).await.into_iter();
-            alone.map(|results| results?.pop().unwrap_or(Err(StoreError::Closed))).collect()
+/// Polls that have to be recorded alone.
+struct Left {
+    polls: Vec<Waiting>,
+    /// Whether their rows are locked; otherwise the transaction failed.
+    are_locked: bool,
+}
+
+/// Records polls in one transaction, and replies.
+async fn record_together(db: Arc<Db>, taken: Vec<Waiting>) -> Left {
+    let endings: Vec<_> = taken.iter().map(|waiting| waiting.ending.clone()).collect();
+    let recorded = db.write(move |tx| Box::pin(poll_result::record_together(tx, endings))).await;
+    let Ok(outcomes) = recorded else { return Left { polls: taken, are_locked: false } };
+    let mut polls = Vec::new();
+    for (waiting, outcome) in taken.into_iter().zip(outcomes) {
+        match outcome {
+            // The caller may have stopped waiting; what was written stays.
+            Some(outcome) => drop(waiting.reply.send(outcome)),
+            None => polls.push(waiting),
         }
+    }
+    Left { polls, are_locked: true }
+}
+
+async fn record_alone(db: Arc<Db>, permits: Option<Arc<Semaphore>>, waiting: Waiting) {
+    let _permit = match &permits {
+        // Waiting fails only if the semaphore is closed, which nothing does.
+        Some(permits) => permits.acquire().await.ok(),
+        None => None,
     };
-    for (reply, result) in replies.into_iter().zip(results) {
-        // The caller may have stopped waiting; what was written stays.
-        let _ = reply.send(result);
-    }
-}
-
-async fn record(db: &Db, ended: Vec<PollResult>) -> Result<Vec<RecordOutcome>, StoreError> {
-    db.write(move |tx| Box::pin(poll_result::record(tx, ended))).await
+    let Waiting { ending, reply } = waiting;
+    let outcome = db.write(move |tx| Box::pin(poll_result::record_alone(tx, ending))).await;
+    let _ = reply.send(outcome);
 }
