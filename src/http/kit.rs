@@ -6,6 +6,7 @@ pub(crate) mod client_address;
 pub(crate) mod client_slots;
 pub(crate) mod conditional;
 pub(crate) mod content_coding;
+pub(crate) mod date;
 pub(crate) mod endpoint;
 pub(crate) mod html;
 pub(crate) mod jsonp;

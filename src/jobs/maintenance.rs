@@ -25,6 +25,9 @@ use feedgate_core::schedule;
 
 /// How often to check which tasks are due.
 const TICK: Duration = Duration::from_secs(20);
+/// How often the clock is checked in that time: nothing that is due waits longer than a second for
+/// the repair of a clock that was set back.
+const CLOCK_CHECKS: u32 = 20;
 /// "The server drops a subscription after three consecutive errors, but it waits till
 /// the top of the hour" (seed 000).
 const MOST_ERRORS: u32 = 3;
@@ -148,11 +151,7 @@ pub async fn run(
     let (began, mut clock) = (Instant::now(), ClockWatch::default());
     loop {
         let now = runner::now();
-        if clock.check(began.elapsed(), now) != ClockReading::Steady
-            && let Err(err) = set_back(&*store, now).await
-        {
-            error!(error = &err as &dyn Error, "repairing due times after a clock change failed");
-        }
+        watch_clock(&*store, &mut clock, began.elapsed(), now).await;
         for task in TASKS {
             if task.is_time(before, now)
                 && let Err(err) = task.run_if_due(&*store, &event_log, &settings, now).await
@@ -162,10 +161,28 @@ pub async fn run(
             }
         }
         before = now;
-        tokio::select! {
-            () = stop.cancelled() => break,
-            () = sleep(TICK) => {}
+        for _ in 0..CLOCK_CHECKS {
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = sleep(TICK / CLOCK_CHECKS) => {}
+            }
+            watch_clock(&*store, &mut clock, began.elapsed(), runner::now()).await;
         }
+    }
+}
+
+/// Repairs due times if the clock was set since the last check. `passed` is the monotonic time since
+/// the first one.
+async fn watch_clock(
+    store: &dyn Store,
+    clock: &mut ClockWatch,
+    passed: Duration,
+    now: DateTime<Utc>,
+) {
+    if clock.check(passed, now) != ClockReading::Steady
+        && let Err(err) = set_back(store, now).await
+    {
+        error!(error = &err as &dyn Error, "repairing due times after a clock change failed");
     }
 }
 

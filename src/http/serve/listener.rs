@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::Either;
+use futures_util::future::{Either, TryFutureExt};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use hyper_util::server::graceful::GracefulShutdown;
@@ -34,9 +34,11 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
 use crate::http::kit::client_address::PeerAddr;
+use crate::http::kit::date::with_date;
 use crate::http::router::Router;
 use crate::http::serve::client_connections::{ClientConnections, CountedConnection};
 use crate::http::serve::write_timeout::WriteTimeout;
+use crate::jobs::runner;
 
 /// The most bytes of headers in one request. A topic and a callback of 2 kB each need 12 kB when
 /// they are percent-encoded in a query.
@@ -255,8 +257,14 @@ impl Connection {
             has_request.cancel();
             request.extensions_mut().insert(PeerAddr(peer));
             match router.fast_path(&request) {
-                Some(reply) => Either::Left(std::future::ready(Ok::<_, Infallible>(reply))),
-                None => Either::Right(hyper::service::Service::call(&routes, request)),
+                Some(reply) => {
+                    let reply = with_date(reply, runner::now());
+                    Either::Left(std::future::ready(Ok::<_, Infallible>(reply)))
+                }
+                None => {
+                    let replied = hyper::service::Service::call(&routes, request);
+                    Either::Right(replied.map_ok(|reply| with_date(reply, runner::now())))
+                }
             }
         });
         let connection = self.builder.serve_connection(TokioIo::new(stream), service);
