@@ -17,6 +17,7 @@ use url::Url;
 
 use crate::authoring::AuthoringService;
 use crate::config::Config;
+use crate::disk_space::DiskSpace;
 use crate::event_log::{self, EventLog};
 use crate::head_watch::HeadWatch;
 use crate::http::serve::listener::{ListenError, Listener};
@@ -117,6 +118,7 @@ impl Running {
         let shared = Shared {
             store: Arc::clone(&store),
             client: HttpClient::new(config.net(&public_url)),
+            disk_space: config.disk_space(),
             metrics: Metrics::new(),
             event_log,
             stop: CancellationToken::new(),
@@ -179,6 +181,7 @@ impl Running {
 struct Shared {
     store: Arc<dyn Store>,
     client: HttpClient,
+    disk_space: DiskSpace,
     metrics: Metrics,
     event_log: EventLog,
     stop: CancellationToken,
@@ -206,6 +209,7 @@ impl Services {
         let (store, client) = (|| Arc::clone(&shared.store), || shared.client.clone());
         let (metrics, event_log) = (|| shared.metrics.clone(), || shared.event_log.clone());
         let poller = Poller::new(store(), client(), metrics(), event_log(), config.poll());
+        let poller = poller.with_disk_space(shared.disk_space.clone());
         let settings = config.deliver(public_url);
         let deliverer = Deliverer::new(store(), client(), metrics(), event_log(), settings);
         let heads = Arc::new(HeadWatch::new(store()));
@@ -255,6 +259,7 @@ impl Services {
             anonymous_rate_limit: AnonymousRateLimit::new(requests_per_min, Instant::now()),
             archive_documents: ArchiveDocumentCache::new(settings.archive_cache_bytes),
             documents: shared.client.documents().clone(),
+            disk_space: shared.disk_space.clone(),
             gauges: CachedGauges::new(settings.gauges_max_age),
             composer: self.deliverer.composer(),
             test_notifier: self.deliverer.test_notifier(),

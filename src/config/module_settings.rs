@@ -7,6 +7,7 @@ use url::Url;
 use super::memory_limit::memory_limit_bytes;
 use super::{Config, url_at};
 use crate::authoring;
+use crate::disk_space::DiskSpace;
 use crate::document_budget::SMALLEST_BUDGET_BYTES;
 use crate::http;
 use crate::http::serve::listener;
@@ -40,6 +41,12 @@ impl Config {
             claim_clock: store::ClaimClock::Database,
             cells: self.cells,
         }
+    }
+
+    /// Returns the disk of the database.
+    pub fn disk_space(&self) -> DiskSpace {
+        let url = with_file_name(&self.database);
+        DiskSpace::new(store::sqlite_path(&url), self.min_free_bytes)
     }
 
     /// Returns the settings of a copy; `None` if its source is not set.

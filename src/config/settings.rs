@@ -93,6 +93,12 @@ settings! {
         /// up to half a second later.
         FEEDGATE_DATABASE = "sqlite:feedgate-data" => database: String, DATABASE, secret;
 
+        /// The space that is kept free on the disk of a SQLite database. While less is free, resources
+        /// that only subscribers without an account watch are not polled. 0 switches this off. The
+        /// disk of a PostgreSQL server has to be monitored there. Default: 1 GiB, or 5 % of the disk
+        /// if that is less.
+        FEEDGATE_MIN_FREE_BYTES = "" => min_free_bytes: Option<u64>, MIN_FREE;
+
         /// The number of connections to PostgreSQL, or of read connections to SQLite. With several
         /// cells they are shared out among them, at least two to each.
         FEEDGATE_DATABASE_CONNECTIONS = "8" => database_connections: usize, number("", 1..=1_000);

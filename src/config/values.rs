@@ -203,6 +203,11 @@ pub(super) const DOCUMENT_MEMORY: ValueKind<Option<u64>> = ValueKind::Text {
     },
 };
 
+pub(super) const MIN_FREE: ValueKind<Option<u64>> = ValueKind::Text {
+    expected: "a number of bytes",
+    parse: |text| non_empty(text).map(|text| text.parse().map_err(|_| String::new())).transpose(),
+};
+
 pub(super) const PUBLIC_URL: ValueKind<Option<Url>> = ValueKind::Text {
     expected: "an http or https URL without a path, a query and credentials",
     parse: |text| {

@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 use url::Url;
 
 use crate::authoring::AuthoringService;
+use crate::disk_space::DiskSpace;
 use crate::document_budget::DocumentBudget;
 use crate::event_log::EventLog;
 use crate::head_watch::HeadWatch;
@@ -95,6 +96,8 @@ pub struct Gateway {
     pub archive_documents: ArchiveDocumentCache,
     /// The memory for documents and bodies of requests.
     pub documents: DocumentBudget,
+    /// The disk of the database.
+    pub disk_space: DiskSpace,
     /// The gauges that were counted last.
     pub gauges: CachedGauges,
     /// The counters of this process.

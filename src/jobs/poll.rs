@@ -20,6 +20,7 @@
 
 mod advertised_upstream;
 mod discovered_feeds;
+mod disk_watch;
 mod events;
 mod fetch_and_parse;
 mod host_backoff;
@@ -97,6 +98,7 @@ pub struct Poller {
     settings: PollSettings,
     cached_k: Arc<CachedK>,
     health: Arc<node_health::NodeHealth>,
+    disk: Arc<disk_watch::DiskWatch>,
 }
 
 /// How a poll ended.
@@ -145,6 +147,7 @@ impl Poller {
             settings,
             cached_k: Arc::default(),
             health: Arc::new(node_health::NodeHealth::new()),
+            disk: Arc::default(),
         }
     }
 
@@ -179,6 +182,7 @@ impl Poller {
         now: DateTime<Utc>,
         patience: Patience,
     ) -> Result<Observation, PollStop> {
+        self.check_disk_space(due.resource.id).await?;
         self.admit_first_fetch(due, patience).await?;
         if let Some(disallowed) = self.check_robots(due, now, patience).await? {
             return Ok(disallowed);

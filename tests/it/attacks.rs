@@ -112,6 +112,26 @@ async fn t09_passwords_cannot_be_guessed_at_speed() {
 }
 
 #[tokio::test]
+async fn t02_what_only_anonymous_subscribers_watch_waits_while_the_disk_is_nearly_full() {
+    let huge = u64::MAX.to_string();
+    let world = World::with_tides(1, &[("FEEDGATE_MIN_FREE_BYTES", &huge)]).await;
+    let anonymous = world.subscriber.url("/anonymous");
+    world.gateway.subscribe_websub(&world.topic, &anonymous, &[]).await;
+    let (status, text) = world.gateway.get("/readyz").await;
+    assert_eq!(status, StatusCode::OK);
+    assert!(text.contains("FEEDGATE_MIN_FREE_BYTES"), "{text}");
+    assert!(world.publisher.fetches("/feed").is_empty());
+
+    let own = world.subscriber.url("/own");
+    world.gateway.subscribe_superfeedr(&world.topic, &own, "atom").await;
+    world.put_tides(2);
+    let publish = [("hub.mode", "publish"), ("hub.url", &world.topic)];
+    let (status, text) = world.gateway.post("/", &publish).await;
+    assert_eq!(status, StatusCode::NO_CONTENT, "{text}");
+    world.subscriber.until("/own", |got| !got.is_empty()).await;
+}
+
+#[tokio::test]
 async fn t10_a_removed_account_receives_nothing_more() {
     let world = subscribed().await;
     let store = world.database.open().await;

@@ -138,6 +138,9 @@ pub trait Resources: Send + Sync {
     /// Returns the resource with this number, or that had it before the database was copied.
     async fn get(&self, id: ResourceId) -> Result<Option<Resource>, StoreError>;
 
+    /// Returns whether an account or a collection of the operator watches a resource.
+    async fn has_trusted_watcher(&self, id: ResourceId) -> Result<bool, StoreError>;
+
     /// Claims resources that are due at `now`, longest due first, until `until`. Groups of servers
     /// in a pause, or to which a request was sent a moment ago, are skipped, and their skipped
     /// resources become due when the group may be free. If `room` allows one job per host, only one

@@ -284,8 +284,8 @@ fn reason(err: &(dyn Error + 'static)) -> String {
     text
 }
 
-/// Returns the file that a database URL names: `sqlite:PATH` or just a path.
-fn sqlite_path(url: &str) -> Option<&Path> {
+/// Returns the file that a database URL names: `sqlite:PATH` or just a path; `None` for PostgreSQL.
+pub fn sqlite_path(url: &str) -> Option<&Path> {
     if url.starts_with("postgres://") || url.starts_with("postgresql://") {
         return None;
     }

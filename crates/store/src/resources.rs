@@ -26,6 +26,7 @@ use tracing::warn;
 use super::delivery::ping_forwarding;
 use super::engine::sql::params;
 use super::log::append::{self, AppendSettings};
+use super::log::append_budget;
 use crate::Db;
 use claim::ClaimedResources;
 use ensure::ensure;
@@ -68,6 +69,10 @@ impl Resources for Db {
 
     async fn get(&self, id: ResourceId) -> Result<Option<Resource>, StoreError> {
         self.find_by_any_number(id).await
+    }
+
+    async fn has_trusted_watcher(&self, id: ResourceId) -> Result<bool, StoreError> {
+        self.read(move |tx| Box::pin(append_budget::has_trusted_watcher(tx, id))).await
     }
 
     async fn claim_resources(

@@ -35,8 +35,8 @@ pub struct PushedDocument {
 
 impl Poller {
     /// Appends the new entries of a document whose signature was verified. Returns the number of
-    /// new records. A document that is not a feed adds none, nor one for which there is no memory: the
-    /// poll that follows reads it.
+    /// new records. A document that is not a feed adds none, nor one for which there is no memory or no
+    /// disk space: the poll that follows reads it.
     pub async fn push(
         &self,
         resource: &Resource,
@@ -45,6 +45,9 @@ impl Poller {
     ) -> Result<usize, StoreError> {
         // Only a poll can read a part of a document, or a resource that is not known as a feed.
         if resource.topic.fragment().is_some() || resource.kind != ResourceKind::Feed {
+            return Ok(0);
+        }
+        if self.waits_for_disk_space(resource.id).await? {
             return Ok(0);
         }
         let Ok(url) = Url::parse(&resource.fetch_url) else { return Ok(0) };

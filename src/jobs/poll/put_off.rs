@@ -23,6 +23,13 @@ use super::{PollEnd, Poller};
 /// server is polled more often than once a minute.
 const AFTER_REQUEST: Duration = Duration::from_secs(60);
 
+/// The minimum time before a first fetch is tried again: hundreds may wait for the same network, and
+/// what the network can take in the meantime is not lost.
+const FIRST_FETCH_AGAIN: Duration = Duration::from_secs(30);
+
+/// After how long the disk space is checked again for a resource that waits: each check is a write.
+const DISK_CHECK_AGAIN: Duration = Duration::from_secs(600);
+
 /// The reason why a poll ended without an observation.
 #[derive(Debug)]
 pub(super) enum PollStop {
@@ -48,6 +55,8 @@ pub(super) enum Busy {
     Host(HostBusy),
     /// This gateway.
     Gateway(GatewayBusy),
+    /// The disk has little space left.
+    Disk,
 }
 
 impl Busy {
@@ -55,6 +64,7 @@ impl Busy {
         match self {
             Busy::Host(busy) => busy.retry_in,
             Busy::Gateway(busy) => busy.retry_in,
+            Busy::Disk => DISK_CHECK_AGAIN,
         }
     }
 
@@ -65,6 +75,7 @@ impl Busy {
                 format!("the server {} is busy with other polls from this gateway", busy.host)
             }
             Busy::Gateway(_) => "this gateway is busy with other documents".to_owned(),
+            Busy::Disk => "this gateway has little disk space left".to_owned(),
         }
     }
 
@@ -72,6 +83,7 @@ impl Busy {
         match self {
             Busy::Host(_) => None,
             Busy::Gateway(busy) => Some(*busy),
+            Busy::Disk => Some(GatewayBusy { retry_in: DISK_CHECK_AGAIN }),
         }
     }
 }
@@ -117,6 +129,7 @@ impl Poller {
         };
         let admitted = self.client.admit_first_fetch(&url).await;
         admitted.map_err(|retry_in| {
+            let retry_in = retry_in.max(FIRST_FETCH_AGAIN);
             let busy = Busy::Host(HostBusy { host: topic::host(&url), retry_in });
             PollStop::PutOff(PutOff { busy, has_begun: false })
         })

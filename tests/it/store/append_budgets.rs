@@ -65,9 +65,11 @@ async fn t02_what_an_account_watches_is_not_limited(database: Database) {
     let next = record(&store, id, 1_000, &numbers(1, 50)).await;
     assert!(next > at(3_600), "{next}");
 
+    assert!(!store.has_trusted_watcher(id).await.unwrap());
     let mut own = wish("busy", "https://other.test/");
     own.account = Some(AccountId(7));
     store.subscribe(&own, at(1_001)).await.unwrap();
+    assert!(store.has_trusted_watcher(id).await.unwrap());
     store.receive(&ping(1_100, "https://feeds.test/busy"), SPACING).await.unwrap();
     assert_eq!(resource(&store, id).await.next_fetch, at(1_100));
     let next = record(&store, id, 1_200, &numbers(100, 50)).await;

@@ -37,6 +37,10 @@ impl Resources for Cells {
         }
     }
 
+    async fn has_trusted_watcher(&self, id: ResourceId) -> Result<bool, StoreError> {
+        self.of_number(id.0).has_trusted_watcher(id).await
+    }
+
     async fn claim_resources(
         &self,
         now: DateTime<Utc>,

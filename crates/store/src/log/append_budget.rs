@@ -66,21 +66,26 @@ pub(crate) async fn charge(
     size: AppendedSize,
     now: DateTime<Utc>,
 ) -> Result<DateTime<Utc>, StoreError> {
-    const TRUSTED: &str = "
-        select 1 from subscriptions where resource_id = $1 and account_id <> 0
-        union all
-        select 1 from collection_members where resource_id = $1
-        limit 1";
     const PAID: &str = "update resources set appends_paid_at = $2 where id = $1";
     if size.records == 0 {
         return Ok(paid_at);
     }
-    if tx.first(TRUSTED, params![id.0]).await?.is_some() {
+    if has_trusted_watcher(tx, id).await? {
         return Ok(DateTime::UNIX_EPOCH);
     }
     let paid_at = budget.paid_at(paid_at, now, size);
     tx.execute(PAID, params![id.0, paid_at]).await?;
     Ok(paid_at)
+}
+
+/// Returns whether an account or a collection of the operator watches a resource.
+pub(crate) async fn has_trusted_watcher(tx: &Tx<'_>, id: ResourceId) -> Result<bool, StoreError> {
+    const TRUSTED: &str = "
+        select 1 from subscriptions where resource_id = $1 and account_id <> 0
+        union all
+        select 1 from collection_members where resource_id = $1
+        limit 1";
+    Ok(tx.first(TRUSTED, params![id.0]).await?.is_some())
 }
 
 #[cfg(test)]

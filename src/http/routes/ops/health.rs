@@ -14,6 +14,7 @@ use warp::Filter;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
+use crate::disk_space::DiskShortage;
 use crate::http::kit::endpoint::Endpoint;
 use crate::http::kit::reply::plain_text;
 use crate::http::kit::request::Request;
@@ -37,6 +38,18 @@ pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
     live.or(ready).unify().boxed()
 }
 
+/// Returns the text for a node that can do its work.
+fn ready_text(shortage: Option<DiskShortage>) -> String {
+    let Some(DiskShortage { free_bytes, floor_bytes }) = shortage else {
+        return "ready".to_owned();
+    };
+    format!(
+        "ready, but only {free_bytes} bytes are free on the disk of the database \
+         (FEEDGATE_MIN_FREE_BYTES: {floor_bytes}); resources without a subscription of an account are \
+         not polled"
+    )
+}
+
 /// Returns the reply of `/readyz`. `was_unready` is the last result, so that only changes are
 /// logged.
 async fn readiness(gateway: &Gateway, was_unready: &AtomicBool) -> Response {
@@ -45,7 +58,7 @@ async fn readiness(gateway: &Gateway, was_unready: &AtomicBool) -> Response {
             if was_unready.swap(false, Ordering::Relaxed) {
                 info!("the node is ready again");
             }
-            return plain_text(StatusCode::OK, "ready");
+            return plain_text(StatusCode::OK, &ready_text(gateway.disk_space.shortage()));
         }
         Ok(Err(err)) => format!("{err} ({})", err.code()),
         Err(_) => format!("the database did not respond within {} s", STORE_TIMEOUT.as_secs()),
