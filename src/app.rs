@@ -322,9 +322,14 @@ impl Workers {
     }
 }
 
-/// Opens the store that `config` names.
+/// Opens the store that `config` names, and creates it if it is new.
 pub async fn open_store(config: &Config) -> Result<Arc<dyn Store>, StartError> {
     Ok(store::open(&config.store()).await?)
+}
+
+/// Opens the store that `config` names, which a gateway must have used before.
+pub async fn open_existing_store(config: &Config) -> Result<Arc<dyn Store>, StartError> {
+    Ok(store::open_existing(&config.store()).await?)
 }
 
 /// Creates a token for `login`. Returns the token, which is shown once, and its id in the store.

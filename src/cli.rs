@@ -4,6 +4,7 @@
 //! standard error, so that the output can be piped.
 
 mod account;
+mod backup;
 mod check_config;
 pub mod consume;
 mod copy;
@@ -14,6 +15,7 @@ mod migrate;
 mod normalize;
 mod poll;
 mod post;
+mod restore;
 mod serve;
 mod simulate;
 mod token;
@@ -51,6 +53,8 @@ enum Command {
     Token(token::TokenArgs),
     Account(account::AccountArgs),
     Migrate(migrate::MigrateArgs),
+    Backup(backup::BackupArgs),
+    Restore(restore::RestoreArgs),
     Copy(copy::CopyArgs),
     CheckConfig(check_config::CheckConfigArgs),
     Healthcheck(healthcheck::HealthcheckArgs),
@@ -70,6 +74,8 @@ pub async fn run() -> ExitCode {
         Command::Token(args) => token::run(args).await,
         Command::Account(args) => account::run(args).await,
         Command::Migrate(args) => migrate::run(args).await,
+        Command::Backup(args) => backup::run(&args),
+        Command::Restore(args) => restore::run(&args),
         Command::Copy(args) => copy::run(args).await,
         Command::CheckConfig(args) => check_config::run(&args),
         Command::Healthcheck(args) => healthcheck::run(args).await,
@@ -108,6 +114,16 @@ impl SettingsArgs {
 /// an error.
 pub(crate) fn print_line(text: impl AsRef<str>) {
     writeln!(io::stdout().lock(), "{}", text.as_ref()).unwrap_or_default();
+}
+
+/// Prints a line that is not part of a command's output.
+pub(crate) fn print_note(text: impl AsRef<str>) {
+    writeln!(io::stderr().lock(), "feedgate: {}", text.as_ref()).unwrap_or_default();
+}
+
+/// Prints which database a command uses, so that a wrong folder or a forgotten setting is noticed.
+fn print_database(url: &str) {
+    print_note(format!("using the database {}", feedgate_store::database_place(url)));
 }
 
 fn print_error(err: &dyn Error) {

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 
 use clap::Subcommand;
 
-use crate::app::{StartError, open_store};
+use crate::app::{StartError, open_existing_store};
 use crate::authoring::hash_password;
 use crate::jobs::runner;
 use feedgate_core::account::AccountHoldings;
@@ -17,7 +17,7 @@ use feedgate_core::password::Password;
 use feedgate_core::ports::Store;
 use feedgate_core::stored_file::PathSegment;
 
-use super::{Outcome, SettingsArgs, print_line};
+use super::{Outcome, SettingsArgs, print_database, print_line};
 
 /// The header of the list.
 const HEADER: &str = "LOGIN\tCREATED\tPASSWORD\tTOKENS\tFILES\tBYTES\tSTATE";
@@ -79,7 +79,8 @@ pub(super) async fn run(args: AccountArgs) -> Outcome {
         What::Add(whose) | What::Passwd(whose) => Some(password(whose)?),
         What::List | What::Remove { .. } | What::Deactivate { .. } | What::Activate { .. } => None,
     };
-    let store = open_store(&config).await?;
+    let store = open_existing_store(&config).await?;
+    print_database(&config.store().url);
     let done = carry_out(&*store, &args.what, password).await;
     store.close().await;
     done

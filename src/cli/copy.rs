@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use feedgate_store::{self as store, CopyProgress};
 
-use super::{Outcome, SettingsArgs, print_line};
+use super::{Outcome, SettingsArgs, print_line, print_note};
 use crate::config::{FEEDGATE_CELLS, FEEDGATE_COPY_FROM, FEEDGATE_DATABASE};
 
 /// The least time between two lines about the same table.
@@ -37,6 +37,8 @@ pub(super) async fn run(args: CopyArgs) -> Outcome {
     let (config, _) = args.settings.load(&options)?;
     let settings =
         config.copy().ok_or("name the database to copy: --from or FEEDGATE_COPY_FROM")?;
+    let [from, to] = [&settings.from, &settings.to.url].map(|url| store::database_place(url));
+    print_note(format!("copying the database {from} to {to}"));
     let mut printed: Option<(&str, Instant)> = None;
     let mut report = |progress: &CopyProgress| {
         let is_recent = printed

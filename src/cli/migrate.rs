@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use crate::app::open_store;
 
-use super::{Outcome, SettingsArgs, print_line};
+use super::{Outcome, SettingsArgs, print_database, print_line};
 
 /// Migrate the schema of the database to the current version. Every start does this, too.
 #[derive(Debug, clap::Args)]
@@ -17,6 +17,7 @@ pub(super) struct MigrateArgs {
 pub(super) async fn run(args: MigrateArgs) -> Outcome {
     let (config, _) = args.settings.load(&[])?;
     let store = open_store(&config).await?;
+    print_database(&config.store().url);
     store.ready().await?;
     store.close().await;
     print_line("the schema is up to date");

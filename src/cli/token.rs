@@ -4,11 +4,11 @@ use std::process::ExitCode;
 
 use clap::Subcommand;
 
-use crate::app::{create_token, open_store};
+use crate::app::{create_token, open_existing_store};
 use crate::jobs::runner;
 use feedgate_core::account::{Scope, Scopes};
 
-use super::{Outcome, SettingsArgs, print_line};
+use super::{Outcome, SettingsArgs, print_database, print_line};
 
 /// The header of the list.
 const HEADER: &str = "NUMBER\tLOGIN\tNAME\tSCOPES\tCREATED\tSTATE";
@@ -47,7 +47,8 @@ enum What {
 
 pub(super) async fn run(args: TokenArgs) -> Outcome {
     let (config, _) = args.settings.load(&[])?;
-    let store = open_store(&config).await?;
+    let store = open_existing_store(&config).await?;
+    print_database(&config.store().url);
     let now = runner::now();
     let mut code = ExitCode::SUCCESS;
     match args.what {

@@ -20,6 +20,7 @@ fn tokens_are_listed_below_a_header_and_options_may_stand_last() {
     let database = ["--database", "sqlite:elsewhere"];
     let run = |args: &[&str]| feedgate(folder.path(), &[args, &database].concat());
 
+    assert!(run(&["migrate"]).status.success());
     assert_eq!(text(&run(&["token", "list"]).stdout), "no tokens\n");
     let made = run(&["token", "create", "--login", "ann"]);
     assert!(text(&made.stdout).starts_with("ann:"), "{}", text(&made.stderr));
@@ -30,6 +31,42 @@ fn tokens_are_listed_below_a_header_and_options_may_stand_last() {
     let first = feedgate(folder.path(), &["token", "--database", "sqlite:elsewhere", "list"]);
     assert_eq!(first.stdout, listed.stdout, "options may stand before the verb too");
     assert!(!folder.path().join("feedgate-data").exists());
+}
+
+#[test]
+fn commands_that_expect_a_database_create_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = |args: &[&str]| feedgate(folder.path(), args);
+    let commands: [&[&str]; 5] = [
+        &["token", "create", "--login", "ann"],
+        &["token", "list"],
+        &["account", "list"],
+        &["account", "add", "ann", "--generate"],
+        &["backup", "copy.db"],
+    ];
+    for args in commands {
+        let refused = run(args);
+        let told = text(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(1), "{args:?}: {told}");
+        assert!(told.contains("there is no database of a gateway in "), "{args:?}: {told}");
+        assert!(refused.stdout.is_empty(), "{args:?}: {}", text(&refused.stdout));
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "{args:?}");
+    }
+
+    fs::write(folder.path().join("other.db"), "").unwrap();
+    let refused = run(&["token", "list", "--database", "sqlite:other.db"]);
+    let told = text(&refused.stderr);
+    assert!(told.contains("there is no database of a gateway in other.db"), "{told}");
+
+    let migrated = run(&["migrate"]);
+    let place = folder.path().canonicalize().unwrap().join("feedgate-data/feedgate.db");
+    let line = format!("feedgate: using the database {}\n", place.display());
+    assert_eq!(text(&migrated.stderr), line);
+    for args in commands {
+        let done = run(args);
+        assert!(done.status.success(), "{args:?}: {}", text(&done.stderr));
+        assert_eq!(text(&done.stderr), line, "{args:?}");
+    }
 }
 
 #[test]
@@ -60,6 +97,7 @@ fn accounts_have_passwords_that_are_no_arguments() {
     };
     let short = piped(&["add", "ada"], "short");
     assert!(text(&short.stderr).contains("at least 8 characters"), "{}", text(&short.stderr));
+    assert!(feedgate(folder.path(), &["migrate"]).status.success());
     let made = piped(&["add", "ada"], "correct horse");
     assert_eq!(text(&made.stdout), "account ada has been created\n", "{}", text(&made.stderr));
     let again = piped(&["add", "ada"], "correct horse");

@@ -7,6 +7,7 @@ mod archive;
 mod attacks;
 mod author;
 mod backfill;
+mod backup;
 mod bot;
 mod changes;
 mod chaos;

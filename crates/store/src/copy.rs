@@ -26,6 +26,7 @@ use crate::copy::error::CopyError;
 use crate::copy::numbering::Numbering;
 use crate::copy::row_mapping::{MappedRow, RowMapper, number};
 use crate::copy::source::CopySource;
+pub(crate) use crate::copy::source::{count_cells, is_sqlite_open};
 use crate::copy::tables::{CopiedTable, NUMBERED_IN_SHARED, Rule, TABLES};
 use crate::copy::target::CopyTarget;
 use crate::engine::sql::Value;

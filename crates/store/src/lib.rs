@@ -15,6 +15,7 @@
 
 mod accounts;
 mod backfill;
+mod backup;
 mod cells;
 mod changes;
 mod collections;
@@ -53,6 +54,8 @@ use feedgate_core::intent::DueIntent;
 use feedgate_core::page::PageLimits;
 use feedgate_core::ping_forwarding::PingForwarding;
 
+pub use crate::backup::error::BackupError;
+pub use crate::backup::{BackupCounts, back_up, restore};
 pub use crate::collections::collecting::COLLECT_BATCH;
 pub use crate::copy::error::CopyError;
 pub use crate::copy::{COPY_BATCH_ROWS, CopyProgress, CopySettings, CopySummary, copy};
@@ -90,6 +93,31 @@ pub struct StoreSettings {
 /// Opens the store, creates it if it is new, and brings its schema up to date.
 pub async fn open(settings: &StoreSettings) -> Result<Arc<dyn Store>, StoreError> {
     open_with(settings, MIGRATIONS).await
+}
+
+/// Opens the store like [`open`], if a gateway has used it before.
+pub async fn open_existing(settings: &StoreSettings) -> Result<Arc<dyn Store>, StoreError> {
+    let exists = match sqlite_path(&settings.url) {
+        Some(path) => backup::check_exists(path),
+        None => match Connector::new(&settings.url) {
+            Ok(connector) => copy::count_cells(connector).await.and_then(|cells| {
+                let missing = || StoreError::NoDatabase { place: postgres::place(&settings.url) };
+                cells.map(drop).ok_or_else(missing)
+            }),
+            Err(err) => Err(err),
+        },
+    };
+    exists.map_err(|err| name_place(err, &settings.url))?;
+    open(settings).await
+}
+
+/// Returns where the database at `url` is, without secrets: the absolute path of the file, or the
+/// host and port of the server.
+pub fn database_place(url: &str) -> String {
+    match sqlite_path(url) {
+        Some(path) => std::path::absolute(path).unwrap_or(path.to_owned()).display().to_string(),
+        None => postgres::place(url),
+    }
 }
 
 /// Opens the store with other migrations, which begin with all of [`MIGRATIONS`], as a later

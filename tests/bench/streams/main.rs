@@ -55,6 +55,7 @@ async fn measure_all() -> Result<(), Trouble> {
 async fn measure(many: usize) -> Result<(), Trouble> {
     let folder = tempfile::tempdir()?;
     let database = format!("sqlite:{}", folder.path().join("feedgate.db").display());
+    command().args(["migrate", "--database", &database]).output()?;
     let arguments = ["token", "create", "--login", "bench", "--database", &database];
     let token = String::from_utf8(command().args(arguments).output()?.stdout)?;
     let token = token.split_whitespace().last().ok_or("no token was created")?.to_owned();

@@ -14,6 +14,24 @@ pub enum StoreError {
         /// The message of the system or the server.
         reason: String,
     },
+    /// There is no database, or no gateway has ever used it.
+    #[error(
+        "there is no database of a gateway {place}; check --database and FEEDGATE_DATABASE, or start \
+         the gateway once"
+    )]
+    NoDatabase {
+        /// The file, or the server's host and port.
+        place: String,
+    },
+    /// The database file was copied without the file that contains its tables.
+    #[error(
+        "the database {place} is empty because its write-ahead log {place}-wal is missing: the file was \
+         copied without it; copy both files, or restore a backup"
+    )]
+    WalMissing {
+        /// The file.
+        place: String,
+    },
     /// A row contains a value that this program cannot have written.
     #[error("a stored row cannot be read: {0}")]
     Corrupt(String),
@@ -63,6 +81,8 @@ impl StoreError {
     pub fn code(&self) -> &'static str {
         match self {
             Self::Database(_) | Self::Open { .. } => "database",
+            Self::NoDatabase { .. } => "no_database",
+            Self::WalMissing { .. } => "wal_missing",
             Self::Corrupt(_) => "corrupt_row",
             Self::Newer { .. } => "newer_schema",
             Self::Cells { .. } => "cells",

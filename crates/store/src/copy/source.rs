@@ -256,7 +256,7 @@ fn rows_within(bytes: i64, lengths: Vec<Row>) -> Result<usize, StoreError> {
 }
 
 /// Returns the number of cells of a PostgreSQL database; `None` if no gateway ever used it.
-async fn count_cells(connector: Connector) -> Result<Option<usize>, StoreError> {
+pub(crate) async fn count_cells(connector: Connector) -> Result<Option<usize>, StoreError> {
     const EXISTS: &str = "select to_regclass('database_properties')::text";
     const CELLS: &str = "select value from database_properties where name = 'cells'";
     let postgres = Postgres::open(connector, 1, WakeSignals::default()).await?;
@@ -276,7 +276,7 @@ async fn count_cells(connector: Connector) -> Result<Option<usize>, StoreError> 
 
 /// Returns whether a process has a SQLite file open: then nobody can have it exclusively, because
 /// in WAL mode each connection has a lock for as long as it is open.
-fn is_sqlite_open(path: &Path) -> Result<bool, StoreError> {
+pub(crate) fn is_sqlite_open(path: &Path) -> Result<bool, StoreError> {
     let conn = Connection::open(path).map_err(store_error)?;
     conn.busy_timeout(PATIENCE).map_err(store_error)?;
     conn.pragma_update(None, "locking_mode", "exclusive").map_err(store_error)?;

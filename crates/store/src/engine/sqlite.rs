@@ -12,10 +12,12 @@
 
 mod readers;
 pub(crate) mod statement;
+pub(crate) mod wal;
 mod writer;
 
 use crate::engine::error::store_error;
 use std::fs::{DirBuilder, OpenOptions};
+use std::io;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 use std::time::Duration;
@@ -39,8 +41,10 @@ const STATEMENTS: usize = 256;
 
 /// An open database file.
 pub(crate) struct Sqlite {
-    writer: SqliteWriter,
+    /// The readers come first, so that they are dropped first: the writer can leave WAL mode only if
+    /// it has the last connection.
     readers: SqliteReaders,
+    writer: SqliteWriter,
 }
 
 impl Sqlite {
@@ -54,8 +58,8 @@ impl Sqlite {
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
             prepare_folder(folder, path)?;
         }
-        let touch = OpenOptions::new().create(true).append(true).mode(0o600).open(path);
-        touch.map_err(|err| StoreError::Database(Box::new(err)))?;
+        create_file(path)?;
+        wal::check(path)?;
 
         let writing = connect(path)?;
         writing.pragma_update(None, "journal_mode", "wal").map_err(store_error)?;
@@ -70,7 +74,7 @@ impl Sqlite {
             Ok(reading)
         });
         let readers = SqliteReaders::new(readers.collect::<Result<_, StoreError>>()?);
-        Ok(Sqlite { writer: SqliteWriter::start(writing, wake_signals)?, readers })
+        Ok(Sqlite { readers, writer: SqliteWriter::start(writing, wake_signals)? })
     }
 
     /// Runs `op` on the writer's thread, in a transaction that changes nothing if it fails.
@@ -98,8 +102,17 @@ impl Sqlite {
 
     /// Completes pending operations and closes the file.
     pub(crate) async fn close(&self) {
-        self.writer.stop().await;
         self.readers.stop().await;
+        self.writer.stop().await;
+    }
+}
+
+/// Creates the file at `path`, unless there is one. An existing file is not opened: closing it would
+/// release the locks that other connections of this process have on it.
+fn create_file(path: &Path) -> Result<(), StoreError> {
+    match OpenOptions::new().create_new(true).append(true).mode(0o600).open(path) {
+        Err(err) if err.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        created => created.map(drop).map_err(|err| StoreError::Database(Box::new(err))),
     }
 }
 
@@ -108,7 +121,7 @@ impl Sqlite {
 /// Only a folder that belongs to the database is created: one that contains the file under the name
 /// that `sqlite:FOLDER` stands for. Its parent must exist. Otherwise, a path with a typing error, or on
 /// a disk that is not mounted, would begin an empty database there.
-fn prepare_folder(folder: &Path, path: &Path) -> Result<(), StoreError> {
+pub(crate) fn prepare_folder(folder: &Path, path: &Path) -> Result<(), StoreError> {
     if folder.is_dir() {
         return Ok(());
     }

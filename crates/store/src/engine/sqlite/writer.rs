@@ -11,9 +11,12 @@ use std::time::{Duration, Instant};
 
 use futures_util::future::BoxFuture;
 use rusqlite::Connection;
+use tokio::runtime::{self, Runtime};
 use tokio::sync::{mpsc, oneshot};
+use tokio::time::timeout;
 
 use super::drive;
+use super::wal::{self, CheckpointTimer};
 use crate::engine::tx::{Conn, Tx, Wake, lock};
 use feedgate_core::ports::{StoreError, WakeSignals};
 
@@ -38,8 +41,13 @@ impl SqliteWriter {
         wake_signals: WakeSignals,
     ) -> Result<SqliteWriter, StoreError> {
         let (jobs, queue) = mpsc::channel(QUEUE);
+        // The thread has timers of its own, because the runtime of the callers may end before it.
+        let timers = runtime::Builder::new_current_thread().enable_time().build();
+        let timers = timers.map_err(|err| StoreError::Database(Box::new(err)))?;
         let thread = std::thread::Builder::new().name("sqlite-writer".to_owned());
-        let thread = thread.spawn(move || work(Mutex::new(conn), queue, &wake_signals));
+        let thread = thread.spawn(move || {
+            work(&timers, Mutex::new(conn), queue, &wake_signals);
+        });
         let thread = thread.map_err(|err| StoreError::Database(Box::new(err)))?;
         Ok(SqliteWriter { jobs: Mutex::new(Some(jobs)), thread: Mutex::new(Some(thread)) })
     }
@@ -123,22 +131,48 @@ fn write_failed(failure: &str) -> StoreError {
 }
 
 fn work(
+    timers: &Runtime,
     conn: Mutex<Connection>,
     mut queue: mpsc::Receiver<Box<dyn Job>>,
     wake_signals: &WakeSignals,
 ) {
-    while let Some(first) = queue.blocking_recv() {
+    let mut timer = CheckpointTimer::default();
+    loop {
+        let next = match timer.patience() {
+            None => Ok(queue.blocking_recv()),
+            Some(patience) => timers.block_on(async { timeout(patience, queue.recv()).await }),
+        };
+        let first = match next {
+            Ok(Some(first)) => first,
+            Ok(None) => break,
+            Err(_) => {
+                timer.note_checkpoint(checkpoint(&conn));
+                continue;
+            }
+        };
         let mut taken = Vec::new();
         let outcome = commit_together(&conn, first, &mut queue, &mut taken);
         let failure = outcome.err().map(|err| err.to_string());
         for job in taken {
             job.send_reply(failure.as_deref(), wake_signals);
         }
+        if timer.note_changes() {
+            timer.note_checkpoint(checkpoint(&conn));
+        }
     }
     let conn = conn.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
+    wal::leave(&conn);
     if let Err((_, err)) = conn.close() {
         tracing::error!(error = %err, "the database was not closed cleanly");
     }
+}
+
+/// Copies the WAL into the database. Returns whether all of it was copied.
+fn checkpoint(conn: &Mutex<Connection>) -> bool {
+    wal::checkpoint(&lock(conn)).unwrap_or_else(|err| {
+        tracing::warn!(error = %err, "the write-ahead log was not copied into the database");
+        false
+    })
 }
 
 /// Runs `first`, and the operations behind it, in one transaction. All operations that ended up in
