@@ -9,6 +9,7 @@ mod check_config;
 pub mod consume;
 mod copy;
 mod demo;
+mod examples;
 mod healthcheck;
 mod listen;
 mod migrate;
@@ -35,6 +36,7 @@ type Outcome = Result<ExitCode, Box<dyn Error>>;
 /// Polls feeds of any format, normalizes them to Atom, and notifies subscribers of new entries.
 #[derive(Debug, Parser)]
 #[command(name = "feedgate", version, propagate_version = true)]
+#[command(after_long_help = examples::PROGRAM)]
 struct Cli {
     #[command(subcommand)]
     command: Command,

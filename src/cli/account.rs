@@ -8,6 +8,7 @@ use std::io::{self, BufRead, IsTerminal};
 use std::process::ExitCode;
 
 use clap::Subcommand;
+use serde_json::json;
 
 use crate::app::{StartError, open_existing_store};
 use crate::authoring::hash_password;
@@ -17,13 +18,14 @@ use feedgate_core::password::Password;
 use feedgate_core::ports::Store;
 use feedgate_core::stored_file::PathSegment;
 
-use super::{Outcome, SettingsArgs, print_database, print_line};
+use super::{Outcome, SettingsArgs, examples, print_database, print_line};
 
 /// The header of the list.
 const HEADER: &str = "LOGIN\tCREATED\tPASSWORD\tTOKENS\tFILES\tBYTES\tSTATE";
 
 /// Create, list, deactivate and remove accounts.
 #[derive(Debug, clap::Args)]
+#[command(after_long_help = examples::ACCOUNT)]
 pub(super) struct AccountArgs {
     #[command(flatten)]
     settings: SettingsArgs,
@@ -39,7 +41,11 @@ enum What {
     /// Change the password of an account, which is read or generated as for "add".
     Passwd(AccountLogin),
     /// List all accounts.
-    List,
+    List {
+        /// Print one JSON object per line.
+        #[arg(long)]
+        json: bool,
+    },
     /// Deactivate an account: its credentials are refused, and its deliveries are paused until it is
     /// activated.
     Deactivate {
@@ -77,7 +83,10 @@ pub(super) async fn run(args: AccountArgs) -> Outcome {
     // The password is read before the store is opened, so that an invalid one changes nothing.
     let password = match &args.what {
         What::Add(whose) | What::Passwd(whose) => Some(password(whose)?),
-        What::List | What::Remove { .. } | What::Deactivate { .. } | What::Activate { .. } => None,
+        What::List { .. }
+        | What::Remove { .. }
+        | What::Deactivate { .. }
+        | What::Activate { .. } => None,
     };
     let store = open_existing_store(&config).await?;
     print_database(&config.store().url);
@@ -121,7 +130,8 @@ async fn carry_out(store: &dyn Store, what: &What, password: Option<(Password, b
             let resumed = plural(resumed, "subscription");
             print_line(format!("account {login} is active, and {resumed} resumed"));
         }
-        (What::List | What::Add(_) | What::Passwd(_), _) => list(store).await?,
+        (What::List { json: true }, _) => list_as_json(store).await?,
+        (What::List { .. } | What::Add(_) | What::Passwd(_), _) => list(store).await?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -178,6 +188,22 @@ async fn list(store: &dyn Store) -> Result<(), Box<dyn std::error::Error>> {
             (false, false) => "active",
         };
         print_line(format!("{login}\t{made}\t{password}\t{tokens}\t{files}\t{bytes}\t{state}"));
+    }
+    Ok(())
+}
+
+async fn list_as_json(store: &dyn Store) -> Result<(), Box<dyn std::error::Error>> {
+    for account in store.list_accounts().await? {
+        let fields = json!({
+            "login": account.login,
+            "created": account.created_at.to_rfc3339(),
+            "password": account.has_password,
+            "tokens": account.tokens,
+            "files": account.files,
+            "bytes": account.bytes,
+            "removed": account.is_removed,
+        });
+        print_line(fields.to_string());
     }
     Ok(())
 }

@@ -4,7 +4,6 @@
 //! Any provider that links its documents by `prev-archive` (RFC 5005) is supported. The only state
 //! is the last entry that was handled: its id, and a hash of its content, because an update has the
 //! id of the entry that it replaces (N7).
-//! update is an entry under an old id (rule N7).
 
 mod handler;
 pub mod item;
@@ -19,7 +18,7 @@ use std::time::Duration;
 use tokio::time::sleep;
 use url::Url;
 
-use super::Outcome;
+use super::{Outcome, examples};
 use crate::config::Config;
 use crate::http::routes::archive::render::Order;
 
@@ -31,6 +30,7 @@ use walk::{CaughtUp, Stopped};
 /// Read an archive entry by entry, each once and in order. Exits with 1 if an entry was not
 /// handled; the next run begins with that entry.
 #[derive(Debug, clap::Args)]
+#[command(after_long_help = examples::CONSUME)]
 pub(super) struct ConsumeArgs {
     /// The URL of the recent document of the archive.
     url: Url,
@@ -44,7 +44,7 @@ pub(super) struct ConsumeArgs {
     /// Run this command for each entry, with the entry on standard input and its id in
     /// FEEDGATE_ENTRY_ID. FEEDGATE_ENTRY_DELETED is 1 if the publisher deleted the entry. An entry
     /// counts as handled if the command exits with 0. Without this option, entries are printed, one
-    /// per line.
+    /// per line, until a reader such as "head" closes the output.
     #[arg(long, value_name = "CMD")]
     exec: Option<String>,
     /// The format in which entries are passed on.
@@ -85,7 +85,8 @@ pub(super) async fn run(args: ConsumeArgs) -> Outcome {
             super::print_error(&Stopped::Dropped(gone.clone()));
         }
         match (caught_up, args.every) {
-            (Ok(_), None) => return Ok(ExitCode::SUCCESS),
+            // A reader that stops early, as "head" does, has what it needs.
+            (Err(Stopped::OutputClosed(_)), _) | (Ok(_), None) => return Ok(ExitCode::SUCCESS),
             (Ok(_), Some(_)) => {}
             // With --every, a temporary failure of the server does not end the command.
             (Err(err), Some(_)) if err.is_passing() => super::print_error(&err),

@@ -14,10 +14,11 @@ use feedgate_feed::Context;
 use feedgate_feed::explain;
 use feedgate_feed::normalize;
 
-use super::{Outcome, print_line};
+use super::{Outcome, examples, print_line};
 
 /// Convert a feed of any format to Atom or JSON. Neither the network nor a store is used.
 #[derive(Debug, clap::Args)]
+#[command(after_long_help = examples::NORMALIZE)]
 pub(super) struct NormalizeArgs {
     /// The document; - is standard input, which is also the default if it is a pipe or a file.
     #[arg(value_name = "FILE")]

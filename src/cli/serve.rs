@@ -1,7 +1,11 @@
 //! `feedgate serve`: runs the gateway until a signal stops it.
 
+mod admin_token;
+
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
+
+use feedgate_store as store;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing_subscriber::EnvFilter;
@@ -10,6 +14,7 @@ use crate::app::Running;
 use crate::config::{Config, FEEDGATE_LISTEN, LogFormat, reference};
 
 use super::{Outcome, SettingsArgs, print_line};
+use admin_token::StoredToken;
 
 /// A public sample feed.
 const SAMPLE: &str = "https://www.rssboard.org/files/sample-rss-2.xml";
@@ -29,8 +34,9 @@ pub(super) async fn run(args: ServeArgs) -> Outcome {
     let (config, _) = args.settings.load(&listen)?;
     start_logging(&config);
     let mut signals = Signals::new()?;
+    let database = config.store().url;
     let mut running = Running::start(config).await?;
-    print_line(greeting(&running));
+    print_line(greeting(&running, &database));
 
     tokio::select! {
         () = signals.next() => {}
@@ -48,28 +54,30 @@ pub(super) async fn run(args: ServeArgs) -> Outcome {
     }
 }
 
-/// Returns the URL of the gateway and, at the first start, the token and examples of its use.
-fn greeting(running: &Running) -> String {
+/// Returns the URL of the gateway and, at the first start, where the token is and examples of its use.
+fn greeting(running: &Running, database: &str) -> String {
     let url = running.public_url().as_str().trim_end_matches('/');
     let place = format!("feedgate {} is listening on {url}", env!("CARGO_PKG_VERSION"));
     let Some(token) = running.admin_token() else { return place };
+    let stored = StoredToken::write(token, store::sqlite_path(database));
+    let is_terminal = io::stdout().is_terminal();
+    let (notice, user) = (stored.notice(is_terminal), stored.credentials(is_terminal));
     format!(
         "{place}
 
-This is the token of the account \"admin\". It is shown only once; \"feedgate token create\" creates
-more.
+{notice}
 
-  {token}
+\"feedgate token create\" creates more tokens.
 
 Subscribe to a feed (replace the callback with your own, because this one discards all entries):
 
-  curl -u admin:{token} {url}/ -d hub.mode=subscribe \\
+  curl -u {user} {url}/ -d hub.mode=subscribe \\
     -d hub.topic={SAMPLE} -d hub.callback={url}/dev/null
 
 Read its entries, in the same schema for every feed format, and list your subscriptions:
 
-  curl -u admin:{token} '{url}/?hub.mode=retrieve&format=json&hub.topic={SAMPLE}'
-  curl -u admin:{token} '{url}/?hub.mode=list'
+  curl -u {user} '{url}/?hub.mode=retrieve&format=json&hub.topic={SAMPLE}'
+  curl -u {user} '{url}/?hub.mode=list'
 
 Notify the gateway that the feed has changed:
 

@@ -3,18 +3,20 @@
 use std::process::ExitCode;
 
 use clap::Subcommand;
+use serde_json::{Value, json};
 
 use crate::app::{create_token, open_existing_store};
 use crate::jobs::runner;
-use feedgate_core::account::{Scope, Scopes};
+use feedgate_core::account::{Scope, Scopes, TokenInfo};
 
-use super::{Outcome, SettingsArgs, print_database, print_line};
+use super::{Outcome, SettingsArgs, examples, print_database, print_line};
 
 /// The header of the list.
 const HEADER: &str = "NUMBER\tLOGIN\tNAME\tSCOPES\tCREATED\tSTATE";
 
 /// Create, list and revoke tokens.
 #[derive(Debug, clap::Args)]
+#[command(after_long_help = examples::TOKEN)]
 pub(super) struct TokenArgs {
     #[command(flatten)]
     settings: SettingsArgs,
@@ -37,7 +39,11 @@ enum What {
         scopes: Scopes,
     },
     /// List all tokens. The tokens themselves are not shown, because only their hashes are stored.
-    List,
+    List {
+        /// Print one JSON object per line.
+        #[arg(long)]
+        json: bool,
+    },
     /// Revoke a token.
     Revoke {
         /// The number of the token in the list.
@@ -56,20 +62,11 @@ pub(super) async fn run(args: TokenArgs) -> Outcome {
             let (token, _) = create_token(&*store, &login, &name, scopes, now).await?;
             print_line(format!("{login}:{token}"));
         }
-        What::List => {
+        What::List { json } => {
             let tokens = store.list_tokens().await?;
-            print_line(if tokens.is_empty() { "no tokens" } else { HEADER });
-            for token in tokens {
-                let created = token.created_at.format("%Y-%m-%d");
-                let state = match token.revoked_at {
-                    Some(at) => format!("revoked {}", at.format("%Y-%m-%d")),
-                    None => "active".to_owned(),
-                };
-                let (id, login, name) = (token.id, token.login, token.name);
-                print_line(format!(
-                    "{id}\t{login}\t{name}\t{}\t{created}\t{state}",
-                    token.scopes.to_words()
-                ));
+            match json {
+                true => tokens.iter().for_each(|token| print_line(json_of(token).to_string())),
+                false => print_table(tokens),
             }
         }
         What::Revoke { id } => {
@@ -83,6 +80,33 @@ pub(super) async fn run(args: TokenArgs) -> Outcome {
     }
     store.close().await;
     Ok(code)
+}
+
+fn print_table(tokens: Vec<TokenInfo>) {
+    print_line(if tokens.is_empty() { "no tokens" } else { HEADER });
+    for token in tokens {
+        let created = token.created_at.format("%Y-%m-%d");
+        let state = match token.revoked_at {
+            Some(at) => format!("revoked {}", at.format("%Y-%m-%d")),
+            None => "active".to_owned(),
+        };
+        let (id, login, name) = (token.id, token.login, token.name);
+        print_line(format!(
+            "{id}\t{login}\t{name}\t{}\t{created}\t{state}",
+            token.scopes.to_words()
+        ));
+    }
+}
+
+fn json_of(token: &TokenInfo) -> Value {
+    json!({
+        "number": token.id,
+        "login": token.login,
+        "name": token.name,
+        "scopes": token.scopes.to_words(),
+        "created": token.created_at.to_rfc3339(),
+        "revoked": token.revoked_at.map(|at| at.to_rfc3339()),
+    })
 }
 
 /// Checks that Basic authentication can carry a login, which ends there at the first colon.

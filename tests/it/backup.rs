@@ -11,6 +11,7 @@ use crate::support::gateway::Gateway;
 use crate::support::ports::free_port;
 use crate::support::postgres::{Database, Kind};
 use crate::support::publisher::Publisher;
+use crate::support::server::client;
 use crate::support::subscriber::Subscriber;
 use crate::support::until;
 
@@ -84,6 +85,33 @@ async fn a_backup_of_a_running_gateway_is_restored_elsewhere_and_goes_on() {
     publish(&new, &publisher, &subscriber, 6).await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn the_first_token_is_in_a_private_file_and_not_in_the_output() {
+    let database = Database::bare(Kind::Sqlite).await;
+    let port = free_port();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_feedgate"));
+    command
+        .args(["serve", "--listen", &format!("127.0.0.1:{port}")])
+        .args(["--database", &database.url]);
+    let mut serving = command.env_clear().stdout(Stdio::piped()).spawn().unwrap();
+    let file = file_of(&database).with_file_name("admin-token");
+    let url = format!("http://127.0.0.1:{port}/?hub.mode=list");
+    let mut credentials = String::new();
+    until("the token is accepted", async || {
+        credentials = fs::read_to_string(&file).unwrap_or_default().trim().to_owned();
+        let Some((login, token)) = credentials.split_once(':') else { return false };
+        let request = client().get(&url).basic_auth(login, Some(token));
+        request.send().await.is_ok_and(|reply| reply.status().is_success())
+    })
+    .await;
+    assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    serving.kill().unwrap();
+    let output = serving.wait_with_output().unwrap();
+    let (_, token) = credentials.split_once(':').unwrap();
+    let printed = text(&output.stdout);
+    assert!(printed.contains(file.to_str().unwrap()) && !printed.contains(token), "{printed}");
+}
+
 #[tokio::test]
 async fn what_is_no_backup_is_not_restored() {
     let to = Database::bare(Kind::Sqlite).await;
@@ -94,8 +122,8 @@ async fn what_is_no_backup_is_not_restored() {
     let from = Database::new(Kind::Sqlite).await;
     assert!(feedgate(&["backup", &place("damaged.db")], &from.url).status.success());
     let mut bytes = fs::read(place("damaged.db")).unwrap();
-    let half = bytes.len() / 2;
-    bytes[half..].fill(0xff);
+    let last_page = bytes.len() - 4_096;
+    bytes[last_page..].fill(0xff);
     fs::write(place("damaged.db"), bytes).unwrap();
 
     for (name, want) in [

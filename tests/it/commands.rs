@@ -28,6 +28,9 @@ fn tokens_are_listed_below_a_header_and_options_may_stand_last() {
     let lines: Vec<&str> = text(&listed.stdout).lines().collect();
     assert_eq!(lines.len(), 2, "{lines:?}");
     assert!(lines[0].starts_with("NUMBER\tLOGIN\t") && lines[1].contains("\tann\t"), "{lines:?}");
+    let listed_as_json = run(&["token", "list", "--json"]);
+    let token: serde_json::Value = serde_json::from_slice(&listed_as_json.stdout).unwrap();
+    assert_eq!((&token["login"], &token["revoked"]), (&"ann".into(), &serde_json::Value::Null));
     let first = feedgate(folder.path(), &["token", "--database", "sqlite:elsewhere", "list"]);
     assert_eq!(first.stdout, listed.stdout, "options may stand before the verb too");
     assert!(!folder.path().join("feedgate-data").exists());
@@ -41,7 +44,7 @@ fn commands_that_expect_a_database_create_none() {
         &["token", "create", "--login", "ann"],
         &["token", "list"],
         &["account", "list"],
-        &["account", "add", "ann", "--generate"],
+        &["account", "add", "bob", "--generate"],
         &["backup", "copy.db"],
     ];
     for args in commands {
@@ -114,6 +117,10 @@ fn accounts_have_passwords_that_are_no_arguments() {
     let lines: Vec<&str> = text(&listed.stdout).lines().collect();
     assert!(lines[0].starts_with("LOGIN\t") && lines.len() == 3, "{lines:?}");
     assert!(lines[1].starts_with("ada\t") && lines[1].contains("\tyes\t0\t0\t0"), "{lines:?}");
+    let listed = feedgate(folder.path(), &["account", "list", "--json"]);
+    let first = text(&listed.stdout).lines().next().unwrap();
+    let account: serde_json::Value = serde_json::from_str(first).unwrap();
+    assert_eq!((&account["login"], &account["password"]), (&"ada".into(), &true.into()));
     let closed = feedgate(folder.path(), &["account", "remove", "ada"]);
     assert_eq!(
         text(&closed.stdout),
@@ -138,6 +145,32 @@ fn what_is_piped_in_is_normalized_without_being_named() {
     let named = feedgate(folder.path(), &["normalize", "feed.xml"]);
     assert!(text(&piped.stdout).contains("Tides"), "{}", text(&piped.stderr));
     assert_eq!(piped.stdout, named.stdout);
+}
+
+#[test]
+fn a_batch_with_a_document_that_fails_fails_and_counts_the_reasons() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("feed.xml"), "<rss><channel><title>A</title></channel></rss>")
+        .unwrap();
+    fs::write(folder.path().join("page.txt"), "no feed").unwrap();
+    let batch = |files: &[&str]| {
+        let line = |file: &&str| {
+            format!(
+                "{{\"file\": \"{file}\", \"url\": \"http://a.test/\", \"out\": \"{file}.out\"}}\n"
+            )
+        };
+        fs::write(folder.path().join("list"), files.iter().map(line).collect::<String>()).unwrap();
+        feedgate(folder.path(), &["normalize", "--batch", "list", "--out", "results"])
+    };
+    let done = batch(&["feed.xml"]);
+    assert!(done.status.success(), "{}", text(&done.stderr));
+    assert_eq!(text(&done.stdout), "1 normalized, 0 failed\n");
+    let failed = batch(&["page.txt", "feed.xml", "page.txt", "missing.xml"]);
+    assert_eq!(failed.status.code(), Some(1));
+    let lines: Vec<&str> = text(&failed.stdout).lines().collect();
+    assert_eq!(lines[0], "1 normalized, 3 failed");
+    assert!(lines[1].starts_with("       2 ") && lines[2].starts_with("       1 "), "{lines:?}");
+    assert!(folder.path().join("results/feed.xml.out").is_file(), "the others are written");
 }
 
 #[test]

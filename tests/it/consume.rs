@@ -243,3 +243,23 @@ async fn s3_an_inner_archive_does_not_lead_to_other_inner_addresses() {
     let said = complaint(&refused);
     assert!(!refused.status.success() && said.contains("127.0.0.2 resolves to"), "{refused:?}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reader_that_stops_early_ends_it_quietly() {
+    let publisher = Publisher::start().await;
+    publisher.put_rss("/feed", rss("tides", 1..10));
+    let topic = publisher.url("/feed");
+    let subscriber = Subscriber::start().await;
+    let database = Database::new(Kind::Sqlite).await;
+    let gateway = Gateway::start(&database, &[]).await;
+    gateway.subscribe_superfeedr(&topic, &subscriber.url("/cb"), "atom").await;
+    gateway.archive_holds(&topic, &entry_id("tides", 9)).await;
+    let mut command = Command::new(env!("CARGO_BIN_EXE_feedgate"));
+    command.args(["consume", &gateway.archive_of(&topic)]).env_clear().stdin(Stdio::null());
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    command.stdout(writer).stderr(Stdio::piped());
+    let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
+    assert!(output.status.success(), "{}", complaint(&output));
+    assert_eq!(complaint(&output), "");
+}

@@ -101,7 +101,12 @@ fn open_backup(file: &Path) -> Result<Connection, BackupError> {
     }
     let opened = wal::check(file).and_then(|()| open_file(file).map_err(store_error));
     let read = opened.and_then(|conn| Ok((version(&conn)?, conn)));
-    let (version, conn) = read.map_err(|err| unusable(crate::reason(&err)))?;
+    let (version, conn) = match read {
+        Ok(read) => read,
+        // The error of the database is the reason in itself.
+        Err(StoreError::Database(err)) => return Err(unusable(err.to_string())),
+        Err(err) => return Err(unusable(err.to_string())),
+    };
     let known = newest(MIGRATIONS);
     match version {
         None => return Err(unusable("no gateway has ever used it".to_owned())),

@@ -36,7 +36,12 @@ impl EntryHandler for CommandHandler {
         let text = self.text(item);
         let taken = match &self.command {
             Some(command) => run(command, item, &text).await,
-            None => print(&text).map_err(|err| err.to_string()),
+            None => match print(&text) {
+                Err(err) if err.kind() == io::ErrorKind::BrokenPipe => {
+                    return Err(Stopped::OutputClosed(item.id().to_owned()));
+                }
+                printed => printed.map_err(|err| err.to_string()),
+            },
         };
         taken.map_err(|reason| Stopped::NotTaken { id: item.id().to_owned(), reason })
     }

@@ -107,6 +107,9 @@ pub enum Stopped {
         /// Why.
         reason: String,
     },
+    /// The reader of standard output has closed it, as `head` does.
+    #[error("standard output was closed before the entry {0} was printed")]
+    OutputClosed(String),
     /// The position could not be stored.
     #[error(transparent)]
     ReadPosition(#[from] BadPosition),

@@ -2,8 +2,9 @@
 //!
 //! What always holds: no document prevents the others from being written. For a document that
 //! cannot be normalized, a file with the reason is written instead of the output, under the same
-//! name with `.err` appended.
+//! name with `.err` appended. The summary counts the failures by reason.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fs;
 use std::panic::catch_unwind;
@@ -34,7 +35,7 @@ pub(super) fn run(manifest: &Path, folder: &Path, args: &NormalizeArgs) -> Outco
     let text =
         fs::read_to_string(manifest).map_err(|err| format!("{}: {err}", manifest.display()))?;
     fs::create_dir_all(folder)?;
-    let (mut done, mut failed) = (0, 0);
+    let (mut done, mut failures) = (0, BTreeMap::<String, usize>::new());
     for (n, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         let job: Job = serde_json::from_str(line)
             .map_err(|err| format!("{}:{}: {err}", manifest.display(), n + 1))?;
@@ -47,13 +48,21 @@ pub(super) fn run(manifest: &Path, folder: &Path, args: &NormalizeArgs) -> Outco
             Err(why) => {
                 let mut name = out.into_os_string();
                 name.push(".err");
-                fs::write(name, why + "\n")?;
-                failed += 1;
+                fs::write(name, format!("{why}\n"))?;
+                // What follows the colon is about this document alone.
+                let reason = why.split(": ").next().unwrap_or_default().to_owned();
+                *failures.entry(reason).or_default() += 1;
             }
         }
     }
+    let failed: usize = failures.values().sum();
     print_line(format!("{done} normalized, {failed} failed"));
-    Ok(ExitCode::SUCCESS)
+    let mut failures: Vec<(String, usize)> = failures.into_iter().collect();
+    failures.sort_by_key(|(_, count)| Reverse(*count));
+    for (reason, count) in failures {
+        print_line(format!("{count:>8} {reason}"));
+    }
+    Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// Normalizes one document. A panic is a bug, but it must not prevent the other documents from being

@@ -124,6 +124,11 @@ pub(super) const NEVER_RUN: &[&str] = &[
     "cells/pacing.rs GROUPS",
     "cells/pacing.rs DELAY",
     "cells/pacing.rs PUT_BACK",
+    // A database is backed up or restored, or opened: they find out whether it has tables and rows.
+    "backup.rs EXISTS",
+    "backup.rs NEWEST",
+    "backup.rs has_content",
+    "engine/sqlite/wal.rs HAS_TABLES",
     // A database is copied: in chunks, in the order of the keys.
     "copy.rs COUNTERS",
     "copy/copy_state.rs SAVE_PROPERTY",

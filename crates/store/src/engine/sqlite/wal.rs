@@ -17,8 +17,8 @@ use rusqlite::{Connection, OpenFlags};
 use crate::engine::error::store_error;
 use feedgate_core::ports::StoreError;
 
-/// How long the writer has to be idle before the WAL is copied. A gateway that has nothing to do
-/// writes every few seconds, so that this is shorter.
+/// How long nothing has to change before the WAL is copied: shorter than the pauses of a gateway that has
+/// little to do, which changes something every few seconds.
 const IDLE: Duration = Duration::from_secs(1);
 /// The longest time for which changes stay in the WAL alone. Copying a page into the database costs as
 /// much as writing it, and within a minute the pages that are written often are the same ones.
@@ -27,25 +27,49 @@ const LONGEST: Duration = Duration::from_secs(60);
 /// Decides when the writer copies the WAL into the database.
 #[derive(Debug, Default)]
 pub(super) struct CheckpointTimer {
-    /// When the first change was written that is in the WAL alone.
-    since: Option<Instant>,
+    /// The number of changes that the connection has made.
+    total: u64,
+    /// The changes that are in the WAL alone, if there are any.
+    changes: Option<RecentChanges>,
+}
+
+/// When the first and the last change since the latest checkpoint were made.
+#[derive(Clone, Copy, Debug)]
+struct RecentChanges {
+    first: Instant,
+    last: Instant,
 }
 
 impl CheckpointTimer {
     /// Returns how long to wait for another operation before a checkpoint; `None`: as long as it
     /// takes, because the WAL has no changes.
     pub(super) fn patience(&self) -> Option<Duration> {
-        self.since.map(|since| IDLE.min(LONGEST.saturating_sub(since.elapsed())))
+        let changes = self.changes?;
+        let idle = IDLE.saturating_sub(changes.last.elapsed());
+        Some(idle.min(LONGEST.saturating_sub(changes.first.elapsed())))
     }
 
-    /// Notes that changes were written. Returns whether it is time for a checkpoint.
-    pub(super) fn note_changes(&mut self) -> bool {
-        self.since.get_or_insert_with(Instant::now).elapsed() >= LONGEST
+    /// Notes that the connection has made `total` changes until `now`. Operations that change nothing,
+    /// such as the search for due work, do not put off a checkpoint.
+    pub(super) fn note_changes(&mut self, total: u64, now: Instant) {
+        if total != self.total {
+            self.total = total;
+            let first = self.changes.map_or(now, |changes| changes.first);
+            self.changes = Some(RecentChanges { first, last: now });
+        }
+    }
+
+    /// Returns whether it is time for a checkpoint.
+    pub(super) fn is_due(&self) -> bool {
+        self.patience().is_some_and(|patience| patience.is_zero())
     }
 
     /// Notes a checkpoint. One that did not copy everything is repeated.
-    pub(super) fn note_checkpoint(&mut self, is_complete: bool) {
-        self.since = if is_complete { None } else { Some(Instant::now()) };
+    pub(super) fn note_checkpoint(&mut self, is_complete: bool, now: Instant) {
+        self.changes = match is_complete {
+            true => None,
+            false => Some(RecentChanges { first: now, last: now }),
+        };
     }
 }
 
@@ -108,15 +132,25 @@ mod tests {
     #[test]
     fn changes_are_copied_when_idle_and_at_least_once_a_minute() {
         let mut timer = CheckpointTimer::default();
-        assert_eq!(timer.patience(), None, "nothing was written");
-        assert!(!timer.note_changes());
-        assert_eq!(timer.patience(), Some(IDLE));
-        timer.since = Instant::now().checked_sub(LONGEST);
-        assert!(timer.note_changes(), "a busy writer is interrupted");
-        assert_eq!(timer.patience(), Some(Duration::ZERO));
-        timer.note_checkpoint(false);
-        assert_eq!(timer.patience(), Some(IDLE), "it is repeated");
-        timer.note_checkpoint(true);
-        assert_eq!(timer.patience(), None);
+        assert_eq!(timer.patience(), None, "nothing was changed");
+        let now = Instant::now();
+        let [idle, longest] = [IDLE, LONGEST].map(|age| now.checked_sub(age).unwrap());
+        timer.note_changes(1, now);
+        assert!(!timer.is_due());
+        timer.note_checkpoint(true, now);
+        timer.note_changes(1, now);
+        assert_eq!(timer.patience(), None, "nothing was changed since");
+
+        timer.note_changes(2, idle);
+        timer.note_changes(2, now);
+        assert!(timer.is_due(), "an operation that changes nothing is no change");
+        timer.note_changes(3, now);
+        assert!(!timer.is_due());
+        timer.note_checkpoint(false, now);
+        assert!(timer.patience().is_some(), "it is repeated");
+        timer.note_checkpoint(true, now);
+        timer.note_changes(4, longest);
+        timer.note_changes(5, now);
+        assert!(timer.is_due(), "a busy writer is interrupted");
     }
 }

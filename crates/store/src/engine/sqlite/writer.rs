@@ -146,7 +146,7 @@ fn work(
             Ok(Some(first)) => first,
             Ok(None) => break,
             Err(_) => {
-                timer.note_checkpoint(checkpoint(&conn));
+                timer.note_checkpoint(checkpoint(&conn), Instant::now());
                 continue;
             }
         };
@@ -156,8 +156,9 @@ fn work(
         for job in taken {
             job.send_reply(failure.as_deref(), wake_signals);
         }
-        if timer.note_changes() {
-            timer.note_checkpoint(checkpoint(&conn));
+        timer.note_changes(lock(&conn).total_changes(), Instant::now());
+        if timer.is_due() {
+            timer.note_checkpoint(checkpoint(&conn), Instant::now());
         }
     }
     let conn = conn.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
