@@ -37,6 +37,7 @@ mod nodes;
 mod normalize;
 mod nul;
 mod openapi;
+mod packaging;
 mod peer_defects;
 mod ping_forwarding;
 mod poll;
