@@ -202,6 +202,7 @@ async fn list_as_json(store: &dyn Store) -> Result<(), Box<dyn std::error::Error
             "files": account.files,
             "bytes": account.bytes,
             "removed": account.is_removed,
+            "deactivated": account.is_deactivated,
         });
         print_line(fields.to_string());
     }
