@@ -41,6 +41,9 @@ pub(super) struct NormalizeArgs {
     /// Guess the language of entries that declare none.
     #[arg(long)]
     detect_language: bool,
+    /// Remove from all texts what could act in a page that shows them.
+    #[arg(long, conflicts_with = "explain")]
+    sanitize: bool,
     /// Normalize the documents listed in this file, one object per line, with the fields "file",
     /// "url", "content_type", "headers" and "out".
     #[arg(long, value_name = "MANIFEST.jsonl", requires = "out", conflicts_with = "file")]
@@ -100,6 +103,9 @@ fn written(
     let mut normalized = normalize(bytes, context)?;
     if args.detect_language {
         normalized.detect_languages();
+    }
+    if args.sanitize {
+        normalized.sanitize();
     }
     match args.format {
         Format::Json => Ok(serde_json::to_string_pretty(&normalized.to_json())? + "\n"),

@@ -4,6 +4,7 @@
 
 FOLDER is what `tests/conformance/run` filled. Besides the runner's own figures there is
 one of ours: `settled`, the outputs that come out the same when they are read again.
+`sanitized` is the share of the sanitized outputs that a reader need not sanitize again.
 Ends with 1 if anything is below its floor or was not measured at all.
 """
 
@@ -68,6 +69,9 @@ def main():
     binary, folder, floors = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
     found = figures(json.loads((folder / "report.json").read_text(encoding="utf-8")))
     found["settled"] = settled(binary, folder / "work")
+    sanitized = json.loads((folder / "sanitized.json").read_text(encoding="utf-8"))
+    cells = [c for c in sanitized["expect"]["strict"] if c["class"] == "sanitize-self"]
+    found["sanitized"] = [sum(c["pass"] for c in cells), sum(c["total"] for c in cells)]
     below = 0
     for line in floors.read_text(encoding="utf-8").splitlines():
         line = line.partition("#")[0].strip()

@@ -174,6 +174,26 @@ fn a_batch_with_a_document_that_fails_fails_and_counts_the_reasons() {
 }
 
 #[test]
+fn s22_texts_are_sanitized_if_the_command_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let html = "safe&lt;script&gt;x()&lt;/script&gt; &lt;b onclick='x()'&gt;tides&lt;/b&gt;";
+    let feed = format!(
+        "<rss version='2.0' xmlns:media='http://search.yahoo.com/mrss/'><channel><title>Tides</title>
+         <item><guid>urn:a</guid><title>Tides</title><description>{html}</description>
+         <media:description type='html'>{html}</media:description></item>
+         <item><guid>urn:b</guid><title type='xhtml' xmlns:h='http://www.w3.org/1999/xhtml'><h:b
+         onclick='x()'>tides</h:b></title></item></channel></rss>"
+    );
+    fs::write(folder.path().join("feed.xml"), feed).unwrap();
+    let untouched = feedgate(folder.path(), &["normalize", "feed.xml"]);
+    assert!(text(&untouched.stdout).contains("onclick"), "{}", text(&untouched.stdout));
+    let sanitized = feedgate(folder.path(), &["normalize", "--sanitize", "feed.xml"]);
+    let sanitized = text(&sanitized.stdout);
+    assert!(!sanitized.contains("x()") && !sanitized.contains("onclick"), "{sanitized}");
+    assert!(sanitized.contains("safe &lt;b&gt;tides&lt;/b&gt;"), "{sanitized}");
+}
+
+#[test]
 fn a_database_that_cannot_be_opened_is_named_with_the_reason() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("plain"), "").unwrap();

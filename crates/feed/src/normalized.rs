@@ -71,6 +71,12 @@ impl Normalized {
         self.feed.entries.iter_mut().for_each(passes::detect_language);
     }
 
+    /// Removes from all texts what could act in a page that shows them: scripts, handlers, styles
+    /// that load something, frames, plugins, and links that run code.
+    pub fn sanitize(&mut self) {
+        passes::sanitize(&mut self.feed);
+    }
+
     /// Returns the feed, by value.
     pub fn into_feed(self) -> Feed {
         self.feed

@@ -16,7 +16,9 @@ mod links;
 mod outline;
 mod people;
 mod repeats;
+mod sanitize;
 mod settle;
+mod tag;
 mod text;
 
 use crate::context::Context;
@@ -24,6 +26,7 @@ use crate::model::{Feed, KnownBy};
 
 #[cfg(feature = "language")]
 pub use detect_language::detect_language;
+pub use sanitize::sanitize;
 
 /// A pass with its name in explanations.
 type Pass = (&'static str, fn(Feed, &Context) -> Feed);

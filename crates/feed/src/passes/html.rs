@@ -5,6 +5,7 @@
 
 use memchr::memchr;
 
+use super::tag::{StartTag, name_length};
 use crate::{iri, text_extraction};
 
 /// Attributes that hold one address, on any element.
@@ -34,7 +35,7 @@ pub(super) fn make_absolute(html: &str, base: &str) -> Option<String> {
         if !html.as_bytes().get(at).is_some_and(u8::is_ascii_alphabetic) {
             continue;
         }
-        let mut tag = Tag { html, at: at + name_length(&html[at..]) };
+        let mut tag = StartTag { html, at: at + name_length(&html[at..]) };
         while let Some(attribute) = tag.next_attribute() {
             let value = &html[attribute.value.0..attribute.value.1];
             if let Some(absolute) = resolved(attribute.name, value, base) {
@@ -94,74 +95,6 @@ fn push_quoted(out: &mut String, value: &str, is_quoted: bool) {
         }
     }
     out.push_str(mark);
-}
-
-/// A start tag that is being read, from the end of its name.
-struct Tag<'a> {
-    html: &'a str,
-    at: usize,
-}
-
-struct Attribute<'a> {
-    name: &'a str,
-    /// The range of the value, without quotes.
-    value: (usize, usize),
-    is_quoted: bool,
-}
-
-impl<'a> Tag<'a> {
-    /// Returns the next attribute that has a value; `None` at the end of the tag.
-    fn next_attribute(&mut self) -> Option<Attribute<'a>> {
-        loop {
-            self.skip(|byte| byte.is_ascii_whitespace() || byte == b'/');
-            let rest = &self.html[self.at..];
-            if rest.is_empty() || rest.starts_with(['>', '<']) {
-                return None;
-            }
-            let length = name_length(rest);
-            if length == 0 {
-                // A stray quote or equals sign is not a name.
-                self.at += rest.chars().next().map_or(0, char::len_utf8);
-                continue;
-            }
-            let name = &rest[..length];
-            self.at += length;
-            self.skip(|byte| byte.is_ascii_whitespace());
-            if !self.html[self.at..].starts_with('=') {
-                continue;
-            }
-            self.at += 1;
-            self.skip(|byte| byte.is_ascii_whitespace());
-            return self.value().map(|(value, is_quoted)| Attribute { name, value, is_quoted });
-        }
-    }
-
-    fn value(&mut self) -> Option<((usize, usize), bool)> {
-        let rest = &self.html[self.at..];
-        if let Some(quote) = rest.bytes().next().filter(|byte| matches!(byte, b'"' | b'\'')) {
-            let from = self.at + 1;
-            let to = from + memchr(quote, &self.html.as_bytes()[from..])?;
-            self.at = to + 1;
-            return Some(((from, to), true));
-        }
-        let ends = |byte: u8| byte.is_ascii_whitespace() || byte == b'>';
-        let from = self.at;
-        self.at += rest.bytes().position(ends).unwrap_or(rest.len());
-        Some(((from, self.at), false))
-    }
-
-    /// Skips bytes that satisfy `what`, which must be ASCII.
-    fn skip(&mut self, what: impl Fn(u8) -> bool) {
-        let rest = &self.html.as_bytes()[self.at..];
-        self.at += rest.iter().position(|byte| !what(*byte)).unwrap_or(rest.len());
-    }
-}
-
-fn name_length(text: &str) -> usize {
-    let ends = |byte: u8| {
-        byte.is_ascii_whitespace() || matches!(byte, b'=' | b'/' | b'>' | b'<' | b'"' | b'\'')
-    };
-    text.bytes().position(ends).unwrap_or(text.len())
 }
 
 #[cfg(test)]
