@@ -49,6 +49,9 @@ create table resources (
     pinged           bigint not null default 0,
     -- The least time from the last fetch to one that a ping causes.
     ping_interval    bigint not null default 0,
+    -- How many gateways the newest notification about it from an upstream had passed; 0: a poll of
+    -- the schedule found something since.
+    hops             bigint not null default 0,
     -- When the appends for subscribers without an account are paid for (log/append_budget.rs); 0:
     -- there were none.
     appends_paid_at  bigint not null default 0,

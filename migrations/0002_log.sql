@@ -87,3 +87,15 @@ create table bodies (
     bytes           bytea  not null,
     primary key (resource_id)
 );
+
+-- One row is a part of what was appended in a day to resources that an account watches. An account
+-- has several rows, which are added up, so that appends to different resources seldom wait for the
+-- same row.
+create table account_appends (
+    account_id  bigint not null,
+    stripe      bigint not null,             -- chosen by the resource
+    day         bigint not null,             -- days since 1970 in UTC
+    bytes       bigint not null,             -- in this day, as log/append_budget.rs counts them
+    used_up_day bigint not null default 0,   -- the last day on which the budget was used up
+    primary key (account_id, stripe)
+);

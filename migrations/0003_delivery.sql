@@ -1,5 +1,5 @@
--- Delivery: subscriptions with their cursors, subscription requests that wait to be verified, and
--- pings that are forwarded.
+-- Delivery: subscriptions with their cursors, the last attempts to deliver to them, subscription
+-- requests that wait to be verified, and pings that are forwarded.
 
 -- One row is one subscription: a callback, and how far it has been notified. For subscribers who
 -- receive the topic's own document ('raw'), cursors count versions of the body; for all others they
@@ -52,9 +52,10 @@ create table subscriptions (
     claim_token         bigint not null default 0,
     -- The last number that the current delivery may reach.
     claimed_upto        bigint not null default 0,
-    -- Since when nothing is sent at the request of the subscriber, and due_at is null; null: the
-    -- subscription is not paused.
+    -- Since when nothing is sent, and due_at is null; null: the subscription is not paused.
     paused_at           bigint,
+    -- 1: it was paused by this program, because its callback had failed for a month.
+    is_suspended        bigint not null default 0,
     failures            bigint not null default 0, -- consecutive failed attempts
     failing_since       bigint,              -- when the first of them was
     -- Consecutive changes that could not be delivered, however often each was tried.
@@ -73,6 +74,9 @@ create table subscriptions (
 create index subscriptions_due_at on subscriptions (due_at, id) where due_at is not null;
 -- Serves claim_subscriptions when one host has more due than it may be sent at once.
 create index subscriptions_host on subscriptions (host, due_at, id) where due_at is not null;
+-- Serves claim_subscriptions when more is due than is claimed together: accounts take turns.
+create index subscriptions_account_due on subscriptions (account_id, due_at, id)
+    where due_at is not null and account_id <> 0;
 -- Serves list.
 create index subscriptions_account on subscriptions (account_id, id);
 -- Serves appends, which look up the accounts with subscriptions to a resource.
@@ -86,6 +90,67 @@ create index subscriptions_failed_changes on subscriptions (failed_changes, id)
 create index subscriptions_digest_at on subscriptions (digest_at, id) where digest_at is not null;
 -- Serves drop_expired.
 create index subscriptions_lease_until on subscriptions (lease_until);
+
+-- One row is one attempt to deliver to a callback, for people who investigate why a notification
+-- did not arrive. Nothing else depends on it: a crash may lose attempts, and old ones are deleted.
+create table delivery_attempts (
+    id               {serial},
+    resource_id      bigint not null,
+    subscription_id  bigint not null,
+    at               bigint not null,        -- when it began
+    took             bigint not null,
+    verdict          text   not null,        -- attempt::AttemptVerdict
+    code             text   not null,        -- the result as a stable code
+    error            text   not null,        -- why there was no response; empty: there was one
+    next_at          bigint,                 -- when the delivery is retried; null: no time is set
+    content          text   not null,        -- attempt::PayloadContent
+    -- The numbers that the payload covers: of records, or of body versions as the cursor.
+    first_number     bigint not null,
+    last_number      bigint not null,
+    entries          bigint not null,        -- how many entries are in the payload
+    body_bytes       bigint not null,        -- the length of the body that was sent
+    content_type     text   not null,
+    status           bigint,                 -- the status code; null: there was no response
+    -- 0: the response came from an address that is not public, and only the operator may read it.
+    is_public        bigint not null,
+    request_headers  text   not null,        -- JSON: attempt::HeaderLine, without secrets
+    response_headers text   not null,        -- JSON: attempt::HeaderLine, without secrets
+    response_body    bytea  not null,        -- the beginning of the body, without secrets
+    {key} (resource_id, id),
+    foreign key (resource_id, subscription_id)
+        references subscriptions (resource_id, id) on delete cascade
+);
+
+-- Serves attempts, and append_attempts, which deletes the oldest of a subscription; and the deletion
+-- of subscriptions.
+create index delivery_attempts_subscription on delivery_attempts (resource_id, subscription_id, id);
+-- Serves trim_attempts.
+create index delivery_attempts_at on delivery_attempts (at);
+
+-- One row is the cursor of a WebSub subscription whose lease has ended, for a subscriber that renews
+-- it late.
+create table kept_cursors (
+    resource_id   bigint not null references resources (id),
+    hash          bytea  not null,           -- SHA-256 of account, callback, protocol and alias
+    counts_bodies bigint not null,           -- 1: the cursor is a version of the body ('raw')
+    cursor        bigint not null,
+    until         bigint not null,           -- when it is deleted
+    primary key (resource_id, hash)
+);
+
+-- Serves the deletion of those that are no longer kept.
+create index kept_cursors_until on kept_cursors (until);
+
+-- One row is a part of the number of subscriptions that count towards a quota: of an account, or of
+-- open subscriptions with callbacks at one host. A count has several rows, which are added up, so
+-- that subscriptions to different resources seldom wait for the same row.
+create table subscription_counts (
+    account_id    bigint not null,           -- 0: open subscriptions
+    host          text   not null,           -- of the callbacks, without the port; empty: an account
+    stripe        bigint not null,           -- chosen by the resource
+    subscriptions bigint not null,
+    primary key (account_id, host, stripe)
+);
 
 -- One row is a resource with subscriptions that its last appends have yet to mark due.
 create table fan_outs (

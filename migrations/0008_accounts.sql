@@ -29,13 +29,28 @@ create table tokens (
     scopes     text   not null,              -- words of account::Scope, separated by spaces
     hash       bytea  not null unique,       -- SHA-256; serves authenticate
     created_at bigint not null,
-    revoked_at bigint                        -- null: it is valid
+    revoked_at bigint,                       -- null: it was not revoked
+    expires_at bigint,                       -- null: it is valid until it is revoked
+    used_at    bigint                        -- to the hour; null: it was never used
 );
 
 -- Serves list_accounts and close_account.
 create index tokens_account on tokens (account_id);
 -- Serves prune.
 create index tokens_revoked_at on tokens (revoked_at) where revoked_at is not null;
+
+-- One row is one browser that is signed in to the console. The cookie itself is not stored.
+create table sessions (
+    hash       bytea  not null primary key,  -- SHA-256 of the cookie
+    token_id   bigint not null references tokens (id) on delete cascade,
+    created_at bigint not null,
+    used_at    bigint not null               -- to the hour
+);
+
+-- Serves prune.
+create index sessions_used_at on sessions (used_at);
+-- Serves prune, which deletes tokens with their sessions.
+create index sessions_token on sessions (token_id);
 
 -- One row is one feed or other file that an account stores here, served at
 -- /storage/LOGIN/NAME.

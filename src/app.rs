@@ -22,8 +22,8 @@ use crate::event_log::{self, EventLog};
 use crate::head_watch::HeadWatch;
 use crate::http::serve::listener::{ListenError, Listener};
 use crate::http::{
-    AnonymousRateLimit, ArchiveDocumentCache, CachedGauges, Gateway, HttpSettings,
-    RecentRegistrants, Router,
+    AccountRateLimit, AnonymousRateLimit, ArchiveDocumentCache, CachedGauges, Gateway,
+    HttpSettings, RecentRegistrants, Router,
 };
 use crate::jobs::backfill::Backfiller;
 use crate::jobs::collect::Collector;
@@ -39,7 +39,8 @@ use crate::metrics::Metrics;
 use crate::net::HttpClient;
 use crate::subscriptions::SubscriptionService;
 use crate::subscriptions::verification_job::VerificationJob;
-use feedgate_core::account::{NewToken, Scopes, TokenHash};
+use crate::tokens::{TokenError, TokenRequest, create_token};
+use feedgate_core::account::Scopes;
 use feedgate_core::ports::{Store, StoreError};
 use feedgate_store as store;
 
@@ -88,6 +89,15 @@ pub enum StartError {
     Random(getrandom::Error),
 }
 
+impl From<TokenError> for StartError {
+    fn from(err: TokenError) -> StartError {
+        match err {
+            TokenError::Store(err) => StartError::Store(err),
+            TokenError::Random(err) => StartError::Random(err),
+        }
+    }
+}
+
 impl StartError {
     /// A word for logs, listed in `docs/errors.md`.
     pub fn code(&self) -> &'static str {
@@ -114,12 +124,17 @@ impl Running {
         forward_pings::forget_other_targets(&*store, &config.ping_targets).await?;
         let admin_token = first_token(&*store, runner::now()).await?;
 
+        let metrics = Metrics::new();
+        let observed = metrics.clone();
+        store.observe_transactions(Arc::new(move |ended| observed.transaction_ended(ended)));
+
         let (event_log, event_log_writer) = EventLog::start(Arc::clone(&store));
         let shared = Shared {
+            listen: addr,
             store: Arc::clone(&store),
             client: HttpClient::new(config.net(&public_url)),
             disk_space: config.disk_space(),
-            metrics: Metrics::new(),
+            metrics,
             event_log,
             stop: CancellationToken::new(),
         };
@@ -179,6 +194,8 @@ impl Running {
 
 /// What all services share.
 struct Shared {
+    /// The address that the listener is bound to.
+    listen: SocketAddr,
     store: Arc<dyn Store>,
     client: HttpClient,
     disk_space: DiskSpace,
@@ -215,7 +232,9 @@ impl Services {
         let heads = Arc::new(HeadWatch::new(store()));
         let subscribe =
             SubscriptionService::new(store(), client(), poller.clone(), metrics(), event_log());
-        let subscribe = Arc::new(subscribe.with_public_url(public_url.clone()));
+        let subscribe = subscribe.with_public_url(public_url.clone());
+        let subscribe = subscribe.with_listen_address(shared.listen);
+        let subscribe = Arc::new(subscribe.with_quotas(config.subscription_quotas()));
         let settings = config.authoring(public_url);
         let publish = AuthoringService::new(store(), Arc::clone(&subscribe), client(), settings);
         let collector =
@@ -249,14 +268,15 @@ impl Services {
 
     /// What the HTTP endpoints work with.
     fn gateway(&self, shared: &Shared, settings: HttpSettings) -> Gateway {
-        let requests_per_min = settings.anonymous_requests_per_min;
+        let now = Instant::now();
         Gateway {
             store: Arc::clone(&shared.store),
             subscribe: Arc::clone(&self.subscribe),
             publish: Arc::clone(&self.publish),
             upstreams: self.upstreams.clone(),
             recent_registrants: RecentRegistrants::new(),
-            anonymous_rate_limit: AnonymousRateLimit::new(requests_per_min, Instant::now()),
+            anonymous_rate_limit: AnonymousRateLimit::new(settings.anonymous_requests_per_min, now),
+            account_rate_limit: AccountRateLimit::new(settings.account_requests_per_min, now),
             archive_documents: ArchiveDocumentCache::new(settings.archive_cache_bytes),
             documents: shared.client.documents().clone(),
             disk_space: shared.disk_space.clone(),
@@ -332,33 +352,18 @@ pub async fn open_existing_store(config: &Config) -> Result<Arc<dyn Store>, Star
     Ok(store::open_existing(&config.store()).await?)
 }
 
-/// Creates a token for `login`. Returns the token, which is shown once, and its id in the store.
-pub async fn create_token(
-    store: &dyn Store,
-    login: &str,
-    name: &str,
-    scopes: Scopes,
-    now: DateTime<Utc>,
-) -> Result<(String, i64), StartError> {
-    let mut bytes = [0; 32];
-    getrandom::fill(&mut bytes).map_err(StartError::Random)?;
-    let token = hex::encode(bytes);
-    let (login, name) = (login.to_owned(), name.to_owned());
-    let new = NewToken { login, name, scopes, hash: TokenHash::from_token(&token) };
-    let id = store.create_token(&new, now).await?;
-    Ok((token, id))
-}
-
 /// Creates a token for the operator if there are no tokens yet.
 async fn first_token(store: &dyn Store, now: DateTime<Utc>) -> Result<Option<String>, StartError> {
     if !store.list_tokens().await?.is_empty() {
         return Ok(None);
     }
-    match create_token(store, "admin", "first start", Scopes::all(), now).await {
+    let (login, name) = ("admin".to_owned(), "first start".to_owned());
+    let request = TokenRequest { login, name, scopes: Scopes::all(), expires_at: None };
+    match create_token(store, request, now).await {
         Ok((token, _)) => Ok(Some(token)),
         // The operator removed this account, and creates tokens of others when they are needed.
-        Err(StartError::Store(StoreError::AccountRemoved(_))) => Ok(None),
-        Err(err) => Err(err),
+        Err(TokenError::Store(StoreError::AccountRemoved(_))) => Ok(None),
+        Err(err) => Err(err.into()),
     }
 }
 

@@ -6,19 +6,25 @@
 mod account;
 mod backup;
 mod check_config;
+mod completions;
 pub mod consume;
 mod copy;
 mod demo;
-mod examples;
 mod healthcheck;
+mod help;
+mod list;
 mod listen;
+mod man;
 mod migrate;
 mod normalize;
 mod poll;
 mod post;
+mod remote;
+mod replay;
 mod restore;
 mod serve;
 mod simulate;
+mod subscribe;
 mod token;
 
 use std::error::Error;
@@ -36,7 +42,7 @@ type Outcome = Result<ExitCode, Box<dyn Error>>;
 /// Polls feeds of any format, normalizes them to Atom, and notifies subscribers of new entries.
 #[derive(Debug, Parser)]
 #[command(name = "feedgate", version, propagate_version = true)]
-#[command(after_long_help = examples::PROGRAM)]
+#[command(after_long_help = help::PROGRAM.text())]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -49,6 +55,10 @@ enum Command {
     Normalize(normalize::NormalizeArgs),
     Poll(poll::PollArgs),
     Post(Box<post::PostArgs>),
+    Subscribe(Box<subscribe::SubscribeArgs>),
+    Unsubscribe(subscribe::UnsubscribeArgs),
+    List(list::ListArgs),
+    Replay(replay::ReplayArgs),
     Consume(consume::ConsumeArgs),
     Listen(listen::ListenArgs),
     SimulateSchedule(simulate::SimulateArgs),
@@ -60,6 +70,8 @@ enum Command {
     Copy(copy::CopyArgs),
     CheckConfig(check_config::CheckConfigArgs),
     Healthcheck(healthcheck::HealthcheckArgs),
+    Completions(completions::CompletionsArgs),
+    Man(man::ManArgs),
 }
 
 /// Runs the command that the process was started with.
@@ -70,6 +82,10 @@ pub async fn run() -> ExitCode {
         Command::Normalize(args) => normalize::run(&args),
         Command::Poll(args) => poll::run(&args).await,
         Command::Post(args) => post::run(*args).await,
+        Command::Subscribe(args) => subscribe::subscribe(&args).await,
+        Command::Unsubscribe(args) => subscribe::unsubscribe(&args).await,
+        Command::List(args) => list::run(&args).await,
+        Command::Replay(args) => replay::run(&args).await,
         Command::Consume(args) => consume::run(args).await,
         Command::Listen(args) => listen::run(&args).await,
         Command::SimulateSchedule(args) => simulate::run(&args),
@@ -81,6 +97,8 @@ pub async fn run() -> ExitCode {
         Command::Copy(args) => copy::run(args).await,
         Command::CheckConfig(args) => check_config::run(&args),
         Command::Healthcheck(args) => healthcheck::run(args).await,
+        Command::Completions(args) => completions::run(&args),
+        Command::Man(args) => man::run(&args),
     };
     outcome.unwrap_or_else(|err| {
         print_error(&*err);
@@ -116,6 +134,11 @@ impl SettingsArgs {
 /// an error.
 pub(crate) fn print_line(text: impl AsRef<str>) {
     writeln!(io::stdout().lock(), "{}", text.as_ref()).unwrap_or_default();
+}
+
+/// Prints a document of a command. A reader that stops early is not an error.
+fn print_bytes(document: &[u8]) {
+    io::stdout().lock().write_all(document).unwrap_or_default();
 }
 
 /// Prints a line that is not part of a command's output.

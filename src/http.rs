@@ -23,7 +23,7 @@ pub mod serve;
 mod state;
 
 pub use kit::client_address::PeerAddr;
-pub use kit::rate_limit::AnonymousRateLimit;
+pub use kit::rate_limit::{AccountRateLimit, AnonymousRateLimit};
 pub use kit::recent_registrants::RecentRegistrants;
 pub use router::Router;
 pub use routes::archive::document_cache::ArchiveDocumentCache;

@@ -16,6 +16,7 @@ pub mod jobs;
 
 pub mod authoring;
 pub mod subscriptions;
+pub mod tokens;
 
 pub mod http;
 

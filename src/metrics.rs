@@ -7,6 +7,9 @@
 //! subscriber is one. The exported name is the registered one with the prefix `feedgate_` and, for
 //! counters, the suffix `_total`.
 
+mod process;
+mod text_format;
+
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,12 +19,20 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
 
 use crate::document_budget::BudgetUsage;
+use feedgate_core::ports::EndedTransaction;
+
+pub use text_format::TextFormat;
 
 type Label = (&'static str, &'static str);
 type Counters<const N: usize> = Family<[Label; N], Counter>;
+type Histograms<const N: usize> = Family<[Label; N], Histogram, fn() -> Histogram>;
+
+/// What the names of all metrics but those of the process begin with.
+pub const PREFIX: &str = "feedgate";
 
 /// The counters of one node. Clones count together.
 #[derive(Clone)]
@@ -34,9 +45,11 @@ pub struct Metrics {
     network_outage: Gauge,
     polls_put_off: Counter,
     documents: DocumentGauges,
+    store_transaction_seconds: Histograms<2>,
     deliveries: Counters<2>,
     deliveries_ok: Counter,
     deliveries_failed: Counter,
+    unrecorded_attempts: Counters<1>,
     delivery_seconds: Histogram,
     delivery_delay_seconds: Histogram,
     verifications: Counters<2>,
@@ -77,7 +90,8 @@ impl DocumentGauges {
 impl Metrics {
     /// All at zero.
     pub fn new() -> Metrics {
-        let mut registry = Registry::with_prefix("feedgate");
+        let mut registry = Registry::with_prefix(PREFIX);
+        register_build_info(&mut registry);
         let mut metrics = Metrics {
             registry: Arc::new(Registry::default()),
             polls: Family::default(),
@@ -87,9 +101,11 @@ impl Metrics {
             network_outage: Gauge::default(),
             polls_put_off: Counter::default(),
             documents: DocumentGauges::register(&mut registry),
+            store_transaction_seconds: register_store_transactions(&mut registry),
             deliveries: Family::default(),
             deliveries_ok: Counter::default(),
             deliveries_failed: Counter::default(),
+            unrecorded_attempts: Family::default(),
             delivery_seconds: seconds(),
             delivery_delay_seconds: seconds(),
             verifications: Family::default(),
@@ -112,28 +128,55 @@ impl Metrics {
         registry.register("polls_put_off", help, metrics.polls_put_off.clone());
         let help = "Attempts to deliver, by protocol and result";
         registry.register("deliveries", help, metrics.deliveries.clone());
+        let help =
+            "Attempts to deliver that were not recorded because there were too many, by verdict";
+        registry.register("unrecorded_attempts", help, metrics.unrecorded_attempts.clone());
         let help = "From the start of an attempt to the response of the callback";
         let attempts = metrics.delivery_seconds.clone();
         registry.register_with_unit("delivery", help, Unit::Seconds, attempts);
         let help = "From the append of the oldest delivered record to the response of the callback";
         let delay = metrics.delivery_delay_seconds.clone();
         registry.register_with_unit("delivery_delay", help, Unit::Seconds, delay);
-        let help = "Verifications of intent, by mode and result";
-        registry.register("verifications", help, metrics.verifications.clone());
-        registry.register("pings", "Pings received, by source", metrics.pings.clone());
-        let help = "Subscription requests to hubs and clouds, by protocol and result";
-        registry.register("upstream_requests", help, metrics.upstream_requests.clone());
-        let help = "Pushes from hubs and clouds, by protocol and whether they were accepted";
-        registry.register("upstream_pushes", help, metrics.upstream_pushes.clone());
-        let help = "Pings forwarded to ping targets, by method and result";
-        registry.register("forwarded_pings", help, metrics.forwarded_pings.clone());
-        let help = "HTTP requests, by endpoint and class of status code";
-        registry.register("http_requests", help, metrics.http_requests.clone());
-        let help = "From the headers of an HTTP request to its reply";
-        let seconds = metrics.http_request_seconds.clone();
-        registry.register_with_unit("http_request", help, Unit::Seconds, seconds);
+        metrics.register_requests(&mut registry);
         metrics.registry = Arc::new(registry);
+        metrics.create_expected_series();
         metrics
+    }
+
+    /// Creates at 0 the series of what is to be expected of a gateway: Prometheus sees no increase in a
+    /// series that begins at 1, and a panel or alert about a family without series shows nothing.
+    fn create_expected_series(&self) {
+        let families = [
+            (&self.polls, [("outcome", "ok_new"), ("trigger", "schedule")]),
+            (&self.deliveries, [("protocol", "websub"), ("result", "ok")]),
+            (&self.verifications, [("mode", "subscribe"), ("result", "ok")]),
+            (&self.upstream_requests, [("protocol", "websub"), ("result", "ok")]),
+            (&self.upstream_pushes, [("protocol", "websub"), ("result", "signed")]),
+            (&self.forwarded_pings, [("method", "xml-rpc"), ("result", "ok")]),
+            (&self.http_requests, [("endpoint", "metrics"), ("status", "2xx")]),
+        ];
+        for (family, labels) in families {
+            drop(family.get_or_create(&labels));
+        }
+        drop(self.pings.get_or_create(&[("source", "publish")]));
+    }
+
+    /// Registers what counts the requests of others, and those that follow from them.
+    fn register_requests(&self, registry: &mut Registry) {
+        let help = "Verifications of intent, by mode and result";
+        registry.register("verifications", help, self.verifications.clone());
+        registry.register("pings", "Pings received, by source", self.pings.clone());
+        let help = "Subscription requests to hubs and clouds, by protocol and result";
+        registry.register("upstream_requests", help, self.upstream_requests.clone());
+        let help = "Pushes from hubs and clouds, by protocol and whether they were accepted";
+        registry.register("upstream_pushes", help, self.upstream_pushes.clone());
+        let help = "Pings forwarded to ping targets, by method and result";
+        registry.register("forwarded_pings", help, self.forwarded_pings.clone());
+        let help = "HTTP requests, by endpoint and class of status code";
+        registry.register("http_requests", help, self.http_requests.clone());
+        let help = "From the headers of an HTTP request to its reply";
+        let seconds = self.http_request_seconds.clone();
+        registry.register_with_unit("http_request", help, Unit::Seconds, seconds);
     }
 
     /// The memory for documents is used like this.
@@ -183,6 +226,11 @@ impl Metrics {
         self.delivery_seconds.observe(took.as_secs_f64());
     }
 
+    /// So many attempts to deliver with this verdict were not recorded.
+    pub fn attempts_not_recorded(&self, verdict: &'static str, many: u64) {
+        self.unrecorded_attempts.get_or_create(&[("verdict", verdict)]).inc_by(many);
+    }
+
     /// How many attempts to deliver went well, and how many did not.
     pub fn deliveries(&self) -> (u64, u64) {
         (self.deliveries_ok.get(), self.deliveries_failed.get())
@@ -220,13 +268,21 @@ impl Metrics {
         self.http_request_seconds.observe(took.as_secs_f64());
     }
 
-    /// All of them in the OpenMetrics text format, without its closing `# EOF` line,
-    /// so that numbers from the store can follow.
-    pub fn encode(&self) -> String {
+    /// A transaction of the store ended.
+    pub fn transaction_ended(&self, ended: &EndedTransaction) {
+        let labels = [("engine", ended.engine), ("kind", ended.kind)];
+        let seconds = self.store_transaction_seconds.get_or_create(&labels);
+        seconds.observe(ended.took.as_secs_f64());
+    }
+
+    /// Returns all of them, the figures of the process, and those in `more`, as one document.
+    pub fn encode(&self, more: &Registry, format: TextFormat) -> String {
         let mut text = String::new();
-        // Writing to a String does not fail.
-        text::encode_registry(&mut text, &self.registry).unwrap_or_default();
-        text
+        for registry in [&*self.registry, more, &process::registry()] {
+            // Writing to a String does not fail.
+            text::encode_registry(&mut text, registry).unwrap_or_default();
+        }
+        format.finish(text)
     }
 }
 
@@ -240,6 +296,28 @@ impl fmt::Debug for Metrics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Metrics(..)")
     }
+}
+
+fn register_build_info(registry: &mut Registry) {
+    let labels = [
+        ("version", env!("CARGO_PKG_VERSION")),
+        ("os", std::env::consts::OS),
+        ("arch", std::env::consts::ARCH),
+    ];
+    registry.register("build", "The program that runs, which is always 1", Info::new(labels));
+}
+
+fn register_store_transactions(registry: &mut Registry) -> Histograms<2> {
+    let transactions: Histograms<2> = Family::new_with_constructor(transaction_seconds);
+    let help =
+        "Transactions of the store, with waits for a connection and other writers, by database";
+    registry.register_with_unit("store_transaction", help, Unit::Seconds, transactions.clone());
+    transactions
+}
+
+/// From a read of SQLite that is in memory to the time limit of a statement on PostgreSQL.
+fn transaction_seconds() -> Histogram {
+    Histogram::new([0.0001, 0.0005, 0.001, 0.005, 0.02, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0])
 }
 
 /// From a millisecond on the same machine to the longest timeouts, an hour for delays.
@@ -257,15 +335,19 @@ mod tests {
         metrics.clone().delivered("websub", "ok", Duration::from_millis(3));
         metrics.fetched(120, 2);
         assert_eq!(metrics.deliveries(), (1, 0));
-        let text = metrics.encode();
+        let took = Duration::from_micros(300);
+        metrics.transaction_ended(&EndedTransaction { engine: "sqlite", kind: "read", took });
+        let text = metrics.encode(&Registry::default(), TextFormat::OpenMetrics);
         for line in [
             r#"feedgate_deliveries_total{protocol="websub",result="ok"} 1"#,
             "feedgate_delivery_seconds_count 1",
             "feedgate_fetched_bytes_total 120",
             "feedgate_records_total 2",
+            r#"feedgate_store_transaction_seconds_bucket{le="0.0005",engine="sqlite",kind="read"} 1"#,
         ] {
             assert!(text.lines().any(|held| held == line), "{line} not in:\n{text}");
         }
-        assert!(!text.contains("# EOF"));
+        assert!(text.contains("\nfeedgate_build_info{version=\""), "{text}");
+        assert!(text.ends_with("\n# EOF\n"));
     }
 }

@@ -341,7 +341,7 @@ pub struct CallbackResponse {
     pub status: StatusCode,
     /// The headers.
     pub headers: HeaderMap,
-    /// The first 16 kB of the body (rule D4).
+    /// The first 16 kB of the body (rule D4), unless the caller set another limit.
     pub body: Bytes,
     /// Whether the response came from a public address.
     pub is_public: bool,

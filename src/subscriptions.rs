@@ -20,9 +20,12 @@ mod discovered_feeds;
 mod events;
 mod first_fetch;
 mod handler_verification;
+mod own_callbacks;
 mod own_logs;
 mod permits;
 mod pings;
+mod preview;
+mod quotas;
 mod refusal;
 pub mod registration;
 mod validation;
@@ -31,6 +34,7 @@ mod verification_limits;
 mod verify;
 mod wait_for_delivery;
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -52,10 +56,13 @@ use feedgate_core::topic::{Callback, Topic};
 use feedgate_feed::documents::Fragment;
 use feedgate_protocol::Protocol;
 
-use first_fetch::{ANSWER_WAIT, FIRST_FETCH_WAIT, SYNC_WAIT, await_first_fetch};
+use first_fetch::{ANSWER_WAIT, FIRST_FETCH_WAIT, SYNC_WAIT};
+use preview::PreviewLimit;
 use verification_limits::{VerificationLimits, VerificationPermit};
 
 pub use discovered_feeds::TopicFindings;
+pub use preview::{NoPreview, PreviewedContent, TopicPreview};
+pub use quotas::{QuotaExceeded, SubscriptionQuotas};
 pub use refusal::SubscriptionRefusal;
 pub use validation::NotValidated;
 pub use verify::NotVerified;
@@ -69,12 +76,16 @@ pub struct SubscriptionService {
     store: Arc<dyn Store>,
     /// The address of this gateway, below which its archives are.
     public_url: Option<Url>,
+    /// The address that this gateway listens on.
+    listen: Option<SocketAddr>,
+    quotas: SubscriptionQuotas,
     fetch: HttpClient,
     ingest: Poller,
     metrics: Metrics,
     event_log: EventLog,
     limits: VerificationLimits,
     probes: Semaphore,
+    previews: PreviewLimit,
     waiting: Semaphore,
     first_fetches: Arc<Semaphore>,
 }
@@ -93,10 +104,24 @@ pub enum Verification {
 /// How long the answer to a subscription request waits for the first fetch of its resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FirstFetchWait {
+    /// Not at all, because many subscriptions are requested together: the schedule fetches the
+    /// resource.
+    None,
     /// A moment, because the answer does not contain the result.
     Moment,
     /// Until the fetch has ended, within limits, because the answer contains the result.
     End,
+}
+
+impl FirstFetchWait {
+    /// Returns the maximum time, where a moment is `moment`; `None` if no fetch is started.
+    fn longest(self, moment: Duration) -> Option<Duration> {
+        match self {
+            FirstFetchWait::None => None,
+            FirstFetchWait::Moment => Some(moment),
+            FirstFetchWait::End => Some(FIRST_FETCH_WAIT),
+        }
+    }
 }
 
 /// The progress of a subscription request.
@@ -121,12 +146,15 @@ impl SubscriptionService {
         SubscriptionService {
             store,
             public_url: None,
+            listen: None,
+            quotas: SubscriptionQuotas::NONE,
             fetch,
             ingest,
             metrics,
             event_log,
             limits,
             probes: Semaphore::new(PROBES),
+            previews: PreviewLimit::default(),
             waiting: Semaphore::new(wait_for_delivery::WAITING),
             first_fetches: Arc::new(Semaphore::new(first_fetch::BEFORE_VERIFICATION)),
         }
@@ -136,6 +164,16 @@ impl SubscriptionService {
     /// show.
     pub fn with_public_url(self, public_url: Url) -> SubscriptionService {
         SubscriptionService { public_url: Some(public_url), ..self }
+    }
+
+    /// Sets the address that this gateway listens on.
+    pub fn with_listen_address(self, listen: SocketAddr) -> SubscriptionService {
+        SubscriptionService { listen: Some(listen), ..self }
+    }
+
+    /// Sets how many subscriptions there may be.
+    pub fn with_quotas(self, quotas: SubscriptionQuotas) -> SubscriptionService {
+        SubscriptionService { quotas, ..self }
     }
 
     /// Carries out an intent of a WebSub or Superfeedr subscriber, or stores it for later. Requests
@@ -151,7 +189,7 @@ impl SubscriptionService {
         let of_collection = self.of_collection(intent, track.as_ref()).await?;
         let intent = of_collection.as_ref().unwrap_or(intent);
         if intent.mode == IntentMode::Subscribe
-            && let Err(why) = self.check(&intent.request, of_collection.is_some())
+            && let Err(why) = self.check_subscription(intent, of_collection.is_some()).await
         {
             self.event_log.record(events::refused(intent, &why, now));
             return Err(why);
@@ -179,13 +217,7 @@ impl SubscriptionService {
         self.check_failures(&intent.request.topic, &intent.request.callback).await?;
         let until = now + verification_job::CLAIM;
         let due = self.store.enqueue_claimed_intent(intent, now, until).await?;
-        if let Some(started) = self.start_first_fetch(intent, now).await? {
-            let longest = match wait {
-                FirstFetchWait::Moment => SYNC_WAIT,
-                FirstFetchWait::End => FIRST_FETCH_WAIT,
-            };
-            await_first_fetch(started, longest).await?;
-        }
+        self.make_first_fetch(intent, wait.longest(SYNC_WAIT), now).await?;
         let visit = self.visit(&intent.request.topic, &intent.request.callback).await?;
         let validated = self.validate(intent).await?;
         if let Some(why) = validation::refusal(&validated) {
@@ -218,13 +250,7 @@ impl SubscriptionService {
         self.store.supersede(request).await?;
         match intent.mode {
             IntentMode::Subscribe => {
-                if let Some(started) = self.start_first_fetch(intent, now).await? {
-                    let longest = match wait {
-                        FirstFetchWait::Moment => ANSWER_WAIT,
-                        FirstFetchWait::End => FIRST_FETCH_WAIT,
-                    };
-                    await_first_fetch(started, longest).await?;
-                }
+                self.make_first_fetch(intent, wait.longest(ANSWER_WAIT), now).await?;
                 let validated = self.validate(intent).await?;
                 if let Some(why) = validation::refusal(&validated) {
                     if let Some(permit) = self.try_permit(&request.callback).await {
@@ -254,6 +280,15 @@ impl SubscriptionService {
         Ok(())
     }
 
+    async fn check_subscription(
+        &self,
+        intent: &Intent,
+        is_collection: bool,
+    ) -> Result<(), SubscriptionRefusal> {
+        self.check(&intent.request, is_collection)?;
+        self.check_quota(&intent.request).await
+    }
+
     /// Checks the topic and the callback, which the hub may refuse (WebSub
     /// `#subscription-validation`). A literal address in the URL is checked before the response;
     /// the address that a name resolves to is checked by the first request.
@@ -270,6 +305,7 @@ impl SubscriptionService {
             refused(&request.topic.fetch_url(), Purpose::Topic)?;
         }
         check_part(&request.topic)?;
+        self.check_is_elsewhere(&request.callback)?;
         match request.callback.is_null_device() {
             true => Ok(()),
             false => refused(&request.callback.url(), Purpose::Callback),

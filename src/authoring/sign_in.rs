@@ -13,6 +13,7 @@ use tokio::time::Instant;
 
 use super::login_attempts::LoginAttempts;
 use super::{Author, AuthoringRefusal};
+use crate::jobs::runner;
 use feedgate_core::account::{Scope, TokenHash};
 use feedgate_core::password::{Password, PasswordHash, SALT_BYTES};
 use feedgate_core::ports::{Store, StoreError};
@@ -46,7 +47,8 @@ impl SignIn {
         password: &str,
         client: Option<IpAddr>,
     ) -> Result<Author, AuthoringRefusal> {
-        let access = self.store.authenticate(login, &TokenHash::from_token(password)).await;
+        let token = TokenHash::from_token(password);
+        let access = self.store.authenticate(login, &token, runner::now()).await;
         if let Err(StoreError::AccountDeactivated(_)) = &access {
             return Err(AuthoringRefusal::Deactivated);
         }

@@ -18,14 +18,14 @@ use feedgate_core::password::Password;
 use feedgate_core::ports::Store;
 use feedgate_core::stored_file::PathSegment;
 
-use super::{Outcome, SettingsArgs, examples, print_database, print_line};
+use super::{Outcome, SettingsArgs, help, print_database, print_line};
 
 /// The header of the list.
 const HEADER: &str = "LOGIN\tCREATED\tPASSWORD\tTOKENS\tFILES\tBYTES\tSTATE";
 
 /// Create, list, deactivate and remove accounts.
 #[derive(Debug, clap::Args)]
-#[command(after_long_help = examples::ACCOUNT)]
+#[command(after_long_help = help::ACCOUNT.text())]
 pub(super) struct AccountArgs {
     #[command(flatten)]
     settings: SettingsArgs,

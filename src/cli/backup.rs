@@ -5,12 +5,12 @@ use std::process::ExitCode;
 
 use feedgate_store::{self as store, BackupCounts};
 
-use super::{Outcome, SettingsArgs, examples, print_database, print_line};
+use super::{Outcome, SettingsArgs, help, print_database, print_line};
 
 /// Write a backup of the database to a file. Gateways may go on running. A PostgreSQL database is
 /// backed up by pg_dump; then the command to run is printed, and the exit code is 1.
 #[derive(Debug, clap::Args)]
-#[command(after_long_help = examples::BACKUP)]
+#[command(after_long_help = help::BACKUP.text())]
 pub(super) struct BackupArgs {
     #[command(flatten)]
     settings: SettingsArgs,

@@ -2,12 +2,12 @@
 
 use std::process::ExitCode;
 
-use super::{Outcome, SettingsArgs, print_line};
+use super::{Outcome, SettingsArgs, help, print_line};
 use crate::config::reference;
 
 /// Print the settings as they take effect, and where each was set. Secrets are masked.
 #[derive(Debug, clap::Args)]
-#[command(after_long_help = reference::help())]
+#[command(after_long_help = help::CHECK_CONFIG.text_after(&reference::help()))]
 pub(super) struct CheckConfigArgs {
     #[command(flatten)]
     settings: SettingsArgs,

@@ -18,7 +18,7 @@ use std::time::Duration;
 use tokio::time::sleep;
 use url::Url;
 
-use super::{Outcome, examples};
+use super::{Outcome, help};
 use crate::config::Config;
 use crate::http::routes::archive::render::Order;
 
@@ -30,7 +30,7 @@ use walk::{CaughtUp, Stopped};
 /// Read an archive entry by entry, each once and in order. Exits with 1 if an entry was not
 /// handled; the next run begins with that entry.
 #[derive(Debug, clap::Args)]
-#[command(after_long_help = examples::CONSUME)]
+#[command(after_long_help = help::CONSUME.text())]
 pub(super) struct ConsumeArgs {
     /// The URL of the recent document of the archive.
     url: Url,

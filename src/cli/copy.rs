@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use feedgate_store::{self as store, CopyProgress};
 
-use super::{Outcome, SettingsArgs, examples, print_line, print_note};
+use super::{Outcome, SettingsArgs, help, print_line, print_note};
 use crate::config::{FEEDGATE_CELLS, FEEDGATE_COPY_FROM, FEEDGATE_DATABASE};
 
 /// The least time between two lines about the same table.
@@ -14,7 +14,7 @@ const REPORT_INTERVAL: Duration = Duration::from_secs(2);
 /// Copy a gateway into a new PostgreSQL database, which may have another number of cells. No node
 /// may run on either of them. If the copy is interrupted, the same command continues it.
 #[derive(Debug, clap::Args)]
-#[command(after_long_help = examples::COPY)]
+#[command(after_long_help = help::COPY.text())]
 pub(super) struct CopyArgs {
     #[command(flatten)]
     settings: SettingsArgs,

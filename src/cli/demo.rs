@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 use tokio::time::{MissedTickBehavior, interval, sleep_until};
 
-use super::{Outcome, print_line};
+use super::{Outcome, help, print_line};
 
 use samples::SAMPLES;
 use stage::Stage;
@@ -32,6 +32,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Run a gateway, a publisher and subscribers of every kind, and watch.
 #[derive(Debug, clap::Args)]
+#[command(after_long_help = help::DEMO.text())]
 pub(super) struct DemoArgs {
     /// End after this long, such as 20s or 2m. Without it, Ctrl-C ends the demo.
     #[arg(long = "for", value_name = "DURATION", value_parser = duration)]

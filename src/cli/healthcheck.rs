@@ -10,13 +10,14 @@ use url::Url;
 
 use crate::net::{CallbackRequest, HttpClient};
 
-use super::{Outcome, SettingsArgs, print_line};
+use super::{Outcome, SettingsArgs, help, print_line};
 
 /// How long to wait for the response: longer than the gateway takes to detect that it is not ready.
 const PATIENCE: Duration = Duration::from_secs(4);
 
 /// Check whether the gateway that runs with these settings is ready. Exits with 1 if it is not.
 #[derive(Debug, clap::Args)]
+#[command(after_long_help = help::HEALTHCHECK.text())]
 pub(super) struct HealthcheckArgs {
     #[command(flatten)]
     settings: SettingsArgs,

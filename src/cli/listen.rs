@@ -5,8 +5,12 @@
 //! the same guarded client as those of `serve`: private addresses are reached only if
 //! `FEEDGATE_EGRESS_ALLOW_…_CIDRS` lists them.
 
+mod account;
 mod callback;
 mod follow;
+mod forward;
+mod report;
+mod signatures;
 
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::PathBuf;
@@ -14,8 +18,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use chrono::SecondsFormat;
 use clap::ValueEnum;
+use http::HeaderValue;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
@@ -23,15 +27,18 @@ use url::Url;
 
 use crate::config::Config;
 use crate::http::serve::listener::Listener;
-use crate::jobs::runner;
 use crate::net::HttpClient;
 use feedgate_protocol::Protocol;
 
+use super::remote::{self, AccountCredentials};
 use super::serve::Signals;
-use super::{Outcome, print_line};
+use super::{Outcome, help};
 
-use callback::{ExpectedCallback, ListenEvent};
+use callback::{ExpectedCallback, ListenEvent, ReceivedNotification};
 use follow::{FollowedFeed, RegistrationMethod};
+use forward::ForwardTarget;
+use report::{EventPrinter, NotificationSummary};
+use signatures::SignatureVerdicts;
 
 /// The word for a first registration, during which a cloud tests the callback.
 const REGISTERED: &str = "registered";
@@ -44,16 +51,28 @@ const LEAVES_WITHIN: Duration = Duration::from_secs(10);
 /// Subscribe to feeds at a cloud or hub, and print its notifications. Runs until it is
 /// interrupted.
 #[derive(Debug, clap::Args)]
+#[command(after_long_help = help::LISTEN.text())]
 pub(super) struct ListenArgs {
-    /// The URL of the cloud or hub. Without it, each feed's own is used.
+    /// The URL of the cloud, hub or gateway. Without it, each feed's own is used.
     #[arg(long, value_name = "URL")]
     cloud: Option<Url>,
     /// A feed to subscribe to. Can be repeated.
     #[arg(long = "feed", value_name = "URL", required = true)]
     feeds: Vec<Url>,
-    /// The protocol of the subscription and of the notifications.
-    #[arg(long, value_enum, default_value_t = Spoken::HttpPost)]
-    protocol: Spoken,
+    /// The protocol of the subscription and of the notifications. The default with --cloud is the
+    /// account API if there are credentials, otherwise websub if the path ends with "hub", xml-rpc if
+    /// it ends with "RPC2", and http-post for any other.
+    #[arg(long, value_enum)]
+    protocol: Option<Spoken>,
+    /// The login and the token of an account at the gateway; FEEDGATE_TOKEN has the same form.
+    #[arg(long, value_name = "LOGIN:TOKEN", requires = "cloud", value_parser = remote::credentials)]
+    user: Option<AccountCredentials>,
+    /// Print one JSON object per event.
+    #[arg(long)]
+    json: bool,
+    /// Forward each notification to this URL, with its headers, and print the response.
+    #[arg(long, value_name = "URL")]
+    forward_to: Option<Url>,
     /// The port to receive notifications on; 0 picks a free one.
     #[arg(long, default_value_t = 0)]
     port: u16,
@@ -78,6 +97,8 @@ enum Spoken {
     Soap,
     #[value(name = "websub")]
     WebSub,
+    /// The API at / of a gateway, which needs an account
+    Account,
 }
 
 impl Spoken {
@@ -86,7 +107,7 @@ impl Spoken {
             Spoken::HttpPost | Spoken::HttpsPost => Protocol::HttpPost,
             Spoken::XmlRpc => Protocol::XmlRpc { procedure: String::new() },
             Spoken::Soap => Protocol::Soap { procedure: String::new() },
-            Spoken::WebSub => Protocol::WebSub,
+            Spoken::WebSub | Spoken::Account => Protocol::WebSub,
         }
     }
 
@@ -96,6 +117,7 @@ impl Spoken {
             Spoken::HttpPost | Spoken::HttpsPost => "/pleaseNotify",
             Spoken::XmlRpc | Spoken::Soap => "/RPC2",
             Spoken::WebSub => "/hub",
+            Spoken::Account => "/",
         }
     }
 }
@@ -109,16 +131,17 @@ pub(super) async fn run(args: &ListenArgs) -> Outcome {
     let own = Url::parse(&format!("http://127.0.0.1:{port}/"))?;
     let fetch = HttpClient::new(config.net(config.public_url.as_ref().unwrap_or(&own)));
 
+    let method = registration_method(args)?;
     let mut followed = Vec::new();
     for feed in &args.feeds {
-        followed.push(FollowedFeed::find(&fetch, feed, registration_method(args)).await?);
+        followed.push(FollowedFeed::find(&fetch, feed, method.clone()).await?);
     }
     let topics = followed.iter().map(|one| one.offer().topic.clone()).collect();
     let agreed = Arc::new(ExpectedCallback::to(topics));
     let (sender, events) = mpsc::channel(EVENTS);
     let stop = CancellationToken::new();
     let serving = tokio::spawn(listener.serve(callback::routes(sender, &agreed), stop.clone()));
-    let scheme = if args.protocol == Spoken::HttpsPost { "https" } else { "http" };
+    let scheme = if args.protocol == Some(Spoken::HttpsPost) { "https" } else { "http" };
     for (n, one) in followed.iter_mut().enumerate() {
         let host = args.domain.clone().unwrap_or_else(|| host_towards(one.endpoint()));
         one.set_callback(
@@ -127,7 +150,10 @@ pub(super) async fn run(args: &ListenArgs) -> Outcome {
         );
     }
 
-    let mut session = Session { fetch, followed, agreed, renew: args.renew, events };
+    let printer = EventPrinter { is_json: args.json };
+    let forward = args.forward_to.as_ref().map(|url| ForwardTarget::new(&config, url));
+    let renew = args.renew;
+    let mut session = Session { fetch, followed, agreed, renew, events, printer, forward };
     session.begin().await;
     session.listen(&mut signals).await;
     session.leave().await;
@@ -138,12 +164,34 @@ pub(super) async fn run(args: &ListenArgs) -> Outcome {
 
 /// Returns the protocol and endpoint given by the options, or `None` to use those that each feed
 /// names.
-fn registration_method(args: &ListenArgs) -> Option<RegistrationMethod> {
-    let mut cloud = args.cloud.clone()?;
-    if cloud.path() == "/" && cloud.query().is_none() {
-        cloud.set_path(args.protocol.usual_path());
+fn registration_method(
+    args: &ListenArgs,
+) -> Result<Option<RegistrationMethod>, Box<dyn std::error::Error>> {
+    let Some(mut cloud) = args.cloud.clone() else { return Ok(None) };
+    let mut authorization = None;
+    if matches!(args.protocol, None | Some(Spoken::Account)) {
+        authorization = remote::authorization(args.user.as_ref())?;
     }
-    Some(RegistrationMethod { protocol: args.protocol.protocol(), endpoint: cloud.into() })
+    let spoken = args.protocol.unwrap_or_else(|| protocol_at(&cloud, authorization.as_ref()));
+    if spoken == Spoken::Account && authorization.is_none() {
+        return Err("the account API needs FEEDGATE_TOKEN=LOGIN:TOKEN, or --user".into());
+    }
+    if cloud.path() == "/" && cloud.query().is_none() {
+        cloud.set_path(spoken.usual_path());
+    }
+    let (protocol, endpoint) = (spoken.protocol(), cloud.into());
+    Ok(Some(RegistrationMethod { protocol, endpoint, authorization }))
+}
+
+/// Returns the protocol for an endpoint, if none is given.
+fn protocol_at(cloud: &Url, authorization: Option<&HeaderValue>) -> Spoken {
+    let path = cloud.path().trim_end_matches('/');
+    match authorization {
+        Some(_) => Spoken::Account,
+        None if path.ends_with("hub") => Spoken::WebSub,
+        None if path.ends_with("RPC2") => Spoken::XmlRpc,
+        None => Spoken::HttpPost,
+    }
 }
 
 /// Returns the local address that is used to reach `endpoint`. Nothing is sent.
@@ -164,6 +212,8 @@ struct Session {
     agreed: Arc<ExpectedCallback>,
     renew: Option<u64>,
     events: mpsc::Receiver<ListenEvent>,
+    printer: EventPrinter,
+    forward: Option<ForwardTarget>,
 }
 
 impl Session {
@@ -185,11 +235,11 @@ impl Session {
         let one = &mut self.followed[n];
         let renewal = match requested {
             Ok(()) => {
-                print_event(word, &one.offer().topic, one.by());
+                self.printer.print(word, &one.offer().topic, one.by());
                 one.renewal()
             }
             Err(why) => {
-                print_event("refused", &one.offer().topic, &reason(&why));
+                self.printer.print("refused", &one.offer().topic, &reason(&why));
                 follow::AGAIN
             }
         };
@@ -220,23 +270,34 @@ impl Session {
                     one.renew_at = Instant::now() + renewal;
                 }
                 let lasts = lease_s.map(|lease_s| format!("for {lease_s} s")).unwrap_or_default();
-                print_event("verified", &one.offer().topic, &lasts);
+                self.printer.print("verified", &one.offer().topic, &lasts);
             }
             ListenEvent::Denied { reason, .. } => {
-                print_event("denied", &one.offer().topic, &reason)
+                self.printer.print("denied", &one.offer().topic, &reason)
             }
-            ListenEvent::Left { .. } => print_event("left", &one.offer().topic, ""),
+            ListenEvent::Left { .. } => self.printer.print("left", &one.offer().topic, ""),
             ListenEvent::Notification(received) => {
-                let word = if received.is_test { "tested" } else { "notified" };
-                let (topic, how) = one.describe_notification(&received);
-                print_event(word, &topic, &how);
-                if received.is_test {
-                    return; // a test of the callback does not mean that there are new entries
-                }
-                for entry in one.new_entries(&self.fetch, &received).await {
-                    print_event("new", &topic, &entry);
-                }
+                self.handle_notification(received).await;
             }
+        }
+    }
+
+    /// Prints a notification and its new entries, and forwards it.
+    async fn handle_notification(&mut self, received: ReceivedNotification) {
+        let Some(one) = self.followed.get_mut(received.n) else { return };
+        let verdicts = SignatureVerdicts::check(&received, one.secret());
+        let (topic, detail) = one.describe_notification(&received, verdicts);
+        let event = if received.is_test { "tested" } else { "notified" };
+        let summary = NotificationSummary { event, topic: &topic, detail: &detail };
+        self.printer.print_notification(&received, verdicts, summary);
+        if let Some(forward) = &self.forward {
+            self.printer.print("forwarded", &topic, &forward.forward(&received).await);
+        }
+        if received.is_test {
+            return; // a test of the callback does not mean that there are new entries
+        }
+        for entry in one.new_entries(&self.fetch, &received).await {
+            self.printer.print("new", &topic, &entry);
         }
     }
 
@@ -249,10 +310,10 @@ impl Session {
             match one.leave(&self.fetch).await {
                 Ok(is_done) => {
                     unconfirmed += usize::from(!is_done);
-                    print_event("cancelled", topic, "");
+                    self.printer.print("cancelled", topic, "");
                 }
                 Err(why) => {
-                    print_event(
+                    self.printer.print(
                         "refused",
                         topic,
                         &format!("{}; the subscription will expire", reason(&why)),
@@ -270,7 +331,7 @@ impl Session {
             }
         };
         if timeout(LEAVES_WITHIN, others).await.is_err() {
-            print_event("timeout", "", "a hub did not verify the unsubscription");
+            self.printer.print("timeout", "", "a hub did not verify the unsubscription");
         }
     }
 }
@@ -286,11 +347,23 @@ fn reason(err: &dyn std::error::Error) -> String {
     text
 }
 
-/// Prints one line with the time, the event, the feed and details. Control characters are replaced, so that
-/// no sender can control the terminal (S42).
-fn print_event(what: &str, topic: &str, how: &str) {
-    let at = runner::now().to_rfc3339_opts(SecondsFormat::Secs, true);
-    let line = format!("{at}  {what:<10} {topic}  {how}");
-    let line = line.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c });
-    print_line(line.collect::<String>().trim_end());
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_protocol_follows_from_the_path_and_the_credentials() {
+        let basic = HeaderValue::from_static("Basic x");
+        #[rustfmt::skip]
+        let cases = [
+            ("http://a.test/",             None,          Spoken::HttpPost),
+            ("http://a.test/pleaseNotify", None,          Spoken::HttpPost),
+            ("http://a.test/RPC2",         None,          Spoken::XmlRpc),
+            ("http://a.test/gate/hub/",    None,          Spoken::WebSub),
+            ("http://a.test/",             Some(&basic),  Spoken::Account),
+        ];
+        for (url, authorization, want) in cases {
+            assert_eq!(protocol_at(&Url::parse(url).unwrap(), authorization), want, "{url}");
+        }
+    }
 }

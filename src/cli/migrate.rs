@@ -5,10 +5,11 @@ use std::process::ExitCode;
 
 use crate::app::open_store;
 
-use super::{Outcome, SettingsArgs, print_database, print_line};
+use super::{Outcome, SettingsArgs, help, print_database, print_line};
 
 /// Migrate the schema of the database to the current version. Every start does this, too.
 #[derive(Debug, clap::Args)]
+#[command(after_long_help = help::MIGRATE.text())]
 pub(super) struct MigrateArgs {
     #[command(flatten)]
     settings: SettingsArgs,

@@ -2,7 +2,7 @@
 
 mod batch;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, IsTerminal, Read};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -14,11 +14,11 @@ use feedgate_feed::Context;
 use feedgate_feed::explain;
 use feedgate_feed::normalize;
 
-use super::{Outcome, examples, print_line};
+use super::{Outcome, help, print_line, print_note};
 
 /// Convert a feed of any format to Atom or JSON. Neither the network nor a store is used.
 #[derive(Debug, clap::Args)]
-#[command(after_long_help = examples::NORMALIZE)]
+#[command(after_long_help = help::NORMALIZE.text())]
 pub(super) struct NormalizeArgs {
     /// The document; - is standard input, which is also the default if it is a pipe or a file.
     #[arg(value_name = "FILE")]
@@ -45,7 +45,7 @@ pub(super) struct NormalizeArgs {
     #[arg(long, conflicts_with = "explain")]
     sanitize: bool,
     /// Normalize the documents listed in this file, one object per line, with the fields "file",
-    /// "url", "content_type", "headers" and "out".
+    /// "url", "content_type", "headers" and "out"; - reads the list from standard input.
     #[arg(long, value_name = "MANIFEST.jsonl", requires = "out", conflicts_with = "file")]
     batch: Option<PathBuf>,
     /// The folder for the output of --batch.
@@ -83,8 +83,19 @@ pub(super) fn run(args: &NormalizeArgs) -> Outcome {
     };
     let context = context(args.url.clone(), &args.content_type, headers);
     let written = written(&bytes, &context, args)?;
-    print_line(written.trim_end());
+    print_line(written.text.trim_end());
+    if !written.repairs.is_empty() {
+        print_note(format!("repaired: {}; --explain has the details", written.repairs));
+    }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The output for one document.
+struct WrittenDocument {
+    text: String,
+    /// The codes of the repairs, each once; empty for a sound document, and for an explanation, which
+    /// lists them itself.
+    repairs: String,
 }
 
 /// Returns the output that the options request for one document.
@@ -92,13 +103,14 @@ fn written(
     bytes: &[u8],
     context: &Context,
     args: &NormalizeArgs,
-) -> Result<String, Box<dyn error::Error>> {
+) -> Result<WrittenDocument, Box<dyn error::Error>> {
     if args.explain {
         let mut explained = explain(bytes, context)?;
         if args.detect_language {
             explained.detect_languages();
         }
-        return Ok(serde_json::to_string_pretty(&explained.to_json())? + "\n");
+        let text = serde_json::to_string_pretty(&explained.to_json())? + "\n";
+        return Ok(WrittenDocument { text, repairs: String::new() });
     }
     let mut normalized = normalize(bytes, context)?;
     if args.detect_language {
@@ -107,10 +119,14 @@ fn written(
     if args.sanitize {
         normalized.sanitize();
     }
-    match args.format {
-        Format::Json => Ok(serde_json::to_string_pretty(&normalized.to_json())? + "\n"),
-        Format::Atom => Ok(normalized.to_atom()),
-    }
+    let codes: BTreeSet<String> =
+        normalized.repairs().iter().map(|repair| repair.code.to_string()).collect();
+    let repairs = codes.into_iter().collect::<Vec<String>>().join(", ");
+    let text = match args.format {
+        Format::Json => serde_json::to_string_pretty(&normalized.to_json())? + "\n",
+        Format::Atom => normalized.to_atom(),
+    };
+    Ok(WrittenDocument { text, repairs })
 }
 
 /// Returns the context of a document. `content_type` takes precedence over that of the headers.

@@ -16,7 +16,7 @@ use http::HeaderValue;
 use http::header::{HeaderName, SET_COOKIE};
 use url::Url;
 
-use super::{Outcome, print_line};
+use super::{Outcome, help, print_line};
 use crate::config::Config;
 use crate::jobs::poll::{self, ParsedDocument};
 use crate::jobs::runner;
@@ -30,6 +30,7 @@ use feedgate_core::schedule::{
 /// Poll a URL once, as if for the first time, and print the requests and responses, what was
 /// parsed, and when it would be polled again. Exits with 1 if the fetch failed.
 #[derive(Debug, clap::Args)]
+#[command(after_long_help = help::POLL.text())]
 pub(super) struct PollArgs {
     /// The URL to poll.
     url: String,

@@ -23,10 +23,16 @@ use feedgate_core::password::Password;
 use feedgate_core::stored_file::{DEFAULT_NAME, PathSegment};
 use feedgate_protocol::rss::{FeedEdit, Post, SHORT_CHARS};
 
-use super::{Outcome, SettingsArgs, print_line};
+use super::{Outcome, SettingsArgs, help, print_line};
+
+/// The message if no option says where the feed is.
+const NO_DESTINATION: &str = "\
+no destination given: use --feed FILE to write a file and to ping the cloud that it names, or --cloud URL --user LOGIN \
+to add to a feed that a gateway stores";
 
 /// Add a post to a feed, and notify its subscribers.
 #[derive(Debug, clap::Args)]
+#[command(after_long_help = help::POST.text())]
 pub(super) struct PostArgs {
     #[command(flatten)]
     settings: SettingsArgs,
@@ -51,13 +57,13 @@ pub(super) struct PostArgs {
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
     keep: Option<u32>,
     /// Write to this file, then ping the cloud that the feed names.
-    #[arg(long, value_name = "FILE", required_unless_present = "user", conflicts_with = "user")]
+    #[arg(long, value_name = "FILE", conflicts_with = "user")]
     feed: Option<PathBuf>,
     /// The public URL of that file.
     #[arg(long, value_name = "URL")]
     url: Option<Url>,
     /// The gateway that the feed names as its cloud, or that stores the feed for --user.
-    #[arg(long, value_name = "URL", required_unless_present = "feed")]
+    #[arg(long, value_name = "URL")]
     cloud: Option<Url>,
     /// Store the feed at the gateway, in this account.
     #[arg(long, value_name = "LOGIN", requires = "cloud", value_parser = login)]
@@ -71,6 +77,10 @@ pub(super) struct PostArgs {
 }
 
 pub(super) async fn run(args: PostArgs) -> Outcome {
+    if args.feed.is_none() && args.user.is_none() {
+        note(NO_DESTINATION);
+        return Ok(ExitCode::from(2));
+    }
     let (config, _) = args.settings.load(&[])?;
     let fetch = client(&config, args.cloud.as_ref())?;
     let text = text_or_stdin(&args.text)?;
@@ -103,9 +113,7 @@ pub(super) async fn run(args: PostArgs) -> Outcome {
             let url = cloud.post(&args.name, &change, args.feed_title.as_deref()).await?;
             note(&format!("the feed was saved at {url}"));
         }
-        (None, ..) => {
-            return Err("no destination given: use --feed FILE, or --cloud URL --user LOGIN".into());
-        }
+        (None, ..) => return Err(NO_DESTINATION.into()),
     }
     print_line(&post.id);
     Ok(ExitCode::SUCCESS)

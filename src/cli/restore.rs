@@ -6,13 +6,13 @@ use std::process::ExitCode;
 use feedgate_store as store;
 
 use super::backup::describe;
-use super::{Outcome, SettingsArgs, examples, print_database, print_line};
+use super::{Outcome, SettingsArgs, help, print_database, print_line};
 
 /// Restore a backup to the database, which must be missing or empty. No gateway may run on it. A
 /// PostgreSQL database is restored by pg_restore; then the command to run is printed, and the exit
 /// code is 1.
 #[derive(Debug, clap::Args)]
-#[command(after_long_help = examples::RESTORE)]
+#[command(after_long_help = help::RESTORE.text())]
 pub(super) struct RestoreArgs {
     #[command(flatten)]
     settings: SettingsArgs,

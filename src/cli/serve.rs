@@ -13,7 +13,7 @@ use tracing_subscriber::EnvFilter;
 use crate::app::Running;
 use crate::config::{Config, FEEDGATE_LISTEN, LogFormat, reference};
 
-use super::{Outcome, SettingsArgs, print_line};
+use super::{Outcome, SettingsArgs, help, print_line};
 use admin_token::StoredToken;
 
 /// A public sample feed.
@@ -21,7 +21,7 @@ const SAMPLE: &str = "https://www.rssboard.org/files/sample-rss-2.xml";
 
 /// Run the gateway. Nothing needs to be configured.
 #[derive(Debug, clap::Args)]
-#[command(after_long_help = reference::help())]
+#[command(after_long_help = help::SERVE.text_after(&reference::help()))]
 pub(super) struct ServeArgs {
     #[command(flatten)]
     settings: SettingsArgs,
@@ -67,9 +67,11 @@ fn greeting(running: &Running, database: &str) -> String {
 
 {notice}
 
-\"feedgate token create\" creates more tokens.
+\"feedgate token create\" creates more tokens. Sign in to the console with the login and the token:
 
-Subscribe to a feed (replace the callback with your own, because this one discards all entries):
+  {url}/console
+
+Or use the API. Subscribe to a feed (replace the callback with your own, because this one discards all entries):
 
   curl -u {user} {url}/ -d hub.mode=subscribe \\
     -d hub.topic={SAMPLE} -d hub.callback={url}/dev/null

@@ -11,7 +11,7 @@ mod trace;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use super::{Outcome, print_line};
+use super::{Outcome, help, print_line};
 use crate::config::Config;
 use feedgate_core::schedule::K_LEAST;
 
@@ -25,6 +25,7 @@ use policy::Policy;
 /// ignored. For each policy, the command prints how often it polls, and how long after their
 /// publication entries are found.
 #[derive(Debug, clap::Args)]
+#[command(after_long_help = help::SIMULATE.text())]
 pub(super) struct SimulateArgs {
     /// The CSV file.
     #[arg(value_name = "FILE.csv")]
@@ -47,6 +48,12 @@ pub(super) struct SimulateArgs {
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 }
+
+/// What the columns measure. The two kinds of means favor different schedules, and must not be
+/// compared with each other (`docs/contributing/polling.md`, "What is minimized").
+const COLUMNS: &str = "\
+mean, p50 and p90 are over all entries. \"per feed\" is the mean of the feeds' means, in which a feed with one
+entry counts as much as a feed with a thousand: a fixed period is the best possible schedule by that measure.";
 
 /// How many times the scale of a policy is adjusted to meet a budget.
 const ROUNDS: usize = 12;
@@ -92,6 +99,7 @@ pub(super) fn run(args: &SimulateArgs) -> Outcome {
             &scaled(policy, budget, |scale| play::play(&trace, policy, scale, &rules)),
         ));
     }
+    print_line(format!("\n{COLUMNS}"));
     if budget > ours * 1.01 {
         print_line(format!(
             "\nfeedgate stays at k = {K_LEAST} with {ours:.1} polls, and does not use a larger budget"

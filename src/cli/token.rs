@@ -2,21 +2,23 @@
 
 use std::process::ExitCode;
 
+use chrono::{DateTime, TimeDelta, Utc};
 use clap::Subcommand;
 use serde_json::{Value, json};
 
-use crate::app::{create_token, open_existing_store};
+use crate::app::{StartError, open_existing_store};
 use crate::jobs::runner;
+use crate::tokens::{self, TokenRequest, create_token};
 use feedgate_core::account::{Scope, Scopes, TokenInfo};
 
-use super::{Outcome, SettingsArgs, examples, print_database, print_line};
+use super::{Outcome, SettingsArgs, help, print_database, print_line};
 
 /// The header of the list.
 const HEADER: &str = "NUMBER\tLOGIN\tNAME\tSCOPES\tCREATED\tSTATE";
 
 /// Create, list and revoke tokens.
 #[derive(Debug, clap::Args)]
-#[command(after_long_help = examples::TOKEN)]
+#[command(after_long_help = help::TOKEN.text())]
 pub(super) struct TokenArgs {
     #[command(flatten)]
     settings: SettingsArgs,
@@ -37,6 +39,9 @@ enum What {
         /// The scopes of the token: subscribe, unsubscribe, list, retrieve, admin, publish.
         #[arg(long, default_value = "subscribe,unsubscribe,list,retrieve", value_parser = scopes)]
         scopes: Scopes,
+        /// The number of days after which the token ends; without it, it is valid until it is revoked.
+        #[arg(long, value_parser = clap::value_parser!(u32).range(1..=3_650))]
+        days: Option<u32>,
     },
     /// List all tokens. The tokens themselves are not shown, because only their hashes are stored.
     List {
@@ -58,15 +63,18 @@ pub(super) async fn run(args: TokenArgs) -> Outcome {
     let now = runner::now();
     let mut code = ExitCode::SUCCESS;
     match args.what {
-        What::Create { login, name, scopes } => {
-            let (token, _) = create_token(&*store, &login, &name, scopes, now).await?;
+        What::Create { login, name, scopes, days } => {
+            let expires_at = days.map(|days| now + TimeDelta::days(days.into()));
+            let request = TokenRequest { login: login.clone(), name, scopes, expires_at };
+            let made = create_token(&*store, request, now).await;
+            let (token, _) = made.map_err(StartError::from)?;
             print_line(format!("{login}:{token}"));
         }
         What::List { json } => {
             let tokens = store.list_tokens().await?;
             match json {
                 true => tokens.iter().for_each(|token| print_line(json_of(token).to_string())),
-                false => print_table(tokens),
+                false => print_table(tokens, now),
             }
         }
         What::Revoke { id } => {
@@ -82,13 +90,15 @@ pub(super) async fn run(args: TokenArgs) -> Outcome {
     Ok(code)
 }
 
-fn print_table(tokens: Vec<TokenInfo>) {
+fn print_table(tokens: Vec<TokenInfo>, now: DateTime<Utc>) {
     print_line(if tokens.is_empty() { "no tokens" } else { HEADER });
     for token in tokens {
         let created = token.created_at.format("%Y-%m-%d");
-        let state = match token.revoked_at {
-            Some(at) => format!("revoked {}", at.format("%Y-%m-%d")),
-            None => "active".to_owned(),
+        let state = match (token.revoked_at, token.expires_at) {
+            (Some(at), _) => format!("revoked {}", at.format("%Y-%m-%d")),
+            (None, Some(at)) if token.is_valid(now) => format!("until {}", at.format("%Y-%m-%d")),
+            (None, Some(at)) => format!("expired {}", at.format("%Y-%m-%d")),
+            (None, None) => "active".to_owned(),
         };
         let (id, login, name) = (token.id, token.login, token.name);
         print_line(format!(
@@ -106,32 +116,20 @@ fn json_of(token: &TokenInfo) -> Value {
         "scopes": token.scopes.to_words(),
         "created": token.created_at.to_rfc3339(),
         "revoked": token.revoked_at.map(|at| at.to_rfc3339()),
+        "expires": token.expires_at.map(|at| at.to_rfc3339()),
+        "used": token.used_at.map(|at| at.to_rfc3339()),
     })
 }
 
-/// Checks that Basic authentication can carry a login, which ends there at the first colon.
 fn login(text: &str) -> Result<String, String> {
-    if text.is_empty() {
-        return Err("a login must have at least one character".to_owned());
-    }
-    if text.contains(':') {
-        return Err(
-            "a login cannot contain a colon: in Basic authentication, a colon ends the login"
-                .to_owned(),
-        );
-    }
-    tame("a login", text)
+    tokens::check_login(text).map(|()| text.to_owned())
 }
 
 fn name(text: &str) -> Result<String, String> {
-    tame("a name", text)
-}
-
-fn tame(what: &str, text: &str) -> Result<String, String> {
-    if text.chars().any(char::is_control) {
-        return Err(format!("{what} cannot contain control characters"));
+    match text.chars().any(char::is_control) {
+        true => Err("a name cannot contain control characters".to_owned()),
+        false => Ok(text.to_owned()),
     }
-    Ok(text.to_owned())
 }
 
 fn scopes(words: &str) -> Result<Scopes, String> {

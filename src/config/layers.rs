@@ -11,8 +11,10 @@ use super::SETTINGS;
 use super::setting::{Origin, PREFIX, Setting};
 
 /// Names in the environment that begin like settings but are none.
-const NOT_SETTINGS: [&str; 5] = [
+const NOT_SETTINGS: [&str; 6] = [
     "FEEDGATE_CONFIG",
+    // The credentials of the commands that send requests to a gateway.
+    "FEEDGATE_TOKEN",
     // Used by the test suite.
     "FEEDGATE_TEST_",
     // Kubernetes sets these in every container beside a service called "feedgate".

@@ -19,6 +19,7 @@ use crate::jobs::poll;
 use crate::jobs::search_index;
 use crate::jobs::upstream;
 use crate::net;
+use crate::subscriptions::SubscriptionQuotas;
 use feedgate_core::backfill::BackfillLimits;
 use feedgate_core::host_groups::HostGroups;
 use feedgate_core::page::{ArchiveRetention, PageLimits};
@@ -38,8 +39,17 @@ impl Config {
             cut: PageLimits { records: self.page_records, bytes: self.page_bytes },
             forwarding: PingForwarding::default(),
             anonymous_bytes_per_day: self.anonymous_bytes_per_day,
+            account_bytes_per_day: self.account_bytes_per_day,
             claim_clock: store::ClaimClock::Database,
             cells: self.cells,
+        }
+    }
+
+    /// Returns the quotas of subscriptions.
+    pub fn subscription_quotas(&self) -> SubscriptionQuotas {
+        SubscriptionQuotas {
+            per_account: self.subscriptions_per_account,
+            per_host: self.subscriptions_per_host,
         }
     }
 
@@ -149,6 +159,7 @@ impl Config {
                 age: self.event_retention,
                 of_a_kind: self.max_events_per_kind,
             },
+            attempts_max: self.attempts_max,
         }
     }
 
@@ -167,6 +178,7 @@ impl Config {
             concurrency: self.delivery_concurrency,
             per_host: self.delivery_concurrency_per_host,
             signature: self.signature,
+            attempts_per_subscription: self.attempts_per_subscription,
         }
     }
 
@@ -195,6 +207,7 @@ impl Config {
             rsscloud_tell_count: self.rsscloud_tell_count,
             cloud_aliases: self.rsscloud_paths.clone().and(&self.rsscloud_procedures),
             anonymous_requests_per_min: self.anonymous_requests_per_min,
+            account_requests_per_min: self.account_requests_per_min,
             metrics_networks: self.metrics_networks.clone(),
             gauges_max_age: self.gauges_max_age,
             has_public_views: self.public_views,

@@ -349,11 +349,36 @@ settings! {
         FEEDGATE_ANONYMOUS_REQUESTS_PER_MIN = "600" => anonymous_requests_per_min: usize,
             number("requests", 1..=1_000_000);
 
+        /// The maximum number of open subscriptions, which no account owns, with callbacks at one
+        /// host. Those at other ports of the host are counted too. Further subscriptions are refused;
+        /// existing ones can be renewed.
+        FEEDGATE_SUBSCRIPTIONS_PER_HOST = "200000" => subscriptions_per_host: u64,
+            number("subscriptions", 1..=1_000_000_000);
+
+        /// The maximum number of subscriptions of one account. Further subscriptions are refused;
+        /// existing ones can be renewed.
+        FEEDGATE_SUBSCRIPTIONS_PER_ACCOUNT = "1000000" => subscriptions_per_account: u64,
+            number("subscriptions", 1..=1_000_000_000);
+
+        /// The number of requests that one account may make per minute; all of them may be made at
+        /// once. Requests beyond it are rejected with 429. Each subscription of a batch counts as one
+        /// request.
+        FEEDGATE_ACCOUNT_REQUESTS_PER_MIN = "60000" => account_requests_per_min: usize,
+            number("requests", 1..=10_000_000);
+
         /// How many bytes a resource may store in a day that only subscribers without an account
         /// watch; a quarter of it at once. Once it is used up, the resource is fetched later. Each
         /// entry counts 1,024 bytes more than its text.
         FEEDGATE_ANONYMOUS_STORAGE_BYTES_PER_DAY = "268435456" => anonymous_bytes_per_day: u64,
             number("bytes", 1_048_576..=1_099_511_627_776);
+
+        /// How many bytes may be stored in a day of the resources that an account watches. What a
+        /// resource stores is counted once, for one of the accounts that watch it. Once all of these
+        /// have used up their budgets, the resource is fetched again on the next day, in UTC. Each
+        /// entry counts 1,024 bytes more than its text. With several cells, each has an equal part of
+        /// the budget. The default is enough for a million feeds with ten entries a day.
+        FEEDGATE_ACCOUNT_STORAGE_BYTES_PER_DAY = "34359738368" => account_bytes_per_day: u64,
+            number("bytes", 1_048_576..=1_125_899_906_842_624);
 
         /// Networks that may read `/metrics`. A client behind one of `FEEDGATE_TRUSTED_PROXIES` is
         /// identified by the address that the proxy reports; a client behind any other proxy is
@@ -403,5 +428,15 @@ settings! {
         /// replaces only older pings.
         FEEDGATE_MAX_EVENTS_PER_KIND = "20000" => max_events_per_kind: usize,
             number("events", 1..=10_000_000);
+
+        /// The maximum number of recorded delivery attempts of each subscription. With 0, attempts
+        /// are not recorded. They are kept no longer than events.
+        FEEDGATE_ATTEMPTS_PER_SUBSCRIPTION = "20" => attempts_per_subscription: usize,
+            number("attempts", 0..=1_000);
+
+        /// The maximum number of recorded delivery attempts of all subscriptions. An attempt takes
+        /// up to 12 kB.
+        FEEDGATE_ATTEMPTS_MAX = "100000" => attempts_max: usize,
+            number("attempts", 1..=10_000_000);
     }
 }

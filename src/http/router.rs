@@ -9,8 +9,8 @@ use warp::reply::Response;
 
 use crate::http::kit::reply::not_found;
 use crate::http::routes::{
-    archive, author, changes, cloud_aliases, event_log, openapi, ops, rpc, rsscloud, schemas,
-    storage, superfeedr, upstream, views, weblogs, websub,
+    archive, author, changes, cloud_aliases, console, event_log, openapi, ops, rpc, rsscloud,
+    schemas, storage, superfeedr, upstream, views, weblogs, websub,
 };
 use crate::http::state::Gateway;
 
@@ -77,6 +77,8 @@ fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
         .or(upstream::routes(gateway))
         .unify()
         .or(event_log::routes(gateway))
+        .unify()
+        .or(console::routes(gateway))
         .unify()
         .or(views::routes(gateway))
         .unify()

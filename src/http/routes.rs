@@ -4,6 +4,7 @@ pub mod archive;
 pub(crate) mod author;
 pub mod changes;
 pub(crate) mod cloud_aliases;
+pub(crate) mod console;
 pub(crate) mod discovered_feeds;
 pub(crate) mod event_log;
 pub(crate) mod openapi;

@@ -13,7 +13,7 @@ use crate::disk_space::DiskSpace;
 use crate::document_budget::DocumentBudget;
 use crate::event_log::EventLog;
 use crate::head_watch::HeadWatch;
-use crate::http::kit::rate_limit::AnonymousRateLimit;
+use crate::http::kit::rate_limit::{AccountRateLimit, AnonymousRateLimit};
 use crate::http::kit::recent_registrants::RecentRegistrants;
 use crate::http::routes::archive::document_cache::ArchiveDocumentCache;
 use crate::http::routes::ops::gauges::CachedGauges;
@@ -62,6 +62,8 @@ pub struct HttpSettings {
     pub publisher_secrets: PublisherSecrets,
     /// Registrations, subscriptions and pings a minute from one public address.
     pub anonymous_requests_per_min: usize,
+    /// Requests a minute from one account.
+    pub account_requests_per_min: usize,
     /// The operator's networks: `/metrics` is shown to these only (rule S45).
     pub metrics_networks: Vec<IpNet>,
     /// The maximum age of the gauges in `/metrics`.
@@ -90,6 +92,8 @@ pub struct Gateway {
     pub settings: HttpSettings,
     /// Limits requests of clients that have no account.
     pub anonymous_rate_limit: AnonymousRateLimit,
+    /// Limits requests of accounts.
+    pub account_rate_limit: AccountRateLimit,
     /// The addresses that lately registered subscriptions.
     pub recent_registrants: RecentRegistrants,
     /// Archive documents that were served lately.

@@ -16,6 +16,7 @@
 //!   it, or the callback responds with 410 (WebSub `#content-distribution`).
 
 mod attempt;
+mod attempt_log;
 mod claims;
 mod compose;
 mod concurrency_limit;
@@ -43,10 +44,12 @@ use feedgate_core::subscription::{DueSubscription, SubscriptionId};
 use feedgate_protocol::signature::SignatureMethod;
 
 use attempt::Attempted;
+use attempt_log::AttemptLog;
 use claims::DeliveryClaims;
 pub(crate) use compose::{Composer, LogRange};
 use delivery_result_batcher::{DeliveryResultBatcher, PendingRecord};
 use host_queues::{DeliveryPermit, HostQueues};
+pub(crate) use message::X_HOPS;
 pub(crate) use test_notification::{TestNotifier, TestOutcome, TestReport};
 
 /// The most results of one task that wait to be stored while the task continues.
@@ -65,6 +68,8 @@ pub struct DeliverySettings {
     pub per_host: usize,
     /// How bodies are signed.
     pub signature: SignatureMethod,
+    /// How many recorded attempts are kept of each subscription; 0: none are recorded.
+    pub attempts_per_subscription: usize,
 }
 
 /// Delivers records to callbacks.
@@ -72,6 +77,7 @@ pub struct Deliverer {
     client: HttpClient,
     composer: Arc<Composer>,
     results: DeliveryResultBatcher,
+    attempt_log: AttemptLog,
     queues: HostQueues,
     claims: DeliveryClaims,
     metrics: Metrics,
@@ -94,6 +100,11 @@ impl Deliverer {
         Deliverer {
             composer: Arc::new(Composer::new(Arc::clone(&store), settings.public_url.clone())),
             results: DeliveryResultBatcher::start(Arc::clone(&store)),
+            attempt_log: AttemptLog::start(
+                Arc::clone(&store),
+                metrics.clone(),
+                settings.attempts_per_subscription,
+            ),
             claims: DeliveryClaims::start(store, queues.clone(), settings.claim),
             queues,
             client,
@@ -151,6 +162,10 @@ impl Job for Deliverer {
 
     async fn stopped(&self) {
         self.claims.release_waiting().await;
+    }
+
+    async fn finished(&self) {
+        self.attempt_log.close().await;
     }
 }
 

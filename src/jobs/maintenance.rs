@@ -16,11 +16,12 @@ use tracing::{error, info, warn};
 
 use crate::event_log::EventLog;
 use crate::jobs::runner;
+use feedgate_core::account::SESSION_IDLE;
 use feedgate_core::backlog_smoothing::{ClockReading, ClockWatch};
 use feedgate_core::event::{Event, EventKind};
 use feedgate_core::page::ArchiveRetention;
 use feedgate_core::ping::TimeUnit;
-use feedgate_core::ports::{PruneBefore, Store, StoreError};
+use feedgate_core::ports::{AttemptRetention, PruneBefore, Store, StoreError};
 use feedgate_core::schedule;
 
 /// How often to check which tasks are due.
@@ -78,6 +79,8 @@ enum Task {
     Steer,
     /// Deletes old events of the event log.
     ShortenLog,
+    /// Deletes old attempts to deliver.
+    TrimAttempts,
 }
 
 /// How long after an account was removed or deactivated its subscriptions are looked for: no verification that
@@ -85,7 +88,7 @@ enum Task {
 const OWNERLESS_AGE: TimeDelta = TimeDelta::days(7);
 
 /// All tasks.
-const TASKS: [Task; 13] = [
+const TASKS: [Task; 14] = [
     Task::Expire,
     Task::DropOwnerless,
     Task::PauseDeactivated,
@@ -99,6 +102,7 @@ const TASKS: [Task; 13] = [
     Task::Trim,
     Task::Steer,
     Task::ShortenLog,
+    Task::TrimAttempts,
 ];
 
 /// The operator's settings for maintenance.
@@ -118,6 +122,8 @@ pub struct MaintenanceSettings {
     pub retention: ArchiveRetention,
     /// How many events the event log keeps, and for how long.
     pub events: EventRetention,
+    /// The most recorded attempts to deliver, of all subscriptions. They are kept as long as events.
+    pub attempts_max: usize,
 }
 
 /// How long rows are kept that nothing else ends; `None` keeps them forever.
@@ -262,6 +268,17 @@ async fn shorten_log(
     store.trim_events(now - settings.events.age, settings.events.of_a_kind).await.map(|_| 0)
 }
 
+async fn trim_attempts(
+    store: &dyn Store,
+    settings: &MaintenanceSettings,
+    now: DateTime<Utc>,
+) -> Result<u64, StoreError> {
+    let retention =
+        AttemptRetention { since: now - settings.events.age, most: settings.attempts_max };
+    // The task is not logged, because it runs every minute.
+    store.trim_attempts(&retention).await.map(|_| 0)
+}
+
 async fn prune(
     store: &dyn Store,
     settings: &MaintenanceSettings,
@@ -274,6 +291,7 @@ async fn prune(
         host_records: Some(now - HOST_RECORD_RETENTION),
         moves: moves.map(|keep| now - keep),
         revoked_tokens: revoked_tokens.map(|keep| now - keep),
+        sessions: Some(now - SESSION_IDLE),
         backfills: backfills.map(|keep| now - keep),
     };
     Ok(lines + store.prune(&before).await?)
@@ -317,6 +335,7 @@ impl Task {
             Task::Trim => "trim",
             Task::Steer => "steer",
             Task::ShortenLog => "shorten_log",
+            Task::TrimAttempts => "trim_attempts",
         }
     }
 
@@ -334,7 +353,7 @@ impl Task {
             Task::CloseTracks => Duration::from_secs(3_600),
             Task::Trim => Duration::from_secs(3_600),
             Task::Steer => Duration::from_secs(60),
-            Task::ShortenLog => Duration::from_secs(60),
+            Task::ShortenLog | Task::TrimAttempts => Duration::from_secs(60),
         }
     }
 
@@ -363,6 +382,7 @@ impl Task {
             Task::Expire | Task::DropOwnerless => drop_all(self, store, event_log, now).await?,
             Task::DropFailing => drop_all(Task::DropFailing, store, event_log, now).await?,
             Task::ShortenLog => shorten_log(store, settings, now).await?,
+            Task::TrimAttempts => trim_attempts(store, settings, now).await?,
             Task::PauseDeactivated => store.pause_deactivated(now - OWNERLESS_AGE).await?,
             Task::StartDigests => start_digests(store, now).await?,
             Task::Measure => store.measure(now - MEASURE_EVERY, now).await?,

@@ -66,6 +66,12 @@ pub trait Job: Send + Sync + 'static {
     fn stopped(&self) -> impl Future<Output = ()> + Send {
         async {}
     }
+
+    /// Completes what the items left to be done in the background. Called once, after the last item
+    /// has ended or the grace period is over.
+    fn finished(&self) -> impl Future<Output = ()> + Send {
+        async {}
+    }
 }
 
 /// The limits of one worker.
@@ -140,6 +146,7 @@ pub async fn run<J: Job>(
             J::NAME
         );
     }
+    job.finished().await;
     info!(job = J::NAME, "{} worker stopped", J::NAME);
 }
 

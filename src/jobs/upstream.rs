@@ -25,7 +25,7 @@ use crate::jobs::poll::{Poller, PushedDocument};
 use crate::jobs::runner::{self, HostPermit, HostPermits, Job};
 use crate::metrics::Metrics;
 use crate::net::HttpClient;
-use feedgate_core::event::{Event, EventKind};
+use feedgate_core::event::{Event, EventKind, EventOutcome};
 use feedgate_core::ping::{Ping, PingSource};
 use feedgate_core::ports::{DueUpstream, Store, StoreError};
 use feedgate_core::resource::Resource;
@@ -45,6 +45,11 @@ const CLAIM: Duration = Duration::from_secs(120);
 const PER_HOST: usize = 2;
 /// The shortest and the longest lease of a hub that is accepted, in seconds.
 const LEASES: (u64, u64) = (60, 366 * 86_400);
+
+/// The most gateways that a notification may have passed. Gateways that subscribe to each other for a
+/// resource that changes whenever it is fetched would otherwise notify each other forever (rule
+/// S11).
+const MOST_HOPS: u32 = 3;
 
 /// The operator's settings for upstreams.
 #[derive(Clone, Debug)]
@@ -75,6 +80,8 @@ pub struct UpstreamNotification<'a> {
     pub signature: &'a str,
     /// `Content-Type` as received, if any.
     pub content_type: Option<String>,
+    /// How many gateways the notification has passed; 0 if it does not say so.
+    pub hops: u32,
     /// The body.
     pub body: Bytes,
 }
@@ -195,6 +202,16 @@ impl UpstreamClient {
         self.parts.store.save_upstream(&upstream, None, due_at).await.map(drop)
     }
 
+    /// Records that a notification was not used, because it has passed too many gateways.
+    fn refuse_hops(&self, upstream: &Upstream, resource: &Resource, hops: u32) {
+        let words = format!("not used: the notification has passed {hops} gateways");
+        let event = Event::new(EventKind::Ping, runner::now()).via(PingSource::Upstream.as_str());
+        let event = event.about_feed(resource.topic.as_str());
+        let code = "too_many_hops";
+        self.parts.event_log.record(event.ended(EventOutcome::Refused, code, &words));
+        self.parts.metrics.record_upstream_push(upstream.offer.protocol.as_str(), code);
+    }
+
     /// Handles a notification. A document that a hub sent and signed is appended unchanged, unless
     /// it arrives sooner after the last one than a ping may; the resource is polled in any case,
     /// because a push may contain less than the whole document.
@@ -204,13 +221,17 @@ impl UpstreamClient {
         resource: &Resource,
         notification: UpstreamNotification<'_>,
     ) -> Result<(), StoreError> {
-        let UpstreamNotification { signature, content_type, body } = notification;
+        let UpstreamNotification { signature, content_type, hops, body } = notification;
         let now = runner::now();
         let protocol = upstream.offer.protocol.as_str();
+        if hops > MOST_HOPS {
+            self.refuse_hops(upstream, resource, hops);
+            return Ok(());
+        }
         let is_signed = upstream.offer.protocol == Protocol::WebSub
             && signature::holds(signature, upstream.secret.expose(), &body);
         let spacing = self.parts.settings.ping_spacing;
-        let is_due = self.parts.store.record_upstream_push(upstream, spacing, now).await?;
+        let is_due = self.parts.store.record_upstream_push(upstream, hops, spacing, now).await?;
         if is_signed && is_due {
             let pushed = PushedDocument { content_type, body };
             let new = self.parts.poller.push(resource, pushed, now).await?;

@@ -21,6 +21,15 @@ impl HttpClient {
     /// connection breaks off is sent once more, on a new connection. The timeout includes everything
     /// from the name lookup to the last byte.
     pub async fn call(&self, call: CallbackRequest) -> Result<CallbackResponse, FetchError> {
+        self.call_reading(call, LONGEST_REPLY_BYTES).await
+    }
+
+    /// Sends one request as [`call`](Self::call) does, and reads up to `limit_bytes` of the response.
+    pub async fn call_reading(
+        &self,
+        call: CallbackRequest,
+        limit_bytes: usize,
+    ) -> Result<CallbackResponse, FetchError> {
         let inner = &self.inner;
         inner.callbacks.check(&call.url)?;
         let allowed = inner.settings.callback_timeout;
@@ -50,7 +59,7 @@ impl HttpClient {
         let sent = sent.map_err(|_| FetchError::TimedOut(allowed))?;
         let mut response = sent.map_err(|err| failure::from_client(&err, &url))?;
         let is_public = response.remote_addr().is_some_and(|peer| is_public(peer.ip()));
-        let body = body::read_start(&mut response, LONGEST_REPLY_BYTES, deadline).await;
+        let body = body::read_start(&mut response, limit_bytes, deadline).await;
         Ok(CallbackResponse {
             status: response.status(),
             headers: std::mem::take(response.headers_mut()),

@@ -48,7 +48,7 @@ impl SubscriptionService {
 
     /// Returns the first feed at a well-known path of a page. Anybody can name any page, so few
     /// pages are tried at once, and a redirect counts as not found.
-    async fn well_known(&self, page: &Url) -> Option<DiscoveredFeed> {
+    pub(super) async fn well_known(&self, page: &Url) -> Option<DiscoveredFeed> {
         let _place = self.probes.try_acquire().ok()?;
         let look = async {
             for place in documents::WELL_KNOWN_PATHS {

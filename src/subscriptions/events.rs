@@ -121,7 +121,7 @@ pub(super) fn settled(intent: &Intent, came: Option<EventArrival>, now: DateTime
 }
 
 fn lasting(event: Event, request: &SubscriptionRequest) -> Event {
-    event.saying(&format!("for {} s", request.lease.as_secs()))
+    event.saying(&describe_lease(request.lease.as_secs()))
 }
 
 /// Creates the event of an accepted ping.
@@ -150,4 +150,14 @@ pub(super) fn ping_refused(
 fn of_ping(ping: &Ping) -> Event {
     let url = ping.feed_url.as_ref().unwrap_or(&ping.url);
     Event::new(EventKind::Ping, ping.at).via(ping.source.as_str()).about_feed(url)
+}
+
+/// Returns the length of a lease as a clause for people.
+fn describe_lease(seconds: u64) -> String {
+    let (count, unit) = match seconds {
+        172_800.. => (seconds / 86_400, "days"),
+        7_200.. => (seconds / 3_600, "hours"),
+        _ => (seconds, "seconds"),
+    };
+    format!("with a lease of {count} {unit}")
 }

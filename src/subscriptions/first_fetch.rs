@@ -73,6 +73,21 @@ impl SubscriptionService {
         }
     }
 
+    /// Starts the first fetch of the resource of an intent, and waits for it no longer than `longest`.
+    /// With `None`, the fetch is left to the schedule: nobody is sent what it finds (rule N5).
+    pub(super) async fn make_first_fetch(
+        &self,
+        intent: &Intent,
+        longest: Option<Duration>,
+        now: DateTime<Utc>,
+    ) -> Result<(), StoreError> {
+        let Some(longest) = longest else { return Ok(()) };
+        if let Some(started) = self.start_first_fetch(intent, now).await? {
+            await_first_fetch(started, longest).await?;
+        }
+        Ok(())
+    }
+
     /// Starts the first fetch of a resource for an account, or for anybody (`None`). For anybody, too
     /// many from one network are left to the schedule, which has the same limit.
     async fn start_unless_read(

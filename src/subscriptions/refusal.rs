@@ -4,7 +4,7 @@ use feedgate_core::ports::StoreError;
 use feedgate_core::track::TrackError;
 use feedgate_feed::documents::InvalidFragment;
 
-use super::{NotValidated, NotVerified};
+use super::{NotValidated, NotVerified, QuotaExceeded};
 use crate::document_budget::GatewayBusy;
 use crate::net::{FetchError, Purpose};
 
@@ -21,12 +21,18 @@ pub enum SubscriptionRefusal {
     /// The address of the topic or the callback may not be requested.
     #[error("requests to this address are not allowed")]
     Forbidden(Purpose, #[source] FetchError),
+    /// The callback is an address of this gateway.
+    #[error("the callback is an address of this gateway")]
+    OwnCallback,
     /// The fragment of the topic cannot select a part of any resource.
     #[error("the fragment of the topic cannot be used")]
     BadPart(#[source] InvalidFragment),
     /// The topic is that of a track, and its query cannot be used.
     #[error("the query of the track cannot be used")]
     BadTrack(#[from] TrackError),
+    /// The account or the host of the callback has as many subscriptions as it may have.
+    #[error(transparent)]
+    QuotaExceeded(QuotaExceeded),
     /// The resource cannot be read.
     #[error("there was an error reading the resource at URL {0}")]
     Unreadable(String),
@@ -57,8 +63,10 @@ impl SubscriptionRefusal {
             Self::NotVerified(why) => why.code(),
             Self::NotValidated(why) => why.code(),
             Self::Forbidden(_, why) => why.code(),
+            Self::OwnCallback => "own_callback",
             Self::BadPart(_) => "bad_fragment",
             Self::BadTrack(_) => "bad_query",
+            Self::QuotaExceeded(why) => why.code(),
             Self::Unreadable(_) => "unreadable_resource",
             Self::NoHandler => "bad_handler",
             Self::Superseded => "superseded",

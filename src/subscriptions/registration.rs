@@ -145,6 +145,7 @@ impl SubscriptionService {
         let topic = Topic::parse(url).map_err(|_| unreadable())?;
         super::check_part(&topic)?;
         let callback = handler.callback().ok_or(SubscriptionRefusal::NoHandler)?;
+        self.check_is_elsewhere(&callback)?;
 
         let PolledNow { resource, busy } = self.ensure_read(&topic, now).await?;
         let is_reachable = busy.is_none() && self.is_reachable(&resource, spacing, now).await?;
@@ -164,6 +165,7 @@ impl SubscriptionService {
             digest: false,
             lease: Lease::RSSCLOUD,
         };
+        self.check_quota(&request).await?;
         self.check_failures(&request.topic, &request.callback).await?;
         let visit = self.visit(&request.topic, &request.callback).await?;
         let begun = Instant::now();
@@ -175,6 +177,9 @@ impl SubscriptionService {
         self.event_log.record(event.lasting(begun.elapsed()));
         verified?;
 
+        // The handler may have redirected to another host.
+        self.check_is_elsewhere(&request.callback)?;
+        self.check_quota(&request).await?;
         let held = self.store.subscribe(&request, now).await?;
         self.event_log.record(events::kept(&request, &held, now));
         Ok(held.lease_until)

@@ -15,9 +15,9 @@ use tracing::{error, warn};
 
 use super::validation::{self, NotValidated};
 use super::verification_limits::{VerificationLimits, VerificationPermit};
-use super::{SubscriptionService, verify};
+use super::{QuotaExceeded, SubscriptionRefusal, SubscriptionService, events, verify};
 use crate::jobs::runner::{self, Job};
-use feedgate_core::intent::DueIntent;
+use feedgate_core::intent::{DueIntent, IntentMode};
 use feedgate_core::ports::{ClaimLimits, StoreError};
 use feedgate_core::topic;
 
@@ -63,6 +63,11 @@ impl VerificationJob {
             // The permit counts as a failure: the callback is notified, and has confirmed nothing.
             return self.decide(due, validated).await;
         }
+        if due.intent.mode == IntentMode::Subscribe
+            && let Some(why) = subscribe.exceeded_quota(&due.intent.request).await?
+        {
+            return self.deny_for_quota(due, why).await;
+        }
         let is_trusted = due.intent.request.account.is_some() || visit.may_repeat();
         let Err(why) = subscribe.verify(&due.intent, Ok(visit)).await else {
             // A newer intent may have replaced this one, and is verified separately.
@@ -100,6 +105,19 @@ impl VerificationJob {
                 subscribe.store.end_intent(due).await
             }
         }
+    }
+
+    /// Ends an intent whose owner has as many subscriptions as it may have, and notifies the callback.
+    /// As after a denial by the publisher, the permit counts as a failure.
+    async fn deny_for_quota(&self, due: &DueIntent, why: QuotaExceeded) -> Result<(), StoreError> {
+        let subscribe = &self.subscribe;
+        let reason = why.to_string();
+        let refusal = SubscriptionRefusal::QuotaExceeded(why);
+        subscribe.event_log.record(events::refused(&due.intent, &refusal, runner::now()));
+        if !due.intent.request.callback.is_null_device() {
+            verify::denied(&subscribe.fetch, &due.intent, &reason).await;
+        }
+        subscribe.store.end_intent(due).await
     }
 
     async fn is_renewal(&self, due: &DueIntent) -> Result<bool, StoreError> {

@@ -30,6 +30,12 @@ struct Example {
 
 #[tokio::test]
 async fn the_api_pages_work_as_written() {
+    let blocks = run_pages(&pages()).await;
+    assert!(blocks > 60, "{blocks} blocks were found");
+}
+
+/// Runs the shell blocks of these pages, and compares the answers. Returns the number of blocks.
+pub(crate) async fn run_pages(pages: &[PathBuf]) -> usize {
     let publisher = Publisher::start().await;
     let subscriber = Subscriber::start().await;
     publisher.put_rss("/feed.xml", rss("tides", 1..3));
@@ -44,9 +50,7 @@ async fn the_api_pages_work_as_written() {
         ("HANDLER_DOMAIN=example.com", domain),
         ("HANDLER_PORT=80", port),
     ];
-    let examples: Vec<Example> =
-        pages().iter().flat_map(|page| examples(page, &addresses)).collect();
-    assert!(examples.len() > 60, "{} blocks were found", examples.len());
+    let examples: Vec<Example> = pages.iter().flat_map(|page| examples(page, &addresses)).collect();
 
     let output = run(&examples, &gateway).await;
     let printed = String::from_utf8_lossy(&output.stdout);
@@ -64,6 +68,7 @@ async fn the_api_pages_work_as_written() {
         })
         .collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+    examples.len()
 }
 
 /// Runs the commands of all examples in one shell, while a gateway runs in the same folder.

@@ -6,6 +6,7 @@
 
 mod circles;
 mod code_only;
+mod links;
 mod rows;
 mod security;
 mod sources;
@@ -26,7 +27,7 @@ const FLOORS: &[&[&str]] = &[
     &["metrics", "event_log", "head_watch"],
     &["jobs"],
     &["subscriptions"],
-    &["authoring"],
+    &["authoring", "tokens"],
     &["http"],
     &["config"],
     &["app"],

@@ -145,6 +145,7 @@ async fn t10_a_removed_account_receives_nothing_more() {
         name: String::new(),
         scopes: Scopes::all(),
         hash: TokenHash::from_token("new"),
+        expires_at: None,
     };
     let refused = store.create_token(&again, runner::now()).await.unwrap_err();
     assert!(matches!(refused, StoreError::AccountRemoved(_)), "{refused}");

@@ -255,3 +255,28 @@ fn a_certificate_or_key_that_is_none_is_named() {
         assert!(text(&refused.stderr).contains(want), "{}", text(&refused.stderr));
     }
 }
+
+#[test]
+fn a_post_without_a_destination_names_both_options() {
+    let folder = tempfile::tempdir().unwrap();
+    for args in [&["post", "High tide"][..], &["post", "High tide", "--cloud", "http://a.test/"]] {
+        let refused = feedgate(folder.path(), args);
+        let told = text(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(2), "{told}");
+        assert!(told.contains("use --feed FILE") && told.contains("or --cloud URL --user LOGIN"));
+    }
+}
+
+#[test]
+fn a_repaired_document_is_reported_in_one_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let item = "<item><guid>urn:a</guid><title>A & B</title></item>";
+    let feed = format!("<rss version='2.0'><channel><title>Tides</title>{item}</channel></rss>");
+    fs::write(folder.path().join("feed.xml"), feed).unwrap();
+    let repaired = feedgate(folder.path(), &["normalize", "feed.xml"]);
+    let told = text(&repaired.stderr);
+    assert!(told.starts_with("feedgate: repaired: ") && told.contains("date_missing"), "{told}");
+    assert_eq!(told.lines().count(), 1, "{told}");
+    let explained = feedgate(folder.path(), &["normalize", "--explain", "feed.xml"]);
+    assert!(explained.stderr.is_empty(), "{}", text(&explained.stderr));
+}

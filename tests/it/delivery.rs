@@ -1,5 +1,6 @@
 //! How records get to callbacks: the real worker, real stores and real sockets.
 
+mod attempts;
 mod bounds;
 mod cursors;
 mod messages;
@@ -57,6 +58,17 @@ impl Node {
 
     /// One that delivers `concurrency` in all, and `per_host` to any one host.
     async fn bounded(database: &Database, concurrency: usize, per_host: usize) -> Node {
+        Node::with_settings(database, |settings| {
+            (settings.concurrency, settings.per_host) = (concurrency, per_host);
+        })
+        .await
+    }
+
+    /// One with room for everything, and these changes of its settings.
+    async fn with_settings(
+        database: &Database,
+        change: impl FnOnce(&mut DeliverySettings),
+    ) -> Node {
         let store = database.open().await;
         let fetch = HttpClient::new(net::NetworkSettings {
             user_agent: "feedgate/0.0 (+https://gateway.test/".to_owned(),
@@ -69,13 +81,16 @@ impl Node {
             fetch_concurrency: 64,
             document_memory_bytes: 1 << 30,
         });
-        let settings = DeliverySettings {
-            concurrency,
+        let mut settings = DeliverySettings {
+            concurrency: 64,
             public_url: "https://gateway.test/".parse().unwrap(),
             claim: Duration::from_secs(60),
-            per_host,
+            per_host: 8,
             signature: SignatureMethod::Sha1,
+            attempts_per_subscription: 20,
         };
+        change(&mut settings);
+        let concurrency = settings.concurrency;
         let news = store.wake_signals().subscriptions;
         let metrics = Metrics::new();
         let deliver =

@@ -5,6 +5,7 @@ use std::process::Stdio;
 
 use http::StatusCode;
 use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::net::TcpStream;
 use tokio::process::{Child, ChildStdout, Command};
@@ -12,6 +13,7 @@ use tokio::time::timeout;
 
 use crate::support::PATIENCE;
 use crate::support::feeds::rss;
+use crate::support::gateway::{LOGIN, TOKEN};
 use crate::support::ports::free_port;
 use crate::support::world::World;
 
@@ -54,6 +56,23 @@ impl Listening {
         };
         let found = timeout(PATIENCE, find).await.ok();
         found.unwrap_or_else(|| panic!("{word} of {topic} was waited for in vain: {lines:#?}"))
+    }
+
+    /// Waits until it prints this event as JSON.
+    async fn says_as_json(&mut self, event: &str) -> Value {
+        let mut lines = Vec::new();
+        let find = async {
+            while let Some(line) = self.said.next_line().await.unwrap() {
+                let object: Value = serde_json::from_str(&line).unwrap();
+                if object["event"] == event {
+                    return object;
+                }
+                lines.push(line);
+            }
+            panic!("it ended without {event}")
+        };
+        let found = timeout(PATIENCE, find).await.ok();
+        found.unwrap_or_else(|| panic!("{event} was waited for in vain: {lines:#?}"))
     }
 
     /// Interrupts it, and waits until it has ended.
@@ -190,4 +209,45 @@ async fn it_says_why_it_is_refused_and_what_names_no_cloud() {
     let mut command = Listening::start(&["--feed", &world.topic]);
     let ended = timeout(PATIENCE, command.child.wait()).await.expect("it ends").unwrap();
     assert!(!ended.success());
+}
+
+#[tokio::test]
+async fn notifications_are_printed_with_headers_body_and_verdicts_and_forwarded() {
+    let world = World::with_tides(2, &[]).await;
+    let (cloud, forward_to) = (world.gateway.url("/"), world.subscriber.url("/forwarded"));
+    let user = format!("{LOGIN}:{TOKEN}");
+    let args = ["--cloud", &cloud, "--feed", &world.topic, "--user", &user, "--json"];
+    let mut listening = Listening::start(&[&args[..], &["--forward-to", &forward_to]].concat());
+    assert_eq!(listening.says_as_json("registered").await["detail"], "account");
+    publish(&world, 3).await;
+    let notified = listening.says_as_json("notified").await;
+    assert_eq!(notified["topic"], *world.topic);
+    assert_eq!(notified["signatures"]["x-hub-signature"], "valid", "{notified}");
+    assert_eq!(notified["signatures"]["webhook-signature"], "valid", "{notified}");
+    assert!(notified["headers"]["webhook-id"].is_string(), "{notified}");
+    assert!(notified["body"].as_str().unwrap().contains("Item 3"), "{notified}");
+    let forwarded = listening.says_as_json("forwarded").await;
+    assert!(forwarded["detail"].as_str().unwrap().contains("200 OK"), "{forwarded}");
+    world.subscriber.until("/forwarded", |told| !told.is_empty()).await;
+    let told = world.subscriber.notified("/forwarded");
+    assert_eq!(told[0].header("webhook-id"), notified["headers"]["webhook-id"].as_str());
+    assert_eq!(told[0].text(), notified["body"].as_str().unwrap());
+}
+
+#[tokio::test]
+async fn a_notification_is_printed_below_its_line() {
+    let world = World::with_tides(2, &[]).await;
+    let hub = world.gateway.url("/hub");
+    let mut listening = Listening::start(&["--cloud", &hub, "--feed", &world.topic]);
+    listening.says("verified", &world.topic).await;
+    world.gateway.measures("feedgate_subscriptions 1").await;
+    publish(&world, 3).await;
+    let how = listening.says("notified", &world.topic).await;
+    assert!(how.contains("signed, webhook-signature valid"), "{how}");
+    let mut shown = Vec::new();
+    while !shown.iter().any(|line: &String| line.starts_with("    | ")) {
+        shown.push(listening.said.next_line().await.unwrap().unwrap());
+    }
+    assert!(shown.iter().any(|line| line.starts_with("    x-hub-signature: sha1=")), "{shown:#?}");
+    listening.ends(&world.topic).await;
 }

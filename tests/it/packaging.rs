@@ -28,6 +28,104 @@ fn files_of_the_package_exist() {
 }
 
 #[test]
+fn help_says_what_a_command_returns_and_reads_and_where_to_read_on() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut commands = commands();
+    assert!(commands.len() > 15, "{commands:?}");
+    commands.push(String::new());
+    for command in commands {
+        let args: &[&str] = if command.is_empty() { &["--help"] } else { &[&command, "--help"] };
+        let shown = feedgate(args);
+        let help = text(&shown.stdout);
+        for heading in ["Exit codes:", "Environment:", "Examples:", "Documentation:"] {
+            assert!(help.contains(&format!("\n{heading}\n  ")), "{command}: {heading}\n{help}");
+        }
+        let (_, pages) = help.rsplit_once("Documentation:\n").unwrap();
+        for page in pages.split_whitespace().filter(|word| word.contains(".md")) {
+            let (file, anchor) = page.split_once('#').unwrap_or((page, ""));
+            let written = fs::read_to_string(root.join(file)).unwrap();
+            let headings = written.lines().filter(|line| line.starts_with('#'));
+            let mut anchors = headings.map(|line| {
+                line.trim_start_matches('#').trim().to_ascii_lowercase().replace(' ', "-")
+            });
+            assert!(anchor.is_empty() || anchors.any(|one| one == anchor), "{command}: {page}");
+        }
+    }
+}
+
+/// The commands that `feedgate -h` lists.
+fn commands() -> Vec<String> {
+    let shown = feedgate(&["-h"]);
+    let help = text(&shown.stdout);
+    let (_, listed) = help.split_once("Commands:\n").unwrap();
+    let (listed, _) = listed.split_once("\n\n").unwrap();
+    let names = listed.lines().filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
+    names.filter(|name| !name.is_empty() && *name != "help").map(str::to_owned).collect()
+}
+
+#[test]
+fn each_command_has_a_man_page_without_faults() {
+    let folder = tempfile::tempdir().unwrap();
+    let written = feedgate(&["man", folder.path().to_str().unwrap()]);
+    assert!(written.status.success(), "{}", text(&written.stderr));
+    let mut names = vec!["feedgate".to_owned(), "feedgate-token-create".to_owned()];
+    names.extend(commands().into_iter().map(|command| format!("feedgate-{command}")));
+    for name in &names {
+        let page = fs::read_to_string(folder.path().join(format!("{name}.1"))).unwrap();
+        for section in ["NAME", "SYNOPSIS", "DESCRIPTION"] {
+            assert!(page.contains(&format!("\n.SH {section}\n")), "{name}: {section}\n{page}");
+        }
+    }
+    let page = fs::read_to_string(folder.path().join("feedgate-backup.1")).unwrap();
+    for section in ["EXIT STATUS", "ENVIRONMENT", "EXAMPLES", "SEE ALSO"] {
+        assert!(
+            page.contains(&format!("\n.SH \"{section}\"\n"))
+                || page.contains(&format!("\n.SH {section}\n")),
+            "{section}\n{page}"
+        );
+    }
+    let mut mandoc = Command::new("mandoc");
+    mandoc.args(["-Tlint", "-Werror"]);
+    for page in fs::read_dir(folder.path()).unwrap() {
+        mandoc.arg(page.unwrap().path());
+    }
+    let linted = mandoc.output().expect("mandoc, which tests/run installs");
+    assert!(linted.status.success(), "{}", text(&linted.stdout));
+}
+
+#[test]
+fn bash_completes_commands_and_options() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = feedgate(&["completions", "bash"]);
+    assert!(script.status.success(), "{}", text(&script.stderr));
+    let file = folder.path().join("feedgate.bash");
+    fs::write(&file, &script.stdout).unwrap();
+    #[rustfmt::skip]
+    let cases = [
+        ("feedgate ser", "serve"),
+        ("feedgate token cre", "create"),
+        ("feedgate serve --lis", "--listen"),
+        ("feedgate completions po", "powershell"),
+    ];
+    for (line, want) in cases {
+        // What bash does when the tabulator is pressed.
+        let complete = "source \"$1\"; COMP_LINE=$2; COMP_POINT=${#2}; COMP_WORDS=($2); \
+                        COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); \
+                        completer=$(complete -p feedgate | sed 's/.*-F \\([^ ]*\\).*/\\1/'); \
+                        $completer feedgate \"${COMP_WORDS[COMP_CWORD]}\" \"${COMP_WORDS[COMP_CWORD-1]}\"; \
+                        printf '%s\\n' \"${COMPREPLY[@]}\"";
+        let mut bash = Command::new("bash");
+        bash.args(["--norc", "-c", complete, "bash"]).arg(&file).arg(line);
+        let completed = bash.output().unwrap();
+        assert_eq!(text(&completed.stdout).trim(), want, "{line}: {}", text(&completed.stderr));
+    }
+    for shell in ["zsh", "fish", "elvish", "powershell"] {
+        let script = feedgate(&["completions", shell]);
+        assert!(text(&script.stdout).contains("simulate-schedule"), "{shell}");
+    }
+}
+
+#[test]
 fn the_sample_settings_are_valid() {
     let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("packaging/feedgate.toml");
     let checked = feedgate(&["check-config", "--config", sample.to_str().unwrap()]);

@@ -82,7 +82,7 @@ async fn a_parameter_that_means_nothing_is_named() {
         (&list,      ("page", "abc"),         "page must be a number from 1, not abc."),
         (&list,      ("by_page", "all"),      "by_page must be a number from 1 to 500, not all."),
         (&publish,   ("hub.signature", "sha1=00"), "hub.signature signs hub.content, which is missing."),
-        (&[],        ("hub.topic", "x"),      "(none) is not a supported mode subscribe|unsubscribe|list|retrieve|search|replay|authenticate|pause|resume|retry|test|publish"),
+        (&[],        ("hub.topic", "x"),      "(none) is not a supported mode subscribe|unsubscribe|list|retrieve|search|replay|authenticate|pause|resume|retry|test|attempts|publish"),
     ];
     for (form, further, want) in cases {
         let (status, why) = gateway.superfeedr(&[form, &[further]].concat()).await;

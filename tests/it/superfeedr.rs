@@ -1,5 +1,6 @@
 //! Superfeedr's API: what an account's subscriptions can be asked.
 
+mod attempts;
 mod batch;
 mod control;
 mod credentials;

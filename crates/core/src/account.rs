@@ -1,9 +1,9 @@
 //! Accounts, their tokens, and the scopes of tokens.
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 
 /// The number of an account in the store.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct AccountId(pub i64);
 
 impl AccountId {
@@ -113,6 +113,8 @@ pub struct NewToken {
     pub scopes: Scopes,
     /// The hash of the token.
     pub hash: TokenHash,
+    /// When the token ends; `None`: it is valid until it is revoked.
+    pub expires_at: Option<DateTime<Utc>>,
 }
 
 /// A token in a list, without the token itself, because only its hash is stored.
@@ -130,6 +132,17 @@ pub struct TokenInfo {
     pub created_at: DateTime<Utc>,
     /// When it was revoked, if it was.
     pub revoked_at: Option<DateTime<Utc>>,
+    /// When it ends, if it does.
+    pub expires_at: Option<DateTime<Utc>>,
+    /// When it was last used, exact to an hour.
+    pub used_at: Option<DateTime<Utc>>,
+}
+
+impl TokenInfo {
+    /// Returns whether the token authenticates requests at `now`.
+    pub fn is_valid(&self, now: DateTime<Utc>) -> bool {
+        self.revoked_at.is_none() && self.expires_at.is_none_or(|at| at > now)
+    }
 }
 
 /// An account in a list.
@@ -183,6 +196,20 @@ impl TokenHash {
     pub fn from_token(token: &str) -> TokenHash {
         use sha2::{Digest, Sha256};
         TokenHash(Sha256::digest(token.as_bytes()).into())
+    }
+}
+
+/// How long a session of the console lasts without being used (S39).
+pub const SESSION_IDLE: TimeDelta = TimeDelta::days(30);
+
+/// The SHA-256 of the cookie of a session, which has 256 random bits, as a token does.
+#[derive(Clone, PartialEq, Eq)]
+pub struct SessionHash(pub [u8; 32]);
+
+impl SessionHash {
+    /// Hashes the value of a cookie.
+    pub fn from_cookie(cookie: &str) -> SessionHash {
+        SessionHash(TokenHash::from_token(cookie).0)
     }
 }
 

@@ -15,9 +15,9 @@ pub struct AttemptResponse {
     pub excerpt: String,
 }
 
-/// An attempt at a delivery.
+/// The last attempt at a delivery.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DeliveryAttempt {
+pub struct LastAttempt {
     /// When it ended.
     pub at: DateTime<Utc>,
     /// What came back.
@@ -28,13 +28,17 @@ pub struct DeliveryAttempt {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeliveryHealth {
     /// The last attempt; `None` before the first one.
-    pub last_attempt: Option<DeliveryAttempt>,
+    pub last_attempt: Option<LastAttempt>,
     /// When something is to be delivered; `None` if nothing is owed.
     pub due_at: Option<DateTime<Utc>>,
     /// Since when deliveries are paused; `None` if they are not.
     pub paused_at: Option<DateTime<Utc>>,
+    /// Whether they were paused by this gateway, because the callback had failed for long.
+    pub is_suspended: bool,
     /// Until when a node holds the subscription for a delivery; `None` if no node does.
     pub claimed_until: Option<DateTime<Utc>>,
+    /// When the next digest is sent; `None` if none are.
+    pub next_digest_at: Option<DateTime<Utc>>,
     /// The number up to which the subscription is owed.
     pub owed: Seq,
 }
@@ -44,6 +48,9 @@ pub struct DeliveryHealth {
 pub enum DeliveryState {
     /// Nothing is sent until the subscriber resumes deliveries.
     Paused,
+    /// The callback has failed for long, and nothing is sent until the subscriber resumes deliveries or
+    /// subscribes again.
+    Suspended,
     /// The callback has everything.
     Ok,
     /// Something is to be delivered.
@@ -59,6 +66,7 @@ impl DeliveryState {
     pub fn as_str(self) -> &'static str {
         match self {
             DeliveryState::Paused => "paused",
+            DeliveryState::Suspended => "suspended",
             DeliveryState::Ok => "ok",
             DeliveryState::Pending => "pending",
             DeliveryState::Delivering => "delivering",
@@ -70,7 +78,9 @@ impl DeliveryState {
 impl DeliveryHealth {
     /// Returns the state of the deliveries of `subscription` at `now`.
     pub fn state(&self, subscription: &Subscription, now: DateTime<Utc>) -> DeliveryState {
-        if self.paused_at.is_some() {
+        if self.is_suspended {
+            DeliveryState::Suspended
+        } else if self.paused_at.is_some() {
             DeliveryState::Paused
         } else if subscription.failures > 0 {
             DeliveryState::Failing

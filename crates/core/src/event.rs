@@ -12,35 +12,12 @@ use chrono::{DateTime, Utc};
 
 use super::account::AccountId;
 use super::redaction;
+use super::words::words;
 
 /// The maximum length of a sentence, in characters.
 const LONGEST_DETAIL_CHARS: usize = 500;
 /// The maximum length of an excerpt of a response: enough for its error message.
 const LONGEST_EXCERPT_CHARS: usize = 200;
-
-/// Makes an enum with a word for each variant.
-macro_rules! words {
-    ($(#[$about:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $word:literal),* $(,)? }) => {
-        $(#[$about])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        pub enum $name { $($(#[$doc])* $variant),* }
-
-        impl $name {
-            /// All values, in display order.
-            pub const ALL: &[$name] = &[$($name::$variant),*];
-
-            /// The word in the store and on the page.
-            pub fn as_str(self) -> &'static str {
-                match self { $($name::$variant => $word),* }
-            }
-
-            /// Parses the word.
-            pub fn from_word(word: &str) -> Option<$name> {
-                $name::ALL.iter().copied().find(|held| held.as_str() == word)
-            }
-        }
-    };
-}
 
 words! {
     /// The kind of an event.

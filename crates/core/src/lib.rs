@@ -4,6 +4,7 @@
 //! The terms are those of `docs/contributing/glossary.md`.
 
 pub mod account;
+pub mod attempt;
 pub mod backfill;
 pub mod backlog_smoothing;
 pub mod change_detection;
@@ -43,3 +44,4 @@ pub mod subscription;
 pub mod topic;
 pub mod track;
 pub mod upstream;
+mod words;

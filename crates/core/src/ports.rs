@@ -6,13 +6,16 @@
 //! too.
 
 mod accounts;
+mod attempts;
 mod backfills;
 mod changes;
 mod collections;
 mod events;
 mod fan_outs;
+mod gauges;
 mod ping_forwarding;
 mod search_index;
+mod sessions;
 mod store_error;
 mod subscriptions;
 mod survey;
@@ -40,21 +43,24 @@ use feedgate_feed::Body;
 use feedgate_protocol::robots::Robots;
 
 pub use accounts::{Accounts, StoredFiles};
+pub use attempts::{AttemptRange, AttemptRetention, Attempts};
 pub use backfills::{Backfills, CommitProgress, DueBackfill};
 pub use changes::{ChangeLine, Changes, ChangesHour, ChangesWindow};
 pub use collections::Collections;
 pub use events::{DroppedSubscription, EventArrival, Events};
 pub use fan_outs::FanOuts;
+pub use gauges::{EndedTransaction, Gauges, OldestDue, TransactionObserver};
 pub use ping_forwarding::PingTargets;
 pub use search_index::SearchIndex;
+pub use sessions::Sessions;
 pub use store_error::StoreError;
 pub use subscriptions::{
     ClaimedSubscriptions, DeliveryOutcome, DeliveryProgress, DeliveryResult, Intents,
     ListedSubscription, LogNumbers, SubscriptionFilter, Subscriptions,
 };
 pub use survey::{
-    BodySummary, OpenSubscription, OpenSubscriptions, SubscriberGroup, SubscriptionCounts, Survey,
-    WatchedResource,
+    BodySummary, OpenSubscription, OpenSubscriptions, ResourcesPage, SubscriberGroup,
+    SubscriptionCounts, Survey, WatchedResource,
 };
 pub use tracks::Tracks;
 
@@ -69,7 +75,7 @@ macro_rules! store_of {
 }
 
 store_of! {
-    Accounts Resources Log FanOuts Archives Collections Tracks SearchIndex Subscriptions Intents Backfills Pings Changes
+    Accounts Sessions Resources Log FanOuts Archives Collections Tracks SearchIndex Subscriptions Attempts Intents Backfills Pings Changes
     Upstreams Hosts PingTargets Moves Rescheduler Schedule StoredFiles Events Survey Maintenance
 }
 
@@ -332,11 +338,12 @@ pub trait Upstreams: Send + Sync {
     ) -> Result<(), StoreError>;
 
     /// Records a notification of a change at `now`, so that new entries of the next poll are
-    /// attributed to the upstream. Returns `false` if the last notification was less than `spacing`
-    /// ago.
+    /// attributed to the upstream, and that it had passed `hops` gateways. Returns `false` if the last
+    /// notification was less than `spacing` ago.
     async fn record_upstream_push(
         &self,
         upstream: &Upstream,
+        hops: u32,
         spacing: Duration,
         now: DateTime<Utc>,
     ) -> Result<bool, StoreError>;
@@ -425,23 +432,6 @@ pub trait Schedule: Send + Sync {
     async fn set_back(&self, now: DateTime<Utc>) -> Result<u64, StoreError>;
 }
 
-/// The gauges of `/metrics` that are read from the database.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Gauges {
-    /// Resources with subscriptions.
-    pub resources: u64,
-    /// Resources in an error.
-    pub failing: u64,
-    /// Active subscriptions.
-    pub subscriptions: u64,
-    /// Subscriptions whose cursor is behind.
-    pub due: u64,
-    /// The age in seconds of the delivery that has been due longest.
-    pub oldest_due_s: u64,
-    /// Subscription requests that have not been verified yet.
-    pub pending_verifications: u64,
-}
-
 /// The ends of retentions: of each kind, the rows from before its time are deleted. `None` keeps
 /// them all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -452,6 +442,8 @@ pub struct PruneBefore {
     pub moves: Option<DateTime<Utc>>,
     /// API tokens, by the time of their revocation.
     pub revoked_tokens: Option<DateTime<Utc>>,
+    /// Sessions of the console, by the time when they were last used.
+    pub sessions: Option<DateTime<Utc>>,
     /// Backfills, by the time when they ended. The entries that they brought in stay.
     pub backfills: Option<DateTime<Utc>>,
 }
@@ -518,6 +510,14 @@ pub trait Maintenance: Send + Sync {
 
     /// Returns the gauges of `/metrics` at `now`.
     async fn gauges(&self, now: DateTime<Utc>) -> Result<Gauges, StoreError>;
+
+    /// Returns the size of the database in bytes: of the file of SQLite without its write-ahead log,
+    /// or of the whole database on the PostgreSQL server that this node is connected to.
+    async fn size_bytes(&self) -> Result<u64, StoreError>;
+
+    /// Calls `observer` with every transaction that ends from now on. Only the first call of this
+    /// function has an effect.
+    fn observe_transactions(&self, observer: TransactionObserver);
 
     /// Checks that the store accepts writes and has the schema of this version.
     async fn ready(&self) -> Result<(), StoreError>;

@@ -192,6 +192,32 @@ pub struct SubscriptionRequest {
     pub lease: Lease,
 }
 
+impl SubscriptionRequest {
+    /// Returns whose quota the subscription counts towards.
+    pub fn owner(&self) -> SubscriptionOwner {
+        SubscriptionOwner::new(self.account, &self.callback)
+    }
+}
+
+/// Whose quota a subscription counts towards (rules S30, S44).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SubscriptionOwner {
+    /// The account that it belongs to.
+    Account(AccountId),
+    /// The host of the callback, without the port, because nobody owns an open subscription.
+    CallbackHost(String),
+}
+
+impl SubscriptionOwner {
+    /// Returns the owner of a subscription of `account` with this callback.
+    pub fn new(account: Option<AccountId>, callback: &Callback) -> SubscriptionOwner {
+        match account.filter(|account| *account != AccountId::NOBODY) {
+            Some(account) => SubscriptionOwner::Account(account),
+            None => SubscriptionOwner::CallbackHost(callback.host_name()),
+        }
+    }
+}
+
 /// The identity of a subscription.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SubscriptionId {
@@ -258,6 +284,8 @@ pub struct DueSubscription {
     pub is_digest: bool,
     /// How many notifications the callback has acknowledged.
     pub acknowledged: i64,
+    /// How many gateways the news has passed that it is owed (rule S11).
+    pub hops: u32,
 }
 
 #[cfg(test)]

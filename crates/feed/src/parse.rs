@@ -26,6 +26,7 @@ mod memory_bound;
 #[cfg(feature = "html")]
 mod microformats;
 mod modules;
+mod opml;
 mod person;
 mod target;
 mod texts;
@@ -39,6 +40,7 @@ use std::fmt;
 #[cfg(feature = "html")]
 pub(crate) use memory_bound::has_too_many_values;
 pub use memory_bound::{max_memory, memory_bound};
+pub use opml::{ListedFeed, NotAList, listed_feeds};
 pub(crate) use trace::{SourceLocation, SourceTrace};
 
 use crate::context::Context;

@@ -1,10 +1,11 @@
 //! Accounts, their tokens and their passwords.
 
 mod deactivation;
+mod sessions;
 pub(crate) mod stored_files;
 
 use async_trait::async_trait;
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 
 use super::engine::sql::{Row, params};
 use super::engine::tx::Tx;
@@ -15,6 +16,9 @@ use feedgate_core::account::{
 };
 use feedgate_core::password::PasswordHash;
 use feedgate_core::ports::{Accounts, StoreError};
+
+/// How exact the time is stored when a token or a session was last used, so that few requests write.
+pub(crate) const USE_RECORDED_EVERY: TimeDelta = TimeDelta::hours(1);
 
 #[async_trait]
 impl Accounts for Db {
@@ -27,35 +31,53 @@ impl Accounts for Db {
         &self,
         login: &str,
         hash: &TokenHash,
+        now: DateTime<Utc>,
     ) -> Result<Option<Access>, StoreError> {
         // Looked up by its hash, so that the time it takes says nothing (rule S33).
         const VALID: &str = "
-            select a.id, a.login, t.scopes, a.deactivated_at
+            select a.id, a.login, t.scopes, a.deactivated_at, t.id, t.used_at
               from tokens t
               join accounts a on a.id = t.account_id
              where t.hash = $1 and a.login = $2 and t.revoked_at is null
-               and a.removed_at is null";
+               and (t.expires_at is null or t.expires_at > $3) and a.removed_at is null";
+        const USED: &str = "update tokens set used_at = $2 where id = $1";
         if is_nobodys(login) {
             return Ok(None);
         }
-        let params = [hash.0.to_vec().into(), login.into()];
-        let found = self.read(move |tx| Box::pin(async move { tx.first(VALID, &params).await }));
-        let Some(mut row) = found.await? else { return Ok(None) };
+        let found = self.rows(VALID, params![hash.0.to_vec(), login, now]).await?;
+        let Some(mut row) = found.into_iter().next() else { return Ok(None) };
         let (account, login) = (AccountId(row.int()?), row.text()?);
         let access = Access { account, login, scopes: scopes(&mut row)? };
-        match row.opt_time()? {
-            Some(_) => Err(StoreError::AccountDeactivated(access.login)),
-            None => Ok(Some(access)),
+        if row.opt_time()?.is_some() {
+            return Err(StoreError::AccountDeactivated(access.login));
         }
+        let (number, used_at) = (row.int()?, row.opt_time()?);
+        if used_at.is_none_or(|at| now - at >= USE_RECORDED_EVERY) {
+            let params = [number.into(), now.into()];
+            self.write(move |tx| Box::pin(async move { tx.execute(USED, &params).await })).await?;
+        }
+        Ok(Some(access))
     }
 
     async fn list_tokens(&self) -> Result<Vec<TokenInfo>, StoreError> {
         const ALL: &str = "
-            select t.id, a.login, t.name, t.scopes, t.created_at, t.revoked_at
+            select t.id, a.login, t.name, t.scopes, t.created_at, t.revoked_at, t.expires_at,
+                   t.used_at
               from tokens t
               join accounts a on a.id = t.account_id
              order by t.id";
-        let rows = self.read(|tx| Box::pin(tx.query(ALL, &[]))).await?;
+        let rows = self.rows(ALL, &[]).await?;
+        rows.into_iter().map(token_info).collect()
+    }
+
+    async fn tokens_of(&self, login: &str) -> Result<Vec<TokenInfo>, StoreError> {
+        const OF_ACCOUNT: &str = "
+            select t.id, a.login, t.name, t.scopes, t.created_at, t.revoked_at, t.expires_at,
+                   t.used_at
+              from tokens t
+              join accounts a on a.id = t.account_id
+             where a.login = $1 order by t.id";
+        let rows = self.rows(OF_ACCOUNT, params![login]).await?;
         rows.into_iter().map(token_info).collect()
     }
 
@@ -313,8 +335,8 @@ async fn create_token(tx: &Tx<'_>, token: NewToken, now: DateTime<Utc>) -> Resul
             on conflict (login) do nothing";
     const ACCOUNT_ID: &str = "select id from accounts where login = $1 {for share}";
     const TOKEN: &str = "
-        insert into tokens (account_id, name, scopes, hash, created_at)
-        values ($1, $2, $3, $4, $5)
+        insert into tokens (account_id, name, scopes, hash, created_at, expires_at)
+        values ($1, $2, $3, $4, $5, $6)
         returning id";
     tx.execute(ACCOUNT, params![token.login.as_str(), now]).await?;
     check_login(tx, &token.login).await?;
@@ -322,7 +344,7 @@ async fn create_token(tx: &Tx<'_>, token: NewToken, now: DateTime<Utc>) -> Resul
     let vanished = || StoreError::Corrupt("an account vanished".to_owned());
     let account = account.ok_or_else(vanished)?.int()?;
     let scopes = token.scopes.to_words();
-    let params = params![account, token.name, scopes, token.hash.0.to_vec(), now];
+    let params = params![account, token.name, scopes, token.hash.0.to_vec(), now, token.expires_at];
     tx.first(TOKEN, params).await?.ok_or_else(vanished)?.int()
 }
 
@@ -334,10 +356,12 @@ fn token_info(mut row: Row) -> Result<TokenInfo, StoreError> {
         scopes: scopes(&mut row)?,
         created_at: row.time()?,
         revoked_at: row.opt_time()?,
+        expires_at: row.opt_time()?,
+        used_at: row.opt_time()?,
     })
 }
 
-fn scopes(row: &mut Row) -> Result<Scopes, StoreError> {
+pub(crate) fn scopes(row: &mut Row) -> Result<Scopes, StoreError> {
     let words = row.text()?;
     Scopes::from_words(&words).map_err(|word| StoreError::Corrupt(format!("unknown scope {word}")))
 }

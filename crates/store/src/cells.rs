@@ -14,6 +14,7 @@
 //! Which server a cell lies on is decided by the database: with Citus, each schema is a shard.
 
 mod accounts;
+mod attempts;
 mod changes;
 mod collections;
 mod delivery;
@@ -156,8 +157,8 @@ async fn number_rows(tx: &Tx<'_>, cell: usize) -> Result<(), StoreError> {
             on conflict (name) do nothing";
     const START: &str = "
         select setval(pg_get_serial_sequence(t.name, 'id'), $1)
-          from (values ('resources'), ('subscriptions'), ('intents'), ('changes'),
-                       ('forwarded_pings')) t (name)";
+          from (values ('resources'), ('subscriptions'), ('delivery_attempts'), ('intents'),
+                       ('changes'), ('forwarded_pings')) t (name)";
     if tx.execute(MARK, params![cell.to_string()]).await? > 0 && cell > 0 {
         tx.query(START, params![number_at(cell)]).await?;
     }

@@ -247,6 +247,7 @@ impl Copying<'_> {
     /// Stores what is not copied row by row, and that the copy is complete.
     async fn complete(&mut self) -> Result<(), CopyError> {
         self.target.save_counters(self.counters().await?).await?;
+        self.target.count_subscriptions().await?;
         if let Some(groups) = read_property(&self.source.cells()[0], "groups").await? {
             self.target.save_host_groups(&groups).await?;
         }

@@ -1,13 +1,18 @@
 //! Subscriptions, and how far notifications have been delivered to them.
 
+pub(crate) mod account_turns;
+pub(crate) mod attempts;
 pub(crate) mod claim;
 pub(crate) mod deliveries;
 mod digests;
 pub(crate) mod intents;
+pub(crate) mod kept_cursors;
 pub(crate) mod listing;
 pub(crate) mod pausing;
 pub(crate) mod ping_forwarding;
+mod renewal;
 pub(crate) mod row;
 pub(crate) mod subscriber_counts;
 pub(crate) mod subscription_batcher;
 pub(crate) mod subscriptions;
+pub(crate) mod unsubscribe;

@@ -32,6 +32,7 @@ mod tracks;
 
 use crate::cells::Cells;
 use crate::copy::copy_state;
+use crate::delivery::account_turns::AccountTurns;
 use crate::delivery::intents;
 use crate::delivery::subscription_batcher::SubscriptionBatcher;
 use crate::engine::claims::SearchedQueue;
@@ -45,9 +46,8 @@ use crate::resources::upstreams;
 use futures_util::future::BoxFuture;
 use std::error::Error;
 use std::path::Path;
-use std::sync::Weak;
-
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock, Weak};
+use std::time::Instant;
 
 use feedgate_core::host_groups::HostGroups;
 use feedgate_core::intent::DueIntent;
@@ -64,7 +64,7 @@ use crate::engine::lease::Leases;
 pub use crate::engine::migrate::{MIGRATIONS, Migration};
 pub use crate::engine::tx::STATEMENT_TARGET;
 pub use crate::search::filling::INDEX_BATCH;
-use feedgate_core::ports::{Store, StoreError, WakeSignals};
+use feedgate_core::ports::{EndedTransaction, Store, StoreError, TransactionObserver, WakeSignals};
 use feedgate_core::upstream::Upstream;
 
 /// The location of the store, and the rules that it applies.
@@ -82,6 +82,8 @@ pub struct StoreSettings {
     pub cut: PageLimits,
     /// How many bytes a resource that only subscribers without an account watch may append in a day.
     pub anonymous_bytes_per_day: u64,
+    /// How many bytes may be appended in a day to the resources that an account watches.
+    pub account_bytes_per_day: u64,
     /// The changes that are forwarded, and the ping targets that receive them.
     pub forwarding: PingForwarding,
     /// The clock that decides whether a claim has expired.
@@ -167,6 +169,8 @@ pub(crate) struct Db {
     pub(crate) schema_version: i64,
     /// The source of the leases of claims.
     pub(crate) claims: Leases,
+    /// Which accounts are next when deliveries are claimed.
+    pub(crate) account_turns: Arc<AccountTurns>,
     /// The queue of intents, by the host of the callback.
     pub(crate) intent_queue: SearchedQueue<DueIntent>,
     /// The queue of upstreams that are due, by the host of the hub or cloud.
@@ -175,10 +179,12 @@ pub(crate) struct Db {
     pub(crate) groups: HostGroups,
     /// The size limits of a page.
     pub(crate) cut: PageLimits,
-    /// The budget of resources that only subscribers without an account watch.
+    /// How much may be appended for subscribers.
     pub(crate) append_budget: AppendBudget,
     /// The changes that are forwarded to ping targets.
     pub(crate) forwarding: Arc<PingForwarding>,
+    /// Is called with each transaction that ends.
+    pub(crate) transaction_observer: OnceLock<TransactionObserver>,
 }
 
 enum Engine {
@@ -231,12 +237,18 @@ impl Db {
             subscriptions: SubscriptionBatcher::start(Weak::clone(db)),
             schema_version,
             claims: Leases::new(settings.claim_clock),
+            account_turns: Arc::default(),
             intent_queue: SearchedQueue::new(&intents::QUEUE),
             upstream_queue: SearchedQueue::new(&upstreams::QUEUE),
             groups: settings.groups.clone(),
             cut: settings.cut,
-            append_budget: AppendBudget { bytes_per_day: settings.anonymous_bytes_per_day },
+            append_budget: AppendBudget {
+                bytes_per_day: settings.anonymous_bytes_per_day,
+                account_bytes_per_day: settings.account_bytes_per_day
+                    / settings.cells.max(1) as u64,
+            },
             forwarding: Arc::new(settings.forwarding.clone()),
+            transaction_observer: OnceLock::new(),
         })
     }
 
@@ -269,10 +281,13 @@ impl Db {
         F: for<'t> FnOnce(&'t Tx<'t>) -> BoxFuture<'t, Result<T, StoreError>>,
         F: Clone + Send + 'static,
     {
-        match &self.engine {
+        let started = Instant::now();
+        let result = match &self.engine {
             Engine::Sqlite(sqlite) => sqlite.write(op).await,
             Engine::Postgres(postgres) => postgres.write(op).await,
-        }
+        };
+        self.report_transaction("write", started);
+        result
     }
 
     /// Runs `op`, which writes nothing. Two of its statements may see different states.
@@ -282,10 +297,23 @@ impl Db {
         F: for<'t> FnOnce(&'t Tx<'t>) -> BoxFuture<'t, Result<T, StoreError>>,
         F: Clone + Send + 'static,
     {
-        match &self.engine {
+        let started = Instant::now();
+        let result = match &self.engine {
             Engine::Sqlite(sqlite) => sqlite.read(op).await,
             Engine::Postgres(postgres) => postgres.read(op).await,
-        }
+        };
+        self.report_transaction("read", started);
+        result
+    }
+
+    /// Reports the end of a transaction to the observer, if there is one.
+    fn report_transaction(&self, kind: &'static str, started: Instant) {
+        let Some(observer) = self.transaction_observer.get() else { return };
+        let engine = match &self.engine {
+            Engine::Sqlite(_) => "sqlite",
+            Engine::Postgres(_) => "postgresql",
+        };
+        observer(&EndedTransaction { engine, kind, took: started.elapsed() });
     }
 
     /// Completes pending operations and closes the database.

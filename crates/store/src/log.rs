@@ -1,5 +1,6 @@
 //! Reads logs and bodies.
 
+pub(crate) mod account_budget;
 pub(crate) mod append;
 pub(crate) mod append_budget;
 pub(crate) mod baseline;

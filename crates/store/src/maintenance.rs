@@ -1,25 +1,29 @@
 //! Periodic maintenance, each task run by one node at a time, and the counts for `/metrics`.
 
+mod old_rows;
+
 use std::collections::HashMap;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
+use super::delivery::kept_cursors::{self, EndedLease};
 use super::delivery::row::account;
-use super::delivery::subscriber_counts::count_off;
+use super::delivery::subscriber_counts::{CountedSubscription, count_off};
 use super::engine::migrate;
 use super::engine::sql::{Row, Value, params};
 use super::engine::tx::Tx;
-use super::hosts::prune;
 use super::resources::forget::{self, Unwatched};
 use super::resources::{details, row};
 use crate::Db;
 use feedgate_core::account::AccountId;
 use feedgate_core::ports::{
-    DroppedSubscription, Gauges, Maintenance, PruneBefore, StoreError, WakeSignals,
+    DroppedSubscription, Gauges, Maintenance, OldestDue, PruneBefore, StoreError,
+    TransactionObserver, WakeSignals,
 };
 use feedgate_core::status::Status;
+use feedgate_core::subscription::Format;
 
 /// The number of rows changed in one transaction: few enough that no other transaction waits long.
 const BATCH: i64 = 1_000;
@@ -57,8 +61,18 @@ impl Maintenance for Db {
             delete from subscriptions
              where (resource_id, id) in (select given.resource_id, given.id from {rows})
                and lease_until <= $1
-            returning resource_id, account_id, callback, protocol, failed_changes";
-        self.drop_batch(EXPIRED, END, now.timestamp_micros()).await
+            returning resource_id, account_id, callback, protocol, failed_changes,
+                      alias, format, cursor";
+        self.write(move |tx| {
+            Box::pin(async move {
+                kept_cursors::forget_cursors(tx, now).await?;
+                let (dropped, ended) = drop_batch(tx, EXPIRED, END, now.timestamp_micros()).await?;
+                kept_cursors::keep_cursors(tx, ended.into_iter().zip(&dropped).collect(), now)
+                    .await?;
+                Ok(dropped)
+            })
+        })
+        .await
     }
 
     async fn drop_failing(&self, errors: u32) -> Result<Vec<DroppedSubscription>, StoreError> {
@@ -70,7 +84,8 @@ impl Maintenance for Db {
             delete from subscriptions
              where (resource_id, id) in (select given.resource_id, given.id from {rows})
                and failed_changes >= $1
-            returning resource_id, account_id, callback, protocol, failed_changes";
+            returning resource_id, account_id, callback, protocol, failed_changes,
+                      alias, format, cursor";
         self.drop_batch(FAILING, END, errors.into()).await
     }
 
@@ -107,55 +122,7 @@ impl Maintenance for Db {
     }
 
     async fn prune(&self, before: &PruneBefore) -> Result<u64, StoreError> {
-        const REFUSALS: &str = "
-            delete from refusals
-             where resource_id in (select resource_id from refusals
-                                    where at < $1 order by at limit $2)
-               and at < $1";
-        const ROBOTS: &str = "
-            delete from robots
-             where origin in (select origin from robots
-                               where fetched_at < $1 order by fetched_at limit $2)
-               and fetched_at < $1";
-        const MOVES: &str = "
-            delete from moves
-             where (resource_id, id) in (select resource_id, id from moves
-                                          where at < $1 order by at limit $2)";
-        const TOKENS: &str = "
-            delete from tokens
-             where id in (select id from tokens
-                           where revoked_at < $1 order by revoked_at limit $2)";
-        // A backfill that is started again in the meantime is not deleted.
-        const BACKFILLS: &str = "
-            delete from backfills
-             where resource_id in (select resource_id from backfills
-                                    where ended_at < $1 order by ended_at limit $2)
-               and ended_at < $1";
-        // The cursors of these collections have moved long ago.
-        const COLLECTED: &str = "
-            delete from collected
-             where (collection_id, resource_id) in (
-                   select collection_id, resource_id from collected
-                    where at < $1 order by at limit $2)
-               and at < $1";
-        let retentions = [
-            (REFUSALS, before.host_records),
-            (ROBOTS, before.host_records),
-            (MOVES, before.moves),
-            (TOKENS, before.revoked_tokens),
-            (BACKFILLS, before.backfills),
-            (COLLECTED, before.host_records),
-        ];
-        let mut deleted = match before.host_records {
-            Some(before) => prune::prune(self, before).await?,
-            None => 0,
-        };
-        for (sql, before) in retentions {
-            if let Some(before) = before {
-                deleted += self.delete_in_batches(sql, before, BATCH).await?;
-            }
-        }
-        Ok(deleted)
+        old_rows::delete(self, before).await
     }
 
     async fn forget_unwatched(
@@ -181,15 +148,39 @@ impl Maintenance for Db {
                    (select count(*) from resources where subscribers > 0 and failing = 1),
                    (select count(*) from subscriptions where lease_until > $1),
                    (select count(*) from subscriptions where due_at is not null),
+                   (select count(*) from intents),
+                   (select min(due_at) from resources where subscribers > 0),
                    (select min(due_at) from subscriptions where due_at is not null),
-                   (select count(*) from intents)";
+                   (select min(due_at) from intents),
+                   (select min(due_at) from forwarded_pings)";
         let rows = self.rows(GAUGES, params![now]).await?;
         let Some(mut row) = rows.into_iter().next() else { return Ok(Gauges::default()) };
         let (resources, failing) = (row.count()?, row.count()?);
         let (subscriptions, due) = (row.count()?, row.count()?);
-        let oldest_due_s = row.opt_time()?.map_or(0, |at| (now - at).num_seconds().max(0) as u64);
         let pending_verifications = row.count()?;
-        Ok(Gauges { resources, failing, subscriptions, due, oldest_due_s, pending_verifications })
+        let mut age_s = || -> Result<u64, StoreError> {
+            Ok(row.opt_time()?.map_or(0, |at| (now - at).num_seconds().max(0) as u64))
+        };
+        let oldest_due = OldestDue {
+            polls_s: age_s()?,
+            deliveries_s: age_s()?,
+            verifications_s: age_s()?,
+            forwarded_pings_s: age_s()?,
+        };
+        Ok(Gauges { resources, failing, subscriptions, due, oldest_due, pending_verifications })
+    }
+
+    async fn size_bytes(&self) -> Result<u64, StoreError> {
+        const SIZE: &str = "
+            select {postgres pg_database_size(current_database())}
+                   {sqlite page_count * page_size from pragma_page_count(), pragma_page_size()}";
+        let rows = self.rows(SIZE, params![]).await?;
+        rows.into_iter().next().map_or(Ok(0), |mut row| row.count())
+    }
+
+    fn observe_transactions(&self, observer: TransactionObserver) {
+        // A store that is observed already keeps its observer.
+        self.transaction_observer.set(observer).unwrap_or_default();
     }
 
     async fn ready(&self) -> Result<(), StoreError> {
@@ -262,7 +253,8 @@ impl Db {
         end: &'static str,
         bound: i64,
     ) -> Result<Vec<DroppedSubscription>, StoreError> {
-        self.write(move |tx| Box::pin(drop_batch(tx, find, end, bound))).await
+        let dropped = self.write(move |tx| Box::pin(drop_batch(tx, find, end, bound)));
+        Ok(dropped.await?.0)
     }
 }
 
@@ -279,16 +271,18 @@ pub(crate) async fn drop_owned(
         delete from subscriptions
          where (resource_id, id) in (select given.resource_id, given.id from {rows})
            and account_id + 0 = $1
-        returning resource_id, account_id, callback, protocol, failed_changes";
-    drop_batch(tx, OWNED, END, account.0).await
+        returning resource_id, account_id, callback, protocol, failed_changes,
+                      alias, format, cursor";
+    Ok(drop_batch(tx, OWNED, END, account.0).await?.0)
 }
 
+/// Ends subscriptions as [`Db::drop_batch`] does. Returns also where each of them stood.
 async fn drop_batch(
     tx: &Tx<'_>,
     find: &'static str,
     end: &'static str,
     bound: i64,
-) -> Result<Vec<DroppedSubscription>, StoreError> {
+) -> Result<(Vec<DroppedSubscription>, Vec<EndedLease>), StoreError> {
     const TOPICS: &str = "select id, topic from resources where id in ({ids $1})";
     let (mut on, mut ids) = (Vec::new(), Vec::new());
     for mut row in tx.query(find, params![bound, BATCH]).await? {
@@ -301,10 +295,10 @@ async fn drop_batch(
         topics.insert(row.int()?, row.text()?);
     }
     let columns = [("resource_id", Value::Ints(on)), ("id", Value::Ints(ids))];
-    let (mut gone, mut dropped) = (Vec::new(), Vec::new());
+    let (mut gone, mut dropped, mut ended) = (Vec::new(), Vec::new(), Vec::new());
     for mut row in tx.query_rows(end, params![bound], &columns).await? {
+        gone.push(CountedSubscription::read(&mut row.clone())?);
         let resource = row.int()?;
-        gone.push(resource);
         dropped.push(DroppedSubscription {
             account: account(&mut row)?,
             topic: topics.get(&resource).cloned().unwrap_or_default(),
@@ -312,9 +306,15 @@ async fn drop_batch(
             protocol: row.text()?,
             errors: row.small()?,
         });
+        ended.push(EndedLease {
+            resource,
+            alias: row.text()?,
+            format: row.word(Format::from_word)?,
+            cursor: row.int()?,
+        });
     }
-    count_off(tx, &gone).await?;
-    Ok(dropped)
+    count_off(tx, gone).await?;
+    Ok((dropped, ended))
 }
 
 /// Ends the maintenance cycle of up to [`BATCH`] resources: the number of entries that a resource

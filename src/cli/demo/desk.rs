@@ -11,9 +11,10 @@ use http::{HeaderMap, HeaderValue, Method};
 use url::Url;
 use url::form_urlencoded::Serializer;
 
-use crate::app;
+use crate::app::StartError;
 use crate::jobs::runner;
 use crate::net::{CallbackRequest, HttpClient};
+use crate::tokens::{TokenRequest, create_token};
 use feedgate_core::account::Scopes;
 use feedgate_core::ports::{Store, SubscriptionFilter};
 
@@ -47,7 +48,10 @@ impl Desk {
         topics: &[String],
     ) -> Result<(), Failure> {
         let now = runner::now();
-        let (token, number) = app::create_token(store, LOGIN, "demo", Scopes::all(), now).await?;
+        let (login, name) = (LOGIN.to_owned(), "demo".to_owned());
+        let request = TokenRequest { login, name, scopes: Scopes::all(), expires_at: None };
+        let made = create_token(store, request, now).await;
+        let (token, number) = made.map_err(StartError::from)?;
         for (sample, topic) in topics.iter().enumerate() {
             self.websub(topic, &path(Channel::WebSub, Some(sample)), None).await?;
             self.websub(topic, &path(Channel::Superfeedr, Some(sample)), Some(&token)).await?;

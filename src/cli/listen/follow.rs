@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
-use http::{HeaderMap, Method};
+use http::{HeaderMap, HeaderValue, Method};
 use tokio::time::Instant;
 use url::{Url, form_urlencoded};
 
@@ -23,9 +23,11 @@ use feedgate_core::upstream::AdvertisedUpstream;
 use feedgate_feed::Context;
 use feedgate_feed::model::Feed;
 use feedgate_protocol::Protocol;
-use feedgate_protocol::{rsscloud, signature};
+use feedgate_protocol::rsscloud;
 
+use super::account;
 use super::callback::ReceivedNotification;
+use super::signatures::SignatureVerdicts;
 
 /// How long to wait after a refused registration before the next one.
 pub(super) const AGAIN: Duration = Duration::from_secs(60);
@@ -37,12 +39,15 @@ pub(super) struct RegistrationMethod {
     pub(super) protocol: Protocol,
     /// The cloud or the hub.
     pub(super) endpoint: String,
+    /// The credentials for the account API; `None` for all other protocols.
+    pub(super) authorization: Option<HeaderValue>,
 }
 
 /// A feed, and the subscription to it.
 pub(super) struct FollowedFeed {
     feed: Url,
     offer: AdvertisedUpstream,
+    authorization: Option<HeaderValue>,
     secret: Secret,
     own: Url,
     is_at_caller: bool,
@@ -61,8 +66,10 @@ impl FollowedFeed {
     ) -> Result<FollowedFeed, Box<dyn Error>> {
         let document = get(fetch, feed).await;
         let read = document.as_ref().ok().and_then(read);
+        let mut authorization = None;
         let offer = match method {
-            Some(RegistrationMethod { protocol, endpoint }) => {
+            Some(RegistrationMethod { protocol, endpoint, authorization: given }) => {
+                authorization = given;
                 AdvertisedUpstream { protocol, endpoint, topic: feed.as_str().to_owned() }
             }
             None => {
@@ -78,6 +85,7 @@ impl FollowedFeed {
         Ok(FollowedFeed {
             feed: feed.clone(),
             offer,
+            authorization,
             secret,
             own: feed.clone(),
             is_at_caller: true,
@@ -103,7 +111,15 @@ impl FollowedFeed {
 
     /// The name of the protocol.
     pub(super) fn by(&self) -> &'static str {
-        self.offer.protocol.as_str()
+        match self.authorization {
+            Some(_) => "account",
+            None => self.offer.protocol.as_str(),
+        }
+    }
+
+    /// The secret with which notifications should be signed.
+    pub(super) fn secret(&self) -> &Secret {
+        &self.secret
     }
 
     /// The interval after which to renew, unless a hub grants another lease.
@@ -120,14 +136,19 @@ impl FollowedFeed {
     ) -> Result<(), UpstreamError> {
         let FollowedFeed { offer, secret, own, is_at_caller, .. } = self;
         let wanted = UpstreamRequest { offer, secret, own, is_at_caller: *is_at_caller };
-        upstream::request_subscription(fetch, &wanted, mode).await
+        match &self.authorization {
+            Some(authorization) => account::request(fetch, &wanted, mode, authorization).await,
+            None => upstream::request_subscription(fetch, &wanted, mode).await,
+        }
     }
 
     /// Unsubscribes. Returns `false` if a hub will verify the request first. The endpoint of a cloud
     /// for unsubscribing, if it has one, is `cancel` beside the one for registering.
     pub(super) async fn leave(&self, fetch: &HttpClient) -> Result<bool, UpstreamError> {
         if self.offer.protocol == Protocol::WebSub {
-            return self.request(fetch, "unsubscribe").await.map(|()| false);
+            // The account API ends a subscription without verifying the callback.
+            let is_done = self.authorization.is_some();
+            return self.request(fetch, "unsubscribe").await.map(|()| is_done);
         }
         let place = Url::parse(self.endpoint()).and_then(|url| url.join("cancel"));
         let bad =
@@ -156,16 +177,13 @@ impl FollowedFeed {
     pub(super) fn describe_notification(
         &self,
         received: &ReceivedNotification,
+        verdicts: SignatureVerdicts,
     ) -> (String, String) {
         if let Some(named) = &received.named {
             return (named.clone(), self.by().to_owned());
         }
-        let signed = received.headers.get("x-hub-signature").and_then(|value| value.to_str().ok());
-        let is_ours =
-            signature::holds(signed.unwrap_or_default(), self.secret.expose(), &received.body);
-        let word = if is_ours { "signed" } else { "invalid signature" };
-        let length = received.body.len();
-        (self.offer.topic.clone(), format!("{}, {length} bytes, {word}", self.by()))
+        let (length, verdicts) = (received.body.len(), verdicts.in_words());
+        (self.offer.topic.clone(), format!("{}, {length} bytes, {verdicts}", self.by()))
     }
 
     /// The entries that are new in the notification, or in the feed that it names.

@@ -7,6 +7,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fs;
+use std::io;
 use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -15,7 +16,7 @@ use serde::Deserialize;
 use url::Url;
 
 use super::super::{Outcome, print_line};
-use super::{NormalizeArgs, context, read, written};
+use super::{NormalizeArgs, WrittenDocument, context, read, written};
 
 /// One line of the manifest.
 #[derive(Debug, Deserialize)]
@@ -32,8 +33,11 @@ struct Job {
 
 /// Normalizes every document of `manifest`. An invalid line of the manifest ends the command.
 pub(super) fn run(manifest: &Path, folder: &Path, args: &NormalizeArgs) -> Outcome {
-    let text =
-        fs::read_to_string(manifest).map_err(|err| format!("{}: {err}", manifest.display()))?;
+    let text = match manifest == Path::new("-") {
+        true => io::read_to_string(io::stdin().lock()),
+        false => fs::read_to_string(manifest),
+    };
+    let text = text.map_err(|err| format!("{}: {err}", manifest.display()))?;
     fs::create_dir_all(folder)?;
     let (mut done, mut failures) = (0, BTreeMap::<String, usize>::new());
     for (n, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
@@ -42,7 +46,7 @@ pub(super) fn run(manifest: &Path, folder: &Path, args: &NormalizeArgs) -> Outco
         let out = folder.join(&job.out);
         match normalized(&job, args) {
             Ok(document) => {
-                fs::write(&out, document)?;
+                fs::write(&out, document.text)?;
                 done += 1;
             }
             Err(why) => {
@@ -67,7 +71,7 @@ pub(super) fn run(manifest: &Path, folder: &Path, args: &NormalizeArgs) -> Outco
 
 /// Normalizes one document. A panic is a bug, but it must not prevent the other documents from being
 /// written.
-fn normalized(job: &Job, args: &NormalizeArgs) -> Result<String, String> {
+fn normalized(job: &Job, args: &NormalizeArgs) -> Result<WrittenDocument, String> {
     let bytes = read(&job.file)?;
     let content_type = job.content_type.as_deref().unwrap_or_default();
     let url = Url::parse(&job.url).map_err(|err| format!("{}: {err}", job.url))?;

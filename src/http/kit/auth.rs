@@ -12,6 +12,7 @@ use http::{Method, StatusCode};
 use crate::http::kit::rejection::Rejection;
 use crate::http::kit::request::Request;
 use crate::http::state::Gateway;
+use crate::jobs::runner;
 use feedgate_core::account::{Access, Scope, TokenHash};
 use feedgate_core::ports::StoreError;
 use feedgate_protocol::form::Form;
@@ -43,10 +44,13 @@ impl Credentials {
         Ok(Credentials { login, token: TokenHash::from_token(&token) })
     }
 
-    /// Authenticates the account with these credentials.
+    /// Authenticates the account with these credentials. The request is taken from its budget.
     pub(crate) async fn authenticate(&self, gateway: &Gateway) -> Result<Access, Rejection> {
-        match gateway.store.authenticate(&self.login, &self.token).await {
-            Ok(Some(access)) => Ok(access),
+        match gateway.store.authenticate(&self.login, &self.token, runner::now()).await {
+            Ok(Some(access)) => {
+                gateway.account_rate_limit.admit(access.account, 1)?;
+                Ok(access)
+            }
             Ok(None) => Err(unauthorized("The login or the token is wrong.")),
             Err(err @ StoreError::AccountDeactivated(_)) => {
                 let reason = "This account is deactivated, please contact the operator.";

@@ -89,8 +89,8 @@ impl ContentCoding {
     }
 }
 
-/// Returns the weight (`q`) among the parameters of a coding, in thousandths.
-fn weight(parameters: &str) -> u32 {
+/// Returns the weight (`q`) among the parameters of a coding or a media range, in thousandths.
+pub(crate) fn weight(parameters: &str) -> u32 {
     let named = parameters.split(';').filter_map(|parameter| parameter.split_once('='));
     let mut weights = named.filter(|(name, _)| name.trim().eq_ignore_ascii_case("q"));
     match weights.next() {

@@ -1,9 +1,12 @@
-//! The frame of every HTML page: one layout, one stylesheet, one security policy.
+//! The layout of every HTML page: one header, one stylesheet, one security policy.
 //!
 //! Pages are written with maud (`docs/contributing/adr/0005-html-in-rust.md`). Whatever is put into a page is
 //! escaped, unless its type is [`Markup`], which only `html!` makes. No page has an inline script
-//! or an event handler; a page that needs a script names one that is served here. Addresses in
+//! or an event handler; a page that needs scripts names those that are served here. Addresses in
 //! pages are relative, because a proxy may serve this gateway below a path.
+
+pub(crate) mod frame;
+pub(crate) mod parts;
 
 use std::sync::LazyLock;
 
@@ -36,6 +39,8 @@ pub(crate) struct HtmlPage<'p> {
     pub(crate) width: Width,
     /// The permissions of the page in a browser.
     pub(crate) interaction: Interaction,
+    /// Where the page is, and who reads it.
+    pub(crate) place: Place<'p>,
     /// The content below the heading.
     pub(crate) content: Markup,
 }
@@ -56,9 +61,55 @@ pub(crate) enum Interaction {
     None,
     /// The page may send forms to this gateway.
     Forms,
-    /// The page may send forms, and run the script at this address, which may connect to this gateway.
-    Script(&'static str),
+    /// The page may send forms, and run the scripts at these addresses, which begin at the root of
+    /// this gateway and may connect to it.
+    Scripts(&'static [&'static str]),
 }
+
+/// Where a page is, and who reads it: what the header shows.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place<'p> {
+    /// The way from the page to the root of the gateway: `../` for each folder that it is in.
+    pub(crate) root: &'p str,
+    /// The address, from the root, of the entry of the navigation that the page belongs to; may be
+    /// empty.
+    pub(crate) section: &'p str,
+    /// Who reads the page.
+    pub(crate) reader: Reader<'p>,
+}
+
+/// The reader of a page.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Reader<'p> {
+    /// Anybody.
+    Anybody,
+    /// Somebody who is signed in to the console.
+    Account {
+        /// The login.
+        login: &'p str,
+        /// The token that proves that a form was sent by a page of the console (S38).
+        csrf_token: &'p str,
+    },
+}
+
+impl Place<'_> {
+    /// The place of a public page at the root of the gateway.
+    pub(crate) fn public(section: &str) -> Place<'_> {
+        Place { root: "", section, reader: Reader::Anybody }
+    }
+}
+
+/// The navigation of everybody: address from the root, and name.
+const PUBLIC_SECTIONS: &[(&str, &str)] =
+    &[("", "Home"), ("viewLog", "Event log"), ("console", "Sign in")];
+/// The navigation of the console.
+const CONSOLE_SECTIONS: &[(&str, &str)] = &[
+    ("console", "Overview"),
+    ("console/feeds", "Feeds"),
+    ("console/subscriptions", "Subscriptions"),
+    ("viewLog", "Event log"),
+    ("console/accounts", "Accounts"),
+];
 
 impl Interaction {
     /// Returns the `Content-Security-Policy` of a page: nothing is loaded, sent, run or framed but
@@ -67,7 +118,9 @@ impl Interaction {
         let more = match self {
             Interaction::None => "form-action 'none'",
             Interaction::Forms => "form-action 'self'",
-            Interaction::Script(_) => "script-src 'self'; connect-src 'self'; form-action 'self'",
+            Interaction::Scripts(_) => {
+                "script-src 'self'; connect-src 'self'; form-action 'self'; frame-src 'self'"
+            }
         };
         format!(
             "default-src 'none'; style-src 'sha256-{}'; img-src data:; {more}; base-uri 'none'; \
@@ -76,10 +129,10 @@ impl Interaction {
         )
     }
 
-    fn script(self) -> Option<&'static str> {
+    fn scripts(self) -> &'static [&'static str] {
         match self {
-            Interaction::None | Interaction::Forms => None,
-            Interaction::Script(address) => Some(address),
+            Interaction::None | Interaction::Forms => &[],
+            Interaction::Scripts(addresses) => addresses,
         }
     }
 }
@@ -87,7 +140,7 @@ impl Interaction {
 impl HtmlPage<'_> {
     /// Returns the whole document.
     pub(crate) fn document(&self) -> String {
-        let HtmlPage { title, width, interaction, content } = self;
+        let HtmlPage { title, width, interaction, place, content } = self;
         let document = html! {
             (DOCTYPE)
             html lang="en" {
@@ -98,12 +151,14 @@ impl HtmlPage<'_> {
                     // Without an icon, browsers request /favicon.ico.
                     link rel="icon" href="data:,";
                     style { (PreEscaped(STYLESHEET)) }
-                    @if let Some(address) = interaction.script() {
-                        script src=(address) defer {}
+                    @for address in interaction.scripts() {
+                        script src=(format!("{}{address}", place.root)) defer {}
                     }
                 }
                 body {
-                    main.wide[*width == Width::Table] {
+                    a.skip href="#content" { "Skip to the content" }
+                    (header(place))
+                    main #content .wide[*width == Width::Table] tabindex="-1" {
                         h1 { (title) }
                         (content)
                     }
@@ -121,6 +176,41 @@ impl HtmlPage<'_> {
     }
 }
 
+fn header(place: &Place<'_>) -> Markup {
+    let Place { root, section, reader } = place;
+    let sections = match reader {
+        Reader::Anybody => PUBLIC_SECTIONS,
+        Reader::Account { .. } => CONSOLE_SECTIONS,
+    };
+    html! {
+        header.top {
+            a.brand href=(address(root, "")) { "feedgate" }
+            nav aria-label="Main" {
+                @for (path, name) in sections {
+                    a href=(address(root, path)) aria-current=[(path == section).then_some("page")] {
+                        (name)
+                    }
+                }
+            }
+            @if let Reader::Account { login, csrf_token, .. } = reader {
+                form.account method="post" action=(address(root, "console/sign-out")) {
+                    input type="hidden" name="csrf_token" value=(csrf_token);
+                    span { (login) }
+                    button.quiet type="submit" { "Sign out" }
+                }
+            }
+        }
+    }
+}
+
+/// Returns the relative address of `path`, which begins at the root of the gateway.
+pub(crate) fn address(root: &str, path: &str) -> String {
+    match (root, path) {
+        ("", "") => "./".to_owned(),
+        _ => format!("{root}{path}"),
+    }
+}
+
 /// Adds a page's policy to the reply that carries it. The target of a link does not learn from
 /// which page the request came, because the query of the page may name a feed or a callback.
 pub(crate) fn restrict(response: &mut Response, policy: &str) {
@@ -134,7 +224,8 @@ mod tests {
 
     fn page(interaction: Interaction) -> HtmlPage<'static> {
         let content = html! { p { "<script>alert(1)</script>" } };
-        HtmlPage { title: "A < B", width: Width::Text, interaction, content }
+        let place = Place::public("");
+        HtmlPage { title: "A < B", width: Width::Text, interaction, place, content }
     }
 
     #[test]
@@ -147,16 +238,16 @@ mod tests {
 
     #[test]
     fn the_policy_allows_the_style_that_is_in_the_document_and_what_the_page_needs() {
-        let document = page(Interaction::Script("live.js")).document();
+        let document = page(Interaction::Scripts(&["live.js"])).document();
         let (_, style) = document.split_once("<style>").unwrap();
         let (style, _) = style.split_once("</style>").unwrap();
         let hash = STANDARD.encode(Sha256::digest(style));
         assert!(document.contains("<script src=\"live.js\" defer></script>"), "{document}");
         #[rustfmt::skip]
         let cases = [
-            (Interaction::None,              "form-action 'none'", false),
-            (Interaction::Forms,             "form-action 'self'", false),
-            (Interaction::Script("live.js"), "form-action 'self'", true),
+            (Interaction::None,                  "form-action 'none'", false),
+            (Interaction::Forms,                 "form-action 'self'", false),
+            (Interaction::Scripts(&["live.js"]), "form-action 'self'", true),
         ];
         for (interaction, forms, runs) in cases {
             let policy = interaction.policy();
@@ -166,5 +257,25 @@ mod tests {
             assert_eq!(policy.contains("script-src 'self'"), runs, "{policy}");
             assert!(!policy.contains("unsafe"), "{policy}");
         }
+    }
+
+    #[test]
+    fn links_lead_to_the_root_from_any_folder() {
+        let in_folder = |root| {
+            let reader = Reader::Account { login: "ada", csrf_token: "c" };
+            let place = Place { root, section: "console/feeds", reader };
+            let interaction = Interaction::Scripts(&["console/page.js"]);
+            let content = html! {};
+            HtmlPage { title: "Feeds", width: Width::Table, interaction, place, content }.document()
+        };
+        let document = in_folder("../");
+        assert!(document.contains("href=\"../console/feeds\" aria-current=\"page\""), "{document}");
+        assert!(document.contains("src=\"../console/page.js\""), "{document}");
+        assert!(page(Interaction::None).document().contains("class=\"brand\" href=\"./\""));
+    }
+
+    #[test]
+    fn the_stylesheet_is_short_enough_to_be_part_of_every_page() {
+        assert!(STYLESHEET.len() < 10_000, "{} bytes: serve it by itself", STYLESHEET.len());
     }
 }

@@ -1,12 +1,14 @@
-//! How many requests one client without an account may make (rules S26, S27).
+//! How many requests one client without an account may make (rules S26, S27), and one account
+//! (rule S44).
 //!
 //! Registrations, subscriptions and pings need no account, and each makes feedgate send requests of
-//! its own. So each address has a budget that refills with time. The table of budgets has a fixed
-//! size: addresses share slots by a hash that cannot be computed from outside, so nobody can fill
-//! the table, nor choose whom to share a slot with. The field
-//! `limited_as` of a [`Request`] says whose budget it takes from.
+//! its own. So each address has a budget that refills with time, and so has each account. The table
+//! of budgets has a fixed size: clients share slots by a hash that cannot be computed from outside,
+//! so nobody can fill the table, nor choose whom to share a slot with. The field `limited_as` of a
+//! [`Request`] says which address it is counted for. Each node counts for itself.
 
-use std::hash::{BuildHasher, RandomState};
+use std::fmt;
+use std::hash::{BuildHasher, Hash, RandomState};
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -16,6 +18,7 @@ use tokio::time::Instant;
 use crate::http::kit::rejection::Rejection;
 use crate::http::kit::request::Request;
 use crate::net::network;
+use feedgate_core::account::AccountId;
 
 /// Half a megabyte of slots; a few thousand busy clients rarely share one.
 const SLOTS: usize = 1 << 16;
@@ -24,28 +27,13 @@ const SLOTS: usize = 1 << 16;
 const REFILL_TIME: Duration = Duration::from_secs(60);
 
 /// The budgets of all clients without an account.
-pub struct AnonymousRateLimit {
-    /// When each budget will be full again, in microseconds after `started`.
-    full_at: Box<[AtomicU64]>,
-    hasher: RandomState,
-    started: Instant,
-    /// Microseconds in which a budget gains one request.
-    cost_of_one: u64,
-    /// Microseconds in which an empty budget refills.
-    cost_of_all: u64,
-}
+#[derive(Debug)]
+pub struct AnonymousRateLimit(RequestBudgets);
 
 impl AnonymousRateLimit {
     /// Allows each address `per_minute` requests, from `now` on.
     pub fn new(per_minute: usize, now: Instant) -> AnonymousRateLimit {
-        let cost_of_all = REFILL_TIME.as_micros() as u64;
-        AnonymousRateLimit {
-            full_at: (0..SLOTS).map(|_| AtomicU64::new(0)).collect(),
-            hasher: RandomState::new(),
-            started: now,
-            cost_of_one: (cost_of_all / per_minute.max(1) as u64).max(1),
-            cost_of_all,
-        }
+        AnonymousRateLimit(RequestBudgets::new(per_minute, now))
     }
 
     /// Takes `count` requests from the budget of the client, if that has as many left. A `count`
@@ -60,25 +48,77 @@ impl AnonymousRateLimit {
     }
 
     fn quota_of(&self, client: Option<IpAddr>, now: Instant) -> Option<RequestQuota> {
-        let client = client?;
+        Some(self.0.quota(network(client?), now))
+    }
+
+    fn admit_from(&self, client: Option<IpAddr>, count: usize, now: Instant) -> Result<(), u64> {
+        let Some(client) = client else { return Ok(()) };
+        self.0.take_requests(network(client), count, now)
+    }
+}
+
+/// The budgets of all accounts (rule S44).
+#[derive(Debug)]
+pub struct AccountRateLimit(RequestBudgets);
+
+impl AccountRateLimit {
+    /// Allows each account `per_minute` requests, from `now` on.
+    pub fn new(per_minute: usize, now: Instant) -> AccountRateLimit {
+        AccountRateLimit(RequestBudgets::new(per_minute, now))
+    }
+
+    /// Takes `count` requests from the budget of the account, as
+    /// [`AnonymousRateLimit::admit`] does.
+    pub(crate) fn admit(&self, account: AccountId, count: usize) -> Result<(), Rejection> {
+        self.0
+            .take_requests(account, count, Instant::now())
+            .map_err(Rejection::account_rate_limited)
+    }
+}
+
+/// A table of budgets.
+struct RequestBudgets {
+    /// When each budget will be full again, in microseconds after `started`.
+    full_at: Box<[AtomicU64]>,
+    hasher: RandomState,
+    started: Instant,
+    /// Microseconds in which a budget gains one request.
+    cost_of_one: u64,
+    /// Microseconds in which an empty budget refills.
+    cost_of_all: u64,
+}
+
+impl RequestBudgets {
+    fn new(per_minute: usize, now: Instant) -> RequestBudgets {
+        let cost_of_all = REFILL_TIME.as_micros() as u64;
+        RequestBudgets {
+            full_at: (0..SLOTS).map(|_| AtomicU64::new(0)).collect(),
+            hasher: RandomState::new(),
+            started: now,
+            cost_of_one: (cost_of_all / per_minute.max(1) as u64).max(1),
+            cost_of_all,
+        }
+    }
+
+    /// Returns what is left at `now` of the budget of `client`.
+    fn quota(&self, client: impl Hash, now: Instant) -> RequestQuota {
         let now = now.saturating_duration_since(self.started).as_micros() as u64;
         let full_at = self.full_at[self.slot(client)].load(Ordering::Relaxed);
         let used = full_at.saturating_sub(now);
-        Some(RequestQuota {
+        RequestQuota {
             requests: self.cost_of_all / self.cost_of_one,
             remaining: self.cost_of_all.saturating_sub(used) / self.cost_of_one,
             full_in_s: used.div_ceil(1_000_000),
-        })
+        }
     }
 
-    fn slot(&self, client: IpAddr) -> usize {
-        self.hasher.hash_one(network(client)) as usize % SLOTS
+    fn slot(&self, client: impl Hash) -> usize {
+        self.hasher.hash_one(client) as usize % SLOTS
     }
 
     /// Takes `count` requests from the budget of `client` at `now`. The error is the number of
     /// seconds after which the same would be admitted.
-    fn admit_from(&self, client: Option<IpAddr>, count: usize, now: Instant) -> Result<(), u64> {
-        let Some(client) = client else { return Ok(()) };
+    fn take_requests(&self, client: impl Hash, count: usize, now: Instant) -> Result<(), u64> {
         let cost = self.cost_of_one.saturating_mul(count as u64).min(self.cost_of_all);
         let now = now.saturating_duration_since(self.started).as_micros() as u64;
         let slot = self.slot(client);
@@ -118,9 +158,9 @@ impl RequestQuota {
     }
 }
 
-impl std::fmt::Debug for AnonymousRateLimit {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("AnonymousRateLimit")
+impl fmt::Debug for RequestBudgets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RequestBudgets")
             .field("cost_of_one", &self.cost_of_one)
             .finish_non_exhaustive()
     }
@@ -155,6 +195,16 @@ mod tests {
             let got = limit.admit_from(Some(client.parse().unwrap()), calls, now);
             assert_eq!(got.err(), want, "{why}");
         }
+    }
+
+    #[test]
+    fn s44_accounts_have_budgets_of_their_own() {
+        let began = Instant::now();
+        let limit = AccountRateLimit::new(60, began);
+        let take = |account, count| limit.0.take_requests(AccountId(account), count, began);
+        assert_eq!(take(1, 60), Ok(()));
+        assert_eq!(take(1, 1), Err(1));
+        assert_eq!(take(2, 60), Ok(()));
     }
 
     #[test]

@@ -108,6 +108,15 @@ impl Rejection {
         }
     }
 
+    /// Returns the rejection of an account that may repeat its request after `retry_after_s` seconds
+    /// (429).
+    pub(crate) fn account_rate_limited(retry_after_s: u64) -> Rejection {
+        let reason = format!(
+            "This account has sent too many requests, please try again in {retry_after_s} s."
+        );
+        Rejection { reason, ..Rejection::rate_limited(retry_after_s) }
+    }
+
     /// Returns the rejection of a request for which this node has no room at the moment, and which
     /// the client may repeat after `retry_after_s` seconds (503).
     pub(crate) fn overloaded(reason: &str, retry_after_s: u64) -> Rejection {

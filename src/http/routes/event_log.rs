@@ -26,6 +26,7 @@ use crate::http::kit::reply::{set_header, with_content_type};
 use crate::http::kit::request::Request;
 use crate::http::kit::viewer_access::ViewerAccess;
 use crate::http::kit::{auth, params};
+use crate::http::routes::console::Session;
 use crate::http::state::Gateway;
 use feedgate_core::account::Scope;
 use feedgate_core::event::{
@@ -73,15 +74,23 @@ struct LogView {
     access: ViewerAccess,
     /// The login of the viewer, if authenticated.
     login: Option<String>,
+    /// The session of the browser, if it is signed in to the console.
+    session: Option<Session>,
 }
 
 async fn requested_view(gateway: &Gateway, request: &Request) -> Result<LogView, Rejection> {
     let form = params::read_query(request);
     let has_credentials = auth::has_credentials(request, &form);
     // A browser sends stored credentials only after a 401, which the parameter `login` requests.
+    let session = match request.is_cross_site() {
+        true => None,
+        false => {
+            Session::find(gateway, request).await.map_err(|err| Rejection::unavailable(&err))?
+        }
+    };
     let access = match has_credentials || form.is_set("login") {
         true => Some(auth::authenticate(gateway, request, &form).await?),
-        false => None,
+        false => session.as_ref().map(|session| session.access.clone()),
     };
     let viewer = match &access {
         Some(access) if access.scopes.allow(Scope::Admin) => EventViewer::Admin,
@@ -96,7 +105,7 @@ async fn requested_view(gateway: &Gateway, request: &Request) -> Result<LogView,
         true => ViewerAccess::OperatorNetwork,
         false => ViewerAccess::Public,
     };
-    Ok(LogView { wanted, access, login })
+    Ok(LogView { wanted, access, login, session })
 }
 
 fn parse_filter(form: &Form, viewer: EventViewer) -> Result<EventFilter, Rejection> {
@@ -236,7 +245,7 @@ impl LogView {
 /// viewer.
 fn fresh(mut response: Response) -> Response {
     set_header(&mut response, header::CACHE_CONTROL, "private, no-store");
-    set_header(&mut response, header::VARY, "Accept, Authorization");
+    set_header(&mut response, header::VARY, "Accept, Authorization, Cookie");
     response
 }
 

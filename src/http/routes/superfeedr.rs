@@ -6,6 +6,7 @@
 
 mod address;
 mod api_reply;
+mod attempts;
 mod batch;
 mod batch_report;
 mod combined;
@@ -42,6 +43,7 @@ use crate::http::kit::rejected_request::RejectedRequest;
 use crate::http::kit::rejection::Rejection;
 use crate::http::kit::reply::{empty, with_content_type};
 use crate::http::kit::request::Request;
+use crate::http::routes::console;
 use crate::http::routes::websub::publish;
 use crate::http::state::Gateway;
 use feedgate_core::account::{Access, Scope};
@@ -82,7 +84,10 @@ async fn handle(gateway: Arc<Gateway>, mut request: Request) -> Response {
         Err(rejection) => return rejection.to_response_for(&request),
     }
     if form.is_empty() && matches!(request.method, Method::GET | Method::HEAD) {
-        return index_page(&gateway);
+        return match console::is_browser(&request) {
+            true => console::front_page(&gateway, request).await,
+            false => index_page(&gateway),
+        };
     }
     let function = jsonp::function(&form);
     match (carry_out(&gateway, &request, &form).await, function) {
@@ -120,7 +125,7 @@ async fn carry_out(
     }
     known_parameters::check_mode(&mode)?;
     let access = auth::authenticate(gateway, request, form).await?;
-    if !["list", "retrieve", "search", "authenticate"].contains(&mode.as_str()) {
+    if !["list", "attempts", "retrieve", "search", "authenticate"].contains(&mode.as_str()) {
         auth::require_no_link(request)?;
     }
     check_parameters(gateway, &mode, form)?;
@@ -139,6 +144,10 @@ async fn carry_out(
         "list" => {
             auth::require(&access, Scope::List)?;
             list::list(gateway, form, &access).await.map(ApiReply::Json)
+        }
+        "attempts" => {
+            auth::require(&access, Scope::List)?;
+            attempts::attempts(gateway, form, &access).await.map(ApiReply::Json)
         }
         "retrieve" => {
             auth::require(&access, Scope::Retrieve)?;

@@ -17,6 +17,7 @@ use crate::http::kit::rejection::unavailable;
 use crate::http::kit::reply::{empty, plain_text, with_content_type};
 use crate::http::kit::request::Request;
 use crate::http::state::Gateway;
+use crate::jobs::deliver::X_HOPS;
 use crate::jobs::upstream::{UpstreamClient, UpstreamNotification};
 use feedgate_core::ports::StoreError;
 use feedgate_core::resource::Resource;
@@ -145,7 +146,8 @@ async fn take_push(request: &Request, pusher: Pusher) -> Result<Response, StoreE
         content_type.map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
     let signature = request.header("x-hub-signature");
     let body = request.body.clone();
-    let notification = UpstreamNotification { signature, content_type, body };
+    let hops = request.header(X_HOPS.as_str()).trim().parse().unwrap_or_default();
+    let notification = UpstreamNotification { signature, content_type, hops, body };
     upstreams.handle_notification(&upstream, &resource, notification).await?;
     Ok(match &upstream.offer.protocol {
         Protocol::XmlRpc { .. } => {

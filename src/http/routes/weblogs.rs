@@ -16,7 +16,7 @@ use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use crate::http::kit::endpoint::Endpoint;
-use crate::http::kit::html::{HtmlPage, Interaction, Width};
+use crate::http::kit::html::{HtmlPage, Interaction, Place, Width};
 use crate::http::kit::params::{self, BodyFormats};
 use crate::http::kit::rejection::Rejection;
 use crate::http::kit::reply::with_content_type;
@@ -74,7 +74,7 @@ const TEXT: &str = "text/plain; charset=utf-8";
 fn empty_form() -> Markup {
     html! {
         p { "Tell this gateway that a weblog has changed." }
-        form method="get" action="pingSiteForm" {
+        form.stacked method="get" action="pingSiteForm" {
             label for="name" { "Name " small { "(optional)" } }
             input id="name" name="name" type="text" maxlength="1024";
             label for="url" { "URL of the weblog" }
@@ -95,6 +95,6 @@ fn reject(rejection: &Rejection, is_direct: bool) -> Response {
 }
 
 fn page(status: StatusCode, title: &str, content: Markup) -> Response {
-    let interaction = Interaction::Forms;
-    HtmlPage { title, width: Width::Text, interaction, content }.reply(status)
+    let (width, interaction, place) = (Width::Text, Interaction::Forms, Place::public(""));
+    HtmlPage { title, width, interaction, place, content }.reply(status)
 }

@@ -124,9 +124,18 @@ fn reject_refusal(mode: IntentMode, refusal: &SubscriptionRefusal) -> Rejection 
             };
             Rejection::bad_request(format!("{name} cannot be used: {reason}."))
         }
+        SubscriptionRefusal::OwnCallback => {
+            let reason = "hub.callback cannot be used: it is an address of this gateway.";
+            Rejection::bad_request(reason).with_code(refusal.code())
+        }
         SubscriptionRefusal::BadTrack(reason) => {
             Rejection::bad_request(format!("hub.topic cannot be used: {reason}."))
         }
+        SubscriptionRefusal::QuotaExceeded(reason) => Rejection::new(
+            StatusCode::FORBIDDEN,
+            format!("The request was not carried out: {reason}."),
+        )
+        .with_code(refusal.code()),
         SubscriptionRefusal::Busy(busy) => Rejection::busy(*busy),
         // A fragment was rejected before.
         refusal => Rejection::unavailable(refusal),

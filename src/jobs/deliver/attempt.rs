@@ -4,7 +4,8 @@ use std::time::{Duration, Instant};
 
 use tracing::{debug, info, warn};
 
-use super::compose::StatusInclusion;
+use super::attempt_log::EndedAttempt;
+use super::compose::{Payload, StatusInclusion};
 use super::concurrency_limit::Attempt;
 use super::message::Message;
 use super::verdict::{self, DeliveryVerdict, HealthTransition};
@@ -48,9 +49,9 @@ impl Deliverer {
             return Ok(Attempted { outcome, response: None, attempt: None });
         }
         let message = Message::of_delivery(due, &payload, runner::now());
-        let call = message.call(&self.settings);
-        let begun = Instant::now();
-        let answer = self.call(call, begun).await;
+        let request = message.call(&self.settings);
+        let (at, begun) = (runner::now(), Instant::now());
+        let answer = self.call(&request, begun).await;
         let took = begun.elapsed();
         let verdict = verdict::classify(subscription, &answer, runner::now(), runner::jitter());
 
@@ -67,27 +68,43 @@ impl Deliverer {
         );
         log_health_transition(subscription, verdict, result);
         self.event_log.record(events::notified(subscription, &answer, verdict).lasting(took));
-        if verdict == DeliveryVerdict::Delivered
-            && let Some(at) = payload.waiting_since
-            && payload.first > due.told_before
-        {
-            // Records of a replay have not waited for their first delivery.
-            self.metrics.waited((runner::now() - at).to_std().unwrap_or_default());
+        let (payload, request, answer) = (&payload, &request, &answer);
+        self.attempt_log.record(&EndedAttempt {
+            subscription,
+            payload,
+            request,
+            answer,
+            verdict,
+            at,
+            took,
+        });
+        if verdict == DeliveryVerdict::Delivered {
+            self.observe_delay(due, payload);
         }
         let outcome = verdict.into_outcome(payload.last, status);
-        let attempt = Attempt { response: verdict::host_response(&answer), begun, took };
-        let response = Some(verdict::attempt_response(&answer));
+        let attempt = Attempt { response: verdict::host_response(answer), begun, took };
+        let response = Some(verdict::attempt_response(answer));
         Ok(Attempted { outcome, response, attempt: Some(attempt) })
+    }
+
+    /// Measures how long the oldest record of an accepted payload has waited. Records of a replay
+    /// have not waited for their first delivery.
+    fn observe_delay(&self, due: &DueSubscription, payload: &Payload) {
+        if let Some(at) = payload.waiting_since
+            && payload.first > due.told_before
+        {
+            self.metrics.waited((runner::now() - at).to_std().unwrap_or_default());
+        }
     }
 
     async fn call(
         &self,
-        call: CallbackRequest,
+        request: &CallbackRequest,
         begun: Instant,
     ) -> Result<CallbackResponse, FetchError> {
-        match self.client.call(call.clone()).await {
+        match self.client.call(request.clone()).await {
             Err(FetchError::Unreachable { .. }) if begun.elapsed() < CONNECT_FAILURE_WITHIN => {
-                self.client.call(call).await
+                self.client.call(request.clone()).await
             }
             answer => answer,
         }
@@ -118,6 +135,14 @@ fn log_health_transition(
             host,
             failures = subscription.failures,
             "webhook deliveries succeed again"
+        ),
+        Some(HealthTransition::Suspended) => warn!(
+            resource,
+            subscription = number,
+            host,
+            code = result,
+            failures = subscription.failures + 1,
+            "webhook deliveries have failed for a month and are suspended"
         ),
         Some(HealthTransition::Ended) => info!(
             resource,

@@ -6,6 +6,7 @@
 //! because a change of a popular resource is due to all its subscribers at once. The bodies take a
 //! bounded number of bytes.
 
+mod again;
 mod body_key;
 
 use std::sync::Arc;
@@ -48,6 +49,8 @@ pub(super) struct Payload {
     pub(super) first: Seq,
     /// The number of the last record in the payload.
     pub(super) last: Seq,
+    /// The number of entries in the payload.
+    pub(super) entries: usize,
     /// When the first of these records was appended.
     pub(super) waiting_since: Option<DateTime<Utc>>,
     /// The version of the resource's status that the payload includes.
@@ -120,6 +123,7 @@ impl Composer {
                 body: Bytes::new(),
                 first: Seq(subscription.cursor.0 + 1),
                 last: due.owed,
+                entries: 0,
                 waiting_since: None,
                 status: StatusInclusion::None,
             }));
@@ -224,6 +228,7 @@ impl Composer {
             body: body.bytes.into(),
             first: Seq(key.after.0 + 1),
             last,
+            entries: 0,
             waiting_since: None,
             status: StatusInclusion::None,
         }))
@@ -258,6 +263,7 @@ impl Composer {
             body: body.into(),
             first: Seq(key.after.0 + 1),
             last,
+            entries: records.len(),
             waiting_since: Some(waiting_since),
             status: StatusInclusion::WithEntries(key.statuses.version(&resource.status)),
         }))
@@ -280,6 +286,7 @@ impl Composer {
             body: body.into(),
             first: Seq(key.after.0 + 1),
             last: key.after.max(key.owed),
+            entries: 0,
             waiting_since: None,
             status: StatusInclusion::Only(key.statuses.version(&resource.status)),
         }
@@ -357,6 +364,7 @@ mod tests {
             cut: PageLimits::default(),
             forwarding: PingForwarding::default(),
             anonymous_bytes_per_day: 256 << 20,
+            account_bytes_per_day: 32 << 30,
             claim_clock: Default::default(),
             cells: 1,
         };
@@ -395,6 +403,7 @@ mod tests {
             replays: 0,
             is_digest: false,
             acknowledged: 0,
+            hops: 0,
         }
     }
 
@@ -462,6 +471,7 @@ mod tests {
                 body: Bytes::from(vec![0; CAPACITY_BYTES / 6]),
                 first: Seq(1),
                 last: Seq(1),
+                entries: 1,
                 waiting_since: None,
                 status: StatusInclusion::None,
             };

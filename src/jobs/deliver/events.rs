@@ -7,6 +7,9 @@ use feedgate_core::subscription::Subscription;
 
 use super::verdict::{self, DeliveryVerdict};
 
+/// The failures after which an event says since when a callback fails (rule D7).
+const NOTED_AFTER: u32 = 3;
+
 /// Returns the event of an attempt that ended. `subscription` is its state before the attempt.
 pub(super) fn notified(
     subscription: &Subscription,
@@ -24,7 +27,17 @@ pub(super) fn notified(
             format!("next retry at {}", at.format("%H:%M:%S UTC"))
         }
         DeliveryVerdict::Failed(None) => "next retry with the next change".to_owned(),
+        DeliveryVerdict::Suspended => {
+            "deliveries are suspended until they are resumed or the subscription is renewed"
+                .to_owned()
+        }
         DeliveryVerdict::Ended => "the subscription was ended".to_owned(),
+    };
+    let next = match subscription.failing_since {
+        Some(since) if subscription.failures >= NOTED_AFTER => {
+            format!("{next}, failing since {}", since.format("%Y-%m-%d %H:%M UTC"))
+        }
+        _ => next,
     };
     let code = verdict::result_code(answer);
     match answer {

@@ -5,30 +5,27 @@
 //!
 //! Invariants:
 //!
-//! * A host never has more deliveries in progress than its [`ConcurrencyLimit`].
+//! * A host never has more deliveries in progress than its `ConcurrencyLimit`.
 //! * A delivery that waits occupies no slot of the worker.
-//! * The hosts take turns, and so do the resources whose deliveries wait for one host: a resource
-//!   with thousands of subscribers on a platform does not delay another resource there.
+//! * The hosts take turns, and so do the accounts whose deliveries wait for one host, and the
+//!   resources of each account there: neither an account nor a resource with thousands of
+//!   subscriptions on a platform delays another (rule D16).
 //! * A delivery whose claim has expired is dropped without being sent: another node may send it.
+
+mod host_queue;
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use tokio::sync::Notify;
 
-use super::concurrency_limit::{Attempt, ConcurrencyLimit};
+use super::concurrency_limit::Attempt;
 use feedgate_core::claim::ClaimToken;
 use feedgate_core::ports::ClaimLimits;
-use feedgate_core::resource::ResourceId;
 use feedgate_core::subscription::{DueSubscription, SubscriptionId};
+use host_queue::{FIRST_PORTION, HostQueue, WaitingDelivery};
 
-/// The number of deliveries of one host that are claimed together while its speed is unknown.
-const FIRST_PORTION: usize = 16;
-/// The most deliveries of one host that are claimed together.
-const LARGEST_PORTION: usize = 512;
-/// The time in which a host accepts about one portion.
-const PORTION_LASTS: Duration = Duration::from_millis(250);
 /// The most hosts without work that are remembered because their limit is low.
 const REMEMBERED: usize = 10_000;
 
@@ -59,30 +56,6 @@ struct Queues {
 pub(super) struct Refill {
     pub(super) host: String,
     pub(super) portion: usize,
-}
-
-#[derive(Debug)]
-struct HostQueue {
-    /// The waiting deliveries, a queue for each resource, in the order of their turns.
-    waiting: VecDeque<(ResourceId, VecDeque<WaitingDelivery>)>,
-    waiting_count: usize,
-    running: usize,
-    limit: ConcurrencyLimit,
-    /// Whether the last claim left deliveries of this host in the store.
-    has_more: bool,
-    has_turn: bool,
-}
-
-#[derive(Debug)]
-struct WaitingDelivery {
-    due: DueSubscription,
-    claimed_until: Instant,
-}
-
-impl WaitingDelivery {
-    fn claim(&self) -> (SubscriptionId, ClaimToken) {
-        (self.due.subscription.id, self.due.claim)
-    }
 }
 
 /// The permit to deliver to one host. Its delivery counts as in progress until it is dropped.
@@ -197,7 +170,8 @@ impl HostQueues {
             claims.iter().copied().partition(|(id, _)| renewed.contains(id));
         let mut queues = self.queues();
         for host in queues.hosts.values_mut() {
-            for (_, waiting) in &mut host.waiting {
+            let queues = host.waiting.iter_mut().flat_map(|(_, resources)| resources);
+            for (_, waiting) in queues {
                 let before = waiting.len();
                 waiting.retain(|delivery| !lost.contains(&delivery.claim()));
                 host.waiting_count -= before - waiting.len();
@@ -205,7 +179,10 @@ impl HostQueues {
                     delivery.claimed_until = claimed_until;
                 }
             }
-            host.waiting.retain(|(_, waiting)| !waiting.is_empty());
+            for (_, resources) in &mut host.waiting {
+                resources.retain(|(_, waiting)| !waiting.is_empty());
+            }
+            host.waiting.retain(|(_, resources)| !resources.is_empty());
         }
         queues.in_hand.retain(|id, token| !lost.contains(&(*id, *token)));
     }
@@ -216,6 +193,7 @@ impl HostQueues {
         queues.is_closed = true;
         let hosts = std::mem::take(&mut queues.hosts);
         let waiting = hosts.into_values().flat_map(|host| host.waiting);
+        let waiting = waiting.flat_map(|(_, resources)| resources);
         let waiting = waiting.flat_map(|(_, deliveries)| deliveries);
         waiting.map(|waiting| waiting.claim()).collect()
     }
@@ -236,11 +214,7 @@ impl Queues {
         self.in_hand.insert(id, delivery.due.claim);
         let ceiling = self.per_host_ceiling;
         let host = self.hosts.entry(name.clone()).or_insert_with(|| HostQueue::new(ceiling));
-        host.waiting_count += 1;
-        match host.waiting.iter_mut().find(|(resource, _)| *resource == id.resource) {
-            Some((_, waiting)) => waiting.push_back(delivery),
-            None => host.waiting.push_back((id.resource, VecDeque::from([delivery]))),
-        }
+        host.add_waiting(id.resource, delivery);
         self.give_turn(&name);
     }
 
@@ -329,45 +303,6 @@ impl Queues {
         if host.is_idle() && (is_crowded || !host.limit.is_reduced()) {
             self.hosts.remove(name);
         }
-    }
-}
-
-impl HostQueue {
-    fn new(ceiling: usize) -> HostQueue {
-        HostQueue {
-            waiting: VecDeque::new(),
-            waiting_count: 0,
-            running: 0,
-            limit: ConcurrencyLimit::new(ceiling),
-            has_more: false,
-            has_turn: false,
-        }
-    }
-
-    fn is_idle(&self) -> bool {
-        self.running == 0 && self.waiting_count == 0
-    }
-
-    /// Returns how many deliveries are worth claiming together: as many as the host accepts in a
-    /// short time, so that a slow host keeps few from being sent by another node.
-    fn portion(&self) -> usize {
-        let limit = self.limit.current();
-        let Some(latency) = self.limit.latency() else {
-            return if self.limit.is_reduced() { limit } else { FIRST_PORTION.max(limit) };
-        };
-        let rounds = PORTION_LASTS.as_secs_f64() / latency.as_secs_f64().max(0.001);
-        ((limit as f64 * rounds) as usize).clamp(limit, LARGEST_PORTION.max(limit))
-    }
-
-    /// Returns the next delivery of the resource whose turn it is.
-    fn next_waiting(&mut self) -> Option<WaitingDelivery> {
-        let (resource, mut waiting) = self.waiting.pop_front()?;
-        let delivery = waiting.pop_front();
-        if !waiting.is_empty() {
-            self.waiting.push_back((resource, waiting));
-        }
-        self.waiting_count -= usize::from(delivery.is_some());
-        delivery
     }
 }
 

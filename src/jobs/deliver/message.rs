@@ -23,6 +23,8 @@ const X_EXPIRE: HeaderName = HeaderName::from_static("x-superfeedr-pubsubhubbub-
 const X_SEQ: HeaderName = HeaderName::from_static("x-feedgate-seq");
 const X_REPLAY_OF: HeaderName = HeaderName::from_static("x-feedgate-replay-of");
 const X_TEST: HeaderName = HeaderName::from_static("x-feedgate-test");
+/// How many gateways the news of a notification has passed, this one included.
+pub(crate) const X_HOPS: HeaderName = HeaderName::from_static("x-feedgate-hops");
 const WEBHOOK_ID: HeaderName = HeaderName::from_static("webhook-id");
 const WEBHOOK_TIMESTAMP: HeaderName = HeaderName::from_static("webhook-timestamp");
 const WEBHOOK_SIGNATURE: HeaderName = HeaderName::from_static("webhook-signature");
@@ -38,6 +40,8 @@ pub(super) struct Message<'a> {
     cause: Cause,
     /// What `X-Superfeedr-Credits` shows; `None` for a subscription without an account.
     credits: Option<i64>,
+    /// The number of gateways that the news has passed, this one included.
+    hops: u32,
     /// The time of the attempt.
     at: DateTime<Utc>,
 }
@@ -71,7 +75,8 @@ impl<'a> Message<'a> {
             false => Cause::Change,
         };
         let credits = due.subscription.account.map(|_| CREDITS - due.acknowledged - 1);
-        Message { subscription: &due.subscription, payload, cause, credits, at }
+        let hops = due.hops + 1;
+        Message { subscription: &due.subscription, payload, cause, credits, hops, at }
     }
 
     /// Returns the message of a test that is made `at` this time.
@@ -80,7 +85,7 @@ impl<'a> Message<'a> {
         payload: &'a Payload,
         at: DateTime<Utc>,
     ) -> Message<'a> {
-        Message { subscription, payload, cause: Cause::Test, credits: None, at }
+        Message { subscription, payload, cause: Cause::Test, credits: None, hops: 1, at }
     }
 
     /// Returns the request that delivers the message.
@@ -88,6 +93,7 @@ impl<'a> Message<'a> {
         let Subscription { protocol, callback, topic, .. } = self.subscription;
         let url = callback.url();
         let mut headers = rsscloud::headers(protocol, &url);
+        insert_header(&mut headers, X_HOPS, &self.hops.to_string());
         let body = match protocol {
             Protocol::WebSub => {
                 insert_header(&mut headers, CONTENT_TYPE, &self.payload.content_type);

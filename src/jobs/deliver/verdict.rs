@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 
 use super::concurrency_limit::HostResponse;
 use crate::net::{CallbackResponse, FetchError, freshness};
@@ -10,11 +10,15 @@ use feedgate_core::delivery_health::AttemptResponse;
 use feedgate_core::ports::DeliveryOutcome;
 use feedgate_core::record::Seq;
 use feedgate_core::subscription::Subscription;
+use feedgate_protocol::Protocol;
 
 /// The waits before a failed WebSub delivery is retried: after the first failure, the second, and
 /// so on. The last wait is repeated until the lease ends (rule D6).
 const WEBSUB_STEPS_S: [u64; 10] =
     [10, 60, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400];
+/// How long a callback fails, without one success, before its subscription is suspended (rule D7):
+/// the waits above, which take some three days, and then an attempt a day for 30 days.
+const SUSPENDED_AFTER: TimeDelta = TimeDelta::days(33);
 /// The waits before a failed rssCloud delivery is retried. Its subscriber can read the feed by
 /// itself, so after these waits the subscription waits for the next change. Three consecutive
 /// errors, and the subscription is dropped at the top of the hour (seed 000).
@@ -29,6 +33,8 @@ pub(super) enum DeliveryVerdict {
     Delivered,
     /// The attempt failed. The delivery is retried at this time, or with the next change.
     Failed(Option<DateTime<Utc>>),
+    /// The attempt failed, as all before it have for [`SUSPENDED_AFTER`].
+    Suspended,
     /// The callback ended the subscription.
     Ended,
 }
@@ -40,6 +46,7 @@ impl DeliveryVerdict {
         match self {
             DeliveryVerdict::Delivered => DeliveryOutcome::Delivered { cursor: last, status },
             DeliveryVerdict::Failed(retry_at) => DeliveryOutcome::Failed { retry_at },
+            DeliveryVerdict::Suspended => DeliveryOutcome::Suspended,
             DeliveryVerdict::Ended => DeliveryOutcome::Ended,
         }
     }
@@ -56,11 +63,20 @@ pub(super) fn classify(
     match response {
         Ok(reply) if reply.status.is_success() => DeliveryVerdict::Delivered,
         Ok(reply) if reply.status.as_u16() == 410 => DeliveryVerdict::Ended,
+        _ if has_failed_for_long(subscription, now) => DeliveryVerdict::Suspended,
         _ => {
             let wait = wait(subscription, response, now);
             DeliveryVerdict::Failed(wait.map(|wait| now + wait.mul_f64(0.8 + 0.4 * jitter)))
         }
     }
+}
+
+/// Returns whether a callback has failed since so long ago that one more failure suspends its
+/// subscription. Few attempts are no proof: this gateway may have been stopped.
+fn has_failed_for_long(subscription: &Subscription, now: DateTime<Utc>) -> bool {
+    subscription.protocol == Protocol::WebSub
+        && subscription.failures as usize > WEBSUB_STEPS_S.len()
+        && subscription.failing_since.is_some_and(|since| now - since >= SUSPENDED_AFTER)
 }
 
 /// A change of a callback's health, for the operator.
@@ -70,6 +86,8 @@ pub(super) enum HealthTransition {
     Failing(Option<DateTime<Utc>>),
     /// The callback recovered.
     Recovered,
+    /// The callback has failed for long, and its subscription is suspended.
+    Suspended,
     /// The callback ended the subscription.
     Ended,
 }
@@ -83,6 +101,7 @@ pub(super) fn health_transition(
     match (verdict, subscription.failures) {
         (DeliveryVerdict::Failed(again_at), 0) => Some(HealthTransition::Failing(again_at)),
         (DeliveryVerdict::Delivered, 1..) => Some(HealthTransition::Recovered),
+        (DeliveryVerdict::Suspended, _) => Some(HealthTransition::Suspended),
         (DeliveryVerdict::Ended, _) => Some(HealthTransition::Ended),
         (DeliveryVerdict::Failed(_), _) | (DeliveryVerdict::Delivered, 0) => None,
     }
@@ -161,7 +180,6 @@ mod tests {
     use feedgate_core::signing::Signing;
     use feedgate_core::subscription::{Format, Statuses, SubscriptionId, Updates};
     use feedgate_core::topic::{Callback, Topic};
-    use feedgate_protocol::Protocol;
     use http::header::{DATE, RETRY_AFTER};
     use http::{HeaderMap, StatusCode};
 
@@ -257,6 +275,28 @@ mod tests {
             let subscription = subscription(protocol, failures);
             let got = classify(&subscription, &response(status, retry_after), at(0), 0.5);
             assert_eq!(got, DeliveryVerdict::Failed(want.map(at)), "{why}");
+        }
+    }
+
+    #[test]
+    fn d07_a_subscription_is_suspended_after_a_month_of_nothing_but_failures() {
+        let day = 86_400;
+        let next = DeliveryVerdict::Failed(Some(at(34 * day)));
+        #[rustfmt::skip]
+        let cases = [
+            ("a month",                    Protocol::WebSub, 40, Some(0),        500, DeliveryVerdict::Suspended),
+            ("a month, overloaded",        Protocol::WebSub, 40, Some(0),        503, DeliveryVerdict::Suspended),
+            ("a week",                     Protocol::WebSub, 40, Some(26 * day), 500, next),
+            ("few attempts",               Protocol::WebSub, 10, Some(0),        500, next),
+            ("a success",                  Protocol::WebSub, 40, Some(0),        200, DeliveryVerdict::Delivered),
+            ("the end",                    Protocol::WebSub, 40, Some(0),        410, DeliveryVerdict::Ended),
+            ("rssCloud has its own rule",  Protocol::HttpPost, 40, Some(0),      500, DeliveryVerdict::Failed(None)),
+        ];
+        for (why, protocol, failures, since, status, want) in cases {
+            let mut subscription = subscription(protocol, failures);
+            subscription.failing_since = since.map(at);
+            let got = classify(&subscription, &response(status, None), at(33 * day), 0.5);
+            assert_eq!(got, want, "{why}");
         }
     }
 

@@ -50,6 +50,7 @@ pub(crate) async fn write(
         cut,
         forwarding,
         anonymous_bytes_per_day: 256 << 20,
+        account_bytes_per_day: 32 << 30,
         claim_clock: Default::default(),
         cells: 1,
     };

@@ -120,6 +120,7 @@ impl Crowd {
             cut: PageLimits::default(),
             forwarding: Default::default(),
             anonymous_bytes_per_day: 256 << 20,
+            account_bytes_per_day: 32 << 30,
             claim_clock: store::ClaimClock::Caller,
             cells: 1,
         })

@@ -65,6 +65,7 @@ async fn measure(url: &str, size: i64, table: &mut Table) -> Result<(), Failure>
         cut: PageLimits::default(),
         forwarding: Default::default(),
         anonymous_bytes_per_day: 256 << 20,
+        account_bytes_per_day: 32 << 30,
         claim_clock: ClaimClock::Caller,
         cells: 1,
     };

@@ -84,7 +84,7 @@ impl Operations {
         let logins = self.numbers(SAMPLES).into_iter().map(|n| login((n / FOR_AN_ACCOUNT).max(1)));
         let logins = logins.collect();
         self.sample(table, "authenticate a token", logins, async |login: String| {
-            let found = store.authenticate(&login, &TokenHash::from_token(&login)).await?;
+            let found = store.authenticate(&login, &TokenHash::from_token(&login), begin()).await?;
             found.ok_or("a token is missing")?;
             Ok(())
         })

@@ -60,6 +60,21 @@ impl Cast {
         outcome
     }
 
+    /// Makes everything due now that waits for its retry: a callback may have received what it has not
+    /// acknowledged.
+    pub(super) async fn retry_all(&self) {
+        let subscribed = self.subscribed.lock().unwrap().clone();
+        for one in &subscribed {
+            self.retry(one).await;
+        }
+    }
+
+    async fn retry(&self, one: &Subscribed) {
+        let (topic, callback) = (self.topic(one.feed), self.callback(&one.path));
+        let retry = [("hub.mode", "retry"), ("hub.topic", &topic), ("hub.callback", &callback)];
+        self.call(0, &retry).await;
+    }
+
     /// Waits until a subscriber has these entries. Returns all that it received, in order.
     async fn wait_for(&self, one: &Subscribed, want: &[String]) -> Vec<String> {
         let has_all = |received: &[&Asked]| {
@@ -67,8 +82,6 @@ impl Cast {
                 received.iter().flat_map(|asked| entry_ids(&asked.text())).collect();
             want.iter().all(|id| got.contains(id))
         };
-        let (topic, callback) = (self.topic(one.feed), self.callback(&one.path));
-        let retry = [("hub.mode", "retry"), ("hub.topic", &topic), ("hub.callback", &callback)];
         let deadline = Instant::now() + PATIENCE;
         while !self.subscriber.hears(&one.path, Instant::now() + RETRY_EVERY, has_all).await {
             if Instant::now() > deadline {
@@ -78,7 +91,7 @@ impl Cast {
                 let missing: Vec<_> = want.iter().filter(|id| !got.contains(*id)).collect();
                 panic!("{one:?} never had {missing:?} of {}", want.len());
             }
-            self.call(0, &retry).await;
+            self.retry(one).await;
         }
         let received = self.subscriber.notified(&one.path);
         // The newest entry of a notification comes first.

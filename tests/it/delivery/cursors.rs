@@ -1,5 +1,6 @@
 //! What moves a cursor, and what does not.
 
+use feedgate::metrics::TextFormat;
 use feedgate_core::record::Seq;
 
 use super::{Node, told};
@@ -128,7 +129,7 @@ async fn what_is_brought_again_is_not_late(database: Database) {
     node.append(id.resource, 3..=3).await;
     node.until(&callback, told(3)).await;
 
-    let text = node.metrics.encode();
+    let text = node.metrics.encode(&Default::default(), TextFormat::OpenMetrics);
     for line in ["feedgate_delivery_seconds_count 3", "feedgate_delivery_delay_seconds_count 2"] {
         assert!(text.lines().any(|held| held == line), "{line} not in:\n{text}");
     }

@@ -10,6 +10,7 @@ use crate::support::postgres::Database;
 
 on_both_stores!(
     a_token_opens_its_account_until_it_is_revoked,
+    a_token_with_an_end_is_refused_from_then_on,
     t10_a_removed_account_takes_its_subscriptions_with_it,
     t10_nobody_gets_the_login_of_a_removed_account,
     t10_a_deactivated_account_receives_nothing_until_it_is_activated,
@@ -21,7 +22,28 @@ fn new_token(login: &str, secret: &str) -> NewToken {
         name: String::new(),
         scopes: Scopes::all(),
         hash: TokenHash::from_token(secret),
+        expires_at: None,
     }
+}
+
+async fn a_token_with_an_end_is_refused_from_then_on(database: Database) {
+    let store = database.open().await;
+    let token = NewToken { expires_at: Some(at(20_000)), ..new_token("ada", "a") };
+    let number = store.create_token(&token, at(0)).await.unwrap();
+    let is_valid =
+        async |now| store.authenticate("ada", &token.hash, at(now)).await.unwrap().is_some();
+    let used = async || store.tokens_of("ada").await.unwrap()[0].used_at;
+    assert_eq!(used().await, None);
+    assert!(is_valid(10).await);
+    assert!(is_valid(20).await);
+    assert_eq!(used().await, Some(at(10)), "exact to an hour");
+    assert!(is_valid(19_999).await);
+    assert_eq!(used().await, Some(at(19_999)));
+    assert!(!is_valid(20_000).await);
+    let listed = store.tokens_of("ada").await.unwrap();
+    assert_eq!((listed.len(), listed[0].id, listed[0].expires_at), (1, number, Some(at(20_000))));
+    assert!(listed[0].is_valid(at(19_999)) && !listed[0].is_valid(at(20_000)));
+    assert!(store.tokens_of("eve").await.unwrap().is_empty());
 }
 
 async fn t10_a_removed_account_takes_its_subscriptions_with_it(database: Database) {
@@ -29,7 +51,8 @@ async fn t10_a_removed_account_takes_its_subscriptions_with_it(database: Databas
     store.create_token(&new_token("ada", "a"), at(0)).await.unwrap();
     store.create_token(&new_token("bob", "b"), at(0)).await.unwrap();
     let account = async |login: &str, secret: &str| {
-        let access = store.authenticate(login, &TokenHash::from_token(secret)).await.unwrap();
+        let access =
+            store.authenticate(login, &TokenHash::from_token(secret), at(0)).await.unwrap();
         access.unwrap().account
     };
     let (ada, bob) = (account("ada", "a").await, account("bob", "b").await);
@@ -68,7 +91,7 @@ async fn t10_a_deactivated_account_receives_nothing_until_it_is_activated(databa
         store.create_token(&new_token(login, login), at(0)).await.unwrap();
     }
     let access = async |login: &str| {
-        store.authenticate(login, &TokenHash::from_token(login)).await.map(Option::unwrap)
+        store.authenticate(login, &TokenHash::from_token(login), at(0)).await.map(Option::unwrap)
     };
     let (ada, bob) = (access("ada").await.unwrap().account, access("bob").await.unwrap().account);
     let request = |owner, callback: &str| {
@@ -130,7 +153,8 @@ async fn t10_nobody_gets_the_login_of_a_removed_account(database: Database) {
     assert!(!store.set_password("ada", &hash).await.unwrap());
     assert_eq!(store.password("ada").await.unwrap(), None);
     for secret in ["a", "b"] {
-        let access = store.authenticate("ada", &TokenHash::from_token(secret)).await.unwrap();
+        let access =
+            store.authenticate("ada", &TokenHash::from_token(secret), at(0)).await.unwrap();
         assert_eq!(access, None);
     }
     let listed = store.list_accounts().await.unwrap();
@@ -144,25 +168,32 @@ async fn a_token_opens_its_account_until_it_is_revoked(database: Database) {
         name: format!("{login}'s"),
         scopes,
         hash: TokenHash::from_token(secret),
+        expires_at: None,
     };
     let list: Scopes = [Scope::List].into_iter().collect();
     let one = store.create_token(&token("ada", "one", list), at(1)).await.unwrap();
     let two = store.create_token(&token("ada", "two", Scopes::all()), at(2)).await.unwrap();
     let other = store.create_token(&token("bob", "other", list), at(3)).await.unwrap();
 
-    let ada = store.authenticate("ada", &TokenHash::from_token("one")).await.unwrap().unwrap();
+    let ada =
+        store.authenticate("ada", &TokenHash::from_token("one"), at(0)).await.unwrap().unwrap();
     assert_eq!((ada.login.as_str(), ada.scopes), ("ada", list));
-    let same = store.authenticate("ada", &TokenHash::from_token("two")).await.unwrap().unwrap();
+    let same =
+        store.authenticate("ada", &TokenHash::from_token("two"), at(0)).await.unwrap().unwrap();
     assert_eq!((same.account, same.scopes), (ada.account, Scopes::all()));
     for (login, secret) in [("ada", "other"), ("ada", ""), ("eve", "one"), ("", "one")] {
-        let refused = store.authenticate(login, &TokenHash::from_token(secret)).await.unwrap();
+        let refused =
+            store.authenticate(login, &TokenHash::from_token(secret), at(0)).await.unwrap();
         assert_eq!(refused, None, "{login} with {secret}");
     }
 
     assert!(store.revoke_token(one, at(4)).await.unwrap());
     assert!(!store.revoke_token(one, at(5)).await.unwrap(), "it has ended already");
     assert!(!store.revoke_token(-1, at(5)).await.unwrap());
-    assert_eq!(store.authenticate("ada", &TokenHash::from_token("one")).await.unwrap(), None);
+    assert_eq!(
+        store.authenticate("ada", &TokenHash::from_token("one"), at(0)).await.unwrap(),
+        None
+    );
     let tokens = store.list_tokens().await.unwrap();
     assert_eq!(tokens.iter().map(|token| token.id).collect::<Vec<_>>(), [one, two, other]);
     assert_eq!((tokens[0].created_at, tokens[0].revoked_at), (at(1), Some(at(4))));

@@ -15,6 +15,8 @@ use crate::support::postgres::Database;
 on_both_stores!(
     t02_a_flood_that_only_anonymous_subscribers_watch_is_fetched_later,
     t02_what_an_account_watches_is_not_limited,
+    s44_a_flood_that_an_account_watches_is_fetched_on_the_next_day,
+    s44_a_resource_waits_only_if_all_its_accounts_have_used_up_their_budgets,
 );
 
 /// A quarter of it, which may be used at once, is enough for some eight small entries.
@@ -24,6 +26,27 @@ const SPACING: Duration = Duration::from_secs(5);
 async fn open(database: &Database) -> ClaimingStore {
     let settings = StoreSettings { anonymous_bytes_per_day: BYTES_PER_DAY, ..database.settings() };
     ClaimingStore::new(store::open(&settings).await.unwrap())
+}
+
+/// Opens a store in which an account may have some 40 small entries appended in a day.
+async fn open_for_accounts(database: &Database) -> ClaimingStore {
+    let settings = database.settings();
+    let account_bytes_per_day = BYTES_PER_DAY * settings.cells as u64;
+    let settings = StoreSettings { account_bytes_per_day, ..settings };
+    ClaimingStore::new(store::open(&settings).await.unwrap())
+}
+
+/// Subscribes an account to a topic.
+async fn subscribe_account(store: &ClaimingStore, topic: &str, account: i64, s: i64) -> ResourceId {
+    let mut own = wish(topic, &format!("https://{s}.test/"));
+    own.account = Some(AccountId(account));
+    store.subscribe(&own, at(s)).await.unwrap().id.resource
+}
+
+/// The first moment of the next day.
+fn midnight() -> DateTime<Utc> {
+    let next_day = at(0).date_naive().succ_opt().unwrap();
+    next_day.and_hms_opt(0, 0, 0).unwrap().and_utc()
 }
 
 /// Records a poll that finds these entries. Returns the time of the next fetch.
@@ -74,4 +97,46 @@ async fn t02_what_an_account_watches_is_not_limited(database: Database) {
     assert_eq!(resource(&store, id).await.next_fetch, at(1_100));
     let next = record(&store, id, 1_200, &numbers(100, 50)).await;
     assert_eq!(next, at(1_205), "the ping is still to be answered");
+}
+
+async fn s44_a_flood_that_an_account_watches_is_fetched_on_the_next_day(database: Database) {
+    let store = open_for_accounts(&database).await;
+    let id = subscribe_account(&store, "flood", 7, 0).await;
+    let next = record(&store, id, 0, &numbers(0, 50)).await;
+    assert_eq!(next, at(600), "the first document is free");
+    let next = record(&store, id, 1_000, &numbers(50, 10)).await;
+    assert_eq!(next, at(1_600), "so is what the budget suffices for");
+
+    let next = record(&store, id, 2_000, &numbers(60, 40)).await;
+    assert!(next >= midnight() && next < midnight() + Duration::from_secs(3_600), "{next}");
+    let status = resource(&store, id).await.status;
+    assert!(status.http_message.contains("until tomorrow"), "{}", status.http_message);
+
+    subscribe_account(&store, "flood", 7, 2_050).await;
+    store.receive(&ping(2_100, "https://feeds.test/flood"), SPACING).await.unwrap();
+    let waits = resource(&store, id).await.next_fetch;
+    assert_eq!(waits, next, "neither a ping nor another subscription fetches it earlier");
+
+    // On the next day the budget is a new one.
+    let day_s = 24 * 3_600;
+    let next = record(&store, id, day_s, &numbers(100, 10)).await;
+    assert_eq!(next, at(day_s + 5), "the ping is still to be answered");
+}
+
+async fn s44_a_resource_waits_only_if_all_its_accounts_have_used_up_their_budgets(
+    database: Database,
+) {
+    let store = open_for_accounts(&database).await;
+    let id = subscribe_account(&store, "busy", 7, 0).await;
+    subscribe_account(&store, "busy", 8, 1).await;
+    record(&store, id, 0, &numbers(0, 1)).await;
+    let next = record(&store, id, 1_000, &numbers(1, 50)).await;
+    assert_eq!(next, at(1_600), "the second account has its budget left");
+    let next = record(&store, id, 2_000, &numbers(60, 50)).await;
+    assert!(next >= midnight(), "{next}");
+
+    // A subscriber that has used nothing ends the wait.
+    subscribe_account(&store, "busy", 9, 2_050).await;
+    store.receive(&ping(2_100, "https://feeds.test/busy"), SPACING).await.unwrap();
+    assert_eq!(resource(&store, id).await.next_fetch, at(2_100));
 }

@@ -3,13 +3,14 @@
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
+use feedgate_core::account::AccountId;
 use feedgate_core::ports::{ClaimLimits, DeliveryOutcome};
 use feedgate_core::record::Seq;
 use feedgate_core::resource::ResourceId;
 use feedgate_core::subscription::Lease;
 use feedgate_core::topic::Topic;
 
-use super::{at, in_one_cell, on_both_stores, poll, room, subscribe, topic, wish};
+use super::{at, few, in_one_cell, on_both_stores, poll, room, subscribe, topic, wish};
 use crate::support::claiming_store::ClaimingStore;
 use crate::support::postgres::Database;
 
@@ -23,11 +24,12 @@ on_both_stores! {
     a_hundred_thousand_subscribers_are_served,
 }
 
-in_one_cell! {
+in_one_cell!(
     a_crowded_host_hides_no_other,
     a_row_that_cannot_be_read_stops_no_other,
     longest_due_comes_first,
-}
+    d16_an_account_with_little_due_does_not_wait_for_one_with_much,
+);
 
 async fn a_subscription_that_lags_is_handed_out(database: Database) {
     let store = ClaimingStore::new(database.open().await);
@@ -258,4 +260,31 @@ pub(super) async fn crowd(database: &Database, store: &ClaimingStore, many: usiz
         count = many.min(count * 2);
     }
     database.run(&format!("update resources set subscribers = {many}")).await;
+}
+
+async fn d16_an_account_with_little_due_does_not_wait_for_one_with_much(database: Database) {
+    const MUCH: i64 = 100;
+    let store = ClaimingStore::new(database.open().await);
+    let subscribe = async |name: &str, account: i64, callback: &str| {
+        let mut own = wish(name, callback);
+        own.account = Some(AccountId(account));
+        store.subscribe(&own, at(0)).await.unwrap().id
+    };
+    let mut much = Vec::new();
+    for n in 0..MUCH {
+        much.push(subscribe("much", 7, &format!("https://{n}.test/")).await);
+    }
+    let little = subscribe("little", 8, "https://little.test/").await;
+    store.record(much[0].resource, &poll(at(1), &["1"])).await.unwrap();
+    store.record(little.resource, &poll(at(2), &["1"])).await.unwrap();
+
+    let first = store.claim_subscriptions(at(3), at(60), &few(16)).await.unwrap();
+    assert!(first.iter().all(|due| due.subscription.account == Some(AccountId(7))));
+    let second = store.claim_subscriptions(at(3), at(60), &few(16)).await.unwrap();
+    assert!(second.iter().any(|due| due.subscription.id == little), "it has its turn");
+    let rest = store.claim_subscriptions(at(3), at(60), &room()).await.unwrap();
+    let claimed = first.iter().chain(&second).chain(&rest);
+    let claimed: HashSet<_> = claimed.map(|due| due.subscription.id).collect();
+    assert_eq!(claimed.len() as i64, MUCH + 1, "everything once");
+    assert_eq!((first.len() + second.len() + rest.len()) as i64, MUCH + 1);
 }

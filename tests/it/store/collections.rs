@@ -172,9 +172,15 @@ async fn a_first_document_is_no_news_for_a_collection_either(database: Database)
 async fn account(store: &ClaimingStore, login: &str) -> AccountId {
     let hash = TokenHash::from_token(login);
     let (login, name) = (login.to_owned(), "test".to_owned());
-    let token = NewToken { login: login.clone(), name, scopes: Scopes::all(), hash: hash.clone() };
+    let token = NewToken {
+        login: login.clone(),
+        name,
+        scopes: Scopes::all(),
+        hash: hash.clone(),
+        expires_at: None,
+    };
     store.create_token(&token, at(0)).await.unwrap();
-    store.authenticate(&login, &hash).await.unwrap().unwrap().account
+    store.authenticate(&login, &hash, at(0)).await.unwrap().unwrap().account
 }
 
 fn mine(account: AccountId, name: &str, callback: &str) -> SubscriptionRequest {

@@ -1,13 +1,14 @@
 //! The chores of upkeep: whose turn it is, what is dropped, and what is measured.
 
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use feedgate_core::intent::{Intent, IntentMode};
 use feedgate_core::poll::Poll;
-use feedgate_core::ports::{DeliveryOutcome, Gauges};
+use feedgate_core::ports::{DeliveryOutcome, EndedTransaction, Gauges, OldestDue};
 use feedgate_core::record::Seq;
 use feedgate_core::schedule::{Demand, K_LEAST};
-use feedgate_core::subscription::Lease;
+use feedgate_core::subscription::{Format, Lease, SubscriptionRequest};
 use feedgate_protocol::Protocol;
 
 use super::{at, listed, on_both_stores, poll, resource, room, subscribe, topic, wish};
@@ -17,6 +18,7 @@ use crate::support::postgres::Database;
 on_both_stores!(
     a_chore_is_done_by_one_node_at_a_time,
     ended_leases_are_dropped,
+    d09_who_renews_within_a_week_continues_where_it_stopped,
     rsscloud_callbacks_that_keep_failing_are_dropped,
     errors_count_only_while_they_follow_each_other,
     velocity_is_what_was_appended_in_a_cycle,
@@ -26,6 +28,8 @@ on_both_stores!(
     s44_what_nobody_watches_is_forgotten_in_the_end,
     t05_a_resource_that_never_had_a_subscriber_is_kept_for_a_short_time,
     gauges_count_what_there_is,
+    a_database_has_a_size,
+    each_transaction_is_reported_to_the_observer,
     a_store_that_takes_writes_is_ready,
     news_wake_who_waits,
 );
@@ -59,6 +63,46 @@ async fn ended_leases_are_dropped(database: Database) {
     assert_eq!(resource(&store, left[0].id.resource).await.subscribers, 1);
     assert_eq!(store.drop_expired(at(99)).await.unwrap().len(), 1);
     assert_eq!(store.claim_resources(at(99), at(100), &room()).await.unwrap(), []);
+}
+
+/// An ended lease leaves its cursor, for as long as a subscriber may be late.
+async fn d09_who_renews_within_a_week_continues_where_it_stopped(database: Database) {
+    let day = 24 * 3_600;
+    let store = ClaimingStore::new(database.open().await);
+    let other = subscribe(&store, "a", "https://other.test/").await;
+    let id = other.id.resource;
+    store
+        .subscribe(
+            &SubscriptionRequest { lease: Lease::WEBSUB, ..wish("a", "https://other.test/") },
+            at(0),
+        )
+        .await
+        .unwrap();
+    let callbacks = ["https://late.test/", "https://later.test/", "https://too-late.test/"];
+    for callback in callbacks {
+        store.subscribe(&wish("a", callback), at(0)).await.unwrap();
+    }
+    let mut ended = wish("a", "https://left.test/");
+    store.subscribe(&ended, at(0)).await.unwrap();
+    store.unsubscribe(None, &ended.topic, &ended.callback, None).await.unwrap();
+    store.record(id, &poll(at(3_700), &["1"])).await.unwrap();
+    assert_eq!(store.drop_expired(at(3_800)).await.unwrap().len(), 3);
+
+    let renewed = store.subscribe(&wish("a", callbacks[0]), at(3_900)).await.unwrap();
+    assert_eq!(renewed.cursor.0, 0, "the record that it has missed is owed");
+    let due = store.claim_subscriptions(at(3_901), at(3_961), &room()).await.unwrap();
+    assert!(due.iter().any(|due| due.subscription.id == renewed.id), "and due at once");
+
+    // A cursor over records says nothing about bodies.
+    let bodies = SubscriptionRequest { format: Format::Raw, ..wish("a", callbacks[1]) };
+    let body_version = resource(&store, id).await.body_version;
+    assert_eq!(store.subscribe(&bodies, at(3_900)).await.unwrap().cursor.0, body_version);
+
+    assert_eq!(store.drop_expired(at(3_800 + 7 * day)).await.unwrap().len(), 2);
+    let too_late = store.subscribe(&wish("a", callbacks[2]), at(3_801 + 7 * day)).await.unwrap();
+    assert_eq!(too_late.cursor.0, 1, "it begins with what comes next");
+    ended.lease = Lease::WEBSUB;
+    assert_eq!(store.subscribe(&ended, at(3_900)).await.unwrap().cursor.0, 1, "it had left");
 }
 
 /// Seed 000: "after three consecutive errors". One change is one error, however often it is
@@ -210,17 +254,44 @@ async fn gauges_count_what_there_is(database: Database) {
     store.record(well, &found).await.unwrap();
     found.status.error = "timed_out".to_owned();
     store.record(ill, &found).await.unwrap();
+    let intent = Intent::new(IntentMode::Subscribe, wish("c", "https://callback.test/"));
+    store.enqueue_intent(&intent, at(3)).await.unwrap();
+    let oldest_due = OldestDue { deliveries_s: 9, verifications_s: 7, ..OldestDue::default() };
     let want = Gauges {
         resources: 2,
         failing: 1,
         subscriptions: 2,
         due: 2,
-        oldest_due_s: 9,
-        pending_verifications: 0,
+        oldest_due,
+        pending_verifications: 1,
     };
     assert_eq!(store.gauges(at(10)).await.unwrap(), want);
-    let later = Gauges { subscriptions: 0, oldest_due_s: 9_999, ..want };
+    let oldest_due = OldestDue {
+        polls_s: 10_000 - 601,
+        deliveries_s: 9_999,
+        verifications_s: 9_997,
+        forwarded_pings_s: 0,
+    };
+    let later = Gauges { subscriptions: 0, oldest_due, ..want };
     assert_eq!(store.gauges(at(10_000)).await.unwrap(), later, "the leases have ended");
+}
+
+async fn a_database_has_a_size(database: Database) {
+    let store = database.open().await;
+    assert!(store.size_bytes().await.unwrap() > 100_000);
+}
+
+async fn each_transaction_is_reported_to_the_observer(database: Database) {
+    let store = database.open().await;
+    let reported = Arc::new(Mutex::new(Vec::new()));
+    let report = Arc::clone(&reported);
+    store.observe_transactions(Arc::new(move |ended: &EndedTransaction| {
+        report.lock().unwrap().push((ended.engine, ended.kind));
+    }));
+    store.k().await.unwrap();
+    store.save_k(2.0).await.unwrap();
+    let engine = if database.url.starts_with("sqlite:") { "sqlite" } else { "postgresql" };
+    assert_eq!(*reported.lock().unwrap(), [(engine, "read"), (engine, "write")]);
 }
 
 async fn news_wake_who_waits(database: Database) {

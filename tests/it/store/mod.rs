@@ -2,6 +2,7 @@
 
 mod accounts;
 mod append_budgets;
+mod attempts;
 mod backfills;
 mod baselines;
 mod cells;
@@ -37,8 +38,10 @@ mod retention;
 mod retries;
 mod row_locks;
 mod search;
+mod sessions;
 mod statuses;
 mod storage;
+mod subscription_counts;
 mod subscriptions;
 mod survey;
 mod tracks;

@@ -3,9 +3,9 @@
 use feedgate_core::delivery_health::DeliveryHealth;
 use feedgate_core::ports::{DeliveryOutcome, SubscriptionFilter};
 use feedgate_core::record::Seq;
-use feedgate_core::subscription::SubscriptionId;
+use feedgate_core::subscription::{Lease, SubscriptionId};
 
-use super::{at, on_both_stores, poll, room, subscribe};
+use super::{at, on_both_stores, poll, room, subscribe, wish};
 use crate::support::claiming_store::ClaimingStore;
 use crate::support::postgres::Database;
 
@@ -14,6 +14,7 @@ on_both_stores!(
     a_delivery_in_progress_ends_before_the_pause,
     a_claim_that_is_renewed_or_released_ends_no_pause,
     a_retry_can_be_made_at_once,
+    d07_what_is_suspended_continues_once_it_is_resumed_or_renewed,
 );
 
 /// The ranges that are due at `seconds`, claimed for ten seconds.
@@ -28,7 +29,9 @@ async fn settle(store: &ClaimingStore, seconds: i64, id: SubscriptionId, outcome
 
 async fn health(store: &ClaimingStore) -> DeliveryHealth {
     let all = SubscriptionFilter { limit: 1, ..SubscriptionFilter::default() };
-    store.list(&all).await.unwrap().0.remove(0).delivery
+    let first = store.list(&all).await.unwrap().0.remove(0);
+    assert_eq!(store.listed(first.subscription.id).await.unwrap().as_ref(), Some(&first));
+    first.delivery
 }
 
 async fn append(store: &ClaimingStore, seconds: i64, id: SubscriptionId, entry: &str) {
@@ -114,4 +117,37 @@ async fn a_retry_can_be_made_at_once(database: Database) {
     store.pause(id, at(7)).await.unwrap();
     assert!(!store.retry_delivery(id, at(8)).await.unwrap(), "a pause is ended by resuming");
     assert_eq!(claim_due(&store, 9).await, []);
+}
+
+async fn d07_what_is_suspended_continues_once_it_is_resumed_or_renewed(database: Database) {
+    let store = ClaimingStore::new(database.open().await);
+    for (topic, is_renewed) in [("resumed", false), ("renewed", true)] {
+        let mut lasting = wish(topic, "https://callback.test/");
+        lasting.lease = Lease::ACCOUNT;
+        let id = store.subscribe(&lasting, at(0)).await.unwrap().id;
+        append(&store, 1, id, "1").await;
+        assert_eq!(claim_due(&store, 2).await, [(0, 1)]);
+        settle(&store, 3, id, DeliveryOutcome::Suspended).await;
+        append(&store, 100_000, id, "2").await;
+        assert_eq!(claim_due(&store, 100_001).await, [], "nothing is sent");
+        let suspended = health(&store).await;
+        assert!(suspended.is_suspended && suspended.paused_at.is_some());
+
+        match is_renewed {
+            true => drop(store.subscribe(&lasting, at(100_002)).await.unwrap()),
+            false => store.resume(id, at(100_002)).await.unwrap(),
+        }
+        let resumed = health(&store).await;
+        assert!(!resumed.is_suspended && resumed.paused_at.is_none());
+        let due = store.claim_subscriptions(at(100_003), at(100_013), &room()).await.unwrap();
+        let subscription = &due[0].subscription;
+        assert_eq!((subscription.failures, subscription.failing_since), (0, None));
+        assert_eq!((subscription.cursor, due[0].owed), (Seq(0), Seq(2)), "all that it has missed");
+        store.unsubscribe(None, &lasting.topic, &lasting.callback, None).await.unwrap();
+    }
+    // What its subscriber has paused stays paused when it is renewed.
+    let id = subscribe(&store, "a", "https://callback.test/").await.id;
+    store.pause(id, at(1)).await.unwrap();
+    subscribe(&store, "a", "https://callback.test/").await;
+    assert!(health(&store).await.paused_at.is_some());
 }

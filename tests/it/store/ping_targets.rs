@@ -36,6 +36,7 @@ async fn a_change_is_owed_to_every_sink_until_it_is_told(database: Database) {
         found.site_url = Some("https://site.test/".to_owned());
         store.record(id, &found).await.unwrap();
     }
+    assert_eq!(store.gauges(at(10)).await.unwrap().oldest_due.forwarded_pings_s, 9);
     for target in SINKS {
         let owed = due(&store, target, 10).await;
         let [owed] = owed.as_slice() else { panic!("{target}: {owed:?}") };

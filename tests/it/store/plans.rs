@@ -110,14 +110,16 @@ fn check(faults: &[Fault], missing: &[String]) {
 /// The cases of the contract suite.
 fn contract_cases() -> Vec<super::Case> {
     use super::{
-        accounts, append_budgets, backfills, changes, claims, collections, deliveries, digests,
-        endings, entries, events, fan_outs, hosts, intents, log, maintenance, moves, nul,
+        accounts, append_budgets, attempts, backfills, changes, claims, collections, deliveries,
+        digests, endings, entries, events, fan_outs, hosts, intents, log, maintenance, moves, nul,
         page_bytes, pages, pausing, ping_targets, pings, queue, queue_claims, resource_claims,
-        retention, search, statuses, storage, subscriptions, survey, tracks, upstreams,
+        retention, search, sessions, statuses, storage, subscription_counts, subscriptions, survey,
+        tracks, upstreams,
     };
     [
         accounts::contract_cases(),
         append_budgets::contract_cases(),
+        attempts::contract_cases(),
         backfills::contract_cases(),
         changes::contract_cases(),
         changes::one_cell_cases(),
@@ -154,7 +156,9 @@ fn contract_cases() -> Vec<super::Case> {
         search::contract_cases(),
         statuses::contract_cases(),
         storage::contract_cases(),
+        subscription_counts::contract_cases(),
         subscriptions::contract_cases(),
+        sessions::contract_cases(),
         survey::contract_cases(),
         survey::one_cell_cases(),
         tracks::contract_cases(),

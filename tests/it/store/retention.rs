@@ -44,7 +44,7 @@ async fn revoked_tokens_are_deleted_and_valid_ones_stay(database: Database) {
     for name in ["long ago", "lately", "valid"] {
         let hash = TokenHash::from_token(name);
         let (login, name, scopes) = ("ada".to_owned(), name.to_owned(), Scopes::all());
-        let token = NewToken { login, name, scopes, hash };
+        let token = NewToken { login, name, scopes, hash, expires_at: None };
         ids.push(store.create_token(&token, at(0)).await.unwrap());
     }
     store.revoke_token(ids[0], at(10)).await.unwrap();
@@ -53,7 +53,7 @@ async fn revoked_tokens_are_deleted_and_valid_ones_stay(database: Database) {
     assert_eq!(store.prune(&before).await.unwrap(), 1);
     let left = store.list_tokens().await.unwrap();
     assert_eq!(left.iter().map(|token| token.id).collect::<Vec<_>>(), ids[1..]);
-    let valid = store.authenticate("ada", &TokenHash::from_token("valid")).await.unwrap();
+    let valid = store.authenticate("ada", &TokenHash::from_token("valid"), at(0)).await.unwrap();
     assert!(valid.is_some());
 }
 

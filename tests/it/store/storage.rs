@@ -41,7 +41,7 @@ async fn nobody_has_a_login_with_a_zero_in_it(database: Database) {
     assert!(store.create_account("ada", &hash, at(1)).await.unwrap());
     let login = "ada\0";
     assert_eq!(store.password(login).await.unwrap(), None);
-    assert_eq!(store.authenticate(login, &TokenHash::from_token("t")).await.unwrap(), None);
+    assert_eq!(store.authenticate(login, &TokenHash::from_token("t"), at(0)).await.unwrap(), None);
 }
 
 async fn a_password_is_kept_until_the_account_is_closed(database: Database) {
@@ -56,7 +56,13 @@ async fn a_password_is_kept_until_the_account_is_closed(database: Database) {
     assert!(!store.set_password("eve", &second).await.unwrap());
 
     let (login, name) = ("bob".to_owned(), String::new());
-    let token = NewToken { login, name, scopes: Scopes::all(), hash: TokenHash::from_token("t") };
+    let token = NewToken {
+        login,
+        name,
+        scopes: Scopes::all(),
+        hash: TokenHash::from_token("t"),
+        expires_at: None,
+    };
     store.create_token(&token, at(3)).await.unwrap();
     assert_eq!(store.password("bob").await.unwrap(), None, "it has a token only");
     assert_eq!(keep(&*store, "a.xml", "12345", 4).await, SaveOutcome::Made);
@@ -72,7 +78,7 @@ async fn a_password_is_kept_until_the_account_is_closed(database: Database) {
         assert_eq!(store.password(login).await.unwrap(), None);
     }
     assert_eq!(store.remove_account("eve", at(5)).await.unwrap(), None);
-    assert_eq!(store.authenticate("bob", &TokenHash::from_token("t")).await.unwrap(), None);
+    assert_eq!(store.authenticate("bob", &TokenHash::from_token("t"), at(0)).await.unwrap(), None);
     assert_eq!(store.file(&segment("ada"), &segment("a.xml")).await.unwrap(), None);
 }
 

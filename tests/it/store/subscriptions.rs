@@ -227,9 +227,10 @@ async fn lists_come_in_pages(database: Database) {
         name: String::new(),
         scopes: Scopes::all(),
         hash: TokenHash::from_token("x"),
+        expires_at: None,
     };
     store.create_token(&token, at(0)).await.unwrap();
-    let ada = store.authenticate("ada", &token.hash).await.unwrap().unwrap().account;
+    let ada = store.authenticate("ada", &token.hash, at(0)).await.unwrap().unwrap().account;
     for n in 0..10 {
         let mut wish = wish(&format!("{}", n % 2), &format!("https://callback.test/{n}"));
         wish.account = (n >= 4).then_some(ada);

@@ -3,11 +3,12 @@
 use feedgate_core::account::AccountId;
 use feedgate_core::collection::{Collection, CollectionKind};
 use feedgate_core::ping::{Ping, PingSource};
-use feedgate_core::ports::SubscriberGroup;
+use feedgate_core::ports::{Store, SubscriberGroup};
 use feedgate_core::resource::ResourceId;
 use feedgate_core::subscription::{Lease, SubscriptionId};
 use feedgate_core::topic::Callback;
 use feedgate_protocol::Protocol;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::{at, in_one_cell, on_both_stores, poll, resource, subscribe, topic, wish};
@@ -15,6 +16,7 @@ use crate::support::postgres::Database;
 
 on_both_stores! {
     a_watched_resource_says_when_it_last_changed,
+    watched_resources_are_read_in_pages_with_all_their_properties,
     pings_are_counted_and_changes_that_nobody_pinged_are_not,
 }
 
@@ -57,6 +59,31 @@ async fn all_that_is_watched_is_read_once_however_much_it_is(database: Database)
             && watched.title == watched.subscribers.to_string()
     };
     assert!(read.iter().all(same));
+}
+
+async fn watched_resources_are_read_in_pages_with_all_their_properties(database: Database) {
+    let store = database.open().await;
+    for name in ["a", "b", "c"] {
+        subscribe(&store, name, "https://cb.test/").await;
+    }
+    store.record(topic_id(&store, "b").await, &poll(at(60), &["one", "two"])).await.unwrap();
+    let (mut read, mut next) = (Vec::new(), Some(ResourceId(0)));
+    while let Some(after) = next {
+        let page = store.resources_page(after, 2).await.unwrap();
+        assert!(page.resources.len() <= 2);
+        next = page.next;
+        read.extend(page.resources);
+    }
+    read.sort_by(|a, b| a.topic.as_str().cmp(b.topic.as_str()));
+    let heads: Vec<i64> = read.iter().map(|one| one.head.0).collect();
+    assert_eq!(heads, [0, 2, 0]);
+    for one in read {
+        assert_eq!(Some(&one), store.get(one.id).await.unwrap().as_ref());
+    }
+}
+
+async fn topic_id(store: &Arc<dyn Store>, name: &str) -> ResourceId {
+    store.find(topic(name).as_str()).await.unwrap().unwrap().id
 }
 
 async fn a_watched_resource_says_when_it_last_changed(database: Database) {

@@ -129,8 +129,8 @@ async fn p53_polls_are_rare_while_what_is_new_comes_by_push(database: Database) 
     // A cloud only says that something is new: what the poll then finds is its merit.
     let upstream = store.upstream("t").await.unwrap().unwrap();
     let second = Duration::from_secs(1);
-    assert!(store.record_upstream_push(&upstream, second, at(40)).await.unwrap());
-    assert!(!store.record_upstream_push(&upstream, second, at(40)).await.unwrap(), "too soon");
+    assert!(store.record_upstream_push(&upstream, 0, second, at(40)).await.unwrap());
+    assert!(!store.record_upstream_push(&upstream, 0, second, at(40)).await.unwrap(), "too soon");
     let told = Poll { trigger: Trigger::Ping, ..poll(at(41), &["3"]) };
     store.record(id, &told).await.unwrap();
     assert!(resource(&store, id).await.pushed_until.is_some());

@@ -28,7 +28,7 @@ impl World {
     async fn new_token(&self, token: &str, scopes: Scopes) -> String {
         let login = "tester".to_owned();
         let hash = TokenHash::from_token(token);
-        let new = NewToken { login, name: String::new(), scopes, hash };
+        let new = NewToken { login, name: String::new(), scopes, hash, expires_at: None };
         let store = self.database.open().await;
         store.create_token(&new, runner::now()).await.unwrap();
         store.close().await;

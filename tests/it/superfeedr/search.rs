@@ -178,7 +178,7 @@ async fn q01_a_search_needs_the_scope_retrieve() {
     for (scope, credentials, want) in cases {
         let scopes = Scopes::from_words(scope).unwrap();
         let (login, hash) = (LOGIN.to_owned(), TokenHash::from_token(scope));
-        let token = NewToken { login, name: scope.to_owned(), scopes, hash };
+        let token = NewToken { login, name: scope.to_owned(), scopes, hash, expires_at: None };
         store.create_token(&token, now).await.unwrap();
         let form = [("hub.mode", "search"), ("query", "apple"), ("authorization", credentials)];
         let (status, text) = world.gateway.post("/", &form).await;

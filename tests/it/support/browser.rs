@@ -8,6 +8,8 @@ use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::time::{sleep, timeout};
@@ -107,6 +109,37 @@ impl Browser {
         let element = self.find(css).await;
         self.ask(&format!("/element/{element}/clear"), &json!({})).await;
         self.ask(&format!("/element/{element}/value"), &json!({ "text": text })).await;
+    }
+
+    /// Shows pages from now on in a window of this width in pixels, to somebody who prefers this theme.
+    pub(crate) async fn emulate(&self, width: u32, theme: &str) {
+        let size =
+            json!({ "width": width, "height": 900, "deviceScaleFactor": 1, "mobile": false });
+        self.command("Emulation.setDeviceMetricsOverride", &size).await;
+        let theme = json!([{ "name": "prefers-color-scheme", "value": theme }]);
+        self.command("Emulation.setEmulatedMedia", &json!({ "features": theme })).await;
+    }
+
+    /// A picture of the whole page, as PNG.
+    pub(crate) async fn screenshot(&self) -> Vec<u8> {
+        let all = json!({ "format": "png", "captureBeyondViewport": true });
+        let taken = self.command("Page.captureScreenshot", &all).await;
+        STANDARD.decode(taken["data"].as_str().unwrap()).unwrap()
+    }
+
+    /// Sends a command of the DevTools protocol.
+    async fn command(&self, name: &str, parameters: &Value) -> Value {
+        self.ask("/goog/cdp/execute", &json!({ "cmd": name, "params": parameters })).await
+    }
+
+    /// Continues in the first frame of this page.
+    pub(crate) async fn enter_frame(&self) {
+        self.ask("/frame", &json!({ "id": 0 })).await;
+    }
+
+    /// Continues in the page around the frame.
+    pub(crate) async fn leave_frame(&self) {
+        self.ask("/frame/parent", &json!({})).await;
     }
 
     /// What the page complained of since the last time it was asked: scripts that fail, and

@@ -321,10 +321,13 @@ impl Drop for Gateway {
 async fn make_account(database: &Database) {
     let store = database.open().await;
     let hash = TokenHash::from_token(TOKEN);
-    if store.authenticate(LOGIN, &hash).await.unwrap().is_none() {
+    let now = feedgate::jobs::runner::now();
+    if store.authenticate(LOGIN, &hash, now).await.unwrap().is_none() {
         let (login, name, scopes) = (LOGIN.to_owned(), "tests".to_owned(), Scopes::all());
-        let now = feedgate::jobs::runner::now();
-        store.create_token(&NewToken { login, name, scopes, hash }, now).await.unwrap();
+        store
+            .create_token(&NewToken { login, name, scopes, hash, expires_at: None }, now)
+            .await
+            .unwrap();
     }
     store.close().await;
 }

@@ -244,6 +244,7 @@ impl Database {
             cut: PageLimits::default(),
             forwarding: PingForwarding::default(),
             anonymous_bytes_per_day: 256 << 20,
+            account_bytes_per_day: 32 << 30,
             claim_clock: ClaimClock::Caller,
             cells: self.cells,
         }

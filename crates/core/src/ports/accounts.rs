@@ -19,17 +19,21 @@ pub trait Accounts: Send + Sync {
     /// with [`StoreError::AccountRemoved`] if the account was removed.
     async fn create_token(&self, token: &NewToken, now: DateTime<Utc>) -> Result<i64, StoreError>;
 
-    /// Returns the account and the scopes of the token with this hash; `None` if the token is
-    /// unknown, revoked, or belongs to another account. Fails with
+    /// Returns the account and the scopes of the token with this hash, and records that it was used;
+    /// `None` if the token is unknown, revoked or expired, or belongs to another account. Fails with
     /// [`StoreError::AccountDeactivated`] if the account is deactivated.
     async fn authenticate(
         &self,
         login: &str,
         hash: &TokenHash,
+        now: DateTime<Utc>,
     ) -> Result<Option<Access>, StoreError>;
 
     /// Returns all tokens, oldest first.
     async fn list_tokens(&self) -> Result<Vec<TokenInfo>, StoreError>;
+
+    /// Returns the tokens of an account, oldest first.
+    async fn tokens_of(&self, login: &str) -> Result<Vec<TokenInfo>, StoreError>;
 
     /// Revokes a token; `false` if there is no active token with this number.
     async fn revoke_token(&self, id: i64, now: DateTime<Utc>) -> Result<bool, StoreError>;

@@ -10,7 +10,9 @@ use crate::delivery_health::{AttemptResponse, DeliveryHealth};
 use crate::intent::{DueIntent, Intent};
 use crate::record::Seq;
 use crate::resource::{Resource, ResourceId};
-use crate::subscription::{DueSubscription, Subscription, SubscriptionId, SubscriptionRequest};
+use crate::subscription::{
+    DueSubscription, Subscription, SubscriptionId, SubscriptionOwner, SubscriptionRequest,
+};
 use crate::topic::{Callback, Topic};
 
 /// The subscriptions to list.
@@ -67,6 +69,9 @@ pub enum DeliveryOutcome {
         /// When to try again; `None` waits for the next change.
         retry_at: Option<DateTime<Utc>>,
     },
+    /// The delivery failed, as all before it have for long. The cursor stays, and the subscription is
+    /// paused until its owner resumes or renews it.
+    Suspended,
     /// The callback is gone for good (410) and so is the subscription.
     Ended,
 }
@@ -109,12 +114,18 @@ pub trait Subscriptions: Send + Sync {
         protocol: Option<&str>,
     ) -> Result<bool, StoreError>;
 
+    /// Returns the number of subscriptions of an owner. The cost does not grow with the number.
+    async fn count_owned(&self, owner: &SubscriptionOwner) -> Result<u64, StoreError>;
+
     /// One page of subscriptions, oldest first, and how many there are in all. Of those after
     /// the offset, 10,000 are counted at most.
     async fn list(
         &self,
         filter: &SubscriptionFilter,
     ) -> Result<(Vec<ListedSubscription>, u64), StoreError>;
+
+    /// Returns the subscription with this number.
+    async fn listed(&self, id: SubscriptionId) -> Result<Option<ListedSubscription>, StoreError>;
 
     /// Claims subscriptions whose cursor lags, longest due first, and hides them from other
     /// takers until `until`. The search begins behind `from` and looks at a bounded number of

@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
 use super::StoreError;
-use crate::resource::{ResourceId, ResourceKind};
+use crate::resource::{Resource, ResourceId, ResourceKind};
 use crate::subscription::SubscriptionId;
 
 /// A resource with subscriptions, as it is listed.
@@ -74,6 +74,15 @@ pub struct OpenSubscriptions {
     pub next: Option<SubscriptionId>,
 }
 
+/// A page of resources with all their properties.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ResourcesPage {
+    /// The resources, ascending by number.
+    pub resources: Vec<Resource>,
+    /// The last resource that was read, after which the next page begins; `None` on the last page.
+    pub next: Option<ResourceId>,
+}
+
 /// The number of subscriptions with the same properties.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SubscriberGroup {
@@ -106,6 +115,15 @@ pub struct SubscriptionCounts {
 pub trait Survey: Send + Sync {
     /// Returns resources with subscriptions, ascending, after `after`; empty at the end.
     async fn watched(&self, after: ResourceId) -> Result<Vec<WatchedResource>, StoreError>;
+
+    /// Returns up to `limit` resources with subscriptions, ascending, after `after`, with all their
+    /// properties. Collections are left out, so that a page may be shorter than `limit` although more
+    /// follow.
+    async fn resources_page(
+        &self,
+        after: ResourceId,
+        limit: usize,
+    ) -> Result<ResourcesPage, StoreError>;
 
     /// Reads up to `limit` subscriptions after `after`, and returns the open ones whose lease has
     /// not ended at `now`.

@@ -1,16 +1,16 @@
 //! Accounts, stored files and the event log: they lie in the shared schema.
 
 use async_trait::async_trait;
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use futures_util::future::try_join_all;
 
 use crate::cells::Cells;
 use feedgate_core::account::{
-    Access, AccountHoldings, AccountId, AccountInfo, NewToken, TokenHash, TokenInfo,
+    Access, AccountHoldings, AccountId, AccountInfo, NewToken, SessionHash, TokenHash, TokenInfo,
 };
 use feedgate_core::event::{Event, EventFilter, EventPage};
 use feedgate_core::password::PasswordHash;
-use feedgate_core::ports::{Accounts, Events, StoreError, StoredFiles};
+use feedgate_core::ports::{Accounts, Events, Sessions, StoreError, StoredFiles};
 use feedgate_core::stored_file::{
     FileLocation, FileToSave, PathSegment, SaveOutcome, StoredFile, WriteCondition,
 };
@@ -25,8 +25,13 @@ impl Accounts for Cells {
         &self,
         login: &str,
         hash: &TokenHash,
+        now: DateTime<Utc>,
     ) -> Result<Option<Access>, StoreError> {
-        self.shared.authenticate(login, hash).await
+        self.shared.authenticate(login, hash, now).await
+    }
+
+    async fn tokens_of(&self, login: &str) -> Result<Vec<TokenInfo>, StoreError> {
+        self.shared.tokens_of(login).await
     }
 
     async fn list_tokens(&self) -> Result<Vec<TokenInfo>, StoreError> {
@@ -114,6 +119,31 @@ impl Accounts for Cells {
 
     async fn is_deactivated(&self, login: &str) -> Result<bool, StoreError> {
         self.shared.is_deactivated(login).await
+    }
+}
+
+#[async_trait]
+impl Sessions for Cells {
+    async fn begin_session(
+        &self,
+        session: &SessionHash,
+        token: &TokenHash,
+        now: DateTime<Utc>,
+    ) -> Result<bool, StoreError> {
+        self.shared.begin_session(session, token, now).await
+    }
+
+    async fn session(
+        &self,
+        session: &SessionHash,
+        idle: TimeDelta,
+        now: DateTime<Utc>,
+    ) -> Result<Option<Access>, StoreError> {
+        self.shared.session(session, idle, now).await
+    }
+
+    async fn end_session(&self, session: &SessionHash) -> Result<(), StoreError> {
+        self.shared.end_session(session).await
     }
 }
 

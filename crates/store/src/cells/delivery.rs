@@ -20,7 +20,7 @@ use feedgate_core::ports::{
 use feedgate_core::record::Seq;
 use feedgate_core::resource::ResourceId;
 use feedgate_core::subscription::{
-    DueSubscription, Subscription, SubscriptionId, SubscriptionRequest,
+    DueSubscription, Subscription, SubscriptionId, SubscriptionOwner, SubscriptionRequest,
 };
 use feedgate_core::topic::{Callback, Topic};
 
@@ -42,6 +42,15 @@ impl Subscriptions for Cells {
         protocol: Option<&str>,
     ) -> Result<bool, StoreError> {
         self.of_topic(topic.as_str()).unsubscribe(account, topic, callback, protocol).await
+    }
+
+    async fn listed(&self, id: SubscriptionId) -> Result<Option<ListedSubscription>, StoreError> {
+        self.of_number(id.resource.0).listed(id).await
+    }
+
+    async fn count_owned(&self, owner: &SubscriptionOwner) -> Result<u64, StoreError> {
+        let counts = self.cells.iter().map(|cell| cell.count_owned(owner));
+        Ok(try_join_all(counts).await?.into_iter().sum())
     }
 
     async fn list(

@@ -8,7 +8,8 @@ use futures_util::future::{join_all, try_join_all};
 
 use crate::cells::Cells;
 use feedgate_core::ports::{
-    DroppedSubscription, Gauges, Maintenance, PruneBefore, StoreError, WakeSignals,
+    DroppedSubscription, Gauges, Maintenance, PruneBefore, StoreError, TransactionObserver,
+    WakeSignals,
 };
 
 #[async_trait]
@@ -104,9 +105,19 @@ impl Maintenance for Cells {
             failing: all.failing + cell.failing,
             subscriptions: all.subscriptions + cell.subscriptions,
             due: all.due + cell.due,
-            oldest_due_s: all.oldest_due_s.max(cell.oldest_due_s),
+            oldest_due: all.oldest_due.max(cell.oldest_due),
             pending_verifications: all.pending_verifications + cell.pending_verifications,
         }))
+    }
+
+    async fn size_bytes(&self) -> Result<u64, StoreError> {
+        self.shared.size_bytes().await // all cells are in one database
+    }
+
+    fn observe_transactions(&self, observer: TransactionObserver) {
+        for db in self.cells.iter().chain([&self.shared]) {
+            db.observe_transactions(observer.clone());
+        }
     }
 
     async fn ready(&self) -> Result<(), StoreError> {

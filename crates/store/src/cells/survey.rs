@@ -7,7 +7,7 @@ use futures_util::future::try_join_all;
 use crate::cells::Cells;
 use crate::cells::numbers::{cell_of_number, number_at};
 use feedgate_core::ports::{
-    OpenSubscriptions, StoreError, SubscriptionCounts, Survey, WatchedResource,
+    OpenSubscriptions, ResourcesPage, StoreError, SubscriptionCounts, Survey, WatchedResource,
 };
 use feedgate_core::resource::ResourceId;
 use feedgate_core::subscription::SubscriptionId;
@@ -31,6 +31,17 @@ impl Survey for Cells {
             }
         }
         Ok(Vec::new())
+    }
+
+    async fn resources_page(
+        &self,
+        after: ResourceId,
+        limit: usize,
+    ) -> Result<ResourcesPage, StoreError> {
+        let mut page = self.of_number(after.0).resources_page(after, limit).await?;
+        let position = SubscriptionId { resource: after, number: 0 };
+        page.next = page.next.or_else(|| self.next_cell(position).map(|next| next.resource));
+        Ok(page)
     }
 
     async fn open_page(

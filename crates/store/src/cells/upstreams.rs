@@ -58,9 +58,10 @@ impl Upstreams for Cells {
     async fn record_upstream_push(
         &self,
         upstream: &Upstream,
+        hops: u32,
         spacing: Duration,
         now: DateTime<Utc>,
     ) -> Result<bool, StoreError> {
-        self.of_number(upstream.resource.0).record_upstream_push(upstream, spacing, now).await
+        self.of_number(upstream.resource.0).record_upstream_push(upstream, hops, spacing, now).await
     }
 }

@@ -104,6 +104,9 @@ pub(super) const TABLES: &[CopiedTable] = &[
     with_long_column(of_resource("bodies", &["resource_id"]), "bytes"),
     table("subscriptions", &["resource_id", "id"], Resource("resource_id"),
         &[RESOURCE_ID, ("id", Number), CLAIMED_UNTIL, CLAIM_TOKEN]),
+    with_long_column(table("delivery_attempts", &["resource_id", "id"], Resource("resource_id"),
+        &[RESOURCE_ID, ("id", Number), ("subscription_id", Number)]), "response_body"),
+    of_resource("kept_cursors", &["resource_id", "hash"]),
     // A fan-out begins anew: subscriptions that it has marked before are not marked again.
     table("fan_outs", &["resource_id"], Resource("resource_id"), &[RESOURCE_ID, ("next_id", Zero)]),
     table("intents", &["id"], Text("topic"), &[("id", Number), CLAIM_TOKEN]),
@@ -130,8 +133,15 @@ pub(super) const TABLES: &[CopiedTable] = &[
 ];
 
 /// The tables of a cell whose rows are numbered.
-pub(super) const NUMBERED_IN_CELLS: &[&str] =
-    &["resources", "subscriptions", "intents", "changes", "forwarded_pings", "moves"];
+pub(super) const NUMBERED_IN_CELLS: &[&str] = &[
+    "resources",
+    "subscriptions",
+    "delivery_attempts",
+    "intents",
+    "changes",
+    "forwarded_pings",
+    "moves",
+];
 /// The tables of the shared schema whose rows are numbered. Their numbers stay as they are.
 pub(super) const NUMBERED_IN_SHARED: &[&str] = &["accounts", "tokens"];
 
@@ -147,11 +157,17 @@ mod tests {
     const OTHER_TABLES: &[&str] = &[
         // The counters of all cells are added up.
         "counters",
+        // The budgets of the day begin anew.
+        "account_appends",
+        // The subscriptions are counted in their new cells.
+        "subscription_counts",
         // What a collection has taken from another cell becomes its cursor (`Rule::Collected`).
         "collected",
         // A gateway builds the index of the target from its records.
         "search_entries",
         "search_cursors",
+        // Who uses the console signs in again.
+        "sessions",
         // The target has properties of its own.
         "database_properties",
     ];

@@ -13,6 +13,7 @@ use crate::copy::numbering::Numbering;
 use crate::copy::row_mapping::{Destination, MappedRow};
 use crate::copy::source::{open_schemas, query};
 use crate::copy::tables::{CopiedTable, NUMBERED_IN_CELLS, TABLES};
+use crate::delivery::subscriber_counts::STRIPES;
 use crate::engine::postgres::{Connector, SchemaLock};
 use crate::engine::sql::{Value, params};
 use crate::{Db, StoreSettings, name_place, sqlite_path};
@@ -196,6 +197,22 @@ impl CopyTarget {
         for (name, count) in counters {
             let db = if name == "pings" { &self.cells[0] } else { &self.shared };
             self.execute(db, SAVE, params![name, count]).await?;
+        }
+        Ok(())
+    }
+
+    /// Counts the subscriptions of each owner, in the cells where they are now.
+    pub(super) async fn count_subscriptions(&self) -> Result<(), CopyError> {
+        const COUNT: &str = "
+            insert into subscription_counts (account_id, host, stripe, subscriptions)
+            select account_id,
+                   case when account_id = 0 then regexp_replace(host, ':[0-9]+$', '') else '' end,
+                   resource_id % cast($1 as bigint), count(*)
+              from subscriptions group by 1, 2, 3
+                on conflict (account_id, host, stripe) do update
+               set subscriptions = excluded.subscriptions";
+        for cell in &self.cells {
+            self.execute(cell, COUNT, params![STRIPES]).await?;
         }
         Ok(())
     }

@@ -6,6 +6,7 @@
 
 use chrono::{DateTime, Utc};
 
+use crate::delivery::account_turns::AccountTurns;
 use crate::delivery::deliveries::status_owed;
 use crate::delivery::row::{subscription, subscription_columns};
 use crate::engine::claims::{self, HostLimitedSearch, Picked};
@@ -23,12 +24,14 @@ const CHUNK: usize = 512;
 /// The most rows that one search reads: some 10 ms of work.
 const MOST_ROWS: usize = 16 * CHUNK;
 
-/// Searches the queue after `from`, and claims as many jobs as `limits` allow.
+/// Searches the queue after `from`, and claims as many jobs as `limits` allow. Accounts take turns if
+/// more is due.
 pub(crate) async fn claim(
     tx: &Tx<'_>,
     lease: ClaimLease,
     limits: ClaimLimits,
     from: QueuePosition,
+    turns: &AccountTurns,
 ) -> Result<ClaimedSubscriptions, StoreError> {
     const DUE: &str = "
         select resource_id, id, host, due_at
@@ -37,6 +40,7 @@ pub(crate) async fn claim(
          order by due_at, id
          limit $4";
     let mut search = HostLimitedSearch::new(limits);
+    turns.pick(tx, lease, &mut search).await?;
     let (mut position, mut rows_read, mut is_end) = (from, 0, false);
     while !is_end && rows_read < MOST_ROWS && !search.is_full() {
         let params = params![lease.now, position.due_at, position.number, CHUNK as i64];
@@ -51,6 +55,7 @@ pub(crate) async fn claim(
             position = search.consider(row)?;
         }
     }
+    turns.note_backlog(!is_end);
     let due = claim_picked(tx, lease, search.picked).await?;
     Ok(ClaimedSubscriptions { due, position, skipped: search.skipped, is_end })
 }
@@ -109,7 +114,7 @@ async fn claim_picked(
         "select ",
         subscription_columns!(),
         ", s.claim_token, s.claimed_upto, s.replayed_upto, s.replays, s.digest_replays,
-           s.acknowledged, ",
+           s.acknowledged, r.hops, ",
         status_owed!("s.statuses"),
         " from {rows}
            join subscriptions s on s.resource_id = given.resource_id and s.id = given.id
@@ -128,7 +133,7 @@ fn due(mut row: Row) -> Result<DueSubscription, StoreError> {
     let claim = ClaimToken(row.int()?);
     let (owed, told_before) = (Seq(row.int()?), Seq(row.int()?));
     let (replays, digest_replays) = (row.int()?, row.int()?);
-    let (acknowledged, status) = (row.int()?, row.int()?);
+    let (acknowledged, hops, status) = (row.int()?, row.small()?, row.int()?);
     // A later replay is no digest.
     let is_digest = digest_replays > 0
         && digest_replays == replays
@@ -138,7 +143,7 @@ fn due(mut row: Row) -> Result<DueSubscription, StoreError> {
     let owed = if is_digest { owed.min(told_before) } else { owed };
     #[rustfmt::skip]
     let due = DueSubscription {
-        subscription, claim, owed, told_before, replays, is_digest, acknowledged, status,
+        subscription, claim, owed, told_before, replays, is_digest, acknowledged, hops, status,
     };
     Ok(due)
 }

@@ -5,7 +5,7 @@
 
 use chrono::{DateTime, Utc};
 
-use crate::delivery::subscriber_counts::count_off;
+use crate::delivery::subscriber_counts::{CountedSubscription, count_off, counted_columns};
 use crate::engine::sql::{Value, params};
 use crate::engine::tx::{Tx, Wake};
 use crate::resources::row;
@@ -45,8 +45,8 @@ pub(crate) async fn settle(
     now: DateTime<Utc>,
 ) -> Result<(), StoreError> {
     lock_resources(tx, &settled).await?;
-    let (mut delivered, mut waiting, mut failed, mut ended) =
-        (Columns::default(), Columns::default(), Columns::default(), Columns::default());
+    let (mut delivered, mut waiting, mut failed) = <(Columns, Columns, Columns)>::default();
+    let (mut suspended, mut ended) = <(Columns, Columns)>::default();
     for result in &settled {
         match result.outcome {
             DeliveryOutcome::Delivered { cursor, status } => {
@@ -56,6 +56,7 @@ pub(crate) async fn settle(
                 waiting.push(result, [at.timestamp_micros(), 0]);
             }
             DeliveryOutcome::Failed { retry_at: None } => failed.push(result, [0, 0]),
+            DeliveryOutcome::Suspended => suspended.push(result, [0, 0]),
             DeliveryOutcome::Ended => ended.push(result, [0, 0]),
         }
     }
@@ -63,6 +64,7 @@ pub(crate) async fn settle(
         tx.query_rows(DELIVERED, params![now], &delivered.named("told", "status")).await?;
     rows.extend(tx.query_rows(WAITING, params![now], &waiting.named("retry_at", "none")).await?);
     rows.extend(tx.query_rows(FAILED, params![now], &failed.named("none", "unused")).await?);
+    tx.query_rows(SUSPENDED, params![now], &suspended.named("none", "unused")).await?;
     end(tx, ended).await?;
     for mut row in rows {
         if row.opt_time()?.is_some_and(|due_at| due_at <= now) {
@@ -219,6 +221,18 @@ const WAITING: &str = failed!(
 const FAILED: &str =
     failed!("replay_from is not null or claimed_upto < ", owed!(), " then cast($1 as bigint)");
 
+/// A subscription that is suspended is due again once it is resumed or renewed.
+const SUSPENDED: &str = concat!(
+    "update subscriptions set ",
+    attempted!(),
+    "       failures = failures + 1, failing_since = coalesce(failing_since, $1),
+            claimed_until = null, claim_token = 0, replay_from = null, due_at = null,
+            is_suspended = case when paused_at is null then 1 else is_suspended end,
+            paused_at = coalesce(paused_at, $1), cursor = ",
+    cursor_after!("cursor"),
+    of_given!()
+);
+
 /// Locks the resources of the results: for writing if their subscribers are to be counted again, in
 /// share mode if not, so that results can be stored concurrently.
 async fn lock_resources(tx: &Tx<'_>, settled: &[DeliveryResult]) -> Result<(), StoreError> {
@@ -231,14 +245,16 @@ async fn lock_resources(tx: &Tx<'_>, settled: &[DeliveryResult]) -> Result<(), S
 }
 
 async fn end(tx: &Tx<'_>, ended: Columns) -> Result<(), StoreError> {
-    const END: &str = "
-        delete from subscriptions
-         where (resource_id, id, claim_token)
-               in (select given.resource_id, given.id, given.claim from {rows})
-        returning resource_id";
+    const END: &str = concat!(
+        "delete from subscriptions
+          where (resource_id, id, claim_token)
+                in (select given.resource_id, given.id, given.claim from {rows})
+         returning ",
+        counted_columns!()
+    );
     let gone = tx.query_rows(END, &[], &ended.named("none", "unused")).await?;
-    let gone = gone.into_iter().map(|mut row| row.int());
-    count_off(tx, &gone.collect::<Result<Vec<_>, StoreError>>()?).await
+    let gone = gone.into_iter().map(|mut row| CountedSubscription::read(&mut row));
+    count_off(tx, gone.collect::<Result<_, _>>()?).await
 }
 
 /// Returns how many subscriptions have received what was stored after `before`, and how many still

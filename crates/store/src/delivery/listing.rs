@@ -1,11 +1,12 @@
 //! Listing subscriptions in pages.
 
 use crate::delivery::row::{health, health_columns, subscription, subscription_columns};
-use crate::engine::sql::{Value, params};
+use crate::engine::sql::{Row, Value, params};
 use crate::engine::tx::Tx;
 use crate::log::row::most;
 use crate::resources::row::{resource, resource_columns};
 use feedgate_core::ports::{ListedSubscription, StoreError, SubscriptionFilter};
+use feedgate_core::subscription::SubscriptionId;
 
 /// The most subscriptions that a list counts after its offset: a client that reads on sees the
 /// total grow, and no list costs more than this however many subscriptions there are.
@@ -62,14 +63,36 @@ pub(crate) async fn list_page(
           order by s.id limit ${limit} offset ${offset}"
     );
     params.extend([most(filter.limit).into(), most(filter.offset).into()]);
-    let listed = tx.query(&page, &params).await?.into_iter().map(|mut row| {
-        Ok(ListedSubscription {
-            subscription: subscription(&mut row)?,
-            resource: resource(&mut row)?,
-            delivery: health(&mut row)?,
-        })
-    });
-    listed.collect()
+    tx.query(&page, &params).await?.iter_mut().map(read).collect()
+}
+
+/// Returns the subscription with this number.
+pub(crate) async fn listed(
+    tx: &Tx<'_>,
+    id: SubscriptionId,
+) -> Result<Option<ListedSubscription>, StoreError> {
+    const ONE: &str = concat!(
+        "select ",
+        subscription_columns!(),
+        ", ",
+        resource_columns!(),
+        ", ",
+        health_columns!(),
+        " from subscriptions s
+          join resources r on r.id = s.resource_id
+          join resource_details d on d.resource_id = r.id
+         where s.resource_id = $1 and s.id = $2"
+    );
+    let row = tx.first(ONE, params![id.resource.0, id.number]).await?;
+    row.map(|mut row| read(&mut row)).transpose()
+}
+
+fn read(row: &mut Row) -> Result<ListedSubscription, StoreError> {
+    Ok(ListedSubscription {
+        subscription: subscription(row)?,
+        resource: resource(row)?,
+        delivery: health(row)?,
+    })
 }
 
 /// Returns the conditions of a filter with their parameters; `None` if there is no resource with its

@@ -45,13 +45,13 @@ pub(crate) async fn pause(
 ) -> Result<(), StoreError> {
     const PAUSE: &str = "
         update subscriptions
-           set paused_at = coalesce(paused_at, $3), due_at = null
+           set paused_at = coalesce(paused_at, $3), is_suspended = 0, due_at = null
          where resource_id = $1 and id = $2";
     row::lock(tx, vec![id.resource.0]).await?;
     tx.execute(PAUSE, params![id.resource.0, id.number, now]).await.map(drop)
 }
 
-/// Ends a pause.
+/// Ends a pause. Failures before a suspension count no more.
 pub(crate) async fn resume(
     tx: &Tx<'_>,
     id: SubscriptionId,
@@ -59,7 +59,9 @@ pub(crate) async fn resume(
 ) -> Result<(), StoreError> {
     const RESUME: &str = concat!(
         "update subscriptions
-            set paused_at = null,
+            set paused_at = null, is_suspended = 0,
+                failures = case when is_suspended = 1 then 0 else failures end,
+                failing_since = case when is_suspended = 1 then null else failing_since end,
                 due_at = case when subscriptions.claimed_until > $3 then subscriptions.claimed_until
                               when ",
         is_owed!(),

@@ -3,7 +3,7 @@
 use crate::engine::sql::Row;
 use crate::resources::row::topic;
 use feedgate_core::account::AccountId;
-use feedgate_core::delivery_health::{AttemptResponse, DeliveryAttempt, DeliveryHealth};
+use feedgate_core::delivery_health::{AttemptResponse, DeliveryHealth, LastAttempt};
 use feedgate_core::ports::StoreError;
 use feedgate_core::record::Seq;
 use feedgate_core::resource::ResourceId;
@@ -61,7 +61,7 @@ pub(crate) fn subscription(row: &mut Row) -> Result<Subscription, StoreError> {
 macro_rules! health_columns {
     () => {
         "s.attempted_at, s.attempt_status, s.attempt_excerpt, s.due_at, s.paused_at,
-         s.claimed_until,
+         s.is_suspended, s.claimed_until, s.digest_at,
          case when s.format = 'raw' then r.body_version else r.head end"
     };
 }
@@ -74,10 +74,12 @@ pub(crate) fn health(row: &mut Row) -> Result<DeliveryHealth, StoreError> {
     let status = status.and_then(|status| u16::try_from(status).ok());
     let response = AttemptResponse { status, excerpt: row.text()? };
     Ok(DeliveryHealth {
-        last_attempt: at.map(|at| DeliveryAttempt { at, response }),
+        last_attempt: at.map(|at| LastAttempt { at, response }),
         due_at: row.opt_time()?,
         paused_at: row.opt_time()?,
+        is_suspended: row.int()? != 0,
         claimed_until: row.opt_time()?,
+        next_digest_at: row.opt_time()?,
         owed: Seq(row.int()?),
     })
 }

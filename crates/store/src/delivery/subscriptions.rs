@@ -3,16 +3,22 @@
 //! Every transaction that adds or removes a subscription locks its resource's row first and updates
 //! the count there, because a resource without subscribers is never due.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use futures_util::future::try_join_all;
 
 use crate::Db;
-use crate::delivery::row::{number, subscription, subscription_columns};
-use crate::delivery::subscriber_counts::count_off;
-use crate::delivery::{claim, deliveries, digests, listing, pausing};
+use crate::delivery::renewal::{newest_number, renew_known};
+use crate::delivery::row::number;
+use crate::delivery::subscriber_counts::{CountedSubscription, count_begun, count_of};
+use crate::delivery::unsubscribe::unsubscribe;
+use crate::delivery::{claim, deliveries, digests, kept_cursors, listing, pausing};
 use crate::engine::sql::params;
 use crate::engine::tx::{Tx, Wake};
+use crate::log::account_budget;
 use crate::resources::ensure::ensure;
 use feedgate_core::account::AccountId;
 use feedgate_core::claim::{ClaimToken, QueuePosition};
@@ -25,7 +31,7 @@ use feedgate_core::record::Seq;
 use feedgate_core::resource::{Resource, ResourceId};
 use feedgate_core::signing::Secret;
 use feedgate_core::subscription::{
-    DueSubscription, Format, Subscription, SubscriptionId, SubscriptionRequest,
+    DueSubscription, Subscription, SubscriptionId, SubscriptionOwner, SubscriptionRequest,
 };
 use feedgate_core::topic::{Callback, Topic};
 use feedgate_protocol::signature::SignatureMethod;
@@ -57,12 +63,21 @@ impl Subscriptions for Db {
         ended.await
     }
 
+    async fn count_owned(&self, owner: &SubscriptionOwner) -> Result<u64, StoreError> {
+        let owner = owner.clone();
+        self.read(move |tx| Box::pin(async move { count_of(tx, &owner).await })).await
+    }
+
     async fn list(
         &self,
         filter: &SubscriptionFilter,
     ) -> Result<(Vec<ListedSubscription>, u64), StoreError> {
         let filter = filter.clone();
         self.read(move |tx| Box::pin(listing::list(tx, filter))).await
+    }
+
+    async fn listed(&self, id: SubscriptionId) -> Result<Option<ListedSubscription>, StoreError> {
+        self.read(move |tx| Box::pin(listing::listed(tx, id))).await
     }
 
     async fn claim_subscriptions(
@@ -73,10 +88,11 @@ impl Subscriptions for Db {
         from: QueuePosition,
     ) -> Result<ClaimedSubscriptions, StoreError> {
         let (limits, claims) = (limits.clone(), self.claims.clone());
+        let turns = Arc::clone(&self.account_turns);
         self.write(move |tx| {
             Box::pin(async move {
                 let lease = claims.lease(tx, now, until).await?;
-                claim::claim(tx, lease, limits, from).await
+                claim::claim(tx, lease, limits, from, &turns).await
             })
         })
         .await
@@ -203,7 +219,7 @@ pub(crate) async fn subscribe_together(
     let (first, others) = (&requests[..1], &requests[1..]);
     let mut made = make_all(tx, &resource, first).await?;
     made.extend(make_all(tx, &resource, others).await?);
-    let made_count = made.iter().flatten().count() as i64;
+    let begun: Vec<_> = made.iter().flatten().map(CountedSubscription::from).collect();
     let mut subscriptions = Vec::with_capacity(requests.len());
     for (made, (request, now)) in made.into_iter().zip(&requests) {
         subscriptions.push(match made {
@@ -211,75 +227,31 @@ pub(crate) async fn subscribe_together(
             None => renew_known(tx, &resource, request, *now).await?,
         });
     }
-    if made_count > 0 {
+    if !begun.is_empty() {
         // The budget of subscribers without an account does not apply to others.
-        let has_account = subscriptions.iter().any(|made| made.account.is_some());
-        tx.execute(COUNT, params![resource.id.0, made_count, has_account]).await?;
+        let ends_wait = has_budget(tx, &subscriptions, *now).await?;
+        tx.execute(COUNT, params![resource.id.0, begun.len() as i64, ends_wait]).await?;
         if resource.subscribers == 0 {
             tx.wake(Wake::Resources).await?;
         }
+        count_begun(tx, begun.into_iter()).await?;
     }
     Ok(subscriptions)
 }
 
-/// Renews the subscription that exists with the account, callback, protocol and alias of `request`.
-async fn renew_known(
+/// Returns whether one of the accounts of these subscriptions may have more appended today.
+async fn has_budget(
     tx: &Tx<'_>,
-    resource: &Resource,
-    request: &SubscriptionRequest,
+    subscriptions: &[Subscription],
     now: DateTime<Utc>,
-) -> Result<Subscription, StoreError> {
-    const FIND: &str = concat!(
-        "select ",
-        subscription_columns!(),
-        " from subscriptions s
-          join resources r on r.id = s.resource_id
-         where s.resource_id = $1 and s.account_id = $2 and s.callback = $3
-           and s.protocol = $4 and s.alias = $5"
-    );
-    let key = params![
-        resource.id.0,
-        number(request.account),
-        request.callback.as_str(),
-        request.protocol.as_str(),
-        request.topic.alias().unwrap_or_default()
-    ];
-    let vanished = || StoreError::Corrupt("a subscription vanished".into());
-    let known = subscription(&mut tx.first(FIND, key).await?.ok_or_else(vanished)?)?;
-    renew(tx, resource, &known, request, now).await?;
-    subscription(&mut tx.first(FIND, key).await?.ok_or_else(vanished)?)
-}
-
-/// Ends the subscription to a topic with a callback, in all protocols if none is named.
-pub(crate) async fn unsubscribe(
-    tx: &Tx<'_>,
-    account: Option<AccountId>,
-    (topic, callback): (&Topic, &Callback),
-    protocol: Option<&str>,
 ) -> Result<bool, StoreError> {
-    const RESOURCE: &str = "select id from resources where topic = $1 {for update}";
-    const END: &str = "
-        delete from subscriptions
-         where resource_id = $1 and account_id = $2 and callback = $3
-           and protocol = coalesce($4, protocol) and alias = $5";
-    let Some(mut row) = tx.first(RESOURCE, params![topic.as_str()]).await? else {
-        return Ok(false);
-    };
-    let id = row.int()?;
-    let alias = topic.alias().unwrap_or_default();
-    let protocol = protocol.map(str::to_owned);
-    let params = params![id, number(account), callback.as_str(), protocol, alias];
-    let ended = tx.execute(END, params).await?;
-    count_off(tx, &vec![id; ended as usize]).await?;
-    Ok(ended > 0)
-}
-
-/// Returns the cursor of a new subscription with this format: the newest record or body.
-fn end(resource: &Resource, format: Format) -> i64 {
-    match format {
-        Format::Raw => resource.body_version,
-        Format::Atom | Format::Json | Format::Fitting => resource.head.0,
+    let accounts: BTreeSet<_> = subscriptions.iter().filter_map(|made| made.account).collect();
+    for account in accounts {
+        if !account_budget::is_used_up(tx, account, now).await? {
+            return Ok(true);
+        }
     }
+    Ok(false)
 }
 
 /// Creates the subscriptions, as [`make`] does, in their order.
@@ -299,16 +271,21 @@ async fn make(
     request: &SubscriptionRequest,
     now: DateTime<Utc>,
 ) -> Result<Option<Subscription>, StoreError> {
+    // A kept cursor lags behind the log, so that what the subscriber has missed is due at once.
     const MAKE: &str = "
         insert into subscriptions (resource_id, account_id, callback, host, protocol,
                                    procedure, format, updates, statuses,
                                    acknowledged_status, secret, cursor, lease_until,
-                                   created_at, alias, signature_method, digest_at)
-        values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)
+                                   created_at, alias, signature_method, digest_at,
+                                   due_at)
+        values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)
             on conflict (resource_id, account_id, callback, protocol, alias) do nothing
         returning id";
     let status = request.statuses.version(&resource.status);
-    let (cursor, lease_until) = (end(resource, request.format), request.lease.end(now));
+    let (head, lease_until) = (newest_number(resource, request.format), request.lease.end(now));
+    let kept = kept_cursors::take_cursor(tx, resource.id, request, now).await?;
+    let cursor = kept.map_or(head, |kept| kept.min(head));
+    let due_at = (cursor < head).then_some(now);
     #[rustfmt::skip]
     let params = params![
         resource.id.0, number(request.account), request.callback.as_str(), request.callback.host(),
@@ -317,8 +294,12 @@ async fn make(
         request.signing.secret.as_ref().map(Secret::expose), cursor, lease_until, now,
         request.topic.alias().unwrap_or_default(),
         request.signing.method.map(SignatureMethod::as_str), digests::first(request, now),
+        due_at,
     ];
     let Some(mut made) = tx.first(MAKE, params).await? else { return Ok(None) };
+    if due_at.is_some() {
+        tx.wake(Wake::Subscriptions).await?;
+    }
     Ok(Some(Subscription {
         id: SubscriptionId { resource: resource.id, number: made.int()? },
         account: request.account,
@@ -336,59 +317,4 @@ async fn make(
         lease_until,
         created_at: now,
     }))
-}
-
-/// Replaces the options with those of the request, resets failures, and retries at once a delivery
-/// that waited for a retry. A delivery in progress, if there is one, ends first; the cursor in its
-/// result counts only if both cursors run over the same numbers.
-async fn renew(
-    tx: &Tx<'_>,
-    resource: &Resource,
-    known: &Subscription,
-    request: &SubscriptionRequest,
-    now: DateTime<Utc>,
-) -> Result<(), StoreError> {
-    const RENEW: &str = "
-        update subscriptions
-           set procedure = $3, format = $4, secret = $5, cursor = $6, lease_until = $7,
-               updates = $11, statuses = $12, acknowledged_status = $13, failures = 0,
-               failed_changes = 0, failed_upto = 0, failing_since = null,
-               signature_method = $15, previous_secret = $16, previous_secret_until = $17,
-               digest_at = case when cast($18 as bigint) is null then null
-                                else coalesce(digest_at, $18) end,
-               replay_from = case when cast($10 as bigint) = 0 then replay_from
-                                  when claimed_until > $8 then cast($6 as bigint) end,
-               replayed_upto = case when cast($10 as bigint) = 0 then replayed_upto else 0 end,
-               due_at = case when paused_at is not null then null
-                             when claimed_until > $8 then due_at
-                             when cast($6 as bigint) < cast($9 as bigint) then $8
-                             when cast($13 as bigint) < cast($14 as bigint) then $8 end
-         where resource_id = $1 and id = $2";
-    let owed = end(resource, request.format);
-    let behind = known.cursor.0 < end(resource, known.format);
-    let changed = (known.format == Format::Raw) != (request.format == Format::Raw);
-    // A cursor over records has no meaning for bodies, nor the other way round: a subscription that
-    // was behind in one is owed the newest of the other.
-    let cursor = match (changed, behind) {
-        (false, _) => known.cursor.0,
-        (true, true) => (owed - 1).max(0),
-        (true, false) => owed,
-    };
-    let status = request.statuses.version(&resource.status);
-    let status_told = if known.statuses == request.statuses { known.status_told } else { status };
-    let signing = known.signing.renew(&request.signing, now);
-    let previous = signing.previous.as_ref();
-    #[rustfmt::skip]
-    let params = params![
-        known.id.resource.0, known.id.number, request.protocol.procedure(), request.format.as_str(),
-        signing.secret.as_ref().map(Secret::expose), cursor, request.lease.end(now), now, owed,
-        i64::from(changed), request.updates.as_str(), request.statuses.as_str(), status_told, status,
-        signing.method.map(SignatureMethod::as_str), previous.map(|previous| previous.secret.expose()),
-        previous.map(|previous| previous.until), digests::first(request, now),
-    ];
-    tx.execute(RENEW, params).await?;
-    if cursor < owed || status_told < status {
-        tx.wake(Wake::Subscriptions).await?;
-    }
-    Ok(())
 }

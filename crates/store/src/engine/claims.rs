@@ -12,7 +12,7 @@
 //! continues where this one ended. So a claim costs the same whether a hundred jobs are due or a
 //! hundred thousand, and every job behind those of such a host is found after a few searches.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::error::Error;
 use std::sync::{Mutex, PoisonError};
 
@@ -259,6 +259,8 @@ pub(crate) struct HostLimitedSearch {
     /// The number of picked candidates of each host.
     of_host: HashMap<String, usize>,
     pub(crate) picked: Vec<Picked>,
+    /// The numbers of the picked candidates.
+    numbers: HashSet<i64>,
     /// The number of candidates whose hosts could take no more.
     pub(crate) skipped: usize,
 }
@@ -267,7 +269,8 @@ impl HostLimitedSearch {
     pub(crate) fn new(mut limits: ClaimLimits) -> HostLimitedSearch {
         let busy = std::mem::take(&mut limits.busy);
         let of_host = busy.into_iter().map(|host| (host, limits.per_host)).collect();
-        HostLimitedSearch { limits, of_host, picked: Vec::new(), skipped: 0 }
+        let (picked, numbers) = (Vec::new(), HashSet::new());
+        HostLimitedSearch { limits, of_host, picked, numbers, skipped: 0 }
     }
 
     /// Returns whether enough is picked.
@@ -275,14 +278,23 @@ impl HostLimitedSearch {
         self.picked.len() >= self.limits.limit
     }
 
-    /// Picks a candidate (resource, number, host and due time) if its host can take more. Returns
-    /// its place in the queue.
+    /// Returns how many candidates may be picked in all.
+    pub(crate) fn limit(&self) -> usize {
+        self.limits.limit
+    }
+
+    /// Picks a candidate (resource, number, host and due time) if its host can take more and it is not
+    /// picked already. Returns its place in the queue.
     pub(crate) fn consider(&mut self, mut row: Row) -> Result<QueuePosition, StoreError> {
         let (resource, number, host) = (row.int()?, row.int()?, row.text()?);
         let position = QueuePosition { due_at: row.int()?, number, ..QueuePosition::START };
+        if self.numbers.contains(&number) {
+            return Ok(position);
+        }
         let of_host = self.of_host.entry(host.clone()).or_default();
         if *of_host < self.limits.per_host {
             *of_host += 1;
+            self.numbers.insert(number);
             self.picked.push(Picked { resource, number, host });
         } else {
             self.skipped += 1;

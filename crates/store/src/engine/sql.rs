@@ -10,7 +10,7 @@
 //! | `{rows}` | `unnest(…) as given (…)` | one row at a time, as `given` |
 //! | `{values id, name}` | `select given.id, given.name from unnest(…) as given (…)` | `values (…)`, one row at a time |
 //! | `{from rows}` `{given id}` | `from unnest(…) as given (…)` `given.id` | nothing, and a parameter |
-//! | `{for update}` `{for share}` `{skip locked}` | row locks | nothing: there is one writer |
+//! | `{for update}` `{for share}` `{for key share}` `{skip locked}` | row locks | nothing: there is one writer |
 //! | `{postgres …}` `{sqlite …}` | the first | the second |
 //! | `{number}` `{alias}` `{serial}` `{key}` `{compact}` | DDL, see `migrations/` | |
 //!

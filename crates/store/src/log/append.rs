@@ -37,7 +37,7 @@ pub(crate) struct AppendSettings<'s> {
     pub(crate) groups: &'s HostGroups,
     /// The size limits of a page.
     pub(crate) cut: &'s PageLimits,
-    /// The budget of resources that only subscribers without an account watch.
+    /// How much may be appended for subscribers.
     pub(crate) budget: AppendBudget,
 }
 
@@ -124,16 +124,18 @@ async fn charge(
     poll: &mut Poll,
 ) -> Result<ResourceBefore, StoreError> {
     let mut held = before.held.clone();
+    let mut remark = append_budget::REMARK;
     if before.log.head > 0 {
         let paid_at = held.appends_paid_at;
-        let paid_at = append_budget::charge(tx, budget, (before.id, paid_at), after.size, poll.at);
-        held.appends_paid_at = paid_at.await?;
+        let charged = append_budget::charge(tx, budget, (before.id, paid_at), after.size, poll.at);
+        let charged = charged.await?;
+        (held.appends_paid_at, remark) = (charged.paid_at, charged.remark);
     }
     let earliest = append_budget::earliest(held.appends_paid_at);
     if earliest > poll.next_fetch {
         poll.next_fetch = earliest;
         poll.status.next_fetch = Some(earliest);
-        poll.status.http_message.push_str(append_budget::REMARK);
+        poll.status.http_message.push_str(remark);
     }
     Ok(held)
 }
@@ -307,7 +309,8 @@ async fn keep_content(
     const KEEP: &str = "
         update resources
            set head = $2, body_version = $3, kind = coalesce($4, kind),
-               site_url = coalesce($5, site_url)
+               site_url = coalesce($5, site_url),
+               hops = case when cast($6 as bigint) = 1 then 0 else hops end
          where id = $1";
     const HEAD: &str = "update resource_details set feed_head = $2 where resource_id = $1";
     let Poll { kind, site_url, feed_head, .. } = poll;
@@ -318,7 +321,7 @@ async fn keep_content(
     #[rustfmt::skip]
     let params = params![
         id.0, after.head, after.body_version, poll.kind.map(|kind| kind.as_str()),
-        poll.site_url.as_deref(),
+        poll.site_url.as_deref(), poll.trigger == Trigger::Schedule,
     ];
     tx.execute(KEEP, params).await?;
     if let Some(head) = feed_head.as_deref() {

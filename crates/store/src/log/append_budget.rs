@@ -1,15 +1,19 @@
-//! How much a resource may append for subscribers without an account.
+//! How much may be appended for subscribers.
 //!
 //! Subscribing and pinging need no account, so that anybody could make the gateway store a feed that
 //! has thousands of new entries whenever it is fetched. What such a resource appends is paid for at
 //! a number of bytes a day, a quarter of which may be spent at once; until it is paid for, the
-//! resource is not fetched again. Resources that an account or a collection of the operator watches
-//! are not limited, and neither is the first document of a resource.
+//! resource is not fetched again. What is appended to a resource that accounts watch is charged to
+//! one of them (`account_budget`), and the resource waits until the next day if they have used up
+//! their budgets. Resources that a collection of the operator takes in are not limited, and neither
+//! is the first document of a resource.
 
 use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::engine::sql::params;
 use crate::engine::tx::Tx;
+use crate::log::account_budget::{self, AccountCost};
+use feedgate_core::account::AccountId;
 use feedgate_core::ports::StoreError;
 use feedgate_core::resource::ResourceId;
 
@@ -23,10 +27,13 @@ pub(crate) const REMARK: &str =
     "; the next fetch waits, because much was stored for subscribers without an account";
 const DAY_US: u128 = 24 * 3_600 * 1_000_000;
 
-/// The budget of each resource.
+/// The budgets of appends.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AppendBudget {
+    /// Of each resource that only subscribers without an account watch.
     pub(crate) bytes_per_day: u64,
+    /// Of each account.
+    pub(crate) account_bytes_per_day: u64,
 }
 
 /// What a poll appended.
@@ -34,6 +41,22 @@ pub(crate) struct AppendBudget {
 pub(crate) struct AppendedSize {
     pub(crate) records: u64,
     pub(crate) bytes: u64,
+}
+
+impl AppendedSize {
+    /// Returns how many bytes of a budget this costs.
+    fn cost_bytes(self) -> u64 {
+        self.bytes.saturating_add(self.records.saturating_mul(RECORD_BYTES))
+    }
+}
+
+/// How much was appended for whom.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Charged {
+    /// When it will have been paid for.
+    pub(crate) paid_at: DateTime<Utc>,
+    /// What the status says if the resource has to wait for that.
+    pub(crate) remark: &'static str,
 }
 
 impl AppendBudget {
@@ -44,8 +67,7 @@ impl AppendBudget {
         now: DateTime<Utc>,
         size: AppendedSize,
     ) -> DateTime<Utc> {
-        let bytes = size.bytes + size.records * RECORD_BYTES;
-        let cost = u128::from(bytes) * DAY_US / u128::from(self.bytes_per_day.max(1));
+        let cost = u128::from(size.cost_bytes()) * DAY_US / u128::from(self.bytes_per_day.max(1));
         let cost = i64::try_from(cost).unwrap_or(i64::MAX).min(10 * DAY_US as i64);
         before.max(now) + TimeDelta::microseconds(cost)
     }
@@ -65,17 +87,44 @@ pub(crate) async fn charge(
     (id, paid_at): (ResourceId, DateTime<Utc>),
     size: AppendedSize,
     now: DateTime<Utc>,
-) -> Result<DateTime<Utc>, StoreError> {
+) -> Result<Charged, StoreError> {
     const PAID: &str = "update resources set appends_paid_at = $2 where id = $1";
     if size.records == 0 {
-        return Ok(paid_at);
+        return Ok(Charged { paid_at, remark: REMARK });
     }
-    if has_trusted_watcher(tx, id).await? {
-        return Ok(DateTime::UNIX_EPOCH);
+    let charged = match watcher(tx, id).await? {
+        Watcher::Collection => return Ok(Charged { paid_at: DateTime::UNIX_EPOCH, remark: "" }),
+        Watcher::Account(first) => {
+            let (bytes, budget) = (size.cost_bytes(), budget.account_bytes_per_day);
+            let cost = AccountCost { bytes, budget };
+            let wait_until = account_budget::charge(tx, cost, (id, first), now).await?;
+            let Some(wait_until) = wait_until else {
+                return Ok(Charged { paid_at: DateTime::UNIX_EPOCH, remark: "" });
+            };
+            Charged { paid_at: wait_until + OVERDRAFT, remark: account_budget::REMARK }
+        }
+        Watcher::Nobody => Charged { paid_at: budget.paid_at(paid_at, now, size), remark: REMARK },
+    };
+    tx.execute(PAID, params![id.0, charged.paid_at]).await?;
+    Ok(charged)
+}
+
+/// Who watches a resource, apart from subscribers without an account.
+enum Watcher {
+    Nobody,
+    /// Accounts; holds the first of them.
+    Account(AccountId),
+    /// A collection of the operator, and perhaps accounts.
+    Collection,
+}
+
+async fn watcher(tx: &Tx<'_>, id: ResourceId) -> Result<Watcher, StoreError> {
+    const MEMBER: &str = "select 1 from collection_members where resource_id = $1 limit 1";
+    if tx.first(MEMBER, params![id.0]).await?.is_some() {
+        return Ok(Watcher::Collection);
     }
-    let paid_at = budget.paid_at(paid_at, now, size);
-    tx.execute(PAID, params![id.0, paid_at]).await?;
-    Ok(paid_at)
+    let first = account_budget::next_watcher(tx, id, AccountId::NOBODY).await?;
+    Ok(first.map_or(Watcher::Nobody, Watcher::Account))
 }
 
 /// Returns whether an account or a collection of the operator watches a resource.
@@ -94,7 +143,7 @@ mod tests {
 
     #[test]
     fn t02_a_quarter_of_the_budget_may_be_spent_at_once() {
-        let budget = AppendBudget { bytes_per_day: 4 << 20 };
+        let budget = AppendBudget { bytes_per_day: 4 << 20, account_bytes_per_day: 0 };
         let now = DateTime::UNIX_EPOCH + TimeDelta::days(1);
         let size = |bytes| AppendedSize { records: 0, bytes };
         let after_one = budget.paid_at(DateTime::UNIX_EPOCH, now, size(1 << 20));
@@ -103,6 +152,7 @@ mod tests {
         assert_eq!(after_two, now + OVERDRAFT * 2);
         let many = AppendedSize { records: 1 << 10, bytes: 0 };
         assert_eq!(budget.paid_at(now, now, many), now + OVERDRAFT, "records have a size too");
-        assert!(AppendBudget { bytes_per_day: 0 }.paid_at(now, now, size(u64::MAX / 2)) > now);
+        let none = AppendBudget { bytes_per_day: 0, ..budget };
+        assert!(none.paid_at(now, now, size(u64::MAX / 2)) > now);
     }
 }

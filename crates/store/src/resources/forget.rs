@@ -17,7 +17,7 @@ use feedgate_core::ports::StoreError;
 const FEW: i64 = 10;
 
 /// The tables with rows of a resource, except its subscriptions, of which it has none.
-const TABLES: [&str; 17] = [
+const TABLES: [&str; 18] = [
     "resource_details",
     "resource_urls",
     "collection_cursors",
@@ -31,6 +31,7 @@ const TABLES: [&str; 17] = [
     "refusals",
     "moves",
     "fan_outs",
+    "kept_cursors",
     "upstreams",
     "backfill_visits",
     "staged_entries",

@@ -13,8 +13,9 @@ use crate::Db;
 use crate::engine::sql::{Row, Value, params};
 use crate::engine::tx::Tx;
 use crate::log::row::most;
+use crate::resources::row::{resource, resource_columns};
 use feedgate_core::ports::{
-    BodySummary, OpenSubscription, OpenSubscriptions, StoreError, SubscriberGroup,
+    BodySummary, OpenSubscription, OpenSubscriptions, ResourcesPage, StoreError, SubscriberGroup,
     SubscriptionCounts, Survey, WatchedResource,
 };
 use feedgate_core::resource::{ResourceId, ResourceKind};
@@ -80,6 +81,26 @@ impl Survey for Db {
         const SOME: &str = watched!("r.subscribers > 0 and r.id > $1 order by r.id limit $2");
         let rows = self.rows(SOME, params![after.0, RESOURCES]).await?;
         rows.into_iter().map(watched).collect()
+    }
+
+    async fn resources_page(
+        &self,
+        after: ResourceId,
+        limit: usize,
+    ) -> Result<ResourcesPage, StoreError> {
+        const SOME: &str = concat!(
+            "select ",
+            resource_columns!(),
+            " from resources r
+              join resource_details d on d.resource_id = r.id
+             where r.subscribers > 0 and r.id > $1 order by r.id limit $2"
+        );
+        let mut rows = self.rows(SOME, params![after.0, most(limit)]).await?;
+        let is_full = rows.len() >= limit;
+        let mut resources = rows.iter_mut().map(resource).collect::<Result<Vec<_>, _>>()?;
+        let next = resources.last().map(|last| last.id).filter(|_| is_full);
+        resources.retain(|resource| resource.kind != ResourceKind::Collection);
+        Ok(ResourcesPage { resources, next })
     }
 
     async fn open_page(

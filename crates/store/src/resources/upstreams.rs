@@ -136,16 +136,21 @@ impl Upstreams for Db {
     async fn record_upstream_push(
         &self,
         upstream: &Upstream,
+        hops: u32,
         spacing: Duration,
         now: DateTime<Utc>,
     ) -> Result<bool, StoreError> {
+        const HOPS: &str = "update resources set hops = $2 where id = $1 and hops <> $2";
         const TOLD: &str = "
             update upstreams set pushed_at = $3
              where resource_id = $1 and token = $2 and (pushed_at is null or pushed_at <= $4)";
         let (id, token) = (upstream.resource.0, upstream.token.clone());
         let told = self.write(move |tx| {
             let params = params![id, token, now, now - spacing].to_vec();
-            Box::pin(async move { tx.execute(TOLD, &params).await })
+            Box::pin(async move {
+                tx.execute(HOPS, params![id, i64::from(hops)]).await?;
+                tx.execute(TOLD, &params).await
+            })
         });
         Ok(told.await? > 0)
     }

@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 use url::form_urlencoded;
 
-use crate::http::kit::html::{HtmlPage, Interaction, Width};
+use crate::http::kit::html::{HtmlPage, Interaction, Place, Width};
 use feedgate_feed::model::{Text, TextKind};
 use feedgate_protocol::form::Form;
 use feedgate_protocol::rss::{OutlineLine, SHORT_CHARS};
@@ -42,6 +42,7 @@ impl AuthorPage<'_> {
             title: "Write a post",
             width: Width::Text,
             interaction: Interaction::Forms,
+            place: Place::public("author"),
             content: html! { (self.outcome()) (self.post()) (self.feed()) },
         }
     }
@@ -80,7 +81,7 @@ impl AuthorPage<'_> {
 
     fn post(&self) -> Markup {
         html! {
-            form method="post" action="author" {
+            form.stacked method="post" action="author" {
                 (self.parent())
                 label for="text" {
                     "Text "

@@ -18,7 +18,7 @@
       event.took_ms === null ? "" : `${event.took_ms} ms`,
     ];
     const cells = {
-      Time: event.at.slice(0, 19).replace("T", " "),
+      Time: "",
       Event: `${event.kind} ${event.outcome}`,
       Feed: event.feed,
       Callback: event.callback,
@@ -30,6 +30,10 @@
       cell.dataset.name = name;
       cell.textContent = text;
     }
+    const time = document.createElement("time");
+    time.dateTime = time.title = `${event.at.slice(0, 19)}Z`;
+    time.textContent = new Date(time.dateTime).toLocaleString();
+    row.cells[0].append(time);
     return row;
   };
 

@@ -12,9 +12,10 @@ use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use super::{ENDPOINT, LogView, fresh};
-use crate::http::kit::html::{HtmlPage, Interaction, Width};
+use crate::http::kit::html::{HtmlPage, Interaction, Place, Reader, Width};
 use crate::http::kit::rejection::unavailable;
 use crate::http::kit::reply::{set_header, with_content_type};
+use crate::http::routes::console::Session;
 use crate::http::state::Gateway;
 use feedgate_core::event::{EventKind, EventOutcome, StoredEvent};
 use feedgate_core::ports::StoreError;
@@ -36,8 +37,11 @@ pub(super) fn script(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
 pub(super) async fn reply(gateway: &Gateway, view: LogView) -> Response {
     match content(gateway, &view).await {
         Ok(content) => {
-            let interaction = Interaction::Script("log/live.js");
-            let page = HtmlPage { title: "Event log", width: Width::Table, interaction, content };
+            let (title, width) = ("Event log", Width::Table);
+            let interaction = Interaction::Scripts(&["console/page.js", "log/live.js"]);
+            let reader = view.session.as_ref().map_or(Reader::Anybody, Session::reader);
+            let place = Place { reader, ..Place::public("viewLog") };
+            let page = HtmlPage { title, width, interaction, place, content };
             fresh(page.reply(StatusCode::OK))
         }
         Err(err) => unavailable(&err),
@@ -68,7 +72,7 @@ async fn content(gateway: &Gateway, view: &LogView) -> Result<Markup, StoreError
         p id="live" role="status" data-stream=[stream] {}
         (table(view, &events))
         @if !is_live || oldest.is_some() {
-            nav aria-label="Pagination" {
+            nav.pages aria-label="Pages" {
                 @if !is_live { a href=(address(view, &[])) { "Newest events" } }
                 @if let Some(oldest) = oldest {
                     a rel="next" href=(address(view, &[("before", oldest)])) { "Older events" }
@@ -82,11 +86,11 @@ fn introduction(view: &LogView) -> Markup {
     html! {
         p {
             "Recent subscription requests, pings, fetches and notifications, and why some of \
-             them failed. Times are in UTC. Only its owner sees the whole URL of a callback; \
-             others see its host and a hash. "
+             them failed. Times are in UTC, or with scripts in the time zone of your browser. Only \
+             its owner sees the whole URL of a callback; others see its host and a hash. "
             @match &view.login {
                 Some(login) => { "You are signed in as " (login) "." }
-                None => { a href="?login=1" { "Sign in" } " to see your own callbacks in full." }
+                None => { a href="console" { "Sign in" } " to see your own callbacks in full." }
             }
         }
     }
@@ -111,7 +115,7 @@ fn filter(view: &LogView) -> Markup {
             label {
                 "Outcome " (choice("outcome", &outcomes, wanted.outcome.map(EventOutcome::as_str)))
             }
-            @if view.login.is_some() { input type="hidden" name="login" value="1"; }
+            @if view.login.is_some() && view.session.is_none() { input type="hidden" name="login" value="1"; }
             button type="submit" { "Filter" }
         }
     }
@@ -177,7 +181,7 @@ fn query(view: &LogView, numbers: &[(&str, i64)]) -> String {
         ("callback", wanted.callback.as_str()),
         ("kind", wanted.kind.map_or("", EventKind::as_str)),
         ("outcome", wanted.outcome.map_or("", EventOutcome::as_str)),
-        ("login", view.login.as_ref().map_or("", |_| "1")),
+        ("login", if view.login.is_some() && view.session.is_none() { "1" } else { "" }),
     ];
     query.extend_pairs(words.into_iter().filter(|(_, word)| !word.is_empty()));
     for (name, number) in numbers {

@@ -11,7 +11,7 @@ use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use crate::http::kit::endpoint::Endpoint;
-use crate::http::kit::html::{HtmlPage, Interaction, Width};
+use crate::http::kit::html::{HtmlPage, Interaction, Place, Width};
 use crate::http::kit::reply::{set_header, with_content_type};
 use crate::http::kit::request::Request;
 use crate::http::state::{Gateway, HttpSettings};
@@ -37,6 +37,7 @@ fn page(settings: &HttpSettings, addresses: &str) -> HtmlPage<'static> {
         title: "Why feedgate fetches from your server",
         width: Width::Text,
         interaction: Interaction::None,
+        place: Place::public("bot"),
         content: html! {
             (about())
             (how_to_slow_it_down())

@@ -9,10 +9,18 @@ use tokio::time::Instant;
 use crate::jobs::runner;
 use feedgate_core::ports::{Gauges, Store, StoreError};
 
+/// What the database knows.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Counted {
+    pub(crate) gauges: Gauges,
+    /// The size of the database.
+    pub(crate) database_bytes: u64,
+}
+
 /// The gauges that were counted last.
 pub struct CachedGauges {
     max_age: Duration,
-    counted: Mutex<Option<(Instant, Gauges)>>,
+    counted: Mutex<Option<(Instant, Counted)>>,
 }
 
 impl CachedGauges {
@@ -22,15 +30,16 @@ impl CachedGauges {
     }
 
     /// Returns the gauges. Requests at the same time wait for one count.
-    pub(crate) async fn get(&self, store: &dyn Store) -> Result<Gauges, StoreError> {
+    pub(crate) async fn get(&self, store: &dyn Store) -> Result<Counted, StoreError> {
         let mut counted = self.counted.lock().await;
-        if let Some((at, gauges)) = *counted
+        if let Some((at, recent)) = *counted
             && at.elapsed() < self.max_age
         {
-            return Ok(gauges);
+            return Ok(recent);
         }
         let gauges = store.gauges(runner::now()).await?;
-        *counted = Some((Instant::now(), gauges));
-        Ok(gauges)
+        let new = Counted { gauges, database_bytes: store.size_bytes().await? };
+        *counted = Some((Instant::now(), new));
+        Ok(new)
     }
 }

@@ -10,7 +10,7 @@ use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use crate::http::kit::endpoint::Endpoint;
-use crate::http::kit::html::{HtmlPage, Interaction, Width};
+use crate::http::kit::html::{HtmlPage, Interaction, Place, Width};
 use crate::http::state::Gateway;
 
 const ENDPOINT: Endpoint =
@@ -58,13 +58,13 @@ pub(super) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
 }
 
 fn page(title: &str, content: Markup) -> Response {
-    let page = HtmlPage { title, width: Width::Text, interaction: Interaction::Forms, content };
-    page.reply(StatusCode::OK)
+    let (width, interaction, place) = (Width::Text, Interaction::Forms, Place::public(""));
+    HtmlPage { title, width, interaction, place, content }.reply(StatusCode::OK)
 }
 
 fn form(action: &str, fields: &[Field], button: &str) -> Markup {
     html! {
-        form method="post" action=(action) {
+        form.stacked method="post" action=(action) {
             @for field in fields {
                 label for=(field.name) {
                     (field.label) @if !field.is_required { " " small { "(optional)" } }

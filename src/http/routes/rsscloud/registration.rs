@@ -108,6 +108,14 @@ pub(crate) fn reject_refusal(what: &str, refusal: &SubscriptionRefusal) -> Rejec
         SubscriptionRefusal::NotVerified(NotVerified::RateLimited { retry_after }) => {
             return Rejection::callback_rate_limited(*retry_after);
         }
+        SubscriptionRefusal::OwnCallback => {
+            let reason = format!("The {what} was cancelled because {refusal}.");
+            return Rejection::bad_request(reason).with_code(refusal.code());
+        }
+        SubscriptionRefusal::QuotaExceeded(reason) => {
+            let reason = format!("The {what} was cancelled because {reason}.");
+            return Rejection::bad_request(reason).with_code(refusal.code());
+        }
         SubscriptionRefusal::NoSubscription => "There is no such subscription.".to_owned(),
         SubscriptionRefusal::NotVerified(_)
         | SubscriptionRefusal::NotValidated(_)

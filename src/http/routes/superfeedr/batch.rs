@@ -104,7 +104,7 @@ impl Batch {
 
     /// Carries out the batch, and returns the report on its items.
     pub(super) async fn carry_out(self, gateway: &Gateway, request: &Request) -> Response {
-        let access = match auth::authenticate(gateway, request, &self.common).await {
+        let access = match self.authenticate(gateway, request).await {
             Ok(access) => access,
             Err(rejection) => return rejection.to_response_for(request),
         };
@@ -123,6 +123,18 @@ impl Batch {
         }
         let results: Vec<_> = stream::iter(items).buffered(CONCURRENCY).collect().await;
         BatchReport { results, remaining: None }.to_response()
+    }
+
+    /// Authenticates the account, and takes all items from its budget of requests.
+    async fn authenticate(
+        &self,
+        gateway: &Gateway,
+        request: &Request,
+    ) -> Result<Access, Rejection> {
+        let access = auth::authenticate(gateway, request, &self.common).await?;
+        let others = self.items.len().saturating_sub(1); // the first was taken with the request
+        gateway.account_rate_limit.admit(access.account, others)?;
+        Ok(access)
     }
 }
 

@@ -7,7 +7,7 @@ use feedgate_protocol::form::Form;
 /// The parameters of all modes.
 const OF_ALL_MODES: &[&str] = &["hub.mode", "authorization", "format", "callback", "_"];
 /// The parameters of each mode besides those of all modes.
-const MODES: [(&str, &[&[&str]]); 11] = [
+const MODES: [(&str, &[&[&str]]); 12] = [
     ("subscribe", &[SUBSCRIBE]),
     // Clients send the same form to subscribe and to unsubscribe.
     ("unsubscribe", &[&["search"], SUBSCRIBE]),
@@ -20,6 +20,7 @@ const MODES: [(&str, &[&[&str]]); 11] = [
     ("resume", &[ONE]),
     ("retry", &[ONE]),
     ("test", &[ONE]),
+    ("attempts", &[ONE, &["count", "before", "id", "payload"]]),
 ];
 /// The parameters that name a subscription.
 const ONE: &[&str] = &["hub.topic", "hub.callback"];
@@ -47,8 +48,16 @@ const OF_ANSWER: &[&str] = &["count", "before", "after"];
 /// The parameters of a subscription that describe its signatures.
 const OF_SIGNATURE: &[&str] = &["signature", "secret_overlap_seconds"];
 /// The parameters that are either set or not.
-const FLAGS: &[&str] =
-    &["retrieve", "backfill", "discover", "detailed", "rights", "async", "superfeedr.digest"];
+const FLAGS: &[&str] = &[
+    "retrieve",
+    "backfill",
+    "discover",
+    "detailed",
+    "rights",
+    "async",
+    "payload",
+    "superfeedr.digest",
+];
 /// The values of a flag.
 const FLAG_VALUES: &[&str] = &["", "true", "1", "yes", "on", "false", "0", "no", "off"];
 /// The maximum length of a name in a message, in characters.
@@ -164,6 +173,7 @@ mod tests {
             ("search",      "qurey=a",               "qurey is not a parameter of search. Did you mean query?"),
             ("list",        "bypage=1",              "bypage is not a parameter of list. Did you mean by_page?"),
             ("retrieve",    "hub.callback[feed][url]=u", ""),
+            ("attempts",    "hub.topic=t&hub.callback=c&count=1&before=2&id=3&payload=true", ""),
         ];
         for (mode, query, want) in cases {
             assert_eq!(rejection_of(mode, query), want, "{mode} {query}");

@@ -27,6 +27,9 @@ fn describe_refusal(refusal: SubscriptionRefusal) -> Rejection {
                 Purpose::Callback => format!("{BAD_CALLBACK} ({reason})"),
             })
         }
+        SubscriptionRefusal::OwnCallback => {
+            Rejection::unprocessable(format!("{BAD_CALLBACK} (It is an address of this gateway.)"))
+        }
         SubscriptionRefusal::BadPart(reason) => Rejection::unprocessable(format!(
             "{BAD_TOPIC} (The fragment of the URL cannot be used: {reason})"
         )),
@@ -54,6 +57,10 @@ fn describe_refusal(refusal: SubscriptionRefusal) -> Rejection {
             Rejection::callback_rate_limited(retry_after)
         }
         SubscriptionRefusal::NotValidated(reason) => Rejection::new(
+            StatusCode::FORBIDDEN,
+            format!("The subscription was not accepted: {reason}."),
+        ),
+        SubscriptionRefusal::QuotaExceeded(reason) => Rejection::new(
             StatusCode::FORBIDDEN,
             format!("The subscription was not accepted: {reason}."),
         ),

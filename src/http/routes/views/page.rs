@@ -1,12 +1,13 @@
 //! The statistics as a page: the totals, and the feeds with the most subscribers. It needs no
 //! script, and what others wrote is only text in it.
 
-use chrono::{DateTime, SecondsFormat, Utc};
+use chrono::SecondsFormat;
 use maud::{Markup, html};
 
 use super::TITLE_CHARS;
 use super::totals::{PROTOCOLS, StatsTotals, WINDOW_DAYS};
-use crate::http::kit::html::{HtmlPage, Interaction, Width};
+use crate::http::kit::html::parts::{grouped, span, timestamp};
+use crate::http::kit::html::{HtmlPage, Interaction, Place, Width};
 use feedgate_core::ports::WatchedResource;
 use feedgate_core::redaction;
 
@@ -17,6 +18,7 @@ pub(super) fn page(totals: &StatsTotals) -> HtmlPage<'static> {
         title: "Statistics",
         width: Width::Table,
         interaction: Interaction::None,
+        place: Place::public("stats"),
         content: html! {
             p {
                 "Counted at " time datetime=(at) { (at) } ", at most once a minute. Times are in \
@@ -88,59 +90,6 @@ fn feed(watched: &WatchedResource) -> Markup {
             td data-name="Last changed" {
                 @if let Some(at) = watched.changed_at { (timestamp(at)) }
             }
-        }
-    }
-}
-
-fn timestamp(at: DateTime<Utc>) -> Markup {
-    html! {
-        time datetime=(at.to_rfc3339_opts(SecondsFormat::Secs, true)) {
-            (at.format("%Y-%m-%d %H:%M:%S"))
-        }
-    }
-}
-
-/// Returns a number with groups of digits: `1 234 567`.
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut grouped = String::new();
-    for (n, digit) in digits.chars().enumerate() {
-        if n > 0 && (digits.len() - n).is_multiple_of(3) {
-            grouped.push('\u{a0}');
-        }
-        grouped.push(digit);
-    }
-    grouped
-}
-
-/// Returns a duration in its two largest units: `3 d 4 h`.
-fn span(secs: u64) -> String {
-    let units = [(86_400, "d"), (3_600, "h"), (60, "min"), (1, "s")];
-    let first = units.iter().position(|(unit, _)| secs >= *unit).unwrap_or(units.len() - 1);
-    let mut left = secs;
-    let parts = units[first..].iter().take(2).map(|(unit, name)| {
-        let many = left / unit;
-        left %= unit;
-        format!("{many}\u{a0}{name}")
-    });
-    parts.collect::<Vec<_>>().join(" ")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_are_written_for_people() {
-        for (number, want) in [(0, "0"), (999, "999"), (1_000, "1 000"), (1_234_567, "1 234 567")] {
-            assert_eq!(grouped(number).replace('\u{a0}', " "), want);
-        }
-        #[rustfmt::skip]
-        let cases = [
-            (0, "0 s"), (61, "1 min 1 s"), (7_199, "1 h 59 min"), (90_000, "1 d 1 h"),
-        ];
-        for (secs, want) in cases {
-            assert_eq!(span(secs).replace('\u{a0}', " "), want);
         }
     }
 }

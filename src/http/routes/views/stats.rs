@@ -73,7 +73,7 @@ fn totals_json(totals: &StatsTotals) -> Value {
         "accountSubscriptions": totals.subscriptions() - totals.open,
         "failingSubscriptions": totals.failing,
         "subscriptionsDue": totals.gauges.due,
-        "oldestDueSeconds": totals.gauges.oldest_due_s,
+        "oldestDueSeconds": totals.gauges.oldest_due.deliveries_s,
         "protocolBreakdown": protocols.collect::<Map<String, Value>>(),
         "pings": { "lastHour": totals.pings.0, "total": totals.pings.1 },
         "node": {

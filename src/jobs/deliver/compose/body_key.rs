@@ -77,6 +77,12 @@ impl BodyKey {
         }
     }
 
+    /// Returns the key of the entries of a subscription in a part of the log: after `after`, up to
+    /// `upto`.
+    pub(super) fn of_entries(subscription: &Subscription, after: Seq, upto: Seq) -> BodyKey {
+        BodyKey { after, owed: upto, ..BodyKey::of_test(subscription, false) }
+    }
+
     pub(super) fn from_range(range: LogRange) -> BodyKey {
         BodyKey {
             resource: range.resource,

@@ -5,7 +5,9 @@ use std::time::Duration;
 use super::super::concurrency_limit::HostResponse;
 use super::*;
 use chrono::DateTime;
+use feedgate_core::account::AccountId;
 use feedgate_core::record::Seq;
+use feedgate_core::resource::ResourceId;
 use feedgate_core::signing::Signing;
 use feedgate_core::subscription::{Format, Statuses, Subscription, Updates};
 use feedgate_core::topic::{Callback, Topic};
@@ -39,6 +41,7 @@ fn due(resource: i64, number: i64, host: &str) -> DueSubscription {
         replays: 0,
         is_digest: false,
         acknowledged: 0,
+        hops: 0,
     }
 }
 
@@ -84,6 +87,27 @@ fn hosts_take_turns_and_so_do_resources() {
     let (_, permit) = started.into_iter().next().unwrap();
     let (next, _permit) = permit.finish(&accepted()).unwrap();
     assert_eq!(next.subscription.id.resource, ResourceId(2), "the other resource");
+}
+
+#[test]
+fn d16_accounts_take_turns_whatever_they_wait_for() {
+    let queues = queues(1);
+    let owned = |account, resource, number| {
+        let mut due = due(resource, number, "a.test");
+        due.subscription.account = Some(AccountId(account));
+        due
+    };
+    // One account waits for many resources, the other for one.
+    queues.add((0..10).map(|n| owned(1, n, n)).collect(), later());
+    queues.add(vec![owned(2, 10, 10), due(11, 11, "a.test")], later());
+    let mut started = queues.start(100);
+    let mut numbers = Vec::new();
+    while let Some((due, permit)) = started.pop() {
+        numbers.push(due.subscription.id.number);
+        started.extend(permit.finish(&accepted()));
+    }
+    assert_eq!(numbers[..4], [0, 10, 11, 1], "the other account, and those without one");
+    assert_eq!(numbers.len(), 12);
 }
 
 #[test]

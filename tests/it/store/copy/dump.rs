@@ -9,7 +9,8 @@ use crate::support::postgres::{Database, connect};
 pub(super) type Dump = BTreeMap<String, Vec<String>>;
 
 /// Tables that a copy writes in another form.
-const OTHER_TABLES: [&str; 7] = [
+const OTHER_TABLES: [&str; 10] = [
+    "sessions",
     "migrations",
     "sqlite_sequence",
     "database_properties",
@@ -17,6 +18,8 @@ const OTHER_TABLES: [&str; 7] = [
     "collected",
     "counters",
     "fan_outs",
+    "subscription_counts",
+    "account_appends",
 ];
 /// Tables of which only the rows in the shared schema count.
 const SHARED_TABLES: [&str; 4] = ["collections", "hosts", "refusals", "robots"];
@@ -25,7 +28,10 @@ const CLAIMS: [&str; 2] = ["claim_token", "claimed_until"];
 /// Columns with the number of a resource.
 const RESOURCES: [&str; 3] = ["resource_id", "collection_id", "member_id"];
 /// Tables whose rows have numbers of their own.
-const NUMBERED: [&str; 4] = ["subscriptions", "intents", "changes", "forwarded_pings"];
+const NUMBERED: [&str; 5] =
+    ["subscriptions", "delivery_attempts", "intents", "changes", "forwarded_pings"];
+/// The column with the number of a subscription.
+const SUBSCRIPTION: &str = "subscription_id";
 /// What stands between two columns.
 const SEPARATOR: &str = " ¦ ";
 
@@ -143,7 +149,7 @@ async fn rows(schema: &Schema, table: &str, topics: &BTreeMap<String, String>) -
         let values = columns.iter().zip(row.split(SEPARATOR)).filter_map(|((name, _), value)| {
             let name = name.as_str();
             let is_own = name == "id" && NUMBERED.contains(&table);
-            if is_own || CLAIMS.contains(&name) {
+            if is_own || name == SUBSCRIPTION || CLAIMS.contains(&name) {
                 return None;
             }
             let is_resource = RESOURCES.contains(&name) || (table == "resources" && name == "id");

@@ -18,13 +18,14 @@ use feedgate_core::signing::Secret;
 use feedgate_core::stored_file::{
     FileContent, FileLocation, FileToSave, PathSegment, Quota, WriteCondition,
 };
-use feedgate_core::subscription::{Format, Statuses};
+use feedgate_core::subscription::{Format, Lease, Statuses};
 use feedgate_core::upstream::{AdvertisedUpstream, Proposal, UpstreamFinding};
 use feedgate_feed::Body;
 use feedgate_protocol::Protocol;
 use feedgate_protocol::robots::Robots;
 use url::Url;
 
+use crate::store::attempts::attempt;
 use crate::store::collections::{named, publish, settle};
 use crate::store::pings::ping;
 use crate::store::{at, entry, few, poll, room, search, subscribe, topic, tracks, wish};
@@ -66,6 +67,7 @@ async fn accounts(store: &ClaimingStore) {
             name: name.to_owned(),
             scopes: Scopes::all(),
             hash: TokenHash::from_token(name),
+            expires_at: None,
         };
         let id = store.create_token(&token, at(2)).await.unwrap();
         assert!(name == "one" || store.revoke_token(id, at(3)).await.unwrap());
@@ -113,10 +115,16 @@ async fn feeds(store: &ClaimingStore) {
         found.upstream = if n % 4 == 1 { upstream(n) } else { UpstreamFinding::Nothing };
         store.record(id.resource, &found).await.unwrap();
         store.record(id.resource, &poll(at(30), &["3", "4"])).await.unwrap();
+        let attempts = (20..23).map(|seconds| attempt(id, seconds)).collect();
+        store.append_attempts(attempts, 9).await.unwrap();
         if n % 3 == 0 {
             assert!(store.replay(id, Seq::NONE, at(31)).await.unwrap());
         }
     }
+    let mut ended = wish("feed0", "https://ended.test/");
+    ended.lease = Lease::from(Duration::from_secs(10));
+    store.subscribe(&ended, at(30)).await.unwrap();
+    assert_eq!(store.drop_expired(at(40)).await.unwrap().len(), 1, "its cursor is kept");
 }
 
 fn upstream(n: usize) -> UpstreamFinding {

@@ -17,6 +17,7 @@ const SMALL_GROUPS: &[(&str, &[&str], &str)] = &[
     ("moves", &["resource_id"], "permanent redirects of one resource, which are pruned"),
     ("pages", &["resource_id"], "a page has hundreds of records; only the ends are read without a limit"),
     ("subscriptions", &["resource_id", "callback"], "one for each account and protocol"),
+    ("delivery_attempts", &["resource_id", "subscription_id"], "the setting bounds the attempts of a subscription"),
     ("collections", &["account_id"], "an account has one; those of no account are configured"),
     ("collection_members", &["resource_id"], "the collections of one resource are configured"),
     ("collection_members", &["collection_id"], "the members of a collection are configured"),
@@ -24,6 +25,9 @@ const SMALL_GROUPS: &[(&str, &[&str], &str)] = &[
     ("changes", &["resource_id"], "bounded by the time: a resource has few polls in five minutes"),
     ("stored_files", &["account_id"], "the quota bounds the files of an account"),
     ("tokens", &["account_id"], "people create the tokens of their account"),
+    ("sessions", &["token_id"], "people sign in"),
+    ("subscription_counts", &["account_id", "host"], "the stripes of a count"),
+    ("account_appends", &["account_id"], "the stripes of an account"),
 ];
 
 /// An index, or the primary key of a table.

@@ -1,0 +1,75 @@
+//! Sessions of the console.
+
+use async_trait::async_trait;
+use chrono::{DateTime, TimeDelta, Utc};
+
+use crate::Db;
+use crate::accounts::{USE_RECORDED_EVERY, scopes};
+use crate::engine::sql::params;
+use crate::engine::tx::Tx;
+use feedgate_core::account::{Access, AccountId, SessionHash, TokenHash};
+use feedgate_core::ports::{Sessions, StoreError};
+
+#[async_trait]
+impl Sessions for Db {
+    async fn begin_session(
+        &self,
+        session: &SessionHash,
+        token: &TokenHash,
+        now: DateTime<Utc>,
+    ) -> Result<bool, StoreError> {
+        let (session, token) = (session.clone(), token.clone());
+        self.write(move |tx| Box::pin(begin(tx, session, token, now))).await
+    }
+
+    async fn session(
+        &self,
+        session: &SessionHash,
+        idle: TimeDelta,
+        now: DateTime<Utc>,
+    ) -> Result<Option<Access>, StoreError> {
+        const VALID: &str = "
+            select a.id, a.login, t.scopes, s.used_at
+              from sessions s
+              join tokens t on t.id = s.token_id
+              join accounts a on a.id = t.account_id
+             where s.hash = $1 and s.used_at > $2 and t.revoked_at is null
+               and (t.expires_at is null or t.expires_at > $3)
+               and a.removed_at is null and a.deactivated_at is null";
+        const USED: &str = "update sessions set used_at = $2 where hash = $1";
+        let hash = session.0.to_vec();
+        let found = self.rows(VALID, params![hash.clone(), now - idle, now]).await?;
+        let Some(mut row) = found.into_iter().next() else { return Ok(None) };
+        let (account, login) = (AccountId(row.int()?), row.text()?);
+        let access = Access { account, login, scopes: scopes(&mut row)? };
+        if now - row.time()? >= USE_RECORDED_EVERY {
+            let params = [hash.into(), now.into()];
+            self.write(move |tx| Box::pin(async move { tx.execute(USED, &params).await })).await?;
+        }
+        Ok(Some(access))
+    }
+
+    async fn end_session(&self, session: &SessionHash) -> Result<(), StoreError> {
+        const END: &str = "delete from sessions where hash = $1";
+        let params = [session.0.to_vec().into()];
+        let ended = self.write(move |tx| Box::pin(async move { tx.execute(END, &params).await }));
+        ended.await.map(drop)
+    }
+}
+
+async fn begin(
+    tx: &Tx<'_>,
+    session: SessionHash,
+    token: TokenHash,
+    now: DateTime<Utc>,
+) -> Result<bool, StoreError> {
+    const TOKEN: &str = "
+        select id from tokens where hash = $1 and revoked_at is null {for share}";
+    const BEGIN: &str = "
+        insert into sessions (hash, token_id, created_at, used_at) values ($1, $2, $3, $3)";
+    let Some(mut token) = tx.first(TOKEN, params![token.0.to_vec()]).await? else {
+        return Ok(false);
+    };
+    tx.execute(BEGIN, params![session.0.to_vec(), token.int()?, now]).await?;
+    Ok(true)
+}

@@ -1,0 +1,225 @@
+//! Recorded attempts to deliver.
+//!
+//! An attempt is stored after the result of its delivery, in a transaction of its own, which locks
+//! nothing that a delivery waits for: only the keys of the subscriptions, so that none of them is
+//! deleted in between.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+use crate::Db;
+use crate::engine::sql::{Row, Value, json, params};
+use crate::engine::tx::Tx;
+use crate::log::row::most;
+use feedgate_core::attempt::{
+    AttemptVerdict, AttemptedRequest, DeliveryAttempt, PayloadContent, RecordedResponse,
+    StoredAttempt,
+};
+use feedgate_core::ports::{AttemptRange, AttemptRetention, Attempts, StoreError};
+use feedgate_core::record::Seq;
+use feedgate_core::resource::ResourceId;
+use feedgate_core::subscription::SubscriptionId;
+
+/// The number of rows deleted in one transaction: few enough that no other transaction waits long.
+const BATCH: i64 = 1_000;
+
+/// The columns as [`stored`] reads them, and the conditions on the rows.
+macro_rules! wanted {
+    ($then:literal) => {
+        concat!(
+            "select id, resource_id, subscription_id, at, took, verdict, code, error, next_at,
+                    content, first_number, last_number, entries, body_bytes, content_type,
+                    request_headers, status, is_public, response_headers, response_body
+               from delivery_attempts
+              where resource_id = $1 and subscription_id = $2 ",
+            $then
+        )
+    };
+}
+
+#[async_trait]
+impl Attempts for Db {
+    async fn append_attempts(
+        &self,
+        attempts: Vec<DeliveryAttempt>,
+        most_of_subscription: usize,
+    ) -> Result<u64, StoreError> {
+        self.write(move |tx| Box::pin(append(tx, attempts, most_of_subscription))).await
+    }
+
+    async fn attempts(
+        &self,
+        id: SubscriptionId,
+        range: AttemptRange,
+    ) -> Result<Vec<StoredAttempt>, StoreError> {
+        const NEWEST: &str = wanted!("and id < $3 order by id desc limit $4");
+        let before = range.before.unwrap_or(i64::MAX);
+        let params = params![id.resource.0, id.number, before, most(range.limit)];
+        self.rows(NEWEST, params).await?.into_iter().map(stored).collect()
+    }
+
+    async fn attempt(
+        &self,
+        id: SubscriptionId,
+        number: i64,
+    ) -> Result<Option<StoredAttempt>, StoreError> {
+        const ONE: &str = wanted!("and id = $3");
+        let rows = self.rows(ONE, params![id.resource.0, id.number, number]).await?;
+        rows.into_iter().next().map(stored).transpose()
+    }
+
+    async fn trim_attempts(&self, retention: &AttemptRetention) -> Result<u64, StoreError> {
+        const OLD: &str = "
+            delete from delivery_attempts
+             where (resource_id, id) in (select resource_id, id from delivery_attempts
+                                          where at < $1 order by at limit $2)";
+        const MANY: &str = "
+            delete from delivery_attempts
+             where (resource_id, id) in (
+                   select resource_id, id from delivery_attempts
+                    where at <= (select at from delivery_attempts
+                                  order by at desc limit 1 offset $1)
+                    order by at limit $2)";
+        let mut deleted = self.delete_in_batches(OLD, retention.since, BATCH).await?;
+        let most = most(retention.most);
+        loop {
+            let some = self.write(move |tx| {
+                Box::pin(async move { tx.execute(MANY, params![most, BATCH]).await })
+            });
+            let some = some.await?;
+            deleted += some;
+            if some < BATCH as u64 {
+                return Ok(deleted);
+            }
+        }
+    }
+}
+
+async fn append(
+    tx: &Tx<'_>,
+    mut attempts: Vec<DeliveryAttempt>,
+    most_of_subscription: usize,
+) -> Result<u64, StoreError> {
+    // Without the lock, a subscription that ends now would leave its attempts behind.
+    const EXISTING: &str = "
+        select resource_id, id from subscriptions
+         where (resource_id, id) in (select given.resource_id, given.id from {rows})
+         order by id {for key share}";
+    const ADD: &str = "
+        insert into delivery_attempts (
+            resource_id, subscription_id, at, took, verdict, code, error, next_at,
+            content, first_number, last_number, entries, body_bytes, content_type,
+            request_headers, status, is_public, response_headers, response_body)
+        {values resource_id, subscription_id, at, took, verdict, code, error, next_at, \
+            content, first_number, last_number, entries, body_bytes, content_type, \
+            request_headers, status, is_public, response_headers, response_body}";
+    const SHORTEN: &str = "
+        delete from delivery_attempts
+         where (resource_id, id) in (
+               select a.resource_id, a.id
+                 from {rows}
+                 join delivery_attempts a
+                   on a.resource_id = given.resource_id and a.subscription_id = given.id
+                where a.id <= (select b.id from delivery_attempts b
+                                where b.resource_id = given.resource_id
+                                  and b.subscription_id = given.id
+                                order by b.id desc limit 1 offset $1))";
+    let named = subscriptions_of(attempts.iter().map(|attempt| attempt.subscription));
+    let mut existing = BTreeSet::new();
+    for mut row in tx.query_rows(EXISTING, &[], &named).await? {
+        let resource = ResourceId(row.int()?);
+        existing.insert(SubscriptionId { resource, number: row.int()? });
+    }
+    attempts.retain(|attempt| existing.contains(&attempt.subscription));
+    let added = tx.execute_rows(ADD, &[], &columns(&attempts)).await?;
+    let kept = params![most(most_of_subscription)];
+    tx.execute_rows(SHORTEN, kept, &subscriptions_of(existing.into_iter())).await?;
+    Ok(added)
+}
+
+/// Returns the numbers of subscriptions, each once.
+fn subscriptions_of(
+    subscriptions: impl Iterator<Item = SubscriptionId>,
+) -> [(&'static str, Value); 2] {
+    let distinct: BTreeSet<SubscriptionId> = subscriptions.collect();
+    let (resources, ids) = distinct.into_iter().map(|id| (id.resource.0, id.number)).unzip();
+    [("resource_id", Value::Ints(resources)), ("id", Value::Ints(ids))]
+}
+
+fn columns(attempts: &[DeliveryAttempt]) -> [(&'static str, Value); 19] {
+    let ints = |of: fn(&DeliveryAttempt) -> i64| Value::Ints(attempts.iter().map(of).collect());
+    let opt_ints =
+        |of: fn(&DeliveryAttempt) -> Option<i64>| Value::OptInts(attempts.iter().map(of).collect());
+    let texts =
+        |of: fn(&DeliveryAttempt) -> String| Value::Texts(attempts.iter().map(of).collect());
+    let response = |of: fn(&RecordedResponse) -> i64| {
+        Value::Ints(attempts.iter().map(|it| it.response.as_ref().map_or(0, of)).collect())
+    };
+    let bodies = attempts.iter().map(|attempt| {
+        attempt.response.as_ref().map(|response| response.body.clone()).unwrap_or_default()
+    });
+    [
+        ("resource_id", ints(|it| it.subscription.resource.0)),
+        ("subscription_id", ints(|it| it.subscription.number)),
+        ("at", ints(|it| it.at.timestamp_micros())),
+        ("took", ints(|it| i64::try_from(it.took.as_micros()).unwrap_or(i64::MAX))),
+        ("verdict", texts(|it| it.verdict.as_str().to_owned())),
+        ("code", texts(|it| it.code.clone())),
+        ("error", texts(|it| it.error.clone())),
+        ("next_at", opt_ints(|it| it.next_attempt_at.map(|at| at.timestamp_micros()))),
+        ("content", texts(|it| it.request.content.as_str().to_owned())),
+        ("first_number", ints(|it| it.request.first.0)),
+        ("last_number", ints(|it| it.request.last.0)),
+        ("entries", ints(|it| most(it.request.entries))),
+        ("body_bytes", ints(|it| most(it.request.body_bytes))),
+        ("content_type", texts(|it| it.request.content_type.clone())),
+        ("request_headers", texts(|it| json(&it.request.headers))),
+        ("status", opt_ints(|it| it.response.as_ref().map(|response| response.status.into()))),
+        ("is_public", response(|response| response.is_public.into())),
+        (
+            "response_headers",
+            texts(|it| it.response.as_ref().map_or("[]".to_owned(), |it| json(&it.headers))),
+        ),
+        ("response_body", Value::Blobs(bodies.collect())),
+    ]
+}
+
+fn stored(mut row: Row) -> Result<StoredAttempt, StoreError> {
+    let id = row.int()?;
+    let resource = ResourceId(row.int()?);
+    let subscription = SubscriptionId { resource, number: row.int()? };
+    let (at, took) = (row.time()?, Duration::from_micros(row.count()?));
+    let verdict = row.word(AttemptVerdict::from_word)?;
+    let (code, error, next_attempt_at) = (row.text()?, row.text()?, row.opt_time()?);
+    let request = AttemptedRequest {
+        content: row.word(PayloadContent::from_word)?,
+        first: Seq(row.int()?),
+        last: Seq(row.int()?),
+        entries: row.small()? as usize,
+        body_bytes: row.small()? as usize,
+        content_type: row.text()?,
+        headers: row.json()?,
+    };
+    let status = row.opt_int()?;
+    let response = RecordedResponse {
+        status: status.and_then(|status| u16::try_from(status).ok()).unwrap_or_default(),
+        is_public: row.int()? != 0,
+        headers: row.json()?,
+        body: row.blob()?,
+    };
+    let response = status.map(|_| response);
+    let attempt = DeliveryAttempt {
+        subscription,
+        at,
+        took,
+        request,
+        response,
+        error,
+        verdict,
+        code,
+        next_attempt_at,
+    };
+    Ok(StoredAttempt { id, attempt })
+}

@@ -1,0 +1,106 @@
+//! Renewing subscriptions.
+
+use chrono::{DateTime, Utc};
+
+use crate::delivery::digests;
+use crate::delivery::row::{number, subscription, subscription_columns};
+use crate::engine::sql::params;
+use crate::engine::tx::{Tx, Wake};
+use feedgate_core::ports::StoreError;
+use feedgate_core::resource::Resource;
+use feedgate_core::signing::Secret;
+use feedgate_core::subscription::{Format, Subscription, SubscriptionRequest};
+use feedgate_protocol::signature::SignatureMethod;
+
+/// Renews the subscription that exists with the account, callback, protocol and alias of `request`.
+pub(super) async fn renew_known(
+    tx: &Tx<'_>,
+    resource: &Resource,
+    request: &SubscriptionRequest,
+    now: DateTime<Utc>,
+) -> Result<Subscription, StoreError> {
+    const FIND: &str = concat!(
+        "select ",
+        subscription_columns!(),
+        " from subscriptions s
+          join resources r on r.id = s.resource_id
+         where s.resource_id = $1 and s.account_id = $2 and s.callback = $3
+           and s.protocol = $4 and s.alias = $5"
+    );
+    let key = params![
+        resource.id.0,
+        number(request.account),
+        request.callback.as_str(),
+        request.protocol.as_str(),
+        request.topic.alias().unwrap_or_default()
+    ];
+    let vanished = || StoreError::Corrupt("a subscription vanished".into());
+    let known = subscription(&mut tx.first(FIND, key).await?.ok_or_else(vanished)?)?;
+    renew(tx, resource, &known, request, now).await?;
+    subscription(&mut tx.first(FIND, key).await?.ok_or_else(vanished)?)
+}
+
+/// Returns the number of the newest record or body, where a new subscription with this format begins.
+pub(super) fn newest_number(resource: &Resource, format: Format) -> i64 {
+    match format {
+        Format::Raw => resource.body_version,
+        Format::Atom | Format::Json | Format::Fitting => resource.head.0,
+    }
+}
+
+/// Replaces the options with those of the request, resets failures, ends a suspension, and retries at
+/// once a delivery that waited for a retry. A delivery in progress, if there is one, ends first; the
+/// cursor in its result counts only if both cursors run over the same numbers.
+async fn renew(
+    tx: &Tx<'_>,
+    resource: &Resource,
+    known: &Subscription,
+    request: &SubscriptionRequest,
+    now: DateTime<Utc>,
+) -> Result<(), StoreError> {
+    const RENEW: &str = "
+        update subscriptions
+           set procedure = $3, format = $4, secret = $5, cursor = $6, lease_until = $7,
+               updates = $11, statuses = $12, acknowledged_status = $13, failures = 0,
+               failed_changes = 0, failed_upto = 0, failing_since = null,
+               signature_method = $15, previous_secret = $16, previous_secret_until = $17,
+               digest_at = case when cast($18 as bigint) is null then null
+                                else coalesce(digest_at, $18) end,
+               replay_from = case when cast($10 as bigint) = 0 then replay_from
+                                  when claimed_until > $8 then cast($6 as bigint) end,
+               replayed_upto = case when cast($10 as bigint) = 0 then replayed_upto else 0 end,
+               paused_at = case when is_suspended = 1 then null else paused_at end,
+               is_suspended = 0,
+               due_at = case when paused_at is not null and is_suspended = 0 then null
+                             when claimed_until > $8 then due_at
+                             when cast($6 as bigint) < cast($9 as bigint) then $8
+                             when cast($13 as bigint) < cast($14 as bigint) then $8 end
+         where resource_id = $1 and id = $2";
+    let owed = newest_number(resource, request.format);
+    let behind = known.cursor.0 < newest_number(resource, known.format);
+    let changed = (known.format == Format::Raw) != (request.format == Format::Raw);
+    // A cursor over records has no meaning for bodies, nor the other way round: a subscription that
+    // was behind in one is owed the newest of the other.
+    let cursor = match (changed, behind) {
+        (false, _) => known.cursor.0,
+        (true, true) => (owed - 1).max(0),
+        (true, false) => owed,
+    };
+    let status = request.statuses.version(&resource.status);
+    let status_told = if known.statuses == request.statuses { known.status_told } else { status };
+    let signing = known.signing.renew(&request.signing, now);
+    let previous = signing.previous.as_ref();
+    #[rustfmt::skip]
+    let params = params![
+        known.id.resource.0, known.id.number, request.protocol.procedure(), request.format.as_str(),
+        signing.secret.as_ref().map(Secret::expose), cursor, request.lease.end(now), now, owed,
+        i64::from(changed), request.updates.as_str(), request.statuses.as_str(), status_told, status,
+        signing.method.map(SignatureMethod::as_str), previous.map(|previous| previous.secret.expose()),
+        previous.map(|previous| previous.until), digests::first(request, now),
+    ];
+    tx.execute(RENEW, params).await?;
+    if cursor < owed || status_told < status {
+        tx.wake(Wake::Subscriptions).await?;
+    }
+    Ok(())
+}

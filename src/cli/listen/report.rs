@@ -1,0 +1,95 @@
+//! The output of `feedgate listen`: lines for people, or with `--json` one object per event.
+//!
+//! What senders wrote is printed without control characters, so that no sender can control the
+//! terminal (S42). JSON escapes them.
+
+use chrono::SecondsFormat;
+use http::HeaderMap;
+use serde_json::{Map, Value, json};
+
+use crate::cli::print_line;
+use crate::jobs::runner;
+
+use super::callback::ReceivedNotification;
+use super::signatures::SignatureVerdicts;
+
+/// The longest part of a body that is printed for people. JSON has the whole body.
+const PRINTED_CHARS: usize = 4_000;
+
+/// What the first line of a notification says.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct NotificationSummary<'a> {
+    pub(super) event: &'a str,
+    pub(super) topic: &'a str,
+    pub(super) detail: &'a str,
+}
+
+/// Prints events.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct EventPrinter {
+    pub(super) is_json: bool,
+}
+
+impl EventPrinter {
+    /// Prints what happened to the subscription to a topic.
+    pub(super) fn print(self, event: &str, topic: &str, detail: &str) {
+        let at = runner::now().to_rfc3339_opts(SecondsFormat::Secs, true);
+        if self.is_json {
+            let object = json!({ "at": at, "event": event, "topic": topic, "detail": detail });
+            return print_line(object.to_string());
+        }
+        let line = format!("{at}  {event:<10} {topic}  {detail}");
+        print_line(visible(&line).trim_end());
+    }
+
+    /// Prints a notification with its headers and its body.
+    pub(super) fn print_notification(
+        self,
+        received: &ReceivedNotification,
+        verdicts: SignatureVerdicts,
+        summary: NotificationSummary<'_>,
+    ) {
+        let NotificationSummary { event, topic, detail } = summary;
+        let body = String::from_utf8_lossy(&received.body);
+        if self.is_json {
+            let object = json!({
+                "at": runner::now().to_rfc3339_opts(SecondsFormat::Secs, true),
+                "event": event,
+                "topic": topic,
+                "detail": detail,
+                "signatures": verdicts.to_json(),
+                "headers": headers_as_json(&received.headers),
+                "body": body,
+            });
+            return print_line(object.to_string());
+        }
+        self.print(event, topic, detail);
+        for (name, value) in &received.headers {
+            let value = String::from_utf8_lossy(value.as_bytes());
+            print_line(format!("    {name}: {}", visible(&value)));
+        }
+        let printed: String = body.chars().take(PRINTED_CHARS).collect();
+        for line in printed.lines() {
+            print_line(format!("    | {}", visible(line)));
+        }
+        if printed.len() < body.len() {
+            print_line(format!("    | ... {} bytes in all", received.body.len()));
+        }
+    }
+}
+
+/// Returns the headers as an object. Values of a header that occurs several times are joined by
+/// commas.
+fn headers_as_json(headers: &HeaderMap) -> Value {
+    let names = headers.keys().map(|name| {
+        let values = headers.get_all(name).iter();
+        let values: Vec<_> =
+            values.map(|value| String::from_utf8_lossy(value.as_bytes())).collect();
+        (name.as_str().to_owned(), Value::String(values.join(", ")))
+    });
+    Value::Object(names.collect::<Map<String, Value>>())
+}
+
+fn visible(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+}

@@ -1,0 +1,141 @@
+//! Parts of pages: times, numbers, states.
+
+use chrono::{DateTime, SecondsFormat, Utc};
+use maud::{Markup, html};
+
+/// The colour of a state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tone {
+    /// All is well.
+    Good,
+    /// Something needs attention, and may mend itself.
+    Warning,
+    /// Something failed.
+    Bad,
+    /// Neither good nor bad.
+    Neutral,
+}
+
+impl Tone {
+    fn as_str(self) -> &'static str {
+        match self {
+            Tone::Good => "good",
+            Tone::Warning => "warning",
+            Tone::Bad => "bad",
+            Tone::Neutral => "neutral",
+        }
+    }
+}
+
+/// Returns a state, as a word with a colour.
+pub(crate) fn badge(tone: Tone, word: &str) -> Markup {
+    html! { span.badge.(tone.as_str()) { (word) } }
+}
+
+/// Returns a time in UTC; the script of the console shows it in the time zone of the browser.
+pub(crate) fn timestamp(at: DateTime<Utc>) -> Markup {
+    html! {
+        time datetime=(at.to_rfc3339_opts(SecondsFormat::Secs, true)) {
+            (at.format("%Y-%m-%d %H:%M:%S"))
+        }
+    }
+}
+
+/// Returns how far a time is from `now`, with the time itself as its title.
+pub(crate) fn relative_time(at: DateTime<Utc>, now: DateTime<Utc>) -> Markup {
+    let exact = at.to_rfc3339_opts(SecondsFormat::Secs, true);
+    let distance = (now - at).num_seconds();
+    let text = match distance {
+        0..=1 => "now".to_owned(),
+        2.. => format!("{} ago", rough_span(distance.unsigned_abs())),
+        _ => format!("in {}", rough_span(distance.unsigned_abs())),
+    };
+    html! { time.relative datetime=(exact) title=(exact) { (text) } }
+}
+
+/// Returns a time that may be unknown.
+pub(crate) fn optional_time(at: Option<DateTime<Utc>>, now: DateTime<Utc>) -> Markup {
+    match at {
+        Some(at) => relative_time(at, now),
+        None => html! { span.absent { "never" } },
+    }
+}
+
+/// Returns a number with groups of digits: `1 234 567`.
+pub(crate) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut grouped = String::new();
+    for (n, digit) in digits.chars().enumerate() {
+        if n > 0 && (digits.len() - n).is_multiple_of(3) {
+            grouped.push('\u{a0}');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}
+
+/// Returns a duration in its two largest units: `3 d 4 h`.
+pub(crate) fn span(secs: u64) -> String {
+    units(secs, 2)
+}
+
+/// Returns a duration in its largest unit: `3 d`.
+fn rough_span(secs: u64) -> String {
+    units(secs, 1)
+}
+
+fn units(secs: u64, count: usize) -> String {
+    let units = [(86_400, "d"), (3_600, "h"), (60, "min"), (1, "s")];
+    let first = units.iter().position(|(unit, _)| secs >= *unit).unwrap_or(units.len() - 1);
+    let mut left = secs;
+    let parts = units[first..].iter().take(count).map(|(unit, name)| {
+        let many = left / unit;
+        left %= unit;
+        format!("{many}\u{a0}{name}")
+    });
+    parts.collect::<Vec<_>>().join(" ")
+}
+
+/// Returns `word` with its number, in the plural unless there is exactly one.
+pub(crate) fn counted(count: u64, word: &str) -> String {
+    let ending = if count == 1 { "" } else { "s" };
+    format!("{}\u{a0}{word}{ending}", grouped(count))
+}
+
+#[cfg(test)]
+mod tests {
+    use chrono::TimeDelta;
+
+    use super::*;
+
+    #[test]
+    fn numbers_are_written_for_people() {
+        for (number, want) in [(0, "0"), (999, "999"), (1_000, "1 000"), (1_234_567, "1 234 567")] {
+            assert_eq!(grouped(number).replace('\u{a0}', " "), want);
+        }
+        #[rustfmt::skip]
+        let cases = [
+            (0, "0 s"), (61, "1 min 1 s"), (7_199, "1 h 59 min"), (90_000, "1 d 1 h"),
+        ];
+        for (secs, want) in cases {
+            assert_eq!(span(secs).replace('\u{a0}', " "), want);
+        }
+        for (count, want) in [(0, "0 feeds"), (1, "1 feed"), (2_000, "2 000 feeds")] {
+            assert_eq!(counted(count, "feed").replace('\u{a0}', " "), want);
+        }
+    }
+
+    #[test]
+    fn times_are_told_by_their_distance() {
+        let now = DateTime::UNIX_EPOCH + TimeDelta::days(20_000);
+        #[rustfmt::skip]
+        let cases = [(0, "now"), (-90, "1 min ago"), (3_700, "in 1 h"), (-200_000, "2 d ago")];
+        for (secs, want) in cases {
+            let visible = relative_time(now + TimeDelta::seconds(secs), now).into_string();
+            assert!(
+                visible.replace('\u{a0}', " ").ends_with(&format!(">{want}</time>")),
+                "{visible}"
+            );
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! The console: pages on which people see and control what this gateway does for them. Somebody who
+//! is signed in sees what belongs to the account, an administrator everything.
+//!
+//! Pages are served below `/console`; `/` itself shows the front page to browsers. Each page works
+//! without scripts. A change is a POST with the token of the session (S38), and ends with a redirect,
+//! so that reloading a page never repeats a change.
+
+mod accounts;
+mod add_feed;
+mod attempts;
+mod entry;
+mod feed;
+mod feed_state;
+mod feeds;
+mod front_page;
+mod new_subscription;
+mod opml;
+mod overview;
+mod sign_in;
+mod subscription;
+mod subscription_state;
+mod subscriptions;
+mod visit;
+
+use std::sync::Arc;
+
+use http::{Method, StatusCode, header};
+use percent_encoding::percent_decode_str;
+use warp::Filter;
+use warp::filters::BoxedFilter;
+use warp::reply::Response;
+
+use crate::http::kit::endpoint::Endpoint;
+use crate::http::kit::rejection::Rejection;
+use crate::http::kit::reply::{set_header, with_content_type};
+use crate::http::kit::request::Request;
+use crate::http::state::Gateway;
+
+pub(crate) use front_page::{front_page, is_browser};
+pub(crate) use visit::Session;
+
+use visit::Visit;
+
+/// The body limit is that of an imported list, with its form.
+const ENDPOINT: Endpoint = Endpoint {
+    name: "console",
+    methods: &["GET", "POST"],
+    body_limit_bytes: opml::MAX_IMPORT_BYTES + (64 << 10),
+};
+
+/// The script of the console's pages.
+const SCRIPT: &str = include_str!("console/page.js");
+
+/// Returns the routes of this endpoint.
+pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
+    let path = warp::path("console").and(warp::path::tail()).boxed();
+    ENDPOINT.route_with_param(gateway, path, |gateway, request, tail| async move {
+        let segments: Vec<String> = tail.as_str().split('/').map(str::to_owned).collect();
+        respond(gateway, request, &segments).await
+    })
+}
+
+async fn respond(gateway: Arc<Gateway>, request: Request, segments: &[String]) -> Response {
+    let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
+    if segments == ["page.js"] {
+        return script();
+    }
+    let visit = match Visit::begin(gateway, request).await {
+        Ok(visit) => visit,
+        Err(rejection) => return rejection.to_response(),
+    };
+    let response = match page(&visit, &segments).await {
+        Ok(response) => response,
+        Err(rejection) => visit.rejected(&rejection),
+    };
+    fresh(response)
+}
+
+/// Finds the page of a path, and carries out what a form asks it to.
+async fn page(visit: &Visit, segments: &[&str]) -> Result<Response, Rejection> {
+    let is_post = visit.request.method == Method::POST;
+    if segments == ["sign-in"] && is_post {
+        return sign_in::sign_in(visit).await;
+    }
+    if visit.session().is_none() {
+        return Ok(sign_in::page(visit, StatusCode::OK, None));
+    }
+    if is_post {
+        visit.check_form()?;
+    }
+    match (segments, is_post) {
+        (["sign-out"], true) => sign_in::sign_out(visit).await,
+        ([""], false) => overview::page(visit).await,
+        (["feeds"], false) => feeds::page(visit).await,
+        (["feeds", "add"], false) => add_feed::page(visit).await,
+        (["feeds", "add"], true) => add_feed::act(visit).await,
+        (["feeds", id, "entries", seq], false) => entry::page(visit, id, seq).await,
+        (["feeds", id], false) => feed::page(visit, id).await,
+        (["feeds", id], true) => feed::act(visit, id).await,
+        (["opml"], false) => Ok(opml::page(visit)),
+        (["opml"], true) => opml::act(visit).await,
+        (["opml", "feeds.opml"], false) => opml::export(visit).await,
+        (["subscriptions"], false) => subscriptions::page(visit).await,
+        (["subscriptions"], true) => subscriptions::act(visit).await,
+        (["subscriptions", id], false) => subscription::page(visit, id).await,
+        (["subscriptions", id, "attempts", number], false) => {
+            attempts::page(visit, &subscription::find(visit, id).await?, number).await
+        }
+        (["subscriptions", id], true) => subscription::act(visit, id).await,
+        (["accounts"], false) => accounts::page(visit).await,
+        (["accounts"], true) => accounts::create(visit).await,
+        (["accounts", login], _) => {
+            let login = percent_decode_str(login).decode_utf8_lossy();
+            match is_post {
+                true => accounts::act(visit, &login).await,
+                false => accounts::account(visit, &login).await,
+            }
+        }
+        _ => Err(Rejection::new(StatusCode::NOT_FOUND, "There is no such page.")),
+    }
+}
+
+fn script() -> Response {
+    let mut response = with_content_type(StatusCode::OK, "text/javascript; charset=utf-8", SCRIPT);
+    // The script changes only with a new version.
+    set_header(&mut response, header::CACHE_CONTROL, "public, max-age=300");
+    response
+}
+
+/// Forbids caches to store a page, because it differs for each session.
+fn fresh(mut response: Response) -> Response {
+    set_header(&mut response, header::CACHE_CONTROL, "private, no-store");
+    set_header(&mut response, header::VARY, "Cookie");
+    response
+}

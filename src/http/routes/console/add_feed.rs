@@ -1,0 +1,179 @@
+//! Adding a feed: a preview of what is at a URL, then a subscription to it. Nothing is stored before
+//! the form of the preview is sent.
+
+mod preview;
+
+use http::StatusCode;
+use maud::{Markup, html};
+use url::form_urlencoded;
+use warp::reply::Response;
+
+use super::feeds::SECTION;
+use super::new_subscription::{
+    NewSubscription, SubscribeResult, describe_refusal, fields, new_secret_note,
+};
+use super::visit::Visit;
+use crate::http::kit::auth;
+use crate::http::kit::html::Width;
+use crate::http::kit::rejection::Rejection;
+use crate::subscriptions::{FirstFetchWait, NoPreview};
+use feedgate_core::account::Scope;
+use feedgate_core::resource::ResourceId;
+use feedgate_core::topic::Topic;
+
+/// The address of the page.
+const PATH: &str = "console/feeds/add";
+
+/// Returns the page: the form, and the preview of the URL in the query.
+pub(super) async fn page(visit: &Visit) -> Result<Response, Rejection> {
+    auth::require(visit.access()?, Scope::Subscribe)?;
+    if visit.value("url").is_empty() {
+        return Ok(form_page(visit, StatusCode::OK, html! {}));
+    }
+    let topic = match requested_topic(visit) {
+        Ok(topic) => topic,
+        Err(reason) => return Ok(refuse(visit, &reason)),
+    };
+    // A link on another site may fill in the form, but not make this gateway send a request.
+    if visit.request.header("sec-fetch-site") == "cross-site" {
+        let note = html! {
+            p role="status" {
+                "Another site filled in this form. Check the address, then request the preview."
+            }
+        };
+        return Ok(form_page(visit, StatusCode::OK, note));
+    }
+    let found = visit.gateway.subscribe.preview(&topic, visit.access()?.account).await;
+    let (status, content) = match found {
+        Ok(found) => (StatusCode::OK, preview::preview(visit, &topic, &found).await?),
+        Err(why) => describe_failure(visit, &topic, &why),
+    };
+    Ok(form_page(visit, status, content))
+}
+
+/// Subscribes to the feed of the form.
+pub(super) async fn act(visit: &Visit) -> Result<Response, Rejection> {
+    let request = match NewSubscription::read(visit)? {
+        Ok(request) => request,
+        Err(reason) => return Ok(refuse_subscription(visit, &reason)),
+    };
+    let topic = match requested_topic(visit) {
+        Ok(topic) => topic,
+        Err(reason) => return Ok(refuse(visit, &reason)),
+    };
+    match request.subscribe(visit, &topic, FirstFetchWait::Moment).await? {
+        SubscribeResult::Subscribed => {}
+        SubscribeResult::Existing(held) => {
+            return Ok(visit.see_other(&format!("{SECTION}/{}?done=existing", held.resource.id)));
+        }
+        SubscribeResult::Refused(reason) => return Ok(refuse_subscription(visit, &reason)),
+    }
+    let id = resource_id(visit, &topic).await?;
+    if request.new_secret().is_none() {
+        return Ok(visit.see_other(&format!("{SECTION}/{id}?done=subscribed")));
+    }
+    let content = html! {
+        p role="status" { "The subscription to " (feedgate_core::redaction::feed(topic.as_str()))
+            " is stored." }
+        (new_secret_note(request.new_secret()))
+        p { a.button href=(visit.address(&format!("{SECTION}/{id}"))) { "Go to the feed" } }
+    };
+    Ok(visit.page_with(StatusCode::OK, ("Subscribed", SECTION, Width::Text), content))
+}
+
+async fn resource_id(visit: &Visit, topic: &Topic) -> Result<ResourceId, Rejection> {
+    let unavailable = |err| Rejection::unavailable(&err);
+    let topic = visit.gateway.subscribe.resolve(topic).await.map_err(unavailable)?;
+    let found = visit.gateway.store.find(topic.as_str()).await.map_err(unavailable)?;
+    found.map(|resource| resource.id).ok_or_else(|| {
+        Rejection::new(StatusCode::NOT_FOUND, "The subscription was ended meanwhile.")
+    })
+}
+
+/// Returns the topic that the form names. People leave out the scheme, and some programs write
+/// `feed:` before it.
+fn requested_topic(visit: &Visit) -> Result<Topic, String> {
+    let text = visit.value("url");
+    let text = text.strip_prefix("feed:").map_or(text, |rest| rest.trim_start_matches('/'));
+    let has_scheme = text.split(['/', '?', '#']).next().is_some_and(|first| {
+        let scheme = first.split_once(':').map(|(scheme, _)| scheme);
+        // Before a port stands a host.
+        scheme.is_some_and(|scheme| !scheme.contains('.') && scheme != "localhost")
+    });
+    let text = if has_scheme { text.to_owned() } else { format!("https://{text}") };
+    Topic::parse(text).map_err(|why| format!("This address cannot be used: {why}."))
+}
+
+/// Returns the address of this page with the preview of a URL.
+fn preview_link(visit: &Visit, url: &str) -> String {
+    let query = form_urlencoded::Serializer::new(String::new()).append_pair("url", url).finish();
+    visit.address(&format!("{PATH}?{query}"))
+}
+
+fn form_page(visit: &Visit, status: StatusCode, content: Markup) -> Response {
+    let content = html! {
+        form.filter method="get" action=(visit.address(PATH)) {
+            label { "Address of a feed or a page "
+                input name="url" inputmode="url" required maxlength=(Topic::LONGEST_BYTES)
+                    placeholder="https://example.com/" value=(visit.value("url"));
+            }
+            button.primary type="submit" { "Preview" }
+        }
+        (content)
+    };
+    visit.page_with(status, ("Add a feed", SECTION, Width::Text), content)
+}
+
+fn refuse(visit: &Visit, reason: &str) -> Response {
+    form_page(visit, StatusCode::UNPROCESSABLE_ENTITY, html! { p role="alert" { (reason) } })
+}
+
+/// Returns the form that subscribes, with the reason why that was refused.
+fn refuse_subscription(visit: &Visit, reason: &str) -> Response {
+    let content = html! {
+        p role="alert" { (reason) }
+        (subscription_form(visit, visit.value("url"), "Subscribe"))
+    };
+    form_page(visit, StatusCode::UNPROCESSABLE_ENTITY, content)
+}
+
+/// Returns the form that subscribes to the topic `url`.
+fn subscription_form(visit: &Visit, url: &str, heading: &str) -> Markup {
+    html! {
+        h2 { (heading) }
+        form.stacked method="post" action=(visit.address(PATH)) {
+            (visit.csrf_field())
+            input type="hidden" name="url" value=(url);
+            (fields(visit))
+            label {
+                input type="checkbox" name="backfill" value="true"
+                    checked[visit.form.is_set("backfill")];
+                " Load the history as well, if the feed has an archive"
+            }
+            button.primary type="submit" { "Subscribe" }
+        }
+    }
+}
+
+/// Returns why there is no preview. A feed whose server fails now may be subscribed to all the same.
+fn describe_failure(visit: &Visit, topic: &Topic, why: &NoPreview) -> (StatusCode, Markup) {
+    let (status, reason, may_subscribe) = match why {
+        NoPreview::RateLimited { retry_in } => {
+            let wait_s = retry_in.as_secs();
+            let reason = format!("Too many previews, please try again in {wait_s} s.");
+            (StatusCode::TOO_MANY_REQUESTS, reason, false)
+        }
+        NoPreview::Refused(refusal) => {
+            (StatusCode::UNPROCESSABLE_ENTITY, describe_refusal(refusal), false)
+        }
+        why => (StatusCode::OK, format!("There is no preview: {why}."), true),
+    };
+    let content = html! {
+        p role="alert" { (reason) }
+        @if may_subscribe {
+            p { "A subscription is possible all the same. The address is fetched again later." }
+            (subscription_form(visit, topic.as_str(), "Subscribe without a preview"))
+        }
+    };
+    (status, content)
+}

@@ -1,0 +1,186 @@
+//! The content of an entry: as people see it, and as Atom and JSON.
+
+use std::time::Duration;
+
+use maud::{Markup, html};
+
+use crate::http::kit::html::frame::preview_frame;
+use crate::http::kit::rejection::Rejection;
+use crate::http::routes::console::visit::Visit;
+use feedgate_core::record::Record;
+use feedgate_core::resource::{Resource, ResourceKind};
+use feedgate_core::stored_entry::read_back;
+use feedgate_feed::model::{Content, Entry, Feed, Text, TextKind};
+use feedgate_feed::passes;
+use feedgate_feed::render::atom::{self, AtomDocument};
+use feedgate_feed::render::json;
+
+/// How long a page waits for memory for an entry.
+const ADMISSION_WAIT: Duration = Duration::from_secs(5);
+/// The maximum length of each text of an entry on the page, in bytes. The rest of longer ones is left
+/// out: browsers become slow, and nobody reads them here.
+const LONGEST_BYTES: usize = 256 << 10;
+
+/// An entry, read back from its record.
+pub(super) struct EntryContent {
+    /// The entry; `None` if the record is a deletion.
+    pub(super) entry: Option<Entry>,
+    text: EntryText,
+    atom: String,
+    json: String,
+}
+
+/// The text of an entry.
+enum EntryText {
+    /// The entry has none.
+    Nothing,
+    /// Plain text.
+    Plain(String),
+    /// Markup that was sanitized.
+    Markup(String),
+    /// Content of another media type.
+    Media(String),
+    /// Content at another address.
+    Elsewhere(String),
+}
+
+impl EntryContent {
+    /// Reads the entry of a record.
+    pub(super) async fn read(
+        visit: &Visit,
+        resource: &Resource,
+        record: &Record,
+    ) -> Result<EntryContent, Rejection> {
+        let documents = &visit.gateway.documents;
+        let memory = documents.admit(record.atom.as_bytes(), ADMISSION_WAIT).await;
+        let memory = memory.map_err(Rejection::busy)?;
+        let (resource, record) = (resource.clone(), record.clone());
+        let read = memory.run_blocking(move || read(&resource, &record)).await;
+        read.ok_or_else(|| {
+            Rejection::unavailable(&std::io::Error::other("an entry could not be read"))
+        })
+    }
+
+    /// Returns the text, as people see it.
+    pub(super) fn text_section(&self) -> Markup {
+        html! {
+            @if self.entry.is_none() {
+                p { "The publisher deleted this entry." }
+            }
+            @match &self.text {
+                EntryText::Nothing => {}
+                EntryText::Plain(text) => {
+                    h2 { "Text" }
+                    pre.text tabindex="0" { (text) }
+                }
+                EntryText::Markup(markup) => {
+                    h2 { "Text" }
+                    (preview_frame("Text of the entry", markup))
+                    p.soft {
+                        "Displayed without scripts, forms, and images from other servers."
+                    }
+                }
+                EntryText::Media(mime) => {
+                    h2 { "Content" }
+                    p { "The content is of the type " code { (mime) } "." }
+                }
+                EntryText::Elsewhere(href) => {
+                    h2 { "Content" }
+                    p { "The content is at " (super::address(href)) "." }
+                }
+            }
+        }
+    }
+
+    /// Returns the entry as it is sent, in both formats.
+    pub(super) fn source_section(&self) -> Markup {
+        html! {
+            div.sides {
+                details open { summary { "Atom" } pre tabindex="0" { code { (self.atom) } } }
+                @if !self.json.is_empty() {
+                    details open { summary { "JSON" } pre tabindex="0" { code { (self.json) } } }
+                }
+            }
+        }
+    }
+}
+
+fn read(resource: &Resource, record: &Record) -> EntryContent {
+    let document = atom::document(&AtomDocument {
+        head: &resource.feed_head,
+        topic: resource.topic.as_str(),
+        status: None,
+        links: &[],
+        entries: &[&record.atom],
+    });
+    let feed = read_back(resource, &document);
+    let item = json::feed(&feed)["items"][0].take();
+    let json = match item {
+        serde_json::Value::Null => String::new(),
+        item => serde_json::to_string_pretty(&item).unwrap_or_default(),
+    };
+    let entry = feed.entries.first().cloned();
+    let text = match resource.kind {
+        ResourceKind::Other => entry.as_ref().map(plain_text),
+        _ => sanitized(feed).as_ref().map(display_text),
+    };
+    EntryContent {
+        entry,
+        text: text.unwrap_or(EntryText::Nothing),
+        atom: cut(record.atom.clone()),
+        json: cut(json),
+    }
+}
+
+/// Returns the entry of a feed without anything that could act in a page.
+fn sanitized(mut feed: Feed) -> Option<Entry> {
+    passes::sanitize(&mut feed);
+    feed.entries.into_iter().next()
+}
+
+/// Returns the text of a document that is not a feed.
+fn plain_text(entry: &Entry) -> EntryText {
+    match &entry.content {
+        Some(Content::Text(text)) if text.kind == TextKind::Text => {
+            EntryText::Plain(cut(text.value.clone()))
+        }
+        Some(Content::Text(text)) => EntryText::Plain(cut(text.to_plain())),
+        Some(Content::Media { mime, value }) if mime.starts_with("text/") => {
+            EntryText::Plain(cut(value.clone()))
+        }
+        Some(Content::Media { mime, .. } | Content::Xml { mime, .. }) => {
+            EntryText::Media(mime.clone())
+        }
+        Some(Content::Src { href, .. }) => EntryText::Elsewhere(href.clone()),
+        None => EntryText::Nothing,
+    }
+}
+
+/// Returns the text of a sanitized entry: its content, or else its summary.
+fn display_text(entry: &Entry) -> EntryText {
+    match (&entry.content, &entry.summary) {
+        (Some(Content::Text(text)), _) if !text.value.trim().is_empty() => text_of(text),
+        (Some(Content::Text(_)) | None, Some(summary)) => text_of(summary),
+        (Some(Content::Text(_)) | None, None) => EntryText::Nothing,
+        (Some(_), _) => plain_text(entry),
+    }
+}
+
+fn text_of(text: &Text) -> EntryText {
+    match text.kind {
+        _ if text.value.trim().is_empty() => EntryText::Nothing,
+        TextKind::Text => EntryText::Plain(cut(text.value.clone())),
+        // A part of markup is not sanitized markup.
+        _ if text.value.len() > LONGEST_BYTES => EntryText::Plain(cut(text.to_plain())),
+        TextKind::Html | TextKind::Xhtml => EntryText::Markup(text.value.clone()),
+    }
+}
+
+/// Cuts off what exceeds the maximum length.
+fn cut(mut text: String) -> String {
+    if text.len() > LONGEST_BYTES {
+        text.truncate(text.floor_char_boundary(LONGEST_BYTES));
+        text.push('…');
+    }
+    text
+}

@@ -1,0 +1,246 @@
+//! Where the fields of an entry came from: the elements of the document, and what was repaired. This is
+//! known as long as the newest document of the feed contains the entry.
+
+use std::time::Duration;
+
+use maud::{Markup, html};
+use serde_json::Value;
+use url::Url;
+
+use crate::http::kit::html::parts::{Tone, badge};
+use crate::http::kit::rejection::Rejection;
+use crate::http::routes::console::visit::Visit;
+use feedgate_core::record::Record;
+use feedgate_core::redaction;
+use feedgate_core::resource::{Resource, ResourceKind};
+use feedgate_feed::{Body, Context, explain};
+
+/// How long a page waits for memory for a document.
+const ADMISSION_WAIT: Duration = Duration::from_secs(5);
+/// The maximum length of a document that is explained here, in bytes. An explanation takes several times
+/// as long as reading the document.
+const LONGEST_BYTES: usize = 2 << 20;
+/// The maximum length of an excerpt, in characters.
+const EXCERPT_CHARS: usize = 120;
+
+/// What is known of the origin of an entry.
+pub(super) enum Explained {
+    /// Nothing, for the reason in this sentence.
+    Unknown(&'static str),
+    /// The origin of each field, and the repairs.
+    Found(EntrySource),
+}
+
+/// The origin of an entry.
+pub(super) struct EntrySource {
+    /// The element of the entry.
+    place: Option<Place>,
+    fields: Vec<FieldOrigin>,
+    repairs: Vec<EntryRepair>,
+}
+
+/// A place in a document.
+struct Place {
+    path: String,
+    line: Option<u64>,
+    column: Option<u64>,
+    /// The beginning of the element.
+    excerpt: String,
+}
+
+/// The origin of a field.
+struct FieldOrigin {
+    name: String,
+    place: Option<Place>,
+    /// The steps that changed the field, as words.
+    steps: Vec<String>,
+}
+
+/// A repair of the entry.
+struct EntryRepair {
+    code: String,
+    detail: String,
+    place: Option<Place>,
+}
+
+impl Explained {
+    /// Reads the newest document of a feed and finds the entry in it.
+    pub(super) async fn read(
+        visit: &Visit,
+        resource: &Resource,
+        record: &Record,
+    ) -> Result<Explained, Rejection> {
+        if resource.kind == ResourceKind::Collection {
+            return Ok(Explained::Unknown(
+                "The entry was received from another feed, whose page explains it.",
+            ));
+        }
+        let body = visit.gateway.store.body(resource.id).await;
+        let Some((_, body)) = body.map_err(|err| Rejection::unavailable(&err))? else {
+            return Ok(Explained::Unknown("The document is not stored."));
+        };
+        if body.bytes.len() > LONGEST_BYTES {
+            return Ok(Explained::Unknown("The document is too large to be explained here."));
+        }
+        let memory = visit.gateway.documents.admit(&body.bytes, ADMISSION_WAIT).await;
+        let memory = memory.map_err(Rejection::busy)?;
+        let (resource, record) = (resource.clone(), record.clone());
+        let found = memory.run_blocking(move || find(&body, &resource, &record)).await.flatten();
+        Ok(found.map_or(
+            Explained::Unknown(
+                "The document that had the entry is no longer stored: the newest one does not \
+                 contain it.",
+            ),
+            Explained::Found,
+        ))
+    }
+
+    /// Returns the origin as a part of the page.
+    pub(super) fn section(&self) -> Markup {
+        match self {
+            Explained::Unknown(reason) => html! { p { (reason) } },
+            Explained::Found(origin) => html! {
+                @if let Some(place) = &origin.place {
+                    p { "The entry in the newest document is " (place.reference()) "." }
+                }
+                (origin.table())
+                (origin.repair_list())
+            },
+        }
+    }
+}
+
+fn find(body: &Body, resource: &Resource, record: &Record) -> Option<EntrySource> {
+    let url = Url::parse(&resource.fetch_url).unwrap_or_else(|_| resource.topic.fetch_url());
+    let mut context = Context::new(url);
+    context.known_by = resource.polling.known_by;
+    context.received_at = Some(record.at);
+    let content_type = body.content_type.iter();
+    let headers = content_type.map(|value| ("content-type".to_owned(), value.clone()));
+    context.headers.extend(headers);
+    let explained = explain(&body.bytes, &context).ok()?;
+    let at = explained.feed().entries.iter().position(|entry| entry.id == record.entry_id)?;
+    let explained = explained.to_json();
+    let document = Document { text: std::str::from_utf8(&body.bytes).ok() };
+    let entry = &explained["entries"][at];
+    let place = document.place(&entry["from"]);
+    let fields = entry["fields"].as_object().into_iter().flatten();
+    let fields = fields.map(|(name, field)| document.field(name, field)).collect();
+    let path = place.as_ref().map_or("", |place| place.path.as_str());
+    let is_own = |repair: &&Value| {
+        let within = repair["in"]["path"].as_str().unwrap_or_default().strip_prefix(path);
+        !path.is_empty() && within.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    let repairs = explained["repairs"].as_array().into_iter().flatten().filter(is_own);
+    let repairs = repairs.map(|repair| document.repair(repair)).collect();
+    Some(EntrySource { place, fields, repairs })
+}
+
+/// A document, as far as excerpts can be taken from it.
+struct Document<'d> {
+    /// The text; `None` in another encoding than UTF-8, where positions are those of the decoded text.
+    text: Option<&'d str>,
+}
+
+impl Document<'_> {
+    fn place(&self, from: &Value) -> Option<Place> {
+        let path = from["path"].as_str()?.to_owned();
+        let byte = from["byte"].as_u64().and_then(|byte| usize::try_from(byte).ok());
+        let excerpt = byte.map_or_else(String::new, |byte| self.excerpt(byte));
+        Some(Place { path, line: from["line"].as_u64(), column: from["column"].as_u64(), excerpt })
+    }
+
+    fn field(&self, name: &str, field: &Value) -> FieldOrigin {
+        let steps = field["steps"].as_array().into_iter().flatten();
+        let steps = steps.filter_map(|step| {
+            let (pass, how) = (step["pass"].as_str()?, step["how"].as_str()?);
+            Some(format!("{pass}: {}", how.replace('_', " ")))
+        });
+        FieldOrigin {
+            name: redaction::line(name, EXCERPT_CHARS),
+            place: self.place(&field["from"]),
+            steps: steps.collect(),
+        }
+    }
+
+    fn repair(&self, repair: &Value) -> EntryRepair {
+        let text = |name: &str| repair[name].as_str().unwrap_or_default().to_owned();
+        EntryRepair {
+            code: text("code"),
+            detail: redaction::line(&text("detail"), EXCERPT_CHARS),
+            place: self.place(&repair["in"]),
+        }
+    }
+
+    /// Returns the element that begins at an offset, or its beginning, on one line.
+    fn excerpt(&self, byte: usize) -> String {
+        let text = self.text.map(|text| text.strip_prefix('\u{feff}').unwrap_or(text));
+        let rest = text.and_then(|text| text.get(byte..)).unwrap_or_default();
+        if !rest.starts_with('<') {
+            return String::new();
+        }
+        let name_end = rest[1..].find(|c: char| c.is_whitespace() || matches!(c, '>' | '/'));
+        let name = &rest[1..name_end.map_or(rest.len(), |end| end + 1)];
+        let most: usize = rest.chars().take(4 * EXCERPT_CHARS).map(char::len_utf8).sum();
+        let head = &rest[..most];
+        let end = head.find(&format!("</{name}>")).map(|end| end + name.len() + 3);
+        redaction::line(&head[..end.unwrap_or(head.len())], EXCERPT_CHARS)
+    }
+}
+
+impl Place {
+    fn reference(&self) -> Markup {
+        html! {
+            code { (redaction::line(&self.path, 2 * EXCERPT_CHARS)) }
+            @if let (Some(line), Some(column)) = (self.line, self.column) {
+                " " small { "line " (line) ", column " (column) }
+            }
+        }
+    }
+}
+
+impl EntrySource {
+    fn table(&self) -> Markup {
+        html! {
+            table.records {
+                thead { tr { @for name in ["Field", "Element", "Text", "Changed by"] {
+                    th scope="col" { (name) }
+                } } }
+                tbody {
+                    @for FieldOrigin { name, place, steps } in &self.fields {
+                        tr {
+                            td data-name="" { b { (name) } }
+                            td data-name="Element" {
+                                @match place {
+                                    Some(place) => (place.reference()),
+                                    None => span.absent { "none in the document" },
+                                }
+                            }
+                            td data-name="Text" {
+                                @if let Some(place) = place && !place.excerpt.is_empty() {
+                                    code { (place.excerpt) }
+                                }
+                            }
+                            td data-name="Changed by" { (steps.join(", ")) }
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn repair_list(&self) -> Markup {
+        html! {
+            h3 { "Repairs" }
+            @if self.repairs.is_empty() { p { "Nothing had to be repaired." } }
+            ul {
+                @for repair in &self.repairs {
+                    li {
+                        (badge(Tone::Warning, &repair.code)) " " (repair.detail)
+                        @if let Some(place) = &repair.place { " " (place.reference()) }
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,289 @@
+//! One feed: its state, its entries, its subscriptions, and what its last fetches found.
+
+use chrono::{DateTime, Utc};
+use http::StatusCode;
+use maud::{Markup, html};
+use warp::reply::Response;
+
+use super::feed_state::{FeedState, address, title};
+use super::feeds::SECTION;
+use super::subscriptions;
+use super::visit::Visit;
+use crate::http::kit::auth;
+use crate::http::kit::html::parts::{grouped, optional_time, relative_time, span, timestamp};
+use crate::http::kit::rejection::Rejection;
+use crate::jobs::runner;
+use feedgate_core::account::Scope;
+use feedgate_core::event::{EventFilter, EventKind, EventViewer, StoredEvent};
+use feedgate_core::moves::Move;
+use feedgate_core::ping::{Ping, PingSource};
+use feedgate_core::ports::{EntryRange, ListedSubscription, SubscriptionFilter};
+use feedgate_core::record::{Record, Seq};
+use feedgate_core::resource::{Resource, ResourceId};
+use feedgate_core::stored_entry::read_back;
+use feedgate_feed::model::{Entry, Text};
+use feedgate_feed::render::atom::{self, AtomDocument};
+
+/// The number of entries on the page.
+const ENTRIES: usize = 20;
+/// The number of subscriptions on the page.
+const SUBSCRIPTIONS: usize = 20;
+/// The number of fetches on the page.
+const FETCHES: usize = 15;
+
+/// Finds the feed of a page. A feed that does not belong to the account is answered as one that does
+/// not exist (S37).
+pub(super) async fn find(visit: &Visit, id: &str) -> Result<Resource, Rejection> {
+    let not_found = || Rejection::new(StatusCode::NOT_FOUND, "There is no such feed.");
+    let id = id.parse().map(ResourceId).map_err(|_| not_found())?;
+    let found = visit.gateway.store.get(id).await.map_err(|err| Rejection::unavailable(&err))?;
+    let resource = found.ok_or_else(not_found)?;
+    match visit.visible_account()?.is_none() || !subscribed(visit, &resource).await?.is_empty() {
+        true => Ok(resource),
+        false => Err(not_found()),
+    }
+}
+
+/// Returns the subscriptions to a feed that are shown: those of the account, or all.
+async fn subscribed(
+    visit: &Visit,
+    resource: &Resource,
+) -> Result<Vec<ListedSubscription>, Rejection> {
+    let filter = SubscriptionFilter {
+        account: visit.visible_account()?,
+        topic: Some(resource.topic.as_str().to_owned()),
+        limit: SUBSCRIPTIONS,
+        ..SubscriptionFilter::default()
+    };
+    let listed = visit.gateway.store.list(&filter).await;
+    listed.map(|(listed, _)| listed).map_err(|err| Rejection::unavailable(&err))
+}
+
+/// Carries out what a form of the page requests.
+pub(super) async fn act(visit: &Visit, id: &str) -> Result<Response, Rejection> {
+    let resource = find(visit, id).await?;
+    match visit.value("action") {
+        "poll" => poll(visit, &resource).await,
+        _ => Err(Rejection::bad_request("The form names no action of this page.")),
+    }
+}
+
+/// Makes the feed due, as a ping of its publisher does: no sooner than pings may.
+async fn poll(visit: &Visit, resource: &Resource) -> Result<Response, Rejection> {
+    auth::require(visit.access()?, Scope::Subscribe)?;
+    let ping = Ping {
+        at: runner::now(),
+        source: PingSource::Publish,
+        name: String::new(),
+        url: resource.topic.as_str().to_owned(),
+        feed_url: None,
+    };
+    let taken = visit.gateway.subscribe.ping(&ping, visit.gateway.settings.ping_spacing).await;
+    taken.map_err(|err| Rejection::unavailable(&err))?;
+    Ok(visit.see_other(&format!("{SECTION}/{}?done=poll", resource.id)))
+}
+
+/// What the page shows of a feed.
+struct FeedPage {
+    resource: Resource,
+    entries: Vec<(Seq, DateTime<Utc>, Option<Entry>)>,
+    subscriptions: Vec<ListedSubscription>,
+    fetches: Vec<StoredEvent>,
+    moves: Vec<Move>,
+}
+
+impl FeedPage {
+    async fn read(visit: &Visit, resource: Resource) -> Result<FeedPage, Rejection> {
+        let unavailable = |err| Rejection::unavailable(&err);
+        let store = &visit.gateway.store;
+        let before = visit.value("before").parse().ok().map(Seq);
+        let range = EntryRange { after: None, before, limit: ENTRIES };
+        let records = store.read_current(resource.id, &range).await.map_err(unavailable)?;
+        let viewer = visit.visible_account()?.map_or(EventViewer::Admin, EventViewer::Account);
+        let wanted = EventFilter {
+            viewer,
+            feed: address(&resource),
+            kind: Some(EventKind::Fetch),
+            limit: FETCHES,
+            ..EventFilter::default()
+        };
+        let fetches = store.events(&wanted).await.map_err(unavailable)?.events;
+        let moves = store.moves(resource.id).await.map_err(unavailable)?;
+        let subscriptions = subscribed(visit, &resource).await?;
+        let entries = with_entries(&resource, records);
+        Ok(FeedPage { resource, entries, subscriptions, fetches, moves })
+    }
+}
+
+/// Returns the page.
+pub(super) async fn page(visit: &Visit, id: &str) -> Result<Response, Rejection> {
+    let now = runner::now();
+    let feed = FeedPage::read(visit, find(visit, id).await?).await?;
+    let content = html! {
+        (done(visit.value("done")))
+        (status(visit, &feed, now))
+        (actions(visit, &feed.resource))
+        h2 { "Entries" }
+        (entries(visit, &feed, now))
+        h2 { "Subscriptions" }
+        (subscriptions::table(visit, feed.subscriptions.iter(), now))
+        h2 { "Fetches" }
+        (fetches(&feed.fetches))
+    };
+    Ok(visit.page(&title(&feed.resource), SECTION, content))
+}
+
+/// Returns the note on the change that led to the page.
+fn done(action: &str) -> Markup {
+    let note = match action {
+        "poll" => "The feed will be fetched as soon as its server allows.",
+        "subscribed" => "The subscription is stored.",
+        "existing" => "You have this subscription already. Nothing was changed.",
+        _ => return html! {},
+    };
+    html! { p role="status" { (note) } }
+}
+
+fn status(visit: &Visit, feed: &FeedPage, now: DateTime<Utc>) -> Markup {
+    let FeedPage { resource, moves, .. } = feed;
+    let status = &resource.status;
+    let is_moved = FeedState::from_resource(resource, now) == FeedState::Moved;
+    html! {
+        dl.facts {
+            dt { "State" }
+            dd {
+                (FeedState::from_resource(resource, now).badge())
+                @if status.is_failing() { " " (status.http_message) }
+            }
+            dt { "Address" }
+            dd { a href=(address(resource)) rel="nofollow noreferrer" { (address(resource)) } }
+            @if is_moved { dt { "Fetched at" } dd { (feedgate_core::redaction::feed(&resource.fetch_url)) } }
+            dt { "Last fetch" } dd { (optional_time(status.last_fetch, now)) }
+            dt { "Next fetch" }
+            dd {
+                (relative_time(resource.next_fetch, now))
+                @if status.period_s > 0 { ", every " (span(status.period_s.into())) }
+                @if !status.period_reason.is_empty() { ": " (status.period_reason) }
+            }
+            dt { "Last new entry" } dd { (optional_time(resource.polling.last_new, now)) }
+            dt { "Entries" }
+            dd { (grouped(resource.head.0.unsigned_abs())) " stored, "
+                (grouped(status.velocity)) " new in the last day" }
+            @if let Some(until) = resource.pushed_until {
+                dt { "Pushed by its hub" } dd { "until " (timestamp(until)) }
+            }
+            @if !resource.polling.format.is_empty() {
+                dt { "Format" } dd { (resource.polling.format) }
+            }
+            dt { "Archive" }
+            dd { a href=(visit.address(&format!("feeds/{}/recent", resource.id))) {
+                (visit.gateway.public_url(&format!("feeds/{}/recent", resource.id)))
+            } }
+            @for moved in moves {
+                dt { "Moved" }
+                dd { (timestamp(moved.at)) " from " (feedgate_core::redaction::feed(&moved.from))
+                    @if moved.undone_at.is_some() { " (undone)" } }
+            }
+        }
+    }
+}
+
+fn actions(visit: &Visit, resource: &Resource) -> Markup {
+    html! {
+        form.inline method="post" action=(visit.address(&format!("{SECTION}/{}", resource.id))) {
+            (visit.csrf_field())
+            button type="submit" name="action" value="poll" { "Fetch now" }
+        }
+    }
+}
+
+fn entries(visit: &Visit, feed: &FeedPage, now: DateTime<Utc>) -> Markup {
+    let folder = format!("{SECTION}/{}", feed.resource.id);
+    let last = feed.entries.last().map(|(seq, ..)| *seq);
+    html! {
+        table.records {
+            thead { tr { @for name in ["Entry", "Published", "Received"] {
+                th scope="col" { (name) }
+            } } }
+            tbody {
+                @for (seq, at, entry) in &feed.entries {
+                    tr {
+                        td data-name="" {
+                            a href=(visit.address(&format!("{folder}/entries/{seq}"))) {
+                                (entry.as_ref().map_or_else(|| format!("Entry {seq}"), entry_title))
+                            }
+                        }
+                        td data-name="Published" {
+                            @if let Some(at) = entry.as_ref().and_then(|entry| entry.published) {
+                                (relative_time(at.to_utc(), now))
+                            }
+                        }
+                        td data-name="Received" { (relative_time(*at, now)) }
+                    }
+                }
+                @if feed.entries.is_empty() { tr { td colspan="3" { "No entries yet." } } }
+            }
+        }
+        @if feed.entries.len() == ENTRIES && let Some(last) = last {
+            nav.pages aria-label="Entries" {
+                a rel="next" href=(visit.address(&format!("{folder}?before={last}"))) {
+                    "Older entries"
+                }
+            }
+        }
+    }
+}
+
+fn fetches(events: &[StoredEvent]) -> Markup {
+    html! {
+        table.records {
+            thead { tr { @for name in ["Time", "Event", "Took", "Message"] {
+                th scope="col" { (name) }
+            } } }
+            tbody {
+                @for StoredEvent { event, .. } in events {
+                    tr.(event.outcome.as_str()) {
+                        td data-name="Time" { (timestamp(event.at)) }
+                        td data-name="Event" { (event.outcome.as_str()) }
+                        td data-name="Took" {
+                            @if let Some(took) = event.took { (took.as_millis()) "\u{a0}ms" }
+                        }
+                        td data-name="Message" { (event.detail) }
+                    }
+                }
+                @if events.is_empty() {
+                    tr { td colspan="4" {
+                        "No fetch that changed something is in the event log."
+                    } }
+                }
+            }
+        }
+    }
+}
+
+/// Returns records with their entries, read back from what is stored.
+fn with_entries(
+    resource: &Resource,
+    records: Vec<Record>,
+) -> Vec<(Seq, DateTime<Utc>, Option<Entry>)> {
+    let atoms: Vec<&str> = records.iter().map(|record| record.atom.as_str()).collect();
+    let document = atom::document(&AtomDocument {
+        head: &resource.feed_head,
+        topic: resource.topic.as_str(),
+        status: None,
+        links: &[],
+        entries: &atoms,
+    });
+    let entries = read_back(resource, &document).entries;
+    let of = |record: &Record| entries.iter().find(|entry| entry.id == record.entry_id).cloned();
+    records.iter().map(|record| (record.seq, record.at, of(record))).collect()
+}
+
+/// Returns the title of an entry as plain text, or the beginning of its text.
+pub(super) fn entry_title(entry: &Entry) -> String {
+    const CHARS: usize = 160;
+    let texts = [&entry.title, &entry.summary];
+    let mut texts = texts.into_iter().flatten().map(Text::to_plain);
+    let text = texts.find(|text| !text.trim().is_empty()).unwrap_or_else(|| entry.id.clone());
+    feedgate_core::redaction::line(&text, CHARS)
+}

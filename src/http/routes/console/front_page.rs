@@ -1,0 +1,107 @@
+//! The front page for people who open the address of the gateway in a browser: what this is, how to
+//! subscribe, what changed lately.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use http::StatusCode;
+use maud::{Markup, html};
+use warp::reply::Response;
+
+use super::visit::Visit;
+use crate::http::kit::html::Width;
+use crate::http::kit::html::parts::relative_time;
+use crate::http::kit::rejection::Rejection;
+use crate::http::kit::request::Request;
+use crate::http::kit::viewer_access::ViewerAccess;
+use crate::http::state::Gateway;
+use crate::jobs::runner;
+use feedgate_core::event::{EventFilter, EventKind, EventOutcome, StoredEvent};
+
+/// The number of changes that are listed.
+const CHANGES: usize = 15;
+/// The number of events that are read to find them.
+const EVENTS_READ: usize = 200;
+
+/// Returns the page.
+pub(crate) async fn front_page(gateway: &Arc<Gateway>, request: Request) -> Response {
+    match render(gateway, request).await {
+        Ok(response) => response,
+        Err(rejection) => rejection.to_response(),
+    }
+}
+
+async fn render(gateway: &Arc<Gateway>, request: Request) -> Result<Response, Rejection> {
+    let access = ViewerAccess::of_request(gateway, &request);
+    let visit = Visit::begin(Arc::clone(gateway), request).await?;
+    let wanted =
+        EventFilter { kind: Some(EventKind::Fetch), limit: EVENTS_READ, ..EventFilter::default() };
+    let events = gateway.store.events(&wanted).await;
+    let mut events = events.map_err(|err| Rejection::unavailable(&err))?.events;
+    let mut seen = HashSet::new();
+    events.retain(|StoredEvent { event, .. }| {
+        let is_change = event.outcome == EventOutcome::Ok && access.sees(&event.feed);
+        is_change && seen.insert(event.feed.clone())
+    });
+    events.truncate(CHANGES);
+    let content = html! {
+        p {
+            "This gateway fetches feeds, web pages and JSON documents, converts them to one schema, \
+             and notifies subscribers when they change."
+        }
+        h2 { "Subscribe" }
+        p { "Any WebSub subscriber can use the hub, without an account:" }
+        pre tabindex="0" { code {
+            "curl " (gateway.public_url("hub")) " -d hub.mode=subscribe \\\n"
+            "     -d hub.topic=https://example.com/feed \\\n"
+            "     -d hub.callback=https://example.com/callback"
+        } }
+        p {
+            "With an account, " a href=(visit.address("console")) { "sign in" } " to add feeds, or use \
+             the API: entries come as Atom or JSON."
+        }
+        (changes(gateway, &events))
+        (links(gateway, &visit))
+    };
+    Ok(visit.page_with(StatusCode::OK, ("feedgate", "", Width::Text), content))
+}
+
+fn changes(gateway: &Gateway, events: &[StoredEvent]) -> Markup {
+    let now = runner::now();
+    html! {
+        @if gateway.settings.has_public_views && !events.is_empty() {
+            h2 { "Changed lately" }
+            ul {
+                @for StoredEvent { event, .. } in events {
+                    li {
+                        a href=(event.feed) rel="nofollow" { (event.feed) } " "
+                        small { (relative_time(event.at, now)) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn links(gateway: &Gateway, visit: &Visit) -> Markup {
+    let mut links = vec![
+        ("changes.xml", "Recent changes for programs"),
+        ("openapi.json", "All calls, as an OpenAPI document"),
+        ("bot", "Why feedgate fetches from your server"),
+        ("pingSiteForm", "Report that a site has changed"),
+        ("author", "Write a post"),
+    ];
+    if gateway.settings.has_public_views {
+        links.extend([("stats", "Statistics"), ("feeds.opml", "All feeds, as OPML")]);
+    }
+    html! {
+        h2 { "More" }
+        ul { @for (path, name) in links { li { a href=(visit.address(path)) { (name) } } } }
+    }
+}
+
+/// Returns whether a client prefers a page for people: browsers name HTML first, programs do not name
+/// it.
+pub(crate) fn is_browser(request: &Request) -> bool {
+    request.header("accept").trim_start().starts_with("text/html")
+}

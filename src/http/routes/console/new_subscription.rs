@@ -1,0 +1,252 @@
+//! Subscribing with the forms of the console: the fields that say where notifications are sent and
+//! how, and the subscription that they describe.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use maud::{Markup, html};
+
+use super::visit::Visit;
+use crate::http::kit::auth;
+use crate::http::kit::params;
+use crate::http::kit::rejection::Rejection;
+use crate::http::routes::websub::describe_forbidden;
+use crate::jobs::runner;
+use crate::net::Purpose;
+use crate::subscriptions::{FirstFetchWait, SubscriptionRefusal, Verification};
+use feedgate_core::account::Scope;
+use feedgate_core::intent::{Intent, IntentMode};
+use feedgate_core::ports::{ListedSubscription, SubscriptionFilter};
+use feedgate_core::signing::{BadSecret, Secret, SigningRequest};
+use feedgate_core::subscription::{Format, Lease, Statuses, SubscriptionRequest, Updates};
+use feedgate_core::topic::{Callback, Topic};
+use feedgate_protocol::Protocol;
+use feedgate_protocol::form::Form;
+
+/// The most subscriptions of an account to one topic with one callback: one of each protocol.
+const PROTOCOLS: usize = 8;
+
+/// The formats of notifications, with their names.
+const FORMATS: [(Format, &str); 4] = [
+    (Format::Fitting, "Atom for feeds, other documents unchanged"),
+    (Format::Atom, "Atom"),
+    (Format::Json, "JSON"),
+    (Format::Raw, "the document unchanged"),
+];
+
+/// What the fields of a form say about a subscription, besides its topic.
+#[derive(Debug)]
+pub(super) struct NewSubscription {
+    callback: Callback,
+    format: Format,
+    secret: Option<Secret>,
+    /// Whether the secret was made here, and must be displayed.
+    has_new_secret: bool,
+    backfill: bool,
+}
+
+/// What came of a subscription request.
+pub(super) enum SubscribeResult {
+    /// The subscription is stored.
+    Subscribed,
+    /// The account has the subscription already.
+    Existing(Box<ListedSubscription>),
+    /// The request was refused, for the reason in this sentence.
+    Refused(String),
+}
+
+impl NewSubscription {
+    /// Reads the fields of a form. An error of the fields is a sentence for the form.
+    pub(super) fn read(visit: &Visit) -> Result<Result<NewSubscription, String>, Rejection> {
+        auth::require(visit.access()?, Scope::Subscribe)?;
+        let callback = match visit.value("callback") {
+            "" => null_device(visit),
+            text => text.to_owned(),
+        };
+        let callback = match Callback::parse(callback) {
+            Ok(callback) => callback,
+            Err(why) => return Ok(Err(format!("The callback cannot be used: {why}."))),
+        };
+        let format = Format::from_word(visit.value("format")).unwrap_or(Format::Fitting);
+        let given = visit.form.get_verbatim("secret").filter(|secret| !secret.is_empty());
+        let has_new_secret = given.is_none() && !callback.is_null_device();
+        let secret = match given.map(|secret| Secret::new(secret.to_owned())).transpose() {
+            Ok(None) if has_new_secret => Some(random_secret()?),
+            Ok(secret) => secret,
+            Err(why) => return Ok(Err(describe_secret(why))),
+        };
+        let backfill = visit.form.is_set("backfill");
+        Ok(Ok(NewSubscription { callback, format, secret, has_new_secret, backfill }))
+    }
+
+    /// Returns the secret if it was made here, so that the page displays it.
+    pub(super) fn new_secret(&self) -> Option<&Secret> {
+        self.secret.as_ref().filter(|_| self.has_new_secret)
+    }
+
+    /// Subscribes the account of the session, unless it has this subscription already.
+    pub(super) async fn subscribe(
+        &self,
+        visit: &Visit,
+        topic: &Topic,
+        wait: FirstFetchWait,
+    ) -> Result<SubscribeResult, Rejection> {
+        let found = find(visit, topic, Some(&self.callback)).await?;
+        let same = found.into_iter().find(|held| held.subscription.protocol == Protocol::WebSub);
+        if let Some(held) = same {
+            return Ok(SubscribeResult::Existing(Box::new(held)));
+        }
+        let intent = self.intent(visit, topic)?;
+        let service = &visit.gateway.subscribe;
+        match service.carry_out(&intent, Verification::None, wait, runner::now()).await {
+            Ok(_) => Ok(SubscribeResult::Subscribed),
+            Err(SubscriptionRefusal::Store(err)) => Err(Rejection::unavailable(&err)),
+            Err(refusal) => Ok(SubscribeResult::Refused(describe_refusal(&refusal))),
+        }
+    }
+
+    fn intent(&self, visit: &Visit, topic: &Topic) -> Result<Intent, Rejection> {
+        let request = SubscriptionRequest {
+            account: Some(visit.access()?.account),
+            topic: topic.clone(),
+            callback: self.callback.clone(),
+            protocol: Protocol::WebSub,
+            format: self.format,
+            updates: Updates::Fresh,
+            // The raw topic has no place for a status.
+            statuses: match self.format {
+                Format::Raw => Statuses::Never,
+                Format::Atom | Format::Json | Format::Fitting => Statuses::default(),
+            },
+            signing: SigningRequest { secret: self.secret.clone(), ..SigningRequest::default() },
+            digest: false,
+            lease: Lease::ACCOUNT,
+        };
+        let parameters = [
+            ("hub.mode", IntentMode::Subscribe.as_str()),
+            ("hub.topic", topic.as_str()),
+            ("hub.callback", self.callback.as_str()),
+        ];
+        let parameters = parameters.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let parameters = Form::from_pairs(parameters.into_iter()).unwrap_or_default();
+        let parameters = params::for_publisher(&parameters)?;
+        let intent = Intent::new(IntentMode::Subscribe, request);
+        Ok(Intent { backfill: self.backfill, parameters, ..intent })
+    }
+}
+
+/// Returns the subscriptions of the account of the session to a topic, a few at most.
+pub(super) async fn find(
+    visit: &Visit,
+    topic: &Topic,
+    callback: Option<&Callback>,
+) -> Result<Vec<ListedSubscription>, Rejection> {
+    let unavailable = |err| Rejection::unavailable(&err);
+    let topic = visit.gateway.subscribe.resolve(topic).await.map_err(unavailable)?;
+    let filter = SubscriptionFilter {
+        account: Some(visit.access()?.account),
+        topic: Some(topic.as_str().to_owned()),
+        callback: callback.map(|callback| callback.as_str().to_owned()),
+        limit: PROTOCOLS,
+        ..SubscriptionFilter::default()
+    };
+    let listed = visit.gateway.store.list(&filter).await;
+    listed.map(|(listed, _)| listed).map_err(unavailable)
+}
+
+/// Returns the callback of subscriptions without notifications: the feed is watched, and can be read
+/// from its archive and on its page.
+fn null_device(visit: &Visit) -> String {
+    let mut url = visit.gateway.settings.public_url.clone();
+    url.set_path("/dev/null");
+    url.into()
+}
+
+/// Returns a new secret.
+pub(super) fn random_secret() -> Result<Secret, Rejection> {
+    let failed = |err: &dyn std::fmt::Display| {
+        Rejection::unavailable(&std::io::Error::other(err.to_string()))
+    };
+    let mut random = [0; 32];
+    getrandom::fill(&mut random).map_err(|err| failed(&err))?;
+    let secret = Secret::new(format!("whsec_{}", STANDARD.encode(random)));
+    secret.map_err(|_| failed(&"a random secret is not valid"))
+}
+
+fn describe_secret(why: BadSecret) -> String {
+    match why {
+        BadSecret::TooLong => {
+            format!("The secret must be shorter than {} bytes.", Secret::TOO_LONG_BYTES)
+        }
+        BadSecret::ContainsNul => "The secret must not contain the character U+0000.".to_owned(),
+        BadSecret::NotBase64 => {
+            "The secret must continue in base64 after whsec_, or not begin with it.".to_owned()
+        }
+    }
+}
+
+/// Returns the reason why a request was refused, as a sentence.
+pub(super) fn describe_refusal(refusal: &SubscriptionRefusal) -> String {
+    match refusal {
+        SubscriptionRefusal::Forbidden(purpose, why) => {
+            let subject = match purpose {
+                Purpose::Topic => "The address of the feed",
+                Purpose::Callback => "The callback",
+            };
+            format!("{subject} cannot be used: {}.", describe_forbidden(*purpose, why))
+        }
+        SubscriptionRefusal::BadPart(why) => {
+            format!("The fragment of the address cannot be used: {why}.")
+        }
+        SubscriptionRefusal::BadTrack(why) => {
+            format!("The query of the track cannot be used: {why}.")
+        }
+        SubscriptionRefusal::Busy(busy) => {
+            format!("feedgate is busy, please try again in {} s.", busy.retry_in.as_secs())
+        }
+        SubscriptionRefusal::NotVerified(why) => {
+            format!("The callback did not confirm the request: {why}.")
+        }
+        refusal => format!("The subscription was not accepted: {refusal}."),
+    }
+}
+
+/// Returns the fields of a form that subscribes.
+pub(super) fn fields(visit: &Visit) -> Markup {
+    let format = Format::from_word(visit.value("format")).unwrap_or(Format::Fitting);
+    html! {
+        label for="callback" { "Callback " small { "(optional)" } }
+        input id="callback" name="callback" type="url" maxlength=(Callback::LONGEST_BYTES)
+            placeholder="https://example.com/webhook" value=(visit.value("callback"))
+            aria-describedby="callback-note";
+        small #callback-note {
+            "Notifications are posted to this URL. Without one, the placeholder "
+            code { "/dev/null" } " is stored: the feed is fetched and its entries are kept, and no \
+            notification is sent."
+        }
+        label for="format" { "Format" }
+        select id="format" name="format" {
+            @for (held, name) in FORMATS {
+                option value=(held.as_str()) selected[held == format] { (name) }
+            }
+        }
+        label for="secret" { "Secret " small { "(optional)" } }
+        input id="secret" name="secret" autocomplete="off" spellcheck="false"
+            aria-describedby="secret-note";
+        small #secret-note {
+            "Notifications are signed with it. If there is a callback and no secret, one is \
+             generated and displayed once."
+        }
+    }
+}
+
+/// Returns the note that displays a secret that was made here.
+pub(super) fn new_secret_note(secret: Option<&Secret>) -> Markup {
+    html! {
+        @if let Some(secret) = secret {
+            div.card role="status" {
+                p { "Notifications are signed with this secret, which is displayed only now:" }
+                p { code { (secret.expose()) } }
+            }
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! The list of feeds as OPML, for readers and other gateways: export, and import.
+
+mod import;
+mod report;
+
+use http::{StatusCode, header};
+use maud::{Markup, html};
+use warp::reply::Response;
+
+use super::feed_state::title;
+use super::feeds::{SECTION, VisibleFeeds};
+use super::new_subscription::{NewSubscription, fields};
+use super::visit::Visit;
+use crate::http::kit::auth;
+use crate::http::kit::html::Width;
+use crate::http::kit::html::parts::grouped;
+use crate::http::kit::rejection::Rejection;
+use crate::http::kit::reply::{set_header, with_content_type};
+use crate::jobs::runner;
+use feedgate_core::account::Scope;
+use feedgate_core::resource::{Resource, ResourceKind};
+use feedgate_feed::render::opml::{END, OpmlOutline, push_head, push_note, push_outline};
+
+use import::Import;
+
+/// The address of the page.
+const PATH: &str = "console/opml";
+/// The maximum length of an imported document, in bytes.
+pub(super) const MAX_IMPORT_BYTES: usize = 1 << 20;
+/// The maximum number of feeds of an import.
+const MAX_FEEDS: usize = 2_000;
+/// The maximum length of an export, in bytes: some hundred thousand feeds.
+const MAX_EXPORT_BYTES: usize = 16 << 20;
+
+/// Returns the page.
+pub(super) fn page(visit: &Visit) -> Response {
+    form_page(visit, StatusCode::OK, html! {})
+}
+
+/// Imports the list of a form.
+pub(super) async fn act(visit: &Visit) -> Result<Response, Rejection> {
+    auth::require(visit.access()?, Scope::Subscribe)?;
+    let request = match NewSubscription::read(visit)? {
+        Ok(request) => request,
+        Err(reason) => return Ok(refuse(visit, &reason)),
+    };
+    let import = match Import::read(visit).await? {
+        Ok(import) => import,
+        Err(reason) => return Ok(refuse(visit, &reason)),
+    };
+    let done = import.carry_out(visit, &request).await?;
+    let content = report::report(visit, &done, &request);
+    Ok(visit.page("Imported feeds", SECTION, content))
+}
+
+fn refuse(visit: &Visit, reason: &str) -> Response {
+    let note = html! { p role="alert" { (reason) } };
+    form_page(visit, StatusCode::UNPROCESSABLE_ENTITY, note)
+}
+
+fn form_page(visit: &Visit, status: StatusCode, note: Markup) -> Response {
+    let export = visit.address(&format!("{PATH}/feeds.opml"));
+    let content = html! {
+        (note)
+        h2 { "Export" }
+        @if visit.is_admin() {
+            p { "The list has all feeds of this gateway, except those whose address contains a \
+                 password or a token." }
+        } @else {
+            p { "The list has all feeds that you are subscribed to." }
+        }
+        p { a.button href=(export) download { "Download the list" } }
+        h2 { "Import" }
+        p { "The feeds of the list are subscribed to, in whatever folders they are: up to "
+            (grouped(MAX_FEEDS as u64)) " feeds and 1\u{a0}MiB at once. Feeds that you are \
+            subscribed to with the same callback are left as they are." }
+        form.stacked method="post" enctype="multipart/form-data" action=(visit.address(PATH)) {
+            (visit.csrf_field())
+            label for="file" { "OPML file" }
+            input id="file" name="file" type="file" accept=".opml,.xml,text/x-opml,text/xml";
+            label for="opml" { "or its text" }
+            textarea id="opml" name="opml" rows="4" spellcheck="false" { (visit.value("opml")) }
+            (fields(visit))
+            button.primary type="submit" { "Import" }
+        }
+    };
+    visit.page_with(status, ("OPML", SECTION, Width::Text), content)
+}
+
+/// Returns the list of the feeds that the account may see, as a download.
+pub(super) async fn export(visit: &Visit) -> Result<Response, Rejection> {
+    let is_listed = |feed: &Resource| {
+        // Secrets of other accounts stay with them.
+        feed.kind != ResourceKind::Collection && (!visit.is_admin() || feed.topic.is_public())
+    };
+    let mut text = String::new();
+    push_head(&mut text, "Feeds", runner::now());
+    let (mut next, mut is_empty) = (Some(0), true);
+    while let Some(after) = next {
+        if text.len() > MAX_EXPORT_BYTES {
+            push_note(&mut text, "This list is incomplete: there are more feeds.");
+            break;
+        }
+        let feeds = VisibleFeeds::read_after(visit, after).await?;
+        for feed in feeds.resources.iter().filter(|feed| is_listed(feed)) {
+            is_empty = false;
+            push(&mut text, feed);
+        }
+        next = feeds.next;
+    }
+    if is_empty {
+        push_note(&mut text, "There are no feeds yet.");
+    }
+    text.push_str(END);
+    let mut response = with_content_type(StatusCode::OK, "text/x-opml; charset=utf-8", text);
+    let name = "attachment; filename=\"feeds.opml\"";
+    set_header(&mut response, header::CONTENT_DISPOSITION, name);
+    Ok(response)
+}
+
+fn push(text: &mut String, feed: &Resource) {
+    let outline = OpmlOutline {
+        title: &title(feed),
+        url: feed.topic.as_str(),
+        site: None,
+        is_feed: feed.kind != ResourceKind::Other,
+    };
+    push_outline(text, &outline);
+}

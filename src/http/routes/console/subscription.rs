@@ -1,0 +1,382 @@
+//! One subscription: its state, its last attempt, and what can be done with it.
+
+use chrono::{DateTime, Utc};
+use http::StatusCode;
+use maud::{Markup, html};
+use warp::reply::Response;
+
+use super::attempts;
+use super::feed_state::title;
+use super::new_subscription::random_secret;
+use super::subscription_state::{SECTION, from_path, next_step, state_badge, to_path};
+use super::visit::Visit;
+use crate::http::kit::auth;
+use crate::http::kit::html::parts::{grouped, relative_time, timestamp};
+use crate::http::kit::rejection::Rejection;
+use crate::jobs::deliver::TestOutcome;
+use crate::jobs::runner;
+use crate::subscriptions::{FirstFetchWait, Verification};
+use feedgate_core::account::Scope;
+use feedgate_core::intent::{Intent, IntentMode};
+use feedgate_core::ports::ListedSubscription;
+use feedgate_core::record::Seq;
+use feedgate_core::signing::{Secret, SecretOverlap, SigningRequest};
+use feedgate_core::subscription::{Format, Lease, SubscriptionRequest};
+use feedgate_protocol::Protocol;
+
+/// How long notifications are signed with both secrets after a rotation: a day.
+const OVERLAP_S: u64 = 86_400;
+/// The most entries that a form replays.
+const MOST_REPLAYED: i64 = 1_000;
+
+/// What can be done with a subscription.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Action {
+    /// Send nothing until deliveries are resumed.
+    Pause,
+    /// Send what was held back, and go on.
+    Resume,
+    /// Do not wait for the time of the next retry.
+    Retry,
+    /// Send a notification that reports nothing.
+    Test,
+    /// Send entries again.
+    Replay,
+    /// Sign with a new secret.
+    RotateSecret,
+    /// End the subscription.
+    End,
+}
+
+impl Action {
+    const ALL: [Action; 7] = [
+        Action::Pause,
+        Action::Resume,
+        Action::Retry,
+        Action::Test,
+        Action::Replay,
+        Action::RotateSecret,
+        Action::End,
+    ];
+
+    /// The word in forms.
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Action::Pause => "pause",
+            Action::Resume => "resume",
+            Action::Retry => "retry",
+            Action::Test => "test",
+            Action::Replay => "replay",
+            Action::RotateSecret => "rotate-secret",
+            Action::End => "end",
+        }
+    }
+
+    /// The text of the button.
+    pub(super) fn label(self) -> &'static str {
+        match self {
+            Action::Pause => "Pause",
+            Action::Resume => "Resume",
+            Action::Retry => "Retry now",
+            Action::Test => "Send a test",
+            Action::Replay => "Replay",
+            Action::RotateSecret => "Rotate the secret",
+            Action::End => "End",
+        }
+    }
+
+    /// Parses the word.
+    pub(super) fn from_word(word: &str) -> Option<Action> {
+        Action::ALL.into_iter().find(|action| action.as_str() == word)
+    }
+
+    /// Returns whether the action can be carried out for several subscriptions at once.
+    pub(super) fn is_for_many(self) -> bool {
+        matches!(self, Action::Pause | Action::Resume | Action::Retry | Action::End)
+    }
+
+    fn scope(self) -> Scope {
+        match self {
+            Action::End => Scope::Unsubscribe,
+            Action::Replay => Scope::Retrieve,
+            _ => Scope::Subscribe,
+        }
+    }
+}
+
+/// What an action reports.
+pub(super) enum Done {
+    /// It is done.
+    Plainly,
+    /// The callback answered a test: whether it accepted it, and what it responded.
+    Tested(String),
+    /// The secret from now on, which is shown once.
+    NewSecret(Secret),
+}
+
+/// Finds the subscription of a page. One that does not belong to the account is answered as one that
+/// does not exist (S37).
+pub(super) async fn find(visit: &Visit, name: &str) -> Result<ListedSubscription, Rejection> {
+    let not_found = || Rejection::new(StatusCode::NOT_FOUND, "There is no such subscription.");
+    let visible = visit.visible_account()?;
+    let id = from_path(name).ok_or_else(not_found)?;
+    let found = visit.gateway.store.listed(id).await.map_err(|err| Rejection::unavailable(&err))?;
+    let is_visible = |listed: &ListedSubscription| {
+        visible.is_none_or(|account| listed.subscription.account == Some(account))
+    };
+    found.filter(is_visible).ok_or_else(not_found)
+}
+
+/// Carries out an action for one subscription.
+pub(super) async fn carry_out(
+    visit: &Visit,
+    listed: &ListedSubscription,
+    action: Action,
+) -> Result<Done, Rejection> {
+    auth::require(visit.access()?, action.scope())?;
+    let unavailable = |err| Rejection::unavailable(&err);
+    let (store, id, now) = (&visit.gateway.store, listed.subscription.id, runner::now());
+    let is_paused = listed.delivery.paused_at.is_some();
+    if is_paused && matches!(action, Action::Retry | Action::Replay) {
+        return Err(Rejection::unprocessable("The subscription is paused. Resume it first."));
+    }
+    match action {
+        Action::Pause => store.pause(id, now).await.map_err(unavailable)?,
+        Action::Resume => store.resume(id, now).await.map_err(unavailable)?,
+        Action::Retry => {
+            if !store.retry_delivery(id, now).await.map_err(unavailable)? {
+                let reason = "There is nothing to retry: the callback has received everything.";
+                return Err(Rejection::unprocessable(reason));
+            }
+        }
+        Action::Test => return test(visit, listed).await,
+        Action::Replay => {
+            let cursor = replay_cursor(visit, listed);
+            store.replay(id, cursor, now).await.map_err(unavailable)?;
+        }
+        Action::RotateSecret => return rotate_secret(visit, listed).await,
+        Action::End => end(visit, listed).await?,
+    }
+    Ok(Done::Plainly)
+}
+
+/// Returns the cursor from which the entries that a form names are sent again: the newest so many, or
+/// those from one entry on.
+fn replay_cursor(visit: &Visit, listed: &ListedSubscription) -> Seq {
+    let owed = listed.delivery.owed.0;
+    let from = visit.value("from").parse::<i64>().ok().map(|from| from - 1);
+    let count = visit.value("count").parse::<i64>().unwrap_or(1);
+    let cursor = from.unwrap_or(owed - count).max(owed - MOST_REPLAYED);
+    Seq(cursor.clamp(0, (owed - 1).max(0)))
+}
+
+async fn test(visit: &Visit, listed: &ListedSubscription) -> Result<Done, Rejection> {
+    let sent = visit.gateway.test_notifier.send(&listed.subscription).await;
+    match sent.map_err(|err| Rejection::unavailable(&err))? {
+        TestOutcome::Sent(report) => {
+            let status =
+                report.response.status.map_or_else(String::new, |status| format!("{status} "));
+            let accepted = if report.is_accepted { "accepted" } else { "did not accept" };
+            Ok(Done::Tested(format!(
+                "The callback {accepted} the test in {} ms: {status}{}",
+                report.took.as_millis(),
+                report.response.excerpt
+            )))
+        }
+        TestOutcome::Busy => {
+            Err(Rejection::overloaded("Too many tests are in progress, please try again.", 5))
+        }
+        TestOutcome::NothingStored => Err(Rejection::unprocessable(
+            "The subscription receives the topic unchanged, and the topic has not been fetched yet.",
+        )),
+    }
+}
+
+/// Replaces the secret by a random one. Notifications are signed with both for a day.
+async fn rotate_secret(visit: &Visit, listed: &ListedSubscription) -> Result<Done, Rejection> {
+    let subscription = &listed.subscription;
+    if subscription.account.is_none() || subscription.protocol != Protocol::WebSub {
+        let reason = "Only subscriptions of accounts have a secret that can be changed here.";
+        return Err(Rejection::unprocessable(reason));
+    }
+    let secret = random_secret()?;
+    let overlap = SecretOverlap::from_secs(OVERLAP_S);
+    let signing = SigningRequest {
+        secret: Some(secret.clone()),
+        method: subscription.signing.method,
+        overlap,
+    };
+    let request = SubscriptionRequest { signing, ..request_of(listed) };
+    let stored = visit.gateway.store.subscribe(&request, runner::now()).await;
+    stored.map_err(|err| Rejection::unavailable(&err))?;
+    Ok(Done::NewSecret(secret))
+}
+
+async fn end(visit: &Visit, listed: &ListedSubscription) -> Result<(), Rejection> {
+    let intent = Intent::new(IntentMode::Unsubscribe, request_of(listed));
+    let wait = FirstFetchWait::Moment;
+    let ended =
+        visit.gateway.subscribe.carry_out(&intent, Verification::None, wait, runner::now()).await;
+    ended.map(drop).map_err(|refusal| Rejection::unprocessable(refusal.to_string()))
+}
+
+/// Returns the request that would make the same subscription.
+fn request_of(listed: &ListedSubscription) -> SubscriptionRequest {
+    let subscription = listed.subscription.clone();
+    SubscriptionRequest {
+        account: subscription.account,
+        topic: subscription.topic,
+        callback: subscription.callback,
+        protocol: subscription.protocol,
+        format: subscription.format,
+        updates: subscription.updates,
+        statuses: subscription.statuses,
+        signing: SigningRequest {
+            secret: subscription.signing.secret,
+            method: subscription.signing.method,
+            overlap: None,
+        },
+        digest: listed.delivery.next_digest_at.is_some(),
+        lease: Lease::ACCOUNT,
+    }
+}
+
+/// Carries out what a form of the page requests.
+pub(super) async fn act(visit: &Visit, name: &str) -> Result<Response, Rejection> {
+    let listed = find(visit, name).await?;
+    let action = Action::from_word(visit.value("action"));
+    let action =
+        action.ok_or_else(|| Rejection::bad_request("The form names no action of this page."))?;
+    let path = format!("{SECTION}/{}", to_path(listed.subscription.id));
+    match carry_out(visit, &listed, action).await? {
+        Done::Plainly if action == Action::End => {
+            Ok(visit.see_other(&format!("{SECTION}?done=end&count=1")))
+        }
+        Done::Plainly => Ok(visit.see_other(&format!("{path}?done={}", action.as_str()))),
+        Done::Tested(report) => show(visit, &listed, html! { p role="status" { (report) } }).await,
+        Done::NewSecret(secret) => {
+            let note = html! {
+                div.card role="status" {
+                    p { "The new secret is shown only now. Notifications are signed with it and with \
+                         the previous one for a day." }
+                    p { code { (secret.expose()) } }
+                }
+            };
+            show(visit, &listed, note).await
+        }
+    }
+}
+
+/// Returns the page.
+pub(super) async fn page(visit: &Visit, name: &str) -> Result<Response, Rejection> {
+    let listed = find(visit, name).await?;
+    let done = Action::from_word(visit.value("done"));
+    let note = html! {
+        @if let Some(action) = done { p role="status" { (action.label()) ": done." } }
+    };
+    show(visit, &listed, note).await
+}
+
+async fn show(
+    visit: &Visit,
+    listed: &ListedSubscription,
+    note: Markup,
+) -> Result<Response, Rejection> {
+    let now = runner::now();
+    let content = html! {
+        (note)
+        (facts(visit, listed, now))
+        (actions(visit, listed))
+        h2 { "Deliveries" }
+        (attempts::timeline(visit, listed).await?)
+    };
+    Ok(visit.page("Subscription", SECTION, content))
+}
+
+fn facts(visit: &Visit, listed: &ListedSubscription, now: DateTime<Utc>) -> Markup {
+    let ListedSubscription { subscription, resource, delivery } = listed;
+    let signing = &subscription.signing;
+    let feed = visit.address(&format!("console/feeds/{}", resource.id));
+    html! {
+        dl.facts {
+            dt { "State" } dd { (state_badge(listed, now)) " " (next_step(listed, now)) }
+            dt { "Callback" } dd { (subscription.callback.as_str()) }
+            dt { "Feed" } dd { a href=(feed) { (title(resource)) } }
+            dt { "Protocol" }
+            dd { (subscription.protocol.as_str())
+                @if subscription.protocol == Protocol::WebSub { ", " (format_name(subscription.format)) } }
+            dt { "Received" }
+            dd { "up to " (grouped(subscription.cursor.0.unsigned_abs())) " of "
+                (grouped(delivery.owed.0.unsigned_abs())) }
+            @if subscription.failures > 0 {
+                dt { "Failed attempts" }
+                dd { (grouped(subscription.failures.into())) " in a row"
+                    @if let Some(since) = subscription.failing_since { ", since " (relative_time(since, now)) } }
+            }
+            @if let Some(last) = &delivery.last_attempt {
+                dt { "Last attempt" }
+                dd { (relative_time(last.at, now)) ": "
+                    @if let Some(status) = last.response.status { (status) " " }
+                    (last.response.excerpt) }
+            }
+            dt { "Secret" }
+            dd {
+                @match &signing.secret {
+                    Some(secret) => { "with the fingerprint " code { (secret.fingerprint()) } }
+                    None => "none, notifications are not signed",
+                }
+                @if let Some(previous) = signing.previous.as_ref().filter(|held| held.until > now) {
+                    "; the previous one, " code { (previous.secret.fingerprint()) }
+                    ", is used until " (timestamp(previous.until))
+                }
+            }
+            @if let Some(at) = delivery.next_digest_at {
+                dt { "Next digest" } dd { (relative_time(at, now)) }
+            }
+            dt { "Since" } dd { (timestamp(subscription.created_at)) }
+            dt { "Lease" } dd { "until " (timestamp(subscription.lease_until)) }
+        }
+    }
+}
+
+fn format_name(format: Format) -> &'static str {
+    match format {
+        Format::Atom => "Atom",
+        Format::Json => "JSON",
+        Format::Raw => "the topic unchanged",
+        Format::Fitting => "Atom for feeds, anything else unchanged",
+    }
+}
+
+fn actions(visit: &Visit, listed: &ListedSubscription) -> Markup {
+    let path = format!("{SECTION}/{}", to_path(listed.subscription.id));
+    let action = visit.address(&path);
+    let first = match listed.delivery.paused_at {
+        Some(_) => Action::Resume,
+        None => Action::Pause,
+    };
+    html! {
+        h2 { "Actions" }
+        form.inline method="post" action=(action) {
+            (visit.csrf_field())
+            @for held in [first, Action::Test, Action::Retry, Action::RotateSecret] {
+                button type="submit" name="action" value=(held.as_str()) { (held.label()) }
+            }
+            button.danger type="submit" name="action" value=(Action::End.as_str())
+                data-confirm="End this subscription?" { (Action::End.label()) }
+        }
+        h3 { "Replay" }
+        form.inline method="post" action=(action) {
+            (visit.csrf_field())
+            label { "The newest entries "
+                input name="count" type="number" min="1" max=(MOST_REPLAYED) value="1";
+            }
+            label { "or from number " small { "(optional)" }
+                input name="from" type="number" min="1";
+            }
+            button type="submit" name="action" value=(Action::Replay.as_str()) {
+                (Action::Replay.label())
+            }
+        }
+    }
+}

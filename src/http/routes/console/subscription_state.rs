@@ -1,0 +1,58 @@
+//! The state of a subscription, in words for people.
+
+use chrono::{DateTime, Utc};
+use maud::{Markup, html};
+
+use crate::http::kit::html::parts::{Tone, badge, relative_time};
+use feedgate_core::delivery_health::DeliveryState;
+use feedgate_core::ports::ListedSubscription;
+use feedgate_core::resource::ResourceId;
+use feedgate_core::subscription::SubscriptionId;
+
+/// The section of the navigation.
+pub(super) const SECTION: &str = "console/subscriptions";
+
+/// Returns the state of a subscription as a badge.
+pub(super) fn state_badge(listed: &ListedSubscription, now: DateTime<Utc>) -> Markup {
+    let state = listed.delivery.state(&listed.subscription, now);
+    let (tone, word) = match state {
+        DeliveryState::Ok => (Tone::Good, "up to date"),
+        DeliveryState::Delivering => (Tone::Good, "delivering"),
+        DeliveryState::Pending => (Tone::Neutral, "pending"),
+        DeliveryState::Paused => (Tone::Neutral, "paused"),
+        DeliveryState::Suspended => (Tone::Bad, "suspended"),
+        DeliveryState::Failing => (Tone::Warning, "retrying"),
+    };
+    badge(tone, word)
+}
+
+/// Returns what happens next, in a sentence.
+pub(super) fn next_step(listed: &ListedSubscription, now: DateTime<Utc>) -> Markup {
+    let lag = listed.delivery.lag(&listed.subscription);
+    html! {
+        @match (listed.delivery.paused_at, listed.delivery.next_attempt(now)) {
+            (Some(since), _) if listed.delivery.is_suspended => {
+                "Suspended " (relative_time(since, now)) ", because its callback failed for a month. "
+                "Nothing is sent until it is resumed."
+            }
+            (Some(since), _) => { "Paused " (relative_time(since, now)) ", nothing is sent." }
+            (None, Some(at)) => { "Next attempt " (relative_time(at, now)) "." }
+            (None, None) if lag > 0 => { "Waits for the next change." }
+            (None, None) => { "Waits for new entries." }
+        }
+    }
+}
+
+/// Returns the name of a subscription in addresses of the console.
+pub(super) fn to_path(id: SubscriptionId) -> String {
+    format!("{}-{}", id.resource, id.number)
+}
+
+/// Reads the name of a subscription.
+pub(super) fn from_path(name: &str) -> Option<SubscriptionId> {
+    let (resource, number) = name.split_once('-')?;
+    Some(SubscriptionId {
+        resource: ResourceId(resource.parse().ok()?),
+        number: number.parse().ok()?,
+    })
+}

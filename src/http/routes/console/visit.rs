@@ -1,0 +1,213 @@
+//! A request to the console, with the session of the browser that sent it.
+//!
+//! A session is a random value in a cookie, of which only the hash is stored. It has the account and
+//! the scopes of the token with which it was begun, and ends with that token (S38, S39). The API never
+//! reads the cookie.
+
+use std::fmt;
+use std::sync::Arc;
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use http::{StatusCode, header};
+use maud::{Markup, html};
+use sha2::{Digest, Sha256};
+use warp::reply::Response;
+
+use crate::http::kit::auth;
+use crate::http::kit::html::{HtmlPage, Interaction, Place, Reader, Width, address};
+use crate::http::kit::params::{self, BodyFormats};
+use crate::http::kit::rejection::Rejection;
+use crate::http::kit::reply::{empty, set_header};
+use crate::http::kit::request::Request;
+use crate::http::state::Gateway;
+use crate::jobs::runner;
+use feedgate_core::account::{Access, AccountId, SESSION_IDLE, Scope, SessionHash};
+use feedgate_core::ports::StoreError;
+use feedgate_protocol::form::Form;
+
+/// The scripts of each page.
+const SCRIPTS: Interaction = Interaction::Scripts(&["console/page.js"]);
+
+/// A browser that is signed in.
+#[derive(Clone)]
+pub(crate) struct Session {
+    /// The account, and what it may do.
+    pub(crate) access: Access,
+    /// The value of the cookie.
+    cookie: String,
+    /// What the forms of the session's pages carry.
+    csrf_token: String,
+}
+
+impl Session {
+    fn new(access: Access, cookie: &str) -> Session {
+        let csrf_token = Sha256::new().chain_update("csrf token of ").chain_update(cookie);
+        let csrf_token = URL_SAFE_NO_PAD.encode(csrf_token.finalize());
+        Session { access, cookie: cookie.to_owned(), csrf_token }
+    }
+
+    /// Finds the session of the browser that sends a request.
+    pub(crate) async fn find(
+        gateway: &Gateway,
+        request: &Request,
+    ) -> Result<Option<Session>, StoreError> {
+        let name = cookie_name(gateway);
+        let cookies = request.header("cookie").split(';').map(str::trim);
+        let mut cookies = cookies.filter_map(|cookie| cookie.split_once('='));
+        let Some((_, value)) = cookies.find(|(held, _)| *held == name) else { return Ok(None) };
+        let hash = SessionHash::from_cookie(value);
+        let access = gateway.store.session(&hash, SESSION_IDLE, runner::now()).await?;
+        Ok(access.map(|access| Session::new(access, value)))
+    }
+
+    /// Returns the reader of the pages of this session.
+    pub(crate) fn reader(&self) -> Reader<'_> {
+        Reader::Account { login: &self.access.login, csrf_token: &self.csrf_token }
+    }
+}
+
+/// Does not print the cookie.
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Session").field("access", &self.access).finish_non_exhaustive()
+    }
+}
+
+/// A request to the console.
+pub(super) struct Visit {
+    pub(super) gateway: Arc<Gateway>,
+    pub(super) request: Request,
+    /// The parameters of the query and of the form.
+    pub(super) form: Form,
+    session: Option<Session>,
+    /// The way from the page to the root of the gateway.
+    root: String,
+}
+
+impl Visit {
+    /// Reads a request and finds its session.
+    pub(super) async fn begin(gateway: Arc<Gateway>, request: Request) -> Result<Visit, Rejection> {
+        let form = params::read(&request, BodyFormats::Any)?;
+        let session = Session::find(&gateway, &request).await;
+        let session = session.map_err(|err| Rejection::unavailable(&err))?;
+        let folders = request.path.matches('/').count().saturating_sub(1);
+        let root = "../".repeat(folders);
+        Ok(Visit { gateway, request, form, session, root })
+    }
+
+    /// Returns the session, if the browser is signed in.
+    pub(super) fn session(&self) -> Option<&Session> {
+        self.session.as_ref()
+    }
+
+    /// Returns the account, and what it may do.
+    pub(super) fn access(&self) -> Result<&Access, Rejection> {
+        let access = self.session.as_ref().map(|session| &session.access);
+        access.ok_or_else(|| Rejection::new(StatusCode::UNAUTHORIZED, "Please sign in."))
+    }
+
+    /// Returns whether everything is shown, not only what belongs to the account.
+    pub(super) fn is_admin(&self) -> bool {
+        self.access().is_ok_and(|access| access.scopes.allow(Scope::Admin))
+    }
+
+    /// Returns the account whose feeds and subscriptions are shown; `None` shows all. Fails if the token
+    /// of the session may not list them.
+    pub(super) fn visible_account(&self) -> Result<Option<AccountId>, Rejection> {
+        let access = self.access()?;
+        if access.scopes.allow(Scope::Admin) {
+            return Ok(None);
+        }
+        auth::require(access, Scope::List)?;
+        Ok(Some(access.account))
+    }
+
+    /// Rejects a form that no page of this session has sent (S38).
+    pub(super) fn check_form(&self) -> Result<(), Rejection> {
+        let expected = self.session.as_ref().map(|session| session.csrf_token.as_str());
+        let is_ours = self.form.get_verbatim("csrf_token") == expected && expected.is_some();
+        match is_ours && !self.request.is_cross_site() {
+            true => Ok(()),
+            false => {
+                let reason = "This form is too old or comes from another site. Please reload the \
+                              page and send it again.";
+                Err(Rejection::new(StatusCode::FORBIDDEN, reason).with_code("cross_site"))
+            }
+        }
+    }
+
+    /// Returns a parameter without surrounding spaces; empty if it is missing.
+    pub(super) fn value(&self, name: &str) -> &str {
+        self.form.get(name).unwrap_or_default().trim()
+    }
+
+    /// Returns the relative address of `path`, which begins at the root of the gateway.
+    pub(super) fn address(&self, path: &str) -> String {
+        address(&self.root, path)
+    }
+
+    /// Returns the hidden field that each form of the console needs.
+    pub(super) fn csrf_field(&self) -> Markup {
+        let token = self.session.as_ref().map_or("", |session| session.csrf_token.as_str());
+        html! { input type="hidden" name="csrf_token" value=(token); }
+    }
+
+    /// Returns a page below the entry `section` of the navigation.
+    pub(super) fn page(&self, title: &str, section: &str, content: Markup) -> Response {
+        self.page_with(StatusCode::OK, (title, section, Width::Table), content)
+    }
+
+    /// Returns a page with a status and a width.
+    pub(super) fn page_with(
+        &self,
+        status: StatusCode,
+        (title, section, width): (&str, &str, Width),
+        content: Markup,
+    ) -> Response {
+        let reader = self.session.as_ref().map_or(Reader::Anybody, Session::reader);
+        let place = Place { root: &self.root, section, reader };
+        HtmlPage { title, width, interaction: SCRIPTS, place, content }.reply(status)
+    }
+
+    /// Returns the page for a rejected request.
+    pub(super) fn rejected(&self, rejection: &Rejection) -> Response {
+        let title = rejection.status().canonical_reason().unwrap_or("Error");
+        let content = html! {
+            p role="alert" { (rejection.reason()) }
+            p { a href=(self.address("console")) { "Go to the overview" } }
+        };
+        let response = self.page_with(rejection.status(), (title, "", Width::Text), content);
+        rejection.set_retry_after(response)
+    }
+
+    /// Returns the redirect to another page after a change.
+    pub(super) fn see_other(&self, path: &str) -> Response {
+        let mut response = empty(StatusCode::SEE_OTHER);
+        set_header(&mut response, header::LOCATION, &self.address(path));
+        response
+    }
+
+    /// Returns the hash of the session's cookie.
+    pub(super) fn session_hash(&self) -> Option<SessionHash> {
+        self.session.as_ref().map(|session| SessionHash::from_cookie(&session.cookie))
+    }
+}
+
+/// Returns the name of the cookie. Browsers accept the prefix `__Host-` only from the host itself, over
+/// TLS (RFC 6265bis `#section-4.1.3.2`).
+fn cookie_name(gateway: &Gateway) -> &'static str {
+    match gateway.settings.public_url.scheme() {
+        "https" => "__Host-feedgate_session",
+        _ => "feedgate_session",
+    }
+}
+
+/// Sets the cookie of a session; an empty value deletes it.
+pub(super) fn set_cookie(gateway: &Gateway, response: &mut Response, value: &str) {
+    let name = cookie_name(gateway);
+    let secure = if name.starts_with("__Host-") { "; Secure" } else { "" };
+    let age = if value.is_empty() { 0 } else { SESSION_IDLE.num_seconds() };
+    let cookie = format!("{name}={value}; Path=/; HttpOnly; SameSite=Lax; Max-Age={age}{secure}");
+    set_header(response, header::SET_COOKIE, &cookie);
+}

@@ -1,0 +1,133 @@
+//! Adding a feed: nothing is stored before the form is sent, and errors are sentences on the form.
+
+use feedgate_core::account::Scopes;
+use http::StatusCode;
+use http::header::LOCATION;
+
+use super::{Visitor, make_token, world_of_two};
+use crate::support::subscriber::is_signed;
+use crate::support::world::World;
+
+/// The address of the page with the preview of `url`.
+fn preview(url: &str) -> String {
+    let mut query = url::form_urlencoded::Serializer::new(String::new());
+    format!("/console/feeds/add?{}", query.append_pair("url", url).finish())
+}
+
+#[tokio::test]
+async fn a_feed_is_displayed_before_anything_is_stored() {
+    let world = World::with_tides(12, &[]).await;
+    make_token(&world, "ada", Scopes::all()).await;
+    let ada = Visitor::sign_in(&world, "ada", "ada").await;
+    let page = ada.page(&preview(&world.topic)).await;
+    for text in ["<h2>tides</h2>", "<dd>12</dd>", "<dd>rss2.0</dd>", "Item 12", "Item 3"] {
+        assert!(page.contains(text), "{text}: {page}");
+    }
+    assert!(!page.contains("Item 2<"), "ten entries: {page}");
+    assert!(ada.page("/console/feeds").await.contains("No feeds found."));
+
+    let form = [("url", world.topic.as_str()), ("callback", ""), ("format", "json")];
+    let response = ada.act("/console/feeds/add", &form).await;
+    assert_eq!(response.status(), StatusCode::SEE_OTHER);
+    let feed = response.headers()[LOCATION].to_str().unwrap().trim_start_matches("..").to_owned();
+    let page = ada.page(&feed).await;
+    assert!(page.contains("The subscription is stored.") && page.contains("/dev/null"), "{page}");
+
+    let page = ada.page(&preview(&world.topic)).await;
+    assert!(page.contains("You are subscribed to this address"), "{page}");
+    let response = ada.act("/console/feeds/add", &form).await;
+    assert!(response.headers()[LOCATION].to_str().unwrap().ends_with("done=existing"));
+}
+
+#[tokio::test]
+async fn a_callback_is_notified_with_the_secret_that_was_displayed_once() {
+    let world = World::with_tides(1, &[]).await;
+    make_token(&world, "ada", Scopes::all()).await;
+    let ada = Visitor::sign_in(&world, "ada", "ada").await;
+    let callback = world.subscriber.url("/ada");
+    let form = [("url", world.topic.as_str()), ("callback", &callback)];
+    let page = ada.act("/console/feeds/add", &form).await.text().await.unwrap();
+    let (_, secret) = page.split_once("<code>whsec_").unwrap_or_else(|| panic!("{page}"));
+    let secret = format!("whsec_{}", secret.split('<').next().unwrap());
+    world.publisher.fetched("/feed", 1).await;
+    world.gateway.comes_to_rest().await;
+    world.put_tides(2);
+    world.gateway.post("/ping", &[("url", &world.topic)]).await;
+    world.subscriber.until("/ada", |received| !received.is_empty()).await;
+    assert!(is_signed(&world.subscriber.notified("/ada")[0], &secret));
+}
+
+#[tokio::test]
+async fn a_page_offers_its_feeds() {
+    let world = World::with_tides(1, &[]).await;
+    make_token(&world, "ada", Scopes::all()).await;
+    let ada = Visitor::sign_in(&world, "ada", "ada").await;
+    let html = "<html><head><title>Sea</title><link rel=alternate type='application/rss+xml' \
+                href='/feed' title='The &lt;tides&gt;'></head><body><p>High</p></body></html>";
+    world.publisher.put("/page", "text/html", html);
+    let page = ada.page(&preview(&world.publisher.url("/page"))).await;
+    assert!(page.contains("This is an HTML page, not a feed."), "{page}");
+    assert!(page.contains("The &lt;tides&gt;") && page.contains("Watch this document"), "{page}");
+    let (_, link) = page.split_once("feeds/add?url=").unwrap();
+    let link = link.split('"').next().unwrap();
+    let page = ada.page(&format!("/console/feeds/add?url={link}")).await;
+    assert!(page.contains("<h2>tides</h2>"), "{page}");
+}
+
+#[tokio::test]
+async fn what_cannot_be_added_is_explained_on_the_form() {
+    let world = world_of_two().await;
+    let ada = Visitor::sign_in(&world, "ada", "ada").await;
+    let missing = world.publisher.url("/missing");
+    #[rustfmt::skip]
+    let cases = [
+        ("ftp://tides.test/",          "This address cannot be used: ftp: URLs are not supported"),
+        ("http://10.1.2.3/feed",       "10.1.2.3 is not a public address"),
+        (missing.as_str(),             "There is no preview: "),
+        ("http://a.test/#.",           "cannot be used"),
+    ];
+    for (url, want) in cases {
+        let (_, page) = ada.get(&preview(url)).await;
+        assert!(page.contains(want) && page.contains("name=\"url\""), "{url}: {page}");
+    }
+    let page = ada.page(&preview(&missing)).await;
+    assert!(page.contains("Subscribe without a preview"), "{page}");
+
+    let secret = "x".repeat(300);
+    #[rustfmt::skip]
+    let cases = [
+        ("ftp://a.test/",        "",      "The callback cannot be used"),
+        ("http://10.1.2.3/cb",   "",      "The callback cannot be used: 10.1.2.3 is not a public address"),
+        ("http://a.test/cb",     &secret, "The secret must be shorter than 200 bytes."),
+    ];
+    for (callback, secret, want) in cases {
+        let form = [("url", world.topic.as_str()), ("callback", callback), ("secret", secret)];
+        let response = ada.act("/console/feeds/add", &form).await;
+        assert_eq!(response.status(), StatusCode::UNPROCESSABLE_ENTITY);
+        let page = response.text().await.unwrap();
+        assert!(page.contains(want), "{page}");
+        assert!(page.contains(&format!("value=\"{callback}\"")), "kept: {page}");
+    }
+}
+
+#[tokio::test]
+async fn previews_are_not_made_for_other_sites_and_not_without_limit() {
+    let world = world_of_two().await;
+    let ada = Visitor::sign_in(&world, "ada", "ada").await;
+    let fetches = world.publisher.fetches("/feed").len();
+    let request = ada.client.get(world.gateway.url(&preview(&world.topic)));
+    let request = request.header("cookie", &ada.cookie).header("sec-fetch-site", "cross-site");
+    let request = request.header("sec-fetch-mode", "navigate").header("sec-fetch-dest", "document");
+    let page = request.send().await.unwrap().text().await.unwrap();
+    assert!(page.contains("Another site filled in this form."), "{page}");
+    assert_eq!(world.publisher.fetches("/feed").len(), fetches, "nothing was fetched");
+
+    for _ in 0..20 {
+        assert_eq!(ada.get(&preview(&world.topic)).await.0, StatusCode::OK);
+    }
+    let (status, page) = ada.get(&preview(&world.topic)).await;
+    assert_eq!(status, StatusCode::TOO_MANY_REQUESTS);
+    assert!(page.contains("Too many previews"), "{page}");
+    let bob = Visitor::sign_in(&world, "bob", "bob").await;
+    assert!(bob.page(&preview(&world.topic)).await.contains("<h2>tides</h2>"), "another account");
+}

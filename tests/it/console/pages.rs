@@ -1,0 +1,165 @@
+//! The pages of the console in a real browser: what a person does, and what a screen reader needs.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use feedgate_core::account::Scopes;
+use serde_json::{Value, json};
+
+use super::{link, make_token, subscribe};
+use crate::support::browser::Browser;
+use crate::support::subscriber::Mood;
+use crate::support::until;
+use crate::support::world::World;
+
+/// The widths at which pages are checked: a desktop and a phone, in pixels.
+const WIDTHS: [u32; 2] = [1280, 390];
+
+/// Where the screenshots of the last run are.
+fn screenshots() -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("console");
+    fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+/// Signs in as a person does.
+async fn sign_in(browser: &Browser, world: &World, login: &str) {
+    browser.open(&world.gateway.url("/console")).await;
+    browser.fill("#login", login).await;
+    browser.fill("#token", login).await;
+    browser.click("main button[type=submit]").await;
+    browser.until("document.querySelector('h1').textContent !== 'Sign in'").await;
+}
+
+/// Returns what axe-core finds wrong with the page.
+async fn violations(browser: &Browser, axe: &str) -> Vec<String> {
+    browser.run(axe).await;
+    let found = browser.run("return axe.run(document)").await;
+    let describe = |violation: &Value| {
+        let nodes = violation["nodes"].as_array().unwrap().iter();
+        let nodes: Vec<_> = nodes.map(|node| node["html"].to_string()).collect();
+        format!("{} ({}): {}", violation["id"], violation["impact"], nodes.join(", "))
+    };
+    found["violations"].as_array().unwrap().iter().map(describe).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_page_is_accessible_on_desktops_and_phones_in_light_and_dark() {
+    #[expect(clippy::disallowed_methods, reason = "it is the test runner that sets it")]
+    let modules = std::env::var("FEEDGATE_TEST_NODE_MODULES").expect("tests/run sets it");
+    let axe = fs::read_to_string(Path::new(&modules).join("axe-core/axe.min.js")).unwrap();
+    let world = World::with_tides(3, &[]).await;
+    make_token(&world, "root", Scopes::all()).await;
+    world.subscriber.set("/failing", Mood::Failing(500));
+    for path in ["/root", "/failing"] {
+        subscribe(&world, "root", path).await;
+    }
+    world.put_tides(4);
+    world.gateway.post("/ping", &[("url", &world.topic)]).await;
+    world.subscriber.until("/root", |received| !received.is_empty()).await;
+
+    let browser = Browser::start().await;
+    let mut wrong = Vec::new();
+    check(
+        &browser,
+        &world,
+        &axe,
+        &["", "console", "bot", "author", "pingSiteForm", "stats"],
+        &mut wrong,
+    )
+    .await;
+    sign_in(&browser, &world, "root").await;
+    let source = async |path: &str| {
+        browser.open(&world.gateway.url(path)).await;
+        let source = browser.run("return document.documentElement.outerHTML").await;
+        source.as_str().unwrap().to_owned()
+    };
+    let feed = link(&source("/console/feeds").await, "console/feeds");
+    let subscription = link(&source("/console/subscriptions").await, "console/subscriptions");
+    until("an attempt is listed", async || source(&subscription).await.contains("/attempts/"))
+        .await;
+    let page = source(&subscription).await;
+    let (_, number) = page.split_once("/attempts/").unwrap();
+    let attempt = format!("{subscription}/attempts/{}", number.split('"').next().unwrap());
+    let entry = format!("{}/entries/1", feed.trim_start_matches('/'));
+    let preview = format!("console/feeds/add?url={}", world.topic);
+    let pages = [
+        "console",
+        "console/feeds",
+        &preview,
+        "console/opml",
+        &entry,
+        "console/subscriptions",
+        "console/accounts",
+        "console/accounts/root",
+        "console/nothing",
+        "viewLog",
+        feed.trim_start_matches('/'),
+        subscription.trim_start_matches('/'),
+        attempt.trim_start_matches('/'),
+    ];
+    check(&browser, &world, &axe, &pages, &mut wrong).await;
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Checks pages at each width in light and dark, and keeps screenshots of them.
+async fn check(
+    browser: &Browser,
+    world: &World,
+    axe: &str,
+    pages: &[&str],
+    wrong: &mut Vec<String>,
+) {
+    for path in pages {
+        for width in WIDTHS {
+            for theme in ["light", "dark"] {
+                browser.emulate(width, theme).await;
+                browser.open(&world.gateway.url(&format!("/{path}"))).await;
+                let name = path.split('?').next().unwrap_or_default().replace('/', "-");
+                let name = if name.is_empty() { "front" } else { &name };
+                let image = browser.screenshot().await;
+                fs::write(screenshots().join(format!("{name}-{width}-{theme}.png")), image)
+                    .unwrap();
+                let found = violations(browser, axe).await;
+                wrong.extend(found.iter().map(|what| format!("{name}, {width}, {theme}: {what}")));
+                let overflow = "return document.documentElement.scrollWidth - innerWidth";
+                if browser.run(overflow).await.as_i64().unwrap() > 0 {
+                    wrong.push(format!("{name}, {width}: the page is wider than the window"));
+                }
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_person_pauses_a_subscription_and_makes_a_token() {
+    let world = World::with_tides(3, &[]).await;
+    make_token(&world, "root", Scopes::all()).await;
+    subscribe(&world, "root", "/root").await;
+    let browser = Browser::start().await;
+    sign_in(&browser, &world, "root").await;
+    let says = |text: &str| format!("document.body.innerText.includes({})", json!(text));
+
+    browser.open(&world.gateway.url("/console/subscriptions")).await;
+    browser.click("main table a").await;
+    browser.until(&says("up to date")).await;
+    browser.click("button[value=pause]").await;
+    browser.until(&says("Pause: done.")).await;
+    browser.until(&says("nothing is sent")).await;
+    browser.click("button[value=resume]").await;
+    browser.until(&says("Resume: done.")).await;
+
+    // A question comes before what cannot be undone.
+    browser.run("window.confirm = () => false").await;
+    browser.click("button[value=end]").await;
+    browser.until(&says("up to date")).await;
+
+    browser.open(&world.gateway.url("/console/accounts/root")).await;
+    browser.fill("input[name=name]", "from a browser").await;
+    browser.click("button[value=create-token]").await;
+    browser.until(&says("The new token is shown only now.")).await;
+    browser.until(&says("from a browser")).await;
+    browser.click("header form button").await;
+    browser.until(&says("hub.mode=subscribe")).await;
+    assert_eq!(browser.complaints().await, [""; 0], "nothing is forbidden, no script fails");
+}
