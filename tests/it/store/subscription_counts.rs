@@ -38,7 +38,12 @@ async fn s30_open_subscriptions_are_counted_by_the_host_of_their_callback(databa
     }
     assert_eq!(store.count_owned(&own).await.unwrap(), 20);
     assert_eq!(store.count_owned(&host("a.callback.test")).await.unwrap(), 0);
-    assert_eq!(store.drop_expired(at(3_600)).await.unwrap().len(), 19, "one was renewed");
+    let mut dropped = Vec::new();
+    // Each call ends those of one cell.
+    while let ended @ [_, ..] = &*store.drop_expired(at(3_600)).await.unwrap() {
+        dropped.extend_from_slice(ended);
+    }
+    assert_eq!(dropped.len(), 19, "one was renewed");
     assert_eq!(store.count_owned(&own).await.unwrap(), 1);
 }
 
