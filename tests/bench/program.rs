@@ -34,7 +34,6 @@ impl Program {
         let listen = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
         let child = command()
             .arg("serve")
-            .env_clear()
             .env("FEEDGATE_LISTEN", listen.to_string())
             .env("FEEDGATE_DATABASE", database)
             .env("FEEDGATE_GAUGES_MAX_AGE_S", "0")
@@ -106,8 +105,10 @@ impl Drop for Program {
     }
 }
 
-/// The program, without arguments.
+/// The program, without arguments, and without the settings of the bench, which it would refuse.
 pub(crate) fn command() -> Command {
     let own = env!("CARGO_BIN_EXE_feedgate").into();
-    Command::new(std::env::var_os("FEEDGATE_BENCH_PROGRAM").unwrap_or(own))
+    let mut command = Command::new(std::env::var_os("FEEDGATE_BENCH_PROGRAM").unwrap_or(own));
+    command.env_clear();
+    command
 }

@@ -18,6 +18,8 @@ mod bare;
 mod gateway;
 #[path = "../program.rs"]
 mod program;
+#[path = "../responder.rs"]
+mod responder;
 mod sink;
 
 use std::env;

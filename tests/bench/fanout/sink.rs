@@ -1,24 +1,16 @@
 //! The publisher and all subscribers: one thread that answers and counts.
-//!
-//! It reads no more of a request than it must, because its work is done on the same machine
-//! as that which is measured.
 
 use std::fmt;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
-use std::thread;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpSocket, TcpStream};
-
 use super::Trouble;
+use super::responder::{self, Respond};
 
 /// Subscribers are spread over this machine's addresses, each at one of its own.
 const ON_A_NET: usize = 250;
-/// Connections that may wait to be taken.
-const BACKLOG: u32 = 4_096;
 /// A feed of the usual size.
 const FEED_BYTES: usize = 20_000;
 
@@ -67,10 +59,7 @@ impl Sink {
             version: AtomicU64::new(0),
             times: Mutex::default(),
         });
-        let (listens, port) = mpsc::channel();
-        let shared = Arc::clone(&state);
-        thread::spawn(move || run(shared, &listens));
-        let port = port.recv()??;
+        let port = responder::start(Arc::clone(&state))?;
         Ok(Sink { port, spread, state })
     }
 
@@ -131,86 +120,19 @@ impl Sink {
     }
 }
 
-/// Tells where it listens, and answers until the process ends.
-fn run(state: Arc<State>, listens: &mpsc::Sender<std::io::Result<u16>>) {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let begun = runtime.and_then(|runtime| {
-        let inside = runtime.enter();
-        let listener = listen()?;
-        let port = listener.local_addr()?.port();
-        drop(inside);
-        Ok((runtime, listener, port))
-    });
-    match begun {
-        Ok((runtime, listener, port)) => {
-            if listens.send(Ok(port)).is_ok() {
-                runtime.block_on(serve(listener, state));
-            }
+impl Respond for State {
+    fn respond(&self, request: &str) -> String {
+        let target = request.split_whitespace().nth(1).unwrap_or_default();
+        let (path, query) = target.split_once('?').unwrap_or((target, ""));
+        if path == "/feed" {
+            return feed(self.version.load(Ordering::SeqCst));
         }
-        Err(err) => listens.send(Err(err)).unwrap_or_default(),
-    }
-}
-
-fn listen() -> std::io::Result<TcpListener> {
-    let socket = TcpSocket::new_v4()?;
-    socket.bind(SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)))?;
-    socket.listen(BACKLOG)
-}
-
-async fn serve(listener: TcpListener, state: Arc<State>) {
-    while let Ok((stream, _)) = listener.accept().await {
-        let state = Arc::clone(&state);
-        tokio::spawn(async move {
-            // Whoever hangs up has had the answer.
-            let _ = talk(stream, &state).await;
-        });
-    }
-}
-
-async fn talk(mut stream: TcpStream, state: &State) -> std::io::Result<()> {
-    let mut buffer = Vec::with_capacity(1_024);
-    while let Some(end) = read_request(&mut stream, &mut buffer).await? {
-        let answer = answer(&String::from_utf8_lossy(&buffer[..end]), state);
-        stream.write_all(answer.as_bytes()).await?;
-        buffer.drain(..end);
-    }
-    Ok(())
-}
-
-/// Reads until a request is complete, and says where it ends.
-async fn read_request(
-    stream: &mut TcpStream,
-    buffer: &mut Vec<u8>,
-) -> std::io::Result<Option<usize>> {
-    loop {
-        if let Some(head) = buffer.windows(4).position(|bytes| bytes == b"\r\n\r\n") {
-            let text = String::from_utf8_lossy(&buffer[..head]).to_ascii_lowercase();
-            let length = text.split("content-length:").nth(1).and_then(|rest| {
-                rest.split_whitespace().next().and_then(|number| number.parse::<usize>().ok())
-            });
-            let end = head + 4 + length.unwrap_or(0);
-            if buffer.len() >= end {
-                return Ok(Some(end));
-            }
+        if let Some(challenge) = query.split("challenge=").nth(1) {
+            return challenge.to_owned();
         }
-        if stream.read_buf(buffer).await? == 0 {
-            return Ok(None);
-        }
-    }
-}
-
-fn answer(request: &str, state: &State) -> String {
-    let target = request.split_whitespace().nth(1).unwrap_or_default();
-    let (path, query) = target.split_once('?').unwrap_or((target, ""));
-    let body = if path == "/feed" {
-        feed(state.version.load(Ordering::SeqCst))
-    } else if let Some(challenge) = query.split("challenge=").nth(1) {
-        challenge.to_owned()
-    } else {
-        path[1..].parse().map(|n: usize| state.count(n)).unwrap_or_default();
+        path[1..].parse().map(|n: usize| self.count(n)).unwrap_or_default();
         String::new()
-    };
-    format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len())
+    }
 }
 
 impl State {

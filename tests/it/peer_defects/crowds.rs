@@ -17,6 +17,9 @@ use crate::support::gateway::Gateway;
 use crate::support::postgres::{Database, Kind};
 use sink::Sink;
 
+/// The server of the benchmarks.
+#[path = "../../bench/responder.rs"]
+mod responder;
 /// The one of the benchmark, in which there are a hundred thousand of them.
 #[path = "../../bench/fanout/sink.rs"]
 #[expect(dead_code, reason = "the benchmark spreads subscribers in two ways")]
