@@ -27,7 +27,7 @@ use feedgate_core::subscription::{Subscription, SubscriptionId};
 use feedgate_protocol::form::Form;
 
 /// The most subscriptions of one page, and the default.
-const MAX_SUBSCRIPTIONS: usize = 1_000;
+const MAX_SUBSCRIPTIONS: usize = 500;
 /// The version of the format, as readers know it.
 const VERSION: u32 = 2;
 const JSON: &str = "application/json; charset=utf-8";
