@@ -19,6 +19,12 @@ create table control_values (
     value bigint not null                    -- in millionths; of a version, its number
 );
 
+-- One row is one key that secrets in this database may be encrypted with.
+create table secret_keys (
+    id          text primary key,            -- of the key, as envelopes name it (envelope.rs)
+    check_value text not null                -- a known text, encrypted with the key
+);
+
 -- One row is one property of this database as a whole, such as the fingerprint of the host
 -- groups that resources were last sorted by.
 create table database_properties (

@@ -22,6 +22,7 @@ mod post;
 mod remote;
 mod replay;
 mod restore;
+mod rotate_key;
 mod serve;
 mod simulate;
 mod subscribe;
@@ -68,6 +69,7 @@ enum Command {
     Backup(backup::BackupArgs),
     Restore(restore::RestoreArgs),
     Copy(copy::CopyArgs),
+    RotateKey(rotate_key::RotateKeyArgs),
     CheckConfig(check_config::CheckConfigArgs),
     Healthcheck(healthcheck::HealthcheckArgs),
     Completions(completions::CompletionsArgs),
@@ -95,6 +97,7 @@ pub async fn run() -> ExitCode {
         Command::Backup(args) => backup::run(&args),
         Command::Restore(args) => restore::run(&args),
         Command::Copy(args) => copy::run(args).await,
+        Command::RotateKey(args) => rotate_key::run(args).await,
         Command::CheckConfig(args) => check_config::run(&args),
         Command::Healthcheck(args) => healthcheck::run(args).await,
         Command::Completions(args) => completions::run(&args),

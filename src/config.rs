@@ -27,6 +27,10 @@ pub use setting::{Origin, Setting};
 pub use settings::*;
 pub use values::Expected;
 
+/// What `feedgate serve` and `feedgate check-config` say if no key for secrets is set.
+pub const SECRETS_IN_CLEAR: &str =
+    "FEEDGATE_SECRETS_KEY is not set: secrets in the database are stored in clear";
+
 /// The format of log lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogFormat {

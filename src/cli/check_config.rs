@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 
-use super::{Outcome, SettingsArgs, help, print_line};
-use crate::config::reference;
+use super::{Outcome, SettingsArgs, help, print_line, print_note};
+use crate::config::{SECRETS_IN_CLEAR, reference};
 
 /// Print the settings as they take effect, and where each was set. Secrets are masked.
 #[derive(Debug, clap::Args)]
@@ -14,10 +14,14 @@ pub(super) struct CheckConfigArgs {
 }
 
 pub(super) fn run(args: &CheckConfigArgs) -> Outcome {
-    let (_, effective) = args.settings.load(&[])?;
+    let (config, effective) = args.settings.load(&[])?;
     for setting in effective {
         let assignment = format!("{}={}", setting.name, setting.value);
         print_line(format!("{assignment:<60} # {}", setting.origin.as_str()));
     }
+    print_note(match &config.secrets_key {
+        Some(key) => format!("secrets in the database are encrypted with the key {}", key.id()),
+        None => SECRETS_IN_CLEAR.to_owned(),
+    });
     Ok(ExitCode::SUCCESS)
 }

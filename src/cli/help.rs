@@ -286,6 +286,15 @@ pub(super) const COPY: HelpEnd = HelpEnd {
     documentation: "docs/operations.md#moving-to-another-database",
 };
 
+pub(super) const ROTATE_KEY: HelpEnd = HelpEnd {
+    note: "",
+    success: "all secrets are encrypted with FEEDGATE_SECRETS_KEY; no other key is needed any more",
+    failure: "some are not; the reason is on standard error",
+    environment: SETTINGS,
+    examples: &["feedgate rotate-key", "feedgate rotate-key --database sqlite:/var/lib/feedgate"],
+    documentation: "docs/operations.md#secrets-at-rest",
+};
+
 pub(super) const CHECK_CONFIG: HelpEnd = HelpEnd {
     note: "",
     success: "all settings are valid",

@@ -8,10 +8,11 @@ use std::process::ExitCode;
 use feedgate_store as store;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tracing::warn;
 use tracing_subscriber::EnvFilter;
 
 use crate::app::Running;
-use crate::config::{Config, FEEDGATE_LISTEN, LogFormat, reference};
+use crate::config::{Config, FEEDGATE_LISTEN, LogFormat, SECRETS_IN_CLEAR, reference};
 
 use super::{Outcome, SettingsArgs, help, print_line};
 use admin_token::StoredToken;
@@ -33,6 +34,9 @@ pub(super) async fn run(args: ServeArgs) -> Outcome {
     let listen = [(FEEDGATE_LISTEN.name, args.listen.as_deref())];
     let (config, _) = args.settings.load(&listen)?;
     start_logging(&config);
+    if config.secrets_key.is_none() {
+        warn!("{SECRETS_IN_CLEAR}");
+    }
     let mut signals = Signals::new()?;
     let database = config.store().url;
     let mut running = Running::start(config).await?;

@@ -42,6 +42,10 @@ impl Config {
             account_bytes_per_day: self.account_bytes_per_day,
             claim_clock: store::ClaimClock::Database,
             cells: self.cells,
+            secret_keys: store::SecretKeys {
+                present: self.secrets_key.clone(),
+                old: self.secrets_old_keys.clone(),
+            },
         }
     }
 

@@ -32,6 +32,7 @@ use feedgate_core::ping::TimeUnit;
 use feedgate_core::ping_forwarding::PingTarget;
 use feedgate_core::publisher_secrets::PublisherSecrets;
 use feedgate_protocol::signature::SignatureMethod;
+use feedgate_store::SecretKey;
 
 use super::LogFormat;
 use super::declare::settings;
@@ -110,6 +111,17 @@ settings! {
 
         /// The database that `feedgate copy` copies to `FEEDGATE_DATABASE`.
         FEEDGATE_COPY_FROM = "" => copy_from: Option<String>, COPY_SOURCE, secret;
+
+        /// The key that secrets in the database are encrypted with: 32 random bytes in base64 or
+        /// hexadecimal. Without it they are stored in clear. It must be the same on all nodes. Keep
+        /// a copy of it outside of the backups: without the key, nobody can read the secrets again.
+        /// `feedgate rotate-key` encrypts what was stored before with it.
+        FEEDGATE_SECRETS_KEY = "" => secrets_key: Option<SecretKey>, SECRETS_KEY, secret;
+
+        /// Further keys that secrets in the database may be encrypted with, separated by commas: the
+        /// one before `FEEDGATE_SECRETS_KEY` until `feedgate rotate-key` has finished, or the next
+        /// one until all nodes know it.
+        FEEDGATE_SECRETS_OLD_KEYS = "" => secrets_old_keys: Vec<SecretKey>, SECRETS_KEYS, secret;
 
         /// How long a job belongs to the node that claimed it. If that node fails, another takes
         /// over after this time. It must be longer than `FEEDGATE_FETCH_TIMEOUT_S` and

@@ -22,6 +22,7 @@ use feedgate_core::ping::TimeUnit;
 use feedgate_core::ping_forwarding::PingTarget;
 use feedgate_core::publisher_secrets::PublisherSecrets;
 use feedgate_protocol::signature::SignatureMethod;
+use feedgate_store::SecretKey;
 
 use super::{LogFormat, collections};
 
@@ -259,6 +260,19 @@ pub(super) const HOST_GROUPS: ValueKind<Vec<(String, Option<Duration>)>> = Value
 pub(super) const PUBLISHER_SECRETS: ValueKind<PublisherSecrets> = ValueKind::Text {
     expected: "domains with their secrets separated by commas, such as `example.org=SECRET`",
     parse: PublisherSecrets::parse,
+};
+
+pub(super) const SECRETS_KEY: ValueKind<Option<SecretKey>> = ValueKind::Text {
+    expected: "a key of 32 random bytes in base64 or hexadecimal, as `openssl rand -base64 32` prints it",
+    parse: |text| match non_empty(text) {
+        Some(text) => SecretKey::parse(text).map(Some).ok_or_else(String::new),
+        None => Ok(None),
+    },
+};
+
+pub(super) const SECRETS_KEYS: ValueKind<Vec<SecretKey>> = ValueKind::Text {
+    expected: "keys of 32 bytes in base64 or hexadecimal, separated by commas",
+    parse: |text| list(text, "a key", SecretKey::parse),
 };
 
 pub(super) const PING_TARGETS: ValueKind<Vec<PingTarget>> = ValueKind::Text {

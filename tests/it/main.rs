@@ -58,6 +58,7 @@ mod runner;
 mod schemas;
 mod score;
 mod second_opinion;
+mod secrets_at_rest;
 mod self_calls;
 mod shutdown;
 mod simulate;

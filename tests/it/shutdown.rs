@@ -162,6 +162,7 @@ async fn a_delivery_in_hand_is_finished_and_kept() {
         account_bytes_per_day: 32 << 30,
         claim_clock: Default::default(),
         cells: 1,
+        secret_keys: Default::default(),
     };
     let store = store::open(&settings).await.unwrap();
     let (listed, _) = store

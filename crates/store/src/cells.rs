@@ -40,6 +40,7 @@ use crate::engine::migrate::{self, Migration};
 use crate::engine::postgres::{Connector, Migrating, Postgres};
 use crate::engine::sql::params;
 use crate::engine::tx::Tx;
+use crate::secrets::registered_keys;
 use crate::{Db, Engine, OpenPurpose, StoreSettings, sqlite_path};
 use changes::ChangeMarks;
 use feedgate_core::ports::{StoreError, WakeSignals};
@@ -84,6 +85,7 @@ impl Cells {
         check_count(&shared, settings.cells).await?;
         if purpose == OpenPurpose::Gateway {
             copy_state::admit_gateway(&shared).await?;
+            registered_keys::check(&shared).await?;
         }
 
         let each = connections.div_ceil(settings.cells).max(LEAST_CONNECTIONS);

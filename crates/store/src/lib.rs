@@ -28,6 +28,7 @@ mod log;
 mod maintenance;
 mod resources;
 mod search;
+mod secrets;
 mod tracks;
 
 use crate::cells::Cells;
@@ -43,6 +44,7 @@ use crate::engine::tx::Tx;
 use crate::log::append_budget::AppendBudget;
 use crate::resources::poll_result_batcher::PollResultBatcher;
 use crate::resources::upstreams;
+use crate::secrets::registered_keys;
 use futures_util::future::BoxFuture;
 use std::error::Error;
 use std::path::Path;
@@ -59,11 +61,13 @@ pub use crate::backup::{BackupCounts, back_up, restore};
 pub use crate::collections::collecting::COLLECT_BATCH;
 pub use crate::copy::error::CopyError;
 pub use crate::copy::{COPY_BATCH_ROWS, CopyProgress, CopySettings, CopySummary, copy};
+pub use crate::engine::envelope::{SecretKey, SecretKeys};
 pub use crate::engine::lease::ClaimClock;
 use crate::engine::lease::Leases;
 pub use crate::engine::migrate::{MIGRATIONS, Migration};
 pub use crate::engine::tx::STATEMENT_TARGET;
 pub use crate::search::filling::INDEX_BATCH;
+pub use crate::secrets::rotation::{RotatedSecrets, RotationProgress, rotate_secrets};
 use feedgate_core::ports::{EndedTransaction, Store, StoreError, TransactionObserver, WakeSignals};
 use feedgate_core::upstream::Upstream;
 
@@ -90,6 +94,9 @@ pub struct StoreSettings {
     pub claim_clock: ClaimClock,
     /// The number of cells, which is fixed when the store is created. SQLite has one.
     pub cells: usize,
+    /// The keys that secrets are encrypted with. The value must be the same on all nodes, except
+    /// while the keys are changed.
+    pub secret_keys: SecretKeys,
 }
 
 /// Opens the store, creates it if it is new, and brings its schema up to date.
@@ -99,6 +106,12 @@ pub async fn open(settings: &StoreSettings) -> Result<Arc<dyn Store>, StoreError
 
 /// Opens the store like [`open`], if a gateway has used it before.
 pub async fn open_existing(settings: &StoreSettings) -> Result<Arc<dyn Store>, StoreError> {
+    check_exists(settings).await?;
+    open(settings).await
+}
+
+/// Fails unless a gateway has used the store before.
+pub(crate) async fn check_exists(settings: &StoreSettings) -> Result<(), StoreError> {
     let exists = match sqlite_path(&settings.url) {
         Some(path) => backup::check_exists(path),
         None => match Connector::new(&settings.url) {
@@ -109,8 +122,7 @@ pub async fn open_existing(settings: &StoreSettings) -> Result<Arc<dyn Store>, S
             Err(err) => Err(err),
         },
     };
-    exists.map_err(|err| name_place(err, &settings.url))?;
-    open(settings).await
+    exists.map_err(|err| name_place(err, &settings.url))
 }
 
 /// Returns where the database at `url` is, without secrets: the absolute path of the file, or the
@@ -175,6 +187,8 @@ pub(crate) struct Db {
     pub(crate) intent_queue: SearchedQueue<DueIntent>,
     /// The queue of upstreams that are due, by the host of the hub or cloud.
     pub(crate) upstream_queue: SearchedQueue<Upstream>,
+    /// The keys that secrets are encrypted with.
+    pub(crate) secret_keys: Arc<SecretKeys>,
     /// The servers that share a rate limit.
     pub(crate) groups: HostGroups,
     /// The size limits of a page.
@@ -218,6 +232,7 @@ impl Db {
         cells::check_count(&db, 1).await?;
         if purpose == OpenPurpose::Gateway {
             copy_state::admit_gateway(&db).await?;
+            registered_keys::check(&db).await?;
             db.regroup().await?;
         }
         Ok(db)
@@ -240,6 +255,7 @@ impl Db {
             account_turns: Arc::default(),
             intent_queue: SearchedQueue::new(&intents::QUEUE),
             upstream_queue: SearchedQueue::new(&upstreams::QUEUE),
+            secret_keys: Arc::new(settings.secret_keys.clone()),
             groups: settings.groups.clone(),
             cut: settings.cut,
             append_budget: AppendBudget {
@@ -282,6 +298,7 @@ impl Db {
         F: Clone + Send + 'static,
     {
         let started = Instant::now();
+        let op = with_keys(&self.secret_keys, op);
         let result = match &self.engine {
             Engine::Sqlite(sqlite) => sqlite.write(op).await,
             Engine::Postgres(postgres) => postgres.write(op).await,
@@ -298,6 +315,7 @@ impl Db {
         F: Clone + Send + 'static,
     {
         let started = Instant::now();
+        let op = with_keys(&self.secret_keys, op);
         let result = match &self.engine {
             Engine::Sqlite(sqlite) => sqlite.read(op).await,
             Engine::Postgres(postgres) => postgres.read(op).await,
@@ -323,6 +341,25 @@ impl Db {
             Engine::Sqlite(sqlite) => sqlite.close().await,
             Engine::Postgres(postgres) => postgres.close(),
         }
+    }
+}
+
+/// Returns `op` with the keys of encrypted columns, if there are any.
+fn with_keys<T, F>(
+    keys: &Arc<SecretKeys>,
+    op: F,
+) -> impl for<'t> FnOnce(&'t Tx<'t>) -> BoxFuture<'t, Result<T, StoreError>> + Clone + Send + 'static
+where
+    T: Send + 'static,
+    F: for<'t> FnOnce(&'t Tx<'t>) -> BoxFuture<'t, Result<T, StoreError>>,
+    F: Clone + Send + 'static,
+{
+    let keys = (!keys.is_empty()).then(|| Arc::clone(keys));
+    move |tx| {
+        if let Some(keys) = &keys {
+            tx.use_keys(keys);
+        }
+        op(tx)
     }
 }
 

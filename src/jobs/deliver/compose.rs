@@ -367,6 +367,7 @@ mod tests {
             account_bytes_per_day: 32 << 30,
             claim_clock: Default::default(),
             cells: 1,
+            secret_keys: Default::default(),
         };
         let store = feedgate_store::open(&settings).await.unwrap();
         let topic = Topic::parse(TOPIC).unwrap();

@@ -53,6 +53,7 @@ pub(crate) async fn write(
         account_bytes_per_day: 32 << 30,
         claim_clock: Default::default(),
         cells: 1,
+        secret_keys: Default::default(),
     };
     let store = store::open(&settings).await?;
     let begin = DateTime::UNIX_EPOCH + TimeDelta::days(20_000);

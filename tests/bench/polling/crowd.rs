@@ -123,6 +123,7 @@ impl Crowd {
             account_bytes_per_day: 32 << 30,
             claim_clock: store::ClaimClock::Caller,
             cells: 1,
+            secret_keys: Default::default(),
         })
         .await?;
         let settings =

@@ -68,6 +68,7 @@ async fn measure(url: &str, size: i64, table: &mut Table) -> Result<(), Failure>
         account_bytes_per_day: 32 << 30,
         claim_clock: ClaimClock::Caller,
         cells: 1,
+        secret_keys: Default::default(),
     };
     store::open(&settings).await?.close().await;
     let begun = std::time::Instant::now();

@@ -13,7 +13,8 @@ use self::dump::{Dump, counters, dump};
 use self::fill::{FEEDS, fill};
 use super::collections::{log, named, publish, settle};
 use super::search::{self, indexed_rows};
-use super::{resource, subscribe, topic};
+use super::secrets::keys;
+use super::{listed, resource, subscribe, topic};
 use crate::support::claiming_store::ClaimingStore;
 use crate::support::postgres::{Database, Kind, connect};
 
@@ -21,13 +22,16 @@ use crate::support::postgres::{Database, Kind, connect};
 const BATCH_ROWS: usize = 7;
 
 async fn filled(kind: Kind, cells: usize) -> Database {
-    let database = Database::with_cells(kind, cells).await;
+    let mut database = Database::with_cells(kind, cells).await;
+    database.secret_keys = keys(1, &[]);
     fill(&database).await;
     database
 }
 
 async fn empty(cells: usize) -> Database {
-    Database::bare_with_cells(Kind::Postgres, cells).await
+    let mut database = Database::bare_with_cells(Kind::Postgres, cells).await;
+    database.secret_keys = keys(1, &[]);
+    database
 }
 
 async fn copy(
@@ -84,7 +88,12 @@ async fn everything_is_copied(from: Database, cells: usize) {
     let again = copy(&from, &to, None).await.unwrap();
     assert!(again.was_complete, "{again:?}");
 
-    let store = ClaimingStore::new(to.open().await);
+    let store = to.open().await;
+    let signed = listed(&store).await;
+    let secrets: Vec<_> = signed.iter().filter_map(|one| one.signing.secret.as_ref()).collect();
+    assert_eq!(secrets.len(), FEEDS, "encrypted secrets can be read in the copy");
+    assert!(secrets.iter().all(|secret| secret.expose() == "opensesame"));
+    let store = ClaimingStore::new(store);
     for (topic, old) in numbers {
         let found = store.find(&topic).await.unwrap().unwrap();
         assert_eq!(resource(&store, old).await, found, "{topic} is found by its old number");

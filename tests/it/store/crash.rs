@@ -38,6 +38,7 @@ async fn the_child_that_is_killed() {
         account_bytes_per_day: 32 << 30,
         claim_clock: Default::default(),
         cells: cells.parse().unwrap(),
+        secret_keys: Default::default(),
     })
     .await
     .unwrap();

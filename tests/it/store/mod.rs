@@ -38,6 +38,7 @@ mod retention;
 mod retries;
 mod row_locks;
 mod search;
+mod secrets;
 mod sessions;
 mod statuses;
 mod storage;

@@ -36,6 +36,7 @@ const LONG_CASES: &[&str] = &[
     "a_hundred_thousand_subscribers_are_served",
     "p41_a_platform_far_behind_is_put_in_line",
     "no_host_gets_more_than_it_can_take",
+    "s36_a_rotation_while_a_gateway_works_leaves_no_other_key",
 ];
 
 #[tokio::test(flavor = "multi_thread")]
@@ -113,8 +114,8 @@ fn contract_cases() -> Vec<super::Case> {
         accounts, append_budgets, attempts, backfills, changes, claims, collections, deliveries,
         digests, endings, entries, events, fan_outs, hosts, intents, log, maintenance, moves, nul,
         page_bytes, pages, pausing, ping_targets, pings, queue, queue_claims, resource_claims,
-        retention, search, sessions, statuses, storage, subscription_counts, subscriptions, survey,
-        tracks, upstreams,
+        retention, search, secrets, sessions, statuses, storage, subscription_counts,
+        subscriptions, survey, tracks, upstreams,
     };
     [
         accounts::contract_cases(),
@@ -154,6 +155,7 @@ fn contract_cases() -> Vec<super::Case> {
         retention::contract_cases(),
         retention::one_cell_cases(),
         search::contract_cases(),
+        secrets::contract_cases(),
         statuses::contract_cases(),
         storage::contract_cases(),
         subscription_counts::contract_cases(),

@@ -14,7 +14,7 @@ use feedgate_core::page::PageLimits;
 use feedgate_core::ping_forwarding::PingForwarding;
 use feedgate_core::ports::Store;
 use feedgate_store as store;
-use feedgate_store::{ClaimClock, StoreSettings};
+use feedgate_store::{ClaimClock, SecretKeys, StoreSettings};
 use tempfile::TempDir;
 use tokio_postgres::NoTls;
 
@@ -24,6 +24,8 @@ pub(crate) struct Database {
     pub(crate) url: String,
     /// What `FEEDGATE_CELLS` would be.
     pub(crate) cells: usize,
+    /// The keys that it is opened with.
+    pub(crate) secret_keys: SecretKeys,
     /// Gone, with all that is in it, when the test ends.
     _place: Place,
 }
@@ -102,6 +104,7 @@ impl Database {
                 Database {
                     url: format!("sqlite:{}", path.display()),
                     cells: 1,
+                    secret_keys: SecretKeys::default(),
                     _place: Place::Folder(folder),
                 }
             }
@@ -120,7 +123,8 @@ impl Database {
                 client.batch_execute(&format!("create schema {schema}")).await.unwrap();
                 let sign = if server.contains('?') { '&' } else { '?' };
                 let url = format!("{server}{sign}options=-c%20search_path%3D{schema}");
-                Database { url, cells, _place: Place::Schemas(schemas) }
+                let secret_keys = SecretKeys::default();
+                Database { url, cells, secret_keys, _place: Place::Schemas(schemas) }
             }
         }
     }
@@ -247,6 +251,7 @@ impl Database {
             account_bytes_per_day: 32 << 30,
             claim_clock: ClaimClock::Caller,
             cells: self.cells,
+            secret_keys: self.secret_keys.clone(),
         }
     }
 }

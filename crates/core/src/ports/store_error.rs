@@ -57,6 +57,24 @@ pub enum StoreError {
         /// The number in the configuration.
         configured: usize,
     },
+    /// The database has encrypted secrets, but no key is set.
+    #[error(
+        "the database has secrets that are encrypted with the key {id}, but FEEDGATE_SECRETS_KEY is \
+         not set: set it to this key"
+    )]
+    NoSecretsKey {
+        /// The id of the key.
+        id: String,
+    },
+    /// The database has secrets that are encrypted with a key that is not set.
+    #[error(
+        "the database has secrets that are encrypted with the key {id}, which is neither \
+         FEEDGATE_SECRETS_KEY nor in FEEDGATE_SECRETS_OLD_KEYS: add it to the old keys"
+    )]
+    OtherSecretsKey {
+        /// The id of the key.
+        id: String,
+    },
     /// A copy into the database was not completed.
     #[error("the copy into this database is not complete: run feedgate copy again")]
     CopyUnfinished,
@@ -86,6 +104,8 @@ impl StoreError {
             Self::Corrupt(_) => "corrupt_row",
             Self::Newer { .. } => "newer_schema",
             Self::Cells { .. } => "cells",
+            Self::NoSecretsKey { .. } => "no_secrets_key",
+            Self::OtherSecretsKey { .. } => "other_secrets_key",
             Self::CopyUnfinished => "copy_unfinished",
             Self::BeingCopied => "being_copied",
             Self::AccountRemoved(_) => "account_removed",

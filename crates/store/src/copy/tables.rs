@@ -130,6 +130,7 @@ pub(super) const TABLES: &[CopiedTable] = &[
     table("events", &["id"], Shared, &[]),
     table("maintenance_tasks", &["name"], Shared, &[]),
     table("control_values", &["name"], Shared, &[]),
+    table("secret_keys", &["id"], Shared, &[]),
 ];
 
 /// The tables of a cell whose rows are numbered.
@@ -178,6 +179,7 @@ mod tests {
         "stored_files.account_id", "tokens.account_id", "subscriptions.account_id",
         "intents.account_id", "collections.account_id", "events.account_id", // accounts are shared
         "accounts.id", "tokens.id", "events.id", // shared
+        "secret_keys.id", // of a key
         "moves.id", // counts the moves of a resource, which are copied together
         "records.repeats_id", "records.replaces_id", "records.entry_id", "staged_entries.entry_id",
         "former_numbers.former_id", // the number that the row is about

@@ -8,7 +8,9 @@ use sha2::{Digest, Sha256};
 
 use crate::Db;
 use crate::backfill;
-use crate::delivery::row::{account, alias, callback, number, protocol, secret, signature_method};
+use crate::delivery::row::{
+    account, alias, callback, number, protocol, secret, signature_method, subscriber,
+};
 use crate::delivery::subscriptions::subscribe;
 use crate::delivery::unsubscribe::unsubscribe;
 use crate::engine::claims::{self, ClaimPeriod, ClaimQueue, queue_of};
@@ -164,6 +166,11 @@ pub(crate) static QUEUE: ClaimQueue<DueIntent> = queue_of!(
     |due: &DueIntent| due.id
 );
 
+/// The column with the secret that is requested.
+pub(crate) const SECRET: &str = "intents.secret";
+/// The column with the text that is sent back to the callback.
+pub(crate) const VERIFY_TOKEN: &str = "intents.verify_token";
+
 const END: &str = "delete from intents where id = $1 and claim_token = $2";
 const FORGET: &str = "delete from intents where hash = $1";
 
@@ -205,6 +212,12 @@ async fn enqueue_intent(
         returning id";
     let request = &intent.request;
     let hash = hash(request);
+    let (topic, callback) = (&request.topic, &request.callback);
+    let identity = subscriber(request.account, topic, callback, &request.protocol);
+    let secret = request.signing.secret.as_ref().map(Secret::expose);
+    let secret = tx.seal(SECRET, &identity, secret)?;
+    let verify_token = intent.verify_token.as_ref().map(VerifyToken::as_str);
+    let verify_token = tx.seal(VERIFY_TOKEN, &identity, verify_token)?;
     tx.execute(FORGET, params![hash.clone()]).await?;
     let subject = params![request.topic.as_str(), request.callback.as_str()];
     let is_subscriber = tx.first(IS_SUBSCRIBER, subject).await?.is_some();
@@ -216,8 +229,7 @@ async fn enqueue_intent(
         hash, intent.mode.as_str(), number(request.account), request.topic.as_str(),
         request.callback.as_str(), request.protocol.as_str(), request.protocol.procedure(),
         request.format.as_str(), request.updates.as_str(), request.statuses.as_str(),
-        request.signing.secret.as_ref().map(Secret::expose),
-        i64::try_from(request.lease.as_secs()).unwrap_or(i64::MAX), intent.verify_token.as_ref().map(VerifyToken::as_str), due_at,
+        secret, i64::try_from(request.lease.as_secs()).unwrap_or(i64::MAX), verify_token, due_at,
         intent.backfill, host, claim.0, request.topic.alias().unwrap_or_default(),
         request.signing.method.map(SignatureMethod::as_str), overlap_s, request.digest,
         intent.parameters.as_str(), intent.is_verified,
@@ -252,23 +264,28 @@ fn due_intent(mut row: Row) -> Result<DueIntent, StoreError> {
     let id = row.int()?;
     let attempts = row.small()?;
     let mode = row.word(IntentMode::from_word)?;
+    let account = account(&mut row)?;
+    let topic = row::topic(&mut row)?.with_alias(alias(&mut row)?);
+    let callback = callback(&mut row)?;
+    let protocol = protocol(&mut row)?;
+    let identity = subscriber(account, &topic, &callback, &protocol);
     let mut request = SubscriptionRequest {
-        account: account(&mut row)?,
-        topic: row::topic(&mut row)?.with_alias(alias(&mut row)?),
-        callback: callback(&mut row)?,
-        protocol: protocol(&mut row)?,
+        account,
+        topic,
+        callback,
+        protocol,
         format: row.word(Format::from_word)?,
         updates: row.word(Updates::from_word)?,
         statuses: row.word(Statuses::from_word)?,
         signing: SigningRequest {
-            secret: secret(&mut row)?,
+            secret: secret(&mut row, SECRET, &identity)?,
             method: signature_method(&mut row)?,
             overlap: overlap(&mut row)?,
         },
         digest: false,
         lease: Lease::from(Duration::from_secs(row.count()?)),
     };
-    let verify_token = row.opt_text()?.map(VerifyToken::parse).transpose();
+    let verify_token = row.opt_secret(VERIFY_TOKEN, &identity)?.map(VerifyToken::parse).transpose();
     let verify_token = verify_token.map_err(|err| StoreError::Corrupt(err.to_string()))?;
     let backfill = row.int()? != 0;
     request.digest = row.int()? != 0;

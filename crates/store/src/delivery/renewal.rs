@@ -3,7 +3,9 @@
 use chrono::{DateTime, Utc};
 
 use crate::delivery::digests;
-use crate::delivery::row::{number, subscription, subscription_columns};
+use crate::delivery::row::{
+    PREVIOUS_SECRET, SECRET, number, subscriber, subscription, subscription_columns,
+};
 use crate::engine::sql::params;
 use crate::engine::tx::{Tx, Wake};
 use feedgate_core::ports::StoreError;
@@ -90,12 +92,17 @@ async fn renew(
     let status_told = if known.statuses == request.statuses { known.status_told } else { status };
     let signing = known.signing.renew(&request.signing, now);
     let previous = signing.previous.as_ref();
+    let identity = subscriber(known.account, &known.topic, &known.callback, &known.protocol);
+    let secret = signing.secret.as_ref().map(Secret::expose);
+    let secret = tx.seal(SECRET, &identity, secret)?;
+    let previous_secret = previous.map(|previous| previous.secret.expose());
+    let previous_secret = tx.seal(PREVIOUS_SECRET, &identity, previous_secret)?;
     #[rustfmt::skip]
     let params = params![
         known.id.resource.0, known.id.number, request.protocol.procedure(), request.format.as_str(),
-        signing.secret.as_ref().map(Secret::expose), cursor, request.lease.end(now), now, owed,
+        secret, cursor, request.lease.end(now), now, owed,
         i64::from(changed), request.updates.as_str(), request.statuses.as_str(), status_told, status,
-        signing.method.map(SignatureMethod::as_str), previous.map(|previous| previous.secret.expose()),
+        signing.method.map(SignatureMethod::as_str), previous_secret,
         previous.map(|previous| previous.until), digests::first(request, now),
     ];
     tx.execute(RENEW, params).await?;

@@ -1,5 +1,6 @@
 //! Rows of subscriptions: their columns, and reading them.
 
+use crate::engine::envelope::RowIdentity;
 use crate::engine::sql::Row;
 use crate::resources::row::topic;
 use feedgate_core::account::AccountId;
@@ -9,7 +10,7 @@ use feedgate_core::record::Seq;
 use feedgate_core::resource::ResourceId;
 use feedgate_core::signing::{PreviousSecret, Secret, Signing};
 use feedgate_core::subscription::{Format, Statuses, Subscription, SubscriptionId, Updates};
-use feedgate_core::topic::Callback;
+use feedgate_core::topic::{Callback, Topic};
 use feedgate_protocol::Protocol;
 use feedgate_protocol::signature::SignatureMethod;
 
@@ -24,6 +25,27 @@ macro_rules! subscription_columns {
 }
 pub(crate) use subscription_columns;
 
+/// The column with the secret of a subscription.
+pub(crate) const SECRET: &str = "subscriptions.secret";
+/// The column with the secret before it.
+pub(crate) const PREVIOUS_SECRET: &str = "subscriptions.previous_secret";
+
+/// Returns what identifies the row of a subscription in its table, and that of a request for it.
+pub(crate) fn subscriber(
+    account: Option<AccountId>,
+    topic: &Topic,
+    callback: &Callback,
+    protocol: &Protocol,
+) -> RowIdentity {
+    RowIdentity::new(&[
+        &number(account).to_string(),
+        topic.as_str(),
+        topic.alias().unwrap_or_default(),
+        callback.as_str(),
+        protocol.as_str(),
+    ])
+}
+
 /// Returns the stored number of an account, which is 0 for open subscriptions.
 pub(crate) fn number(account: Option<AccountId>) -> i64 {
     account.unwrap_or(AccountId::NOBODY).0
@@ -37,17 +59,23 @@ pub(crate) fn account(row: &mut Row) -> Result<Option<AccountId>, StoreError> {
 
 /// Reads `subscription_columns!`.
 pub(crate) fn subscription(row: &mut Row) -> Result<Subscription, StoreError> {
+    let id = SubscriptionId { resource: ResourceId(row.int()?), number: row.int()? };
+    let account = account(row)?;
+    let topic = topic(row)?.with_alias(alias(row)?);
+    let callback = callback(row)?;
+    let protocol = protocol(row)?;
+    let identity = subscriber(account, &topic, &callback, &protocol);
     Ok(Subscription {
-        id: SubscriptionId { resource: ResourceId(row.int()?), number: row.int()? },
-        account: account(row)?,
-        topic: topic(row)?.with_alias(alias(row)?),
-        callback: callback(row)?,
-        protocol: protocol(row)?,
+        id,
+        account,
+        topic,
+        callback,
+        protocol,
         format: row.word(Format::from_word)?,
         updates: row.word(Updates::from_word)?,
         statuses: row.word(Statuses::from_word)?,
         status_told: row.int()?,
-        signing: signing(row)?,
+        signing: signing(row, &identity)?,
         cursor: Seq(row.int()?),
         failures: row.small()?,
         failing_since: row.opt_time()?,
@@ -102,8 +130,10 @@ pub(crate) fn protocol(row: &mut Row) -> Result<Protocol, StoreError> {
 }
 
 /// Reads how the deliveries of a subscription are signed.
-fn signing(row: &mut Row) -> Result<Signing, StoreError> {
-    let (secret, method, previous) = (secret(row)?, signature_method(row)?, self::secret(row)?);
+fn signing(row: &mut Row, identity: &RowIdentity) -> Result<Signing, StoreError> {
+    let secret = secret(row, SECRET, identity)?;
+    let method = signature_method(row)?;
+    let previous = self::secret(row, PREVIOUS_SECRET, identity)?;
     let until = row.opt_time()?;
     let previous = previous.zip(until).map(|(secret, until)| PreviousSecret { secret, until });
     Ok(Signing { secret, method, previous })
@@ -116,8 +146,12 @@ pub(crate) fn signature_method(row: &mut Row) -> Result<Option<SignatureMethod>,
     method.map(Some).ok_or_else(|| StoreError::Corrupt(format!("unknown signature {word:?}")))
 }
 
-/// Reads a secret.
-pub(crate) fn secret(row: &mut Row) -> Result<Option<Secret>, StoreError> {
-    let Some(key) = row.opt_text()? else { return Ok(None) };
+/// Reads a secret from a column of the row with this identity.
+pub(crate) fn secret(
+    row: &mut Row,
+    column: &'static str,
+    identity: &RowIdentity,
+) -> Result<Option<Secret>, StoreError> {
+    let Some(key) = row.opt_secret(column, identity)? else { return Ok(None) };
     Secret::new(key).map(Some).map_err(|err| StoreError::Corrupt(err.to_string()))
 }

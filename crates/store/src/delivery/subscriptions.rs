@@ -12,7 +12,7 @@ use futures_util::future::try_join_all;
 
 use crate::Db;
 use crate::delivery::renewal::{newest_number, renew_known};
-use crate::delivery::row::number;
+use crate::delivery::row::{SECRET, number, subscriber};
 use crate::delivery::subscriber_counts::{CountedSubscription, count_begun, count_of};
 use crate::delivery::unsubscribe::unsubscribe;
 use crate::delivery::{claim, deliveries, digests, kept_cursors, listing, pausing};
@@ -286,12 +286,16 @@ async fn make(
     let kept = kept_cursors::take_cursor(tx, resource.id, request, now).await?;
     let cursor = kept.map_or(head, |kept| kept.min(head));
     let due_at = (cursor < head).then_some(now);
+    let (topic, callback) = (&request.topic, &request.callback);
+    let identity = subscriber(request.account, topic, callback, &request.protocol);
+    let secret = request.signing.secret.as_ref().map(Secret::expose);
+    let secret = tx.seal(SECRET, &identity, secret)?;
     #[rustfmt::skip]
     let params = params![
         resource.id.0, number(request.account), request.callback.as_str(), request.callback.host(),
         request.protocol.as_str(), request.protocol.procedure(), request.format.as_str(),
         request.updates.as_str(), request.statuses.as_str(), status,
-        request.signing.secret.as_ref().map(Secret::expose), cursor, lease_until, now,
+        secret, cursor, lease_until, now,
         request.topic.alias().unwrap_or_default(),
         request.signing.method.map(SignatureMethod::as_str), digests::first(request, now),
         due_at,

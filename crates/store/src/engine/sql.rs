@@ -32,10 +32,12 @@
 //! fields; in any other text, such as a title, both databases get U+FFFD in its place.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 use std::vec::IntoIter;
 
 use chrono::{DateTime, Utc};
 
+use crate::engine::envelope::{RowIdentity, SecretKeys};
 use feedgate_core::ports::StoreError;
 
 /// A parameter of a statement or a value of a row.
@@ -150,20 +152,29 @@ pub(crate) use params;
 
 /// A row, read from left to right.
 #[derive(Clone, Debug)]
-pub(crate) struct Row(IntoIter<Value>);
+pub(crate) struct Row {
+    values: IntoIter<Value>,
+    /// The keys of encrypted columns; `None` if there are none.
+    keys: Option<Arc<SecretKeys>>,
+}
 
 impl Row {
     pub(crate) fn new(values: Vec<Value>) -> Row {
-        Row(values.into_iter())
+        Row { values: values.into_iter(), keys: None }
+    }
+
+    /// Returns the row with the keys of its encrypted columns.
+    pub(crate) fn with_keys(self, keys: Option<Arc<SecretKeys>>) -> Row {
+        Row { keys, ..self }
     }
 
     /// Returns the columns that were not read yet.
     pub(crate) fn into_values(self) -> Vec<Value> {
-        self.0.collect()
+        self.values.collect()
     }
 
     fn next(&mut self) -> Value {
-        self.0.next().unwrap_or(Value::Null)
+        self.values.next().unwrap_or(Value::Null)
     }
 
     /// Returns the next column, a number.
@@ -218,6 +229,21 @@ impl Row {
             Value::Text(text) => Ok(Some(text)),
             other => Err(unlike("a text", &other)),
         }
+    }
+
+    /// Returns the next column, a secret or null. `column` is `TABLE.COLUMN`, and `row` identifies
+    /// the row, as when the secret was stored.
+    pub(crate) fn opt_secret(
+        &mut self,
+        column: &'static str,
+        row: &RowIdentity,
+    ) -> Result<Option<String>, StoreError> {
+        let Some(stored) = self.opt_text()? else { return Ok(None) };
+        let opened = match &self.keys {
+            Some(keys) => keys.open(column, row, stored),
+            None => SecretKeys::default().open(column, row, stored),
+        };
+        opened.map(Some)
     }
 
     /// Returns the next column, bytes.

@@ -3,9 +3,10 @@
 //! An operation is written once against [`Tx`]. On SQLite it runs on the writer's thread (or a
 //! reader's) and none of its awaits ever waits; on PostgreSQL it runs on a connection of the pool.
 
+use crate::engine::envelope::{RowIdentity, SecretKeys};
 use crate::engine::error::store_error;
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use tokio_postgres::types::ToSql;
 
@@ -22,6 +23,8 @@ pub const STATEMENT_TARGET: &str = "feedgate_store::statements";
 pub(crate) struct Tx<'a> {
     conn: Conn<'a>,
     woken: AtomicU8,
+    /// The keys of encrypted columns; unset if there are none.
+    keys: OnceLock<Arc<SecretKeys>>,
 }
 
 /// A connection of either database.
@@ -80,7 +83,28 @@ impl Wake {
 
 impl<'a> Tx<'a> {
     pub(crate) fn new(conn: Conn<'a>) -> Tx<'a> {
-        Tx { conn, woken: AtomicU8::new(0) }
+        Tx { conn, woken: AtomicU8::new(0), keys: OnceLock::new() }
+    }
+
+    /// Encrypts the secrets that the transaction stores, and opens those that it reads.
+    pub(crate) fn use_keys(&self, keys: &Arc<SecretKeys>) {
+        self.keys.get_or_init(|| Arc::clone(keys));
+    }
+
+    /// Returns the text that is stored for a secret. `column` is `TABLE.COLUMN`, and `row` identifies
+    /// the row.
+    pub(crate) fn seal(
+        &self,
+        column: &'static str,
+        row: &RowIdentity,
+        secret: Option<&str>,
+    ) -> Result<Option<String>, StoreError> {
+        let Some(secret) = secret else { return Ok(None) };
+        let sealed = match self.keys.get() {
+            Some(keys) => keys.seal(column, row, secret),
+            None => SecretKeys::default().seal(column, row, secret),
+        };
+        sealed.map(Some)
     }
 
     /// Returns the rows of a statement.
@@ -115,7 +139,8 @@ impl<'a> Tx<'a> {
         }
         let rows = match self.conn {
             Conn::Sqlite(conn) => {
-                return sqlite::query(&lock(conn), sql, params, columns);
+                let rows = sqlite::query(&lock(conn), sql, params, columns)?;
+                return Ok(rows.into_iter().map(|row| self.with_keys(row)).collect());
             }
             Conn::Client(client) => {
                 let text = sql::postgres(sql, params.len() + 1, columns);
@@ -128,7 +153,11 @@ impl<'a> Tx<'a> {
                 transaction.query(&statement, &bind(params, columns)).await.map_err(store_error)?
             }
         };
-        rows.iter().map(row::row).collect()
+        rows.iter().map(|found| Ok(self.with_keys(row::row(found)?))).collect()
+    }
+
+    fn with_keys(&self, row: Row) -> Row {
+        row.with_keys(self.keys.get().cloned())
     }
 
     /// Runs a statement for all `{rows}`. Returns how many rows it changed.

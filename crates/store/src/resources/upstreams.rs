@@ -7,15 +7,15 @@ use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
 use crate::Db;
-use crate::delivery::row::protocol;
+use crate::delivery::row::{protocol, secret};
 use crate::engine::claims::{self, ClaimPeriod, ClaimQueue, Claimed, queue_of};
+use crate::engine::envelope::RowIdentity;
 use crate::engine::sql::{Row, Value, params};
 use crate::engine::tx::Tx;
 use feedgate_core::claim::ClaimToken;
 use feedgate_core::poll::Trigger;
 use feedgate_core::ports::{ClaimLimits, DueUpstream, StoreError, Upstreams};
 use feedgate_core::resource::ResourceId;
-use feedgate_core::signing::Secret;
 use feedgate_core::upstream::{
     self, AdvertisedUpstream, Proof, Proposal, Upstream, UpstreamFinding, UpstreamState,
 };
@@ -193,10 +193,12 @@ pub(crate) async fn offer(
         UpstreamFinding::Nothing => tx.execute(FORGET, params![id.0]).await.map(drop),
         UpstreamFinding::Upstream(Proposal { offer, token, secret }) => {
             let host = offer.host();
+            let identity = identity(&offer, &token);
+            let secret = tx.seal(SECRET, &identity, Some(secret.expose()))?;
             #[rustfmt::skip]
             let params = params![
                 id.0, offer.protocol.as_str(), offer.protocol.procedure(), offer.endpoint,
-                offer.topic, token, secret.expose(), at, at + ANOTHER_AFTER, host,
+                offer.topic, token, secret, at, at + ANOTHER_AFTER, host,
             ];
             tx.execute(KEEP, params).await.map(drop)
         }
@@ -241,20 +243,32 @@ pub(crate) async fn count(
     tx.execute(KEEP, params).await.map(drop)
 }
 
+/// The column with the secret that signs what an upstream sends.
+pub(crate) const SECRET: &str = "upstreams.secret";
+
+/// Returns what identifies the row of an upstream.
+pub(crate) fn identity(offer: &AdvertisedUpstream, token: &str) -> RowIdentity {
+    RowIdentity::new(&[offer.protocol.as_str(), &offer.endpoint, &offer.topic, token])
+}
+
 fn ints(claimed: &[&Claimed<Upstream>], number: fn(&Claimed<Upstream>) -> i64) -> Value {
     Value::Ints(claimed.iter().map(|one| number(one)).collect())
 }
 
 fn read(mut row: Row) -> Result<Upstream, StoreError> {
+    let resource = ResourceId(row.int()?);
+    let offer = AdvertisedUpstream {
+        protocol: protocol(&mut row)?,
+        endpoint: row.text()?,
+        topic: row.text()?,
+    };
+    let token = row.text()?;
+    let secret = secret(&mut row, SECRET, &identity(&offer, &token))?;
     Ok(Upstream {
-        resource: ResourceId(row.int()?),
-        offer: AdvertisedUpstream {
-            protocol: protocol(&mut row)?,
-            endpoint: row.text()?,
-            topic: row.text()?,
-        },
-        token: row.text()?,
-        secret: Secret::new(row.text()?).map_err(|err| StoreError::Corrupt(err.to_string()))?,
+        resource,
+        secret: secret.ok_or_else(|| StoreError::Corrupt("an upstream without a secret".into()))?,
+        offer,
+        token,
         state: row.word(UpstreamState::from_word)?,
         lease_until: row.opt_time()?,
         failures: row.small()?,

@@ -55,6 +55,7 @@ fn database(name: &str, cells: usize) -> Database {
     Database {
         url: url.to_string(),
         cells,
+        secret_keys: Default::default(),
         _place: Place::Copied { name: name.to_owned(), schemas },
     }
 }
