@@ -17,6 +17,7 @@ create table subscriptions (
     updates             text   not null default 'fresh',
     -- The changes of status that are sent: subscription::Statuses.
     statuses            text   not null default 'never',
+    is_sanitized        bigint not null default 0, -- 1: the texts of entries are sanitized
     -- The address of an archive of this gateway under which the resource was subscribed to; empty:
     -- its topic.
     alias               text   not null default '',
@@ -184,6 +185,7 @@ create table intents (
     format       text   not null,
     updates      text   not null default 'fresh',
     statuses     text   not null default 'never',
+    is_sanitized bigint not null default 0,  -- as in subscriptions
     digest       bigint not null default 0,  -- 1: send a digest every day
     secret       text,
     signature_method text,                   -- as in subscriptions

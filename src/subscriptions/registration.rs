@@ -161,6 +161,7 @@ impl SubscriptionService {
             format: Format::Raw,
             updates: Updates::default(),
             statuses: Statuses::Never,
+            is_sanitized: false,
             signing: SigningRequest::default(),
             digest: false,
             lease: Lease::RSSCLOUD,

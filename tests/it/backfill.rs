@@ -133,6 +133,7 @@ fn wish(topic: &str, callback: &str) -> SubscriptionRequest {
         format: Format::Atom,
         updates: Updates::default(),
         statuses: Statuses::Never,
+        is_sanitized: false,
         signing: SigningRequest::default(),
         digest: false,
         lease: Lease::from(Duration::from_secs(3_600)),

@@ -82,9 +82,14 @@ async fn make_token(world: &World, login: &str, scopes: Scopes) {
 
 /// Subscribes a callback for the account with this token.
 async fn subscribe(world: &World, login: &str, path: &str) {
+    subscribe_with(world, login, path, &[]).await;
+}
+
+/// The same, with further parameters.
+async fn subscribe_with(world: &World, login: &str, path: &str, further: &[(&str, &str)]) {
     let callback = world.subscriber.url(path);
     let mut body = url::form_urlencoded::Serializer::new(String::new());
-    let form = [
+    let own = [
         ("hub.mode", "subscribe"),
         ("hub.topic", &world.topic),
         ("hub.callback", &callback),
@@ -92,7 +97,8 @@ async fn subscribe(world: &World, login: &str, path: &str) {
     ];
     let request = client().post(world.gateway.url("/")).basic_auth(login, Some(login));
     let request = request.header("content-type", "application/x-www-form-urlencoded");
-    let response = request.body(body.extend_pairs(form).finish()).send().await.unwrap();
+    let body = body.extend_pairs(own).extend_pairs(further).finish();
+    let response = request.body(body).send().await.unwrap();
     assert_eq!(response.status(), StatusCode::NO_CONTENT);
 }
 
@@ -165,6 +171,18 @@ async fn s37_an_account_sees_its_own_feeds_and_subscriptions_only() {
     }
     assert!(bob.page("/console/feeds").await.contains("No feeds found."));
     assert!(!bob.page("/console").await.contains(&world.topic));
+}
+
+#[tokio::test]
+async fn s22_a_subscription_shows_that_it_is_sanitized_and_stays_so() {
+    let world = world_of_two().await;
+    let ada = Visitor::sign_in(&world, "ada", "ada").await;
+    let path = link(&ada.page("/console/subscriptions").await, "console/subscriptions");
+    assert!(!ada.page(&path).await.contains(", sanitized"));
+    subscribe_with(&world, "ada", "/ada", &[("sanitize", "true")]).await;
+    assert!(ada.page(&path).await.contains(", sanitized"));
+    ada.act(&path, &[("action", "rotate-secret")]).await;
+    assert!(ada.page(&path).await.contains(", sanitized"));
 }
 
 #[tokio::test]

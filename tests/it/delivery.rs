@@ -122,6 +122,7 @@ impl Node {
             format: Format::Atom,
             updates: Updates::default(),
             statuses: Statuses::default(),
+            is_sanitized: false,
             signing: SigningRequest::default(),
             digest: false,
             lease: Lease::from(Duration::from_secs(3_600)),

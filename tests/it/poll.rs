@@ -88,6 +88,7 @@ impl Bench {
             format,
             updates: Updates::default(),
             statuses: Statuses::default(),
+            is_sanitized: false,
             signing: SigningRequest::default(),
             digest: false,
             lease: Lease::from(Duration::from_secs(3_600)),

@@ -68,6 +68,7 @@ async fn s30_a_subscription_that_waited_for_verification_is_denied() {
         format: Format::Raw,
         updates: Updates::default(),
         statuses: Statuses::Never,
+        is_sanitized: false,
         signing: SigningRequest::default(),
         digest: false,
         lease: Lease::WEBSUB,

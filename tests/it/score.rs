@@ -109,6 +109,7 @@ async fn follow(habits: Habits, days: i64) -> Score {
         signing: SigningRequest::default(),
         updates: Updates::default(),
         statuses: Statuses::default(),
+        is_sanitized: false,
         digest: false,
         lease: Lease::from(Duration::from_secs(3_600)),
     };

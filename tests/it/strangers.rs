@@ -95,6 +95,7 @@ fn intent(topic: &str, callback: &str) -> Intent {
         format: Format::Raw,
         updates: Updates::default(),
         statuses: Statuses::Never,
+        is_sanitized: false,
         signing: SigningRequest::default(),
         digest: false,
         lease: Lease::WEBSUB,

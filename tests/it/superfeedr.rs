@@ -9,6 +9,7 @@ mod listing;
 mod notifications;
 mod paging;
 mod retrieval;
+mod sanitize;
 mod search;
 mod streams;
 mod subscriptions;

@@ -1,11 +1,15 @@
 //! What is stored of a feed, read back; and its entries made fit for documents of others.
 
+use std::borrow::Cow;
+
 use tracing::error;
 
+use crate::record::{Record, RecordKind};
 use crate::resource::Resource;
 use feedgate_feed::Context;
 use feedgate_feed::model::{Feed, Link, Person};
 use feedgate_feed::parse;
+use feedgate_feed::passes;
 use feedgate_feed::render::atom::{self, AtomDocument};
 
 /// The feed in a document of ours, made of what is stored of `resource`.
@@ -15,6 +19,51 @@ pub fn read_back(resource: &Resource, atom: &str) -> Feed {
         error!(resource = resource.id.0, error = %err, "a stored entry cannot be parsed");
         Feed::default()
     })
+}
+
+/// Returns the head and the entries of a document of ours, which are sanitized if the reader wants
+/// them to be (rule S22).
+pub fn parts<'a>(
+    resource: &'a Resource,
+    records: impl Iterator<Item = &'a Record>,
+    is_sanitized: bool,
+) -> (Cow<'a, str>, Vec<Cow<'a, str>>) {
+    if !is_sanitized {
+        let entries = records.map(|record| Cow::Borrowed(record.atom.as_str()));
+        return (Cow::Borrowed(&resource.feed_head), entries.collect());
+    }
+    let entries = records.filter_map(|record| sanitized_entry(resource, record));
+    (Cow::Owned(sanitized_head(resource, &resource.feed_head)), entries.collect())
+}
+
+/// Returns a stored head without anything that could act in a page; an empty one stays empty.
+pub fn sanitized_head(resource: &Resource, head: &str) -> String {
+    if head.is_empty() {
+        return String::new();
+    }
+    let mut feed = read_part(resource, head, &[]);
+    passes::sanitize(&mut feed);
+    atom::head(&feed)
+}
+
+/// Returns a stored entry without anything that could act in a page. The deletion of an entry has no
+/// text. `None` for an entry that cannot be read, which is not known to be harmless.
+fn sanitized_entry<'a>(resource: &Resource, record: &'a Record) -> Option<Cow<'a, str>> {
+    if record.kind == RecordKind::Deleted {
+        return Some(Cow::Borrowed(&record.atom));
+    }
+    let mut feed = read_part(resource, "", &[&record.atom]);
+    passes::sanitize(&mut feed);
+    feed.entries.first().map(|entry| Cow::Owned(atom::entry(entry)))
+}
+
+/// Reads a part of what is stored of `resource`.
+fn read_part(resource: &Resource, head: &str, entries: &[&str]) -> Feed {
+    let topic = resource.topic.as_str();
+    read_back(
+        resource,
+        &atom::document(&AtomDocument { head, topic, status: None, links: &[], entries }),
+    )
 }
 
 /// A stored entry of `resource` with an `atom:source` that says so, unless it has one

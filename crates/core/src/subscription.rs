@@ -184,6 +184,8 @@ pub struct SubscriptionRequest {
     pub updates: Updates,
     /// The status changes to send without entries.
     pub statuses: Statuses,
+    /// Whether the texts of entries are sanitized (rule S22). The raw topic never is.
+    pub is_sanitized: bool,
     /// How notifications are signed.
     pub signing: SigningRequest,
     /// Whether the newest entries are sent once a day as a digest (row S-14).
@@ -246,6 +248,8 @@ pub struct Subscription {
     pub updates: Updates,
     /// The status changes to send without entries.
     pub statuses: Statuses,
+    /// Whether the texts of entries are sanitized (rule S22).
+    pub is_sanitized: bool,
     /// The version of the last status that the callback acknowledged ([`Statuses::version`]).
     pub status_told: i64,
     /// How notifications are signed.

@@ -165,6 +165,7 @@ fn intent(form: &Form, mode: IntentMode) -> Result<Intent, Rejection> {
             ),
         })
     });
+    reject_sanitize(form)?;
     let requested = SubscriptionRequest {
         account: None,
         topic,
@@ -173,6 +174,7 @@ fn intent(form: &Form, mode: IntentMode) -> Result<Intent, Rejection> {
         format: Format::Raw,
         updates: Updates::default(), // the whole topic is delivered, whatever changed in it
         statuses: Statuses::Never,   // the topic has no place for a status
+        is_sanitized: false,
         signing: SigningRequest { secret: secret.transpose()?, ..SigningRequest::default() },
         digest: false,
         lease: Lease::websub(lease(form)?),
@@ -184,6 +186,21 @@ fn intent(form: &Form, mode: IntentMode) -> Result<Intent, Rejection> {
     let parameters = params::for_publisher(form)?;
     let backfill = form.is_set("backfill");
     Ok(Intent { verify_token, backfill, parameters, ..Intent::new(mode, requested) })
+}
+
+/// Rejects a request to sanitize: a hub distributes the topic unchanged (WebSub
+/// `#content-distribution`).
+fn reject_sanitize(form: &Form) -> Result<(), Rejection> {
+    match form.get("sanitize").map(str::to_ascii_lowercase).as_deref() {
+        None | Some("" | "false" | "0" | "no" | "off") => Ok(()),
+        Some("true" | "1" | "yes" | "on") => Err(Rejection::bad_request(
+            "sanitize has no effect here, because the topic is delivered unchanged. Subscribe at / \
+             with format=atom or format=json.",
+        )),
+        Some(word) => {
+            Err(Rejection::bad_request(format!("sanitize must be true or false, not {word}.")))
+        }
+    }
 }
 
 /// Returns an address that is required, without a fragment: a hub distributes whole topics.
@@ -266,6 +283,9 @@ mod tests {
             (format!("{good}&hub.secret=whsec_a%20b"),          "hub.secret must continue in base64 after whsec_, or not begin with it."),
             (format!("{good}&hub.secret=a%00b"),                "hub.secret must not contain the character U+0000."),
             (format!("{good}&hub.verify_token=%00"),            "hub.verify_token cannot be used: the character U+0000 is not allowed."),
+            (format!("{good}&sanitize=false"),                  ""),
+            (format!("{good}&sanitize=true"),                   "sanitize has no effect here, because the topic is delivered unchanged. Subscribe at / with format=atom or format=json."),
+            (format!("{good}&sanitize=maybe"),                  "sanitize must be true or false, not maybe."),
             (format!("{good}&hub.verify=meep"),                 "hub.verify must be sync or async."),
         ];
         for (form, want) in cases {

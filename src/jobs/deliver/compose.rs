@@ -19,7 +19,7 @@ use crate::byte_cache::{ByteCache, ByteSize};
 use feedgate_core::ports::{OwedRange, Store, StoreError};
 use feedgate_core::record::{Record, RecordKind, Seq};
 use feedgate_core::resource::{Resource, ResourceKind};
-use feedgate_core::stored_entry::read_back;
+use feedgate_core::stored_entry::{parts, read_back};
 use feedgate_core::subscription::{DueSubscription, Format, Subscription};
 use feedgate_feed::model::Link;
 use feedgate_feed::render::{self, StatusReport};
@@ -253,7 +253,7 @@ impl Composer {
             return Ok(Composed::NothingOwed);
         };
         let status = StatusReport { is_digest: key.is_digest, ..resource.status.report() };
-        let atom = document(resource, status, &records, &self.links(key));
+        let atom = document(resource, status, &records, &self.links(key), key.is_sanitized);
         let (content_type, body) = match key.format {
             Format::Json => (JSON, json(resource, status, &key.topic, &atom)),
             Format::Atom | Format::Fitting | Format::Raw => (ATOM, atom),
@@ -272,7 +272,7 @@ impl Composer {
     /// Returns the status of the resource, without entries (rule P33).
     fn status_only(&self, key: &BodyKey, resource: &Resource) -> Payload {
         let status = resource.status.report();
-        let atom = document(resource, status, &[], &self.links(key));
+        let atom = document(resource, status, &[], &self.links(key), key.is_sanitized);
         let (content_type, body) = match key.format {
             Format::Json => {
                 let feed = read_back(resource, &atom);
@@ -316,10 +316,12 @@ fn document(
     status: StatusReport<'_>,
     records: &[Record],
     links: &[Link],
+    is_sanitized: bool,
 ) -> String {
-    let entries: Vec<&str> = records.iter().rev().map(|record| record.atom.as_str()).collect();
+    let (head, entries) = parts(resource, records.iter().rev(), is_sanitized);
+    let entries: Vec<&str> = entries.iter().map(AsRef::as_ref).collect();
     render::atom::document(&render::atom::AtomDocument {
-        head: &resource.feed_head,
+        head: &head,
         topic: resource.topic.as_str(),
         status: Some(status),
         links,
@@ -387,6 +389,7 @@ mod tests {
             format: Format::Json,
             updates: Updates::default(),
             statuses: Statuses::default(),
+            is_sanitized: false,
             status_told: 0,
             signing: Signing::default(),
             cursor: Seq(0),

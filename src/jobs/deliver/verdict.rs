@@ -193,6 +193,7 @@ mod tests {
             format: Format::Atom,
             updates: Updates::default(),
             statuses: Statuses::default(),
+            is_sanitized: false,
             status_told: 0,
             signing: Signing::default(),
             cursor: Seq(0),

@@ -74,6 +74,7 @@ pub(crate) async fn write(
             signing: SigningRequest::default(),
             updates: Updates::default(),
             statuses: Statuses::default(),
+            is_sanitized: false,
             digest: false,
             lease: Lease::from(Duration::from_secs(864_000)),
         };

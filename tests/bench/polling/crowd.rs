@@ -152,6 +152,7 @@ impl Crowd {
                 signing: SigningRequest::default(),
                 updates: Updates::default(),
                 statuses: Statuses::default(),
+                is_sanitized: false,
                 digest: false,
                 lease: Lease::from(Duration::from_secs(864_000)),
             };

@@ -278,6 +278,7 @@ fn request(n: i64) -> Result<SubscriptionRequest, Failure> {
         format: Format::Atom,
         updates: Updates::default(),
         statuses: Statuses::default(),
+        is_sanitized: false,
         signing: SigningRequest::default(),
         digest: false,
         lease: Lease::from(Duration::from_secs(864_000)),

@@ -42,6 +42,7 @@ fn wish(topic: &str, callback: String) -> SubscriptionRequest {
         format: Format::Raw,
         updates: Updates::default(),
         statuses: Statuses::Never,
+        is_sanitized: false,
         signing: SigningRequest::default(),
         digest: false,
         lease: Lease::RSSCLOUD,

@@ -161,6 +161,7 @@ async fn watch(store: &Arc<dyn Store>, url: String) -> Resource {
         format: Format::Atom,
         updates: Updates::default(),
         statuses: Statuses::default(),
+        is_sanitized: false,
         signing: SigningRequest::default(),
         digest: false,
         lease: Lease::from(Duration::from_secs(3_600)),

@@ -190,6 +190,7 @@ fn wish(topic_name: &str, callback: &str) -> SubscriptionRequest {
         format: Format::Atom,
         updates: Updates::default(),
         statuses: Statuses::default(),
+        is_sanitized: false,
         signing: SigningRequest::default(),
         digest: false,
         lease: Lease::from(Duration::from_secs(3_600)),

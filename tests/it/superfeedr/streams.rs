@@ -11,7 +11,7 @@ use crate::support::feeds::{entry_id, entry_ids, rss};
 use crate::support::server::client;
 
 /// An open stream.
-struct Opened {
+pub(super) struct Opened {
     response: Response,
     received: String,
 }
@@ -31,7 +31,7 @@ impl Opened {
     }
 
     /// Returns the id and the document of the next event.
-    async fn event(&mut self) -> (String, String) {
+    pub(super) async fn event(&mut self) -> (String, String) {
         let text = self.until("\n\n").await;
         let field = |name: &str| {
             let lines = text.lines().filter_map(|line| line.strip_prefix(name));
@@ -64,7 +64,7 @@ fn item_ids(json: &str) -> Vec<String> {
 
 impl World {
     /// Opens a stream of the topic.
-    async fn open(&self, further: &[(&str, &str)], headers: &[(&str, &str)]) -> Opened {
+    pub(super) async fn open(&self, further: &[(&str, &str)], headers: &[(&str, &str)]) -> Opened {
         self.open_query(&[&[("hub.topic", self.topic.as_str())], further].concat(), headers).await
     }
 
@@ -87,7 +87,7 @@ impl World {
     }
 }
 
-const EVENTS: (&str, &str) = ("accept", "text/event-stream");
+pub(super) const EVENTS: (&str, &str) = ("accept", "text/event-stream");
 
 /// Rows.
 #[tokio::test]

@@ -41,6 +41,11 @@ impl World {
         World { topic: self.publisher.url(path), ..self }
     }
 
+    /// One with this gateway, and without a feed.
+    pub(crate) async fn on(database: Database, gateway: Gateway) -> World {
+        World::between(Publisher::start().await, gateway, database).await
+    }
+
     async fn between(publisher: Publisher, gateway: Gateway, database: Database) -> World {
         let subscriber = Subscriber::start().await;
         let topic = publisher.url("/feed");

@@ -31,6 +31,7 @@ async fn subscribe(database: &Database, topic: &str) {
             format: Format::Atom,
             updates: Updates::default(),
             statuses: Statuses::default(),
+            is_sanitized: false,
             signing: SigningRequest {
                 secret: Secret::new("s3cret".to_owned()).ok(),
                 ..SigningRequest::default()

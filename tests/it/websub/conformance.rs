@@ -119,6 +119,7 @@ async fn after_four_attempts(database: &Database, topic: &str, callback: &str) {
         format: Format::Raw,
         updates: Updates::default(),
         statuses: Statuses::Never,
+        is_sanitized: false,
         signing: SigningRequest::default(),
         digest: false,
         lease: Lease::websub(None),

@@ -157,7 +157,7 @@ pub(crate) static QUEUE: ClaimQueue<DueIntent> = queue_of!(
     "id",
     "",
     "select i.id, i.attempts, i.mode, i.account_id, i.topic, i.alias, i.callback, i.protocol, i.procedure,
-            i.format, i.updates, i.statuses, i.secret, i.signature_method, i.secret_overlap_s, i.lease_s,
+            i.format, i.updates, i.statuses, i.is_sanitized, i.secret, i.signature_method, i.secret_overlap_s, i.lease_s,
             i.verify_token, i.backfill, i.digest, i.parameters, i.is_verified
        from {rows}
        join intents i on i.id = given.id
@@ -194,15 +194,16 @@ async fn enqueue_intent(
         insert into intents (hash, mode, account_id, topic, callback, protocol, procedure,
                              format, updates, statuses, secret, lease_s, verify_token,
                              due_at, backfill, host, claim_token, alias, signature_method,
-                             secret_overlap_s, digest, parameters, is_verified)
+                             secret_overlap_s, digest, parameters, is_verified, is_sanitized)
         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18,
-                $19, $20, $21, $22, $23)
+                $19, $20, $21, $22, $23, $24)
             on conflict (hash) do update
            set id = excluded.id, host = excluded.host, mode = excluded.mode,
                alias = excluded.alias,
                procedure = excluded.procedure,
                format = excluded.format, updates = excluded.updates,
-               statuses = excluded.statuses, secret = excluded.secret,
+               statuses = excluded.statuses, is_sanitized = excluded.is_sanitized,
+               secret = excluded.secret,
                signature_method = excluded.signature_method,
                secret_overlap_s = excluded.secret_overlap_s, lease_s = excluded.lease_s,
                verify_token = excluded.verify_token, backfill = excluded.backfill,
@@ -232,7 +233,7 @@ async fn enqueue_intent(
         secret, i64::try_from(request.lease.as_secs()).unwrap_or(i64::MAX), verify_token, due_at,
         intent.backfill, host, claim.0, request.topic.alias().unwrap_or_default(),
         request.signing.method.map(SignatureMethod::as_str), overlap_s, request.digest,
-        intent.parameters.as_str(), intent.is_verified,
+        intent.parameters.as_str(), intent.is_verified, request.is_sanitized,
     ];
     let kept = tx.first(KEEP, params).await?;
     tx.wake(Wake::Intents).await?;
@@ -277,6 +278,7 @@ fn due_intent(mut row: Row) -> Result<DueIntent, StoreError> {
         format: row.word(Format::from_word)?,
         updates: row.word(Updates::from_word)?,
         statuses: row.word(Statuses::from_word)?,
+        is_sanitized: row.int()? != 0,
         signing: SigningRequest {
             secret: secret(&mut row, SECRET, &identity)?,
             method: signature_method(&mut row)?,

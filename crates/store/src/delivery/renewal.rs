@@ -63,7 +63,7 @@ async fn renew(
     const RENEW: &str = "
         update subscriptions
            set procedure = $3, format = $4, secret = $5, cursor = $6, lease_until = $7,
-               updates = $11, statuses = $12, acknowledged_status = $13, failures = 0,
+               updates = $11, statuses = $12, is_sanitized = $19, acknowledged_status = $13, failures = 0,
                failed_changes = 0, failed_upto = 0, failing_since = null,
                signature_method = $15, previous_secret = $16, previous_secret_until = $17,
                digest_at = case when cast($18 as bigint) is null then null
@@ -103,7 +103,7 @@ async fn renew(
         secret, cursor, request.lease.end(now), now, owed,
         i64::from(changed), request.updates.as_str(), request.statuses.as_str(), status_told, status,
         signing.method.map(SignatureMethod::as_str), previous_secret,
-        previous.map(|previous| previous.until), digests::first(request, now),
+        previous.map(|previous| previous.until), digests::first(request, now), request.is_sanitized,
     ];
     tx.execute(RENEW, params).await?;
     if cursor < owed || status_told < status {

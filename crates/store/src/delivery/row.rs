@@ -18,7 +18,7 @@ use feedgate_protocol::signature::SignatureMethod;
 macro_rules! subscription_columns {
     () => {
         "s.resource_id, s.id, s.account_id, r.topic, s.alias, s.callback, s.protocol, s.procedure,
-         s.format, s.updates, s.statuses, s.acknowledged_status, s.secret, s.signature_method,
+         s.format, s.updates, s.statuses, s.is_sanitized, s.acknowledged_status, s.secret, s.signature_method,
          s.previous_secret, s.previous_secret_until, s.cursor, s.failures, s.failing_since,
          s.lease_until, s.created_at"
     };
@@ -74,6 +74,7 @@ pub(crate) fn subscription(row: &mut Row) -> Result<Subscription, StoreError> {
         format: row.word(Format::from_word)?,
         updates: row.word(Updates::from_word)?,
         statuses: row.word(Statuses::from_word)?,
+        is_sanitized: row.int()? != 0,
         status_told: row.int()?,
         signing: signing(row, &identity)?,
         cursor: Seq(row.int()?),

@@ -277,8 +277,9 @@ async fn make(
                                    procedure, format, updates, statuses,
                                    acknowledged_status, secret, cursor, lease_until,
                                    created_at, alias, signature_method, digest_at,
-                                   due_at)
-        values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)
+                                   due_at, is_sanitized)
+        values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18,
+                $19)
             on conflict (resource_id, account_id, callback, protocol, alias) do nothing
         returning id";
     let status = request.statuses.version(&resource.status);
@@ -298,7 +299,7 @@ async fn make(
         secret, cursor, lease_until, now,
         request.topic.alias().unwrap_or_default(),
         request.signing.method.map(SignatureMethod::as_str), digests::first(request, now),
-        due_at,
+        due_at, request.is_sanitized,
     ];
     let Some(mut made) = tx.first(MAKE, params).await? else { return Ok(None) };
     if due_at.is_some() {
@@ -313,6 +314,7 @@ async fn make(
         format: request.format,
         updates: request.updates,
         statuses: request.statuses,
+        is_sanitized: request.is_sanitized,
         status_told: status,
         signing: request.signing.begin(),
         cursor: Seq(cursor),

@@ -117,6 +117,7 @@ impl NewSubscription {
                 Format::Raw => Statuses::Never,
                 Format::Atom | Format::Json | Format::Fitting => Statuses::default(),
             },
+            is_sanitized: false,
             signing: SigningRequest { secret: self.secret.clone(), ..SigningRequest::default() },
             digest: false,
             lease: Lease::ACCOUNT,

@@ -231,6 +231,7 @@ fn request_of(listed: &ListedSubscription) -> SubscriptionRequest {
         format: subscription.format,
         updates: subscription.updates,
         statuses: subscription.statuses,
+        is_sanitized: subscription.is_sanitized,
         signing: SigningRequest {
             secret: subscription.signing.secret,
             method: subscription.signing.method,
@@ -304,7 +305,8 @@ fn facts(visit: &Visit, listed: &ListedSubscription, now: DateTime<Utc>) -> Mark
             dt { "Feed" } dd { a href=(feed) { (title(resource)) } }
             dt { "Protocol" }
             dd { (subscription.protocol.as_str())
-                @if subscription.protocol == Protocol::WebSub { ", " (format_name(subscription.format)) } }
+                @if subscription.protocol == Protocol::WebSub { ", " (format_name(subscription.format)) }
+                @if subscription.is_sanitized { ", sanitized" } }
             dt { "Received" }
             dd { "up to " (grouped(subscription.cursor.0.unsigned_abs())) " of "
                 (grouped(delivery.owed.0.unsigned_abs())) }

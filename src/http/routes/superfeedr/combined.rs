@@ -13,7 +13,7 @@ use http::StatusCode;
 
 use super::address;
 use super::api_reply::ApiReply;
-use super::entries_document::EntriesDocument;
+use super::entries_document::{EntriesDocument, sanitized_mark};
 use super::list;
 use super::params;
 use super::search::SubscriptionSearch;
@@ -58,12 +58,23 @@ pub(super) async fn retrieve(
     let heads: i64 = resources.values().map(|resource| resource.head.0).sum();
     let format = params::format(request, form)?;
     let word = format.map_or("atom", |format| format.as_str());
-    let etag = format!("W/\"{}-{heads}-{}-{word}\"", resources.len(), resource.status.version);
+    let is_sanitized = form.is_set("sanitize");
+    let sanitized = sanitized_mark(is_sanitized);
+    let (feeds, version) = (resources.len(), resource.status.version);
+    let etag = format!("W/\"{feeds}-{heads}-{version}-{word}{sanitized}\"");
     let (combined_head, records) = (Some(head.as_str()), records.as_slice());
     let address = address::of_document(gateway, request, form);
     let (etag, address) = (&*etag, &*address);
-    let document =
-        EntriesDocument { resource, combined_head, records, etag, format, address, next: None };
+    let document = EntriesDocument {
+        resource,
+        combined_head,
+        records,
+        etag,
+        format,
+        is_sanitized,
+        address,
+        next: None,
+    };
     Ok(document.to_reply(gateway, form))
 }
 
@@ -81,8 +92,16 @@ pub(super) async fn document(
     let records = requested_records(&feeds, form).await?;
     let head = head(gateway, resources.len(), &records);
     let (combined_head, records, format) = (Some(head.as_str()), &*records, Some(format));
-    let document =
-        EntriesDocument { resource, combined_head, records, etag: "", format, address, next: None };
+    let document = EntriesDocument {
+        resource,
+        combined_head,
+        records,
+        etag: "",
+        format,
+        is_sanitized: form.is_set("sanitize"),
+        address,
+        next: None,
+    };
     Ok((!records.is_empty()).then(|| document.body(gateway)))
 }
 

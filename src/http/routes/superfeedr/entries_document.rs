@@ -13,7 +13,7 @@ use crate::http::kit::reply::{sandboxed, set_header, with_content_type};
 use crate::http::state::Gateway;
 use feedgate_core::record::Record;
 use feedgate_core::resource::{Resource, ResourceKind};
-use feedgate_core::stored_entry::read_back;
+use feedgate_core::stored_entry::{parts, read_back};
 use feedgate_core::subscription::Format;
 use feedgate_feed::model::Link;
 use feedgate_feed::render::{atom, json};
@@ -31,6 +31,8 @@ pub(super) struct EntriesDocument<'a> {
     pub(super) etag: &'a str,
     /// The format that was requested.
     pub(super) format: Option<Format>,
+    /// Whether the texts are sanitized.
+    pub(super) is_sanitized: bool,
     /// The address of the document: `rel="self"`.
     pub(super) address: &'a str,
     /// The address of the document with the entries that follow, if it is known.
@@ -72,7 +74,8 @@ impl EntriesDocument<'_> {
 
     fn to_atom(&self, gateway: &Gateway) -> String {
         let resource = self.resource;
-        let entries: Vec<&str> = self.records.iter().map(|record| record.atom.as_str()).collect();
+        let (own_head, entries) = parts(resource, self.records.iter(), self.is_sanitized);
+        let entries: Vec<&str> = entries.iter().map(AsRef::as_ref).collect();
         let link = |rel: &str, href: String| Link { rel: rel.to_owned(), href, ..Link::default() };
         // A feed reader subscribes at the hub that a document names, and has no account.
         let own = link("self", self.address.to_owned());
@@ -84,7 +87,7 @@ impl EntriesDocument<'_> {
             links.push(link("current", recent));
         }
         atom::document(&atom::AtomDocument {
-            head: self.combined_head.unwrap_or(&resource.feed_head),
+            head: self.combined_head.unwrap_or(&own_head),
             topic: resource.topic.as_str(),
             status: Some(resource.status.report()),
             links: &links,
@@ -105,6 +108,11 @@ impl EntriesDocument<'_> {
         }
         value
     }
+}
+
+/// Returns the end of the entity tag of a document that is sanitized.
+pub(super) fn sanitized_mark(is_sanitized: bool) -> &'static str {
+    if is_sanitized { "-sanitized" } else { "" }
 }
 
 /// Adds the headers of caching. The document is the account's, and carries third-party content.

@@ -84,6 +84,7 @@ pub(super) async fn search(
         records: &records,
         etag: &etag,
         format,
+        is_sanitized: false,
         address: &address,
         next: next.as_deref(),
     };

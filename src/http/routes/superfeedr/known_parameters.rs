@@ -12,7 +12,7 @@ const MODES: [(&str, &[&[&str]]); 12] = [
     // Clients send the same form to subscribe and to unsubscribe.
     ("unsubscribe", &[&["search"], SUBSCRIBE]),
     ("list", &[ONE, &["page", "by_page", "byPage", "detailed", "search"]]),
-    ("retrieve", &[ONE, &["count", "before", "after", "wait", "search"]]),
+    ("retrieve", &[ONE, &["count", "before", "after", "wait", "search", "sanitize"]]),
     ("search", &[&["query", "count", "before", "after", "detailed"]]),
     ("replay", &[ONE, &["count", "async"]]),
     ("authenticate", &[&["rights"]]),
@@ -35,6 +35,7 @@ const SUBSCRIBE: &[&str] = &[
     "hub.lease_seconds",
     "updates",
     "status",
+    "sanitize",
     "backfill",
     "discover",
     "retrieve",
@@ -56,6 +57,7 @@ const FLAGS: &[&str] = &[
     "rights",
     "async",
     "payload",
+    "sanitize",
     "superfeedr.digest",
 ];
 /// The values of a flag.
@@ -163,6 +165,10 @@ mod tests {
             ("subscribe",   "signature=sha256",      "signature has an effect with hub.secret only."),
             ("subscribe",   "hub.secret=s&signature=sha256&secret_overlap_seconds=60", ""),
             ("subscribe",   "retrieve=maybe",        "retrieve must be true or false, not maybe."),
+            ("subscribe",   "sanitize=true",         ""),
+            ("subscribe",   "sanitize=maybe",        "sanitize must be true or false, not maybe."),
+            ("retrieve",    "hub.topic=t&sanitize=1", ""),
+            ("replay",      "sanitize=true",         "sanitize is not a parameter of replay, which has hub.topic, hub.callback, count, async, hub.mode, authorization, format, callback."),
             ("subscribe",   "superfeedr.digest=true", ""),
             ("subscribe",   "superfeedr.digest=daily", "superfeedr.digest must be true or false, not daily."),
             ("subscribe",   "hub.lease_seconds=soon", "hub.lease_seconds must be a number of seconds, not soon."),

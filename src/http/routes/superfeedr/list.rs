@@ -136,6 +136,7 @@ fn subscription(listed: &ListedSubscription, is_detailed: bool) -> Value {
         "previousSecret": previous.map(|previous| previous.secret.fingerprint()),
         "previousSecretUntil": previous.map(|previous| previous.until.timestamp()),
         "signature": subscription.signing.method.map(SignatureMethod::as_str),
+        "sanitize": subscription.is_sanitized,
         "feed": feed,
         "created": subscription.created_at.timestamp(),
         "leaseUntil": subscription.lease_until.timestamp(),

@@ -9,7 +9,7 @@ use tokio::time::{Instant, timeout_at};
 use super::address;
 use super::api_reply::ApiReply;
 use super::combined;
-use super::entries_document::{EntriesDocument, with_caching_headers};
+use super::entries_document::{EntriesDocument, sanitized_mark, with_caching_headers};
 use super::params;
 use super::wait::Wait;
 use crate::http::kit::conditional::etag_matches;
@@ -44,16 +44,17 @@ pub(super) async fn retrieve(
     }
     let resource = subscribed_resource(gateway, form, access).await?;
     let format = params::format(request, form)?;
-    if resource.kind == ResourceKind::Other && format.is_none() {
+    let is_sanitized = form.is_set("sanitize");
+    if resource.kind == ResourceKind::Other && format.is_none() && !is_sanitized {
         return raw(gateway, &resource).await.map_err(|err| Rejection::unavailable(&err));
     }
-    let current = etag(&resource, format);
+    let current = etag(&resource, format, is_sanitized);
     if wait == Wait::No && etag_matches(&request.headers, &current) {
         let response = with_caching_headers(empty(StatusCode::NOT_MODIFIED), &current);
         return Ok(ApiReply::Response(response));
     }
     let (resource, records) = requested_records(gateway, form, resource, wait).await?;
-    let etag = etag(&resource, format);
+    let etag = etag(&resource, format, is_sanitized);
     let (resource, records) = (&resource, records.as_slice());
     let address = address::of_document(gateway, request, form);
     let (etag, address) = (&*etag, &*address);
@@ -63,6 +64,7 @@ pub(super) async fn retrieve(
         records,
         etag,
         format,
+        is_sanitized,
         address,
         next: None,
     };
@@ -192,7 +194,11 @@ async fn raw(gateway: &Gateway, resource: &Resource) -> Result<ApiReply, StoreEr
 
 /// Returns the entity tag, which is weak: the times in the status change with each fetch, and are
 /// no change of the document.
-fn etag(resource: &Resource, format: Option<Format>) -> String {
+fn etag(resource: &Resource, format: Option<Format>, is_sanitized: bool) -> String {
     let format = format.unwrap_or(Format::Atom).as_str();
-    format!("W/\"{}-{}-{}-{format}\"", resource.id, resource.head, resource.status.version)
+    let sanitized = sanitized_mark(is_sanitized);
+    format!(
+        "W/\"{}-{}-{}-{format}{sanitized}\"",
+        resource.id, resource.head, resource.status.version
+    )
 }

@@ -193,6 +193,7 @@ impl EntryStream {
                     records,
                     etag,
                     format,
+                    is_sanitized: form.is_set("sanitize"),
                     address,
                     next: None,
                 };
@@ -281,6 +282,7 @@ impl EntryStream {
             upto: *log.head.borrow_and_update(),
             least: least_audience(),
             format: self.format,
+            is_sanitized: self.scope.form.is_set("sanitize"),
         };
         let (body, last) = self.gateway.composer.compose_range(range).await?;
         log.sent = last;

@@ -93,7 +93,8 @@ async fn intent(
         }
         None => return Err(Rejection::unprocessable(BAD_CALLBACK).with_code("bad_callback")),
     };
-    let format = params::format(request, form)?.unwrap_or(Format::Fitting);
+    let is_sanitized = form.is_set("sanitize");
+    let format = format(request, form, is_sanitized)?;
     let requested = SubscriptionRequest {
         account: Some(access.account),
         topic,
@@ -102,6 +103,7 @@ async fn intent(
         format,
         updates: updates(form)?,
         statuses: statuses(form, format)?,
+        is_sanitized,
         signing: signing(form)?,
         digest: digest(form, format)?,
         lease: Lease::ACCOUNT,
@@ -113,6 +115,20 @@ async fn intent(
     let parameters = kit_params::for_publisher(form)?;
     let backfill = form.is_set("backfill");
     Ok(Intent { verify_token, backfill, parameters, ..Intent::new(mode, requested) })
+}
+
+/// Returns the format of a subscription. A document that is not a feed is sent as it is, unless a
+/// format is requested; one that must be sanitized becomes an entry.
+fn format(request: &Request, form: &Form, is_sanitized: bool) -> Result<Format, Rejection> {
+    match params::format(request, form)? {
+        Some(Format::Raw) if is_sanitized => {
+            let reason = "sanitize has an effect with format=atom or format=json only.";
+            Err(Rejection::unprocessable(reason))
+        }
+        Some(format) => Ok(format),
+        None if is_sanitized => Ok(Format::Atom),
+        None => Ok(Format::Fitting),
+    }
 }
 
 /// Sends the last entries once more (P-1).

@@ -71,6 +71,7 @@ async fn end(gateway: &Gateway, subscription: &Subscription) -> ItemResult {
         format: subscription.format,
         updates: subscription.updates,
         statuses: subscription.statuses,
+        is_sanitized: subscription.is_sanitized,
         signing: SigningRequest::default(),
         digest: false,
         lease: Lease::ACCOUNT,

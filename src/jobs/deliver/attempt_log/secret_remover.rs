@@ -155,6 +155,7 @@ mod tests {
             format: Format::Atom,
             updates: Updates::default(),
             statuses: Statuses::default(),
+            is_sanitized: false,
             status_told: 0,
             signing: Signing {
                 secret: Some(secret("opensesame")),

@@ -19,6 +19,8 @@ pub(crate) struct LogRange {
     pub(crate) least: Audience,
     /// The format of the body: Atom or JSON.
     pub(crate) format: Format,
+    /// Whether the texts of entries are sanitized.
+    pub(crate) is_sanitized: bool,
 }
 
 /// Everything that a body depends on: the log, the range, the format, and the kind of subscriber.
@@ -40,6 +42,8 @@ pub(super) struct BodyKey {
     pub(super) is_status_only: bool,
     /// Whether the body is marked as a digest.
     pub(super) is_digest: bool,
+    /// Whether its texts are sanitized (rule S22).
+    pub(super) is_sanitized: bool,
 }
 
 impl BodyKey {
@@ -58,6 +62,7 @@ impl BodyKey {
             statuses: if says_status { subscription.statuses } else { Statuses::Never },
             is_status_only,
             is_digest: due.is_digest && !is_status_only,
+            is_sanitized: subscription.is_sanitized,
         }
     }
 
@@ -74,6 +79,7 @@ impl BodyKey {
             statuses: subscription.statuses,
             is_status_only,
             is_digest: false,
+            is_sanitized: subscription.is_sanitized,
         }
     }
 
@@ -96,6 +102,7 @@ impl BodyKey {
             statuses: Statuses::Never,
             is_status_only: false,
             is_digest: false,
+            is_sanitized: range.is_sanitized,
         }
     }
 }

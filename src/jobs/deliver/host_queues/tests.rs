@@ -23,6 +23,7 @@ fn due(resource: i64, number: i64, host: &str) -> DueSubscription {
         format: Format::Atom,
         updates: Updates::default(),
         statuses: Statuses::default(),
+        is_sanitized: false,
         status_told: 0,
         signing: Signing::default(),
         cursor: Seq(0),
