@@ -56,7 +56,8 @@ settings! {
         /// listen on.
         FEEDGATE_PUBLIC_URL = "" => public_url: Option<Url>, PUBLIC_URL;
 
-        /// A certificate chain in PEM. With it and its key, feedgate serves HTTPS.
+        /// A certificate chain in PEM. With it and its key, feedgate serves HTTPS. When the files
+        /// change, new connections get the new certificate within seconds, and open ones stay.
         FEEDGATE_TLS_CERT = "" => tls_cert: Option<PathBuf>, FILE;
 
         /// The private key of the certificate, in PEM.

@@ -2,4 +2,5 @@
 
 mod client_connections;
 pub mod listener;
+mod tls;
 pub(crate) mod write_timeout;

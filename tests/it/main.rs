@@ -68,6 +68,7 @@ mod strangers;
 mod subscribing;
 mod superfeedr;
 mod support;
+mod tls;
 mod upstream;
 mod views;
 mod weblogs;

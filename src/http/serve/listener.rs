@@ -13,7 +13,7 @@
 use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,13 +23,10 @@ use hyper_util::server::conn::auto;
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
 use ipnet::IpNet;
-use rustls_pki_types::pem::{self, PemObject};
-use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{sleep, timeout};
-use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
@@ -37,6 +34,7 @@ use crate::http::kit::client_address::PeerAddr;
 use crate::http::kit::date::with_date;
 use crate::http::router::Router;
 use crate::http::serve::client_connections::{ClientConnections, CountedConnection};
+use crate::http::serve::tls::{BadTlsFile, ListenerCertificate};
 use crate::http::serve::write_timeout::WriteTimeout;
 use crate::jobs::runner;
 
@@ -98,13 +96,19 @@ impl ListenError {
     }
 }
 
+impl From<BadTlsFile> for ListenError {
+    fn from(BadTlsFile { path, reason }: BadTlsFile) -> ListenError {
+        ListenError::Tls { path, reason }
+    }
+}
+
 /// A bound address, before connections are accepted.
 #[derive(Debug)]
 pub struct Listener {
     socket: TcpListener,
     addr: SocketAddr,
     settings: ListenerSettings,
-    tls: Option<Arc<rustls::ServerConfig>>,
+    tls: Option<Arc<ListenerCertificate>>,
 }
 
 impl Listener {
@@ -114,7 +118,7 @@ impl Listener {
         settings: ListenerSettings,
     ) -> Result<Listener, ListenError> {
         let tls = match &settings.tls {
-            Some((cert, key)) => Some(Arc::new(tls_config(cert, key)?)),
+            Some((cert, key)) => Some(Arc::new(ListenerCertificate::read(cert, key)?)),
             None => None,
         };
         let failed = |source| ListenError::Bind { addr, source };
@@ -137,10 +141,13 @@ impl Listener {
         ));
         let graceful = GracefulShutdown::new();
         let cut = CancellationToken::new();
+        if let Some(tls) = &self.tls {
+            tokio::spawn(Arc::clone(tls).reload_changes(stop.clone()));
+        }
         let connection = Arc::new(Connection {
             builder: builder(&self.settings),
             router: router.into(),
-            tls: self.tls.map(TlsAcceptor::from),
+            tls: self.tls.clone(),
             header_timeout: self.settings.header_timeout,
         });
 
@@ -224,7 +231,7 @@ fn builder(settings: &ListenerSettings) -> auto::Builder<TokioExecutor> {
 struct Connection {
     builder: auto::Builder<TokioExecutor>,
     router: Router,
-    tls: Option<TlsAcceptor>,
+    tls: Option<Arc<ListenerCertificate>>,
     header_timeout: Duration,
 }
 
@@ -238,7 +245,7 @@ impl Connection {
         let Some(tls) = &self.tls else {
             return Box::pin(self.serve_http(stream, peer, watcher)).await;
         };
-        match Box::pin(timeout(self.header_timeout, tls.accept(stream))).await {
+        match Box::pin(timeout(self.header_timeout, tls.acceptor().accept(stream))).await {
             Ok(Ok(stream)) => Box::pin(self.serve_http(stream, peer, watcher)).await,
             Ok(Err(err)) => debug!(error = &err as &dyn std::error::Error, "TLS handshake failed"),
             Err(_) => debug!("TLS handshake timed out"),
@@ -282,27 +289,4 @@ impl Connection {
             debug!(error = &*err, "connection closed early");
         }
     }
-}
-
-fn tls_config(cert: &Path, key: &Path) -> Result<rustls::ServerConfig, ListenError> {
-    let bad = |path: &Path, reason: String| ListenError::Tls { path: path.to_owned(), reason };
-    let chain: Result<Vec<_>, _> = CertificateDer::pem_file_iter(cert).and_then(Iterator::collect);
-    let chain = chain.map_err(|err| bad(cert, err.to_string()))?;
-    if chain.is_empty() {
-        return Err(bad(cert, "it contains no PEM certificate".to_owned()));
-    }
-    let secret = PrivateKeyDer::from_pem_file(key).map_err(|err| match err {
-        pem::Error::NoItemsFound => bad(key, "it contains no PEM private key".to_owned()),
-        err => bad(key, err.to_string()),
-    })?;
-
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = rustls::ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|err| bad(cert, err.to_string()))?
-        .with_no_client_auth()
-        .with_single_cert(chain, secret);
-    let mut config = config.map_err(|err| bad(cert, err.to_string()))?;
-    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    Ok(config)
 }
