@@ -270,11 +270,11 @@ mod tests {
         let limit = "limit must be a number.".to_owned();
         #[rustfmt::skip]
         let cases = [
-            ("",                     Ok((0, 0, 1_000))),
-            ("after=7-12",           Ok((7, 12, 1_000))),
+            ("",                     Ok((0, 0, MAX_SUBSCRIPTIONS))),
+            ("after=7-12",           Ok((7, 12, MAX_SUBSCRIPTIONS))),
             ("after=7-12&limit=5",   Ok((7, 12, 5))),
             ("limit=0&after=",       Ok((0, 0, 1))),
-            ("limit=99999",          Ok((0, 0, 1_000))),
+            ("limit=99999",          Ok((0, 0, MAX_SUBSCRIPTIONS))),
             ("after=7",              Err(after.clone())),
             ("after=-7-1",           Err(after.clone())),
             ("after=7-x",            Err(after)),
