@@ -2,7 +2,7 @@
 //! living subscriber has every entry in order in the end, and the archives have each entry once.
 //!
 //! Runs for ten seconds on each store. `tests/chaos/run` runs it for as long as it is told, with a seed
-//! of choice, and restarts PostgreSQL meanwhile.
+//! of choice; it restarts PostgreSQL meanwhile, and once promotes a replica in its place.
 
 mod cast;
 mod failures;
@@ -33,8 +33,11 @@ const NODES: usize = 3;
 struct Run {
     lasts: Duration,
     seed: Option<u64>,
-    /// A program that restarts PostgreSQL when it is called with `restart`.
+    /// A program that restarts PostgreSQL when it is called with `restart`, and that stops it for good
+    /// and promotes its replica when it is called with `failover`.
     control: Option<String>,
+    /// The port of the replica.
+    replica: Option<u16>,
 }
 
 impl Run {
@@ -45,25 +48,35 @@ impl Run {
             lasts: Duration::from_secs(number("FEEDGATE_CHAOS_SECONDS").unwrap_or(SECONDS)),
             seed: number("FEEDGATE_CHAOS_SEED"),
             control: std::env::var("FEEDGATE_CHAOS_CONTROL").ok(),
+            replica: number("FEEDGATE_CHAOS_REPLICA").map(|port| u16::try_from(port).unwrap()),
         }
     }
 }
 
-/// A node, and the network between it and its database, if there is one.
+/// A node, and the networks between it and its database and the replica of it, if there are any.
 struct Node {
     gateway: Gateway,
-    network: Option<TcpProxy>,
+    networks: Vec<TcpProxy>,
 }
 
 impl Node {
-    async fn start(database: &Database) -> Node {
-        let (mut url, mut network) = (database.url.clone(), None);
+    async fn start(database: &Database, replica: Option<u16>) -> Node {
+        let (mut url, mut networks) = (database.url.clone(), Vec::new());
         if database.kind() == Kind::Postgres {
             let mut through = url::Url::parse(&url).unwrap();
             let server = format!("{}:{}", through.host_str().unwrap(), through.port().unwrap());
-            let proxy = TcpProxy::start(server).await;
-            through.set_port(Some(proxy.address().port())).unwrap();
-            (url, network) = (through.to_string(), Some(proxy));
+            let network = TcpProxy::start(server.clone()).await;
+            through.set_port(Some(network.address().port())).unwrap();
+            (url, networks) = (through.to_string(), vec![network]);
+            if let Some(replica) = replica {
+                let network = TcpProxy::start(format!("127.0.0.1:{replica}")).await;
+                let first = format!("@{}/", networks[0].address());
+                let both = format!("@{},{}/", networks[0].address(), network.address());
+                let sign = if url.contains('?') { '&' } else { '?' };
+                url =
+                    format!("{}{sign}target_session_attrs=read-write", url.replace(&first, &both));
+                networks.push(network);
+            }
         }
         // A claim must outlast a request, and whoever is killed holds its claims so long.
         let settings = [
@@ -73,7 +86,11 @@ impl Node {
             ("FEEDGATE_DELIVERY_TIMEOUT_S", "1"),
             ("FEEDGATE_LOG", "off"), // it would tell of every failure
         ];
-        Node { gateway: Gateway::start(database, &settings).await, network }
+        Node { gateway: Gateway::start(database, &settings).await, networks }
+    }
+
+    fn set_networks(&self, condition: Condition) {
+        self.networks.iter().for_each(|network| network.set(condition));
     }
 }
 
@@ -83,7 +100,7 @@ async fn every_subscriber_has_every_entry_in_order_in_the_end(database: Database
     let count = if database.kind() == Kind::Postgres { NODES } else { 1 };
     let mut nodes = Vec::new();
     for _ in 0..count {
-        nodes.push(Node::start(&database).await);
+        nodes.push(Node::start(&database, run.replica).await);
     }
     let urls = nodes.iter().map(|node| node.gateway.url("")).collect();
     let cast = Cast::gather(urls).await;
@@ -100,9 +117,7 @@ async fn every_subscriber_has_every_entry_in_order_in_the_end(database: Database
         cast.publish_until(end, publishing),
     );
     for node in &nodes {
-        if let Some(network) = &node.network {
-            network.set(Condition::Open);
-        }
+        node.set_networks(Condition::Open);
     }
     cast.recover();
     for feed in 0..FEEDS {

@@ -21,6 +21,13 @@ const LONGEST_PAUSE_MS: u64 = 500;
 /// The longest delay of a slow network, in each direction and for each chunk.
 const SLOWEST_MS: u64 = 40;
 
+/// Calls the program that controls PostgreSQL, and waits until it has done what it is told.
+async fn call(program: &str, argument: &'static str) {
+    let program = program.to_owned();
+    let call = move || Command::new(program).arg(argument).status().unwrap();
+    assert!(tokio::task::spawn_blocking(call).await.unwrap().success(), "{argument}");
+}
+
 /// A series of failures, with a count of each kind.
 pub(super) struct Failures {
     until: Instant,
@@ -55,11 +62,20 @@ impl Failures {
 
     /// Kills and stops nodes, and disturbs their connections to the database, one after the other.
     pub(super) async fn of_nodes(mut self, nodes: &mut [Node], control: Option<&str>) -> Failures {
+        let failover_at = Instant::now() + (self.until - Instant::now()) / 2;
+        let mut is_failed_over = false;
         while Instant::now() < self.until {
             self.lasts(LONGEST_PAUSE_MS).await;
+            if let (Some(program), false) = (control, is_failed_over)
+                && Instant::now() > failover_at
+            {
+                self.count("replicas promoted");
+                is_failed_over = true;
+                call(program, "failover").await;
+            }
             let number = self.dice.below(nodes.len() as u64) as usize;
             let node = &mut nodes[number];
-            match (self.dice.below(6), &node.network, control) {
+            match (self.dice.below(6), node.networks.is_empty(), control) {
                 (0..=1, ..) => {
                     self.count("kill -9");
                     node.gateway.kill();
@@ -74,17 +90,15 @@ impl Failures {
                 }
                 (3, _, Some(program)) => {
                     self.count("restarts of PostgreSQL");
-                    let program = program.to_owned();
-                    let restart = move || Command::new(program).arg("restart").status().unwrap();
-                    assert!(tokio::task::spawn_blocking(restart).await.unwrap().success());
+                    call(program, "restart").await;
                 }
-                (_, Some(_), _) => {
+                (_, false, _) => {
                     let condition = self.network();
-                    node.network.as_ref().unwrap().set(condition);
+                    node.set_networks(condition);
                     self.lasts(LONGEST_MS).await;
-                    node.network.as_ref().unwrap().set(Condition::Open);
+                    node.set_networks(Condition::Open);
                 }
-                (_, None, _) => {}
+                (_, true, _) => {}
             }
         }
         self
