@@ -141,7 +141,7 @@ mod tests {
     fn all_faults_are_told_at_once() {
         let cases = [
             ("FEEDGATE_LISTEN", "everywhere"),
-            ("FEEDGATE_PUBLIC_URL", "https://a.test/path"),
+            ("FEEDGATE_PUBLIC_URL", "https://a.test/?a=b"),
             ("FEEDGATE_DATABASE", "mysql://a.test"),
             ("FEEDGATE_TLS_CERT", "cert.pem"),
             ("FEEDGATE_TRUSTED_PROXIES", "10.0.0.0/8, local"),
@@ -158,6 +158,26 @@ mod tests {
             assert!(faults.iter().any(|fault| fault.contains(name)), "{name}: {faults:?}");
         }
         assert_eq!(faults.len(), cases.len(), "{faults:?}");
+    }
+
+    #[test]
+    fn the_public_url_may_have_a_path_which_is_spelled_in_one_way() {
+        #[rustfmt::skip]
+        let cases = [
+            ("https://a.test",             Some("https://a.test/")),
+            ("https://a.test/feeds",       Some("https://a.test/feeds/")),
+            ("https://a.test/feeds/",      Some("https://a.test/feeds/")),
+            ("https://a.test/x/../a/b-1/", Some("https://a.test/a/b-1/")),
+            ("https://a.test/a//b/",       None),
+            ("https://a.test/a%20b/",      None),
+            ("https://a.test/a;b/",        None),
+            ("https://a.test/a/#b",        None),
+            ("https://b@a.test/a/",        None),
+        ];
+        for (text, want) in cases {
+            let url = read(&[("FEEDGATE_PUBLIC_URL", text)]).ok().and_then(|read| read.public_url);
+            assert_eq!(url.as_ref().map(url::Url::as_str), want, "{text}");
+        }
     }
 
     #[test]

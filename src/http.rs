@@ -17,6 +17,7 @@
 //! * A secret is shown to its owner only.
 
 pub(crate) mod kit;
+pub(crate) mod public_path;
 mod router;
 pub mod routes;
 pub mod serve;

@@ -37,7 +37,10 @@ pub(super) async fn run(args: HealthcheckArgs) -> Outcome {
     // The operator named the URL, so that any address is allowed.
     settings.allow_callbacks = vec![Ipv4Net::default().into(), Ipv6Net::default().into()];
     settings.callback_timeout = PATIENCE;
-    let url = url.join("/readyz")?;
+    let mut url = url;
+    if let Ok(mut path) = url.path_segments_mut() {
+        path.pop_if_empty().push("readyz");
+    }
     let call = CallbackRequest {
         method: Method::GET,
         url,

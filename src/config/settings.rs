@@ -50,8 +50,8 @@ settings! {
         /// Default: they are served at the first address only.
         FEEDGATE_HEALTH_LISTEN = "" => health_listen: Option<SocketAddr>, OPTIONAL_ADDRESS;
 
-        /// The URL under which others reach feedgate. It appears in links, in `rel=hub` and in the
-        /// user agent. Hubs and rssCloud servers named by feeds are asked to notify feedgate (at
+        /// The URL under which others reach feedgate. It has a path if other sites share its host, see
+        /// [below a path](#below-a-path). It appears in links, in `rel=hub` and in the user agent. Hubs and rssCloud servers named by feeds are asked to notify feedgate (at
         /// `/upstream/…` below this URL) only if it is set. Default: derived from the address to
         /// listen on.
         FEEDGATE_PUBLIC_URL = "" => public_url: Option<Url>, PUBLIC_URL;

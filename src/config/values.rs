@@ -210,14 +210,22 @@ pub(super) const MIN_FREE: ValueKind<Option<u64>> = ValueKind::Text {
 };
 
 pub(super) const PUBLIC_URL: ValueKind<Option<Url>> = ValueKind::Text {
-    expected: "an http or https URL without a path, a query and credentials",
+    expected: "an http or https URL without a query and credentials; each part of its path has only \
+               letters, digits, `-`, `.`, `_` and `~`",
     parse: |text| {
         let Some(text) = non_empty(text) else { return Ok(None) };
-        let url = Url::parse(text).map_err(|err| err.to_string())?;
-        let is_root = url.path() == "/" && url.query().is_none();
+        let mut url = Url::parse(text).map_err(|err| err.to_string())?;
+        // The paths of requests are compared with this one, so that it has a single spelling.
+        let folder = url.path().trim_end_matches('/').to_owned();
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "-._~".contains(c);
+        let is_part = |part: &str| !part.is_empty() && part.chars().all(is_plain);
+        let is_plain_path = folder.split('/').skip(1).all(is_part);
+        url.set_path(&format!("{folder}/"));
+        let is_bare = url.query().is_none() && url.fragment().is_none();
         let is_web = matches!(url.scheme(), "http" | "https");
         let is_anonymous = url.username().is_empty() && url.password().is_none();
-        if is_root && is_web && is_anonymous { Ok(Some(url)) } else { Err(String::new()) }
+        let is_valid = is_plain_path && is_bare && is_web && is_anonymous;
+        if is_valid { Ok(Some(url)) } else { Err(String::new()) }
     },
 };
 

@@ -8,6 +8,7 @@ use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use crate::http::kit::reply::not_found;
+use crate::http::public_path::PublicPath;
 use crate::http::routes::{
     archive, author, changes, cloud_aliases, console, event_log, openapi, ops, rpc, rsscloud,
     schemas, storage, superfeedr, upstream, views, weblogs, websub,
@@ -19,12 +20,14 @@ use crate::http::state::Gateway;
 pub struct Router {
     routes: BoxedFilter<(Response,)>,
     gateway: Option<Arc<Gateway>>,
+    public_path: PublicPath,
 }
 
 impl Router {
     /// Returns the endpoints of a gateway.
     pub fn new(gateway: Arc<Gateway>) -> Router {
-        Router { routes: routes(&gateway), gateway: Some(gateway) }
+        let public_path = PublicPath::new(&gateway.settings.public_url);
+        Router { routes: routes(&gateway), gateway: Some(gateway), public_path }
     }
 
     /// Returns the endpoints that tell operators about a gateway.
@@ -38,16 +41,18 @@ impl Router {
         self.routes.clone()
     }
 
-    /// Returns the response of the fast path, before the request is matched against the routes.
-    pub(super) fn fast_path<B: Body>(&self, request: &http::Request<B>) -> Option<Response> {
-        archive::fast_path::reply(self.gateway.as_ref()?, request)
+    /// Prepares a request for the routes, which see its path without that of the public URL. Returns
+    /// the response if it is known before the request is matched against them.
+    pub(super) fn prepare<B: Body>(&self, request: &mut http::Request<B>) -> Option<Response> {
+        let redirect = self.public_path.remove_from(request);
+        redirect.or_else(|| archive::fast_path::reply(self.gateway.as_ref()?, request))
     }
 }
 
 /// A router of these routes alone, without a fast path.
 impl From<BoxedFilter<(Response,)>> for Router {
     fn from(routes: BoxedFilter<(Response,)>) -> Router {
-        Router { routes, gateway: None }
+        Router { routes, gateway: None, public_path: PublicPath::default() }
     }
 }
 

@@ -65,6 +65,7 @@ mod simulate;
 mod storage;
 mod store;
 mod strangers;
+mod sub_path;
 mod subscribing;
 mod superfeedr;
 mod support;

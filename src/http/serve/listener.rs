@@ -263,7 +263,7 @@ impl Connection {
         let service = hyper::service::service_fn(move |mut request: http::Request<_>| {
             has_request.cancel();
             request.extensions_mut().insert(PeerAddr(peer));
-            match router.fast_path(&request) {
+            match router.prepare(&mut request) {
                 Some(reply) => {
                     let reply = with_date(reply, runner::now());
                     Either::Left(std::future::ready(Ok::<_, Infallible>(reply)))

@@ -10,6 +10,7 @@ pub(crate) mod claiming_store;
 pub(crate) mod dice;
 pub(crate) mod feeds;
 pub(crate) mod gateway;
+pub(crate) mod nginx;
 pub(crate) mod origin;
 pub(crate) mod ports;
 pub(crate) mod postgres;

@@ -194,20 +194,25 @@ impl Visit {
     }
 }
 
-/// Returns the name of the cookie. Browsers accept the prefix `__Host-` only from the host itself, over
-/// TLS (RFC 6265bis `#section-4.1.3.2`).
+/// Returns the name of the cookie. Over TLS, browsers accept the prefix `__Host-` only from the host itself
+/// and for all of its paths, and `__Secure-` for a part of them (RFC 6265bis `#section-4.1.3`).
 fn cookie_name(gateway: &Gateway) -> &'static str {
-    match gateway.settings.public_url.scheme() {
-        "https" => "__Host-feedgate_session",
+    let public_url = &gateway.settings.public_url;
+    match (public_url.scheme(), public_url.path()) {
+        ("https", "/") => "__Host-feedgate_session",
+        ("https", _) => "__Secure-feedgate_session",
         _ => "feedgate_session",
     }
 }
 
-/// Sets the cookie of a session; an empty value deletes it.
+/// Sets the cookie of a session; an empty value deletes it. Other sites on the host of this gateway
+/// are not sent it.
 pub(super) fn set_cookie(gateway: &Gateway, response: &mut Response, value: &str) {
     let name = cookie_name(gateway);
-    let secure = if name.starts_with("__Host-") { "; Secure" } else { "" };
+    let secure = if name.starts_with("__") { "; Secure" } else { "" };
     let age = if value.is_empty() { 0 } else { SESSION_IDLE.num_seconds() };
-    let cookie = format!("{name}={value}; Path=/; HttpOnly; SameSite=Lax; Max-Age={age}{secure}");
+    let path = gateway.settings.public_url.path();
+    let cookie =
+        format!("{name}={value}; Path={path}; HttpOnly; SameSite=Lax; Max-Age={age}{secure}");
     set_header(response, header::SET_COOKIE, &cookie);
 }
