@@ -10,8 +10,10 @@ mod completions;
 pub mod consume;
 mod copy;
 mod demo;
+mod export;
 mod healthcheck;
 mod help;
+mod import;
 mod list;
 mod listen;
 mod man;
@@ -19,6 +21,7 @@ mod migrate;
 mod normalize;
 mod poll;
 mod post;
+mod progress;
 mod remote;
 mod replay;
 mod restore;
@@ -70,6 +73,8 @@ enum Command {
     Restore(restore::RestoreArgs),
     Copy(copy::CopyArgs),
     RotateKey(rotate_key::RotateKeyArgs),
+    Export(export::ExportArgs),
+    Import(import::ImportArgs),
     CheckConfig(check_config::CheckConfigArgs),
     Healthcheck(healthcheck::HealthcheckArgs),
     Completions(completions::CompletionsArgs),
@@ -98,6 +103,8 @@ pub async fn run() -> ExitCode {
         Command::Restore(args) => restore::run(&args),
         Command::Copy(args) => copy::run(args).await,
         Command::RotateKey(args) => rotate_key::run(args).await,
+        Command::Export(args) => export::run(args).await,
+        Command::Import(args) => import::run(args).await,
         Command::CheckConfig(args) => check_config::run(&args),
         Command::Healthcheck(args) => healthcheck::run(args).await,
         Command::Completions(args) => completions::run(&args),

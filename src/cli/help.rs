@@ -103,6 +103,7 @@ pub(super) const NORMALIZE: HelpEnd = HelpEnd {
     environment: NONE,
     examples: &[
         "feedgate normalize --url https://example.org/feed.xml feed.xml",
+        "feedgate normalize --ndjson --format json a.xml b.xml | jq -r .feed.title",
         "feedgate normalize --batch manifest.jsonl --out results",
     ],
     documentation: "docs/normalizer.md",
@@ -293,6 +294,30 @@ pub(super) const ROTATE_KEY: HelpEnd = HelpEnd {
     environment: SETTINGS,
     examples: &["feedgate rotate-key", "feedgate rotate-key --database sqlite:/var/lib/feedgate"],
     documentation: "docs/operations.md#secrets-at-rest",
+};
+
+pub(super) const EXPORT: HelpEnd = HelpEnd {
+    note: "",
+    success: "the export is complete",
+    failure: FAILED,
+    environment: SETTINGS,
+    examples: &[
+        "feedgate export --with-secrets gateway.jsonl",
+        "feedgate backup copy.db && feedgate export --database sqlite:copy.db - | gzip > gateway.jsonl.gz",
+    ],
+    documentation: "docs/operations.md#export-and-import",
+};
+
+pub(super) const IMPORT: HelpEnd = HelpEnd {
+    note: "",
+    success: "every line is in the database",
+    failure: "a line was refused, or the import failed; the same command repeats it",
+    environment: SETTINGS,
+    examples: &[
+        "feedgate import gateway.jsonl",
+        "zcat gateway.jsonl.gz | feedgate import --database postgres://feedgate@localhost/feedgate -",
+    ],
+    documentation: "docs/operations.md#export-and-import",
 };
 
 pub(super) const CHECK_CONFIG: HelpEnd = HelpEnd {

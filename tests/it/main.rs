@@ -70,6 +70,7 @@ mod subscribing;
 mod superfeedr;
 mod support;
 mod tls;
+mod transfer;
 mod upstream;
 mod views;
 mod weblogs;

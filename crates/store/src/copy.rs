@@ -13,11 +13,11 @@
 
 pub(crate) mod copy_state;
 pub(crate) mod error;
-mod numbering;
-mod row_mapping;
-mod source;
-mod tables;
-mod target;
+pub(crate) mod numbering;
+pub(crate) mod row_mapping;
+pub(crate) mod source;
+pub(crate) mod tables;
+pub(crate) mod target;
 
 use std::collections::BTreeMap;
 

@@ -30,6 +30,7 @@ mod resources;
 mod search;
 mod secrets;
 mod tracks;
+mod transfer;
 
 use crate::cells::Cells;
 use crate::copy::copy_state;
@@ -68,6 +69,10 @@ pub use crate::engine::migrate::{MIGRATIONS, Migration};
 pub use crate::engine::tx::STATEMENT_TARGET;
 pub use crate::search::filling::INDEX_BATCH;
 pub use crate::secrets::rotation::{RotatedSecrets, RotationProgress, rotate_secrets};
+pub use crate::transfer::error::TransferError;
+pub use crate::transfer::export::{ExportSummary, export};
+pub use crate::transfer::import::Importer;
+pub use crate::transfer::report::{ImportReport, KindReport};
 use feedgate_core::ports::{EndedTransaction, Store, StoreError, TransactionObserver, WakeSignals};
 use feedgate_core::upstream::Upstream;
 

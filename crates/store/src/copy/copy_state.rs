@@ -16,33 +16,33 @@ use feedgate_core::ports::StoreError;
 
 /// The state of a copy, as the target stores it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct CopyState {
+pub(crate) struct CopyState {
     /// The mark that the source has too.
-    pub(super) mark: String,
+    pub(crate) mark: String,
     /// How rows are numbered in the target.
-    pub(super) numbering: Numbering,
+    pub(crate) numbering: Numbering,
     /// Where the copy continues; `None` at its beginning.
-    pub(super) position: Option<CopyPosition>,
+    pub(crate) position: Option<CopyPosition>,
     /// Whether everything has been copied.
-    pub(super) is_complete: bool,
+    pub(crate) is_complete: bool,
 }
 
 /// The last row that was copied.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct CopyPosition {
+pub(crate) struct CopyPosition {
     /// The table of the row.
-    pub(super) table: String,
+    pub(crate) table: String,
     /// The place of its schema among those of the source that are read for the table.
-    pub(super) schema: usize,
+    pub(crate) schema: usize,
     /// The key of the row; empty: no row of this schema has been copied.
-    pub(super) key: Vec<KeyValue>,
+    pub(crate) key: Vec<KeyValue>,
     /// The number of rows of the table that have been copied from all schemas.
-    pub(super) rows: u64,
+    pub(crate) rows: u64,
 }
 
 /// A value of a key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum KeyValue {
+pub(crate) enum KeyValue {
     Int(i64),
     Text(String),
     Blob(Vec<u8>),
@@ -50,7 +50,7 @@ pub(super) enum KeyValue {
 
 impl KeyValue {
     /// Returns the value of a column that is part of a key, and so is neither null nor a list.
-    pub(super) fn from_column(value: &Value) -> Result<KeyValue, StoreError> {
+    pub(crate) fn from_column(value: &Value) -> Result<KeyValue, StoreError> {
         match value {
             Value::Int(number) => Ok(KeyValue::Int(*number)),
             Value::Text(text) => Ok(KeyValue::Text(text.clone())),
@@ -60,7 +60,7 @@ impl KeyValue {
     }
 
     /// Returns the value as a parameter.
-    pub(super) fn to_param(&self) -> Value {
+    pub(crate) fn to_param(&self) -> Value {
         match self {
             KeyValue::Int(number) => Value::Int(*number),
             KeyValue::Text(text) => Value::Text(text.clone()),
@@ -71,36 +71,36 @@ impl KeyValue {
 
 impl CopyState {
     /// Returns the state at the beginning of a copy.
-    pub(super) fn new(numbering: Numbering) -> Result<CopyState, StoreError> {
+    pub(crate) fn new(numbering: Numbering) -> Result<CopyState, StoreError> {
         let mut mark = [0; 16];
         getrandom::fill(&mut mark).map_err(|err| StoreError::Database(Box::new(err)))?;
         Ok(CopyState { mark: hex::encode(mark), numbering, position: None, is_complete: false })
     }
 
     /// Reads the state in a target; `None` if no copy was begun.
-    pub(super) async fn read(target: &Db) -> Result<Option<CopyState>, StoreError> {
+    pub(crate) async fn read(target: &Db) -> Result<Option<CopyState>, StoreError> {
         let state = read_property(target, STATE).await?;
         state.map(|state| sql::parse_json(&state)).transpose()
     }
 
     /// Returns the state as the target stores it.
-    pub(super) fn to_property(&self) -> String {
+    pub(crate) fn to_property(&self) -> String {
         sql::json(self)
     }
 }
 
 /// The property of the target.
-pub(super) const STATE: &str = "copy";
+pub(crate) const STATE: &str = "copy";
 /// The property of the source.
 const MARK: &str = "copy_mark";
 
 /// Returns the mark of the last copy of this source, if it was not opened since.
-pub(super) async fn read_mark(source: &Db) -> Result<Option<String>, StoreError> {
+pub(crate) async fn read_mark(source: &Db) -> Result<Option<String>, StoreError> {
     read_property(source, MARK).await
 }
 
 /// Stores the mark of a copy in its source.
-pub(super) async fn save_mark(source: &Db, mark: &str) -> Result<(), StoreError> {
+pub(crate) async fn save_mark(source: &Db, mark: &str) -> Result<(), StoreError> {
     let mark = mark.to_owned();
     let saved = source.write(move |tx| {
         Box::pin(async move { tx.execute(SAVE_PROPERTY, params![MARK, mark]).await })
@@ -109,15 +109,12 @@ pub(super) async fn save_mark(source: &Db, mark: &str) -> Result<(), StoreError>
 }
 
 /// Stores a property of a database, in place of an older one.
-pub(super) const SAVE_PROPERTY: &str = "
+pub(crate) const SAVE_PROPERTY: &str = "
     insert into database_properties (name, value) values ($1, $2)
         on conflict (name) do update set value = excluded.value";
 
 /// Returns a property of a database.
-pub(super) async fn read_property(
-    db: &Db,
-    name: &'static str,
-) -> Result<Option<String>, StoreError> {
+pub(crate) async fn read_property(db: &Db, name: &str) -> Result<Option<String>, StoreError> {
     const PROPERTY: &str = "select value from database_properties where name = $1";
     let rows = db.rows(PROPERTY, params![name]).await?;
     rows.into_iter().next().map(|mut row| row.text()).transpose()

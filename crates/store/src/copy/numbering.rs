@@ -11,7 +11,7 @@ use crate::cells::numbers::{LOCAL_BITS, cell_of_number, number_at};
 
 /// How rows are numbered in a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Numbering {
+pub(crate) struct Numbering {
     /// The number of cells of the target.
     cells: usize,
     /// One more than the greatest cell in a number of the source.
@@ -20,39 +20,54 @@ pub(super) struct Numbering {
     greatest_local: i64,
     /// The greatest number of the source.
     greatest: i64,
+    /// What is added to each number within its cell: a target that has rows already, as that of an
+    /// import, has used the numbers up to here.
+    #[serde(default)]
+    base: i64,
 }
 
 impl Numbering {
     /// Returns the numbering for a target with this number of cells; `greatest` are the greatest
     /// numbers that each table of the source ever had. `None` if the new numbers would be too
     /// large.
-    pub(super) fn new(cells: usize, greatest: &[i64]) -> Option<Numbering> {
+    pub(crate) fn new(cells: usize, greatest: &[i64]) -> Option<Numbering> {
         let source_cells = greatest.iter().map(|number| cell_of_number(*number)).max();
         let numbering = Numbering {
             cells,
             source_cells: source_cells.unwrap_or_default() as i64 + 1,
             greatest_local: greatest.iter().map(|number| local(*number)).max().unwrap_or_default(),
             greatest: greatest.iter().copied().max().unwrap_or_default(),
+            base: 0,
         };
         let last = numbering.greatest_local.checked_mul(numbering.source_cells + 1)?;
         (last.checked_add(numbering.source_cells)? < 1 << LOCAL_BITS).then_some(numbering)
     }
 
+    /// Returns a numbering for a target whose numbers are up to `used`. `None` as for [`Self::new`].
+    pub(crate) fn after(self, used: &[i64]) -> Option<Numbering> {
+        let base = used.iter().map(|number| local(*number)).max().unwrap_or_default();
+        let last = local(self.last_number(0)).checked_add(base)?;
+        (last < 1 << LOCAL_BITS).then_some(Numbering { base, ..self })
+    }
+
     /// Returns the number of the row with the number `old` in `cell` of the target.
-    pub(super) fn renumber(&self, old: i64, cell: usize) -> i64 {
+    pub(crate) fn renumber(&self, old: i64, cell: usize) -> i64 {
         if self.cells == 1 || cell_of_number(old) == cell {
-            return old;
+            return old + self.base;
         }
         let place = local(old) * self.source_cells + cell_of_number(old) as i64;
-        number_at(cell) + self.greatest_local + place
+        number_at(cell) + self.greatest_local + place + self.base
     }
 
     /// Returns a number in `cell` of the target that no row has, nor any number after it.
-    pub(super) fn last_number(&self, cell: usize) -> i64 {
+    pub(crate) fn last_number(&self, cell: usize) -> i64 {
         if self.cells == 1 {
-            return self.greatest;
+            return self.greatest + self.base;
         }
-        number_at(cell) + self.greatest_local * (self.source_cells + 1) + self.source_cells
+        number_at(cell)
+            + self.greatest_local * (self.source_cells + 1)
+            + self.source_cells
+            + self.base
     }
 }
 

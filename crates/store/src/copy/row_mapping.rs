@@ -11,21 +11,21 @@ use feedgate_core::ports::StoreError;
 
 /// A row as it is written to the target.
 #[derive(Clone, Debug)]
-pub(super) struct MappedRow {
-    pub(super) destination: Destination,
-    pub(super) values: Vec<Value>,
+pub(crate) struct MappedRow {
+    pub(crate) destination: Destination,
+    pub(crate) values: Vec<Value>,
 }
 
 /// The schemas of the target that a row is written to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Destination {
+pub(crate) enum Destination {
     Shared,
     Cell(usize),
     Everywhere,
 }
 
 /// Maps the rows of one table.
-pub(super) struct RowMapper<'a> {
+pub(crate) struct RowMapper<'a> {
     numbering: &'a Numbering,
     cells: usize,
     location: Location,
@@ -36,7 +36,7 @@ pub(super) struct RowMapper<'a> {
 
 impl<'a> RowMapper<'a> {
     /// Returns the mapper of a table with these columns, for a target with `cells` cells.
-    pub(super) fn new(
+    pub(crate) fn new(
         table: &CopiedTable,
         columns: &'a [String],
         numbering: &'a Numbering,
@@ -49,7 +49,7 @@ impl<'a> RowMapper<'a> {
     }
 
     /// Returns the numbers of all resources that these rows name.
-    pub(super) fn named_resources(&self, rows: &[Vec<Value>]) -> Vec<i64> {
+    pub(crate) fn named_resources(&self, rows: &[Vec<Value>]) -> Vec<i64> {
         let columns = self.rules.iter().filter(|(_, rule)| *rule == Rule::Resource);
         let columns: Vec<usize> = columns.map(|(column, _)| *column).collect();
         let numbers = rows.iter().flat_map(|row| columns.iter().map(|column| &row[*column]));
@@ -58,7 +58,7 @@ impl<'a> RowMapper<'a> {
     }
 
     /// Maps a row; `places` has the resources that it names, as far as they exist.
-    pub(super) fn map(
+    pub(crate) fn map(
         &self,
         mut values: Vec<Value>,
         places: &HashMap<i64, NewPlace>,
@@ -120,7 +120,7 @@ impl<'a> RowMapper<'a> {
 }
 
 /// Returns the number in a column that is one.
-pub(super) fn number(value: &Value) -> Option<i64> {
+pub(crate) fn number(value: &Value) -> Option<i64> {
     match value {
         Value::Int(number) => Some(*number),
         _ => None,

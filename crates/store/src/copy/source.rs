@@ -27,7 +27,7 @@ const CHUNK_BYTES: i64 = 16 << 20;
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The source of a copy.
-pub(super) struct CopySource {
+pub(crate) struct CopySource {
     shared: Arc<Db>,
     cells: Vec<Arc<Db>>,
     lock: Option<SchemaLock>,
@@ -35,14 +35,14 @@ pub(super) struct CopySource {
 
 /// The new number of a resource, and the cell of the target that it lies in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct NewPlace {
-    pub(super) cell: usize,
-    pub(super) number: i64,
+pub(crate) struct NewPlace {
+    pub(crate) cell: usize,
+    pub(crate) number: i64,
 }
 
 impl CopySource {
     /// Opens the source and brings its schema up to date. Fails if a gateway uses it.
-    pub(super) async fn open(settings: &StoreSettings) -> Result<CopySource, CopyError> {
+    pub(crate) async fn open(settings: &StoreSettings) -> Result<CopySource, CopyError> {
         let opened = match sqlite_path(&settings.url) {
             Some(path) => {
                 if !path.is_file() {
@@ -82,22 +82,22 @@ impl CopySource {
     }
 
     /// Returns the schema with the properties of the database.
-    pub(super) fn shared(&self) -> &Db {
+    pub(crate) fn shared(&self) -> &Db {
         &self.shared
     }
 
     /// Returns the cells.
-    pub(super) fn cells(&self) -> &[Arc<Db>] {
+    pub(crate) fn cells(&self) -> &[Arc<Db>] {
         &self.cells
     }
 
     /// Returns the schemas that have the rows of a table.
-    pub(super) fn schemas_of(&self, table: &CopiedTable) -> &[Arc<Db>] {
+    pub(crate) fn schemas_of(&self, table: &CopiedTable) -> &[Arc<Db>] {
         if table.location.is_shared() { std::slice::from_ref(&self.shared) } else { &self.cells }
     }
 
     /// Returns the greatest numbers that each table of the cells ever gave to a row.
-    pub(super) async fn greatest_numbers(&self) -> Result<Vec<i64>, StoreError> {
+    pub(crate) async fn greatest_numbers(&self) -> Result<Vec<i64>, StoreError> {
         let mut greatest = Vec::new();
         for cell in &self.cells {
             for table in NUMBERED_IN_CELLS {
@@ -108,12 +108,12 @@ impl CopySource {
     }
 
     /// Returns the greatest number that a table of the shared schema ever gave to a row.
-    pub(super) async fn greatest_shared_number(&self, table: &str) -> Result<i64, StoreError> {
+    pub(crate) async fn greatest_shared_number(&self, table: &str) -> Result<i64, StoreError> {
         greatest_number(&self.shared, table).await
     }
 
     /// Returns the number of rows of a table, in all schemas.
-    pub(super) async fn count_rows(&self, table: &CopiedTable) -> Result<u64, StoreError> {
+    pub(crate) async fn count_rows(&self, table: &CopiedTable) -> Result<u64, StoreError> {
         let mut count = 0;
         for db in self.schemas_of(table) {
             let sql = format!("select count(*) from {}", table.name);
@@ -126,7 +126,7 @@ impl CopySource {
 
     /// Returns the next rows of a table in one schema, with these columns, after the row with the
     /// key `after`.
-    pub(super) async fn read_chunk(
+    pub(crate) async fn read_chunk(
         &self,
         db: &Db,
         table: &CopiedTable,
@@ -151,7 +151,7 @@ impl CopySource {
     }
 
     /// Returns where these resources lie in the target. Those that do not exist are missing.
-    pub(super) async fn new_places(
+    pub(crate) async fn new_places(
         &self,
         numbers: Vec<i64>,
         numbering: &Numbering,
@@ -176,7 +176,7 @@ impl CopySource {
 
     /// Returns how far a collection has taken the log of a resource that lies in another cell; 0 if
     /// that is not known, or both are in one cell.
-    pub(super) async fn collected(
+    pub(crate) async fn collected(
         &self,
         resource: i64,
         collection: i64,
@@ -193,7 +193,7 @@ impl CopySource {
     }
 
     /// Fails if a gateway may have used the source since the copy with this mark began.
-    pub(super) async fn check_mark(&self, mark: &str) -> Result<(), CopyError> {
+    pub(crate) async fn check_mark(&self, mark: &str) -> Result<(), CopyError> {
         let is_locked = self.lock.as_ref().is_none_or(SchemaLock::is_held);
         if is_locked && copy_state::read_mark(&self.shared).await?.as_deref() == Some(mark) {
             return Ok(());
@@ -202,7 +202,7 @@ impl CopySource {
     }
 
     /// Closes the source, and lets others use it.
-    pub(super) async fn close(&self) {
+    pub(crate) async fn close(&self) {
         join_all(self.cells.iter().map(|cell| cell.shut())).await;
         self.shared.shut().await;
         if let Some(lock) = &self.lock {
@@ -212,19 +212,27 @@ impl CopySource {
 }
 
 /// Opens the shared schema and the cells of a database; both are the same if there is one cell.
-pub(super) async fn open_schemas(
+pub(crate) async fn open_schemas(
     settings: &StoreSettings,
 ) -> Result<(Arc<Db>, Vec<Arc<Db>>), StoreError> {
+    open_schemas_for(settings, OpenPurpose::Copy).await
+}
+
+/// Opens the schemas of a database for a purpose.
+pub(crate) async fn open_schemas_for(
+    settings: &StoreSettings,
+    purpose: OpenPurpose,
+) -> Result<(Arc<Db>, Vec<Arc<Db>>), StoreError> {
     if settings.cells > 1 {
-        let cells = Cells::open(settings, MIGRATIONS, OpenPurpose::Copy).await?;
+        let cells = Cells::open(settings, MIGRATIONS, purpose).await?;
         return Ok(cells.into_schemas());
     }
-    let db = Db::open(settings, MIGRATIONS, OpenPurpose::Copy).await?;
+    let db = Db::open(settings, MIGRATIONS, purpose).await?;
     Ok((Arc::clone(&db), vec![db]))
 }
 
 /// Returns the rows of a statement that was put together.
-pub(super) async fn query(
+pub(crate) async fn query(
     db: &Db,
     sql: String,
     params: Vec<Value>,
@@ -232,7 +240,8 @@ pub(super) async fn query(
     db.read(move |tx| Box::pin(async move { tx.query(&sql, &params).await })).await
 }
 
-async fn greatest_number(db: &Db, table: &str) -> Result<i64, StoreError> {
+/// Returns the greatest number that a table ever gave to a row.
+pub(crate) async fn greatest_number(db: &Db, table: &str) -> Result<i64, StoreError> {
     const GREATEST: &str = "
         select coalesce(
             {sqlite (select seq from sqlite_sequence where name = $1)}

@@ -4,22 +4,22 @@
 
 /// A table whose rows are copied.
 #[derive(Debug)]
-pub(super) struct CopiedTable {
+pub(crate) struct CopiedTable {
     /// The name.
-    pub(super) name: &'static str,
+    pub(crate) name: &'static str,
     /// The primary key. Rows are read in its order.
-    pub(super) key: &'static [&'static str],
+    pub(crate) key: &'static [&'static str],
     /// Where its rows lie in the source and in the target.
-    pub(super) location: Location,
+    pub(crate) location: Location,
     /// The columns that are changed; all others are copied as they are.
-    pub(super) rules: &'static [(&'static str, Rule)],
+    pub(crate) rules: &'static [(&'static str, Rule)],
     /// The column with texts or bytes of any length, if there is one.
-    pub(super) long_column: Option<&'static str>,
+    pub(crate) long_column: Option<&'static str>,
 }
 
 /// Where the rows of a table lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Location {
+pub(crate) enum Location {
     /// In the shared schema.
     Shared,
     /// In the cell of the resource that this column names.
@@ -35,14 +35,14 @@ pub(super) enum Location {
 
 impl Location {
     /// Whether the shared schema has all rows of the table.
-    pub(super) fn is_shared(self) -> bool {
+    pub(crate) fn is_shared(self) -> bool {
         matches!(self, Location::Shared | Location::Everywhere)
     }
 }
 
 /// How a column is changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Rule {
+pub(crate) enum Rule {
     /// The number of a row, which contains the cell of the row.
     Number,
     /// The number of a resource, in any cell.
@@ -85,7 +85,7 @@ const CLAIMED_UNTIL: (&str, Rule) = ("claimed_until", NoClaim);
 
 /// The tables in the order in which they are copied: a row is copied after those that it refers to.
 #[rustfmt::skip]
-pub(super) const TABLES: &[CopiedTable] = &[
+pub(crate) const TABLES: &[CopiedTable] = &[
     table("accounts", &["id"], Shared, &[]),
     table("tokens", &["id"], Shared, &[]),
     with_long_column(table("stored_files", &["account_id", "name"], Shared, &[]), "body"),
@@ -134,7 +134,7 @@ pub(super) const TABLES: &[CopiedTable] = &[
 ];
 
 /// The tables of a cell whose rows are numbered.
-pub(super) const NUMBERED_IN_CELLS: &[&str] = &[
+pub(crate) const NUMBERED_IN_CELLS: &[&str] = &[
     "resources",
     "subscriptions",
     "delivery_attempts",
@@ -144,7 +144,7 @@ pub(super) const NUMBERED_IN_CELLS: &[&str] = &[
     "moves",
 ];
 /// The tables of the shared schema whose rows are numbered. Their numbers stay as they are.
-pub(super) const NUMBERED_IN_SHARED: &[&str] = &["accounts", "tokens"];
+pub(crate) const NUMBERED_IN_SHARED: &[&str] = &["accounts", "tokens"];
 
 #[cfg(test)]
 mod tests {

@@ -20,7 +20,7 @@ use crate::{Db, StoreSettings, name_place, sqlite_path};
 use feedgate_core::ports::StoreError;
 
 /// The target of a copy.
-pub(super) struct CopyTarget {
+pub(crate) struct CopyTarget {
     shared: Arc<Db>,
     cells: Vec<Arc<Db>>,
     lock: SchemaLock,
@@ -32,13 +32,13 @@ pub(super) struct CopyTarget {
 
 /// A column of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct TargetColumn {
-    pub(super) name: String,
-    kind: ColumnKind,
+pub(crate) struct TargetColumn {
+    pub(crate) name: String,
+    pub(crate) kind: ColumnKind,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum ColumnKind {
+pub(crate) enum ColumnKind {
     Int,
     Text,
     Blob,
@@ -47,7 +47,7 @@ enum ColumnKind {
 impl CopyTarget {
     /// Opens the target, and creates its tables if they are missing. Fails if a gateway or another
     /// copy uses it.
-    pub(super) async fn open(
+    pub(crate) async fn open(
         settings: &StoreSettings,
         stop_after: Option<u64>,
     ) -> Result<CopyTarget, CopyError> {
@@ -69,22 +69,22 @@ impl CopyTarget {
     }
 
     /// Returns the number of cells.
-    pub(super) fn cell_count(&self) -> usize {
+    pub(crate) fn cell_count(&self) -> usize {
         self.cells.len()
     }
 
     /// Returns the columns of a table.
-    pub(super) fn columns_of(&self, table: &CopiedTable) -> &[TargetColumn] {
+    pub(crate) fn columns_of(&self, table: &CopiedTable) -> &[TargetColumn] {
         self.columns.get(table.name).map_or(&[], Vec::as_slice)
     }
 
     /// Returns the state of the copy; `None` if none was begun.
-    pub(super) async fn state(&self) -> Result<Option<CopyState>, StoreError> {
+    pub(crate) async fn state(&self) -> Result<Option<CopyState>, StoreError> {
         CopyState::read(&self.shared).await
     }
 
     /// Returns whether no table has a row.
-    pub(super) async fn is_empty(&self) -> Result<bool, StoreError> {
+    pub(crate) async fn is_empty(&self) -> Result<bool, StoreError> {
         let exists = TABLES.iter().map(|table| format!("exists (select 1 from {})", table.name));
         let sql = format!("select 1 where {}", exists.collect::<Vec<_>>().join(" or "));
         let found = self.schemas().map(|db| query(db, sql.clone(), Vec::new()));
@@ -92,12 +92,12 @@ impl CopyTarget {
     }
 
     /// Stores the state of the copy.
-    pub(super) async fn save_state(&self, state: &CopyState) -> Result<(), CopyError> {
+    pub(crate) async fn save_state(&self, state: &CopyState) -> Result<(), CopyError> {
         self.execute(&self.shared, SAVE_PROPERTY, params![STATE, state.to_property()]).await
     }
 
     /// Inserts rows of a table that are not there yet, in a transaction in each schema.
-    pub(super) async fn insert_rows(
+    pub(crate) async fn insert_rows(
         &self,
         table: &CopiedTable,
         rows: Vec<MappedRow>,
@@ -165,7 +165,7 @@ impl CopyTarget {
     }
 
     /// Stores the former numbers of resources that have new ones.
-    pub(super) async fn insert_former_numbers(
+    pub(crate) async fn insert_former_numbers(
         &self,
         numbers: Vec<(i64, i64)>,
     ) -> Result<(), CopyError> {
@@ -187,7 +187,7 @@ impl CopyTarget {
 
     /// Stores the counters: of pings, which each cell counts, in the first cell, all others in the
     /// shared schema.
-    pub(super) async fn save_counters(
+    pub(crate) async fn save_counters(
         &self,
         counters: BTreeMap<String, i64>,
     ) -> Result<(), CopyError> {
@@ -202,7 +202,7 @@ impl CopyTarget {
     }
 
     /// Counts the subscriptions of each owner, in the cells where they are now.
-    pub(super) async fn count_subscriptions(&self) -> Result<(), CopyError> {
+    pub(crate) async fn count_subscriptions(&self) -> Result<(), CopyError> {
         const COUNT: &str = "
             insert into subscription_counts (account_id, host, stripe, subscriptions)
             select account_id,
@@ -219,7 +219,7 @@ impl CopyTarget {
 
     /// Stores by which groups the hosts of the resources are named, so that a gateway with other
     /// groups names them anew.
-    pub(super) async fn save_host_groups(&self, fingerprint: &str) -> Result<(), CopyError> {
+    pub(crate) async fn save_host_groups(&self, fingerprint: &str) -> Result<(), CopyError> {
         for db in self.schemas() {
             self.execute(db, SAVE_PROPERTY, params!["groups", fingerprint]).await?;
         }
@@ -227,7 +227,7 @@ impl CopyTarget {
     }
 
     /// Makes each table of the cells number new rows after all old ones.
-    pub(super) async fn start_numbers(&self, numbering: &Numbering) -> Result<(), CopyError> {
+    pub(crate) async fn start_numbers(&self, numbering: &Numbering) -> Result<(), CopyError> {
         for (number, cell) in self.cells.iter().enumerate() {
             for table in NUMBERED_IN_CELLS {
                 self.start_number(cell, table, numbering.last_number(number)).await?;
@@ -237,7 +237,7 @@ impl CopyTarget {
     }
 
     /// Makes a table of the shared schema number new rows after `last`.
-    pub(super) async fn start_shared_numbers(
+    pub(crate) async fn start_shared_numbers(
         &self,
         table: &str,
         last: i64,
@@ -273,7 +273,7 @@ impl CopyTarget {
     }
 
     /// Closes the target, and lets others use it.
-    pub(super) async fn close(&self) {
+    pub(crate) async fn close(&self) {
         join_all(self.cells.iter().map(|cell| cell.shut())).await;
         self.shared.shut().await;
         self.lock.release().await;
@@ -282,7 +282,7 @@ impl CopyTarget {
 
 impl ColumnKind {
     /// Returns the values of column `n` of these rows as one list.
-    fn list(self, rows: &[Arc<[Value]>], n: usize) -> Result<Value, StoreError> {
+    pub(crate) fn list(self, rows: &[Arc<[Value]>], n: usize) -> Result<Value, StoreError> {
         let unlike = |_: &Value| StoreError::Corrupt("a value has another type".to_owned());
         let values = rows.iter().map(|row| row.get(n).unwrap_or(&Value::Null));
         Ok(match self {
@@ -318,18 +318,24 @@ impl ColumnKind {
 }
 
 /// Reads the columns of all tables of a schema.
-async fn read_columns(db: &Db) -> Result<BTreeMap<String, Vec<TargetColumn>>, StoreError> {
+pub(crate) async fn read_columns(
+    db: &Db,
+) -> Result<BTreeMap<String, Vec<TargetColumn>>, StoreError> {
     const COLUMNS: &str = "
-        select table_name::text, column_name::text, data_type::text
+        {postgres select table_name::text, column_name::text, data_type::text
           from information_schema.columns
          where table_schema = current_schema()
-         order by table_name, ordinal_position";
+         order by table_name, ordinal_position}
+        {sqlite select tables.name, columns.name, lower(columns.type)
+          from sqlite_schema as tables, pragma_table_info(tables.name) as columns
+         where tables.type = 'table'
+         order by tables.name, columns.cid}";
     let mut columns: BTreeMap<String, Vec<TargetColumn>> = BTreeMap::new();
     for mut row in db.rows(COLUMNS, &[]).await? {
         let (table, name) = (row.text()?, row.text()?);
         let kind = match row.text()?.as_str() {
             "text" => ColumnKind::Text,
-            "bytea" => ColumnKind::Blob,
+            "bytea" | "blob" => ColumnKind::Blob,
             _ => ColumnKind::Int,
         };
         columns.entry(table).or_default().push(TargetColumn { name, kind });

@@ -30,6 +30,11 @@ macro_rules! counted_columns {
 pub(crate) use counted_columns;
 
 impl CountedSubscription {
+    /// Returns the number of the resource.
+    pub(crate) fn resource(&self) -> i64 {
+        self.resource
+    }
+
     /// Reads `counted_columns!`.
     pub(crate) fn read(row: &mut Row) -> Result<CountedSubscription, StoreError> {
         let (resource, account) = (row.int()?, super::row::account(row)?);
