@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use feedgate_store::{self as store, CopyProgress};
 
+use super::progress::Progress;
 use super::{Outcome, SettingsArgs, help, print_line, print_note};
 use crate::config::{FEEDGATE_CELLS, FEEDGATE_COPY_FROM, FEEDGATE_DATABASE};
 
@@ -41,7 +42,11 @@ pub(super) async fn run(args: CopyArgs) -> Outcome {
     let [from, to] = [&settings.from, &settings.to.url].map(|url| store::database_place(url));
     print_note(format!("copying the database {from} to {to}"));
     let mut printed: Option<(&str, Instant)> = None;
+    let bar = Progress::of_items(0);
     let mut report = |progress: &CopyProgress| {
+        if bar.is_visible() {
+            return bar.set(progress.table, progress.rows, progress.of);
+        }
         let is_recent = printed
             .is_some_and(|(table, at)| table == progress.table && at.elapsed() < REPORT_INTERVAL);
         if !is_recent || progress.rows >= progress.of {
@@ -50,6 +55,7 @@ pub(super) async fn run(args: CopyArgs) -> Outcome {
         }
     };
     let copied = store::copy(&settings, &mut report).await?;
+    bar.finish();
     print_line(match copied.was_complete {
         true => "the copy is complete already".to_owned(),
         false => format!("the copy is complete; this run copied {} rows", copied.rows),

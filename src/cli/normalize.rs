@@ -1,6 +1,7 @@
 //! `feedgate normalize`: converts a document to Atom or JSON, without network or store.
 
 mod batch;
+mod lines;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, IsTerminal, Read};
@@ -21,8 +22,9 @@ use super::{Outcome, help, print_line, print_note};
 #[command(after_long_help = help::NORMALIZE.text())]
 pub(super) struct NormalizeArgs {
     /// The document; - is standard input, which is also the default if it is a pipe or a file.
+    /// Several need --ndjson.
     #[arg(value_name = "FILE")]
-    file: Option<PathBuf>,
+    files: Vec<PathBuf>,
     /// The URL of the document, against which relative URLs are resolved.
     #[arg(long, value_name = "URL", default_value = "http://localhost/")]
     url: Url,
@@ -44,9 +46,13 @@ pub(super) struct NormalizeArgs {
     /// Remove from all texts what could act in a page that shows them.
     #[arg(long, conflicts_with = "explain")]
     sanitize: bool,
+    /// Write one JSON object per line for each document, with the fields "file" and "feed", "atom",
+    /// "explained" or "error". A document that cannot be normalized does not prevent the others.
+    #[arg(long)]
+    ndjson: bool,
     /// Normalize the documents listed in this file, one object per line, with the fields "file",
     /// "url", "content_type", "headers" and "out"; - reads the list from standard input.
-    #[arg(long, value_name = "MANIFEST.jsonl", requires = "out", conflicts_with = "file")]
+    #[arg(long, value_name = "MANIFEST.jsonl", requires = "out", conflicts_with_all = ["files", "ndjson"])]
     batch: Option<PathBuf>,
     /// The folder for the output of --batch.
     #[arg(long, value_name = "DIR", requires = "batch")]
@@ -63,26 +69,24 @@ pub(super) fn run(args: &NormalizeArgs) -> Outcome {
     if let (Some(manifest), Some(folder)) = (&args.batch, &args.out) {
         return batch::run(manifest, folder, args);
     }
-    let bytes = match args.file.as_deref() {
-        Some(path) if path != Path::new("-") => read(path)?,
-        None if io::stdin().is_terminal() => {
-            return Err(
-                "no document given: name a FILE, or pipe the document to standard input".into()
-            );
-        }
-        _ => {
-            let mut bytes = Vec::new();
-            io::stdin().lock().read_to_end(&mut bytes)?;
-            bytes
-        }
-    };
+    if args.files.is_empty() && io::stdin().is_terminal() {
+        return Err("no document given: name a FILE, or pipe the document to standard input".into());
+    }
     let headers = match &args.headers {
         Some(path) => serde_json::from_slice(&read(path)?)
             .map_err(|err| format!("{}: not a JSON object of headers: {err}", path.display()))?,
         None => BTreeMap::new(),
     };
     let context = context(args.url.clone(), &args.content_type, headers);
-    let written = written(&bytes, &context, args)?;
+    if args.ndjson {
+        return lines::run(&context, args);
+    }
+    let path = match &args.files[..] {
+        [] => Path::new("-"),
+        [path] => path,
+        _ => return Err("several documents are written one per line: add --ndjson".into()),
+    };
+    let written = written(&read(path)?, &context, args)?;
     print_line(written.text.trim_end());
     if !written.repairs.is_empty() {
         print_note(format!("repaired: {}; --explain has the details", written.repairs));
@@ -140,6 +144,12 @@ fn context(url: Url, content_type: &str, headers: BTreeMap<String, String>) -> C
     context
 }
 
+/// Reads a file; - is standard input.
 fn read(path: &Path) -> Result<Vec<u8>, String> {
-    fs::read(path).map_err(|err| format!("{}: {err}", path.display()))
+    let mut bytes = Vec::new();
+    let read = match path == Path::new("-") {
+        true => io::stdin().lock().read_to_end(&mut bytes).map(|_| bytes),
+        false => fs::read(path),
+    };
+    read.map_err(|err| format!("{}: {err}", path.display()))
 }

@@ -15,6 +15,7 @@ use std::process::ExitCode;
 use serde::Deserialize;
 use url::Url;
 
+use super::super::progress::Progress;
 use super::super::{Outcome, print_line};
 use super::{NormalizeArgs, WrittenDocument, context, read, written};
 
@@ -40,10 +41,12 @@ pub(super) fn run(manifest: &Path, folder: &Path, args: &NormalizeArgs) -> Outco
     let text = text.map_err(|err| format!("{}: {err}", manifest.display()))?;
     fs::create_dir_all(folder)?;
     let (mut done, mut failures) = (0, BTreeMap::<String, usize>::new());
+    let progress = Progress::of_items(text.lines().count() as u64);
     for (n, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         let job: Job = serde_json::from_str(line)
             .map_err(|err| format!("{}:{}: {err}", manifest.display(), n + 1))?;
         let out = folder.join(&job.out);
+        progress.add(1);
         match normalized(&job, args) {
             Ok(document) => {
                 fs::write(&out, document.text)?;
@@ -59,6 +62,7 @@ pub(super) fn run(manifest: &Path, folder: &Path, args: &NormalizeArgs) -> Outco
             }
         }
     }
+    progress.finish();
     let failed: usize = failures.values().sum();
     print_line(format!("{done} normalized, {failed} failed"));
     let mut failures: Vec<(String, usize)> = failures.into_iter().collect();
