@@ -174,6 +174,32 @@ fn a_batch_with_a_document_that_fails_fails_and_counts_the_reasons() {
 }
 
 #[test]
+fn several_documents_are_normalized_into_lines() {
+    let folder = tempfile::tempdir().unwrap();
+    let feed = "<rss version=\"2.0\"><channel><title>Tides</title></channel></rss>";
+    fs::write(folder.path().join("a.xml"), feed).unwrap();
+    fs::write(folder.path().join("b.txt"), "no feed").unwrap();
+    let files = ["a.xml", "b.txt", "c.xml", "a.xml"];
+    let refused = feedgate(folder.path(), &[&["normalize"], &files[..]].concat());
+    assert!(text(&refused.stderr).contains("--ndjson"), "{}", text(&refused.stderr));
+    let options = ["normalize", "--ndjson", "--format", "json"];
+    let written = feedgate(folder.path(), &[&options[..], &files[..]].concat());
+    assert_eq!(written.status.code(), Some(1), "two are no feeds");
+    let lines: Vec<serde_json::Value> =
+        text(&written.stdout).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let named: Vec<_> = lines.iter().map(|line| line["file"].as_str().unwrap()).collect();
+    assert_eq!(named, files);
+    for (line, is_feed) in lines.iter().zip([true, false, false, true]) {
+        assert_eq!(line["feed"]["title"] == "Tides", is_feed, "{line}");
+        assert_eq!(line["error"].is_string(), !is_feed, "{line}");
+    }
+    let explained = feedgate(folder.path(), &["normalize", "--ndjson", "--explain", "a.xml"]);
+    assert!(text(&explained.stdout).contains("\"explained\":{"), "{}", text(&explained.stdout));
+    let atom = feedgate(folder.path(), &["normalize", "--ndjson", "a.xml"]);
+    assert!(text(&atom.stdout).contains("\"atom\":\"<"), "{}", text(&atom.stdout));
+}
+
+#[test]
 fn s22_texts_are_sanitized_if_the_command_says_so() {
     let folder = tempfile::tempdir().unwrap();
     let html = "safe&lt;script&gt;x()&lt;/script&gt; &lt;b onclick='x()'&gt;tides&lt;/b&gt;";

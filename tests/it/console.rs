@@ -10,6 +10,8 @@ use http::StatusCode;
 use http::header::{CONTENT_SECURITY_POLICY, LOCATION, SET_COOKIE};
 use reqwest::{Client, Response, redirect};
 
+use crate::support::feeds::between;
+use crate::support::gateway;
 use crate::support::server::client;
 use crate::support::subscriber::Mood;
 use crate::support::until;
@@ -146,6 +148,12 @@ async fn a_stranger_sees_the_front_page_and_may_sign_in() {
         let page = response.text().await.unwrap();
         assert!(page.contains("The login or the token is wrong."), "{page}");
     }
+    // The login and the token, copied as a whole from where they are shown.
+    let shown = format!("{}:{}", gateway::LOGIN, gateway::TOKEN);
+    for (login, want) in [(gateway::LOGIN, 303), ("eve", 403), ("", 403)] {
+        let form = [("login", login), ("token", shown.as_str())];
+        assert_eq!(nobody.post("/console/sign-in", &form).await.status(), want, "{login}");
+    }
     let response = nobody.post("/console/feeds/1", &[("action", "poll")]).await;
     assert!(response.text().await.unwrap().contains("<h1>Sign in</h1>"), "nothing was done");
 }
@@ -263,6 +271,12 @@ async fn a_new_secret_is_shown_once_and_signs_beside_the_previous_one() {
     let ada = Visitor::sign_in(&world, "ada", "ada").await;
     let path = link(&ada.page("/console/subscriptions").await, "console/subscriptions");
     let rotated = ada.act(&path, &[("action", "rotate-secret")]).await.text().await.unwrap();
+    let fingerprint = |page: &str| between(page, "sha256:", "<").unwrap().to_owned();
+    assert_eq!(
+        fingerprint(&rotated),
+        fingerprint(&ada.page(&path).await),
+        "that of the new secret"
+    );
     let (_, secret) = rotated.split_once("<code>whsec_").unwrap();
     let secret = format!("whsec_{}", secret.split('<').next().unwrap());
     assert!(!ada.page(&path).await.contains(&secret), "only once");

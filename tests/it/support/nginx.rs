@@ -45,7 +45,8 @@ impl Nginx {
         );
         let file = folder.path().join("nginx.conf");
         fs::write(&file, settings).unwrap();
-        let path = std::env::var("PATH").unwrap() + ":/usr/sbin";
+        let mut path = std::env::var_os("PATH").unwrap();
+        path.push(":/usr/sbin"); // where Debian has it, and users have not
         let process = Command::new("nginx")
             .env("PATH", path)
             .args(["-p", &at.to_string(), "-c", file.to_str().unwrap()])

@@ -78,7 +78,7 @@ impl Importer {
             accounts: HashMap::from([(0, 0)]),
             places: HashMap::new(),
             foreign: HashSet::new(),
-            source_logs: SourceLogs::default(),
+            source_logs: SourceLogs::new(now),
             table: None,
             pending: Vec::new(),
             pending_bytes: 0,
@@ -276,14 +276,7 @@ impl Importer {
                     "subscriptions" => {
                         let db = &self.cells[place.cell];
                         let logs = &mut self.source_logs;
-                        logs.move_cursor(
-                            db,
-                            columns,
-                            (old, place.number),
-                            &mut row.values,
-                            self.now,
-                        )
-                        .await?;
+                        logs.move_cursor(db, columns, (old, place.number), &mut row.values).await?;
                         kept.push(row);
                         continue;
                     }

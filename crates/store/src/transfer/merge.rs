@@ -19,9 +19,9 @@ use feedgate_core::ports::StoreError;
 type LogRecord = (i64, Vec<u8>);
 
 /// The logs in the file of resources that the database has by itself.
-#[derive(Default)]
 pub(super) struct SourceLogs {
     records: HashMap<i64, Vec<LogRecord>>,
+    now: DateTime<Utc>,
 }
 
 /// A record of the database.
@@ -32,6 +32,11 @@ struct TargetRecord {
 }
 
 impl SourceLogs {
+    /// Returns no logs; `now` is when the import began.
+    pub(super) fn new(now: DateTime<Utc>) -> SourceLogs {
+        SourceLogs { records: HashMap::new(), now }
+    }
+
     /// Remembers a record of the file.
     pub(super) fn add(&mut self, columns: &[TargetColumn], values: &[Value]) {
         let value = |name: &str| value(columns, values, name);
@@ -51,7 +56,6 @@ impl SourceLogs {
         columns: &[TargetColumn],
         (old, new): (i64, i64),
         values: &mut [Value],
-        now: DateTime<Utc>,
     ) -> Result<(), StoreError> {
         const HEADS: &str =
             "select head, body_version, status_version from resources where id = $1";
@@ -78,7 +82,7 @@ impl SourceLogs {
             }
         };
         let is_paused = value(columns, values, "paused_at").is_some_and(|at| *at != Value::Null);
-        let due_at = if cursor < end && !is_paused { now.into() } else { Value::Null };
+        let due_at = if cursor < end && !is_paused { self.now.into() } else { Value::Null };
         let changed = [
             ("cursor", Value::Int(cursor)),
             ("acknowledged_status", Value::Int(status_version)),

@@ -30,6 +30,11 @@ pub(super) async fn timeline(
     let id = listed.subscription.id;
     let attempts = visit.gateway.store.attempts(id, range).await;
     let attempts = attempts.map_err(|err| Rejection::unavailable(&err))?;
+    let none = match listed.delivery.last_attempt {
+        None => "Nothing has been sent yet.",
+        // Attempts are stored in batches, shortly after the delivery itself.
+        Some(_) => "No attempt is stored. New ones are shown here within seconds.",
+    };
     let (now, folder) = (runner::now(), format!("{SECTION}/{}", to_path(id)));
     Ok(html! {
         table.records {
@@ -38,7 +43,7 @@ pub(super) async fn timeline(
             } } }
             tbody {
                 @for stored in &attempts { (row(visit, stored, now)) }
-                @if attempts.is_empty() { tr { td colspan="5" { "Nothing has been sent yet." } } }
+                @if attempts.is_empty() { tr { td colspan="5" { (none) } } }
             }
         }
         @if attempts.len() == ATTEMPTS && let Some(last) = attempts.last() {

@@ -51,8 +51,11 @@ pub(super) async fn sign_in(visit: &Visit) -> Result<Response, Rejection> {
     visit.gateway.anonymous_rate_limit.admit(&visit.request, 1)?;
     let store = &visit.gateway.store;
     let unavailable = |err: &StoreError| Rejection::unavailable(err);
-    let token = TokenHash::from_token(visit.value("token"));
-    match store.authenticate(visit.value("login"), &token, runner::now()).await {
+    let (login, token) = (visit.value("login"), visit.value("token"));
+    // Files and commands show "LOGIN:TOKEN", which people copy as a whole.
+    let bare = token.strip_prefix(login).and_then(|rest| rest.strip_prefix(':'));
+    let token = TokenHash::from_token(bare.unwrap_or(token));
+    match store.authenticate(login, &token, runner::now()).await {
         Ok(Some(_)) => {}
         Ok(None) => return Ok(refuse(visit, "The login or the token is wrong.")),
         Err(StoreError::AccountDeactivated(_)) => {

@@ -263,7 +263,7 @@ pub(super) async fn act(visit: &Visit, name: &str) -> Result<Response, Rejection
                     p { code { (secret.expose()) } }
                 }
             };
-            show(visit, &listed, note).await
+            show(visit, &find(visit, name).await?, note).await
         }
     }
 }
