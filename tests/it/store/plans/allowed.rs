@@ -145,5 +145,12 @@ pub(super) const NEVER_RUN: &[&str] = &[
     "copy/target.rs SAVE",
     "copy/target.rs START",
     "copy/target.rs insert_into",
+    // A command runs these once for each import, chunk of rows or moved subscription; they are tested
+    // in tests/it/transfer.rs.
+    "transfer/import_numbers.rs BEGIN",
+    "transfer/import_numbers.rs RESERVE",
+    "transfer/insertion.rs insert_into",
+    "transfer/merge.rs HEADS",
+    "transfer/merge.rs LOG",
     "copy/target.rs is_empty",
 ];
