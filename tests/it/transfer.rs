@@ -33,7 +33,10 @@ fn export(database: &Database, file: &Path, options: &[&str]) -> String {
 /// Imports a file; returns the report.
 fn import(database: &Database, file: &Path) -> (bool, Value) {
     let file = file.to_str().unwrap();
-    let imported = feedgate(&["import", "--json", "--database", &database.url, file]);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_feedgate"));
+    command.args(["import", "--json", "--database", &database.url, file]).env_clear();
+    let command = command.env("FEEDGATE_CELLS", database.cells.to_string());
+    let imported = command.stdin(Stdio::null()).output().unwrap();
     let report = serde_json::from_slice(&imported.stdout);
     let report = report.unwrap_or_else(|_| panic!("{}", text(&imported.stderr)));
     (imported.status.success(), report)
