@@ -2,6 +2,7 @@
 
 pub(crate) mod auth;
 pub(crate) mod body;
+pub(crate) mod browser_view;
 pub(crate) mod client_address;
 pub(crate) mod client_slots;
 pub(crate) mod conditional;

@@ -1,5 +1,6 @@
 //! Simplefeed archives, as a reader finds them.
 
+mod browser;
 mod caching;
 mod newest;
 mod seed;

@@ -175,7 +175,7 @@ async fn a_reader_who_has_it_is_told_so_and_one_who_can_is_sent_it_compressed() 
     let (status, headers, text) = get(&gateway, "/changes.xml", &[]).await;
     assert_eq!(
         (status, &headers[VARY]),
-        (StatusCode::OK, &"Accept-Encoding, Origin".parse().unwrap())
+        (StatusCode::OK, &"Accept, Accept-Encoding, Origin".parse().unwrap())
     );
     let (etag, modified) =
         (headers[ETAG].to_str().unwrap(), headers[LAST_MODIFIED].to_str().unwrap());
@@ -350,6 +350,6 @@ async fn t11_weblogs_at_inner_addresses_are_listed_for_the_operator_only() {
         assert!(outside.contains("http://tides.test/"), "{path}: {outside}");
         assert_ne!(headers[ETAG], own[ETAG], "{path}");
         assert_eq!(headers[CACHE_CONTROL], format!("public, {age}"), "{path}");
-        assert_eq!(headers[VARY], "Accept-Encoding", "{path}");
+        assert_eq!(headers[VARY], "Accept, Accept-Encoding", "{path}");
     }
 }

@@ -76,6 +76,8 @@ pub(crate) struct Place<'p> {
     pub(crate) section: &'p str,
     /// Who reads the page.
     pub(crate) reader: Reader<'p>,
+    /// The media type and address of the same content for programs, which readers discover.
+    pub(crate) alternate: Option<(&'p str, &'p str)>,
 }
 
 /// The reader of a page.
@@ -95,7 +97,7 @@ pub(crate) enum Reader<'p> {
 impl Place<'_> {
     /// The place of a public page at the root of the gateway.
     pub(crate) fn public(section: &str) -> Place<'_> {
-        Place { root: "", section, reader: Reader::Anybody }
+        Place { root: "", section, reader: Reader::Anybody, alternate: None }
     }
 }
 
@@ -150,6 +152,9 @@ impl HtmlPage<'_> {
                     title { (title) " – feedgate" }
                     // Without an icon, browsers request /favicon.ico.
                     link rel="icon" href="data:,";
+                    @if let Some((media_type, href)) = place.alternate {
+                        link rel="alternate" type=(media_type) href=(href);
+                    }
                     style { (PreEscaped(STYLESHEET)) }
                     @for address in interaction.scripts() {
                         script src=(format!("{}{address}", place.root)) defer {}
@@ -177,7 +182,7 @@ impl HtmlPage<'_> {
 }
 
 fn header(place: &Place<'_>) -> Markup {
-    let Place { root, section, reader } = place;
+    let Place { root, section, reader, .. } = place;
     let sections = match reader {
         Reader::Anybody => PUBLIC_SECTIONS,
         Reader::Account { .. } => CONSOLE_SECTIONS,
@@ -263,7 +268,7 @@ mod tests {
     fn links_lead_to_the_root_from_any_folder() {
         let in_folder = |root| {
             let reader = Reader::Account { login: "ada", csrf_token: "c" };
-            let place = Place { root, section: "console/feeds", reader };
+            let place = Place { root, section: "console/feeds", reader, alternate: None };
             let interaction = Interaction::Scripts(&["console/page.js"]);
             let content = html! {};
             HtmlPage { title: "Feeds", width: Width::Table, interaction, place, content }.document()

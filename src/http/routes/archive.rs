@@ -10,6 +10,7 @@ pub(crate) mod document_cache;
 pub(crate) mod fast_path;
 mod location;
 mod newest;
+mod page;
 pub mod render;
 mod reply;
 
@@ -22,6 +23,7 @@ use warp::Filter;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
+use crate::http::kit::browser_view;
 use crate::http::kit::endpoint::Endpoint;
 use crate::http::kit::params;
 use crate::http::kit::rejection::unavailable;
@@ -77,7 +79,9 @@ async fn handle(
         Ok(None) => return not_found(),
         Err(rejection) => return rejection.to_response(),
     };
+    let is_page = browser_view::is_preferred(&request.headers, &request.query);
     let served = match name {
+        _ if is_page => page::serve(gateway, request, &location, name).await,
         DocumentName::Newest => newest::serve(gateway, request, &location).await,
         DocumentName::Recent => serve(gateway, request, &location, None).await,
         DocumentName::Numbered(number) => serve(gateway, request, &location, Some(number)).await,

@@ -10,6 +10,7 @@
 mod answer;
 mod cache;
 mod edition;
+mod page;
 pub mod render;
 
 use std::sync::Arc;

@@ -13,6 +13,7 @@
 mod cache;
 mod document;
 mod feeds;
+mod feeds_page;
 mod page;
 mod stats;
 mod subscriptions;
@@ -27,6 +28,7 @@ use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use crate::http::kit::auth;
+use crate::http::kit::browser_view;
 use crate::http::kit::endpoint::Endpoint;
 use crate::http::kit::params;
 use crate::http::kit::rejection::Rejection;
@@ -126,9 +128,15 @@ async fn render_view(
     let access = ViewerAccess::of_request(gateway, request);
     let (shared, started_at) = (Arc::clone(gateway), views.started_at);
     Ok(match view {
+        View::Feeds if browser_view::is_preferred(&request.headers, &request.query) => {
+            feeds_page::reply(gateway, request, access).await?
+        }
         View::Feeds => {
             let make = move |before| async move { feeds::render(&shared, access, before).await };
-            views.feeds.get_or_make(access, make).await?.to_response(request, access)
+            let document = views.feeds.get_or_make(access, make).await?;
+            let mut response = document.to_response(request, access);
+            browser_view::vary_by_accept(&mut response);
+            response
         }
         View::Stats | View::Page => {
             let make = move |_| async move {

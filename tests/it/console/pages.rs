@@ -60,14 +60,8 @@ async fn every_page_is_accessible_on_desktops_and_phones_in_light_and_dark() {
 
     let browser = Browser::start().await;
     let mut wrong = Vec::new();
-    check(
-        &browser,
-        &world,
-        &axe,
-        &["", "console", "bot", "author", "pingSiteForm", "stats"],
-        &mut wrong,
-    )
-    .await;
+    let public = ["", "console", "bot", "author", "pingSiteForm", "stats"];
+    check(&browser, &world, &axe, &public, &mut wrong).await;
     sign_in(&browser, &world, "root").await;
     let source = async |path: &str| {
         browser.open(&world.gateway.url(path)).await;
@@ -83,6 +77,9 @@ async fn every_page_is_accessible_on_desktops_and_phones_in_light_and_dark() {
     let attempt = format!("{subscription}/attempts/{}", number.split('"').next().unwrap());
     let entry = format!("{}/entries/1", feed.trim_start_matches('/'));
     let preview = format!("console/feeds/add?url={}", world.topic);
+    let archive = feed.trim_start_matches("/console/");
+    let documents = [archive, &format!("{archive}/recent"), "changes.xml", "feeds.opml"];
+    check(&browser, &world, &axe, &documents, &mut wrong).await;
     let pages = [
         "console",
         "console/feeds",

@@ -3,7 +3,7 @@
 //!
 //! Nearly all requests to an archive are of this kind, usually from a cache in front of it, and
 //! matching the routes costs more than the response itself. All other requests (with a query or a
-//! body, HEAD, an encoding that is not cached yet) take the usual path.
+//! body, HEAD, of a browser, an encoding that is not cached yet) take the usual path.
 
 use http::Method;
 use hyper::body::Body;
@@ -14,6 +14,7 @@ use super::ENDPOINT;
 use super::document_cache::DocumentKey;
 use super::location::{self, ArchiveOwner, DocumentName};
 use super::reply::{DocumentHeaders, DocumentRequest};
+use crate::http::kit::browser_view;
 use crate::http::routes::archive::render::Order;
 use crate::http::state::Gateway;
 
@@ -21,6 +22,9 @@ use crate::http::state::Gateway;
 pub(crate) fn reply<B: Body>(gateway: &Gateway, request: &http::Request<B>) -> Option<Response> {
     let (uri, is_get) = (request.uri(), *request.method() == Method::GET);
     if !is_get || uri.query().is_some() || !request.body().is_end_stream() {
+        return None;
+    }
+    if browser_view::is_preferred(request.headers(), "") {
         return None;
     }
     let path = uri.path().strip_prefix('/').filter(|path| path.starts_with("feeds/"))?;

@@ -149,7 +149,7 @@ impl DocumentHeaders {
     }
 
     fn with_headers(&self, mut response: Response, etag: &str) -> Response {
-        const VARY: HeaderValue = HeaderValue::from_static("Accept-Encoding");
+        const VARY: HeaderValue = HeaderValue::from_static("Accept, Accept-Encoding");
         const BYTES: HeaderValue = HeaderValue::from_static("bytes");
         set_header(&mut response, header::ETAG, etag);
         let headers = response.headers_mut();
@@ -198,7 +198,7 @@ pub(super) fn keep_private(response: &mut Response) {
     let cache = cache.and_then(|value| value.to_str().ok()).unwrap_or("public, no-cache");
     let cache = cache.replace("public", "private");
     set_header(response, header::CACHE_CONTROL, &cache);
-    set_header(response, header::VARY, "Accept-Encoding, Authorization");
+    set_header(response, header::VARY, "Accept, Accept-Encoding, Authorization");
 }
 
 /// Returns the response for a deleted document.

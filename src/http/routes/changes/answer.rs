@@ -16,6 +16,8 @@ use warp::reply::{Reply, Response};
 
 use super::cache::{ChangesCache, RenderError, RequestedDocument};
 use super::edition::{Edition, Pages};
+use super::page;
+use crate::http::kit::browser_view;
 use crate::http::kit::conditional::{is_unchanged, takes_gzip};
 use crate::http::kit::rejection::unavailable;
 use crate::http::kit::reply::{empty, plain_text, sandboxed, set_header, with_content_type};
@@ -44,6 +46,9 @@ pub(super) async fn reply(
     requested: RequestedDocument,
     caching: Caching,
 ) -> Response {
+    if browser_view::is_preferred(&request.headers, &request.query) {
+        return page::reply(cache, gateway, request, requested).await;
+    }
     let (edition, rendered) = match cache.find(&gateway.store, &requested).await {
         Ok(found) => found,
         Err(err) => return unavailable(&err),
@@ -107,9 +112,9 @@ fn described(mut response: Response, edition: &Edition, caching: Caching) -> Res
         Caching::Forever => "max-age=31536000, immutable",
     };
     let (audience, vary) = match edition.access {
-        ViewerAccess::Public => ("public", "Accept-Encoding"),
+        ViewerAccess::Public => ("public", "Accept, Accept-Encoding"),
         // Other clients see less, and so do pages of other sites in the same browser.
-        ViewerAccess::OperatorNetwork => ("private", "Accept-Encoding, Origin"),
+        ViewerAccess::OperatorNetwork => ("private", "Accept, Accept-Encoding, Origin"),
     };
     let cache = &format!("{audience}, {cache}");
     set_header(&mut response, header::VARY, vary);

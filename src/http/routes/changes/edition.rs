@@ -51,6 +51,12 @@ impl Edition {
         }
     }
 
+    /// Returns whether the clients of this edition may see a change.
+    pub(super) fn sees(&self, change: &WeblogChange) -> bool {
+        let addresses = [Some(&change.url), change.feed_url.as_ref()];
+        addresses.into_iter().flatten().all(|address| self.access.sees_host_of(address))
+    }
+
     /// Returns an entity tag that identifies the edition. The tag is weak, because the document may
     /// be sent compressed.
     pub(super) fn etag(&self) -> String {
@@ -153,10 +159,9 @@ impl Pages {
     }
 
     fn push<'c>(&mut self, text: &mut String, page: impl Iterator<Item = &'c WeblogChange>) {
-        let Edition { updated, unit, access, .. } = self.edition;
+        let Edition { updated, unit, .. } = self.edition;
         for change in page {
-            let addresses = [Some(&change.url), change.feed_url.as_ref()];
-            if addresses.into_iter().flatten().all(|address| access.sees_host_of(address)) {
+            if self.edition.sees(change) {
                 push_line(text, change, updated, unit);
             }
             self.lines += 1;

@@ -166,7 +166,7 @@ impl Visit {
         content: Markup,
     ) -> Response {
         let reader = self.session.as_ref().map_or(Reader::Anybody, Session::reader);
-        let place = Place { root: &self.root, section, reader };
+        let place = Place { root: &self.root, section, reader, alternate: None };
         HtmlPage { title, width, interaction: SCRIPTS, place, content }.reply(status)
     }
 
