@@ -2,6 +2,7 @@
 
 mod add_feed;
 mod entry;
+mod feeds;
 mod opml;
 mod pages;
 

@@ -10,6 +10,7 @@ pub mod backlog_smoothing;
 pub mod change_detection;
 pub mod claim;
 pub mod collection;
+pub mod daily_counts;
 pub mod delivery_health;
 pub mod event;
 pub mod host;

@@ -9,6 +9,7 @@ use chrono::{DateTime, Utc};
 use feedgate_feed::render::StatusReport;
 use serde::{Deserialize, Serialize};
 
+use super::daily_counts::DailyCounts;
 use super::polling::Polling;
 
 /// The status of a resource. Only the latest is stored.
@@ -38,6 +39,8 @@ pub struct Status {
     pub entries_count_since_last_maintenance: u64,
     /// New records in the last maintenance cycle (24 to 48 hours).
     pub velocity: u64,
+    /// The number of new records on each of the last days.
+    pub daily: DailyCounts,
     /// The popularity, which starts at 0 and has no maximum.
     pub popularity: f64,
     /// The likelihood from 0 to 1 that the feed is "valid syntactically but likely invalid
@@ -53,6 +56,25 @@ pub struct Status {
     pub error: String,
     /// The health that was last announced to subscribers.
     pub announced: AnnouncedHealth,
+    /// The last transitions, at most [`TRANSITIONS`], the oldest first.
+    pub transitions: Vec<StatusTransition>,
+}
+
+/// The number of transitions that are kept of a resource.
+const TRANSITIONS: usize = 10;
+/// The longest reason of a transition, in characters.
+const REASON_CHARS: usize = 200;
+
+/// A change into or out of an error, or of the fetch URL.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct StatusTransition {
+    /// When a poll found it.
+    pub at: DateTime<Utc>,
+    /// `ok`, `moved`, or the stable code of the error.
+    pub state: String,
+    /// The message of the status at that time.
+    pub reason: String,
 }
 
 /// The health last announced to subscribers (P33). Conditions that may soon pass are not announced,
@@ -148,9 +170,18 @@ impl Status {
 
     /// Records that the resource has a new fetch URL from `now` on.
     pub fn has_moved(&mut self, now: DateTime<Utc>) {
-        self.version += 1;
+        self.change("moved", now);
         self.announced.moved = true;
         self.announced.consider(self.announced.state, now);
+    }
+
+    /// Records a transition at `now` to `state`.
+    pub fn change(&mut self, state: &str, now: DateTime<Utc>) {
+        self.version += 1;
+        let over = (self.transitions.len() + 1).saturating_sub(TRANSITIONS);
+        self.transitions.drain(..over);
+        let reason = self.http_message.chars().take(REASON_CHARS).collect();
+        self.transitions.push(StatusTransition { at: now, state: state.to_owned(), reason });
     }
 
     /// Whether the last poll ended in an error.
@@ -206,5 +237,18 @@ mod tests {
         assert_eq!((status.version, status.announced.version), (2, 1), "not twice a day");
         status.announced.consider(ResourceHealth::Well, at(24));
         assert_eq!(status.announced.version, 2, "but later");
+    }
+    #[test]
+    fn the_last_transitions_are_kept() {
+        let mut status = Status { http_message: "x".repeat(5_000), ..Status::default() };
+        for n in 0..25 {
+            let state = if n % 2 == 0 { "timeout" } else { "ok" };
+            status.change(state, DateTime::UNIX_EPOCH + Duration::from_secs(n));
+        }
+        assert_eq!((status.version, status.transitions.len()), (25, TRANSITIONS));
+        let last = &status.transitions[TRANSITIONS - 1];
+        assert_eq!((last.at.timestamp(), last.state.as_str()), (24, "timeout"));
+        assert_eq!(last.reason.len(), REASON_CHARS);
+        assert_eq!(status.transitions[0].at.timestamp(), 15);
     }
 }

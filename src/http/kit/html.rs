@@ -5,6 +5,7 @@
 //! or an event handler; a page that needs scripts names those that are served here. Addresses in
 //! pages are relative, because a proxy may serve this gateway below a path.
 
+pub(crate) mod chart;
 pub(crate) mod frame;
 pub(crate) mod parts;
 

@@ -326,6 +326,7 @@ async fn take_in(
         return Ok(());
     }
     status.entries_count_since_last_maintenance += after.entries as u64;
+    status.daily.add(after.entries, now);
     (status.last_fetch, status.last_parse) = (Some(now), Some(now));
     tx.execute(GROW, params![id.0, after.head]).await?;
     details::keep_status(tx, id, &status).await?;

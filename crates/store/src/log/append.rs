@@ -112,6 +112,8 @@ fn keep_measured(before: &Status, after: &After, poll: &mut Poll) {
     poll.status.velocity = before.velocity;
     let entries = before.entries_count_since_last_maintenance + after.entries as u64;
     poll.status.entries_count_since_last_maintenance = entries;
+    poll.status.daily = before.daily.clone();
+    poll.status.daily.add(after.entries, poll.at);
 }
 
 /// Charges the budget of the resource for what was appended. A resource that has used it up is fetched
@@ -172,6 +174,7 @@ pub(crate) async fn push(
     if after.head > before.log.head {
         let mut status = before.status.clone();
         status.entries_count_since_last_maintenance += after.entries as u64;
+        status.daily.add(after.entries, at);
         tx.execute(GROW, params![id.0, after.head]).await?;
         details::keep_status(tx, id, &status).await?;
         let paid_at = before.held.appends_paid_at;

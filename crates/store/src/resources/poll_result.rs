@@ -19,6 +19,7 @@ use crate::log::fan_out::{Versions, mark_due_for_status};
 use crate::resources::details;
 use crate::resources::group_queue::{self, GroupQueue};
 use feedgate_core::claim::ClaimToken;
+use feedgate_core::daily_counts::DailyCounts;
 use feedgate_core::poll::{NewContent, Poll};
 use feedgate_core::poll_times::PollTimes;
 use feedgate_core::ports::{Appended, StoreError};
@@ -81,6 +82,7 @@ struct Measured {
     last_maintenance_at: DateTime<Utc>,
     entries_count_since_last_maintenance: u64,
     velocity: u64,
+    daily: DailyCounts,
 }
 
 impl PollResult {
@@ -118,6 +120,7 @@ impl Details {
                 last_maintenance_at: measured.last_maintenance_at,
                 entries_count_since_last_maintenance: measured.entries_count_since_last_maintenance,
                 velocity: measured.velocity,
+                daily: measured.daily.clone(),
                 ..status
             });
         }
@@ -131,6 +134,7 @@ impl Measured {
             last_maintenance_at: status.last_maintenance_at,
             entries_count_since_last_maintenance: status.entries_count_since_last_maintenance,
             velocity: status.velocity,
+            daily: status.daily.clone(),
         }
     }
 }

@@ -215,8 +215,9 @@ fn pages(location: &ArchiveLocation, held: &LocatedPage, name: DocumentName) -> 
         DocumentName::Numbered(_) => "../".to_owned(),
     };
     let document = |number: i64| format!("{home}documents/{number}");
+    let has_links = name == DocumentName::Newest || number > held.oldest || held.is_archived();
     html! {
-        nav.pages aria-label="Archive" {
+        @if has_links { nav.pages aria-label="Archive" {
             @if name == DocumentName::Newest {
                 a href=(format!("{home}recent")) { "Archive of all entries" }
             } @else if number > held.oldest {
@@ -226,6 +227,6 @@ fn pages(location: &ArchiveLocation, held: &LocatedPage, name: DocumentName) -> 
                 a rel="next" href=(document(number + 1)) { "Newer entries" }
                 a href=(format!("{home}recent")) { "Newest entries" }
             }
-        }
+        } }
     }
 }

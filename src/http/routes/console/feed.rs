@@ -6,7 +6,7 @@ use maud::{Markup, html};
 use warp::reply::Response;
 
 use super::feed_state::{FeedState, address, title};
-use super::feeds::SECTION;
+use super::feeds::{SECTION, entries_a_day};
 use super::subscriptions;
 use super::visit::Visit;
 use crate::http::kit::auth;
@@ -127,6 +127,7 @@ pub(super) async fn page(visit: &Visit, id: &str) -> Result<Response, Rejection>
         (entries(visit, &feed, now))
         h2 { "Subscriptions" }
         (subscriptions::table(visit, feed.subscriptions.iter(), now))
+        (transitions(&feed.resource))
         h2 { "Fetches" }
         (fetches(&feed.fetches))
     };
@@ -169,6 +170,7 @@ fn status(visit: &Visit, feed: &FeedPage, now: DateTime<Utc>) -> Markup {
             dt { "Entries" }
             dd { (grouped(resource.head.0.unsigned_abs())) " stored, "
                 (grouped(status.velocity)) " new in the last day" }
+            dt { "Entries a day" } dd { (entries_a_day(resource, now)) }
             @if let Some(until) = resource.pushed_until {
                 dt { "Pushed by its hub" } dd { "until " (timestamp(until)) }
             }
@@ -228,6 +230,26 @@ fn entries(visit: &Visit, feed: &FeedPage, now: DateTime<Utc>) -> Markup {
             nav.pages aria-label="Entries" {
                 a rel="next" href=(visit.address(&format!("{folder}?before={last}"))) {
                     "Older entries"
+                }
+            }
+        }
+    }
+}
+
+fn transitions(resource: &Resource) -> Markup {
+    html! {
+        @if !resource.status.transitions.is_empty() {
+            h2 { "Changes of its state" }
+            table.records {
+                thead { tr { @for name in ["Time", "State", "Reason"] { th scope="col" { (name) } } } }
+                tbody {
+                    @for change in resource.status.transitions.iter().rev() {
+                        tr {
+                            td data-name="Time" { (timestamp(change.at)) }
+                            td data-name="State" { (change.state) }
+                            td data-name="Reason" { (change.reason) }
+                        }
+                    }
                 }
             }
         }

@@ -9,6 +9,7 @@ use warp::reply::Response;
 
 use super::feed_state::{FeedState, address, title};
 use super::visit::Visit;
+use crate::http::kit::html::chart::sparkline;
 use crate::http::kit::html::parts::{counted, grouped, optional_time, relative_time, span};
 use crate::http::kit::rejection::Rejection;
 use crate::jobs::runner;
@@ -179,14 +180,14 @@ pub(super) fn feeds_table(visit: &Visit, feeds: &[&Resource], now: DateTime<Utc>
     html! {
         table.records {
             thead { tr {
-                @for name in ["Feed", "State", "Last change", "Next fetch"] {
+                @for name in ["Feed", "State", "Last change", "Entries a day", "Next fetch"] {
                     th scope="col" { (name) }
                 }
                 th.number scope="col" { "Subscribers" }
             } }
             tbody {
                 @for feed in feeds { (row(visit, feed, now)) }
-                @if feeds.is_empty() { tr { td colspan="5" { "No feeds found." } } }
+                @if feeds.is_empty() { tr { td colspan="6" { "No feeds found." } } }
             }
         }
     }
@@ -206,15 +207,34 @@ fn row(visit: &Visit, feed: &Resource, now: DateTime<Utc>) -> Markup {
                 @if feed.status.is_failing() { br; small { (feed.status.http_message) } }
             }
             td data-name="Last change" { (optional_time(feed.polling.last_new, now)) }
+            td data-name="Entries a day" { (entries_a_day(feed, now)) }
             td data-name="Next fetch" {
                 @if state == FeedState::Gone { "none" } @else {
                     (relative_time(feed.next_fetch, now))
                     @if feed.status.period_s > 0 {
-                        br; small { "every " (span(feed.status.period_s.into())) }
+                        br; small { "every " (span(feed.status.period_s.into()))
+                            @if !feed.status.period_reason.is_empty() {
+                                ": " (feed.status.period_reason)
+                            } }
                     }
                 }
             }
             td.number data-name="Subscribers" { (grouped(feed.subscribers.into())) }
         }
     }
+}
+
+/// Returns how many entries came on each of the last days, as a chart with its numbers as text.
+pub(super) fn entries_a_day(feed: &Resource, now: DateTime<Utc>) -> Markup {
+    let days = feed.status.daily.last_days(now).map(u64::from);
+    let (total, most) = (days.iter().sum::<u64>(), days.iter().max().copied().unwrap_or(0));
+    if total == 0 {
+        return html! { span.absent { "none in " (days.len()) " days" } };
+    }
+    let text = format!(
+        "{total} new entries in {} days, at most {most} on a day, {} today",
+        days.len(),
+        days[days.len() - 1],
+    );
+    html! { (sparkline(&text, &days)) small { (grouped(total)) " in " (days.len()) " days" } }
 }

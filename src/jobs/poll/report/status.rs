@@ -66,7 +66,8 @@ pub(super) fn status(resource: &Resource, observation: &Observation, plan: &Poll
     }
     let is_gone = |status: &Status| status.error == "gone";
     if before.is_failing() != status.is_failing() || is_gone(before) != is_gone(&status) {
-        status.version = before.version + 1;
+        let state = if status.is_failing() { status.error.clone() } else { "ok".to_owned() };
+        status.change(&state, observation.at);
     }
     let state = status.state(&plan.polling, observation.at);
     status.announced.consider(state, observation.at);
