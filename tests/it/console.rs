@@ -5,6 +5,7 @@ mod entry;
 mod feeds;
 mod opml;
 mod pages;
+mod replay;
 
 use feedgate_core::account::{NewToken, Scope, Scopes, TokenHash};
 use http::StatusCode;
@@ -302,6 +303,16 @@ async fn several_subscriptions_are_controlled_at_once() {
         .collect();
     assert_eq!(ids.len(), 2);
     let form: Vec<_> = ids.iter().map(|id| ("id", *id)).chain([("action", "pause")]).collect();
+    let response = ada.act("/console/subscriptions", &form).await;
+    let question = response.text().await.unwrap();
+    assert!(
+        question.replace('\u{a0}', " ").contains("<h1>Pause 2 subscriptions?</h1>"),
+        "{question}"
+    );
+    assert!(
+        ada.page("/console/subscriptions?state=paused").await.contains("No subscriptions found")
+    );
+    let form = [&form[..], &[("confirmed", "1")]].concat();
     let response = ada.act("/console/subscriptions", &form).await;
     assert!(response.headers()[LOCATION].to_str().unwrap().contains("count=2"));
     let paused = ada.page("/console/subscriptions?state=paused").await;

@@ -16,6 +16,7 @@ mod front_page;
 mod new_subscription;
 mod opml;
 mod overview;
+mod replay;
 mod sign_in;
 mod subscription;
 mod subscription_state;

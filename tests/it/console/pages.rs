@@ -23,7 +23,7 @@ fn screenshots() -> PathBuf {
 }
 
 /// Signs in as a person does.
-async fn sign_in(browser: &Browser, world: &World, login: &str) {
+pub(super) async fn sign_in(browser: &Browser, world: &World, login: &str) {
     browser.open(&world.gateway.url("/console")).await;
     browser.fill("#login", login).await;
     browser.fill("#token", login).await;
@@ -96,6 +96,11 @@ async fn every_page_is_accessible_on_desktops_and_phones_in_light_and_dark() {
         attempt.trim_start_matches('/'),
     ];
     check(&browser, &world, &axe, &pages, &mut wrong).await;
+    browser.open(&world.gateway.url("/console/subscriptions")).await;
+    browser.click("table input[type=checkbox]").await;
+    browser.click("button[value=end]").await;
+    browser.until("document.querySelector('h1').textContent.startsWith('End 1')").await;
+    check_shown(&browser, &axe, ("confirmation", 390, "dark"), &mut wrong).await;
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
@@ -114,17 +119,26 @@ async fn check(
                 browser.open(&world.gateway.url(&format!("/{path}"))).await;
                 let name = path.split('?').next().unwrap_or_default().replace('/', "-");
                 let name = if name.is_empty() { "front" } else { &name };
-                let image = browser.screenshot().await;
-                fs::write(screenshots().join(format!("{name}-{width}-{theme}.png")), image)
-                    .unwrap();
-                let found = violations(browser, axe).await;
-                wrong.extend(found.iter().map(|what| format!("{name}, {width}, {theme}: {what}")));
-                let overflow = "return document.documentElement.scrollWidth - innerWidth";
-                if browser.run(overflow).await.as_i64().unwrap() > 0 {
-                    wrong.push(format!("{name}, {width}: the page is wider than the window"));
-                }
+                check_shown(browser, axe, (name, width, theme), wrong).await;
             }
         }
+    }
+}
+
+/// Checks the page that the browser shows, and keeps a screenshot of it.
+async fn check_shown(
+    browser: &Browser,
+    axe: &str,
+    (name, width, theme): (&str, u32, &str),
+    wrong: &mut Vec<String>,
+) {
+    let image = browser.screenshot().await;
+    fs::write(screenshots().join(format!("{name}-{width}-{theme}.png")), image).unwrap();
+    let found = violations(browser, axe).await;
+    wrong.extend(found.iter().map(|what| format!("{name}, {width}, {theme}: {what}")));
+    let overflow = "return document.documentElement.scrollWidth - innerWidth";
+    if browser.run(overflow).await.as_i64().unwrap() > 0 {
+        wrong.push(format!("{name}, {width}: the page is wider than the window"));
     }
 }
 

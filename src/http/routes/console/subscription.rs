@@ -8,6 +8,7 @@ use warp::reply::Response;
 use super::attempts;
 use super::feed_state::title;
 use super::new_subscription::random_secret;
+use super::replay;
 use super::subscription_state::{SECTION, from_path, next_step, state_badge, to_path};
 use super::visit::Visit;
 use crate::http::kit::auth;
@@ -19,15 +20,12 @@ use crate::subscriptions::{FirstFetchWait, Verification};
 use feedgate_core::account::Scope;
 use feedgate_core::intent::{Intent, IntentMode};
 use feedgate_core::ports::ListedSubscription;
-use feedgate_core::record::Seq;
 use feedgate_core::signing::{Secret, SecretOverlap, SigningRequest};
 use feedgate_core::subscription::{Format, Lease, SubscriptionRequest};
 use feedgate_protocol::Protocol;
 
 /// How long notifications are signed with both secrets after a rotation: a day.
 const OVERLAP_S: u64 = 86_400;
-/// The most entries that a form replays.
-const MOST_REPLAYED: i64 = 1_000;
 
 /// What can be done with a subscription.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -151,23 +149,13 @@ pub(super) async fn carry_out(
         }
         Action::Test => return test(visit, listed).await,
         Action::Replay => {
-            let cursor = replay_cursor(visit, listed);
+            let cursor = replay::cursor(visit, listed).await?;
             store.replay(id, cursor, now).await.map_err(unavailable)?;
         }
         Action::RotateSecret => return rotate_secret(visit, listed).await,
         Action::End => end(visit, listed).await?,
     }
     Ok(Done::Plainly)
-}
-
-/// Returns the cursor from which the entries that a form names are sent again: the newest so many, or
-/// those from one entry on.
-fn replay_cursor(visit: &Visit, listed: &ListedSubscription) -> Seq {
-    let owed = listed.delivery.owed.0;
-    let from = visit.value("from").parse::<i64>().ok().map(|from| from - 1);
-    let count = visit.value("count").parse::<i64>().unwrap_or(1);
-    let cursor = from.unwrap_or(owed - count).max(owed - MOST_REPLAYED);
-    Seq(cursor.clamp(0, (owed - 1).max(0)))
 }
 
 async fn test(visit: &Visit, listed: &ListedSubscription) -> Result<Done, Rejection> {
@@ -359,7 +347,7 @@ fn actions(visit: &Visit, listed: &ListedSubscription) -> Markup {
     };
     html! {
         h2 { "Actions" }
-        form.inline method="post" action=(action) {
+        form.inline method="post" action=(&action) {
             (visit.csrf_field())
             @for held in [first, Action::Test, Action::Retry, Action::RotateSecret] {
                 button type="submit" name="action" value=(held.as_str()) { (held.label()) }
@@ -367,18 +355,6 @@ fn actions(visit: &Visit, listed: &ListedSubscription) -> Markup {
             button.danger type="submit" name="action" value=(Action::End.as_str())
                 data-confirm="End this subscription?" { (Action::End.label()) }
         }
-        h3 { "Replay" }
-        form.inline method="post" action=(action) {
-            (visit.csrf_field())
-            label { "The newest entries "
-                input name="count" type="number" min="1" max=(MOST_REPLAYED) value="1";
-            }
-            label { "or from number " small { "(optional)" }
-                input name="from" type="number" min="1";
-            }
-            button type="submit" name="action" value=(Action::Replay.as_str()) {
-                (Action::Replay.label())
-            }
-        }
+        (replay::form(visit, &action))
     }
 }

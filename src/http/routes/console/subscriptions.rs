@@ -9,7 +9,7 @@ use super::feed_state::title;
 use super::subscription::{Action, carry_out, find};
 use super::subscription_state::{SECTION, next_step, state_badge, to_path};
 use super::visit::Visit;
-use crate::http::kit::html::parts::{grouped, relative_time};
+use crate::http::kit::html::parts::{counted, grouped, relative_time};
 use crate::http::kit::rejection::Rejection;
 use crate::jobs::runner;
 use feedgate_core::delivery_health::DeliveryState;
@@ -55,8 +55,7 @@ pub(super) async fn page(visit: &Visit) -> Result<Response, Rejection> {
             (selectable_table(visit, &listed, now))
             p.actions {
                 @for action in [Action::Pause, Action::Resume, Action::Retry, Action::End] {
-                    button type="submit" name="action" value=(action.as_str())
-                        data-confirm=[(action == Action::End).then_some("End these subscriptions?")] {
+                    button type="submit" name="action" value=(action.as_str()) {
                         (action.label()) " selected"
                     }
                 }
@@ -120,11 +119,19 @@ pub(super) async fn act(visit: &Visit) -> Result<Response, Rejection> {
     let action = Action::from_word(visit.value("action")).filter(|action| action.is_for_many());
     let action =
         action.ok_or_else(|| Rejection::bad_request("The form names no action of this page."))?;
-    let selected: Vec<&str> = visit.form.all("id").take(PAGE).collect();
+    let mut selected = Vec::new();
+    for id in visit.form.all("id").take(PAGE) {
+        selected.push(find(visit, id).await?);
+    }
+    if selected.is_empty() {
+        return Err(Rejection::unprocessable("No subscriptions are selected."));
+    }
+    if !visit.form.is_set("confirmed") {
+        return Ok(confirmation(visit, action, &selected));
+    }
     let (mut done, mut failed) = (0, 0);
-    for id in selected {
-        let listed = find(visit, id).await?;
-        match carry_out(visit, &listed, action).await {
+    for listed in &selected {
+        match carry_out(visit, listed, action).await {
             Ok(_) => done += 1,
             Err(rejection) if rejection.status().is_server_error() => return Err(rejection),
             Err(_) => failed += 1,
@@ -132,6 +139,43 @@ pub(super) async fn act(visit: &Visit) -> Result<Response, Rejection> {
     }
     let query = format!("done={}&count={done}&failed={failed}", action.as_str());
     Ok(visit.see_other(&format!("{SECTION}?{query}")))
+}
+
+/// Returns the page that asks whether the selected subscriptions are meant.
+fn confirmation(visit: &Visit, action: Action, selected: &[ListedSubscription]) -> Response {
+    let many = counted(selected.len() as u64, "subscription");
+    let verb = action.label().trim_end_matches(" now");
+    let question = format!("{verb} {many}?");
+    let content = html! {
+        p { (consequence(action)) }
+        form method="post" action=(visit.address(SECTION)) {
+            (visit.csrf_field())
+            input type="hidden" name="confirmed" value="1";
+            @for listed in selected {
+                input type="hidden" name="id" value=(to_path(listed.subscription.id));
+            }
+            (table(visit, selected.iter(), runner::now()))
+            p.actions {
+                button.danger[action == Action::End].primary[action != Action::End] type="submit"
+                    name="action" value=(action.as_str()) { (verb) " " (many) }
+                a.button href=(visit.address(SECTION)) { "Cancel" }
+            }
+        }
+    };
+    visit.page(&question, SECTION, content)
+}
+
+/// Returns what an action does to subscriptions, as a sentence.
+fn consequence(action: Action) -> &'static str {
+    match action {
+        Action::Pause => {
+            "Nothing is sent to these callbacks until they are resumed. Nothing is lost."
+        }
+        Action::Resume => "What was held back is sent, and deliveries go on.",
+        Action::Retry => "Failed deliveries are repeated now, not at the time planned.",
+        Action::End => "The subscriptions end and are deleted. This cannot be undone.",
+        Action::Test | Action::Replay | Action::RotateSecret => "",
+    }
 }
 
 fn outcome(visit: &Visit) -> Markup {
