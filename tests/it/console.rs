@@ -3,6 +3,7 @@
 mod add_feed;
 mod entry;
 mod feeds;
+mod live;
 mod opml;
 mod pages;
 mod replay;

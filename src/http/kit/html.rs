@@ -110,6 +110,7 @@ const CONSOLE_SECTIONS: &[(&str, &str)] = &[
     ("console", "Overview"),
     ("console/feeds", "Feeds"),
     ("console/subscriptions", "Subscriptions"),
+    ("console/live", "Live"),
     ("viewLog", "Event log"),
     ("console/accounts", "Accounts"),
 ];

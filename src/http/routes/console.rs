@@ -13,6 +13,8 @@ mod feed;
 mod feed_state;
 mod feeds;
 mod front_page;
+mod live;
+mod live_charts;
 mod new_subscription;
 mod opml;
 mod overview;
@@ -51,6 +53,8 @@ const ENDPOINT: Endpoint = Endpoint {
 
 /// The script of the console's pages.
 const SCRIPT: &str = include_str!("console/page.js");
+/// The script of the page that shows what happens now.
+const LIVE_SCRIPT: &str = include_str!("console/live.js");
 
 /// Returns the routes of this endpoint.
 pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
@@ -63,8 +67,10 @@ pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
 
 async fn respond(gateway: Arc<Gateway>, request: Request, segments: &[String]) -> Response {
     let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
-    if segments == ["page.js"] {
-        return script();
+    match segments[..] {
+        ["page.js"] => return script(SCRIPT),
+        ["live.js"] => return script(LIVE_SCRIPT),
+        _ => {}
     }
     let visit = match Visit::begin(gateway, request).await {
         Ok(visit) => visit,
@@ -98,6 +104,8 @@ async fn page(visit: &Visit, segments: &[&str]) -> Result<Response, Rejection> {
         (["feeds", id, "entries", seq], false) => entry::page(visit, id, seq).await,
         (["feeds", id], false) => feed::page(visit, id).await,
         (["feeds", id], true) => feed::act(visit, id).await,
+        (["live"], false) => live::page(visit).await,
+        (["live", "charts"], false) => live::charts(visit).await,
         (["opml"], false) => Ok(opml::page(visit)),
         (["opml"], true) => opml::act(visit).await,
         (["opml", "feeds.opml"], false) => opml::export(visit).await,
@@ -121,8 +129,8 @@ async fn page(visit: &Visit, segments: &[&str]) -> Result<Response, Rejection> {
     }
 }
 
-fn script() -> Response {
-    let mut response = with_content_type(StatusCode::OK, "text/javascript; charset=utf-8", SCRIPT);
+fn script(text: &'static str) -> Response {
+    let mut response = with_content_type(StatusCode::OK, "text/javascript; charset=utf-8", text);
     // The script changes only with a new version.
     set_header(&mut response, header::CACHE_CONTROL, "public, max-age=300");
     response

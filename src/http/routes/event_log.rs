@@ -74,6 +74,8 @@ struct LogView {
     access: ViewerAccess,
     /// The login of the viewer, if authenticated.
     login: Option<String>,
+    /// Whether only events are shown whose callbacks the viewer may see.
+    is_own_only: bool,
     /// The session of the browser, if it is signed in to the console.
     session: Option<Session>,
 }
@@ -105,7 +107,8 @@ async fn requested_view(gateway: &Gateway, request: &Request) -> Result<LogView,
         true => ViewerAccess::OperatorNetwork,
         false => ViewerAccess::Public,
     };
-    Ok(LogView { wanted, access, login, session })
+    let is_own_only = form.is_set("own");
+    Ok(LogView { wanted, access, login, is_own_only, session })
 }
 
 fn parse_filter(form: &Form, viewer: EventViewer) -> Result<EventFilter, Rejection> {
@@ -188,7 +191,8 @@ impl LogView {
     /// Returns whether the viewer may see an event: topics at inner addresses are for their owners and
     /// the operator only (rule S55).
     fn shows(&self, event: &Event) -> bool {
-        self.wanted.viewer.owns(event) || self.access.sees_host_of(&event.feed)
+        self.wanted.viewer.owns(event)
+            || (!self.is_own_only && self.access.sees_host_of(&event.feed))
     }
 
     /// Returns where the next page begins. If the viewer may see nothing of what was selected by feed,

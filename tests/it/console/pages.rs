@@ -83,6 +83,7 @@ async fn every_page_is_accessible_on_desktops_and_phones_in_light_and_dark() {
     let pages = [
         "console",
         "console/feeds",
+        "console/live",
         &preview,
         "console/opml",
         &entry,

@@ -165,9 +165,24 @@ impl Visit {
         (title, section, width): (&str, &str, Width),
         content: Markup,
     ) -> Response {
-        let reader = self.session.as_ref().map_or(Reader::Anybody, Session::reader);
-        let place = Place { root: &self.root, section, reader, alternate: None };
+        let place = Place { section, ..self.place() };
         HtmlPage { title, width, interaction: SCRIPTS, place, content }.reply(status)
+    }
+
+    /// Returns a page below the entry `section` of the navigation with scripts of its own.
+    pub(super) fn page_with_scripts(
+        &self,
+        (title, section): (&str, &str),
+        interaction: Interaction,
+        content: Markup,
+    ) -> Response {
+        let place = Place { section, ..self.place() };
+        HtmlPage { title, width: Width::Table, interaction, place, content }.reply(StatusCode::OK)
+    }
+
+    fn place(&self) -> Place<'_> {
+        let reader = self.session.as_ref().map_or(Reader::Anybody, Session::reader);
+        Place { root: &self.root, section: "", reader, alternate: None }
     }
 
     /// Returns the page for a rejected request.
