@@ -6,6 +6,7 @@ pub(crate) mod ensure;
 pub(crate) mod forget;
 pub(crate) mod former_numbers;
 pub(crate) mod group_queue;
+mod measured;
 pub(crate) mod moves;
 pub(crate) mod poll_result;
 pub(crate) mod poll_result_batcher;

@@ -9,7 +9,6 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use futures_util::future::try_join;
-use serde::Deserialize;
 
 use crate::engine::sql::{self, Row, Value, params};
 use crate::engine::tx::{Tx, Wake};
@@ -18,8 +17,8 @@ use crate::log::append_budget;
 use crate::log::fan_out::{Versions, mark_due_for_status};
 use crate::resources::details;
 use crate::resources::group_queue::{self, GroupQueue};
+use crate::resources::measured::Measured;
 use feedgate_core::claim::ClaimToken;
-use feedgate_core::daily_counts::DailyCounts;
 use feedgate_core::poll::{NewContent, Poll};
 use feedgate_core::poll_times::PollTimes;
 use feedgate_core::ports::{Appended, StoreError};
@@ -75,16 +74,6 @@ pub(crate) struct ResourceBefore {
     pub(crate) demand: Demand,
 }
 
-/// The fields of a status that are changed by maintenance and not by polls.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(default)]
-struct Measured {
-    last_maintenance_at: DateTime<Utc>,
-    entries_count_since_last_maintenance: u64,
-    velocity: u64,
-    daily: DailyCounts,
-}
-
 impl PollResult {
     /// Returns the result of this poll, which found nothing but its status, or whose findings have
     /// been stored. `with_details` includes the details even if they are unchanged.
@@ -116,26 +105,9 @@ impl Details {
     fn take_in(&mut self, measured: &Measured) -> Result<(), StoreError> {
         if self.measured != *measured {
             let status: Status = sql::parse_json(&self.status)?;
-            self.status = details::json(&Status {
-                last_maintenance_at: measured.last_maintenance_at,
-                entries_count_since_last_maintenance: measured.entries_count_since_last_maintenance,
-                velocity: measured.velocity,
-                daily: measured.daily.clone(),
-                ..status
-            });
+            self.status = details::json(&measured.clone().set(status));
         }
         Ok(())
-    }
-}
-
-impl Measured {
-    fn from_status(status: &Status) -> Measured {
-        Measured {
-            last_maintenance_at: status.last_maintenance_at,
-            entries_count_since_last_maintenance: status.entries_count_since_last_maintenance,
-            velocity: status.velocity,
-            daily: status.daily.clone(),
-        }
     }
 }
 

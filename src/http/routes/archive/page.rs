@@ -35,8 +35,8 @@ const TEXT_CHARS: usize = 280;
 const ADMISSION_WAIT: Duration = Duration::from_secs(5);
 const ATOM: &str = "application/atom+xml";
 
-/// An entry as the page shows it.
-struct ShownEntry {
+/// An entry as displayed on the page.
+struct DisplayedEntry {
     title: String,
     href: String,
     text: String,
@@ -85,7 +85,7 @@ async fn read_entries(
     gateway: &Gateway,
     resource: &Resource,
     records: Vec<Record>,
-) -> Result<Vec<ShownEntry>, Rejection> {
+) -> Result<Vec<DisplayedEntry>, Rejection> {
     let atoms: Vec<&str> = records.iter().map(|record| record.atom.as_str()).collect();
     let document = atom::document(&AtomDocument {
         head: &resource.feed_head,
@@ -100,16 +100,16 @@ async fn read_entries(
     let read = memory.run_blocking(move || {
         let feed = read_back(&resource, &document);
         let present = records.iter().filter(|record| record.kind != RecordKind::Deleted);
-        let shown = present.filter_map(|record| {
+        let displayed = present.filter_map(|record| {
             let entry = feed.entries.iter().find(|entry| entry.id == record.entry_id)?;
-            Some(shown_entry(entry, record.at))
+            Some(displayed_entry(entry, record.at))
         });
-        shown.collect::<Vec<_>>()
+        displayed.collect::<Vec<_>>()
     });
     Ok(read.await.unwrap_or_default())
 }
 
-fn shown_entry(entry: &Entry, added_at: DateTime<Utc>) -> ShownEntry {
+fn displayed_entry(entry: &Entry, added_at: DateTime<Utc>) -> DisplayedEntry {
     let content = match &entry.content {
         Some(Content::Text(text)) => Some(text),
         _ => None,
@@ -120,7 +120,7 @@ fn shown_entry(entry: &Entry, added_at: DateTime<Utc>) -> ShownEntry {
     let text = redaction::line(&text, TEXT_CHARS);
     let title = redaction::line(&title, TITLE_CHARS);
     let is_titled = !title.trim().is_empty();
-    ShownEntry {
+    DisplayedEntry {
         href: alternates.next().map(|link| link.href.clone()).unwrap_or_default(),
         at: entry.published.or(entry.updated).map_or(added_at, |at| at.to_utc()),
         title: if is_titled { title } else { redaction::line(&text, TITLE_CHARS / 2) },
@@ -133,7 +133,7 @@ fn reply(
     request: &Request,
     (location, resource, held): (&ArchiveLocation, &Resource, &LocatedPage),
     name: DocumentName,
-    entries: &[ShownEntry],
+    entries: &[DisplayedEntry],
 ) -> Response {
     let hub = gateway.public_url("hub");
     let (topic, order) = (resource.topic.as_str(), Order::NewestFirst);
@@ -187,13 +187,13 @@ fn explanation(location: &ArchiveLocation, resource: &Resource, name: DocumentNa
     }
 }
 
-fn entry_list(entries: &[ShownEntry]) -> Markup {
+fn entry_list(entries: &[DisplayedEntry]) -> Markup {
     let now = runner::now();
     html! {
         h2 { "Newest entries" }
         @if entries.is_empty() { p { "There are no entries yet." } }
         ul.posts {
-            @for ShownEntry { title, href, text, at } in entries {
+            @for DisplayedEntry { title, href, text, at } in entries {
                 li {
                     b { (web_link(href, if title.is_empty() { "Untitled" } else { title })) } " "
                     small { (relative_time(*at, now)) }

@@ -4,7 +4,6 @@
 use chrono::{DateTime, NaiveDateTime, Utc};
 use maud::{Markup, html};
 
-use super::subscription::Action;
 use super::visit::Visit;
 use crate::http::kit::html::parts::grouped;
 use crate::http::kit::rejection::Rejection;
@@ -63,7 +62,6 @@ async fn before(
 
 /// Returns the form, which is sent to `address`.
 pub(super) fn form(visit: &Visit, address: &str) -> Markup {
-    let action = Action::Replay;
     html! {
         h3 { "Replay" }
         p.soft {
@@ -73,7 +71,7 @@ pub(super) fn form(visit: &Visit, address: &str) -> Markup {
             form.inline method="post" action=(address) {
                 (visit.csrf_field())
                 (field)
-                button type="submit" name="action" value=(action.as_str()) { (action.label()) }
+                button type="submit" name="action" value="replay" { "Replay" }
             }
         }
     }
