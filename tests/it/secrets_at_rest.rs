@@ -15,6 +15,7 @@ use crate::support::subscriber::{Subscriber, is_signed};
 on_both_stores!(
     s36_keys_are_introduced_and_rotated_while_the_gateway_runs,
     s36_a_gateway_without_the_key_does_not_start,
+    s36_an_export_has_envelopes_that_open_after_the_import,
 );
 
 const SECRET: &str = "0pensesame-at-rest";
@@ -130,6 +131,46 @@ async fn restored(database: Database) -> Database {
     let restored = feedgate(&["restore", path], &new, &[]);
     assert!(restored.status.success(), "{}", text(&restored.stderr));
     new
+}
+
+async fn s36_an_export_has_envelopes_that_open_after_the_import(mut source: Database) {
+    let (publisher, subscriber) = (Publisher::start().await, Subscriber::start().await);
+    publisher.put_rss("/feed", rss("tides", 1..3));
+    source.secret_keys = keys(FIRST, None);
+    let mut old = Gateway::start(&source, &[(KEY, FIRST)]).await;
+    let (topic, callback) = (publisher.url("/feed"), subscriber.url("/cb"));
+    #[rustfmt::skip]
+    let form = [
+        ("hub.mode", "subscribe"), ("hub.topic", &*topic), ("hub.callback", &*callback),
+        ("hub.secret", SECRET), ("format", "atom"),
+    ];
+    let (status, why) = old.superfeedr(&form).await;
+    assert!(status.is_success(), "{why}");
+    old.comes_to_rest().await;
+    old.terminate();
+    old.ended().await;
+
+    let folder = tempfile::tempdir().unwrap();
+    let exported = |name: &str, options: &[&str]| {
+        let path = folder.path().join(name).to_str().unwrap().to_owned();
+        let output = feedgate(&[&["export", &*path], options].concat(), &source, &[]);
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        (fs::read_to_string(&path).unwrap(), path)
+    };
+    let (without, _) = exported("without.jsonl", &[]);
+    assert!(!without.contains("sealed:1:") && !without.contains("secret_keys"), "{without}");
+    let (lines, path) = exported("with.jsonl", &["--with-secrets"]);
+    assert!(lines.contains("sealed:1:") && !lines.contains(SECRET), "{lines}");
+
+    // The account gets another number, because there is one already.
+    let mut target = Database::new(source.kind()).await;
+    let other = feedgate(&["token", "create", "--login", "other"], &target, &[]);
+    assert!(other.status.success(), "{}", text(&other.stderr));
+    let imported = feedgate(&["import", &path], &target, &[]);
+    assert!(imported.status.success(), "{}", text(&imported.stderr));
+    target.secret_keys = keys(FIRST, None);
+    let new = Gateway::start(&target, &[(KEY, FIRST)]).await;
+    publish(&new, &publisher, &subscriber, 3).await;
 }
 
 async fn s36_a_gateway_without_the_key_does_not_start(mut database: Database) {

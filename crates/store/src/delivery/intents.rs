@@ -214,7 +214,7 @@ async fn enqueue_intent(
     let request = &intent.request;
     let hash = hash(request);
     let (topic, callback) = (&request.topic, &request.callback);
-    let identity = subscriber(request.account, topic, callback, &request.protocol);
+    let identity = subscriber(topic, callback, &request.protocol);
     let secret = request.signing.secret.as_ref().map(Secret::expose);
     let secret = tx.seal(SECRET, &identity, secret)?;
     let verify_token = intent.verify_token.as_ref().map(VerifyToken::as_str);
@@ -269,7 +269,7 @@ fn due_intent(mut row: Row) -> Result<DueIntent, StoreError> {
     let topic = row::topic(&mut row)?.with_alias(alias(&mut row)?);
     let callback = callback(&mut row)?;
     let protocol = protocol(&mut row)?;
-    let identity = subscriber(account, &topic, &callback, &protocol);
+    let identity = subscriber(&topic, &callback, &protocol);
     let mut request = SubscriptionRequest {
         account,
         topic,

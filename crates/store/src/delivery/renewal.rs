@@ -92,7 +92,7 @@ async fn renew(
     let status_told = if known.statuses == request.statuses { known.status_told } else { status };
     let signing = known.signing.renew(&request.signing, now);
     let previous = signing.previous.as_ref();
-    let identity = subscriber(known.account, &known.topic, &known.callback, &known.protocol);
+    let identity = subscriber(&known.topic, &known.callback, &known.protocol);
     let secret = signing.secret.as_ref().map(Secret::expose);
     let secret = tx.seal(SECRET, &identity, secret)?;
     let previous_secret = previous.map(|previous| previous.secret.expose());

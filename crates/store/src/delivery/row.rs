@@ -30,15 +30,10 @@ pub(crate) const SECRET: &str = "subscriptions.secret";
 /// The column with the secret before it.
 pub(crate) const PREVIOUS_SECRET: &str = "subscriptions.previous_secret";
 
-/// Returns what identifies the row of a subscription in its table, and that of a request for it.
-pub(crate) fn subscriber(
-    account: Option<AccountId>,
-    topic: &Topic,
-    callback: &Callback,
-    protocol: &Protocol,
-) -> RowIdentity {
+/// Returns what identifies the row of a subscription in its table, and that of a request for it, but for
+/// the number of its account, which an import changes.
+pub(crate) fn subscriber(topic: &Topic, callback: &Callback, protocol: &Protocol) -> RowIdentity {
     RowIdentity::new(&[
-        &number(account).to_string(),
         topic.as_str(),
         topic.alias().unwrap_or_default(),
         callback.as_str(),
@@ -64,7 +59,7 @@ pub(crate) fn subscription(row: &mut Row) -> Result<Subscription, StoreError> {
     let topic = topic(row)?.with_alias(alias(row)?);
     let callback = callback(row)?;
     let protocol = protocol(row)?;
-    let identity = subscriber(account, &topic, &callback, &protocol);
+    let identity = subscriber(&topic, &callback, &protocol);
     Ok(Subscription {
         id,
         account,

@@ -288,7 +288,7 @@ async fn make(
     let cursor = kept.map_or(head, |kept| kept.min(head));
     let due_at = (cursor < head).then_some(now);
     let (topic, callback) = (&request.topic, &request.callback);
-    let identity = subscriber(request.account, topic, callback, &request.protocol);
+    let identity = subscriber(topic, callback, &request.protocol);
     let secret = request.signing.secret.as_ref().map(Secret::expose);
     let secret = tx.seal(SECRET, &identity, secret)?;
     #[rustfmt::skip]

@@ -8,9 +8,7 @@ use std::sync::Arc;
 
 use crate::cells::Cells;
 use crate::delivery::intents::{SECRET as INTENT_SECRET, VERIFY_TOKEN};
-use crate::delivery::row::{
-    PREVIOUS_SECRET, SECRET, account, alias, callback, protocol, subscriber,
-};
+use crate::delivery::row::{PREVIOUS_SECRET, SECRET, alias, callback, protocol, subscriber};
 use crate::engine::envelope::{RowIdentity, SecretKey};
 use crate::engine::migrate::MIGRATIONS;
 use crate::engine::sql::{Row, Value, params};
@@ -167,7 +165,7 @@ const COLUMNS: &[SecretColumn] = &[
         name: SECRET,
         key: &["resource_id", "id"],
         read: "
-            select s.resource_id, s.id, s.account_id,
+            select s.resource_id, s.id,
                    (select r.topic from resources r where r.id = s.resource_id), s.alias,
                    s.callback, s.protocol, s.procedure, s.secret
               from subscriptions s
@@ -185,7 +183,7 @@ const COLUMNS: &[SecretColumn] = &[
         name: PREVIOUS_SECRET,
         key: &["resource_id", "id"],
         read: "
-            select s.resource_id, s.id, s.account_id,
+            select s.resource_id, s.id,
                    (select r.topic from resources r where r.id = s.resource_id), s.alias,
                    s.callback, s.protocol, s.procedure, s.previous_secret
               from subscriptions s
@@ -203,7 +201,7 @@ const COLUMNS: &[SecretColumn] = &[
         name: INTENT_SECRET,
         key: &["id"],
         read: "
-            select id, account_id, topic, alias, callback, protocol, procedure, secret
+            select id, topic, alias, callback, protocol, procedure, secret
               from intents
              where id > $1
              order by id limit $2",
@@ -218,7 +216,7 @@ const COLUMNS: &[SecretColumn] = &[
         name: VERIFY_TOKEN,
         key: &["id"],
         read: "
-            select id, account_id, topic, alias, callback, protocol, procedure, verify_token
+            select id, topic, alias, callback, protocol, procedure, verify_token
               from intents
              where id > $1
              order by id limit $2",
@@ -247,10 +245,9 @@ const COLUMNS: &[SecretColumn] = &[
 ];
 
 fn subscriber_of(row: &mut Row) -> Result<RowIdentity, StoreError> {
-    let account = account(row)?;
     let topic = topic(row)?.with_alias(alias(row)?);
     let callback = callback(row)?;
-    Ok(subscriber(account, &topic, &callback, &protocol(row)?))
+    Ok(subscriber(&topic, &callback, &protocol(row)?))
 }
 
 fn upstream_of(row: &mut Row) -> Result<RowIdentity, StoreError> {
