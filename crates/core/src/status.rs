@@ -56,7 +56,7 @@ pub struct Status {
     pub error: String,
     /// The health that was last announced to subscribers.
     pub announced: AnnouncedHealth,
-    /// The last transitions, at most [`TRANSITIONS`], the oldest first.
+    /// The last transitions, at most ten, the oldest first.
     pub transitions: Vec<StatusTransition>,
 }
 

@@ -167,9 +167,7 @@ fn status(visit: &Visit, feed: &FeedPage, now: DateTime<Utc>) -> Markup {
                 @if !status.period_reason.is_empty() { ": " (status.period_reason) }
             }
             dt { "Last new entry" } dd { (optional_time(resource.polling.last_new, now)) }
-            dt { "Entries" }
-            dd { (grouped(resource.head.0.unsigned_abs())) " stored, "
-                (grouped(status.velocity)) " new in the last day" }
+            dt { "Entries" } dd { (grouped(resource.head.0.unsigned_abs())) " stored" }
             dt { "Entries a day" } dd { (entries_a_day(resource, now)) }
             @if let Some(until) = resource.pushed_until {
                 dt { "Pushed by its hub" } dd { "until " (timestamp(until)) }
