@@ -101,6 +101,9 @@ pub(super) struct Signals {
 impl Signals {
     /// Starts to listen for the signals.
     pub(super) fn new() -> io::Result<Signals> {
+        // Ends the process if nobody handles it. Handled, it makes a write beyond the limit of a file's
+        // size fail, like one to a full disk.
+        drop(signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()))?);
         let terminate = signal(SignalKind::terminate())?;
         Ok(Signals { terminate, interrupt: signal(SignalKind::interrupt())? })
     }

@@ -20,6 +20,7 @@ mod consume;
 mod copy;
 mod delivery;
 mod demo;
+mod disk_full;
 mod explain;
 mod failures;
 mod foreign_clients;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use feedgate_core::account::{NewToken, Scopes, TokenHash};
 use http::StatusCode;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, prlimit};
 use tokio::time::{sleep, timeout};
 
 use super::PATIENCE;
@@ -95,6 +95,12 @@ impl Gateway {
     pub(crate) fn kill(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
+    }
+
+    /// Makes the system refuse to write beyond this size of any file; `None`: it writes again.
+    pub(crate) fn limit_files(&self, bytes: Option<u64>) {
+        let limit = Rlimit { current: bytes, maximum: None };
+        prlimit(Some(Pid::from_child(&self.child)), Resource::Fsize, limit).unwrap();
     }
 
     /// Asks it to stop, as an operator does.
