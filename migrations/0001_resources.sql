@@ -5,8 +5,9 @@
 --
 -- * SQLite and PostgreSQL run the same text. Differences are written in braces (see sql.rs of the
 --   store): {number} is a primary key that the database numbers, {serial} such a number that is
---   only part of the {key}, {alias} a primary key numbered elsewhere, and {compact} stores a table
---   in the order of its key.
+--   only part of the {key}, {alias} a primary key numbered elsewhere, {compact} stores a table in
+--   the order of its key, and {roomy} leaves room for a second version of each row, so that
+--   PostgreSQL extends no index when columns without one change.
 -- * Times are microseconds since 1970 in UTC, durations are microseconds unless the name of the
 --   column says otherwise, booleans are 0 and 1, and documents of this program are JSON.
 -- * Tables about one resource begin their keys with its number, so that all rows of a resource can

@@ -32,8 +32,6 @@ create table subscriptions (
     cursor              bigint not null,     -- the last number that the callback acknowledged
     -- The last version of the status that the callback acknowledged.
     acknowledged_status bigint not null default 0,
-    -- Where to set the cursor once the current delivery ends; null: the cursor is not set back.
-    replay_from         bigint,
     -- The cursor before it was set back, so that repeated records are not measured as late; 0: it
     -- never was set back.
     replayed_upto       bigint not null default 0,
@@ -45,15 +43,7 @@ create table subscriptions (
     digest_replays      bigint not null default 0,
     -- How many notifications the callback has acknowledged.
     acknowledged        bigint not null default 0,
-    -- When the subscription may be claimed: at once, at a retry, or at the end of a claim; null:
-    -- nothing is owed.
-    due_at              bigint,
-    claimed_until       bigint,              -- until when a node delivers; null: no node does
-    -- The token that distinguishes this claim from all others; 0: the subscription is not claimed.
-    claim_token         bigint not null default 0,
-    -- The last number that the current delivery may reach.
-    claimed_upto        bigint not null default 0,
-    -- Since when nothing is sent, and due_at is null; null: the subscription is not paused.
+    -- Since when nothing is sent; null: the subscription is not paused.
     paused_at           bigint,
     -- 1: it was paused by this program, because its callback had failed for a month.
     is_suspended        bigint not null default 0,
@@ -69,15 +59,8 @@ create table subscriptions (
     {key} (resource_id, id),
     -- The callback is second: a callback is looked up in one resource without its account, too.
     unique (resource_id, callback, account_id, protocol, alias)
-);
+) {roomy};
 
--- Serves claim_subscriptions: due subscriptions, longest due first.
-create index subscriptions_due_at on subscriptions (due_at, id) where due_at is not null;
--- Serves claim_subscriptions when one host has more due than it may be sent at once.
-create index subscriptions_host on subscriptions (host, due_at, id) where due_at is not null;
--- Serves claim_subscriptions when more is due than is claimed together: accounts take turns.
-create index subscriptions_account_due on subscriptions (account_id, due_at, id)
-    where due_at is not null and account_id <> 0;
 -- Serves list.
 create index subscriptions_account on subscriptions (account_id, id);
 -- Serves appends, which look up the accounts with subscriptions to a resource.
@@ -91,6 +74,34 @@ create index subscriptions_failed_changes on subscriptions (failed_changes, id)
 create index subscriptions_digest_at on subscriptions (digest_at, id) where digest_at is not null;
 -- Serves drop_expired.
 create index subscriptions_lease_until on subscriptions (lease_until);
+
+-- One row is a subscription that is owed something, or to which a node delivers: it is inserted when
+-- records are appended that it receives, and deleted when it is up to date. The columns that change
+-- with each delivery and are indexed are here and not in `subscriptions`, whose many indices
+-- PostgreSQL would extend with each change of any of them.
+create table deliveries (
+    resource_id     bigint not null,
+    subscription_id bigint not null,
+    account_id      bigint not null,         -- of the subscription
+    host            text   not null,         -- of the subscription
+    -- When the subscription may be claimed: at once, at a retry, or at the end of a claim; null: it
+    -- was paused while a node delivered.
+    due_at          bigint,
+    claimed_until   bigint,                  -- until when a node delivers; null: no node does
+    -- The token that distinguishes this claim from all others; 0: the subscription is not claimed.
+    claim_token     bigint not null default 0,
+    -- Where to set the cursor once the delivery in progress ends; null: the cursor is not set back.
+    replay_from     bigint,
+    primary key (resource_id, subscription_id)
+) {compact};
+
+-- Serves claim_subscriptions: due subscriptions, longest due first.
+create index deliveries_due_at on deliveries (due_at, subscription_id) where due_at is not null;
+-- Serves claim_subscriptions when one host has more due than it may be sent at once.
+create index deliveries_host on deliveries (host, due_at, subscription_id) where due_at is not null;
+-- Serves claim_subscriptions when more is due than is claimed together: accounts take turns.
+create index deliveries_account on deliveries (account_id, due_at, subscription_id)
+    where due_at is not null and account_id <> 0;
 
 -- One row is one attempt to deliver to a callback, for people who investigate why a notification
 -- did not arrive. Nothing else depends on it: a crash may lose attempts, and old ones are deleted.

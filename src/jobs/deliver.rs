@@ -148,7 +148,13 @@ impl Job for Deliverer {
                 Ok(Attempted { outcome, response, attempt }) => {
                     // The host is free as soon as it has responded.
                     next = attempt.and_then(|attempt| permit.finish(&attempt));
-                    let result = DeliveryResult { id, claim: due.claim, outcome, response };
+                    let result = DeliveryResult {
+                        id,
+                        claim: due.claim,
+                        newest: due.newest,
+                        outcome,
+                        response,
+                    };
                     recording.push((id, self.results.submit(result).await));
                 }
                 Err(err) => log_not_stored(id, &err),

@@ -277,6 +277,8 @@ pub struct DueSubscription {
     /// The number up to which it is owed: the head of the log, or the body version
     /// for [`Format::Raw`].
     pub owed: Seq,
+    /// The number of the newest record or body when it was claimed; more than `owed` for a digest.
+    pub newest: Seq,
     /// The version of the status to send ([`Statuses::version`]).
     pub status: i64,
     /// The number that was acknowledged before a replay moved the cursor back.

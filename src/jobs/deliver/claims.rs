@@ -1,7 +1,8 @@
 //! The claims of deliveries: searching the queue for them, renewing them while they are in
 //! progress, and releasing those that have not begun.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio_util::task::AbortOnDropHandle;
@@ -16,6 +17,9 @@ use feedgate_core::ports::{ClaimedSubscriptions, Store, StoreError};
 const FEW_SKIPPED: usize = 512;
 /// The minimum time after which a search starts from the beginning.
 const SEARCH_AGAIN: Duration = Duration::from_millis(50);
+/// While deliveries are in progress, a search that found nothing is not repeated sooner than this:
+/// each delivery that ends calls for one.
+const SEARCH_PAUSE: Duration = Duration::from_millis(3);
 /// Searches from the beginning take at most one part in this many of the time.
 const SEARCH_SHARE: u32 = 10;
 
@@ -25,6 +29,8 @@ pub(super) struct DeliveryClaims {
     queues: HostQueues,
     lease: Duration,
     search: Mutex<Search>,
+    /// Whether a search will be called for after a pause.
+    is_pausing: Arc<AtomicBool>,
     /// The task that renews claims until this is dropped.
     _renewing: AbortOnDropHandle<()>,
 }
@@ -38,6 +44,8 @@ struct Search {
     skipped: usize,
     since: Instant,
     spent: Duration,
+    /// When the last search ended, if it found nothing.
+    found_nothing_at: Option<Instant>,
 }
 
 impl DeliveryClaims {
@@ -50,7 +58,7 @@ impl DeliveryClaims {
     ) -> DeliveryClaims {
         let renewing = tokio::spawn(renew(Arc::clone(&store), queues.clone(), lease));
         let (search, _renewing) = (Mutex::new(Search::new()), AbortOnDropHandle::new(renewing));
-        DeliveryClaims { store, queues, lease, search, _renewing }
+        DeliveryClaims { store, queues, lease, search, is_pausing: Arc::default(), _renewing }
     }
 
     /// Claims as many deliveries as the queues can take: for hosts that run low, and for all
@@ -67,17 +75,39 @@ impl DeliveryClaims {
             self.queues.add_refill(&refill, claimed.await?, until);
         }
         let Some(limits) = self.queues.claim_limits() else { return Ok(()) };
-        let position = self.search.lock().unwrap_or_else(PoisonError::into_inner).begin();
+        if self.queues.has_deliveries() && self.search().is_pause() {
+            self.search_after_pause();
+            return Ok(());
+        }
+        let position = self.search().begin();
         let (now, begun) = (runner::now(), Instant::now());
         let claimed =
             self.store.claim_subscriptions(now, now + self.lease, &limits, position).await?;
-        self.search.lock().unwrap_or_else(PoisonError::into_inner).end(&claimed, begun.elapsed());
+        self.search().end(&claimed, begun.elapsed());
         let goes_on = claimed.due.is_empty() && !claimed.is_end;
         self.queues.add(claimed.due, begun + self.lease);
         if goes_on {
             self.store.wake_signals().subscriptions.notify_one();
         }
         Ok(())
+    }
+
+    /// Wakes the worker once the pause after a search is over.
+    fn search_after_pause(&self) {
+        if self.is_pausing.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let (is_pausing, ready) =
+            (Arc::clone(&self.is_pausing), self.store.wake_signals().subscriptions);
+        tokio::spawn(async move {
+            tokio::time::sleep(SEARCH_PAUSE).await;
+            is_pausing.store(false, Ordering::Release);
+            ready.notify_one();
+        });
+    }
+
+    fn search(&self) -> MutexGuard<'_, Search> {
+        self.search.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Releases the claims of all deliveries that have not begun, so that another node, or this one
@@ -113,7 +143,13 @@ async fn renew(store: Arc<dyn Store>, queues: HostQueues, lease: Duration) {
 impl Search {
     fn new() -> Search {
         let since = Instant::now();
-        Search { position: QueuePosition::START, skipped: 0, since, spent: Duration::ZERO }
+        let spent = Duration::ZERO;
+        Search { position: QueuePosition::START, skipped: 0, since, spent, found_nothing_at: None }
+    }
+
+    /// Returns whether the last search found nothing a moment ago.
+    fn is_pause(&self) -> bool {
+        self.found_nothing_at.is_some_and(|at| at.elapsed() < SEARCH_PAUSE)
     }
 
     /// Returns the position at which to search now.
@@ -125,11 +161,13 @@ impl Search {
     }
 
     fn end(&mut self, claimed: &ClaimedSubscriptions, took: Duration) {
+        let is_empty = claimed.due.is_empty() && claimed.is_end;
         self.position = claimed.position;
         self.skipped += claimed.skipped;
         self.spent += took;
         if claimed.is_end && self.skipped < FEW_SKIPPED {
             *self = Search::new();
         }
+        self.found_nothing_at = is_empty.then(Instant::now);
     }
 }

@@ -402,6 +402,7 @@ mod tests {
             subscription,
             claim: ClaimToken::NONE,
             owed: Seq(0),
+            newest: Seq(0),
             status,
             told_before: Seq(0),
             replays: 0,

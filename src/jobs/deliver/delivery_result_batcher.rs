@@ -3,11 +3,12 @@
 //! A commit costs the same for one delivery as for a hundred. A caller waits until its result is
 //! stored, so that a worker that has finished leaves nothing behind.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{mpsc, oneshot};
-use tokio::time::{Instant, timeout_at};
+use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::time::sleep;
 
 use crate::jobs::runner;
 use feedgate_core::ports::{DeliveryResult, Store, StoreError};
@@ -16,6 +17,8 @@ use feedgate_core::ports::{DeliveryResult, Store, StoreError};
 const GATHER: Duration = Duration::from_millis(3);
 /// The most results in one transaction.
 const BATCH: usize = 500;
+/// The most batches that are stored at the same time. While so many are, the next one grows.
+const CONCURRENT_BATCHES: usize = 2;
 
 type Stored = Result<(), Arc<StoreError>>;
 type PendingResult = (DeliveryResult, oneshot::Sender<Stored>);
@@ -55,17 +58,39 @@ impl PendingRecord {
 }
 
 async fn record_batches(store: Arc<dyn Store>, mut pending: mpsc::Receiver<PendingResult>) {
+    let slots = Arc::new(Semaphore::new(CONCURRENT_BATCHES));
     while let Some(first) = pending.recv().await {
         let mut batch = vec![first];
-        let until = Instant::now() + GATHER;
-        while batch.len() < BATCH {
-            match timeout_at(until, pending.recv()).await {
-                Ok(Some(next)) => batch.push(next),
-                Ok(None) | Err(_) => break,
-            }
-        }
-        record_batch(&*store, batch).await;
+        gather(&mut batch, &mut pending, sleep(GATHER)).await;
+        let mut slot = pin!(Arc::clone(&slots).acquire_owned());
+        let slot = match gather(&mut batch, &mut pending, slot.as_mut()).await {
+            Some(slot) => slot,
+            None => slot.await,
+        };
+        let store = Arc::clone(&store);
+        tokio::spawn(async move {
+            record_batch(&*store, batch).await;
+            drop(slot);
+        });
     }
+}
+
+/// Adds results to a batch until `end` is ready, and returns its output, or until no more can be
+/// added.
+async fn gather<T>(
+    batch: &mut Vec<PendingResult>,
+    pending: &mut mpsc::Receiver<PendingResult>,
+    end: impl Future<Output = T>,
+) -> Option<T> {
+    let mut end = pin!(end);
+    while batch.len() < BATCH {
+        let missing = BATCH - batch.len();
+        tokio::select! {
+            output = &mut end => return Some(output),
+            received = pending.recv_many(batch, missing) => if received == 0 { break },
+        }
+    }
+    None
 }
 
 /// Records a batch in one transaction. If that fails, each result is recorded by itself: a result

@@ -105,6 +105,11 @@ impl HostQueues {
         Some(ClaimLimits { limit, per_host: FIRST_PORTION, busy })
     }
 
+    /// Returns whether deliveries are claimed and not finished.
+    pub(super) fn has_deliveries(&self) -> bool {
+        !self.queues().in_hand.is_empty()
+    }
+
     /// Returns the hosts to claim for next.
     pub(super) fn take_refills(&self) -> Vec<Refill> {
         std::mem::take(&mut self.queues().refills)

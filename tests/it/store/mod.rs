@@ -12,6 +12,7 @@ mod collections;
 mod copy;
 mod crash;
 mod deliveries;
+mod delivery_queue;
 mod digests;
 mod endings;
 mod entries;

@@ -16,6 +16,13 @@ use std::collections::BTreeSet;
 
 use futures_util::StreamExt;
 
+use super::{
+    accounts, append_budgets, attempts, backfills, changes, claims, collections, deliveries,
+    delivery_queue, digests, endings, entries, events, fan_outs, hosts, intents, log, maintenance,
+    moves, nul, page_bytes, pages, pausing, ping_targets, pings, queue, queue_claims,
+    resource_claims, retention, search, secrets, sessions, statuses, storage, subscription_counts,
+    subscriptions, survey, tracks, upstreams,
+};
 use crate::support::postgres::{Database, Kind};
 use access::Access;
 use allowed::{ALLOWED, Allowed, NEVER_RUN};
@@ -110,13 +117,6 @@ fn check(faults: &[Fault], missing: &[String]) {
 
 /// The cases of the contract suite.
 fn contract_cases() -> Vec<super::Case> {
-    use super::{
-        accounts, append_budgets, attempts, backfills, changes, claims, collections, deliveries,
-        digests, endings, entries, events, fan_outs, hosts, intents, log, maintenance, moves, nul,
-        page_bytes, pages, pausing, ping_targets, pings, queue, queue_claims, resource_claims,
-        retention, search, secrets, sessions, statuses, storage, subscription_counts,
-        subscriptions, survey, tracks, upstreams,
-    };
     [
         accounts::contract_cases(),
         append_budgets::contract_cases(),
@@ -129,6 +129,7 @@ fn contract_cases() -> Vec<super::Case> {
         collections::contract_cases(),
         collections::one_cell_cases(),
         deliveries::contract_cases(),
+        delivery_queue::contract_cases(),
         digests::contract_cases(),
         resource_claims::contract_cases(),
         resource_claims::one_cell_cases(),

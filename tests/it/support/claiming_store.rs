@@ -12,6 +12,7 @@ use feedgate_core::poll::Poll;
 use feedgate_core::ports::{
     Appended, ClaimLimits, DeliveryOutcome, DeliveryResult, DueResource, Store, StoreError,
 };
+use feedgate_core::record::Seq;
 use feedgate_core::resource::ResourceId;
 use feedgate_core::subscription::{DueSubscription, SubscriptionId};
 
@@ -19,7 +20,7 @@ use feedgate_core::subscription::{DueSubscription, SubscriptionId};
 #[derive(Clone)]
 pub(crate) struct ClaimingStore {
     store: Arc<dyn Store>,
-    claims: Arc<Mutex<HashMap<SubscriptionId, ClaimToken>>>,
+    claims: Arc<Mutex<HashMap<SubscriptionId, (ClaimToken, Seq)>>>,
     polls: Arc<Mutex<HashMap<ResourceId, ClaimToken>>>,
 }
 
@@ -43,7 +44,7 @@ impl ClaimingStore {
         let start = QueuePosition::START;
         let claimed = self.store.claim_subscriptions(now, until, limits, start).await?;
         let mut claims = self.claims.lock().unwrap();
-        claims.extend(claimed.due.iter().map(|due| (due.subscription.id, due.claim)));
+        claims.extend(claimed.due.iter().map(|due| (due.subscription.id, (due.claim, due.newest))));
         Ok(claimed.due)
     }
 
@@ -54,8 +55,8 @@ impl ClaimingStore {
         now: DateTime<Utc>,
     ) -> Result<(), StoreError> {
         let results = ended.iter().map(|(id, outcome)| {
-            let claim = self.claims.lock().unwrap().get(id).copied().unwrap_or_default();
-            DeliveryResult { id: *id, claim, outcome: *outcome, response: None }
+            let (claim, newest) = self.claims.lock().unwrap().get(id).copied().unwrap_or_default();
+            DeliveryResult { id: *id, claim, newest, outcome: *outcome, response: None }
         });
         let results: Vec<_> = results.collect();
         self.store.settle(&results, now).await

@@ -48,6 +48,8 @@ pub struct DeliveryResult {
     pub id: SubscriptionId,
     /// The claim under which it was made. The result changes nothing if that claim is lost.
     pub claim: ClaimToken,
+    /// The number of the newest record or body when it was claimed ([`DueSubscription::newest`]).
+    pub newest: Seq,
     /// What came of it.
     pub outcome: DeliveryOutcome,
     /// What the callback responded; `None` if no request was made.

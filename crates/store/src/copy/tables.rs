@@ -103,7 +103,9 @@ pub(crate) const TABLES: &[CopiedTable] = &[
     of_resource("entry_keys", &["resource_id", "key"]),
     with_long_column(of_resource("bodies", &["resource_id"]), "bytes"),
     table("subscriptions", &["resource_id", "id"], Resource("resource_id"),
-        &[RESOURCE_ID, ("id", Number), CLAIMED_UNTIL, CLAIM_TOKEN]),
+        &[RESOURCE_ID, ("id", Number)]),
+    table("deliveries", &["resource_id", "subscription_id"], Resource("resource_id"),
+        &[RESOURCE_ID, ("subscription_id", Number), CLAIMED_UNTIL, CLAIM_TOKEN]),
     with_long_column(table("delivery_attempts", &["resource_id", "id"], Resource("resource_id"),
         &[RESOURCE_ID, ("id", Number), ("subscription_id", Number)]), "response_body"),
     of_resource("kept_cursors", &["resource_id", "hash"]),
@@ -177,6 +179,7 @@ mod tests {
     #[rustfmt::skip]
     const NO_NUMBERS: &[&str] = &[
         "stored_files.account_id", "tokens.account_id", "subscriptions.account_id",
+        "deliveries.account_id",
         "intents.account_id", "collections.account_id", "events.account_id", // accounts are shared
         "accounts.id", "tokens.id", "events.id", // shared
         "secret_keys.id", // of a key

@@ -41,14 +41,14 @@ impl AccountTurns {
         search: &mut HostLimitedSearch,
     ) -> Result<(), StoreError> {
         const NEXT: &str = "
-            select account_id from subscriptions {sqlite indexed by subscriptions_account_due}
+            select account_id from deliveries {sqlite indexed by deliveries_account}
              where account_id > $1 and account_id <> 0 and due_at is not null
              order by account_id limit 1";
         const DUE: &str = "
-            select resource_id, id, host, due_at
-              from subscriptions {sqlite indexed by subscriptions_account_due}
-             where account_id = $1 and account_id <> 0 and due_at <= $2 and lease_until > $2
-             order by due_at, id
+            select resource_id, subscription_id, host, due_at
+              from deliveries {sqlite indexed by deliveries_account}
+             where account_id = $1 and account_id <> 0 and due_at <= $2
+             order by due_at, subscription_id
              limit $3";
         if !self.has_backlog.load(Ordering::Relaxed) {
             return Ok(());

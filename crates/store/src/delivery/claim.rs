@@ -7,7 +7,7 @@
 use chrono::{DateTime, Utc};
 
 use crate::delivery::account_turns::AccountTurns;
-use crate::delivery::deliveries::status_owed;
+use crate::delivery::queue::status_owed;
 use crate::delivery::row::{subscription, subscription_columns};
 use crate::engine::claims::{self, HostLimitedSearch, Picked};
 use crate::engine::lease::ClaimLease;
@@ -34,10 +34,10 @@ pub(crate) async fn claim(
     turns: &AccountTurns,
 ) -> Result<ClaimedSubscriptions, StoreError> {
     const DUE: &str = "
-        select resource_id, id, host, due_at
-          from subscriptions
-         where due_at <= $1 and (due_at, id) > ($2, $3) and lease_until > $1
-         order by due_at, id
+        select resource_id, subscription_id, host, due_at
+          from deliveries
+         where due_at <= $1 and (due_at, subscription_id) > ($2, $3)
+         order by due_at, subscription_id
          limit $4";
     let mut search = HostLimitedSearch::new(limits);
     turns.pick(tx, lease, &mut search).await?;
@@ -69,16 +69,16 @@ pub(crate) async fn claim_of_host(
     limit: usize,
 ) -> Result<Vec<DueSubscription>, StoreError> {
     const OLDEST: &str = "
-        select resource_id, id, host
-          from subscriptions
-         where host = $2 and due_at <= $1 and lease_until > $1
-         order by due_at, id
+        select resource_id, subscription_id, host
+          from deliveries
+         where host = $2 and due_at <= $1
+         order by due_at, subscription_id
          limit $3";
     const NEWEST: &str = "
-        select resource_id, id, host
-          from subscriptions
-         where host = $2 and due_at <= $1 and lease_until > $1
-         order by due_at desc, id desc
+        select resource_id, subscription_id, host
+          from deliveries
+         where host = $2 and due_at <= $1
+         order by due_at desc, subscription_id desc
          limit $3";
     let oldest = tx.query(OLDEST, params![lease.now, host, limit.div_ceil(2) as i64]).await?;
     let newest = tx.query(NEWEST, params![lease.now, host, (limit / 2) as i64]).await?;
@@ -98,40 +98,83 @@ async fn claim_picked(
     lease: ClaimLease,
     picked: Vec<Picked>,
 ) -> Result<Vec<DueSubscription>, StoreError> {
-    // A replay that was requested while a node that died was delivering takes effect now.
     const CLAIM: &str = "
-        update subscriptions
-           set due_at = $3, claimed_until = $3, claim_token = $4, replay_from = null,
-               cursor = coalesce(replay_from, cursor),
-               claimed_upto = (select case when format = 'raw' then r.body_version else r.head end
-                                 from resources r
-                                where r.id = subscriptions.resource_id)
+        update deliveries
+           set due_at = $3, claimed_until = $3, claim_token = $4
         {from rows}
-         where subscriptions.resource_id = {given resource_id}
-           and subscriptions.id = {given id}
+         where deliveries.resource_id = {given resource_id}
+           and deliveries.subscription_id = {given id}
            and due_at <= $1 and (claimed_until is null or claimed_until <= $2)";
     const CLAIMED: &str = concat!(
         "select ",
         subscription_columns!(),
-        ", s.claim_token, s.claimed_upto, s.replayed_upto, s.replays, s.digest_replays,
-           s.acknowledged, r.hops, ",
+        ", d.claim_token, d.replay_from,
+           case when s.format = 'raw' then r.body_version else r.head end, s.replayed_upto,
+           s.replays, s.digest_replays, s.acknowledged, r.hops, ",
         status_owed!("s.statuses"),
         " from {rows}
-           join subscriptions s on s.resource_id = given.resource_id and s.id = given.id
+           join deliveries d on d.resource_id = given.resource_id and d.subscription_id = given.id
+           join subscriptions s on s.resource_id = d.resource_id and s.id = d.subscription_id
            join resources r on r.id = s.resource_id
-          where s.claim_token = $1"
+          where d.claim_token = $1 and s.lease_until > $2"
     );
     let columns = claims::columns(&picked);
     let params = params![lease.now, lease.begins, lease.ends, lease.token.0];
-    tx.execute_rows(CLAIM, params, &columns).await?;
-    let rows = tx.query_rows(CLAIMED, params![lease.token.0], &columns).await?;
-    Ok(claims::read(rows, &picked, due, |due| due.subscription.id.number))
+    let claimed = tx.execute_rows(CLAIM, params, &columns).await?;
+    let rows = tx.query_rows(CLAIMED, params![lease.token.0, lease.now], &columns).await?;
+    if claimed > rows.len() as u64 {
+        remove_expired(tx, lease, &columns).await?;
+    }
+    let found = claims::read(rows, &picked, claimed_row, |one| one.due.subscription.id.number);
+    set_back(tx, found).await
 }
 
-fn due(mut row: Row) -> Result<DueSubscription, StoreError> {
-    let subscription = subscription(&mut row)?;
-    let claim = ClaimToken(row.int()?);
-    let (owed, told_before) = (Seq(row.int()?), Seq(row.int()?));
+/// Deletes those of the claimed rows whose subscriptions have expired or ended.
+async fn remove_expired(
+    tx: &Tx<'_>,
+    lease: ClaimLease,
+    columns: &[(&'static str, Value); 2],
+) -> Result<(), StoreError> {
+    const REMOVE: &str = "
+        delete from deliveries
+         where (resource_id, subscription_id) in (select given.resource_id, given.id from {rows})
+           and claim_token = $1
+           and not exists (select 1 from subscriptions s
+                            where s.resource_id = deliveries.resource_id
+                              and s.id = deliveries.subscription_id and s.lease_until > $2)";
+    tx.execute_rows(REMOVE, params![lease.token.0, lease.now], columns).await.map(drop)
+}
+
+/// Sets the cursors back of which a replay was requested while a node that died was delivering.
+async fn set_back(tx: &Tx<'_>, found: Vec<ClaimedRow>) -> Result<Vec<DueSubscription>, StoreError> {
+    const SET_BACK: &str = "
+        update subscriptions set cursor = $3 where resource_id = $1 and id = $2";
+    const DONE: &str = "
+        update deliveries set replay_from = null where resource_id = $1 and subscription_id = $2";
+    let mut claimed = Vec::with_capacity(found.len());
+    for ClaimedRow { due, replay_from } in found {
+        if let Some(cursor) = replay_from {
+            let SubscriptionId { resource, number } = due.subscription.id;
+            tx.execute(SET_BACK, params![resource.0, number, cursor]).await?;
+            tx.execute(DONE, params![resource.0, number]).await?;
+        }
+        claimed.push(due);
+    }
+    Ok(claimed)
+}
+
+/// A row that was claimed.
+struct ClaimedRow {
+    due: DueSubscription,
+    /// Where to set the cursor first.
+    replay_from: Option<i64>,
+}
+
+fn claimed_row(mut row: Row) -> Result<ClaimedRow, StoreError> {
+    let mut subscription = subscription(&mut row)?;
+    let (claim, replay_from) = (ClaimToken(row.int()?), row.opt_int()?);
+    subscription.cursor = replay_from.map_or(subscription.cursor, Seq);
+    let (newest, told_before) = (Seq(row.int()?), Seq(row.int()?));
     let (replays, digest_replays) = (row.int()?, row.int()?);
     let (acknowledged, hops, status) = (row.int()?, row.small()?, row.int()?);
     // A later replay is no digest.
@@ -140,12 +183,12 @@ fn due(mut row: Row) -> Result<DueSubscription, StoreError> {
         && subscription.format != Format::Raw
         && subscription.cursor < told_before;
     // A subscriber may ignore digests, so that what was never sent before follows by itself.
-    let owed = if is_digest { owed.min(told_before) } else { owed };
+    let owed = if is_digest { newest.min(told_before) } else { newest };
     #[rustfmt::skip]
     let due = DueSubscription {
-        subscription, claim, owed, told_before, replays, is_digest, acknowledged, hops, status,
+        subscription, claim, owed, newest, told_before, replays, is_digest, acknowledged, hops, status,
     };
-    Ok(due)
+    Ok(ClaimedRow { due, replay_from })
 }
 
 /// Extends the claims that have not been lost, and returns their subscriptions.
@@ -155,13 +198,13 @@ pub(crate) async fn renew(
     until: DateTime<Utc>,
 ) -> Result<Vec<SubscriptionId>, StoreError> {
     const RENEW: &str = "
-        update subscriptions
-           set due_at = case when paused_at is null then cast($1 as bigint) end,
+        update deliveries
+           set due_at = case when due_at is null then null else cast($1 as bigint) end,
                claimed_until = $1
           from {rows}
-         where subscriptions.resource_id = given.resource_id
-           and subscriptions.id = given.id and claim_token = given.token
-        returning subscriptions.resource_id, subscriptions.id";
+         where deliveries.resource_id = given.resource_id
+           and deliveries.subscription_id = given.id and claim_token = given.token
+        returning deliveries.resource_id, deliveries.subscription_id";
     let rows = tx.query_rows(RENEW, params![until], &columns(claims)).await?;
     let ids = rows
         .into_iter()
@@ -175,14 +218,22 @@ pub(crate) async fn release(
     claims: &[(SubscriptionId, ClaimToken)],
     now: DateTime<Utc>,
 ) -> Result<(), StoreError> {
+    // Nothing is owed to a subscription that was paused meanwhile.
+    const PAUSED: &str = "
+        delete from deliveries
+         where (resource_id, subscription_id, claim_token)
+                in (select given.resource_id, given.id, given.token from {rows})
+           and due_at is null and replay_from is null";
     const RELEASE: &str = "
-        update subscriptions
-           set due_at = case when paused_at is null then cast($1 as bigint) end,
+        update deliveries
+           set due_at = case when due_at is null then null else cast($1 as bigint) end,
                claimed_until = null, claim_token = 0
         {from rows}
-         where subscriptions.resource_id = {given resource_id}
-           and subscriptions.id = {given id} and claim_token = {given token}";
-    if tx.execute_rows(RELEASE, params![now], &columns(claims)).await? > 0 {
+         where deliveries.resource_id = {given resource_id}
+           and deliveries.subscription_id = {given id} and claim_token = {given token}";
+    let columns = columns(claims);
+    tx.execute_rows(PAUSED, &[], &columns).await?;
+    if tx.execute_rows(RELEASE, params![now], &columns).await? > 0 {
         tx.wake(Wake::Subscriptions).await?;
     }
     Ok(())

@@ -4,7 +4,7 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use crate::delivery::deliveries;
+use crate::delivery::replays;
 use crate::engine::sql::params;
 use crate::engine::tx::Tx;
 use crate::resources::row;
@@ -60,7 +60,7 @@ async fn start_one(tx: &Tx<'_>, id: SubscriptionId, now: DateTime<Utc>) -> Resul
     if let Some(mut row) = tx.first(UP_TO_DATE, params![id.resource.0, id.number]).await? {
         let is_due = row.opt_time()?.is_some_and(|at| at <= now);
         let cursor = Seq((row.int()? - MAX_ENTRIES).max(0));
-        is_started = is_due && deliveries::replay(tx, id, cursor, now).await?;
+        is_started = is_due && replays::replay(tx, id, cursor, now).await?;
     }
     let interval = INTERVAL.num_microseconds().unwrap_or(i64::MAX / 4);
     let params = params![id.resource.0, id.number, now, interval, i64::from(is_started)];

@@ -5,7 +5,7 @@
 
 use chrono::{DateTime, Utc};
 
-use crate::delivery::deliveries::{owed, status_owed};
+use crate::delivery::queue;
 use crate::engine::sql::{Value, params};
 use crate::engine::tx::{Tx, Wake};
 use crate::resources::row;
@@ -24,19 +24,6 @@ pub(crate) struct PausedBatch {
     pub(crate) next: Option<i64>,
 }
 
-/// Whether a subscription to a resource `r` is owed something.
-macro_rules! is_owed {
-    () => {
-        concat!(
-            "(cursor < ",
-            owed!(),
-            " or replay_from is not null or acknowledged_status < ",
-            status_owed!("statuses"),
-            ")"
-        )
-    };
-}
-
 /// Pauses deliveries. A claim stays, so that the result of a delivery in progress is recorded.
 pub(crate) async fn pause(
     tx: &Tx<'_>,
@@ -45,10 +32,11 @@ pub(crate) async fn pause(
 ) -> Result<(), StoreError> {
     const PAUSE: &str = "
         update subscriptions
-           set paused_at = coalesce(paused_at, $3), is_suspended = 0, due_at = null
+           set paused_at = coalesce(paused_at, $3), is_suspended = 0
          where resource_id = $1 and id = $2";
     row::lock(tx, vec![id.resource.0]).await?;
-    tx.execute(PAUSE, params![id.resource.0, id.number, now]).await.map(drop)
+    tx.execute(PAUSE, params![id.resource.0, id.number, now]).await?;
+    dequeue(tx, &key(id)).await
 }
 
 /// Ends a pause. Failures before a suspension count no more.
@@ -57,23 +45,15 @@ pub(crate) async fn resume(
     id: SubscriptionId,
     now: DateTime<Utc>,
 ) -> Result<(), StoreError> {
-    const RESUME: &str = concat!(
-        "update subscriptions
-            set paused_at = null, is_suspended = 0,
-                failures = case when is_suspended = 1 then 0 else failures end,
-                failing_since = case when is_suspended = 1 then null else failing_since end,
-                due_at = case when subscriptions.claimed_until > $3 then subscriptions.claimed_until
-                              when ",
-        is_owed!(),
-        " then cast($3 as bigint) end
-           from resources r
-          where r.id = subscriptions.resource_id
-            and subscriptions.resource_id = $1 and subscriptions.id = $2
-            and paused_at is not null"
-    );
+    const RESUME: &str = "
+        update subscriptions
+           set paused_at = null, is_suspended = 0,
+               failures = case when is_suspended = 1 then 0 else failures end,
+               failing_since = case when is_suspended = 1 then null else failing_since end
+         where resource_id = $1 and id = $2 and paused_at is not null";
     row::lock(tx, vec![id.resource.0]).await?;
-    if tx.execute(RESUME, params![id.resource.0, id.number, now]).await? > 0 {
-        tx.wake(Wake::Subscriptions).await?;
+    if tx.execute(RESUME, params![id.resource.0, id.number]).await? > 0 {
+        queue_resumed(tx, &key(id), now).await?;
     }
     Ok(())
 }
@@ -84,22 +64,13 @@ pub(crate) async fn retry(
     id: SubscriptionId,
     now: DateTime<Utc>,
 ) -> Result<bool, StoreError> {
-    const RETRY: &str = concat!(
-        "update subscriptions
-            set due_at = case when subscriptions.claimed_until > $3 then subscriptions.due_at
-                              else $3 end
-           from resources r
-          where r.id = subscriptions.resource_id
-            and subscriptions.resource_id = $1 and subscriptions.id = $2
-            and paused_at is null and ",
-        is_owed!()
-    );
     row::lock(tx, vec![id.resource.0]).await?;
-    let is_retried = tx.execute(RETRY, params![id.resource.0, id.number, now]).await? > 0;
-    if is_retried {
-        tx.wake(Wake::Subscriptions).await?;
+    let is_in_progress = queue::lock_in_progress(tx, id, now).await?;
+    let is_owed = queue::is_owed(tx, id).await?;
+    if is_owed && !is_in_progress {
+        queue::enqueue_subscription(tx, id, now).await?;
     }
-    Ok(is_retried)
+    Ok(is_owed)
 }
 
 /// Pauses subscriptions of a deactivated account, those after the number `from`.
@@ -111,11 +82,12 @@ pub(crate) async fn pause_batch(
     // No index is of a sum, so that the rows are found by their keys.
     const PAUSE: &str = "
         update subscriptions
-           set paused_at = $2, due_at = null
+           set paused_at = $2
          where (resource_id, id) in (select given.resource_id, given.id from {rows})
            and account_id + 0 = $1 and paused_at is null";
     let (keys, next) = lock_owned(tx, account, from).await?;
     let changed = tx.execute_rows(PAUSE, params![account.id.0, account.since], &keys).await?;
+    dequeue(tx, &keys).await?;
     Ok(PausedBatch { changed, next })
 }
 
@@ -127,26 +99,61 @@ pub(crate) async fn resume_batch(
     from: i64,
     now: DateTime<Utc>,
 ) -> Result<PausedBatch, StoreError> {
-    const RESUME: &str = concat!(
-        "update subscriptions
-            set paused_at = null,
-                due_at = case when subscriptions.claimed_until > $3 then subscriptions.claimed_until
-                              when ",
-        is_owed!(),
-        " then cast($3 as bigint) end
-           from resources r
-          where r.id = subscriptions.resource_id
-            and (subscriptions.resource_id, subscriptions.id)
-                in (select given.resource_id, given.id from {rows})
-            and account_id + 0 = $1 and paused_at = $2"
-    );
+    const RESUME: &str = "
+        update subscriptions
+           set paused_at = null
+         where (resource_id, id) in (select given.resource_id, given.id from {rows})
+           and account_id + 0 = $1 and paused_at = $2
+        returning resource_id, id";
     let (keys, next) = lock_owned(tx, account, from).await?;
-    let params = params![account.id.0, account.since, now];
-    let changed = tx.execute_rows(RESUME, params, &keys).await?;
-    if changed > 0 {
+    let (mut on, mut ids) = (Vec::new(), Vec::new());
+    for mut row in tx.query_rows(RESUME, params![account.id.0, account.since], &keys).await? {
+        on.push(row.int()?);
+        ids.push(row.int()?);
+    }
+    let changed = ids.len() as u64;
+    let resumed = [("resource_id", Value::Ints(on)), ("id", Value::Ints(ids))];
+    queue_resumed(tx, &resumed, now).await?;
+    Ok(PausedBatch { changed, next })
+}
+
+fn key(id: SubscriptionId) -> [(&'static str, Value); 2] {
+    [("resource_id", Value::Ints(vec![id.resource.0])), ("id", Value::Ints(vec![id.number]))]
+}
+
+/// Takes paused subscriptions out of the queue. The row of a delivery in progress stays until its
+/// result is recorded.
+async fn dequeue(tx: &Tx<'_>, keys: &[(&'static str, Value); 2]) -> Result<(), StoreError> {
+    const WAITING: &str = "
+        delete from deliveries
+         where (resource_id, subscription_id) in (select given.resource_id, given.id from {rows})
+           and claim_token = 0 and replay_from is null";
+    const IN_PROGRESS: &str = "
+        update deliveries set due_at = null
+        {from rows}
+         where deliveries.resource_id = {given resource_id}
+           and deliveries.subscription_id = {given id}";
+    tx.execute_rows(WAITING, &[], keys).await?;
+    tx.execute_rows(IN_PROGRESS, &[], keys).await.map(drop)
+}
+
+/// Queues resumed subscriptions that are owed something, or to which a node delivered when they were
+/// paused.
+async fn queue_resumed(
+    tx: &Tx<'_>,
+    keys: &[(&'static str, Value); 2],
+    now: DateTime<Utc>,
+) -> Result<(), StoreError> {
+    const IN_PROGRESS: &str = "
+        update deliveries
+           set due_at = case when claimed_until > $1 then claimed_until else cast($1 as bigint) end
+        {from rows}
+         where deliveries.resource_id = {given resource_id}
+           and deliveries.subscription_id = {given id}";
+    if tx.execute_rows(IN_PROGRESS, params![now], keys).await? > 0 {
         tx.wake(Wake::Subscriptions).await?;
     }
-    Ok(PausedBatch { changed, next })
+    queue::enqueue_owed(tx, keys, now).await
 }
 
 /// Locks the resources of subscriptions of an account, those after the number `from`. Returns the

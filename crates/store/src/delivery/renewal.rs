@@ -2,12 +2,12 @@
 
 use chrono::{DateTime, Utc};
 
-use crate::delivery::digests;
 use crate::delivery::row::{
     PREVIOUS_SECRET, SECRET, number, subscriber, subscription, subscription_columns,
 };
+use crate::delivery::{digests, queue};
 use crate::engine::sql::params;
-use crate::engine::tx::{Tx, Wake};
+use crate::engine::tx::Tx;
 use feedgate_core::ports::StoreError;
 use feedgate_core::resource::Resource;
 use feedgate_core::signing::Secret;
@@ -63,21 +63,16 @@ async fn renew(
     const RENEW: &str = "
         update subscriptions
            set procedure = $3, format = $4, secret = $5, cursor = $6, lease_until = $7,
-               updates = $11, statuses = $12, is_sanitized = $19, acknowledged_status = $13, failures = 0,
-               failed_changes = 0, failed_upto = 0, failing_since = null,
-               signature_method = $15, previous_secret = $16, previous_secret_until = $17,
-               digest_at = case when cast($18 as bigint) is null then null
-                                else coalesce(digest_at, $18) end,
-               replay_from = case when cast($10 as bigint) = 0 then replay_from
-                                  when claimed_until > $8 then cast($6 as bigint) end,
-               replayed_upto = case when cast($10 as bigint) = 0 then replayed_upto else 0 end,
+               updates = $10, statuses = $11, is_sanitized = $8, acknowledged_status = $12,
+               failures = 0, failed_changes = 0, failed_upto = 0, failing_since = null,
+               signature_method = $13, previous_secret = $14, previous_secret_until = $15,
+               digest_at = case when cast($16 as bigint) is null then null
+                                else coalesce(digest_at, $16) end,
+               replayed_upto = case when cast($9 as bigint) = 0 then replayed_upto else 0 end,
                paused_at = case when is_suspended = 1 then null else paused_at end,
-               is_suspended = 0,
-               due_at = case when paused_at is not null and is_suspended = 0 then null
-                             when claimed_until > $8 then due_at
-                             when cast($6 as bigint) < cast($9 as bigint) then $8
-                             when cast($13 as bigint) < cast($14 as bigint) then $8 end
-         where resource_id = $1 and id = $2";
+               is_suspended = 0
+         where resource_id = $1 and id = $2
+        returning case when paused_at is null then 0 else 1 end";
     let owed = newest_number(resource, request.format);
     let behind = known.cursor.0 < newest_number(resource, known.format);
     let changed = (known.format == Format::Raw) != (request.format == Format::Raw);
@@ -100,14 +95,19 @@ async fn renew(
     #[rustfmt::skip]
     let params = params![
         known.id.resource.0, known.id.number, request.protocol.procedure(), request.format.as_str(),
-        secret, cursor, request.lease.end(now), now, owed,
-        i64::from(changed), request.updates.as_str(), request.statuses.as_str(), status_told, status,
+        secret, cursor, request.lease.end(now), request.is_sanitized,
+        i64::from(changed), request.updates.as_str(), request.statuses.as_str(), status_told,
         signing.method.map(SignatureMethod::as_str), previous_secret,
-        previous.map(|previous| previous.until), digests::first(request, now), request.is_sanitized,
+        previous.map(|previous| previous.until), digests::first(request, now),
     ];
-    tx.execute(RENEW, params).await?;
-    if cursor < owed || status_told < status {
-        tx.wake(Wake::Subscriptions).await?;
+    let is_in_progress = queue::lock_in_progress(tx, known.id, now).await?;
+    let renewed = tx.first(RENEW, params).await?;
+    let is_paused = renewed.map_or(Ok(0), |mut row| row.int())? != 0;
+    let is_owed = cursor < owed || status_told < status;
+    match (is_in_progress, is_owed && !is_paused) {
+        (true, _) if changed => queue::replay_after(tx, known.id, cursor).await,
+        (true, _) => Ok(()),
+        (false, true) => queue::enqueue_subscription(tx, known.id, now).await,
+        (false, false) => queue::remove_one(tx, known.id).await,
     }
-    Ok(())
 }

@@ -15,7 +15,7 @@ use crate::delivery::renewal::{newest_number, renew_known};
 use crate::delivery::row::{SECRET, number, subscriber};
 use crate::delivery::subscriber_counts::{CountedSubscription, count_begun, count_of};
 use crate::delivery::unsubscribe::unsubscribe;
-use crate::delivery::{claim, deliveries, digests, kept_cursors, listing, pausing};
+use crate::delivery::{claim, deliveries, digests, kept_cursors, listing, pausing, queue, replays};
 use crate::engine::sql::params;
 use crate::engine::tx::{Tx, Wake};
 use crate::log::account_budget;
@@ -181,7 +181,7 @@ impl Subscriptions for Db {
         cursor: Seq,
         now: DateTime<Utc>,
     ) -> Result<bool, StoreError> {
-        self.write(move |tx| Box::pin(deliveries::replay(tx, id, cursor, now))).await
+        self.write(move |tx| Box::pin(replays::replay(tx, id, cursor, now))).await
     }
 
     async fn start_digests(&self, now: DateTime<Utc>) -> Result<u64, StoreError> {
@@ -277,16 +277,14 @@ async fn make(
                                    procedure, format, updates, statuses,
                                    acknowledged_status, secret, cursor, lease_until,
                                    created_at, alias, signature_method, digest_at,
-                                   due_at, is_sanitized)
-        values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18,
-                $19)
+                                   is_sanitized)
+        values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)
             on conflict (resource_id, account_id, callback, protocol, alias) do nothing
         returning id";
     let status = request.statuses.version(&resource.status);
     let (head, lease_until) = (newest_number(resource, request.format), request.lease.end(now));
     let kept = kept_cursors::take_cursor(tx, resource.id, request, now).await?;
     let cursor = kept.map_or(head, |kept| kept.min(head));
-    let due_at = (cursor < head).then_some(now);
     let (topic, callback) = (&request.topic, &request.callback);
     let identity = subscriber(topic, callback, &request.protocol);
     let secret = request.signing.secret.as_ref().map(Secret::expose);
@@ -299,14 +297,15 @@ async fn make(
         secret, cursor, lease_until, now,
         request.topic.alias().unwrap_or_default(),
         request.signing.method.map(SignatureMethod::as_str), digests::first(request, now),
-        due_at, request.is_sanitized,
+        request.is_sanitized,
     ];
     let Some(mut made) = tx.first(MAKE, params).await? else { return Ok(None) };
-    if due_at.is_some() {
-        tx.wake(Wake::Subscriptions).await?;
+    let id = SubscriptionId { resource: resource.id, number: made.int()? };
+    if cursor < head {
+        queue::enqueue_subscription(tx, id, now).await?;
     }
     Ok(Some(Subscription {
-        id: SubscriptionId { resource: resource.id, number: made.int()? },
+        id,
         account: request.account,
         topic: request.topic.clone(),
         callback: request.callback.clone(),

@@ -8,6 +8,7 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 
+use crate::delivery::queue::{insert_due, is_not_queued, unless_queued};
 use crate::engine::sql::params;
 use crate::engine::tx::{Tx, Wake};
 use crate::log::fan_out::LogState;
@@ -75,15 +76,23 @@ async fn send_newest(
     (made_by, at): (DateTime<Utc>, DateTime<Utc>),
     log: LogState,
 ) -> Result<(), StoreError> {
-    const SEND_NEWEST: &str = "
-        update subscriptions
-           set cursor = cursor - 1,
-               due_at = case when paused_at is null then cast($2 as bigint) end
-         where resource_id = $1 and due_at is null and lease_until > $2 and created_at <= $3
-           and cursor > 0
-           and cursor = case when format = 'raw' then cast($4 as bigint)
-                             else cast($5 as bigint) end";
+    const SET_BACK: &str = concat!(
+        "update subscriptions
+            set cursor = cursor - 1
+          where resource_id = $1 and lease_until > $2 and created_at <= $3 and cursor > 0
+            and cursor = case when format = 'raw' then cast($4 as bigint)
+                              else cast($5 as bigint) end and ",
+        is_not_queued!()
+    );
+    const SEND_NEWEST: &str = concat!(
+        insert_due!("$2"),
+        " where s.resource_id = $1 and lease_until > $2 and created_at <= $3 and paused_at is null
+            and cursor = case when format = 'raw' then cast($4 as bigint)
+                              else cast($5 as bigint) end - 1",
+        unless_queued!()
+    );
     let params = params![id.0, at, made_by, log.body_version, log.head];
+    tx.execute(SET_BACK, params).await?;
     if tx.execute(SEND_NEWEST, params).await? > 0 {
         tx.wake(Wake::Subscriptions).await?;
     }

@@ -4,6 +4,7 @@
 use chrono::{DateTime, Utc};
 
 use crate::collections::enqueue;
+use crate::delivery::queue::{insert_due, is_not_queued, unless_queued};
 use crate::engine::sql::params;
 use crate::engine::tx::{Tx, Wake};
 use crate::log::pending_fan_outs;
@@ -122,14 +123,15 @@ pub(crate) async fn mark_due_for_status(
     (before, after): (Versions, Versions),
     at: DateTime<Utc>,
 ) -> Result<(), StoreError> {
-    const LAGGING: &str = "
-        update subscriptions
-           set due_at = $2
-         where resource_id = $1 and statuses <> 'never' and due_at is null and lease_until > $2
-           and paused_at is null
-           and acknowledged_status < case statuses when 'always' then cast($3 as bigint)
-                                           when 'transitions' then cast($4 as bigint)
-                                           else 0 end";
+    const LAGGING: &str = concat!(
+        insert_due!("$2"),
+        " where s.resource_id = $1 and statuses <> 'never' and lease_until > $2
+            and paused_at is null
+            and acknowledged_status < case statuses when 'always' then cast($3 as bigint)
+                                            when 'transitions' then cast($4 as bigint)
+                                            else 0 end",
+        unless_queued!()
+    );
     if before == after {
         return Ok(());
     }
@@ -149,13 +151,13 @@ async fn mark_subscriptions_due(
     after: &After,
 ) -> Result<(), StoreError> {
     const BEHIND: &str = concat!(
-        "update subscriptions
-            set due_at = $2
-          where resource_id = $1 and due_at is null and lease_until > $2 and paused_at is null
+        insert_due!("$2"),
+        " where s.resource_id = $1 and lease_until > $2 and paused_at is null
             and case when format = 'raw' then cursor < $4
                      else cursor < $3 and ",
         least_audience!(),
-        " <= cast($5 as bigint) end"
+        " <= cast($5 as bigint) end",
+        unless_queued!()
     );
     let params = params![id.0, at, after.head, after.body_version, after.audience.number()];
     if tx.execute(BEHIND, params).await? > 0 {
@@ -175,8 +177,9 @@ async fn advance_cursors(
     const PASS: &str = concat!(
         "update subscriptions
             set cursor = $2
-          where resource_id = $1 and due_at is null and format <> 'raw' and cursor >= $3
-            and ",
+          where resource_id = $1 and format <> 'raw' and cursor >= $3 and ",
+        is_not_queued!(),
+        " and ",
         least_audience!(),
         " > cast($4 as bigint)"
     );

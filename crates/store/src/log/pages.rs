@@ -185,10 +185,13 @@ async fn find(
     // The cursor of a subscription to whole documents counts versions of the body and not records.
     const OWED: &str = "
         select min(owed.cursor)
-          from (select case when replay_from < cursor then replay_from else cursor end as cursor
-                  from subscriptions
-                 where resource_id = $1 and format <> 'raw'
-                   and (due_at is not null or failures > 0 or paused_at is not null)
+          from (select case when d.replay_from < s.cursor then d.replay_from
+                            else s.cursor end as cursor
+                  from subscriptions s
+                  left join deliveries d
+                         on d.resource_id = s.resource_id and d.subscription_id = s.id
+                 where s.resource_id = $1 and s.format <> 'raw'
+                   and (d.resource_id is not null or s.failures > 0 or s.paused_at is not null)
                 union all
                 select cursor from collection_cursors where resource_id = $1) owed";
     let mut pages = Vec::new();

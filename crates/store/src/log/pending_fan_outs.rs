@@ -12,6 +12,7 @@ use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
 use crate::Db;
+use crate::delivery::queue::{insert_due, unless_queued};
 use crate::engine::sql::params;
 use crate::engine::tx::{Tx, Wake};
 use crate::resources::row;
@@ -93,14 +94,15 @@ async fn mark_chunk(
           from (select id from subscriptions
                  where resource_id = $1 and id > $2
                  order by id limit $3) chunk";
-    const BEHIND: &str = "
-        update subscriptions
-           set due_at = $2
-         where resource_id = $1 and id > $3 and id <= $4
-           and due_at is null and lease_until > $2 and paused_at is null
-           and case when format = 'raw'
-                    then cursor < (select body_version from resources where id = $1)
-                    else cursor < (select head from resources where id = $1) end";
+    const BEHIND: &str = concat!(
+        insert_due!("$2"),
+        " where s.resource_id = $1 and s.id > $3 and s.id <= $4
+            and lease_until > $2 and paused_at is null
+            and case when format = 'raw'
+                     then cursor < (select body_version from resources where id = $1)
+                     else cursor < (select head from resources where id = $1) end",
+        unless_queued!()
+    );
     let Some(mut window) = tx.first(WINDOW, params![id.0, after, CHUNK]).await? else {
         return Ok(None);
     };

@@ -14,6 +14,8 @@ const LEFT_OUT: &[&str] = &[
     "hosts",
     "refusals",
     "robots",
+    // A gateway queues again what subscriptions are owed.
+    "deliveries",
     // Work in progress: it is short, or can be requested again.
     "forwarded_pings",
     "backfills",

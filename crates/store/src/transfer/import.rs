@@ -78,7 +78,7 @@ impl Importer {
             accounts: HashMap::from([(0, 0)]),
             places: HashMap::new(),
             foreign: HashSet::new(),
-            source_logs: SourceLogs::new(now),
+            source_logs: SourceLogs::new(),
             table: None,
             pending: Vec::new(),
             pending_bytes: 0,
@@ -144,11 +144,6 @@ impl Importer {
         let now = Value::from(self.now);
         if let Some(paused_at) = self.column("subscriptions", "paused_at") {
             values[paused_at] = now;
-        }
-        for name in ["due_at", "claimed_until"] {
-            if let Some(column) = self.column("subscriptions", name) {
-                values[column] = Value::Null;
-            }
         }
         self.report.paused += 1;
     }

@@ -8,6 +8,7 @@ use chrono::{DateTime, Utc};
 use crate::Db;
 use crate::copy::tables::CopiedTable;
 use crate::copy::target::TargetColumn;
+use crate::delivery::queue;
 use crate::delivery::subscriber_counts::{CountedSubscription, count_begun, counted_columns};
 use crate::engine::sql::{Row, Value, params};
 use crate::engine::tx::Tx;
@@ -35,7 +36,7 @@ impl Insertion<'_> {
         let names: Vec<String> = columns.iter().map(|column| column.name.clone()).collect();
         let list = names.join(", ");
         let returned = match table.name {
-            "subscriptions" => counted_columns!(),
+            "subscriptions" => concat!(counted_columns!(), ", id"),
             "resources" => "id, head",
             _ => table.key[0],
         };
@@ -53,7 +54,7 @@ impl Insertion<'_> {
                 let rows = tx.query_rows(&sql, &[], &columns).await?;
                 let count = rows.len() as u64;
                 match table.name {
-                    "subscriptions" => count_subscriptions(tx, rows, &foreign).await?,
+                    "subscriptions" => begin_subscriptions(tx, rows, &foreign, now).await?,
                     "resources" => {
                         for mut row in rows {
                             let (id, head) = (row.int()?, row.int()?);
@@ -71,24 +72,30 @@ impl Insertion<'_> {
     }
 }
 
-/// Counts new subscriptions: those of owners, and those of resources that were there before. The
-/// count of a new resource is part of its row.
-async fn count_subscriptions(
+/// Counts new subscriptions, those of owners and those of resources that were there before, and makes
+/// them due if they are owed something. The count of a new resource is part of its row.
+async fn begin_subscriptions(
     tx: &Tx<'_>,
     rows: Vec<Row>,
     foreign: &HashSet<i64>,
+    now: DateTime<Utc>,
 ) -> Result<(), StoreError> {
     const COUNT: &str = "
         update resources
            set subscribers = subscribers + 1, unwatched_since = null, was_watched = 1
          where id = $1";
     let mut begun = Vec::with_capacity(rows.len());
+    let (mut resources, mut ids) = (Vec::new(), Vec::new());
     for mut row in rows {
         let counted = CountedSubscription::read(&mut row)?;
         if foreign.contains(&counted.resource()) {
             tx.execute(COUNT, params![counted.resource()]).await?;
         }
+        resources.push(counted.resource());
+        ids.push(row.int()?);
         begun.push(counted);
     }
+    let keys = [("resource_id", Value::Ints(resources)), ("id", Value::Ints(ids))];
+    queue::enqueue_owed(tx, &keys, now).await?;
     count_begun(tx, begun.into_iter()).await
 }

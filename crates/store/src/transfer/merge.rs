@@ -7,8 +7,6 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use chrono::{DateTime, Utc};
-
 use crate::Db;
 use crate::copy::row_mapping::number;
 use crate::copy::target::TargetColumn;
@@ -21,7 +19,6 @@ type LogRecord = (i64, Vec<u8>);
 /// The logs in the file of resources that the database has by itself.
 pub(super) struct SourceLogs {
     records: HashMap<i64, Vec<LogRecord>>,
-    now: DateTime<Utc>,
 }
 
 /// A record of the database.
@@ -32,9 +29,9 @@ struct TargetRecord {
 }
 
 impl SourceLogs {
-    /// Returns no logs; `now` is when the import began.
-    pub(super) fn new(now: DateTime<Utc>) -> SourceLogs {
-        SourceLogs { records: HashMap::new(), now }
+    /// Returns no logs.
+    pub(super) fn new() -> SourceLogs {
+        SourceLogs { records: HashMap::new() }
     }
 
     /// Remembers a record of the file.
@@ -68,9 +65,9 @@ impl SourceLogs {
         let (cursor, created_at) = (int("cursor"), int("created_at"));
         let is_raw =
             matches!(value(columns, values, "format"), Some(Value::Text(text)) if text == "raw");
-        let (cursor, end) = match is_raw {
+        let cursor = match is_raw {
             // The newest body is sent once more, because its predecessors are not stored.
-            true => ((body_version - 1).max(0), body_version),
+            true => (body_version - 1).max(0),
             false => {
                 let mut log = Vec::new();
                 for mut row in db.rows(LOG, params![new]).await? {
@@ -78,19 +75,14 @@ impl SourceLogs {
                     log.push(TargetRecord { seq, key, appended_at });
                 }
                 let source = self.records.get(&old).map_or(&[][..], Vec::as_slice);
-                (moved_cursor(source, cursor, created_at, &log).unwrap_or(head), head)
+                moved_cursor(source, cursor, created_at, &log).unwrap_or(head)
             }
         };
-        let is_paused = value(columns, values, "paused_at").is_some_and(|at| *at != Value::Null);
-        let due_at = if cursor < end && !is_paused { self.now.into() } else { Value::Null };
         let changed = [
             ("cursor", Value::Int(cursor)),
             ("acknowledged_status", Value::Int(status_version)),
-            ("replay_from", Value::Null),
             ("replayed_upto", Value::Int(0)),
-            ("claimed_upto", Value::Int(0)),
             ("failed_upto", Value::Int(0)),
-            ("due_at", due_at),
         ];
         for (name, new) in changed {
             if let Some(place) = columns.iter().position(|column| column.name == name) {

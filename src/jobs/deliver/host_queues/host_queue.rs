@@ -12,7 +12,7 @@ use feedgate_core::subscription::{DueSubscription, SubscriptionId};
 /// The number of deliveries of one host that are claimed together while its speed is unknown.
 pub(super) const FIRST_PORTION: usize = 16;
 /// The most deliveries of one host that are claimed together.
-const LARGEST_PORTION: usize = 512;
+const LARGEST_PORTION: usize = 1_024;
 /// The time in which a host accepts about one portion.
 const PORTION_LASTS: Duration = Duration::from_millis(250);
 #[derive(Debug)]

@@ -37,6 +37,7 @@ fn due(resource: i64, number: i64, host: &str) -> DueSubscription {
         subscription,
         claim,
         owed: Seq(1),
+        newest: Seq(1),
         status: 0,
         told_before: Seq(0),
         replays: 0,

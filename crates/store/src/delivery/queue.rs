@@ -1,0 +1,183 @@
+//! The queue of deliveries: a row for each subscription that is owed something.
+//!
+//! A row is inserted by what makes a subscription owe something (an append, a replay, a change of the
+//! status), and deleted by the result of the delivery that brings the subscription up to date. In
+//! between a node claims it, and a failed delivery gives it a later `due_at`. Whoever inserts or
+//! deletes a row has locked the resource, except for claims, which delete rows without a valid
+//! subscription.
+
+use chrono::{DateTime, Utc};
+
+use crate::engine::sql::{Value, params};
+use crate::engine::tx::{Tx, Wake};
+use feedgate_core::ports::StoreError;
+use feedgate_core::subscription::SubscriptionId;
+
+/// The beginning of a statement that makes some subscriptions `s` due; `$due` is the time. It ends
+/// with a condition and [`unless_queued`].
+macro_rules! insert_due {
+    ($due:literal) => {
+        concat!(
+            "insert into deliveries (resource_id, subscription_id, account_id, host, due_at)
+             select s.resource_id, s.id, s.account_id, s.host, cast(",
+            $due,
+            " as bigint)
+               from subscriptions s"
+        )
+    };
+}
+pub(crate) use insert_due;
+
+/// The end of a statement that makes subscriptions due. One that is in the queue stays as it is: new
+/// records are sent with the delivery that is in progress or waits for a retry (rule D2).
+macro_rules! unless_queued {
+    () => {
+        " on conflict (resource_id, subscription_id) do nothing"
+    };
+}
+pub(crate) use unless_queued;
+
+/// The version of the status of a resource `r` that a subscription with this option is owed
+/// (`Statuses::version`).
+macro_rules! status_owed {
+    ($statuses:literal) => {
+        concat!(
+            "case ",
+            $statuses,
+            " when 'always' then r.status_version
+                when 'transitions' then r.announced_status_version else 0 end"
+        )
+    };
+}
+
+pub(crate) use status_owed;
+
+/// The number of the newest record or body of a resource `r` that the subscription is owed.
+macro_rules! owed {
+    () => {
+        "case when format = 'raw' then r.body_version else r.head end"
+    };
+}
+
+pub(crate) use owed;
+
+/// The condition that a subscription to a resource `r` is owed something.
+macro_rules! is_owed {
+    () => {
+        concat!("(cursor < ", owed!(), " or acknowledged_status < ", status_owed!("statuses"), ")")
+    };
+}
+
+/// The condition that a row of `subscriptions` is not in the queue.
+macro_rules! is_not_queued {
+    () => {
+        "not exists (select 1 from deliveries d
+                      where d.resource_id = subscriptions.resource_id
+                        and d.subscription_id = subscriptions.id)"
+    };
+}
+pub(crate) use is_not_queued;
+
+/// Locks the row of a subscription, so that no node claims it meanwhile. Returns whether a node
+/// delivers.
+pub(crate) async fn lock_in_progress(
+    tx: &Tx<'_>,
+    id: SubscriptionId,
+    now: DateTime<Utc>,
+) -> Result<bool, StoreError> {
+    const LOCK: &str = "
+        select claimed_until from deliveries
+         where resource_id = $1 and subscription_id = $2 {for update}";
+    let found = tx.first(LOCK, params![id.resource.0, id.number]).await?;
+    let claimed_until = found.map_or(Ok(None), |mut row| row.opt_time())?;
+    Ok(claimed_until.is_some_and(|until| until > now))
+}
+
+/// Makes a subscription due at once to which no node delivers.
+pub(crate) async fn enqueue_subscription(
+    tx: &Tx<'_>,
+    id: SubscriptionId,
+    now: DateTime<Utc>,
+) -> Result<(), StoreError> {
+    const PUT: &str = concat!(
+        insert_due!("$3"),
+        " where s.resource_id = $1 and s.id = $2
+             on conflict (resource_id, subscription_id) do update
+            set due_at = excluded.due_at, replay_from = null"
+    );
+    tx.execute(PUT, params![id.resource.0, id.number, now]).await?;
+    tx.wake(Wake::Subscriptions).await
+}
+
+/// Returns whether a subscription is owed something and not paused.
+pub(crate) async fn is_owed(tx: &Tx<'_>, id: SubscriptionId) -> Result<bool, StoreError> {
+    const OWED: &str = concat!(
+        "select 1 from subscriptions s join resources r on r.id = s.resource_id
+          where s.resource_id = $1 and s.id = $2 and s.paused_at is null and ",
+        is_owed!()
+    );
+    Ok(tx.first(OWED, params![id.resource.0, id.number]).await?.is_some())
+}
+
+/// Makes those of the given subscriptions (`resource_id` and `id`) due that are owed something, not
+/// paused and not in the queue.
+pub(crate) async fn enqueue_owed(
+    tx: &Tx<'_>,
+    keys: &[(&'static str, Value); 2],
+    now: DateTime<Utc>,
+) -> Result<(), StoreError> {
+    const PUT: &str = concat!(
+        insert_due!("$1"),
+        " join resources r on r.id = s.resource_id
+          where (s.resource_id, s.id) in (select given.resource_id, given.id from {rows})
+            and s.paused_at is null and ",
+        is_owed!(),
+        unless_queued!()
+    );
+    if tx.execute_rows(PUT, params![now], keys).await? > 0 {
+        tx.wake(Wake::Subscriptions).await?;
+    }
+    Ok(())
+}
+
+/// Sets where the delivery in progress leaves the cursor.
+pub(crate) async fn replay_after(
+    tx: &Tx<'_>,
+    id: SubscriptionId,
+    cursor: i64,
+) -> Result<(), StoreError> {
+    const REPLAY: &str = "
+        update deliveries set replay_from = $3 where resource_id = $1 and subscription_id = $2";
+    tx.execute(REPLAY, params![id.resource.0, id.number, cursor]).await.map(drop)
+}
+
+/// Deletes the row of a subscription.
+pub(crate) async fn remove_one(tx: &Tx<'_>, id: SubscriptionId) -> Result<(), StoreError> {
+    const REMOVE: &str = "delete from deliveries where resource_id = $1 and subscription_id = $2";
+    tx.execute(REMOVE, params![id.resource.0, id.number]).await.map(drop)
+}
+
+/// Deletes the rows of subscriptions, given as `resource_id` and `id`.
+pub(crate) async fn remove(
+    tx: &Tx<'_>,
+    keys: &[(&'static str, Value); 2],
+) -> Result<(), StoreError> {
+    const REMOVE: &str = "
+        delete from deliveries
+         where (resource_id, subscription_id) in (select given.resource_id, given.id from {rows})";
+    tx.execute_rows(REMOVE, &[], keys).await.map(drop)
+}
+
+/// Deletes the rows of those subscriptions, given as `resource_id` and `id`, that have ended.
+pub(crate) async fn remove_ended(
+    tx: &Tx<'_>,
+    keys: &[(&'static str, Value); 2],
+) -> Result<(), StoreError> {
+    const REMOVE: &str = "
+        delete from deliveries
+         where (resource_id, subscription_id) in (select given.resource_id, given.id from {rows})
+           and not exists (select 1 from subscriptions s
+                            where s.resource_id = deliveries.resource_id
+                              and s.id = deliveries.subscription_id)";
+    tx.execute_rows(REMOVE, &[], keys).await.map(drop)
+}
