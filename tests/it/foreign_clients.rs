@@ -3,6 +3,7 @@
 
 mod reader;
 mod streams;
+mod superfeedr;
 mod websub;
 
 use std::path::{Path, PathBuf};
