@@ -11,6 +11,7 @@
 //! * Memory is bounded, whatever the source contains: a chunk has a bounded number of rows, and of
 //!   bytes unless one row alone is longer.
 
+pub(crate) mod copied_value;
 pub(crate) mod copy_state;
 pub(crate) mod error;
 pub(crate) mod numbering;
@@ -21,10 +22,11 @@ pub(crate) mod target;
 
 use std::collections::BTreeMap;
 
+use crate::copy::copied_value::number;
 use crate::copy::copy_state::{CopyPosition, CopyState, KeyValue, read_property, save_mark};
 use crate::copy::error::CopyError;
 use crate::copy::numbering::Numbering;
-use crate::copy::row_mapping::{MappedRow, RowMapper, number};
+use crate::copy::row_mapping::{MappedRow, RowMapper};
 use crate::copy::source::CopySource;
 pub(crate) use crate::copy::source::{count_cells, is_sqlite_open};
 use crate::copy::tables::{CopiedTable, NUMBERED_IN_SHARED, Rule, TABLES};
@@ -185,8 +187,8 @@ impl Copying<'_> {
         let key = key.map(|column| KeyValue::from_column(&last[column]));
         let key = key.collect::<Result<Vec<_>, StoreError>>()?;
         let read = rows.len() as u64;
-        if table.rules.iter().any(|(_, rule)| *rule == Rule::Collected) {
-            rows = self.advance_cursors(&columns, rows).await?;
+        if table.has_rule(Rule::Collected) {
+            rows = self.source.advance_cursors(&columns, rows).await?;
         }
         let mapped = self.map_rows(table, &columns, rows).await?;
         self.target.insert_rows(table, mapped).await?;
@@ -217,31 +219,6 @@ impl Copying<'_> {
         }
         self.target.insert_former_numbers(former).await?;
         Ok(mapped)
-    }
-
-    /// Moves the cursors of collections behind what they have taken from another cell, and drops
-    /// those that have nothing left to take: a crash may have come before the cursor moved.
-    async fn advance_cursors(
-        &self,
-        columns: &[String],
-        rows: Vec<Vec<Value>>,
-    ) -> Result<Vec<Vec<Value>>, StoreError> {
-        let place = |name: &str| columns.iter().position(|column| column == name);
-        let places = ["resource_id", "collection_id", "cursor", "upto"].map(place);
-        let [Some(resource), Some(collection), Some(cursor), Some(upto)] = places else {
-            return Ok(rows);
-        };
-        let mut owed = Vec::with_capacity(rows.len());
-        for mut row in rows {
-            let int = |column: usize| number(&row[column]).unwrap_or_default();
-            let taken = self.source.collected(int(resource), int(collection)).await?;
-            let (stands, upto) = (int(cursor).max(taken), int(upto));
-            if stands < upto {
-                row[cursor] = Value::Int(stands);
-                owed.push(row);
-            }
-        }
-        Ok(owed)
     }
 
     /// Stores what is not copied row by row, and that the copy is complete.

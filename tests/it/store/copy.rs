@@ -7,14 +7,14 @@ mod fill;
 use std::collections::BTreeMap;
 
 use feedgate_core::resource::ResourceId;
-use feedgate_store::{self as store, CopyError, CopySettings, CopySummary};
+use feedgate_store::{self as store, CopyError, CopySettings, CopySummary, Importer};
 
 use self::dump::{Dump, counters, dump};
 use self::fill::{FEEDS, fill};
 use super::collections::{log, named, publish, settle};
 use super::search::{self, indexed_rows};
 use super::secrets::keys;
-use super::{listed, resource, subscribe, topic};
+use super::{at, listed, resource, subscribe, topic};
 use crate::support::claiming_store::ClaimingStore;
 use crate::support::postgres::{Database, Kind, connect};
 
@@ -249,12 +249,26 @@ async fn what_a_collection_took_before_a_crash_is_not_taken_again() {
         news.0
     );
     from.run(&elsewhere).await;
-    let to = empty(1).await;
-    copy(&from, &to, None).await.unwrap();
-    let store = ClaimingStore::new(to.open().await);
-    settle(&store, 3).await;
-    assert_eq!(log(&store, news).await, taken);
-    publish(&store, names[0], 4, &[&format!("{} 3", names[0])]).await;
-    settle(&store, 5).await;
-    assert_eq!(log(&store, news).await.len(), taken.len() + 1);
+    let (copied, imported) = (empty(1).await, Database::with_cells(Kind::Postgres, 1).await);
+    copy(&from, &copied, None).await.unwrap();
+    let mut lines = Vec::new();
+    let mut write = |line: &str| {
+        lines.push(line.to_owned());
+        Ok(())
+    };
+    store::export(&from.settings(), true, &mut write).await.unwrap();
+    let mut importer = Importer::begin(&imported.settings(), &lines[0], at(3)).await.unwrap();
+    for (line, number) in lines[1..].iter().zip(2..) {
+        importer.add_line(number, line).await.unwrap();
+    }
+    importer.finish().await.unwrap();
+    for to in [copied, imported] {
+        let store = ClaimingStore::new(to.open().await);
+        let news = named(&store, &names).await;
+        settle(&store, 3).await;
+        assert_eq!(log(&store, news).await, taken);
+        publish(&store, names[0], 4, &[&format!("{} 3", names[0])]).await;
+        settle(&store, 5).await;
+        assert_eq!(log(&store, news).await.len(), taken.len() + 1);
+    }
 }

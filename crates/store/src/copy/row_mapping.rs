@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use crate::cells::numbers::cell_of_topic;
+use crate::copy::copied_value::number;
 use crate::copy::numbering::Numbering;
 use crate::copy::source::NewPlace;
 use crate::copy::tables::{CopiedTable, Location, Rule};
@@ -116,13 +117,5 @@ impl<'a> RowMapper<'a> {
     fn column<'v>(&self, values: &'v [Value], name: &str) -> Option<&'v Value> {
         let place = self.columns.iter().position(|column| column == name)?;
         values.get(place)
-    }
-}
-
-/// Returns the number in a column that is one.
-pub(crate) fn number(value: &Value) -> Option<i64> {
-    match value {
-        Value::Int(number) => Some(*number),
-        _ => None,
     }
 }

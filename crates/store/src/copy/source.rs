@@ -10,6 +10,7 @@ use rusqlite::Connection;
 
 use crate::cells::Cells;
 use crate::cells::numbers::{cell_of_number, cell_of_topic};
+use crate::copy::copied_value::number;
 use crate::copy::copy_state::{self, KeyValue};
 use crate::copy::error::CopyError;
 use crate::copy::numbering::Numbering;
@@ -174,13 +175,34 @@ impl CopySource {
         Ok(places)
     }
 
+    /// Moves the cursors of collections behind what they have taken from another cell, and drops
+    /// those that have nothing left to take: a crash may have come before the cursor moved.
+    pub(crate) async fn advance_cursors(
+        &self,
+        columns: &[String],
+        rows: Vec<Vec<Value>>,
+    ) -> Result<Vec<Vec<Value>>, StoreError> {
+        let place = |name: &str| columns.iter().position(|column| column == name);
+        let places = ["resource_id", "collection_id", "cursor", "upto"].map(place);
+        let [Some(resource), Some(collection), Some(cursor), Some(upto)] = places else {
+            return Ok(rows);
+        };
+        let mut owed = Vec::with_capacity(rows.len());
+        for mut row in rows {
+            let int = |column: usize| number(&row[column]).unwrap_or_default();
+            let taken = self.collected(int(resource), int(collection)).await?;
+            let (stands, upto) = (int(cursor).max(taken), int(upto));
+            if stands < upto {
+                row[cursor] = Value::Int(stands);
+                owed.push(row);
+            }
+        }
+        Ok(owed)
+    }
+
     /// Returns how far a collection has taken the log of a resource that lies in another cell; 0 if
     /// that is not known, or both are in one cell.
-    pub(crate) async fn collected(
-        &self,
-        resource: i64,
-        collection: i64,
-    ) -> Result<i64, StoreError> {
+    async fn collected(&self, resource: i64, collection: i64) -> Result<i64, StoreError> {
         const COLLECTED: &str = "
             select upto from collected where collection_id = $1 and resource_id = $2";
         let Some(cell) = self.cells.get(self.cell_of(collection)) else { return Ok(0) };

@@ -40,6 +40,13 @@ impl Location {
     }
 }
 
+impl CopiedTable {
+    /// Returns whether a column is changed by `rule`.
+    pub(crate) fn has_rule(&self, rule: Rule) -> bool {
+        self.rules.iter().any(|(_, of_column)| *of_column == rule)
+    }
+}
+
 /// How a column is changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rule {

@@ -8,7 +8,7 @@ use serde_json::{Map, Value as Json, json};
 use crate::StoreSettings;
 use crate::copy::copy_state::KeyValue;
 use crate::copy::source::CopySource;
-use crate::copy::tables::{CopiedTable, NUMBERED_IN_SHARED};
+use crate::copy::tables::{CopiedTable, NUMBERED_IN_SHARED, Rule};
 use crate::copy::target::read_columns;
 use crate::transfer::contents::{exported_tables, secrets_of};
 use crate::transfer::error::TransferError;
@@ -80,6 +80,10 @@ impl Export<'_> {
                         table.key.iter().filter_map(|key| names.iter().position(|n| n == key));
                     let key = key.map(|column| KeyValue::from_column(&last[column]));
                     after = key.collect::<Result<Vec<_>, StoreError>>()?;
+                    let rows = match table.has_rule(Rule::Collected) {
+                        true => self.source.advance_cursors(&names, rows).await?,
+                        false => rows,
+                    };
                     for row in rows {
                         if let Some(line) = self.line(table, to_json(columns, row)) {
                             write(&line)?;

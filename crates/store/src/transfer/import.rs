@@ -13,7 +13,8 @@ use serde::Deserialize;
 use serde_json::{Map, Value as Json};
 
 use crate::cells::numbers::cell_of_topic;
-use crate::copy::row_mapping::{Destination, MappedRow, RowMapper, number};
+use crate::copy::copied_value::number;
+use crate::copy::row_mapping::{Destination, MappedRow, RowMapper};
 use crate::copy::source::{NewPlace, open_schemas_for};
 use crate::copy::tables::{CopiedTable, Location, NUMBERED_IN_SHARED};
 use crate::copy::target::{TargetColumn, read_columns};

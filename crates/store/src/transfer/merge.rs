@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use crate::Db;
-use crate::copy::row_mapping::number;
+use crate::copy::copied_value::number;
 use crate::copy::target::TargetColumn;
 use crate::engine::sql::{Value, params};
 use feedgate_core::ports::StoreError;
