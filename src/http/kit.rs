@@ -11,6 +11,7 @@ pub(crate) mod date;
 pub(crate) mod endpoint;
 pub(crate) mod html;
 pub(crate) mod jsonp;
+pub(crate) mod open_ended;
 pub(crate) mod params;
 pub(crate) mod rate_limit;
 pub(crate) mod recent_registrants;

@@ -1,6 +1,9 @@
 //! Connections: the listener and its timeouts.
 
 mod client_connections;
+mod connection;
+mod http_version;
 pub mod listener;
+mod open_ended;
 mod tls;
 pub(crate) mod write_timeout;

@@ -10,39 +10,24 @@
 //! * At shutdown the listener accepts nothing more, lets running requests finish, and closes the
 //!   remaining ones at the deadline.
 
-use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::{Either, TryFutureExt};
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use hyper_util::server::conn::auto;
-use hyper_util::server::graceful::GracefulShutdown;
-use hyper_util::service::TowerToHyperService;
 use ipnet::IpNet;
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
-use tracing::{debug, warn};
+use tracing::warn;
 
-use crate::http::kit::client_address::PeerAddr;
-use crate::http::kit::date::with_date;
 use crate::http::router::Router;
 use crate::http::serve::client_connections::{ClientConnections, CountedConnection};
+use crate::http::serve::connection::ConnectionServer;
 use crate::http::serve::tls::{BadTlsFile, ListenerCertificate};
-use crate::http::serve::write_timeout::WriteTimeout;
-use crate::jobs::runner;
 
-/// The most bytes of headers in one request. A topic and a callback of 2 kB each need 12 kB when
-/// they are percent-encoded in a query.
-const HEADERS_LIMIT_BYTES: usize = 64 * 1024;
-/// Concurrent requests on one HTTP/2 connection.
-const MAX_STREAMS: u32 = 128;
 /// How long to wait after accepting a connection failed. Trying again at once would spin,
 /// because the connection that could not be accepted is still in the backlog.
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(500);
@@ -139,17 +124,14 @@ impl Listener {
             self.settings.max_connections_per_client,
             self.settings.trusted_proxies.clone(),
         ));
-        let graceful = GracefulShutdown::new();
+        let (closing, _) = watch::channel(());
         let cut = CancellationToken::new();
         if let Some(tls) = &self.tls {
             tokio::spawn(Arc::clone(tls).reload_changes(stop.clone()));
         }
-        let connection = Arc::new(Connection {
-            builder: builder(&self.settings),
-            router: router.into(),
-            tls: self.tls.clone(),
-            header_timeout: self.settings.header_timeout,
-        });
+        let timeout_of_headers = self.settings.header_timeout;
+        let server = ConnectionServer::new(router.into(), self.tls.clone(), timeout_of_headers);
+        let server = Arc::new(server);
 
         loop {
             let next = async {
@@ -162,19 +144,20 @@ impl Listener {
                 next = next => next,
             };
             let Some(counted) = clients.admit(peer.ip()) else { continue };
-            let (connection, watcher) = (Arc::clone(&connection), graceful.watcher());
+            let (server, closing) = (Arc::clone(&server), closing.subscribe());
             let cut = cut.clone();
             tokio::spawn(async move {
                 let _permits: (OwnedSemaphorePermit, CountedConnection) = (permit, counted);
                 tokio::select! {
                     () = cut.cancelled() => {}
-                    () = connection.serve(stream, peer, watcher) => {}
+                    () = server.serve(stream, peer, closing) => {}
                 }
             });
         }
 
         drop(self.socket); // new connections are refused rather than left in the backlog
-        if timeout(self.settings.drain, graceful.shutdown()).await.is_err() {
+        closing.send_replace(());
+        if timeout(self.settings.drain, closing.closed()).await.is_err() {
             warn!(
                 "closed connections whose requests did not finish within the shutdown grace period"
             );
@@ -206,87 +189,4 @@ async fn accept(socket: &TcpListener) -> (TcpStream, SocketAddr) {
 fn is_client_error(err: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
     matches!(err.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
-}
-
-fn builder(settings: &ListenerSettings) -> auto::Builder<TokioExecutor> {
-    let mut builder = auto::Builder::new(TokioExecutor::new());
-    builder
-        .http1()
-        .timer(TokioTimer::new())
-        .header_read_timeout(settings.header_timeout)
-        .max_buf_size(HEADERS_LIMIT_BYTES)
-        // A client that has shut down its sending side still gets its reply.
-        .half_close(true);
-    builder
-        .http2()
-        .timer(TokioTimer::new())
-        .keep_alive_interval(settings.header_timeout)
-        .keep_alive_timeout(settings.header_timeout)
-        .max_header_list_size(HEADERS_LIMIT_BYTES as u32)
-        .max_concurrent_streams(MAX_STREAMS);
-    builder
-}
-
-/// The state shared by all connections.
-struct Connection {
-    builder: auto::Builder<TokioExecutor>,
-    router: Router,
-    tls: Option<Arc<ListenerCertificate>>,
-    header_timeout: Duration,
-}
-
-type Watcher = hyper_util::server::graceful::Watcher;
-
-impl Connection {
-    /// Serves a connection to its end. What only a part of it needs is on the heap, because a future has
-    /// room for all parts for as long as it lives, and there may be thousands of open connections.
-    async fn serve(&self, stream: TcpStream, peer: SocketAddr, watcher: Watcher) {
-        let stream = WriteTimeout::new(stream);
-        let Some(tls) = &self.tls else {
-            return Box::pin(self.serve_http(stream, peer, watcher)).await;
-        };
-        match Box::pin(timeout(self.header_timeout, tls.acceptor().accept(stream))).await {
-            Ok(Ok(stream)) => Box::pin(self.serve_http(stream, peer, watcher)).await,
-            Ok(Err(err)) => debug!(error = &err as &dyn std::error::Error, "TLS handshake failed"),
-            Err(_) => debug!("TLS handshake timed out"),
-        }
-    }
-
-    async fn serve_http<S>(&self, stream: S, peer: SocketAddr, watcher: Watcher)
-    where
-        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    {
-        let router = self.router.clone();
-        let routes = TowerToHyperService::new(warp::service(router.routes()));
-        let first_request = CancellationToken::new();
-        let has_request = first_request.clone();
-        let service = hyper::service::service_fn(move |mut request: http::Request<_>| {
-            has_request.cancel();
-            request.extensions_mut().insert(PeerAddr(peer));
-            match router.prepare(&mut request) {
-                Some(reply) => {
-                    let reply = with_date(reply, runner::now());
-                    Either::Left(std::future::ready(Ok::<_, Infallible>(reply)))
-                }
-                None => {
-                    let replied = hyper::service::Service::call(&routes, request);
-                    Either::Right(replied.map_ok(|reply| with_date(reply, runner::now())))
-                }
-            }
-        });
-        let connection = self.builder.serve_connection(TokioIo::new(stream), service);
-        let mut connection = Box::pin(watcher.watch(connection.into_owned()));
-
-        // hyper starts its own timer only once it knows the version of HTTP, so a client that
-        // sends nothing is timed out here.
-        let ended = tokio::select! {
-            biased;
-            ended = &mut connection => ended,
-            () = first_request.cancelled() => connection.await,
-            () = sleep(self.header_timeout) => return,
-        };
-        if let Err(err) = ended {
-            debug!(error = &*err, "connection closed early");
-        }
-    }
 }

@@ -3,6 +3,8 @@
 use http::StatusCode;
 use reqwest::Response;
 use serde_json::Value;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use super::{BASIC, World, ids};
@@ -204,6 +206,36 @@ async fn f1_a_stream_that_cannot_be_opened_is_refused() {
     let got = world.ask(http::Method::GET, &query, &[]).await;
     assert_eq!(got.status, StatusCode::SERVICE_UNAVAILABLE);
     assert_eq!(got.header(http::header::RETRY_AFTER), "60");
+}
+
+/// A connection is only taken from hyper for its first request. A client that has sent another before
+/// gets the same stream.
+#[tokio::test]
+async fn a_stream_may_follow_another_request_over_its_connection() {
+    let world = World::subscribed("json").await;
+    let address = url::Url::parse(&world.gateway.url("/")).unwrap();
+    let mut query = url::form_urlencoded::Serializer::new(String::new());
+    query.append_pair("hub.mode", "retrieve").append_pair("hub.topic", &world.topic);
+    let request = format!(
+        "GET /?{} HTTP/1.1\r\nhost: x\r\nauthorization: {BASIC}\r\naccept: text/event-stream\r\n\r\n",
+        query.finish()
+    );
+    for before in ["", "GET /nothing HTTP/1.1\r\nhost: x\r\n\r\n"] {
+        let stream = TcpStream::connect(&*address.socket_addrs(|| None).unwrap()).await;
+        let mut stream = BufReader::new(stream.unwrap());
+        stream.write_all(format!("{before}{request}").as_bytes()).await.unwrap();
+        let mut lines = Vec::new();
+        while lines.last().is_none_or(|line: &String| !line.starts_with("data: ")) {
+            let mut line = String::new();
+            timeout(PATIENCE, stream.read_line(&mut line)).await.expect("a line").unwrap();
+            lines.push(line);
+        }
+        let count = |wanted: &str| lines.iter().filter(|line| line.starts_with(wanted)).count();
+        assert_eq!(count("HTTP/1.1 404"), usize::from(!before.is_empty()), "{lines:?}");
+        assert_eq!(count("HTTP/1.1 200"), 1, "{lines:?}");
+        assert_eq!(count("transfer-encoding: chunked"), 1, "{lines:?}");
+        assert_eq!(count("connection: close"), usize::from(before.is_empty()), "{lines:?}");
+    }
 }
 
 #[tokio::test]

@@ -20,6 +20,7 @@ use warp::reply::{Reply, Response};
 
 use super::LogView;
 use crate::http::kit::client_slots::{ClientSlot, ClientSlots};
+use crate::http::kit::open_ended::OpenEnded;
 use crate::http::kit::rejection::unavailable;
 use crate::http::kit::reply::{plain_text, set_header};
 use crate::http::kit::request::Request;
@@ -76,6 +77,7 @@ pub(super) async fn reply(
     set_header(&mut response, header::X_CONTENT_TYPE_OPTIONS, "nosniff");
     // Buffering proxies would delay the events.
     set_header(&mut response, HeaderName::from_static("x-accel-buffering"), "no");
+    response.extensions_mut().insert(OpenEnded);
     response
 }
 

@@ -31,6 +31,7 @@ use super::params;
 use super::retrieve;
 use super::wait::Framing;
 use crate::http::kit::auth::Credentials;
+use crate::http::kit::open_ended::OpenEnded;
 use crate::http::kit::rejection::Rejection;
 use crate::http::kit::reply::{sandboxed, set_header};
 use crate::http::kit::request::Request;
@@ -98,6 +99,7 @@ fn response(mut response: Response, framing: Framing, format: Format) -> Respons
     set_header(&mut response, header::VARY, "Accept, Authorization");
     // Buffering proxies would delay the entries.
     set_header(&mut response, HeaderName::from_static("x-accel-buffering"), "no");
+    response.extensions_mut().insert(OpenEnded);
     sandboxed(response)
 }
 
@@ -245,7 +247,8 @@ impl EntryStream {
         }
     }
 
-    /// Adds the next notification or a heartbeat, when there is one.
+    /// Adds the next notification or a heartbeat, when there is one. What is only needed for a moment
+    /// is on the heap, because the future of a stream has room for all of it while the stream waits.
     async fn fill(&mut self) -> Result<(), StoreError> {
         if self.gateway.stop.is_cancelled() {
             self.end();
@@ -253,7 +256,7 @@ impl EntryStream {
         }
         let grown = self.logs.iter().find(|(_, log)| *log.head.borrow() > log.sent);
         if let Some(id) = grown.map(|(id, _)| *id) {
-            return self.send_next(id).await;
+            return Box::pin(self.send_next(id)).await;
         }
         let stop = self.gateway.stop.clone();
         let next_heartbeat = self.next_heartbeat;
@@ -262,7 +265,7 @@ impl EntryStream {
             () = growth(&mut self.logs) => {}
             () = sleep_until(next_heartbeat) => {
                 if Instant::now() >= self.next_check {
-                    self.check().await;
+                    Box::pin(self.check()).await;
                 }
                 if !self.is_ended {
                     self.pending.push_back(Bytes::from_static(self.framing.heartbeat()));
