@@ -121,6 +121,9 @@ impl Running {
         let public_url = config.public_url_at(addr);
         let forwarding = config.forwarding(&public_url);
         let store = store::open(&store::StoreSettings { forwarding, ..config.store() }).await?;
+        let url = config.store().url;
+        let checked = tokio::task::spawn_blocking(move || store::check_pages(&url)).await;
+        checked.unwrap_or_else(|err| Err(StoreError::Database(Box::new(err))))?;
         forward_pings::forget_other_targets(&*store, &config.ping_targets).await?;
         let admin_token = first_token(&*store, runner::now()).await?;
 

@@ -1,5 +1,5 @@
-//! Publishers, subscribers, nodes, the database and the networks between them fail at random: every
-//! living subscriber has every entry in order in the end, and the archives have each entry once.
+//! Publishers, subscribers, nodes and their clocks, the database and the networks between them fail at
+//! random: every living subscriber has every entry in order in the end, and the archives have each entry once.
 //!
 //! Runs for ten seconds on each store. `tests/chaos/run` runs it for as long as it is told, with a seed
 //! of choice; it restarts PostgreSQL meanwhile, and once promotes a replica in its place.
@@ -7,6 +7,7 @@
 mod cast;
 mod failures;
 mod outcome;
+mod system;
 
 use std::time::Duration;
 
@@ -20,12 +21,18 @@ use crate::support::tcp_proxy::{Condition, TcpProxy};
 use crate::support::until;
 
 use cast::{Cast, FEEDS};
-use failures::Failures;
+use failures::{Below, Failures};
+use system::Clock;
 
 on_both_stores!(every_subscriber_has_every_entry_in_order_in_the_end);
 
 /// How long a run lasts, unless it is told.
 const SECONDS: u64 = 10;
+/// How many seconds a clock is off at most in a run of a minute or more. In the end others may have to
+/// wait so long for what was planned by that clock.
+const MOST_SECONDS_OFF: u64 = 120;
+/// The same in a shorter run.
+const FEW_SECONDS_OFF: u64 = 3;
 /// The nodes on PostgreSQL.
 const NODES: usize = 3;
 
@@ -33,8 +40,8 @@ const NODES: usize = 3;
 struct Run {
     lasts: Duration,
     seed: Option<u64>,
-    /// A program that restarts PostgreSQL when it is called with `restart`, and that stops it for good
-    /// and promotes its replica when it is called with `failover`.
+    /// A program that is called with one word: `restart` restarts PostgreSQL, `failover` stops it for good
+    /// and promotes its replica, `read-only` makes it refuse to write, and `writable` ends that.
     control: Option<String>,
     /// The port of the replica.
     replica: Option<u16>,
@@ -57,6 +64,8 @@ impl Run {
 struct Node {
     gateway: Gateway,
     networks: Vec<TcpProxy>,
+    /// `None` where clocks cannot be set.
+    clock: Option<Clock>,
 }
 
 impl Node {
@@ -79,14 +88,21 @@ impl Node {
             }
         }
         // A claim must outlast a request, and whoever is killed holds its claims so long.
-        let settings = [
+        let clock = Clock::new();
+        let variables = clock.as_ref().map(Clock::variables).unwrap_or_default();
+        let mut settings = vec![
             ("FEEDGATE_DATABASE", url.as_str()),
             ("FEEDGATE_JOB_LEASE_S", "2"),
             ("FEEDGATE_FETCH_TIMEOUT_S", "1"),
             ("FEEDGATE_DELIVERY_TIMEOUT_S", "1"),
             ("FEEDGATE_LOG", "off"), // it would tell of every failure
         ];
-        Node { gateway: Gateway::start(database, &settings).await, networks }
+        settings.extend(variables.iter().map(|(name, value)| (*name, value.as_str())));
+        Node { gateway: Gateway::start(database, &settings).await, networks, clock }
+    }
+
+    fn set_clock(&self, seconds: i64) {
+        self.clock.iter().for_each(|clock| clock.set(seconds));
     }
 
     fn set_networks(&self, condition: Condition) {
@@ -109,15 +125,18 @@ async fn every_subscriber_has_every_entry_in_order_in_the_end(database: Database
     let end = Instant::now() + run.lasts;
     let is_postgres = database.kind() == Kind::Postgres;
     let control = run.control.as_deref().filter(|_| is_postgres);
+    let is_long = run.lasts >= Duration::from_secs(60);
+    let most_seconds_off = if is_long { MOST_SECONDS_OFF } else { FEW_SECONDS_OFF };
     let (publishing, of_nodes, of_others) =
         (dice.split(), Failures::new(end, dice.split()), Failures::new(end, dice.split()));
     let (of_nodes, of_others, ()) = tokio::join!(
-        of_nodes.of_nodes(&mut nodes, control),
+        of_nodes.of_nodes(&mut nodes, Below { database: &database, control, most_seconds_off }),
         of_others.of_others(&cast),
         cast.publish_until(end, publishing),
     );
     for node in &nodes {
         node.set_networks(Condition::Open);
+        node.set_clock(0);
     }
     cast.recover();
     for feed in 0..FEEDS {

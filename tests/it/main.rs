@@ -18,6 +18,7 @@ mod config;
 mod console;
 mod consume;
 mod copy;
+mod damaged;
 mod delivery;
 mod demo;
 mod disk_full;

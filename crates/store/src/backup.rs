@@ -28,6 +28,9 @@ use feedgate_core::ports::StoreError;
 /// How long to wait for a lock: a gateway has none for longer while it runs.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// The largest database whose pages are checked at each start: a few seconds of reading.
+pub const LARGEST_CHECKED_BYTES: u64 = 1 << 30;
+
 /// How much a database contains.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BackupCounts {
@@ -105,6 +108,7 @@ fn open_backup(file: &Path) -> Result<Connection, BackupError> {
         Ok(read) => read,
         // The error of the database is the reason in itself.
         Err(StoreError::Database(err)) => return Err(unusable(err.to_string())),
+        Err(StoreError::Damaged { reason }) => return Err(unusable(reason)),
         Err(err) => return Err(unusable(err.to_string())),
     };
     let known = newest(MIGRATIONS);
@@ -113,11 +117,36 @@ fn open_backup(file: &Path) -> Result<Connection, BackupError> {
         Some(found) if found > known => return Err(StoreError::Newer { found, known }.into()),
         Some(_) => {}
     }
+    match find_damage(&conn) {
+        None => Ok(conn),
+        Some(damage) => Err(unusable(format!("it is damaged: {damage}"))),
+    }
+}
+
+/// Fails if the SQLite database at `url`, which this process has open, is damaged; all of its pages are
+/// read. A database on PostgreSQL, which has checksums of its own, and one that is larger than
+/// [`LARGEST_CHECKED_BYTES`] are not checked.
+pub fn check_pages(url: &str) -> Result<(), StoreError> {
+    let Some(path) = sqlite_path(url) else { return Ok(()) };
+    let size = fs::metadata(path).map_or(0, |file| file.len());
+    if size > LARGEST_CHECKED_BYTES {
+        tracing::info!(size, "the database is too large to be checked at each start");
+        return Ok(());
+    }
+    match find_damage(&open_file(path).map_err(store_error)?) {
+        None => Ok(()),
+        Some(reason) => Err(StoreError::Damaged { reason }),
+    }
+}
+
+/// Returns the first fault in the structure of a database.
+fn find_damage(conn: &Connection) -> Option<String> {
     let checked = conn.query_row("pragma quick_check(1)", [], |row| row.get::<_, String>(0));
     match checked {
-        Ok(checked) if checked == "ok" => Ok(conn),
-        Ok(damage) => Err(unusable(format!("it is damaged: {damage}"))),
-        Err(err) => Err(unusable(format!("it is damaged: {err}"))),
+        Ok(checked) if checked == "ok" => None,
+        // The first line only names the schema.
+        Ok(damage) => Some(damage.lines().next_back().unwrap_or_default().to_owned()),
+        Err(err) => Some(err.to_string()),
     }
 }
 

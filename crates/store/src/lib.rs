@@ -58,7 +58,7 @@ use feedgate_core::page::PageLimits;
 use feedgate_core::ping_forwarding::PingForwarding;
 
 pub use crate::backup::error::BackupError;
-pub use crate::backup::{BackupCounts, back_up, restore};
+pub use crate::backup::{BackupCounts, LARGEST_CHECKED_BYTES, back_up, check_pages, restore};
 pub use crate::collections::collecting::COLLECT_BATCH;
 pub use crate::copy::error::CopyError;
 pub use crate::copy::{COPY_BATCH_ROWS, CopyProgress, CopySettings, CopySummary, copy};

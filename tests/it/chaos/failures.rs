@@ -1,6 +1,6 @@
 //! What fails, and for how long.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::process::Command;
 use std::time::Duration;
@@ -10,7 +10,9 @@ use tokio::time::{Instant, sleep};
 
 use super::Node;
 use super::cast::{Cast, FEEDS, path};
+use super::system::ReadOnlyFiles;
 use crate::support::dice::Dice;
+use crate::support::postgres::{Database, Kind};
 use crate::support::subscriber::Mood;
 use crate::support::tcp_proxy::Condition;
 
@@ -28,16 +30,27 @@ async fn call(program: &str, argument: &'static str) {
     assert!(tokio::task::spawn_blocking(call).await.unwrap().success(), "{argument}");
 }
 
+/// What is below the nodes, and can fail.
+pub(super) struct Below<'a> {
+    pub(super) database: &'a Database,
+    /// The program that controls PostgreSQL, if it can be controlled.
+    pub(super) control: Option<&'a str>,
+    /// How many seconds a clock is off at most.
+    pub(super) most_seconds_off: u64,
+}
+
 /// A series of failures, with a count of each kind.
 pub(super) struct Failures {
     until: Instant,
     dice: Dice,
     counts: BTreeMap<&'static str, usize>,
+    /// What this machine cannot do.
+    impossible: BTreeSet<&'static str>,
 }
 
 impl Failures {
     pub(super) fn new(until: Instant, dice: Dice) -> Failures {
-        Failures { until, dice, counts: BTreeMap::new() }
+        Failures { until, dice, counts: BTreeMap::new(), impossible: BTreeSet::new() }
     }
 
     async fn lasts(&mut self, longest_ms: u64) {
@@ -60,13 +73,14 @@ impl Failures {
         condition
     }
 
-    /// Kills and stops nodes, and disturbs their connections to the database, one after the other.
-    pub(super) async fn of_nodes(mut self, nodes: &mut [Node], control: Option<&str>) -> Failures {
+    /// Kills and stops nodes, sets their clocks, and disturbs their database and the connections to it,
+    /// one after the other.
+    pub(super) async fn of_nodes(mut self, nodes: &mut [Node], below: Below<'_>) -> Failures {
         let failover_at = Instant::now() + (self.until - Instant::now()) / 2;
         let mut is_failed_over = false;
         while Instant::now() < self.until {
             self.lasts(LONGEST_PAUSE_MS).await;
-            if let (Some(program), false) = (control, is_failed_over)
+            if let (Some(program), false) = (below.control, is_failed_over)
                 && Instant::now() > failover_at
             {
                 self.count("replicas promoted");
@@ -75,7 +89,7 @@ impl Failures {
             }
             let number = self.dice.below(nodes.len() as u64) as usize;
             let node = &mut nodes[number];
-            match (self.dice.below(6), node.networks.is_empty(), control) {
+            match (self.dice.below(9), node.networks.is_empty(), below.control) {
                 (0..=1, ..) => {
                     self.count("kill -9");
                     node.gateway.kill();
@@ -92,6 +106,8 @@ impl Failures {
                     self.count("restarts of PostgreSQL");
                     call(program, "restart").await;
                 }
+                (4..=5, ..) => self.set_clock(node, below.most_seconds_off),
+                (6, ..) => self.refuse_writes(&below).await,
                 (_, false, _) => {
                     let condition = self.network();
                     node.set_networks(condition);
@@ -102,6 +118,48 @@ impl Failures {
             }
         }
         self
+    }
+
+    /// Sets the clock of a node, which stays so until it is set again.
+    fn set_clock(&mut self, node: &Node, most_seconds_off: u64) {
+        if node.clock.is_none() {
+            self.impossible.insert("clocks set: libfaketime is not installed (Debian: faketime)");
+            return;
+        }
+        let seconds = 1 + self.dice.below(most_seconds_off) as i64;
+        let (kind, seconds) = *self.dice.one_of(&[
+            ("clocks set forward", seconds),
+            ("clocks set back", -seconds),
+            ("clocks set right", 0),
+        ]);
+        self.count(kind);
+        node.set_clock(seconds);
+    }
+
+    /// Lets the database refuse to write for a while.
+    async fn refuse_writes(&mut self, below: &Below<'_>) {
+        const KIND: &str = "times that the database was read-only";
+        match (below.database.kind(), below.control) {
+            (Kind::Sqlite, _) => match ReadOnlyFiles::of(below.database) {
+                Some(read_only) => {
+                    self.count(KIND);
+                    self.lasts(LONGEST_MS).await;
+                    drop(read_only);
+                }
+                None => {
+                    self.impossible.insert("a read-only database: chattr +i is not permitted");
+                }
+            },
+            (Kind::Postgres, Some(program)) => {
+                self.count(KIND);
+                call(program, "read-only").await;
+                self.lasts(LONGEST_MS).await;
+                call(program, "writable").await;
+            }
+            (Kind::Postgres, None) => {
+                self.impossible.insert("a read-only database: tests/chaos/run does it");
+            }
+        }
     }
 
     /// Makes subscribers, their network and publishers fail; others come and go.
@@ -164,6 +222,7 @@ impl Failures {
 
 impl fmt::Display for Failures {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.counts.iter().try_for_each(|(kind, count)| writeln!(f, "  {count:5} {kind}"))
+        self.counts.iter().try_for_each(|(kind, count)| writeln!(f, "  {count:5} {kind}"))?;
+        self.impossible.iter().try_for_each(|what| writeln!(f, "    not {what}"))
     }
 }

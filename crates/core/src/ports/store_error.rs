@@ -32,6 +32,15 @@ pub enum StoreError {
         /// The file.
         place: String,
     },
+    /// Pages of the database file are damaged.
+    #[error(
+        "the database is damaged ({reason}): stop the gateway, keep a copy of the file, and restore a \
+         backup with \"feedgate restore\""
+    )]
+    Damaged {
+        /// What SQLite found.
+        reason: String,
+    },
     /// A row contains a value that this program cannot have written.
     #[error("a stored row cannot be read: {0}")]
     Corrupt(String),
@@ -101,6 +110,7 @@ impl StoreError {
             Self::Database(_) | Self::Open { .. } => "database",
             Self::NoDatabase { .. } => "no_database",
             Self::WalMissing { .. } => "wal_missing",
+            Self::Damaged { .. } => "database_damaged",
             Self::Corrupt(_) => "corrupt_row",
             Self::Newer { .. } => "newer_schema",
             Self::Cells { .. } => "cells",

@@ -1,6 +1,7 @@
 //! Errors of the database drivers, as errors of the store.
 
 use feedgate_core::ports::StoreError;
+use rusqlite::ErrorCode;
 
 /// An error from a driver.
 #[derive(Debug)]
@@ -38,6 +39,14 @@ pub(crate) fn store_error(err: impl Into<DriverError>) -> StoreError {
         DriverError::Pool(deadpool_postgres::PoolError::Backend(err)) => store_error(err),
         DriverError::Pool(err) => StoreError::Database(Box::new(err)),
         DriverError::Postgres(err) => StoreError::Database(Box::new(err)),
+        DriverError::Sqlite(err) if is_damage(&err) => {
+            StoreError::Damaged { reason: err.to_string() }
+        }
         DriverError::Sqlite(err) => StoreError::Database(Box::new(err)),
     }
+}
+
+/// Returns whether SQLite has found that the file is not a sound database.
+pub(crate) fn is_damage(err: &rusqlite::Error) -> bool {
+    matches!(err.sqlite_error_code(), Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
 }

@@ -99,6 +99,10 @@ fn value(found: ValueRef<'_>) -> Result<Value, StoreError> {
         ValueRef::Integer(number) => Value::Int(number),
         ValueRef::Real(_) => return Err(StoreError::Corrupt("a fraction".to_owned())),
         ValueRef::Text(text) => match std::str::from_utf8(text) {
+            // U+0000 is never stored (`sql::storable`). A disk that lost a block reads zeros.
+            Ok(text) if text.contains('\0') => {
+                return Err(StoreError::Corrupt("a text contains U+0000".to_owned()));
+            }
             Ok(text) => Value::Text(text.to_owned()),
             Err(err) => return Err(StoreError::Corrupt(err.to_string())),
         },

@@ -17,6 +17,7 @@ use tokio::time::timeout;
 
 use super::drive;
 use super::wal::{self, CheckpointTimer};
+use crate::engine::error::is_damage;
 use crate::engine::tx::{Conn, Tx, Wake, lock};
 use feedgate_core::ports::{StoreError, WakeSignals};
 
@@ -85,7 +86,7 @@ trait Job: Send {
     fn run(&mut self, conn: &Mutex<Connection>) -> bool;
 
     /// Sends the result to the caller. `failure` is why the transaction was lost, if it was.
-    fn send_reply(self: Box<Self>, failure: Option<&str>, wake_signals: &WakeSignals);
+    fn send_reply(self: Box<Self>, failure: Option<&LostWrite>, wake_signals: &WakeSignals);
 }
 
 struct Pending<T, F> {
@@ -112,9 +113,9 @@ where
         fine
     }
 
-    fn send_reply(self: Box<Self>, failure: Option<&str>, wake_signals: &WakeSignals) {
+    fn send_reply(self: Box<Self>, failure: Option<&LostWrite>, wake_signals: &WakeSignals) {
         let result = match (self.result, failure) {
-            (Some(Ok(_)) | None, Some(failure)) => Err(write_failed(failure)),
+            (Some(Ok(_)) | None, Some(failure)) => Err(failure.to_error()),
             (Some(result), _) => result,
             (None, None) => Err(write_failed("an operation was not run")),
         };
@@ -123,6 +124,25 @@ where
         }
         // The caller may have stopped waiting; what was written stays.
         let _ = self.reply.send(result);
+    }
+}
+
+/// Why a transaction was lost, which is told to each operation in it.
+struct LostWrite {
+    reason: String,
+    is_damage: bool,
+}
+
+impl LostWrite {
+    fn new(err: rusqlite::Error) -> LostWrite {
+        LostWrite { reason: err.to_string(), is_damage: is_damage(&err) }
+    }
+
+    fn to_error(&self) -> StoreError {
+        match self.is_damage {
+            true => StoreError::Damaged { reason: self.reason.clone() },
+            false => write_failed(&self.reason),
+        }
     }
 }
 
@@ -152,9 +172,9 @@ fn work(
         };
         let mut taken = Vec::new();
         let outcome = commit_together(&conn, first, &mut queue, &mut taken);
-        let failure = outcome.err().map(|err| err.to_string());
+        let failure = outcome.err().map(LostWrite::new);
         for job in taken {
-            job.send_reply(failure.as_deref(), wake_signals);
+            job.send_reply(failure.as_ref(), wake_signals);
         }
         timer.note_changes(lock(&conn).total_changes(), Instant::now());
         if timer.is_due() {
