@@ -19,8 +19,9 @@ use crate::resources::row;
 use feedgate_core::ports::{FanOuts, StoreError};
 use feedgate_core::resource::ResourceId;
 
-/// The subscriptions of one resource that are looked at in one transaction: some 20 ms of work.
-pub(crate) const CHUNK: i64 = 5_000;
+/// The subscriptions of one resource that are looked at in one transaction: some 10 ms of work, for
+/// which the results of deliveries wait.
+pub(crate) const CHUNK: i64 = 2_000;
 
 #[async_trait]
 impl FanOuts for Db {
