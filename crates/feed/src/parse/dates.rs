@@ -29,6 +29,7 @@ mod names;
 mod numeric;
 mod parts;
 mod reader;
+mod usual;
 mod zones;
 
 #[cfg(test)]
@@ -49,6 +50,9 @@ pub(crate) fn parse(text: &str) -> Option<DateTime<FixedOffset>> {
     let text = text.trim();
     if text.is_empty() || text.len() > LONGEST_BYTES {
         return None;
+    }
+    if let Some(usual) = usual::read(text) {
+        return Some(usual);
     }
     if text.is_ascii() && !text.contains('&') {
         return read(text);

@@ -1,6 +1,6 @@
 //! Serialization of the elements of feeds and entries (RFC 4287).
 
-use chrono::{DateTime, Datelike, FixedOffset, SecondsFormat};
+use chrono::{DateTime, Datelike, FixedOffset, SecondsFormat, Timelike};
 
 use crate::model::{Category, Content, Entry, Feed, Link, Person, Text, TextKind};
 use crate::text_extraction::printable;
@@ -223,7 +223,39 @@ pub(super) fn date(date: &DateTime<FixedOffset>) -> String {
     let date = if zoned { *date } else { date.to_utc().fixed_offset() };
     let sayable = (1..=9_999).contains(&date.year());
     let date = if sayable { date } else { DateTime::default() };
-    date.to_rfc3339_opts(SecondsFormat::AutoSi, true)
+    if date.timestamp_subsec_nanos() > 0 {
+        return date.to_rfc3339_opts(SecondsFormat::AutoSi, true);
+    }
+    let mut out = String::with_capacity("2002-09-07T02:00:01+02:00".len());
+    let local = date.naive_local();
+    let (day, time) = (local.date(), local.time());
+    push_two_digits(&mut out, day.year().unsigned_abs() / 100);
+    push_two_digits(&mut out, day.year().unsigned_abs() % 100);
+    for (before, number) in [
+        ('-', day.month()),
+        ('-', day.day()),
+        ('T', time.hour()),
+        (':', time.minute()),
+        (':', time.second()),
+    ] {
+        out.push(before);
+        push_two_digits(&mut out, number);
+    }
+    let zone_s = date.offset().local_minus_utc();
+    if zone_s == 0 {
+        out.push('Z');
+        return out;
+    }
+    out.push(if zone_s < 0 { '-' } else { '+' });
+    push_two_digits(&mut out, zone_s.unsigned_abs() / 3_600);
+    out.push(':');
+    push_two_digits(&mut out, zone_s.unsigned_abs() / 60 % 60);
+    out
+}
+
+fn push_two_digits(out: &mut String, number: u32) {
+    let digits = [number / 10 % 10, number % 10];
+    out.extend(digits.map(|digit| char::from_digit(digit, 10).unwrap_or_default()));
 }
 
 #[cfg(test)]
