@@ -5,6 +5,8 @@
 
 use std::borrow::Cow;
 
+use memchr::memchr;
+
 use super::model::{Text, TextKind};
 
 impl Text {
@@ -66,8 +68,9 @@ const RUN_BYTES: usize = 64;
 /// used, which compilers vectorize.
 pub fn may_be_unprintable(text: &str) -> bool {
     let odd = |byte: u8| (byte < b' ' && !matches!(byte, b'\t' | b'\n' | b'\r')) || byte == 0xef;
-    let mut runs = text.as_bytes().chunks(RUN_BYTES);
-    runs.any(|run| run.iter().fold(false, |found, byte| found | odd(*byte)))
+    let (runs, rest) = text.as_bytes().as_chunks::<RUN_BYTES>();
+    let is_odd = |run: &[u8; RUN_BYTES]| run.iter().fold(false, |found, byte| found | odd(*byte));
+    runs.iter().any(is_odd) || rest.iter().any(|byte| odd(*byte))
 }
 
 /// Returns whether an XML document may contain `c`.
@@ -77,7 +80,7 @@ pub fn is_printable(c: char) -> bool {
 
 /// Decodes the character references in `text`.
 pub fn decode(text: &str) -> Cow<'_, str> {
-    if !text.contains('&') {
+    if memchr(b'&', text.as_bytes()).is_none() {
         return Cow::Borrowed(text);
     }
     let mut out = String::with_capacity(text.len());

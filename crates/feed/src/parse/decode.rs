@@ -14,6 +14,7 @@ use std::borrow::Cow;
 
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::{Encoding, ISO_2022_JP, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252};
+use memchr::{memchr, memchr_iter, memmem};
 
 use crate::repair::{Repair, RepairCode};
 use crate::text_extraction::may_be_unprintable;
@@ -86,7 +87,7 @@ fn to_text<'b>(
 fn shifted(bytes: &[u8]) -> Option<Cow<'_, str>> {
     let begins = |window: &[u8]| matches!(window, [0x1b, b'$', b'B' | b'@']);
     // Searching for the escape character is fast, and few documents contain one.
-    if !(bytes.contains(&0x1b) && bytes.windows(3).any(begins)) {
+    if !(memchr(0x1b, bytes).is_some() && bytes.windows(3).any(begins)) {
         return None;
     }
     ISO_2022_JP.decode_without_bom_handling_and_without_replacement(bytes)
@@ -123,7 +124,7 @@ fn utf32(bytes: &[u8], read: fn([u8; 4]) -> u32) -> Cow<'_, str> {
 /// Returns the encoding declared in the first XML declaration, if there is one.
 fn declaration_label(bytes: &[u8]) -> Option<&str> {
     let head = &bytes[..bytes.len().min(DECLARATION_WITHIN_BYTES)];
-    let start = head.windows(5).position(|window| window == b"<?xml")?;
+    let start = memmem::find(head, b"<?xml")?;
     let rest = &bytes[start..bytes.len().min(start + DECLARATION_BYTES)];
     let end = rest.iter().position(|byte| *byte == b'>')?;
     let rest = std::str::from_utf8(&rest[..end]).ok()?;
@@ -137,6 +138,9 @@ fn declaration_label(bytes: &[u8]) -> Option<&str> {
 /// in a `Content-Type` (HTML `#determining-the-character-encoding`).
 fn meta_label(bytes: &[u8]) -> Option<&str> {
     let head = &bytes[..bytes.len().min(DECLARATION_WITHIN_BYTES)];
+    // Few documents have such an element, and few bytes are a `<`.
+    let is_meta = |at| head[at..].get(1..5).is_some_and(|name| name.eq_ignore_ascii_case(b"meta"));
+    memchr_iter(b'<', head).find(|at| is_meta(*at))?;
     let lower = head.to_ascii_lowercase();
     let find = |from: usize, wanted: &[u8]| {
         let at = lower[from..].windows(wanted.len()).position(|window| window == wanted)?;
