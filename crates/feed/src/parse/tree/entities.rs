@@ -21,7 +21,7 @@ const NAME_BYTES: usize = 32;
 
 /// Resolves the references in a raw attribute value.
 pub(super) fn attribute<'t>(raw: &'t str, declared: &DeclaredEntities<'_>) -> Cow<'t, str> {
-    if !raw.contains(['&', '\n', '\t', '\r']) {
+    if !raw.bytes().any(|byte| matches!(byte, b'&' | b'\n' | b'\t' | b'\r')) {
         return Cow::Borrowed(raw);
     }
     // White space in a value is normalized to spaces, unless it is written as a reference (XML 1.0

@@ -97,7 +97,7 @@ impl<'t> Namespaces<'t> {
 
     /// Returns the namespace of an element with this prefix; without one, the default namespace.
     pub(super) fn of_element(&mut self, prefix: &'t str) -> u32 {
-        let bound = self.bindings.iter().rev().find(|(name, _)| *name == prefix);
+        let bound = self.bindings.iter().rev().find(|(name, _)| is_same_prefix(name, prefix));
         match bound {
             Some((_, space)) => *space,
             None if prefix.is_empty() => 0,
@@ -143,6 +143,12 @@ impl<'t> Namespaces<'t> {
         self.known.insert(uri, space);
         space
     }
+}
+
+/// Returns whether two prefixes are equal. Every element compares its prefix with most bindings, and
+/// prefixes are shorter than what a call to compare them costs.
+fn is_same_prefix(one: &str, other: &str) -> bool {
+    one.len() == other.len() && one.bytes().zip(other.bytes()).all(|(one, other)| one == other)
 }
 
 /// Returns whether a namespace name is short enough to be repeated in every entry.

@@ -24,12 +24,12 @@ impl<'t> Builder<'t> {
         if memchr2(b']', b'\r', text.as_bytes()).is_none() {
             return self.plain_characters(text);
         }
-        if text.contains("]]>") {
+        if memmem::find(text.as_bytes(), b"]]>").is_some() {
             // `]]>` in a text is the end of a CDATA section inside another one.
             self.faults.count(RepairCode::NestedCdata);
             return self.push_str(&text.replace("]]>", ""));
         }
-        if text.contains('\r') {
+        if memchr(b'\r', text.as_bytes()).is_some() {
             self.push_str(&text.replace("\r\n", "\n").replace('\r', "\n"));
         } else {
             self.plain_characters(text);
