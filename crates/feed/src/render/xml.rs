@@ -7,8 +7,40 @@ use memchr::{memchr, memchr3_iter};
 
 use crate::text_extraction::printable;
 
+/// The length up to which a text is examined byte by byte.
+const SHORT_BYTES: usize = 64;
+
+/// A byte that stays as it is in character data.
+const IN_TEXT: u8 = 1;
+/// A byte that stays as it is in the value of an attribute.
+const IN_VALUE: u8 = 2;
+
+/// Where each byte stays as it is. Any other is escaped, or begins a character that may be left out.
+const PLAIN: [u8; 256] = {
+    let mut plain = [0; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        plain[byte] = match byte as u8 {
+            b'&' | b'<' | b'>' | 0xef => 0,
+            b'"' | b'\t' | b'\n' => IN_TEXT,
+            0..b' ' => 0,
+            _ => IN_TEXT | IN_VALUE,
+        };
+        byte += 1;
+    }
+    plain
+};
+
+/// Returns whether nothing in `text` needs to be changed.
+fn is_plain(text: &str, within: u8) -> bool {
+    text.bytes().all(|byte| PLAIN[usize::from(byte)] & within != 0)
+}
+
 /// Appends `text` as character data.
 pub fn push_text(out: &mut String, text: &str) {
+    if text.len() <= SHORT_BYTES && is_plain(text, IN_TEXT) {
+        return out.push_str(text);
+    }
     let text = printable(text);
     let bytes = text.as_bytes();
     if memchr(b'\r', bytes).is_some() {
@@ -22,6 +54,9 @@ pub fn push_text(out: &mut String, text: &str) {
 
 /// Appends `text` as the content of a double-quoted attribute value.
 pub fn push_value(out: &mut String, text: &str) {
+    if is_plain(text, IN_VALUE) {
+        return out.push_str(text);
+    }
     let text = printable(text);
     let special = |byte: &u8| matches!(byte, b'&' | b'<' | b'>' | b'"' | b'\t' | b'\n' | b'\r');
     push_escaped(out, &text, positions(text.as_bytes(), special));
