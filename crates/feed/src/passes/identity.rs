@@ -94,17 +94,20 @@ const DOUBTFUL: (usize, usize) = (2, 20);
 /// keeps `Id`, because ids may appear later at no loss. Entries in an outline rarely have ids, and
 /// are not counted.
 fn known_by(entries: &[Entry]) -> KnownBy {
-    let mut ids: HashMap<&str, Vec<&Entry>> = HashMap::new();
+    let mut ids: HashMap<&str, &Entry> = HashMap::with_capacity(entries.len());
+    let mut doubtful = 0;
     for entry in entries.iter().filter(|entry| entry.under.is_none()) {
-        ids.entry(entry.id.trim()).or_default().push(entry);
+        let id = entry.id.trim();
+        let is_doubtful = id.is_empty() || {
+            // An identical entry is a repetition, not another entry.
+            let first: &Entry = ids.entry(id).or_insert(entry);
+            !std::ptr::eq(first, entry) && first != entry
+        };
+        doubtful += usize::from(is_doubtful);
     }
-    let empty = ids.remove("").map_or(0, |without| without.len());
     if ids.is_empty() {
         return KnownBy::Id;
     }
-    // An identical entry is a repetition, not another entry.
-    let others = |same: &Vec<&Entry>| same[1..].iter().filter(|entry| **entry != same[0]).count();
-    let doubtful = empty + ids.values().map(others).sum::<usize>();
     let (least, share) = DOUBTFUL;
     let is_doubtful = doubtful >= least && doubtful * share > entries.len();
     if is_doubtful { KnownBy::Link } else { KnownBy::Id }

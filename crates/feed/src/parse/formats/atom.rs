@@ -32,6 +32,7 @@ pub(super) fn read<'t>(
     let before =
         |gone: XmlElement<'_>| entries.partition_point(|entry| entry.number() < gone.number());
     feed.taken_back = taken_back.map(before).collect();
+    feed.entries.reserve(entries.len());
     for element in entries {
         let mut entry = Entry {
             lang: element.lang().map(str::to_owned),

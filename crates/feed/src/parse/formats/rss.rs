@@ -38,6 +38,7 @@ pub(super) fn read<'t>(
             || (element.named("entry") && (element.is_rss() || element.is_atom()))
     };
     let found = items(tree, is_item, reading.repairs);
+    feed.entries.reserve(found.len());
     for (element, under) in outline::flattened(found, reading.repairs) {
         let mut entry = Entry {
             under,
