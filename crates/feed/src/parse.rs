@@ -130,9 +130,16 @@ fn read(bytes: &[u8], context: &Context, trace: &mut SourceTrace) -> Result<Feed
 fn read_markup(text: &str, context: &Context, mut notes: Notes<'_>) -> Result<Feed, NotAFeed> {
     let url = context.base();
     let before_tidy = notes.repairs.len();
-    let tidy = tree::tidy(Cow::Borrowed(text), notes.repairs);
-    let after_tidy = notes.repairs.len();
-    let tree = tree::build(&tidy, notes.repairs);
+    let mut tidy = Cow::Borrowed(text);
+    let mut after_tidy = before_tidy;
+    let tree = match tree::build_sound(text, notes.repairs) {
+        Some(tree) => tree,
+        None => {
+            tidy = tree::tidy(tidy, notes.repairs);
+            after_tidy = notes.repairs.len();
+            tree::build(&tidy, notes.repairs)
+        }
+    };
     let bases = bases::Bases { url: &url, known: &bases::KnownBases::default() };
     match formats::read(&tree, bases, notes.reborrow()) {
         Ok(feed) => {

@@ -20,7 +20,7 @@ mod tokens;
 
 use std::borrow::Cow;
 
-pub(super) use build::build;
+pub(super) use build::{build, build_sound};
 pub(super) use element::{XmlChild, XmlElement};
 pub(super) use entities::resolve_into;
 pub(super) use markup::{Items, is_item};

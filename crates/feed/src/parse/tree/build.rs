@@ -19,11 +19,14 @@ mod tests;
 
 use std::borrow::Cow;
 
+use memchr::memchr;
+
 use super::attributes::Tag;
 use super::entities::DeclaredEntities;
 use super::implied;
 use super::mend::mend;
 use super::spaces::Namespaces;
+use super::tidy::begins_name;
 use super::tokens::{Token, Tokens};
 use super::{DOCUMENT, Kind, NONE, Node, Scope, Tree, XmlAttribute, offset};
 use crate::parse::memory_bound::max_nodes;
@@ -38,6 +41,17 @@ const DEPTH: usize = 256;
 /// Elements between whose children white space is insignificant.
 const STRUCTURE: [&str; 9] =
     ["rss", "channel", "items", "item", "feed", "entry", "rdf", "image", "author"];
+
+/// Builds the tree of `text` if it is well-formed, so that neither [`tidy`](super::tidy()) would change
+/// it nor any end tag has to be inferred.
+pub(in super::super) fn build_sound<'t>(
+    text: &'t str,
+    repairs: &mut Vec<Repair>,
+) -> Option<Tree<'t>> {
+    let mut builder = Builder::new(text);
+    builder.is_tidy = Some(true);
+    (builder.read(text) && builder.is_tidy == Some(true)).then(|| builder.finish(repairs))
+}
 
 /// Builds the tree of `text`, which [`tidy`](super::tidy()) has processed.
 pub(in super::super) fn build<'t>(text: &'t str, repairs: &mut Vec<Repair>) -> Tree<'t> {
@@ -75,6 +89,9 @@ struct Builder<'t> {
     guesses: bool,
     /// Whether every tag so far was in its place.
     is_sound: bool,
+    /// Whether every `<` so far begins a tag or another construct; `None` if that is known of the
+    /// whole text.
+    is_tidy: Option<bool>,
     /// White space that is insignificant, unless a text follows it.
     layout: &'t str,
     tag: Tag<'t>,
@@ -109,6 +126,7 @@ impl<'t> Builder<'t> {
             too_deep: 0,
             guesses: false,
             is_sound: true,
+            is_tidy: None,
             layout: "",
             tag: Tag::default(),
             broke_off: false,
@@ -134,6 +152,9 @@ impl<'t> Builder<'t> {
                 self.faults.count(RepairCode::TooManyNodes);
                 return true;
             }
+            if let Some(is_tidy) = &mut self.is_tidy {
+                *is_tidy &= stays_as_is(&token, text.get(tokens.start()..).unwrap_or_default());
+            }
             match token {
                 Token::Start(inside) => self.tag(inside, &mut tokens),
                 Token::End(name) => self.end(name),
@@ -147,9 +168,13 @@ impl<'t> Builder<'t> {
                     self.faults.count(RepairCode::UnclosedToken);
                 }
             }
-            if !self.is_sound && !self.guesses {
+            if (!self.is_sound && !self.guesses) || self.is_tidy == Some(false) {
                 return false;
             }
+        }
+        if let Some(is_tidy) = &mut self.is_tidy {
+            // Comments that end in an odd way are left to `tidy`.
+            *is_tidy &= !tokens.has_skipped_markup();
         }
         self.guesses || self.open.len() == 1
     }
@@ -213,9 +238,11 @@ impl<'t> Builder<'t> {
     }
 
     fn finish(mut self, repairs: &mut Vec<Repair>) -> Tree<'t> {
+        let is_ascii = self.text.is_ascii();
         for at in 0..self.nodes.len() {
             let node = &self.nodes[at];
             if let Kind::Text(text) = &node.kind
+                && !(is_ascii && matches!(text, Cow::Borrowed(_)))
                 && let Some((mended, fault)) = mend(text)
             {
                 // A text that was put together is not a slice of the document, so its parent is
@@ -251,6 +278,18 @@ impl<'t> Builder<'t> {
             spaces: self.spaces.into_list(),
             cut,
         }
+    }
+}
+
+/// Returns whether `tidy` would change nothing in a token, which `written` begins with.
+fn stays_as_is(token: &Token<'_>, written: &str) -> bool {
+    let is_plain = |inside: &str| memchr(b'<', inside.as_bytes()).is_none();
+    match token {
+        Token::Start(inside) => begins_name(inside) && is_plain(inside),
+        Token::End(name) => written.get(2..).is_some_and(begins_name) && is_plain(name),
+        Token::DocType(doctype) => doctype.get(1..).is_some_and(is_plain),
+        Token::Text(_) | Token::CData(_) | Token::Reference(_) => true,
+        Token::Broken => false,
     }
 }
 

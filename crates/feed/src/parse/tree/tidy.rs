@@ -99,7 +99,7 @@ impl Ends {
 }
 
 /// Returns whether a name can begin here.
-fn begins_name(text: &str) -> bool {
+pub(super) fn begins_name(text: &str) -> bool {
     match text.as_bytes().first() {
         Some(byte) if byte.is_ascii() => byte.is_ascii_alphabetic() || matches!(byte, b'_' | b':'),
         Some(_) => text.chars().next().is_some_and(char::is_alphabetic),

@@ -9,7 +9,7 @@
 //! times.
 
 use memchr::memmem;
-use memchr::{memchr2, memchr3};
+use memchr::{memchr, memchr2, memchr3};
 use quick_xml::events::Event;
 use quick_xml::parser::{ElementParser, Parser};
 use quick_xml::reader::Reader;
@@ -50,11 +50,12 @@ pub(super) struct Tokens<'t> {
     last: usize,
     next: usize,
     restarts: usize,
+    has_skipped_markup: bool,
 }
 
 impl<'t> Tokens<'t> {
     pub(super) fn new(text: &'t str) -> Tokens<'t> {
-        Tokens { text, last: 0, next: 0, restarts: 0 }
+        Tokens { text, last: 0, next: 0, restarts: 0, has_skipped_markup: false }
     }
 
     /// Returns the next token. Comments, instructions and other declarations are skipped.
@@ -124,7 +125,11 @@ impl<'t> Tokens<'t> {
         let declaration = self.advance(read.min(self.text.len() - self.last));
         match event {
             Event::DocType(_) => Some(Some(Token::DocType(declaration))),
-            Event::Comment(_) | Event::Decl(_) | Event::PI(_) => Some(None),
+            Event::Comment(_) | Event::Decl(_) | Event::PI(_) => {
+                let inside = declaration.as_bytes().get(1..).unwrap_or_default();
+                self.has_skipped_markup |= memchr(b'<', inside).is_some();
+                Some(None)
+            }
             _ => None,
         }
     }
@@ -132,6 +137,11 @@ impl<'t> Tokens<'t> {
     /// Returns the offset of the last token.
     pub(super) fn start(&self) -> usize {
         self.last
+    }
+
+    /// Returns whether a `<` occurred inside a comment, an instruction or another declaration.
+    pub(super) fn has_skipped_markup(&self) -> bool {
+        self.has_skipped_markup
     }
 
     /// Returns the text after the last token.

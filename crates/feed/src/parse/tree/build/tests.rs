@@ -1,5 +1,7 @@
 //! Trees of malformed documents.
 
+use proptest::prelude::*;
+
 use super::super::Tree;
 use super::super::element::WalkStep;
 use super::*;
@@ -64,4 +66,27 @@ fn depth_and_size_do_no_harm() {
     build(&wide, &mut Vec::new());
     let open = "<!--".repeat(100_000);
     build(&open, &mut Vec::new());
+}
+
+proptest! {
+    #[test]
+    fn a_tree_that_is_built_at_once_is_the_tree_of_the_tidied_text(
+        at in prop::collection::vec(0..28_usize, 0..12),
+    ) {
+        #[rustfmt::skip]
+        let pieces = [
+            "<a>", "</a>", "<a>", "</a>", "<b c='d'>", "</b>", "<e/>", "x", " ", "&amp;", "&#65;", "]]>",
+            "</ a>", "< a>", "<a b='<'>", "</a<>", "<!-- < -->", "<!-->", "<!--->", "-->",
+            "<![CDATA[<]]>", "<?f < ?>", "<?>", "?>", "<!DOCTYPE a>", "<!DOCTYPE a [<!ENTITY e '<'>]>",
+            "<!ELEMENT a>", "<é>",
+        ];
+        let text: String = at.into_iter().map(|at| pieces[at]).collect();
+        let (mut repairs, mut of_tidied) = (Vec::new(), Vec::new());
+        if let Some(tree) = build_sound(&text, &mut repairs) {
+            let tidied = super::super::tidy(Cow::Borrowed(&text), &mut of_tidied);
+            prop_assert_eq!(&tidied, &text);
+            prop_assert_eq!(shape(&tree), shape(&build(&tidied, &mut of_tidied)));
+            prop_assert_eq!(repairs, of_tidied);
+        }
+    }
 }
