@@ -19,6 +19,10 @@ mod table;
 use std::env;
 use std::error::Error;
 
+/// That of the gateway, for all contenders in Rust.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// How often each contender is asked. The first round warms up and does not count.
 const ROUNDS: usize = 16;
 
