@@ -4,7 +4,7 @@ use feedgate_core::account::Scopes;
 use http::StatusCode;
 use http::header::LOCATION;
 
-use super::{Visitor, make_token, world_of_two};
+use super::{Visitor, link, make_token, world_of_two};
 use crate::support::subscriber::is_signed;
 use crate::support::world::World;
 
@@ -130,4 +130,21 @@ async fn previews_are_not_made_for_other_sites_and_not_without_limit() {
     assert!(page.contains("Too many previews"), "{page}");
     let bob = Visitor::sign_in(&world, "bob", "bob").await;
     assert!(bob.page(&preview(&world.topic)).await.contains("<h2>tides</h2>"), "another account");
+}
+
+#[tokio::test]
+async fn the_texts_of_entries_are_sanitized_if_the_form_says_so() {
+    let world = World::with_tides(1, &[]).await;
+    make_token(&world, "ada", Scopes::all()).await;
+    let ada = Visitor::sign_in(&world, "ada", "ada").await;
+    let form = |format| [("url", world.topic.as_str()), ("format", format), ("sanitize", "true")];
+    let response = ada.act("/console/feeds/add", &form("raw")).await;
+    assert_eq!(response.status(), StatusCode::UNPROCESSABLE_ENTITY);
+    assert!(response.text().await.unwrap().contains("Only Atom and JSON can be sanitized"));
+
+    let response = ada.act("/console/feeds/add", &form("fitting")).await;
+    assert_eq!(response.status(), StatusCode::SEE_OTHER);
+    let list = ada.page("/console/subscriptions").await;
+    let page = ada.page(&link(&list, "console/subscriptions")).await;
+    assert!(page.contains("Atom, sanitized"), "{page}");
 }

@@ -42,6 +42,7 @@ pub(super) struct NewSubscription {
     /// Whether the secret was made here, and must be displayed.
     has_new_secret: bool,
     backfill: bool,
+    is_sanitized: bool,
 }
 
 /// What came of a subscription request.
@@ -66,7 +67,17 @@ impl NewSubscription {
             Ok(callback) => callback,
             Err(why) => return Ok(Err(format!("The callback cannot be used: {why}."))),
         };
+        let is_sanitized = visit.form.is_set("sanitize");
         let format = Format::from_word(visit.value("format")).unwrap_or(Format::Fitting);
+        // The raw topic cannot be sanitized; one of an unknown kind becomes an entry, as at `/`.
+        let format = match (format, is_sanitized) {
+            (Format::Raw, true) => {
+                let reason = "Only Atom and JSON can be sanitized: choose another format.";
+                return Ok(Err(reason.to_owned()));
+            }
+            (Format::Fitting, true) => Format::Atom,
+            (format, _) => format,
+        };
         let given = visit.form.get_verbatim("secret").filter(|secret| !secret.is_empty());
         let has_new_secret = given.is_none() && !callback.is_null_device();
         let secret = match given.map(|secret| Secret::new(secret.to_owned())).transpose() {
@@ -75,7 +86,7 @@ impl NewSubscription {
             Err(why) => return Ok(Err(describe_secret(why))),
         };
         let backfill = visit.form.is_set("backfill");
-        Ok(Ok(NewSubscription { callback, format, secret, has_new_secret, backfill }))
+        Ok(Ok(NewSubscription { callback, format, secret, has_new_secret, backfill, is_sanitized }))
     }
 
     /// Returns the secret if it was made here, so that the page displays it.
@@ -117,7 +128,7 @@ impl NewSubscription {
                 Format::Raw => Statuses::Never,
                 Format::Atom | Format::Json | Format::Fitting => Statuses::default(),
             },
-            is_sanitized: false,
+            is_sanitized: self.is_sanitized,
             signing: SigningRequest { secret: self.secret.clone(), ..SigningRequest::default() },
             digest: false,
             lease: Lease::ACCOUNT,
@@ -229,6 +240,15 @@ pub(super) fn fields(visit: &Visit) -> Markup {
             @for (held, name) in FORMATS {
                 option value=(held.as_str()) selected[held == format] { (name) }
             }
+        }
+        label {
+            input type="checkbox" name="sanitize" value="true"
+                checked[visit.form.is_set("sanitize")] aria-describedby="sanitize-note";
+            " Sanitize the texts of entries"
+        }
+        small #sanitize-note {
+            "Scripts, styles and everything else that could act in a page is removed. What is not a \
+             feed is sent as an entry."
         }
         label for="secret" { "Secret " small { "(optional)" } }
         input id="secret" name="secret" autocomplete="off" spellcheck="false"
