@@ -19,6 +19,9 @@ create table hosts (
     queue_end        bigint not null default 0
 );
 
+-- Serves paused_hosts.
+create index hosts_backoff_until on hosts (backoff_until) where backoff_until is not null;
+
 -- One row is the last time that a host refused one resource.
 create table refusals (
     resource_id bigint not null,             -- in any cell

@@ -43,6 +43,17 @@ pub struct Host {
     pub slow_downs: u32,
 }
 
+/// A group that is left alone for a while.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PausedHost {
+    /// The name of the group.
+    pub group: String,
+    /// Until when no requests are sent to it.
+    pub until: DateTime<Utc>,
+    /// The number of pauses since a request last succeeded.
+    pub pauses: u32,
+}
+
 /// The refusal of one URL of a group: 401, 403, 429 or 503.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostRefusal {

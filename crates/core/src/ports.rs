@@ -30,7 +30,7 @@ use tokio::sync::Notify;
 
 use crate::change_detection::{FeedDocument, Known};
 use crate::claim::ClaimToken;
-use crate::host::{Host, HostBackoff, HostRefusal};
+use crate::host::{Host, HostBackoff, HostRefusal, PausedHost};
 use crate::moves::Move;
 use crate::page::{ArchiveRetention, Archived, LocatedPage, Page};
 use crate::ping::Ping;
@@ -38,7 +38,7 @@ use crate::poll::{Poll, Trigger};
 use crate::record::{Audience, EntryKey, Record, Seq};
 use crate::resource::{Resource, ResourceId};
 use crate::topic::Topic;
-use crate::upstream::Upstream;
+use crate::upstream::{Upstream, UpstreamSummary};
 use feedgate_feed::Body;
 use feedgate_protocol::robots::Robots;
 
@@ -319,6 +319,10 @@ pub trait Upstreams: Send + Sync {
     /// Returns the upstream whose notification address has this token.
     async fn upstream(&self, token: &str) -> Result<Option<Upstream>, StoreError>;
 
+    /// Returns what is displayed of the upstream of a resource.
+    async fn upstream_summary(&self, id: ResourceId)
+    -> Result<Option<UpstreamSummary>, StoreError>;
+
     /// Stores the state, the lease and the failures of an upstream, which is due again at `due_at`,
     /// and ends its claim. With `claim`, the update applies only if that claim was not lost:
     /// because a hub may verify before it responds, updates without a claim end it too. Returns
@@ -357,6 +361,14 @@ pub trait Hosts: Send + Sync {
 
     /// Returns the state of a group.
     async fn host(&self, group: &str) -> Result<Host, StoreError>;
+
+    /// Returns the groups that are left alone at `now`, those with the shortest wait first, at most
+    /// `limit`.
+    async fn paused_hosts(
+        &self,
+        now: DateTime<Utc>,
+        limit: usize,
+    ) -> Result<Vec<PausedHost>, StoreError>;
 
     /// Records that a URL was refused, and decides whether its whole group is paused (P26 to P28).
     /// In that case, the polls that are due before the end of the pause are postponed, with the

@@ -21,6 +21,23 @@ pub fn read_back(resource: &Resource, atom: &str) -> Feed {
     })
 }
 
+/// Returns the feed of records of `resource`, read back from what is stored.
+pub fn read_records(resource: &Resource, records: &[Record]) -> Feed {
+    read_back(resource, &records_document(resource, records))
+}
+
+/// Returns the document of records of `resource` as they are stored.
+pub fn records_document(resource: &Resource, records: &[Record]) -> String {
+    let entries: Vec<&str> = records.iter().map(|record| record.atom.as_str()).collect();
+    atom::document(&AtomDocument {
+        head: &resource.feed_head,
+        topic: resource.topic.as_str(),
+        status: None,
+        links: &[],
+        entries: &entries,
+    })
+}
+
 /// Returns the head and the entries of a document of ours, which are sanitized if the reader wants
 /// them to be (rule S22).
 pub fn parts<'a>(

@@ -120,6 +120,21 @@ pub struct Upstream {
     pub subscribers: u32,
 }
 
+/// What is displayed of an upstream: no token and no secret.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UpstreamSummary {
+    /// The URL of the hub or cloud.
+    pub endpoint: String,
+    /// The state of the subscription.
+    pub state: UpstreamState,
+    /// When the lease ends.
+    pub lease_until: Option<DateTime<Utc>>,
+    /// How reliable it has proved lately.
+    pub proof: Proof,
+    /// When it last announced a change.
+    pub pushed_at: Option<DateTime<Utc>>,
+}
+
 /// The record of an upstream's reliability.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Proof {

@@ -19,7 +19,7 @@ use super::engine::lease::ClaimLease;
 use super::engine::sql::{self, Row, Value, params};
 use super::engine::tx::Tx;
 use crate::Db;
-use feedgate_core::host::{Host, HostBackoff, HostRefusal};
+use feedgate_core::host::{Host, HostBackoff, HostRefusal, PausedHost};
 use feedgate_core::host_groups::HostGroups;
 use feedgate_core::ports::{Hosts, StoreError};
 use feedgate_core::resource::ResourceId;
@@ -38,6 +38,25 @@ impl Hosts for Db {
     async fn host(&self, group: &str) -> Result<Host, StoreError> {
         let group = group.to_owned();
         self.read(move |tx| Box::pin(async move { Ok(known(tx, &group, "").await?.0) })).await
+    }
+
+    async fn paused_hosts(
+        &self,
+        now: DateTime<Utc>,
+        limit: usize,
+    ) -> Result<Vec<PausedHost>, StoreError> {
+        const PAUSED: &str = "
+            select host, backoff_until, backoffs
+              from hosts
+             where backoff_until > $1
+             order by backoff_until
+             limit $2";
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let rows = self.rows(PAUSED, params![now, limit]).await?;
+        let paused = rows.into_iter().map(|mut row| {
+            Ok(PausedHost { group: row.text()?, until: row.time()?, pauses: row.small()? })
+        });
+        paused.collect()
     }
 
     async fn refuse(&self, refused: &HostRefusal) -> Result<Option<HostBackoff>, StoreError> {

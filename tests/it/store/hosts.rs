@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use feedgate_core::host::{Host, HostRefusal};
+use feedgate_core::host::{Host, HostRefusal, PausedHost};
 use feedgate_core::host_groups::HostGroups;
 use feedgate_core::poll::Trigger;
 use feedgate_core::ports::{ClaimLimits, PruneBefore, ReleasedResource, Store};
@@ -21,6 +21,7 @@ on_both_stores! {
     p27_a_503_concerns_its_url_until_there_are_three,
     p27_a_403_counts_only_while_nobody_is_answered_well,
     p40_the_rules_of_a_server_are_kept,
+    hosts_in_a_pause_are_listed_until_it_ends,
     what_was_learned_of_a_server_is_dropped_once_it_is_old,
     a_new_table_of_groups_sorts_the_resources_again,
 }
@@ -67,6 +68,18 @@ async fn ends(store: &ClaimingStore, id: ResourceId, seconds: i64) {
 fn refused(store: &Arc<dyn Store>, id: ResourceId, code: u16, when: DateTime<Utc>) -> HostRefusal {
     let group = store.group("https://a.tumblr.com/rss");
     HostRefusal { group, resource: id, at: when, http_code: code, retry_after_s: None }
+}
+
+async fn hosts_in_a_pause_are_listed_until_it_ends(database: Database) {
+    let [store, other] = nodes(&database).await;
+    let id = watch(&store, "https://a.tumblr.com/rss").await;
+    assert_eq!(other.paused_hosts(at(0), 5).await.unwrap(), []);
+    let verdict = store.refuse(&refused(&store, id, 429, at(0))).await.unwrap().unwrap();
+    let until = verdict.leave_alone.0;
+    let paused = PausedHost { group: "tumblr.com".to_owned(), until, pauses: 1 };
+    assert_eq!(other.paused_hosts(at(1), 5).await.unwrap(), [paused]);
+    assert_eq!(other.paused_hosts(at(1), 0).await.unwrap(), []);
+    assert_eq!(other.paused_hosts(until, 5).await.unwrap(), []);
 }
 
 async fn p41_a_server_has_one_visitor_on_all_nodes_together(database: Database) {

@@ -115,16 +115,25 @@ async fn active(store: &Arc<dyn Store>) -> ResourceId {
     id
 }
 
+/// How many entries the upstream of a resource announced first, and how many it missed.
+async fn proof(store: &Arc<dyn Store>, id: ResourceId) -> (u32, u32) {
+    let summary = store.upstream_summary(id).await.unwrap().unwrap();
+    assert_eq!(summary.endpoint, "https://hub.test/");
+    (summary.proof.pushed, summary.proof.missed)
+}
+
 async fn p53_polls_are_rare_while_what_is_new_comes_by_push(database: Database) {
     let store = database.open().await;
     let id = active(&store).await;
     assert_eq!(resource(&store, id).await.pushed_until, None, "nothing is proved yet");
     store.push(id, pushed(vec![entry("1")]), at(10)).await.unwrap();
+    assert_eq!(proof(&store, id).await, (1, 0));
     assert_eq!(resource(&store, id).await.pushed_until, Some(at(1_000_000)));
     store.record(id, &poll(at(20), &["1"])).await.unwrap();
     assert!(resource(&store, id).await.pushed_until.is_some(), "a poll that finds nothing");
     store.record(id, &poll(at(30), &["2"])).await.unwrap();
     assert_eq!(resource(&store, id).await.pushed_until, None, "a poll found it first");
+    assert_eq!(proof(&store, id).await, (1, 1));
 
     // A cloud only says that something is new: what the poll then finds is its merit.
     let upstream = store.upstream("t").await.unwrap().unwrap();

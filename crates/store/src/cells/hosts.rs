@@ -7,7 +7,7 @@ use futures_util::future::try_join_all;
 
 use crate::cells::Cells;
 use crate::hosts::backoff::Pause;
-use feedgate_core::host::{Host, HostBackoff, HostRefusal};
+use feedgate_core::host::{Host, HostBackoff, HostRefusal, PausedHost};
 use feedgate_core::ports::{Hosts, StoreError};
 use feedgate_core::resource::ResourceId;
 use feedgate_protocol::robots::Robots;
@@ -20,6 +20,14 @@ impl Hosts for Cells {
 
     async fn host(&self, group: &str) -> Result<Host, StoreError> {
         self.shared.host(group).await
+    }
+
+    async fn paused_hosts(
+        &self,
+        now: DateTime<Utc>,
+        limit: usize,
+    ) -> Result<Vec<PausedHost>, StoreError> {
+        self.shared.paused_hosts(now, limit).await
     }
 
     async fn refuse(&self, refused: &HostRefusal) -> Result<Option<HostBackoff>, StoreError> {

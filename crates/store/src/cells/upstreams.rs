@@ -10,7 +10,8 @@ use crate::cells::Cells;
 use crate::cells::delivery::fill;
 use feedgate_core::claim::ClaimToken;
 use feedgate_core::ports::{ClaimLimits, DueUpstream, StoreError, Upstreams};
-use feedgate_core::upstream::Upstream;
+use feedgate_core::resource::ResourceId;
+use feedgate_core::upstream::{Upstream, UpstreamSummary};
 
 #[async_trait]
 impl Upstreams for Cells {
@@ -36,6 +37,13 @@ impl Upstreams for Cells {
     async fn upstream(&self, token: &str) -> Result<Option<Upstream>, StoreError> {
         let found = try_join_all(self.cells.iter().map(|cell| cell.upstream(token))).await?;
         Ok(found.into_iter().flatten().next())
+    }
+
+    async fn upstream_summary(
+        &self,
+        id: ResourceId,
+    ) -> Result<Option<UpstreamSummary>, StoreError> {
+        self.of_number(id.0).upstream_summary(id).await
     }
 
     async fn save_upstream(

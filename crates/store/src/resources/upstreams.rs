@@ -18,6 +18,7 @@ use feedgate_core::ports::{ClaimLimits, DueUpstream, StoreError, Upstreams};
 use feedgate_core::resource::ResourceId;
 use feedgate_core::upstream::{
     self, AdvertisedUpstream, Proof, Proposal, Upstream, UpstreamFinding, UpstreamState,
+    UpstreamSummary,
 };
 
 /// A change that a poll finds this soon after a push of an upstream was found by push.
@@ -97,6 +98,19 @@ impl Upstreams for Db {
         let token = token.to_owned();
         let found = self.read(|tx| Box::pin(async move { tx.first(FIND, params![token]).await }));
         found.await?.map(read).transpose()
+    }
+
+    async fn upstream_summary(
+        &self,
+        id: ResourceId,
+    ) -> Result<Option<UpstreamSummary>, StoreError> {
+        const FIND: &str = "
+            select endpoint, state, lease_until, pushed, missed, is_trusted, pushed_at
+              from upstreams
+             where resource_id = $1";
+        let found =
+            self.read(move |tx| Box::pin(async move { tx.first(FIND, params![id.0]).await }));
+        found.await?.map(read_summary).transpose()
     }
 
     async fn save_upstream(
@@ -253,6 +267,20 @@ pub(crate) fn identity(offer: &AdvertisedUpstream, token: &str) -> RowIdentity {
 
 fn ints(claimed: &[&Claimed<Upstream>], number: fn(&Claimed<Upstream>) -> i64) -> Value {
     Value::Ints(claimed.iter().map(|one| number(one)).collect())
+}
+
+fn read_summary(mut row: Row) -> Result<UpstreamSummary, StoreError> {
+    Ok(UpstreamSummary {
+        endpoint: row.text()?,
+        state: row.word(UpstreamState::from_word)?,
+        lease_until: row.opt_time()?,
+        proof: Proof {
+            pushed: row.small()?,
+            missed: row.small()?,
+            last_was_pushed: row.int()? != 0,
+        },
+        pushed_at: row.opt_time()?,
+    })
 }
 
 fn read(mut row: Row) -> Result<Upstream, StoreError> {

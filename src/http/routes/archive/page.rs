@@ -21,9 +21,8 @@ use feedgate_core::ports::{EntryRange, StoreError};
 use feedgate_core::record::{Record, RecordKind};
 use feedgate_core::redaction;
 use feedgate_core::resource::Resource;
-use feedgate_core::stored_entry::read_back;
+use feedgate_core::stored_entry::{read_back, records_document};
 use feedgate_feed::model::{Content, Entry, Text};
-use feedgate_feed::render::atom::{self, AtomDocument};
 
 /// The number of entries on the page.
 const ENTRIES: usize = 20;
@@ -86,14 +85,7 @@ async fn read_entries(
     resource: &Resource,
     records: Vec<Record>,
 ) -> Result<Vec<DisplayedEntry>, Rejection> {
-    let atoms: Vec<&str> = records.iter().map(|record| record.atom.as_str()).collect();
-    let document = atom::document(&AtomDocument {
-        head: &resource.feed_head,
-        topic: resource.topic.as_str(),
-        status: None,
-        links: &[],
-        entries: &atoms,
-    });
+    let document = records_document(resource, &records);
     let memory = gateway.documents.admit(document.as_bytes(), ADMISSION_WAIT).await;
     let memory = memory.map_err(Rejection::busy)?;
     let resource = resource.clone();
