@@ -291,6 +291,7 @@ impl Services {
             settings,
             metrics: shared.metrics.clone(),
             event_log: shared.event_log.clone(),
+            fetch_traces: self.poller.fetch_traces().clone(),
             stop: shared.stop.clone(),
         }
     }

@@ -9,6 +9,7 @@ pub mod document_budget;
 pub mod net;
 
 pub mod event_log;
+pub mod fetch_traces;
 pub mod head_watch;
 pub mod metrics;
 

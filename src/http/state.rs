@@ -12,6 +12,7 @@ use crate::authoring::AuthoringService;
 use crate::disk_space::DiskSpace;
 use crate::document_budget::DocumentBudget;
 use crate::event_log::EventLog;
+use crate::fetch_traces::FetchTraces;
 use crate::head_watch::HeadWatch;
 use crate::http::kit::rate_limit::{AccountRateLimit, AnonymousRateLimit};
 use crate::http::kit::recent_registrants::RecentRegistrants;
@@ -108,6 +109,8 @@ pub struct Gateway {
     pub metrics: Metrics,
     /// The event log.
     pub event_log: EventLog,
+    /// The last fetches of each feed by this node.
+    pub fetch_traces: FetchTraces,
     /// Composes what streams send, as the notifications of subscriptions are.
     pub(crate) composer: Arc<Composer>,
     /// Sends test notifications.

@@ -36,6 +36,7 @@ mod report;
 mod robots;
 mod semantic_digest;
 mod shared_documents;
+mod trace;
 
 use std::error::Error;
 use std::sync::Arc;
@@ -49,6 +50,7 @@ use url::Url;
 
 use crate::document_budget::GatewayBusy;
 use crate::event_log::EventLog;
+use crate::fetch_traces::FetchTraces;
 use crate::jobs::claim_renewal::{ClaimRenewal, HeldClaim};
 use crate::jobs::runner::{self, HostPermit, HostPermits, Job};
 use crate::metrics::Metrics;
@@ -95,6 +97,7 @@ pub struct Poller {
     claims: Arc<ClaimRenewal>,
     metrics: Metrics,
     event_log: EventLog,
+    fetch_traces: FetchTraces,
     settings: PollSettings,
     cached_k: Arc<CachedK>,
     health: Arc<node_health::NodeHealth>,
@@ -144,11 +147,17 @@ impl Poller {
             robots_cache: robots::RobotsCache::default(),
             metrics,
             event_log,
+            fetch_traces: FetchTraces::default(),
             settings,
             cached_k: Arc::default(),
             health: Arc::new(node_health::NodeHealth::new()),
             disk: Arc::default(),
         }
+    }
+
+    /// Returns the traces of the last fetches.
+    pub fn fetch_traces(&self) -> &FetchTraces {
+        &self.fetch_traces
     }
 
     /// Polls a claimed resource once and records the result.
@@ -275,13 +284,9 @@ impl Poller {
         }
         self.metrics.polled(report.outcome, due.trigger.as_str(), report.took);
         self.metrics.fetched(report.wire_bytes, appended.new);
-        debug!(
-            resource = resource.id.0,
-            outcome = report.outcome,
-            new = appended.new,
-            head = appended.head.0,
-            "resource polled"
-        );
+        let (outcome, head) = (report.outcome, appended.head.0);
+        debug!(resource = resource.id.0, outcome, new = appended.new, head, "resource polled");
+        self.fetch_traces.record(resource.id, trace::trace(report, appended.new));
         Ok(())
     }
 

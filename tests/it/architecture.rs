@@ -24,7 +24,7 @@ pub(crate) use sources::{Source, files, root, sources};
 const FLOORS: &[&[&str]] = &[
     &["byte_cache", "disk_space", "document_budget"],
     &["net"],
-    &["metrics", "event_log", "head_watch"],
+    &["metrics", "event_log", "fetch_traces", "head_watch"],
     &["jobs"],
     &["subscriptions"],
     &["authoring", "tokens"],

@@ -12,6 +12,7 @@ mod entry;
 mod feed;
 mod feed_state;
 mod feeds;
+mod fetches;
 mod front_page;
 mod live;
 mod live_charts;

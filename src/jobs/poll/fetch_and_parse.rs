@@ -7,6 +7,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 
 use crate::document_budget::GatewayBusy;
+use crate::fetch_traces::TracedRequest;
 use crate::net::{
     FetchError, FetchRequest, FetchResponse, Fetched, HttpClient, Patience, ResourceLocation,
 };
@@ -48,6 +49,7 @@ impl Source<'_> {
                     at,
                     took,
                     wire_bytes: 0,
+                    requests: Vec::new(),
                     doubted: false,
                     location,
                     found,
@@ -58,9 +60,11 @@ impl Source<'_> {
         let (url, unconditional) = (&due.resource.fetch_url, Validators::default());
         let (mut doubted, mut has_begun) = (polling.is_stuck(now), false);
         let validators = if doubted { &unconditional } else { &polling.validators };
+        let mut requests = Vec::new();
         let mut fetched = self.get(due, url, validators).await;
         if is_doubtful(&fetched, due, now) {
             (doubted, has_begun) = (true, true);
+            requests = TracedRequest::from_hops(&fetched.hops);
             fetched = self.continued().get(due, url, &unconditional).await;
         }
         match &fetched.result {
@@ -69,10 +73,12 @@ impl Source<'_> {
             Err(_) => guard.give_up(),
         }
         let fetched = not_put_off(fetched, has_begun)?;
+        requests.extend(TracedRequest::from_hops(&fetched.hops));
         let observation = Observation {
             at: now,
             took: fetched.took,
             wire_bytes: fetched.wire_bytes,
+            requests,
             doubted,
             location: fetched.location,
             found: self.read(fetched.result, due, now).await.map_err(PutOff::begun)?,
@@ -96,6 +102,7 @@ impl Source<'_> {
             let fetched = self.get(due, &target, &due.resource.polling.validators).await;
             let fetched = not_put_off(fetched, true)?;
             observation.took += fetched.took;
+            observation.requests.extend(TracedRequest::from_hops(&fetched.hops));
             observation.wire_bytes += fetched.wire_bytes;
             observation.location =
                 redirects::location_after_move(observation.location, &target, fetched.location);

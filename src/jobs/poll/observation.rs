@@ -7,6 +7,7 @@ use http::HeaderMap;
 use sha2::{Digest, Sha256};
 
 use crate::document_budget::DocumentMemory;
+use crate::fetch_traces::TracedRequest;
 use crate::net::{FetchError, FetchedDocument, ResourceLocation};
 use feedgate_core::poll::Validators;
 use feedgate_core::schedule::FailureClass;
@@ -30,6 +31,8 @@ pub(super) struct Observation {
     pub(super) took: Duration,
     /// The number of bytes received, before content decoding.
     pub(super) wire_bytes: u64,
+    /// The requests of the fetch.
+    pub(super) requests: Vec<TracedRequest>,
     /// Whether a "not modified" was doubted, and the resource fetched unconditionally.
     pub(super) doubted: bool,
     /// The location at which the resource was found.

@@ -8,12 +8,13 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
+use crate::fetch_traces::TracedRequest;
 use feedgate_core::poll::{Poll, Polling};
 use feedgate_core::ports::DueResource;
 use feedgate_core::rank;
 use feedgate_core::resource::{Resource, ResourceKind};
 use feedgate_core::schedule::{
-    self, NewRecords, PollPlan, PollSetback, ScheduleBounds, ScheduleInput,
+    self, NewRecords, PeriodStep, PollPlan, PollSetback, ScheduleBounds, ScheduleInput,
 };
 use feedgate_core::upstream::UpstreamFinding;
 use feedgate_feed::model::Feed;
@@ -35,6 +36,10 @@ pub(super) struct PollReport {
     pub(super) took: Duration,
     /// The number of bytes received, before content decoding.
     pub(super) wire_bytes: u64,
+    /// The requests of the fetch.
+    pub(super) requests: Vec<TracedRequest>,
+    /// What each rule of the schedule made of the period.
+    pub(super) steps: Vec<PeriodStep>,
 }
 
 /// The inputs of a report besides the observation.
@@ -74,7 +79,8 @@ pub(super) fn report(
     if let Found::Feed { feed, .. } = &observation.found {
         status.porn_rank = terms.porn_rank.then(|| rank::porn(feed));
     }
-    let PollPlan { mut polling, next_fetch, demand, .. } = plan;
+    let PollPlan { mut polling, next_fetch, demand, steps, .. } = plan;
+    let requests = observation.requests;
     if let Found::FragmentMissing(_) = &observation.found {
         count_missing_fragment(&mut polling, &resource.polling, now);
     }
@@ -104,7 +110,7 @@ pub(super) fn report(
         polling,
         leaves_details: false,
     };
-    PollReport { poll, outcome, took, wire_bytes }
+    PollReport { poll, outcome, took, wire_bytes, requests, steps }
 }
 
 /// Returns the stable code of the outcome.
@@ -256,7 +262,8 @@ mod tests {
 
     fn observation(hours: i64, found: Found) -> Observation {
         let (took, location) = (Duration::ZERO, ResourceLocation::Here);
-        Observation { at: at(hours), took, wire_bytes: 0, doubted: false, location, found }
+        let (wire_bytes, requests) = (0, Vec::new());
+        Observation { at: at(hours), took, wire_bytes, requests, doubted: false, location, found }
     }
 
     fn failure(http_code: u16, retry_after_s: Option<u32>) -> Found {

@@ -30,3 +30,37 @@ async fn the_page_of_a_feed_tells_when_its_state_changed() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn the_page_of_a_feed_traces_its_last_fetches() {
+    let world = world_of_two().await;
+    let root = Visitor::sign_in(&world, "root", "root").await;
+    let path = link(&root.page("/console/feeds").await, "console/feeds");
+    world.publisher.fail("/feed", StatusCode::NOT_FOUND);
+    world.gateway.post("/ping", &[("url", &world.topic)]).await;
+    until("the failure is traced", async || root.page(&path).await.contains("404 Not Found after"))
+        .await;
+    let page = root.page(&path).await;
+    let get = format!("GET {}", world.topic);
+    let parts = [
+        get.as_str(),
+        "&gt; user-agent: ",
+        "&lt; HTTP/1.1 200 OK after",
+        "&lt; content-type: ",
+        "after a ping or by hand",
+        "<dt>Decision</dt>",
+        "<dt>Next fetch</dt>",
+    ];
+    for part in parts {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+
+    // The publisher of the test has an inner address.
+    let ada = Visitor::sign_in(&world, "ada", "ada").await;
+    let page = ada.page(&path).await;
+    assert!(
+        page.contains("an inner address: only administrators") && page.contains(&get),
+        "{page}"
+    );
+    assert!(!page.contains("&lt; content-type: "), "{page}");
+}

@@ -1,5 +1,6 @@
 //! The live page: events and charts while they change, to their owners only.
 
+use chrono::Utc;
 use http::StatusCode;
 
 use super::{Visitor, make_token, subscribe, world_of_two};
@@ -7,6 +8,8 @@ use crate::support::browser::Browser;
 use crate::support::until;
 use crate::support::world::World;
 use feedgate_core::account::Scopes;
+use feedgate_core::host::HostRefusal;
+use feedgate_core::resource::ResourceId;
 
 #[tokio::test]
 async fn an_account_sees_its_own_events_and_no_charts() {
@@ -34,6 +37,18 @@ async fn an_account_sees_its_own_events_and_no_charts() {
     let charts = root.page("/console/live/charts").await;
     assert_eq!(charts.matches("<svg").count(), 3, "{charts}");
     assert!(!charts.contains("<html"), "a part of the page: {charts}");
+    assert!(charts.contains("No host is in a pause."), "{charts}");
+    let store = world.database.open().await;
+    let refused = HostRefusal {
+        group: "slow.test:443".to_owned(),
+        resource: ResourceId(1),
+        at: Utc::now(),
+        http_code: 429,
+        retry_after_s: None,
+    };
+    store.refuse(&refused).await.unwrap().expect("the host is paused");
+    let charts = root.page("/console/live/charts").await;
+    assert!(charts.contains("<dt>slow.test:443</dt>"), "{charts}");
     let filtered = root.page("/console/live?callback=%2Fnowhere&outcome=failed").await;
     assert!(filtered.contains("outcome=failed") && !filtered.contains("/of-bob"), "{filtered}");
 }

@@ -97,6 +97,13 @@ async fn every_page_is_accessible_on_desktops_and_phones_in_light_and_dark() {
         attempt.trim_start_matches('/'),
     ];
     check(&browser, &world, &axe, &pages, &mut wrong).await;
+    for (width, theme) in [(1280, "light"), (390, "dark")] {
+        browser.emulate(width, theme).await;
+        browser.open(&world.gateway.url(&feed)).await;
+        browser.click("details.fetch summary").await;
+        browser.until("document.querySelector('details.fetch').open").await;
+        check_shown(&browser, &axe, ("fetches", width, theme), &mut wrong).await;
+    }
     browser.open(&world.gateway.url("/console/subscriptions")).await;
     browser.click("table input[type=checkbox]").await;
     browser.click("button[value=end]").await;

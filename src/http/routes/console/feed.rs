@@ -7,6 +7,7 @@ use warp::reply::Response;
 
 use super::feed_state::{FeedState, address, title};
 use super::feeds::{SECTION, entries_a_day};
+use super::fetches;
 use super::subscriptions;
 use super::visit::Visit;
 use crate::http::kit::auth;
@@ -20,9 +21,9 @@ use feedgate_core::ping::{Ping, PingSource};
 use feedgate_core::ports::{EntryRange, ListedSubscription, SubscriptionFilter};
 use feedgate_core::record::{Record, Seq};
 use feedgate_core::resource::{Resource, ResourceId};
-use feedgate_core::stored_entry::read_back;
+use feedgate_core::stored_entry::read_records;
+use feedgate_core::upstream::{UpstreamState, UpstreamSummary};
 use feedgate_feed::model::{Entry, Text};
-use feedgate_feed::render::atom::{self, AtomDocument};
 
 /// The number of entries on the page.
 const ENTRIES: usize = 20;
@@ -90,6 +91,7 @@ struct FeedPage {
     subscriptions: Vec<ListedSubscription>,
     fetches: Vec<StoredEvent>,
     moves: Vec<Move>,
+    upstream: Option<UpstreamSummary>,
 }
 
 impl FeedPage {
@@ -110,8 +112,9 @@ impl FeedPage {
         let fetches = store.events(&wanted).await.map_err(unavailable)?.events;
         let moves = store.moves(resource.id).await.map_err(unavailable)?;
         let subscriptions = subscribed(visit, &resource).await?;
+        let upstream = store.upstream_summary(resource.id).await.map_err(unavailable)?;
         let entries = with_entries(&resource, records);
-        Ok(FeedPage { resource, entries, subscriptions, fetches, moves })
+        Ok(FeedPage { resource, entries, subscriptions, fetches, moves, upstream })
     }
 }
 
@@ -128,8 +131,10 @@ pub(super) async fn page(visit: &Visit, id: &str) -> Result<Response, Rejection>
         h2 { "Subscriptions" }
         (subscriptions::table(visit, feed.subscriptions.iter(), now))
         (transitions(&feed.resource))
-        h2 { "Fetches" }
-        (fetches(&feed.fetches))
+        h2 { "Last fetches" }
+        (fetches::list(visit, feed.resource.id, now))
+        h2 { "Fetches that changed something" }
+        (fetch_events(&feed.fetches))
     };
     Ok(visit.page(&title(&feed.resource), SECTION, content))
 }
@@ -146,7 +151,7 @@ fn done(action: &str) -> Markup {
 }
 
 fn status(visit: &Visit, feed: &FeedPage, now: DateTime<Utc>) -> Markup {
-    let FeedPage { resource, moves, .. } = feed;
+    let FeedPage { resource, moves, upstream, .. } = feed;
     let status = &resource.status;
     let is_moved = FeedState::from_resource(resource, now) == FeedState::Moved;
     html! {
@@ -172,6 +177,9 @@ fn status(visit: &Visit, feed: &FeedPage, now: DateTime<Utc>) -> Markup {
             @if let Some(until) = resource.pushed_until {
                 dt { "Pushed by its hub" } dd { "until " (timestamp(until)) }
             }
+            @if let Some(upstream) = upstream {
+                dt { "Hub or cloud" } dd { (upstream_text(upstream, now)) }
+            }
             @if !resource.polling.format.is_empty() {
                 dt { "Format" } dd { (resource.polling.format) }
             }
@@ -184,6 +192,27 @@ fn status(visit: &Visit, feed: &FeedPage, now: DateTime<Utc>) -> Markup {
                 dd { (timestamp(moved.at)) " from " (feedgate_core::redaction::feed(&moved.from))
                     @if moved.undone_at.is_some() { " (undone)" } }
             }
+        }
+    }
+}
+
+/// Returns which hub or cloud announces changes, and how often it came first.
+fn upstream_text(upstream: &UpstreamSummary, now: DateTime<Utc>) -> Markup {
+    let state = match upstream.state {
+        UpstreamState::Wanted => "not subscribed to yet",
+        UpstreamState::Requested => "asked for a subscription",
+        UpstreamState::Active => "subscribed to",
+        UpstreamState::Doubted => "not relied on for now",
+    };
+    let proof = upstream.proof;
+    let all = proof.pushed.saturating_add(proof.missed);
+    html! {
+        (feedgate_core::redaction::feed(&upstream.endpoint)) ", " (state)
+        @if let Some(at) = upstream.pushed_at { ", last heard of " (relative_time(at, now)) }
+        @if all > 0 {
+            br;
+            "New entries lately: " (grouped(proof.pushed.into())) " announced by it first, "
+            (grouped(proof.missed.into())) " found first by a fetch"
         }
     }
 }
@@ -254,7 +283,7 @@ fn transitions(resource: &Resource) -> Markup {
     }
 }
 
-fn fetches(events: &[StoredEvent]) -> Markup {
+fn fetch_events(events: &[StoredEvent]) -> Markup {
     html! {
         table.records {
             thead { tr { @for name in ["Time", "Event", "Took", "Message"] {
@@ -286,15 +315,7 @@ fn with_entries(
     resource: &Resource,
     records: Vec<Record>,
 ) -> Vec<(Seq, DateTime<Utc>, Option<Entry>)> {
-    let atoms: Vec<&str> = records.iter().map(|record| record.atom.as_str()).collect();
-    let document = atom::document(&AtomDocument {
-        head: &resource.feed_head,
-        topic: resource.topic.as_str(),
-        status: None,
-        links: &[],
-        entries: &atoms,
-    });
-    let entries = read_back(resource, &document).entries;
+    let entries = read_records(resource, &records).entries;
     let of = |record: &Record| entries.iter().find(|entry| entry.id == record.entry_id).cloned();
     records.iter().map(|record| (record.seq, record.at, of(record))).collect()
 }

@@ -6,17 +6,24 @@ use maud::{Markup, html};
 
 use super::visit::Visit;
 use crate::http::kit::html::chart::{Bar, bar_chart};
-use crate::http::kit::html::parts::{grouped, span};
+use crate::http::kit::html::parts::{counted, grouped, relative_time, span};
 use crate::http::kit::rejection::Rejection;
+use crate::jobs::runner;
 use crate::metrics::{MINUTES, MinuteCounts};
+use feedgate_core::host::PausedHost;
 
 /// The outcomes of fetches that are listed, the most frequent ones.
 const OUTCOMES: usize = 8;
+
+/// The hosts in a pause that are listed.
+const PAUSED_HOSTS: usize = 10;
 
 /// Returns the charts.
 pub(super) async fn charts(visit: &Visit) -> Result<Markup, Rejection> {
     let counted = visit.gateway.gauges.get(&*visit.gateway.store).await;
     let gauges = counted.map_err(|err| Rejection::unavailable(&err))?.gauges;
+    let paused = visit.gateway.store.paused_hosts(runner::now(), PAUSED_HOSTS + 1).await;
+    let paused = paused.map_err(|err| Rejection::unavailable(&err))?;
     let minutes = visit.gateway.metrics.recent_minutes();
     let mut total = MinuteCounts::default();
     minutes.iter().for_each(|minute| total.add(minute));
@@ -42,8 +49,34 @@ pub(super) async fn charts(visit: &Visit) -> Result<Markup, Rejection> {
                     dt { "Deliveries waiting" } dd { (grouped(gauges.due)) }
                 }
             }
+            (paused_hosts(&paused))
         }
     })
+}
+
+/// Returns the list of the hosts that asked to be left alone, and of those that refused too much.
+fn paused_hosts(paused: &[PausedHost]) -> Markup {
+    let now = runner::now();
+    html! {
+        section {
+            h2 { "Hosts in a pause" }
+            p.soft { "Hosts that are not fetched for a while, because they refused requests." }
+            @if paused.is_empty() { p { "No host is in a pause." } } @else {
+                dl.facts {
+                    @for host in paused.iter().take(PAUSED_HOSTS) {
+                        dt { (host.group) }
+                        dd {
+                            "until " (relative_time(host.until, now))
+                            @if host.pauses > 1 {
+                                ", " (counted(host.pauses.into(), "pause")) " in a row"
+                            }
+                        }
+                    }
+                }
+                @if paused.len() > PAUSED_HOSTS { p { "There are more." } }
+            }
+        }
+    }
 }
 
 fn deliveries(minutes: &[MinuteCounts], total: &MinuteCounts) -> Markup {
