@@ -12,8 +12,9 @@ pub const FEW: usize = 100;
 /// A backlog is released at this rate at least, in polls per second, because the normal rate of
 /// a small gateway would take hours.
 const LEAST_PER_S: f64 = 10.0;
-/// The clock was set if it advanced by this much more, or less, than the time that passed.
-const JUMP: TimeDelta = TimeDelta::minutes(5);
+/// The clock was set if it advanced by this much more, or less, than the time that passed. Rule P47 allows
+/// five minutes, but nothing would be polled for so long after a clock was set back.
+const JUMP: TimeDelta = TimeDelta::seconds(10);
 
 /// An overdue resource.
 #[derive(Clone, Debug, PartialEq)]
@@ -129,7 +130,8 @@ mod tests {
         #[rustfmt::skip]
         let cases = [
             ("it goes on",            10,  10,     ClockReading::Steady),
-            ("it drifts",            100,  350,    ClockReading::Steady),
+            ("it drifts",            100,  105,    ClockReading::Steady),
+            ("a minute back",         10,  -50,    ClockReading::Jumped),
             ("it was set forward",    10,  400,    ClockReading::Jumped),
             ("it was set back",       10,  -400,   ClockReading::Jumped),
             ("we were asleep",         1,  86_400, ClockReading::Jumped),

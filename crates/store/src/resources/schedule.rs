@@ -12,8 +12,9 @@ use feedgate_core::schedule::{K_LEAST, LONGEST_S};
 
 /// The factor is stored in millionths.
 const MILLION: f64 = 1e6;
-/// Clocks of nodes differ a little; a poll that is less than this ahead of now is accepted.
-const TOLERANCE: TimeDelta = TimeDelta::minutes(5);
+/// Clocks of nodes differ a little; a poll that is less than this ahead of now is accepted. After one that
+/// is further ahead, the resource would not be polled for so long.
+const TOLERANCE: TimeDelta = TimeDelta::seconds(10);
 /// The longest plausible claim: longer than any claim of a resource or of a maintenance task.
 const LONGEST_HOLD: TimeDelta = TimeDelta::hours(2);
 
