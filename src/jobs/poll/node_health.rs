@@ -60,7 +60,7 @@ impl Poller {
         let advanced = self.store.shorten_waits(now, slack).await?;
         let smoothed = self.store.release_backlog(now).await?;
         if check == ClockReading::Jumped {
-            warn!(advanced, smoothed, "the system clock changed by more than five minutes");
+            warn!(advanced, smoothed, "the system clock was set");
         } else if smoothed > 0 {
             info!(smoothed, "overdue polls were spread over the coming minutes");
         }
