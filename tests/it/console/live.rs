@@ -1,6 +1,5 @@
 //! The live page: events and charts while they change, to their owners only.
 
-use chrono::Utc;
 use http::StatusCode;
 
 use super::{Visitor, make_token, subscribe, world_of_two};
@@ -42,7 +41,7 @@ async fn an_account_sees_its_own_events_and_no_charts() {
     let refused = HostRefusal {
         group: "slow.test:443".to_owned(),
         resource: ResourceId(1),
-        at: Utc::now(),
+        at: feedgate::jobs::runner::now(),
         http_code: 429,
         retry_after_s: None,
     };

@@ -97,19 +97,24 @@ async fn every_page_is_accessible_on_desktops_and_phones_in_light_and_dark() {
         attempt.trim_start_matches('/'),
     ];
     check(&browser, &world, &axe, &pages, &mut wrong).await;
-    for (width, theme) in [(1280, "light"), (390, "dark")] {
-        browser.emulate(width, theme).await;
-        browser.open(&world.gateway.url(&feed)).await;
-        browser.click("details.fetch summary").await;
-        browser.until("document.querySelector('details.fetch').open").await;
-        check_shown(&browser, &axe, ("fetches", width, theme), &mut wrong).await;
-    }
+    check_fetches(&browser, &world.gateway.url(&feed), &axe, &mut wrong).await;
     browser.open(&world.gateway.url("/console/subscriptions")).await;
     browser.click("table input[type=checkbox]").await;
     browser.click("button[value=end]").await;
     browser.until("document.querySelector('h1').textContent.startsWith('End 1')").await;
     check_shown(&browser, &axe, ("confirmation", 390, "dark"), &mut wrong).await;
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Checks the page of a feed with the trace of a fetch.
+async fn check_fetches(browser: &Browser, feed: &str, axe: &str, wrong: &mut Vec<String>) {
+    for (width, theme) in [(1280, "light"), (390, "dark")] {
+        browser.emulate(width, theme).await;
+        browser.open(feed).await;
+        browser.click("details.fetch summary").await;
+        browser.until("document.querySelector('details.fetch').open").await;
+        check_shown(browser, axe, ("fetches", width, theme), wrong).await;
+    }
 }
 
 /// Checks pages at each width in light and dark, and keeps screenshots of them.
