@@ -119,14 +119,14 @@ async fn every_subscriber_has_every_entry_in_order_in_the_end(database: Database
         nodes.push(Node::start(&database, run.replica).await);
     }
     let urls = nodes.iter().map(|node| node.gateway.url("")).collect();
-    let cast = Cast::gather(urls).await;
+    let is_long = run.lasts >= Duration::from_secs(60);
+    let most_seconds_off = if is_long { MOST_SECONDS_OFF } else { FEW_SECONDS_OFF };
+    let cast = Cast::gather(urls, most_seconds_off).await;
     cast.subscribe_first().await;
 
     let end = Instant::now() + run.lasts;
     let is_postgres = database.kind() == Kind::Postgres;
     let control = run.control.as_deref().filter(|_| is_postgres);
-    let is_long = run.lasts >= Duration::from_secs(60);
-    let most_seconds_off = if is_long { MOST_SECONDS_OFF } else { FEW_SECONDS_OFF };
     let (publishing, of_nodes, of_others) =
         (dice.split(), Failures::new(end, dice.split()), Failures::new(end, dice.split()));
     let (of_nodes, of_others, ()) = tokio::join!(

@@ -1,7 +1,6 @@
 //! Those who take part: a publisher, subscribers, and whoever calls the nodes.
 
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use http::StatusCode;
@@ -10,13 +9,14 @@ use tokio::time::{Instant, sleep};
 use url::form_urlencoded;
 
 use crate::support::dice::Dice;
-use crate::support::feeds::{entry_id, rss};
+use crate::support::feeds::entry_id;
 use crate::support::gateway::{LOGIN, TOKEN};
 use crate::support::publisher::Publisher;
 use crate::support::server::client;
 use crate::support::subscriber::{Mood, Subscriber};
 use crate::support::tcp_proxy::{Condition, TcpProxy};
-use crate::support::until;
+use crate::support::{PATIENCE, until};
+use feedgate::jobs::runner;
 
 pub(super) const FEEDS: usize = 4;
 /// The subscribers of each feed from the beginning.
@@ -45,19 +45,24 @@ pub(super) struct Cast {
     pub(super) subscriber: Subscriber,
     /// The network between the nodes and the subscribers.
     pub(super) network: TcpProxy,
-    published: Vec<AtomicUsize>,
+    /// When the entries of each feed were published.
+    published: Vec<Mutex<Vec<String>>>,
     pub(super) subscribed: Mutex<Vec<Subscribed>>,
+    /// How long to wait for an entry in the end.
+    pub(super) patience: Duration,
 }
 
 impl Cast {
-    /// Starts everybody; the feeds have one entry.
-    pub(super) async fn gather(nodes: Vec<String>) -> Cast {
+    /// Starts everybody; the feeds have one entry. A clock is off by `most_seconds_off` at most: a pause
+    /// that a clock began which was ahead lasts so much longer.
+    pub(super) async fn gather(nodes: Vec<String>, most_seconds_off: u64) -> Cast {
         let subscriber = Subscriber::start().await;
         let network = TcpProxy::start(format!("127.0.0.1:{}", subscriber.port())).await;
-        let published = (0..FEEDS).map(|_| AtomicUsize::new(0)).collect();
+        let published = (0..FEEDS).map(|_| Mutex::default()).collect();
         let publisher = Publisher::start().await;
         let subscribed = Mutex::default();
-        let cast = Cast { nodes, publisher, subscriber, network, published, subscribed };
+        let patience = PATIENCE + Duration::from_secs(2 * most_seconds_off);
+        let cast = Cast { nodes, publisher, subscriber, network, published, subscribed, patience };
         (0..FEEDS).for_each(|feed| cast.publish(feed));
         cast
     }
@@ -120,15 +125,17 @@ impl Cast {
         }
     }
 
-    /// Publishes the next entry of a feed, which keeps all it ever had.
+    /// Publishes the next entry of a feed, which keeps all it ever had. Entries are dated: of many that
+    /// are not, and appear together after a pause, only the newest are sent (rule N5).
     pub(super) fn publish(&self, feed: usize) {
-        let count = self.published[feed].fetch_add(1, Ordering::Relaxed) + 1;
-        self.publisher.put_rss(&path(feed), rss(&name(feed), 1..count + 1));
+        let mut published = self.published[feed].lock().unwrap();
+        published.push(runner::now().to_rfc2822());
+        self.publisher.put_rss(&path(feed), dated_rss(&name(feed), &published));
     }
 
     /// How many entries of a feed were published.
     pub(super) fn count(&self, feed: usize) -> usize {
-        self.published[feed].load(Ordering::Relaxed)
+        self.published[feed].lock().unwrap().len()
     }
 
     /// The ids of the entries of a feed after the first `since`.
@@ -152,6 +159,19 @@ impl Cast {
             self.subscriber.set(&subscribed.path, Mood::Willing);
         }
     }
+}
+
+/// An RSS feed with an item for each date, newest first.
+fn dated_rss(name: &str, dates: &[String]) -> String {
+    let items = dates.iter().enumerate().rev().map(|(n, date)| {
+        let (n, id) = (n + 1, entry_id(name, n + 1));
+        format!(
+            "<item><title>Item {n}</title><guid isPermaLink=\"false\">{id}</guid>\
+             <pubDate>{date}</pubDate></item>\n"
+        )
+    });
+    let items: String = items.collect();
+    format!("<rss version=\"2.0\"><channel><title>{name}</title>\n{items}</channel></rss>\n")
 }
 
 fn name(feed: usize) -> String {

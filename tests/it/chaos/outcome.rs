@@ -7,7 +7,6 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::cast::{Cast, FEEDS, Subscribed};
-use crate::support::PATIENCE;
 use crate::support::feeds::entry_ids;
 use crate::support::gateway::Gateway;
 use crate::support::reader::Reader;
@@ -82,7 +81,7 @@ impl Cast {
                 received.iter().flat_map(|asked| entry_ids(&asked.text())).collect();
             want.iter().all(|id| got.contains(id))
         };
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + self.patience;
         while !self.subscriber.hears(&one.path, Instant::now() + RETRY_EVERY, has_all).await {
             if Instant::now() > deadline {
                 let received = self.subscriber.notified(&one.path);
