@@ -12,6 +12,7 @@ use crate::support::postgres::Database;
 
 on_both_stores!(
     a_replay_outlives_the_node_that_delivered,
+    a_replay_outlives_a_retry_and_a_renewal,
     a_replay_outlives_a_pause_and_a_release,
     a_replay_while_paused_leaves_no_older_one,
     whoever_has_ended_is_not_in_the_queue,
@@ -50,6 +51,31 @@ async fn a_replay_outlives_the_node_that_delivered(database: Database) {
     assert!(store.replay(id, Seq(1), at(6)).await.unwrap());
     assert_eq!(take(&store, 14).await, []);
     assert_eq!(take(&store, 15).await, [(id, 1, 3)], "the claim has ended without a result");
+}
+
+async fn a_replay_outlives_a_retry_and_a_renewal(database: Database) {
+    let store = ClaimingStore::new(database.open().await);
+    let id = in_progress(&store).await;
+    assert!(store.replay(id, Seq(0), at(3)).await.unwrap());
+    settle_delivered(&store, id, 4).await;
+    assert_eq!(take(&store, 5).await, [(id, 0, 2)]);
+    settle_delivered(&store, id, 6).await;
+    for (seconds, is_renewed) in [(100, false), (200, true)] {
+        let entry = seconds.to_string();
+        store.record(id.resource, &poll(at(seconds), &[&entry])).await.unwrap();
+        let [(_, _, head)] = take(&store, seconds + 1).await[..] else { panic!("it is due") };
+        assert!(store.replay(id, Seq(0), at(seconds + 2)).await.unwrap());
+        // The claim ends without a result.
+        if is_renewed {
+            let request = wish("a", "https://callback.test/");
+            assert_eq!(store.subscribe(&request, at(seconds + 20)).await.unwrap().id, id);
+        } else {
+            assert!(store.retry_delivery(id, at(seconds + 20)).await.unwrap());
+        }
+        assert_eq!(take(&store, seconds + 20).await, [(id, 0, head)]);
+        let delivered = DeliveryOutcome::Delivered { cursor: Seq(head), status: 0 };
+        store.settle(&[(id, delivered)], at(seconds + 21)).await.unwrap();
+    }
 }
 
 async fn a_replay_outlives_a_pause_and_a_release(database: Database) {

@@ -23,10 +23,11 @@ const LOOK_AGAIN: Duration = Duration::from_millis(50);
 const FAREWELL: Duration = Duration::from_secs(10);
 
 /// What Chromium is started with, besides a profile of its own.
-const FLAGS: [&str; 12] = [
+const FLAGS: [&str; 13] = [
     "--headless",
     "--no-sandbox", // tests run as root in containers, where it cannot be had
     "--disable-gpu",
+    "--hide-scrollbars", // a screenshot would end where they were
     "--disable-dev-shm-usage",
     "--disable-quic",
     "--no-first-run",

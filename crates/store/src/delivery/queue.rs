@@ -93,7 +93,8 @@ pub(crate) async fn lock_in_progress(
     Ok(claimed_until.is_some_and(|until| until > now))
 }
 
-/// Makes a subscription due at once to which no node delivers.
+/// Makes a subscription due at once to which no node delivers. A replay that waits for the end of a
+/// delivery stays.
 pub(crate) async fn enqueue_subscription(
     tx: &Tx<'_>,
     id: SubscriptionId,
@@ -103,7 +104,7 @@ pub(crate) async fn enqueue_subscription(
         insert_due!("$3"),
         " where s.resource_id = $1 and s.id = $2
              on conflict (resource_id, subscription_id) do update
-            set due_at = excluded.due_at, replay_from = null"
+            set due_at = excluded.due_at"
     );
     tx.execute(PUT, params![id.resource.0, id.number, now]).await?;
     tx.wake(Wake::Subscriptions).await

@@ -104,10 +104,14 @@ async fn renew(
     let renewed = tx.first(RENEW, params).await?;
     let is_paused = renewed.map_or(Ok(0), |mut row| row.int())? != 0;
     let is_owed = cursor < owed || status_told < status;
-    match (is_in_progress, is_owed && !is_paused) {
-        (true, _) if changed => queue::replay_after(tx, known.id, cursor).await,
-        (true, _) => Ok(()),
-        (false, true) => queue::enqueue_subscription(tx, known.id, now).await,
-        (false, false) => queue::remove_one(tx, known.id).await,
+    match (is_in_progress, changed) {
+        (true, true) => return queue::replay_after(tx, known.id, cursor).await,
+        (true, false) => return Ok(()),
+        (false, true) => queue::remove_one(tx, known.id).await?,
+        (false, false) => {}
     }
+    if is_owed && !is_paused {
+        queue::enqueue_subscription(tx, known.id, now).await?;
+    }
+    Ok(())
 }

@@ -31,10 +31,14 @@ pub(crate) async fn replay(
     let params = params![id.resource.0, id.number, cursor, is_in_progress];
     let Some(mut replayed) = tx.first(REPLAY, params).await? else { return Ok(false) };
     let is_paused = replayed.int()? != 0;
-    match (is_in_progress, is_paused) {
-        (true, _) => queue::replay_after(tx, id, cursor).await?,
-        (false, true) => queue::remove_one(tx, id).await?,
-        (false, false) => queue::enqueue_subscription(tx, id, now).await?,
+    if is_in_progress {
+        queue::replay_after(tx, id, cursor).await?;
+        return Ok(true);
+    }
+    // An earlier replay may wait for the end of a delivery whose node died.
+    queue::remove_one(tx, id).await?;
+    if !is_paused {
+        queue::enqueue_subscription(tx, id, now).await?;
     }
     Ok(true)
 }

@@ -12,6 +12,7 @@ use crate::delivery::queue;
 use crate::delivery::subscriber_counts::{CountedSubscription, count_begun, counted_columns};
 use crate::engine::sql::{Row, Value, params};
 use crate::engine::tx::Tx;
+use crate::resources::row;
 use crate::search::filling;
 use feedgate_core::ports::StoreError;
 use feedgate_core::resource::ResourceId;
@@ -95,7 +96,11 @@ async fn begin_subscriptions(
         ids.push(row.int()?);
         begun.push(counted);
     }
+    let on = resources.clone();
     let keys = [("resource_id", Value::Ints(resources)), ("id", Value::Ints(ids))];
+    // A gateway that runs may append meanwhile: either its head is read here, or it finds the
+    // subscriptions.
+    row::lock(tx, on).await?;
     queue::enqueue_owed(tx, &keys, now).await?;
     count_begun(tx, begun.into_iter()).await
 }
