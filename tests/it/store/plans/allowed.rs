@@ -9,10 +9,21 @@ pub(super) struct Allowed {
     pub(super) reads: &'static str,
     #[expect(dead_code, reason = "people read it")]
     because: &'static str,
+    /// Whether another plan of PostgreSQL, which does not read that, costs nearly the same. The sample
+    /// of its statistics decides between them.
+    pub(super) is_optional: bool,
 }
 
 const fn allow(statement: &'static str, reads: &'static str, because: &'static str) -> Allowed {
-    Allowed { statement, reads, because }
+    Allowed { statement, reads, because, is_optional: false }
+}
+
+const fn allow_either(
+    statement: &'static str,
+    reads: &'static str,
+    because: &'static str,
+) -> Allowed {
+    Allowed { statement, reads, because, is_optional: true }
 }
 
 #[rustfmt::skip]
@@ -43,10 +54,14 @@ pub(super) const ALLOWED: &[Allowed] = &[
         "once when a node starts"),
     allow("delivery/listing.rs list_page", "subscriptions where (callback",
         "only tests list without a topic and an account"),
+    allow_either("delivery/listing.rs list_page", "subscriptions where (account_id = $1)",
+        "those of one account with one callback, where PostgreSQL does not trust the index of callbacks"),
     allow("delivery/listing.rs list_page", "all of",
         "only tests list without a topic and an account"),
     allow("log/baseline.rs SET_BACK", "subscriptions",
         "once, of the subscriptions that were made before the first poll of a resource ended"),
+    allow_either("log/baseline.rs SET_BACK", "deliveries",
+        "those of the same subscriptions"),
     allow("log/baseline.rs SEND_NEWEST", "subscriptions",
         "once, of the subscriptions that were made before the first poll of a resource ended"),
     allow("log/entries.rs NOTED", "entries",
@@ -59,6 +74,8 @@ pub(super) const ALLOWED: &[Allowed] = &[
         "only subscriptions that are notified of changes of the status"),
     allow("log/fan_out.rs PASS", "subscriptions",
         "updates that are not sent to everybody; of a large resource, only records that are sent to nobody"),
+    allow_either("log/fan_out.rs PASS", "deliveries",
+        "those of the same subscriptions"),
     allow("log/fan_out.rs SKIP", "subscriptions",
         "a silent poll is the first one of a resource"),
     allow("log/pages.rs OWED", "subscriptions",
@@ -87,9 +104,9 @@ pub(super) const ALLOWED: &[Allowed] = &[
         "once when a node starts, and when its clock was set"),
     allow("resources/schedule.rs PLANNED", "",
         "once a minute on one node: one narrow index, 0.3 s for a million resources"),
-    allow("resources/survey.rs COUNT", "changes",
+    allow_either("resources/survey.rs COUNT", "changes",
         "the pings of one hour, for a page that is cached"),
-    allow("resources/survey.rs COUNT", "all of changes",
+    allow_either("resources/survey.rs COUNT", "all of changes",
         "the pings of one hour, for a page that is cached"),
     allow("resources/survey.rs count", "subscriptions",
         "the statement before has found the range, of SUBSCRIPTIONS rows"),
