@@ -104,9 +104,10 @@ async fn append(
 ) -> Result<u64, StoreError> {
     // Without the lock, a subscription that ends now would leave its attempts behind.
     const EXISTING: &str = "
-        select resource_id, id from subscriptions
-         where (resource_id, id) in (select given.resource_id, given.id from {rows})
-         order by id {for key share}";
+        select s.resource_id, s.id
+          from {rows}
+          join subscriptions s on s.resource_id = given.resource_id and s.id = given.id
+         {postgres order by s.id for key share of s}";
     const ADD: &str = "
         insert into delivery_attempts (
             resource_id, subscription_id, at, took, verdict, code, error, next_at,
@@ -115,17 +116,19 @@ async fn append(
         {values resource_id, subscription_id, at, took, verdict, code, error, next_at, \
             content, first_number, last_number, entries, body_bytes, content_type, \
             request_headers, status, is_public, response_headers, response_body}";
+    // The newest of those that are too many, of the few subscriptions that have too many.
+    const EXCESS: &str = "
+        select given.resource_id, given.id, (select a.id from delivery_attempts a
+                                              where a.resource_id = given.resource_id
+                                                and a.subscription_id = given.id
+                                              order by a.id desc limit 1 offset $1)
+          from {rows}";
     const SHORTEN: &str = "
         delete from delivery_attempts
-         where (resource_id, id) in (
-               select a.resource_id, a.id
-                 from {rows}
-                 join delivery_attempts a
-                   on a.resource_id = given.resource_id and a.subscription_id = given.id
-                where a.id <= (select b.id from delivery_attempts b
-                                where b.resource_id = given.resource_id
-                                  and b.subscription_id = given.id
-                                order by b.id desc limit 1 offset $1))";
+        {using rows}
+         where delivery_attempts.resource_id = {given resource_id}
+           and delivery_attempts.subscription_id = {given subscription_id}
+           and delivery_attempts.id <= {given id}";
     let named = subscriptions_of(attempts.iter().map(|attempt| attempt.subscription));
     let mut existing = BTreeSet::new();
     for mut row in tx.query_rows(EXISTING, &[], &named).await? {
@@ -135,7 +138,20 @@ async fn append(
     attempts.retain(|attempt| existing.contains(&attempt.subscription));
     let added = tx.execute_rows(ADD, &[], &columns(&attempts)).await?;
     let kept = params![most(most_of_subscription)];
-    tx.execute_rows(SHORTEN, kept, &subscriptions_of(existing.into_iter())).await?;
+    let (mut resources, mut ids, mut newest) = (Vec::new(), Vec::new(), Vec::new());
+    for mut row in tx.query_rows(EXCESS, kept, &subscriptions_of(existing.into_iter())).await? {
+        let (resource, id, excess) = (row.int()?, row.int()?, row.opt_int()?);
+        let Some(excess) = excess else { continue };
+        resources.push(resource);
+        ids.push(id);
+        newest.push(excess);
+    }
+    let excess = [
+        ("resource_id", Value::Ints(resources)),
+        ("subscription_id", Value::Ints(ids)),
+        ("id", Value::Ints(newest)),
+    ];
+    tx.execute_rows(SHORTEN, &[], &excess).await?;
     Ok(added)
 }
 

@@ -137,8 +137,9 @@ async fn remove_expired(
 ) -> Result<(), StoreError> {
     const REMOVE: &str = "
         delete from deliveries
-         where (resource_id, subscription_id) in (select given.resource_id, given.id from {rows})
-           and claim_token = $1
+        {using rows}
+         where deliveries.resource_id = {given resource_id}
+           and deliveries.subscription_id = {given id} and claim_token = $1
            and not exists (select 1 from subscriptions s
                             where s.resource_id = deliveries.resource_id
                               and s.id = deliveries.subscription_id and s.lease_until > $2)";
@@ -221,8 +222,9 @@ pub(crate) async fn release(
     // Nothing is owed to a subscription that was paused meanwhile.
     const PAUSED: &str = "
         delete from deliveries
-         where (resource_id, subscription_id, claim_token)
-                in (select given.resource_id, given.id, given.token from {rows})
+        {using rows}
+         where deliveries.resource_id = {given resource_id}
+           and deliveries.subscription_id = {given id} and claim_token = {given token}
            and due_at is null and replay_from is null";
     const RELEASE: &str = "
         update deliveries

@@ -7,7 +7,6 @@ use std::collections::HashMap;
 
 use chrono::{DateTime, Utc};
 
-use crate::delivery::queue::{owed, status_owed};
 use crate::delivery::subscriber_counts::{CountedSubscription, count_off, counted_columns};
 use crate::engine::sql::{Row, Value, params};
 use crate::engine::tx::{Tx, Wake};
@@ -30,23 +29,23 @@ pub(crate) async fn settle(
     settled: Vec<DeliveryResult>,
     now: DateTime<Utc>,
 ) -> Result<(), StoreError> {
-    lock_resources(tx, &settled).await?;
+    let newest = lock_resources(tx, &settled).await?;
     let held = end_claims(tx, &settled).await?;
     let (mut delivered, mut waiting, mut failed) = <(Columns, Columns, Columns)>::default();
     let (mut suspended, mut ended) = <(Columns, Columns)>::default();
     for result in &settled {
         let Some(&replay_from) = held.get(&result.id) else { continue };
-        match result.outcome {
-            DeliveryOutcome::Delivered { cursor, status } => {
-                delivered.push(result, replay_from, [cursor.0, status]);
-            }
+        let newest = newest.get(&result.id.resource.0).copied().unwrap_or_default();
+        let (columns, numbers) = match result.outcome {
+            DeliveryOutcome::Delivered { cursor, status } => (&mut delivered, [cursor.0, status]),
             DeliveryOutcome::Failed { retry_at: Some(at) } => {
-                waiting.push(result, replay_from, [at.timestamp_micros(), 0]);
+                (&mut waiting, [at.timestamp_micros(), 0])
             }
-            DeliveryOutcome::Failed { retry_at: None } => failed.push(result, replay_from, [0, 0]),
-            DeliveryOutcome::Suspended => suspended.push(result, replay_from, [0, 0]),
-            DeliveryOutcome::Ended => ended.push(result, replay_from, [0, 0]),
-        }
+            DeliveryOutcome::Failed { retry_at: None } => (&mut failed, [0, 0]),
+            DeliveryOutcome::Suspended => (&mut suspended, [0, 0]),
+            DeliveryOutcome::Ended => (&mut ended, [0, 0]),
+        };
+        columns.push(result, replay_from, newest, numbers);
     }
     let mut rows =
         tx.query_rows(DELIVERED, params![now], &delivered.named("told", "status")).await?;
@@ -65,9 +64,10 @@ async fn end_claims(
 ) -> Result<HashMap<SubscriptionId, Option<i64>>, StoreError> {
     const END: &str = "
         delete from deliveries
-         where (resource_id, subscription_id, claim_token)
-                in (select given.resource_id, given.id, given.claim from {rows})
-        returning resource_id, subscription_id, replay_from";
+        {using rows}
+         where deliveries.resource_id = {given resource_id}
+           and deliveries.subscription_id = {given id} and claim_token = {given claim}
+        returning deliveries.resource_id, subscription_id, replay_from";
     let numbers = |number: fn(&DeliveryResult) -> i64| settled.iter().map(number).collect();
     let columns = [
         ("resource_id", Value::Ints(numbers(|result| result.id.resource.0))),
@@ -110,14 +110,19 @@ async fn queue_again(tx: &Tx<'_>, rows: Vec<Row>, now: DateTime<Utc>) -> Result<
     Ok(())
 }
 
+/// The newest numbers of a resource: `head`, `body_version`, `status_version` and
+/// `announced_status_version`. They do not change while the resource is locked.
+type Newest = [i64; 4];
+
 /// The columns of results: the subscription, where to set its cursor, the newest number when it was
-/// claimed, two numbers and the response of each.
+/// claimed, the newest numbers now, two numbers and the response of each.
 #[derive(Default)]
 struct Columns {
     resources: Vec<i64>,
     ids: Vec<i64>,
     replays: Vec<Option<i64>>,
     newest: Vec<i64>,
+    newest_now: [Vec<i64>; 4],
     numbers: [Vec<i64>; 2],
     /// Status codes; 0 without a response, and [`NO_ATTEMPT`] without a request.
     codes: Vec<i64>,
@@ -128,7 +133,13 @@ struct Columns {
 const NO_ATTEMPT: i64 = -1;
 
 impl Columns {
-    fn push(&mut self, result: &DeliveryResult, replay_from: Option<i64>, numbers: [i64; 2]) {
+    fn push(
+        &mut self,
+        result: &DeliveryResult,
+        replay_from: Option<i64>,
+        newest: Newest,
+        numbers: [i64; 2],
+    ) {
         self.resources.push(result.id.resource.0);
         self.ids.push(result.id.number);
         self.replays.push(replay_from);
@@ -137,18 +148,26 @@ impl Columns {
         let code = |response: &AttemptResponse| response.status.unwrap_or_default().into();
         self.codes.push(response.map_or(NO_ATTEMPT, code));
         self.excerpts.push(response.map(|response| response.excerpt.clone()).unwrap_or_default());
+        for (column, number) in self.newest_now.iter_mut().zip(newest) {
+            column.push(number);
+        }
         for (column, number) in self.numbers.iter_mut().zip(numbers) {
             column.push(number);
         }
     }
 
-    fn named(self, first: &'static str, second: &'static str) -> [(&'static str, Value); 8] {
+    fn named(self, first: &'static str, second: &'static str) -> [(&'static str, Value); 12] {
         let [one, two] = self.numbers;
+        let [head, body_version, status_version, announced] = self.newest_now;
         [
             ("resource_id", Value::Ints(self.resources)),
             ("id", Value::Ints(self.ids)),
             ("replay_from", Value::OptInts(self.replays)),
             ("newest", Value::Ints(self.newest)),
+            ("head", Value::Ints(head)),
+            ("body_version", Value::Ints(body_version)),
+            ("status_version", Value::Ints(status_version)),
+            ("announced", Value::Ints(announced)),
             (first, Value::Ints(one)),
             (second, Value::Ints(two)),
             ("code", Value::Ints(self.codes)),
@@ -171,9 +190,23 @@ macro_rules! cursor_after {
     };
 }
 
+/// The number of the newest record or body that a subscription is owed.
+macro_rules! newest {
+    () => {
+        "case when format = 'raw' then {given body_version} else {given head} end"
+    };
+}
+
+/// The version of the status that a subscription is owed (`Statuses::version`).
+macro_rules! newest_status {
+    () => {
+        "case statuses when 'always' then {given status_version}
+                       when 'transitions' then {given announced} else 0 end"
+    };
+}
+
 /// The rest of a statement that records results: it returns each subscription with the time at which
-/// it is due again, `$due`, or null if it is paused or `$owed`, a condition with its resource `r`, is
-/// not met.
+/// it is due again, `$due`, or null if it is paused or the condition `$owed` is not met.
 macro_rules! of_given {
     ($due:literal, $($owed:expr),*) => {
         concat!(
@@ -181,11 +214,9 @@ macro_rules! of_given {
              where subscriptions.resource_id = {given resource_id}
                and subscriptions.id = {given id}
             returning subscriptions.resource_id, subscriptions.id,
-                      case when paused_at is null and exists (
-                               select 1 from resources r
-                                where r.id = subscriptions.resource_id and (",
+                      case when paused_at is null and (",
             $($owed,)*
-            ")) then cast(",
+            ") then cast(",
             $due,
             " as bigint) end"
         )
@@ -217,11 +248,11 @@ const DELIVERED: &str = concat!(
     of_given!(
         "$1",
         "cursor < ",
-        owed!(),
+        newest!(),
         " or {given status} < ",
-        status_owed!("statuses"),
+        newest_status!(),
         " and acknowledged_status < ",
-        status_owed!("statuses")
+        newest_status!()
     )
 );
 
@@ -247,14 +278,15 @@ macro_rules! failed {
 const WAITING: &str = failed!(
     "{given retry_at}",
     "cursor < ",
-    owed!(),
+    newest!(),
     " or acknowledged_status < ",
-    status_owed!("statuses")
+    newest_status!()
 );
 
 /// A subscription is due at once only if there is more to deliver than the failed delivery
 /// contained.
-const FAILED: &str = failed!("$1", "{given replay_from} is not null or {given newest} < ", owed!());
+const FAILED: &str =
+    failed!("$1", "{given replay_from} is not null or {given newest} < ", newest!());
 
 /// A subscription that is suspended is due again once it is resumed or renewed.
 const SUSPENDED: &str = concat!(
@@ -269,14 +301,20 @@ const SUSPENDED: &str = concat!(
 );
 
 /// Locks the resources of the results: for writing if their subscribers are to be counted again, in
-/// share mode if not, so that results can be stored concurrently.
-async fn lock_resources(tx: &Tx<'_>, settled: &[DeliveryResult]) -> Result<(), StoreError> {
-    const HOLD: &str = "select id from resources where id in ({ids $1}) order by id {for share}";
+/// share mode if not, so that results can be stored concurrently. Returns their newest numbers.
+async fn lock_resources(
+    tx: &Tx<'_>,
+    settled: &[DeliveryResult],
+) -> Result<HashMap<i64, Newest>, StoreError> {
+    const HOLD: &str = "
+        select id, head, body_version, status_version, announced_status_version
+          from resources where id in ({ids $1}) order by id {for share}";
     let ids = settled.iter().map(|one| one.id.resource.0).collect::<Vec<_>>();
     if settled.iter().any(|one| one.outcome == DeliveryOutcome::Ended) {
-        return row::lock(tx, ids).await;
+        row::lock(tx, ids.clone()).await?;
     }
-    tx.query(HOLD, &[Value::Ints(ids)]).await.map(drop)
+    let rows = tx.query(HOLD, &[Value::Ints(ids)]).await?.into_iter();
+    rows.map(|mut row| Ok((row.int()?, [row.int()?, row.int()?, row.int()?, row.int()?]))).collect()
 }
 
 async fn end(tx: &Tx<'_>, ended: Columns) -> Result<(), StoreError> {

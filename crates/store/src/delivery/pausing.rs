@@ -126,7 +126,9 @@ fn key(id: SubscriptionId) -> [(&'static str, Value); 2] {
 async fn dequeue(tx: &Tx<'_>, keys: &[(&'static str, Value); 2]) -> Result<(), StoreError> {
     const WAITING: &str = "
         delete from deliveries
-         where (resource_id, subscription_id) in (select given.resource_id, given.id from {rows})
+        {using rows}
+         where deliveries.resource_id = {given resource_id}
+           and deliveries.subscription_id = {given id}
            and claim_token = 0 and replay_from is null";
     const IN_PROGRESS: &str = "
         update deliveries set due_at = null

@@ -59,8 +59,6 @@ macro_rules! owed {
     };
 }
 
-pub(crate) use owed;
-
 /// The condition that a subscription to a resource `r` is owed something.
 macro_rules! is_owed {
     () => {
@@ -129,9 +127,9 @@ pub(crate) async fn enqueue_owed(
 ) -> Result<(), StoreError> {
     const PUT: &str = concat!(
         insert_due!("$1"),
-        " join resources r on r.id = s.resource_id
-          where (s.resource_id, s.id) in (select given.resource_id, given.id from {rows})
-            and s.paused_at is null and ",
+        " join {rows} on s.resource_id = given.resource_id and s.id = given.id
+          join resources r on r.id = s.resource_id
+          where s.paused_at is null and ",
         is_owed!(),
         unless_queued!()
     );
@@ -165,7 +163,9 @@ pub(crate) async fn remove(
 ) -> Result<(), StoreError> {
     const REMOVE: &str = "
         delete from deliveries
-         where (resource_id, subscription_id) in (select given.resource_id, given.id from {rows})";
+        {using rows}
+         where deliveries.resource_id = {given resource_id}
+           and deliveries.subscription_id = {given id}";
     tx.execute_rows(REMOVE, &[], keys).await.map(drop)
 }
 
@@ -176,7 +176,9 @@ pub(crate) async fn remove_ended(
 ) -> Result<(), StoreError> {
     const REMOVE: &str = "
         delete from deliveries
-         where (resource_id, subscription_id) in (select given.resource_id, given.id from {rows})
+        {using rows}
+         where deliveries.resource_id = {given resource_id}
+           and deliveries.subscription_id = {given id}
            and not exists (select 1 from subscriptions s
                             where s.resource_id = deliveries.resource_id
                               and s.id = deliveries.subscription_id)";

@@ -319,7 +319,8 @@ pub(crate) fn read<T>(
     job: fn(Row) -> Result<T, StoreError>,
     number: fn(&T) -> i64,
 ) -> Vec<T> {
-    let mut jobs: Vec<T> = rows.into_iter().filter_map(|row| readable(job(row))).collect();
+    let mut jobs = Vec::with_capacity(rows.len());
+    jobs.extend(rows.into_iter().filter_map(|row| readable(job(row))));
     let places: HashMap<_, _> = picked.iter().map(|job| job.number).zip(0..).collect();
     jobs.sort_by_key(|job| places.get(&number(job)).copied().unwrap_or(usize::MAX));
     jobs

@@ -9,14 +9,15 @@
 //! | `{ids $1}` `{texts $1}` `{blobs $1}` | `select unnest($1::…[])` | `select … from json_each($1)` |
 //! | `{rows}` | `unnest(…) as given (…)` | one row at a time, as `given` |
 //! | `{values id, name}` | `select given.id, given.name from unnest(…) as given (…)` | `values (…)`, one row at a time |
-//! | `{from rows}` `{given id}` | `from unnest(…) as given (…)` `given.id` | nothing, and a parameter |
+//! | `{from rows}` `{using rows}` `{given id}` | `from unnest(…) as given (…)`, `using …`, `given.id` | nothing, and a parameter |
 //! | `{for update}` `{for share}` `{for key share}` `{skip locked}` | row locks | nothing: there is one writer |
 //! | `{postgres …}` `{sqlite …}` | the first | the second |
 //! | `{number}` `{alias}` `{serial}` `{key}` `{compact}` `{roomy}` | DDL, see `migrations/` | |
 //!
-//! An update of many rows is written with `{from rows}` and `{given …}`, and an insert with
-//! `{values}`: with a `from` clause SQLite would create and drop a temporary table for each row,
-//! and keep a journal for each statement that may write several rows.
+//! An update of many rows is written with `{from rows}` and `{given …}`, a deletion with
+//! `{using rows}`, and an insert with `{values}`: with a `from` clause, or `in (select … from {rows})`,
+//! SQLite would create and drop a temporary table for each row, and keep a journal for each statement
+//! that may write several rows.
 //!
 //! SQLite plans without statistics. Where it would read all rows of a resource to spare a sort or an
 //! `in`, `{sqlite indexed by …}` names the index.
@@ -300,6 +301,7 @@ pub(crate) fn postgres(sql: &str, first: usize, columns: &Columns<'_>) -> String
     replace(sql, |word, rest| match word {
         "rows" => given_rows(first, columns),
         "from" => format!("from {}", given_rows(first, columns)),
+        "using" => format!("using {}", given_rows(first, columns)),
         "values" => {
             let names = rest.split(", ").map(|name| format!("given.{name}"));
             let names = names.collect::<Vec<_>>().join(", ");
@@ -435,6 +437,9 @@ mod tests {
             ("set a = {given name} {from rows} where b = {given id}",
              "set a = given.name from unnest($3::bigint[], $4::text[]) as given (id, name) where b = given.id",
              "set a = ?4  where b = ?3"),
+            ("delete from t {using rows} where b = {given id}",
+             "delete from t using unnest($3::bigint[], $4::text[]) as given (id, name) where b = given.id",
+             "delete from t  where b = ?3"),
             ("limit 1 {skip locked}", "limit 1 for no key update skip locked", "limit 1 "),
             ("{postgres a = $1}{sqlite b = $1}", "a = $1", "b = ?1"),
             ("id {for share};", "id for share;", "id ;"),

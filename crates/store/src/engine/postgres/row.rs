@@ -13,7 +13,7 @@ use feedgate_core::ports::StoreError;
 pub(crate) fn row(row: &tokio_postgres::Row) -> Result<Row, StoreError> {
     let value = |n: usize| {
         let column = row.columns()[n].type_();
-        Ok(match *column {
+        Ok::<_, StoreError>(match *column {
             Type::INT8 => row.try_get::<_, Option<i64>>(n).map_err(store_error)?.into(),
             Type::INT4 => {
                 row.try_get::<_, Option<i32>>(n).map_err(store_error)?.map(i64::from).into()
@@ -23,7 +23,11 @@ pub(crate) fn row(row: &tokio_postgres::Row) -> Result<Row, StoreError> {
             _ => row.try_get::<_, Option<String>>(n).map_err(store_error)?.into(),
         })
     };
-    (0..row.len()).map(value).collect::<Result<_, StoreError>>().map(Row::new)
+    let mut values = Vec::with_capacity(row.len());
+    for n in 0..row.len() {
+        values.push(value(n)?);
+    }
+    Ok(Row::new(values))
 }
 
 impl ToSql for Value {

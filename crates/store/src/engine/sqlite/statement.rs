@@ -19,13 +19,16 @@ pub(crate) fn query(
     let mut statement =
         conn.prepare_cached(&sql::sqlite(sql, params.len() + 1, columns)).map_err(store_error)?;
     let width = statement.column_count();
-    let mut found = Vec::new();
+    let mut found = Vec::with_capacity(turns(columns));
     for n in 0..turns(columns) {
         bind(&mut statement, params, columns, n)?;
         let mut rows = statement.raw_query();
         while let Some(row) = rows.next().map_err(store_error)? {
-            let values = (0..width).map(|column| value(row.get_ref(column).map_err(store_error)?));
-            found.push(Row::new(values.collect::<Result<_, StoreError>>()?));
+            let mut values = Vec::with_capacity(width);
+            for column in 0..width {
+                values.push(value(row.get_ref(column).map_err(store_error)?)?);
+            }
+            found.push(Row::new(values));
         }
     }
     Ok(found)
