@@ -308,7 +308,7 @@ impl SubscriptionService {
         self.check_is_elsewhere(&request.callback)?;
         match request.callback.is_null_device() {
             true => Ok(()),
-            false => refused(&request.callback.url(), Purpose::Callback),
+            false => refused(request.callback.url(), Purpose::Callback),
         }
     }
 

@@ -133,7 +133,7 @@ impl SubscriptionService {
                 .about_feed(topic.as_str())
                 .to(callback.as_str())
         };
-        let url = callback.url();
+        let url = callback.url().clone();
         let is_own = match cancelled.caller {
             Some(caller) => self.fetch.resolves_to(&url, caller).await,
             None => false,

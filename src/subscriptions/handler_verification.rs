@@ -60,7 +60,7 @@ impl SubscriptionService {
     ) -> bool {
         match (&handler.domain, handler.caller) {
             (None, _) if address.host_name() == callback.host_name() => true,
-            (None, Some(caller)) => self.fetch.resolves_to(&address.url(), caller).await,
+            (None, Some(caller)) => self.fetch.resolves_to(address.url(), caller).await,
             _ => false,
         }
     }
@@ -75,7 +75,7 @@ impl SubscriptionService {
         topic: &Topic,
         is_proven: bool,
     ) -> Result<(), NotVerified> {
-        let (url, topic) = (address.url(), topic.as_str());
+        let (url, topic) = (address.url().clone(), topic.as_str());
         match &handler.protocol {
             Protocol::HttpPost if !is_proven => verify::challenged(&self.fetch, url, topic).await,
             protocol => verify::test_call(&self.fetch, protocol, url, topic, !is_proven).await,

@@ -18,8 +18,8 @@ impl SubscriptionService {
         callback: &Callback,
     ) -> Result<(), SubscriptionRefusal> {
         let url = callback.url();
-        let is_public = self.public_url.as_ref().is_some_and(|own| is_below(&url, own));
-        let is_own = is_public || self.listen.is_some_and(|own| is_served_at(&url, own));
+        let is_public = self.public_url.as_ref().is_some_and(|own| is_below(url, own));
+        let is_own = is_public || self.listen.is_some_and(|own| is_served_at(url, own));
         match is_own && !callback.is_null_device() {
             true => Err(SubscriptionRefusal::OwnCallback),
             false => Ok(()),

@@ -70,7 +70,7 @@ impl SubscriptionService {
         &self,
         callback: &Callback,
     ) -> Option<VerificationTarget> {
-        let found = self.fetch.public_addresses(&callback.url(), Purpose::Callback).await?;
+        let found = self.fetch.public_addresses(callback.url(), Purpose::Callback).await?;
         Some(VerificationTarget::new(callback, &found))
     }
 

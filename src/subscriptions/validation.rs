@@ -142,7 +142,7 @@ impl SubscriptionService {
         let form = HeaderValue::from_static("application/x-www-form-urlencoded");
         headers.insert(header::CONTENT_TYPE, form);
         let body = Bytes::from(parameters.to_owned());
-        let call = CallbackRequest { method: Method::POST, url: url.url(), headers, body };
+        let call = CallbackRequest { method: Method::POST, url: url.url().clone(), headers, body };
         let reply = self.fetch.call(call).await;
         // A denial is an agreement to be asked.
         let is_answered = matches!(&reply, Ok(reply) if matches!(reply.status.as_u16(), 204 | 401));

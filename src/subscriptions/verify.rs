@@ -148,7 +148,7 @@ pub(super) async fn intent(fetch: &HttpClient, intent: &Intent) -> Result<(), No
     if let Some(token) = &intent.verify_token {
         query.push(("hub.verify_token", token.as_str()));
     }
-    let reply = get(fetch, request.callback.url(), &query).await?;
+    let reply = get(fetch, request.callback.url().clone(), &query).await?;
     let body = reply.body.strip_suffix(b"\n").unwrap_or(&reply.body);
     let body = body.strip_suffix(b"\r").unwrap_or(body);
     match body == challenge.as_bytes() {
@@ -162,7 +162,7 @@ pub(super) async fn intent(fetch: &HttpClient, intent: &Intent) -> Result<(), No
 pub(super) async fn denied(fetch: &HttpClient, intent: &Intent, reason: &str) {
     let topic = intent.request.topic.subscribed_as();
     let query = [("hub.mode", "denied"), ("hub.topic", topic), ("hub.reason", reason)];
-    if let Err(err) = get(fetch, intent.request.callback.url(), &query).await {
+    if let Err(err) = get(fetch, intent.request.callback.url().clone(), &query).await {
         tracing::debug!(code = err.code(), "sending a denial to a callback failed");
     }
 }

@@ -86,7 +86,10 @@ impl fmt::Display for Topic {
 /// Stored as written: notifications are sent to exactly this URL, including its query (WebSub
 /// `#subscription-parameter-details`).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Callback(String);
+pub struct Callback {
+    text: String,
+    url: Url,
+}
 
 impl Callback {
     /// The maximum length of a callback in bytes. Superfeedr's API says 250; WebSub readers with
@@ -101,39 +104,39 @@ impl Callback {
         if !url.username().is_empty() || url.password().is_some() {
             return Err(BadAddress::Credentials);
         }
-        Ok(Callback(text))
+        Ok(Callback { text, url })
     }
 
     /// The original text.
     pub fn as_str(&self) -> &str {
-        &self.0
+        &self.text
     }
 
     /// The parsed URL.
-    pub fn url(&self) -> Url {
-        Url::parse(&self.0).expect("checked when the callback was made")
+    pub fn url(&self) -> &Url {
+        &self.url
     }
 
     /// Whether notifications are discarded: a subscription to `…/dev/null` is listed and can be
     /// retrieved, but nothing is sent (Superfeedr's API; row S-12).
     pub fn is_null_device(&self) -> bool {
-        self.url().path().trim_end_matches('/') == "/dev/null"
+        self.url.path().trim_end_matches('/') == "/dev/null"
     }
 
     /// Host and port, by which concurrent deliveries are limited (D3).
     pub fn host(&self) -> String {
-        host(&self.url())
+        host(&self.url)
     }
 
     /// The host, by which concurrent verifications are limited (S26).
     pub fn host_name(&self) -> String {
-        self.url().host_str().unwrap_or_default().to_owned()
+        self.url.host_str().unwrap_or_default().to_owned()
     }
 }
 
 impl fmt::Display for Callback {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.text)
     }
 }
 

@@ -92,7 +92,7 @@ impl<'a> Message<'a> {
     pub(super) fn call(&self, settings: &DeliverySettings) -> CallbackRequest {
         let Subscription { protocol, callback, topic, .. } = self.subscription;
         let url = callback.url();
-        let mut headers = rsscloud::headers(protocol, &url);
+        let mut headers = rsscloud::headers(protocol, url);
         insert_header(&mut headers, X_HOPS, &self.hops.to_string());
         let body = match protocol {
             Protocol::WebSub => {
@@ -105,7 +105,7 @@ impl<'a> Message<'a> {
                 rsscloud::changed(protocol, topic.subscribed_as()).into()
             }
         };
-        CallbackRequest { method: Method::POST, url, headers, body }
+        CallbackRequest { method: Method::POST, url: url.clone(), headers, body }
     }
 
     /// Adds the headers that WebSub requires (`#content-distribution`) and Superfeedr's clients read
