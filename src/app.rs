@@ -23,7 +23,7 @@ use crate::head_watch::HeadWatch;
 use crate::http::serve::listener::{ListenError, Listener};
 use crate::http::{
     AccountRateLimit, AnonymousRateLimit, ArchiveDocumentCache, CachedGauges, Gateway,
-    HttpSettings, RecentRegistrants, Router,
+    HttpSettings, Imports, RecentRegistrants, Router,
 };
 use crate::jobs::backfill::Backfiller;
 use crate::jobs::collect::Collector;
@@ -281,6 +281,7 @@ impl Services {
             anonymous_rate_limit: AnonymousRateLimit::new(settings.anonymous_requests_per_min, now),
             account_rate_limit: AccountRateLimit::new(settings.account_requests_per_min, now),
             archive_documents: ArchiveDocumentCache::new(settings.archive_cache_bytes),
+            imports: Imports::default(),
             documents: shared.client.documents().clone(),
             disk_space: shared.disk_space.clone(),
             gauges: CachedGauges::new(settings.gauges_max_age),

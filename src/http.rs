@@ -28,6 +28,7 @@ pub use kit::rate_limit::{AccountRateLimit, AnonymousRateLimit};
 pub use kit::recent_registrants::RecentRegistrants;
 pub use router::Router;
 pub use routes::archive::document_cache::ArchiveDocumentCache;
+pub use routes::console::opml::imports::Imports;
 pub use routes::ops::gauges::CachedGauges;
 pub use routes::rsscloud::aliases::CloudAliases;
 pub use state::{Gateway, HttpSettings};

@@ -17,6 +17,7 @@ use crate::head_watch::HeadWatch;
 use crate::http::kit::rate_limit::{AccountRateLimit, AnonymousRateLimit};
 use crate::http::kit::recent_registrants::RecentRegistrants;
 use crate::http::routes::archive::document_cache::ArchiveDocumentCache;
+use crate::http::routes::console::opml::imports::Imports;
 use crate::http::routes::ops::gauges::CachedGauges;
 use crate::http::routes::rsscloud::aliases::CloudAliases;
 use crate::jobs::deliver::{Composer, TestNotifier};
@@ -99,6 +100,8 @@ pub struct Gateway {
     pub recent_registrants: RecentRegistrants,
     /// Archive documents that were served lately.
     pub archive_documents: ArchiveDocumentCache,
+    /// Imports of lists of feeds by the console.
+    pub imports: Imports,
     /// The memory for documents and bodies of requests.
     pub documents: DocumentBudget,
     /// The disk of the database.

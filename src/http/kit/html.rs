@@ -65,6 +65,8 @@ pub(crate) enum Interaction {
     /// The page may send forms, and run the scripts at these addresses, which begin at the root of
     /// this gateway and may connect to it.
     Scripts(&'static [&'static str]),
+    /// The same; without scripts, browsers load the page again every two seconds.
+    RefreshedScripts(&'static [&'static str]),
 }
 
 /// Where a page is, and who reads it: what the header shows.
@@ -122,7 +124,7 @@ impl Interaction {
         let more = match self {
             Interaction::None => "form-action 'none'",
             Interaction::Forms => "form-action 'self'",
-            Interaction::Scripts(_) => {
+            Interaction::Scripts(_) | Interaction::RefreshedScripts(_) => {
                 "script-src 'self'; connect-src 'self'; form-action 'self'; frame-src 'self'"
             }
         };
@@ -136,7 +138,7 @@ impl Interaction {
     fn scripts(self) -> &'static [&'static str] {
         match self {
             Interaction::None | Interaction::Forms => &[],
-            Interaction::Scripts(addresses) => addresses,
+            Interaction::Scripts(addresses) | Interaction::RefreshedScripts(addresses) => addresses,
         }
     }
 }
@@ -156,6 +158,9 @@ impl HtmlPage<'_> {
                     link rel="icon" href="data:,";
                     @if let Some((media_type, href)) = place.alternate {
                         link rel="alternate" type=(media_type) href=(href);
+                    }
+                    @if let Interaction::RefreshedScripts(_) = interaction {
+                        noscript { meta http-equiv="refresh" content="2"; }
                     }
                     style { (PreEscaped(STYLESHEET)) }
                     @for address in interaction.scripts() {

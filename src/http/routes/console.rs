@@ -17,7 +17,7 @@ mod front_page;
 mod live;
 mod live_charts;
 mod new_subscription;
-mod opml;
+pub(crate) mod opml;
 mod overview;
 mod replay;
 mod sign_in;
@@ -109,6 +109,7 @@ async fn page(visit: &Visit, segments: &[&str]) -> Result<Response, Rejection> {
         (["live", "charts"], false) => live::charts(visit).await,
         (["opml"], false) => Ok(opml::page(visit)),
         (["opml"], true) => opml::act(visit).await,
+        (["opml", "imports", id], false) => opml::import_page(visit, id),
         (["opml", "feeds.opml"], false) => opml::export(visit).await,
         (["subscriptions"], false) => subscriptions::page(visit).await,
         (["subscriptions"], true) => subscriptions::act(visit).await,

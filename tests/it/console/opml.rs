@@ -4,10 +4,17 @@ use std::fmt::Write;
 
 use feedgate_core::account::Scopes;
 use http::StatusCode;
-use http::header::CONTENT_DISPOSITION;
+use http::header::{CONTENT_DISPOSITION, LOCATION};
+use reqwest::Response;
+use serde_json::json;
 
+use super::pages::{axe, check_shown, sign_in};
 use super::{Visitor, make_token, subscribe, world_of_two};
+use crate::support::browser::Browser;
 use crate::support::feeds::{entry_ids, rss};
+use crate::support::gateway::Gateway;
+use crate::support::postgres::{self, Database, Kind};
+use crate::support::until;
 use crate::support::world::World;
 
 impl Visitor<'_> {
@@ -28,8 +35,25 @@ impl Visitor<'_> {
         let request = request.header("cookie", &self.cookie);
         let request = request.header("content-type", "multipart/form-data; boundary=x");
         let response = request.body(body).send().await.unwrap();
-        (response.status(), response.text().await.unwrap())
+        let status = response.status();
+        if status != StatusCode::SEE_OTHER {
+            return (status, response.text().await.unwrap());
+        }
+        let path = import_path(&response);
+        let mut page = String::new();
+        until("the import has ended", async || {
+            page = self.page(&path).await;
+            !page.contains("data-in-progress")
+        })
+        .await;
+        (status, page)
     }
+}
+
+/// Returns the path of the page that the response to a form leads to.
+fn import_path(response: &Response) -> String {
+    let location = response.headers()[LOCATION].to_str().unwrap();
+    response.url().join(location).unwrap().path().to_owned()
 }
 
 #[tokio::test]
@@ -46,7 +70,7 @@ async fn feeds_are_imported_from_a_broken_list_and_reported_on() {
     );
     let callback = world.subscriber.url("/ada");
     let (status, page) = ada.import(&list, &callback).await;
-    assert_eq!(status, StatusCode::OK, "{page}");
+    assert_eq!(status, StatusCode::SEE_OTHER, "{page}");
     #[rustfmt::skip]
     let parts = [
         "Subscribed to 2\u{a0}feeds of 5.", "Failed: 2", "ftp: URLs are not supported",
@@ -95,6 +119,67 @@ async fn a_list_that_cannot_be_imported_is_refused_with_the_reason() {
     }
     let (_, page) = ada.import(&many(1), "ftp://a.test/").await;
     assert!(page.contains("The callback cannot be used"), "{page}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_page_of_an_import_follows_it_to_its_report() {
+    let database = Database::with_cells(Kind::Postgres, 1).await;
+    let gateway = Gateway::start(&database, &[]).await;
+    let world = World::on(database, gateway).await;
+    for login in ["root", "bob"] {
+        make_token(&world, login, Scopes::all()).await;
+    }
+    // The import waits for this lock, and nothing that the page reads does.
+    let mut lock = postgres::connect(&world.database.url).await;
+    let lock = lock.transaction().await.unwrap();
+    lock.batch_execute("lock table subscriptions in exclusive mode").await.unwrap();
+
+    let (browser, axe) = (Browser::start().await, axe());
+    sign_in(&browser, &world, "root").await;
+    let list = format!(
+        "<opml><body><outline text='Tides' xmlUrl='{}'/><outline text='Moon' \
+         xmlUrl='ftp://moon.test/'/></body></opml>",
+        world.topic
+    );
+    let send = async || {
+        browser.open(&world.gateway.url("/console/opml")).await;
+        browser.fill("#opml", &list).await;
+        browser.fill("#callback", &world.subscriber.url("/ada")).await;
+        browser.click("form[enctype] button.primary").await;
+    };
+    send().await;
+    browser.until("document.querySelector('progress')?.max === 2").await;
+    let import = browser.run("return location.href").await;
+    let import = import.as_str().unwrap();
+    let mut wrong = Vec::new();
+    for (width, theme) in [(1280, "light"), (390, "dark")] {
+        browser.emulate(width, theme).await;
+        check_shown(&browser, &axe, ("import", width, theme), &mut wrong).await;
+    }
+    send().await;
+    let says = |text: &str| format!("document.body.innerText.includes({})", json!(text));
+    browser.until(&says("An import of this account is still in progress.")).await;
+    browser.click("[role=alert] a").await;
+    browser.until("document.querySelector('progress')").await;
+    let bob = Visitor::sign_in(&world, "bob", "bob").await;
+    let path = import.strip_prefix(world.gateway.url("").as_str()).unwrap();
+    assert_eq!(bob.get(path).await.0, StatusCode::NOT_FOUND, "it is an import of root");
+
+    lock.commit().await.unwrap();
+    browser.until(&says("Subscribed to 1\u{a0}feed of 2.")).await;
+    browser.until(&says("whsec_")).await;
+    for (width, theme) in [(1280, "dark"), (390, "light")] {
+        browser.emulate(width, theme).await;
+        check_shown(&browser, &axe, ("import-report", width, theme), &mut wrong).await;
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    let complaints = browser.complaints().await;
+    let other = complaints.iter().filter(|complaint| !complaint.contains("409 (Conflict)"));
+    assert_eq!(other.count(), 0, "nothing is forbidden, no script fails: {complaints:?}");
+    browser.open(&world.gateway.url("/console/opml")).await;
+    browser.click("a[href*=\"opml/imports/\"]").await;
+    browser.until(&says("Subscribed to 1\u{a0}feed of 2.")).await;
+    browser.until(&format!("!{}", says("whsec_"))).await;
 }
 
 #[tokio::test]

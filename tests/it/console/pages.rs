@@ -31,6 +31,13 @@ pub(super) async fn sign_in(browser: &Browser, world: &World, login: &str) {
     browser.until("document.querySelector('h1').textContent !== 'Sign in'").await;
 }
 
+/// Returns the source of axe-core.
+pub(super) fn axe() -> String {
+    #[expect(clippy::disallowed_methods, reason = "it is the test runner that sets it")]
+    let modules = std::env::var("FEEDGATE_TEST_NODE_MODULES").expect("tests/run sets it");
+    fs::read_to_string(Path::new(&modules).join("axe-core/axe.min.js")).unwrap()
+}
+
 /// Returns what axe-core finds wrong with the page.
 async fn violations(browser: &Browser, axe: &str) -> Vec<String> {
     browser.run(axe).await;
@@ -45,9 +52,7 @@ async fn violations(browser: &Browser, axe: &str) -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_page_is_accessible_on_desktops_and_phones_in_light_and_dark() {
-    #[expect(clippy::disallowed_methods, reason = "it is the test runner that sets it")]
-    let modules = std::env::var("FEEDGATE_TEST_NODE_MODULES").expect("tests/run sets it");
-    let axe = fs::read_to_string(Path::new(&modules).join("axe-core/axe.min.js")).unwrap();
+    let axe = axe();
     let world = World::with_tides(3, &[]).await;
     make_token(&world, "root", Scopes::all()).await;
     world.subscriber.set("/failing", Mood::Failing(500));
@@ -139,7 +144,7 @@ async fn check(
 }
 
 /// Checks the page that the browser shows, and keeps a screenshot of it.
-async fn check_shown(
+pub(super) async fn check_shown(
     browser: &Browser,
     axe: &str,
     (name, width, theme): (&str, u32, &str),

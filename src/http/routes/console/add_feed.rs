@@ -61,7 +61,8 @@ pub(super) async fn act(visit: &Visit) -> Result<Response, Rejection> {
         Ok(topic) => topic,
         Err(reason) => return Ok(refuse(visit, &reason)),
     };
-    match request.subscribe(visit, &topic, FirstFetchWait::Moment).await? {
+    let (gateway, account) = (&visit.gateway, visit.access()?.account);
+    match request.subscribe(gateway, account, &topic, FirstFetchWait::Moment).await? {
         SubscribeResult::Subscribed => {}
         SubscribeResult::Existing(held) => {
             return Ok(visit.see_other(&format!("{SECTION}/{}?done=existing", held.resource.id)));

@@ -10,10 +10,11 @@ use crate::http::kit::auth;
 use crate::http::kit::params;
 use crate::http::kit::rejection::Rejection;
 use crate::http::routes::websub::describe_forbidden;
+use crate::http::state::Gateway;
 use crate::jobs::runner;
 use crate::net::Purpose;
 use crate::subscriptions::{FirstFetchWait, SubscriptionRefusal, Verification};
-use feedgate_core::account::Scope;
+use feedgate_core::account::{AccountId, Scope};
 use feedgate_core::intent::{Intent, IntentMode};
 use feedgate_core::ports::{ListedSubscription, SubscriptionFilter};
 use feedgate_core::signing::{BadSecret, Secret, SigningRequest};
@@ -94,20 +95,21 @@ impl NewSubscription {
         self.secret.as_ref().filter(|_| self.has_new_secret)
     }
 
-    /// Subscribes the account of the session, unless it has this subscription already.
+    /// Subscribes an account, unless it has this subscription already.
     pub(super) async fn subscribe(
         &self,
-        visit: &Visit,
+        gateway: &Gateway,
+        account: AccountId,
         topic: &Topic,
         wait: FirstFetchWait,
     ) -> Result<SubscribeResult, Rejection> {
-        let found = find(visit, topic, Some(&self.callback)).await?;
+        let found = find(gateway, account, topic, Some(&self.callback)).await?;
         let same = found.into_iter().find(|held| held.subscription.protocol == Protocol::WebSub);
         if let Some(held) = same {
             return Ok(SubscribeResult::Existing(Box::new(held)));
         }
-        let intent = self.intent(visit, topic)?;
-        let service = &visit.gateway.subscribe;
+        let intent = self.intent(account, topic)?;
+        let service = &gateway.subscribe;
         match service.carry_out(&intent, Verification::None, wait, runner::now()).await {
             Ok(_) => Ok(SubscribeResult::Subscribed),
             Err(SubscriptionRefusal::Store(err)) => Err(Rejection::unavailable(&err)),
@@ -115,9 +117,9 @@ impl NewSubscription {
         }
     }
 
-    fn intent(&self, visit: &Visit, topic: &Topic) -> Result<Intent, Rejection> {
+    fn intent(&self, account: AccountId, topic: &Topic) -> Result<Intent, Rejection> {
         let request = SubscriptionRequest {
-            account: Some(visit.access()?.account),
+            account: Some(account),
             topic: topic.clone(),
             callback: self.callback.clone(),
             protocol: Protocol::WebSub,
@@ -146,22 +148,23 @@ impl NewSubscription {
     }
 }
 
-/// Returns the subscriptions of the account of the session to a topic, a few at most.
+/// Returns the subscriptions of an account to a topic, a few at most.
 pub(super) async fn find(
-    visit: &Visit,
+    gateway: &Gateway,
+    account: AccountId,
     topic: &Topic,
     callback: Option<&Callback>,
 ) -> Result<Vec<ListedSubscription>, Rejection> {
     let unavailable = |err| Rejection::unavailable(&err);
-    let topic = visit.gateway.subscribe.resolve(topic).await.map_err(unavailable)?;
+    let topic = gateway.subscribe.resolve(topic).await.map_err(unavailable)?;
     let filter = SubscriptionFilter {
-        account: Some(visit.access()?.account),
+        account: Some(account),
         topic: Some(topic.as_str().to_owned()),
         callback: callback.map(|callback| callback.as_str().to_owned()),
         limit: PROTOCOLS,
         ..SubscriptionFilter::default()
     };
-    let listed = visit.gateway.store.list(&filter).await;
+    let listed = gateway.store.list(&filter).await;
     listed.map(|(listed, _)| listed).map_err(unavailable)
 }
 

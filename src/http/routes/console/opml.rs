@@ -1,7 +1,10 @@
 //! The list of feeds as OPML, for readers and other gateways: export, and import.
 
 mod import;
+pub(crate) mod imports;
 mod report;
+
+use std::sync::Arc;
 
 use http::{StatusCode, header};
 use maud::{Markup, html};
@@ -12,8 +15,8 @@ use super::feeds::{SECTION, VisibleFeeds};
 use super::new_subscription::{NewSubscription, fields};
 use super::visit::Visit;
 use crate::http::kit::auth;
-use crate::http::kit::html::Width;
 use crate::http::kit::html::parts::grouped;
+use crate::http::kit::html::{Interaction, Width};
 use crate::http::kit::rejection::Rejection;
 use crate::http::kit::reply::{set_header, with_content_type};
 use crate::jobs::runner;
@@ -22,6 +25,7 @@ use feedgate_core::resource::{Resource, ResourceKind};
 use feedgate_feed::render::opml::{END, OpmlOutline, push_head, push_note, push_outline};
 
 use import::Import;
+use imports::CannotBegin;
 
 /// The address of the page.
 const PATH: &str = "console/opml";
@@ -29,6 +33,15 @@ const PATH: &str = "console/opml";
 pub(super) const MAX_IMPORT_BYTES: usize = 1 << 20;
 /// The maximum number of feeds of an import.
 const MAX_FEEDS: usize = 2_000;
+/// The reason why an import cannot begin, and the number of seconds after which it may.
+const TOO_MANY_IMPORTS: &str =
+    "Too many imports are in progress, please import the list again in a minute.";
+const IMPORT_RETRY_S: u64 = 60;
+/// Why there is no page of an import.
+const NO_REPORT: &str = "There is no report of this import. The report of the last import of each account is kept until \
+     feedgate restarts. The feeds that were subscribed to are listed under Feeds.";
+/// The scripts of the page of an import.
+const SCRIPTS: &[&str] = &["console/page.js"];
 /// The maximum length of an export, in bytes: some hundred thousand feeds.
 const MAX_EXPORT_BYTES: usize = 16 << 20;
 
@@ -37,7 +50,7 @@ pub(super) fn page(visit: &Visit) -> Response {
     form_page(visit, StatusCode::OK, html! {})
 }
 
-/// Imports the list of a form.
+/// Begins to import the list of a form, and leads to the page of the import.
 pub(super) async fn act(visit: &Visit) -> Result<Response, Rejection> {
     auth::require(visit.access()?, Scope::Subscribe)?;
     let request = match NewSubscription::read(visit)? {
@@ -48,9 +61,39 @@ pub(super) async fn act(visit: &Visit) -> Result<Response, Rejection> {
         Ok(import) => import,
         Err(reason) => return Ok(refuse(visit, &reason)),
     };
-    let done = import.carry_out(visit, &request).await?;
-    let content = report::report(visit, &done, &request);
-    Ok(visit.page("Imported feeds", SECTION, content))
+    let (gateway, account) = (Arc::clone(&visit.gateway), visit.access()?.account);
+    let kept = gateway.imports.begin(account, import.len(), request.new_secret().cloned());
+    let kept = match kept {
+        Ok(kept) => kept,
+        Err(CannotBegin::InProgress(id)) => return Ok(refuse_second(visit, &id)),
+        Err(CannotBegin::Busy) => {
+            return Err(Rejection::overloaded(TOO_MANY_IMPORTS, IMPORT_RETRY_S));
+        }
+    };
+    let response = visit.see_other(&format!("{PATH}/imports/{}", kept.id));
+    tokio::spawn(import.carry_out(gateway, account, request, kept));
+    Ok(response)
+}
+
+/// Returns the page of an import: how far it is, or the report on it.
+pub(super) fn import_page(visit: &Visit, id: &str) -> Result<Response, Rejection> {
+    let kept = visit.gateway.imports.find(visit.access()?.account, id);
+    let kept = kept.ok_or_else(|| Rejection::new(StatusCode::NOT_FOUND, NO_REPORT))?;
+    let mut state = kept.state();
+    let interaction = match state.end {
+        None => Interaction::RefreshedScripts(SCRIPTS),
+        Some(_) => Interaction::Scripts(SCRIPTS),
+    };
+    let content = report::report(visit, kept.total, &mut state);
+    Ok(visit.page_with_scripts(("Import of feeds", SECTION), interaction, content))
+}
+
+fn refuse_second(visit: &Visit, id: &str) -> Response {
+    let page = visit.address(&format!("{PATH}/imports/{id}"));
+    let note = html! {
+        p role="alert" { "An import of this account is still in progress. " a href=(page) { "Show it" } }
+    };
+    form_page(visit, StatusCode::CONFLICT, note)
 }
 
 fn refuse(visit: &Visit, reason: &str) -> Response {
@@ -74,6 +117,7 @@ fn form_page(visit: &Visit, status: StatusCode, note: Markup) -> Response {
         p { "The feeds of the list are subscribed to, in whatever folders they are: up to "
             (grouped(MAX_FEEDS as u64)) " feeds and 1\u{a0}MiB at once. Feeds that you are \
             subscribed to with the same callback are left as they are." }
+        (last_import(visit))
         form.stacked method="post" enctype="multipart/form-data" action=(visit.address(PATH)) {
             (visit.csrf_field())
             label for="file" { "OPML file" }
@@ -85,6 +129,18 @@ fn form_page(visit: &Visit, status: StatusCode, note: Markup) -> Response {
         }
     };
     visit.page_with(status, ("OPML", SECTION, Width::Text), content)
+}
+
+fn last_import(visit: &Visit) -> Markup {
+    let account = visit.access().ok().map(|access| access.account);
+    let last = account.and_then(|account| visit.gateway.imports.of_account(account));
+    html! {
+        @if let Some(last) = last {
+            p { a href=(visit.address(&format!("{PATH}/imports/{}", last.id))) {
+                "Report on the last import"
+            } }
+        }
+    }
 }
 
 /// Returns the list of the feeds that the account may see, as a download.

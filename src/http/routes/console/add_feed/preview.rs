@@ -26,7 +26,8 @@ pub(super) async fn preview(
     topic: &Topic,
     found: &TopicPreview,
 ) -> Result<Markup, Rejection> {
-    let subscriptions = new_subscription::find(visit, topic, None).await?;
+    let account = visit.access()?.account;
+    let subscriptions = new_subscription::find(&visit.gateway, account, topic, None).await?;
     let known = subscriptions.first().map(|listed| listed.resource.id);
     let now = runner::now();
     Ok(html! {

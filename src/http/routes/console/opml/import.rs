@@ -1,17 +1,23 @@
 //! Importing a list of feeds. Subscriptions are stored without waiting for the first fetches of their
-//! feeds, so that a thousand take seconds; the schedule fetches the feeds afterwards. An import that
-//! breaks off can be repeated: what is subscribed to already stays as it is.
+//! feeds, so that a thousand take seconds; the schedule fetches the feeds afterwards. An import goes
+//! on when its page is closed. One that breaks off can be repeated: what is subscribed to already
+//! stays as it is.
 
 use std::collections::HashSet;
+use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::{FutureExt, StreamExt, stream};
 
+use super::imports::{ImportEnd, ImportResult, ImportedFeed, KeptImport};
 use super::{MAX_FEEDS, MAX_IMPORT_BYTES};
 use crate::http::kit::rejection::Rejection;
 use crate::http::routes::console::new_subscription::{NewSubscription, SubscribeResult};
 use crate::http::routes::console::visit::Visit;
+use crate::http::state::Gateway;
 use crate::subscriptions::FirstFetchWait;
+use feedgate_core::account::AccountId;
 use feedgate_core::topic::Topic;
 use feedgate_feed::parse::{ListedFeed, listed_feeds};
 
@@ -23,24 +29,6 @@ const ADMISSION_WAIT: Duration = Duration::from_secs(5);
 /// A list of feeds that was read and not imported.
 pub(super) struct Import {
     feeds: Vec<ListedFeed>,
-}
-
-/// What came of a feed of the list.
-pub(super) enum ImportResult {
-    /// The account is subscribed now.
-    Subscribed,
-    /// The account was subscribed before.
-    Existing,
-    /// The list has the feed more than once.
-    Repeated,
-    /// The account is not subscribed, for the reason in this sentence.
-    Failed(String),
-}
-
-/// A feed of the list, with what came of it.
-pub(super) struct ImportedFeed {
-    pub(super) feed: ListedFeed,
-    pub(super) result: ImportResult,
 }
 
 impl Import {
@@ -71,42 +59,80 @@ impl Import {
         })
     }
 
-    /// Subscribes to the feeds of the list. Fails only if the store does.
+    /// Returns the number of feeds of the list.
+    pub(super) fn len(&self) -> usize {
+        self.feeds.len()
+    }
+
+    /// Subscribes an account to the feeds of the list, and notes in `kept` what came of each. Ends
+    /// early if the store fails or the node is stopped.
     pub(super) async fn carry_out(
         self,
-        visit: &Visit,
-        request: &NewSubscription,
-    ) -> Result<Vec<ImportedFeed>, Rejection> {
+        gateway: Arc<Gateway>,
+        account: AccountId,
+        request: NewSubscription,
+        kept: Arc<KeptImport>,
+    ) {
+        let mut ending = Ending { kept: &kept, end: ImportEnd::Stopped };
         let mut known = HashSet::new();
         let mut all = Vec::with_capacity(self.feeds.len());
         for feed in self.feeds {
             let is_repeated = !known.insert(feed.url.clone());
+            let (gateway, request) = (&gateway, &request);
             let imported = async move {
                 let result = match is_repeated {
                     true => ImportResult::Repeated,
-                    false => import(visit, request, &feed.url).await?,
+                    false => import(gateway, account, request, &feed.url).await?,
                 };
-                Ok::<_, Rejection>(ImportedFeed { feed, result })
+                Some(ImportedFeed { feed, result })
             };
             all.push(imported.boxed());
         }
-        let done: Vec<_> = stream::iter(all).buffered(CONCURRENCY).collect().await;
-        done.into_iter().collect()
+        let results = stream::iter(all).buffered(CONCURRENCY);
+        let mut results = pin!(results.take_until(gateway.stop.cancelled()));
+        while let Some(imported) = results.next().await {
+            let Some(imported) = imported else {
+                ending.end = ImportEnd::StoreFailed;
+                return;
+            };
+            kept.state().done.push(imported);
+        }
+        if !gateway.stop.is_cancelled() {
+            ending.end = ImportEnd::Complete;
+        }
     }
 }
 
+/// Notes how an import ended, in whatever way it does.
+struct Ending<'k> {
+    kept: &'k KeptImport,
+    end: ImportEnd,
+}
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        self.kept.state().end = Some(self.end);
+    }
+}
+
+/// Subscribes to one feed. Returns `None` if the store failed, which is logged then.
 async fn import(
-    visit: &Visit,
+    gateway: &Gateway,
+    account: AccountId,
     request: &NewSubscription,
     url: &str,
-) -> Result<ImportResult, Rejection> {
+) -> Option<ImportResult> {
     let topic = match Topic::parse(url) {
         Ok(topic) => topic,
-        Err(why) => return Ok(ImportResult::Failed(format!("The address cannot be used: {why}."))),
+        Err(why) => {
+            return Some(ImportResult::Failed(format!("The address cannot be used: {why}.")));
+        }
     };
-    Ok(match request.subscribe(visit, &topic, FirstFetchWait::None).await? {
-        SubscribeResult::Subscribed => ImportResult::Subscribed,
-        SubscribeResult::Existing(_) => ImportResult::Existing,
-        SubscribeResult::Refused(reason) => ImportResult::Failed(reason),
-    })
+    match request.subscribe(gateway, account, &topic, FirstFetchWait::None).await {
+        Ok(SubscribeResult::Subscribed) => Some(ImportResult::Subscribed),
+        Ok(SubscribeResult::Existing(_)) => Some(ImportResult::Existing),
+        Ok(SubscribeResult::Refused(reason)) => Some(ImportResult::Failed(reason)),
+        Err(rejection) if rejection.status().is_server_error() => None,
+        Err(rejection) => Some(ImportResult::Failed(rejection.reason().to_owned())),
+    }
 }

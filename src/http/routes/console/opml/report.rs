@@ -1,19 +1,24 @@
-//! The report on an import: how many feeds were subscribed to, and which were not and why.
+//! The page of an import: how far it is, and at its end how many feeds were subscribed to, and which
+//! were not and why.
 
 use maud::{Markup, html};
 
-use super::import::{ImportResult, ImportedFeed};
+use super::imports::{ImportEnd, ImportResult, ImportState, ImportedFeed};
 use crate::http::kit::html::parts::{counted, grouped};
 use crate::http::routes::console::feeds::SECTION;
-use crate::http::routes::console::new_subscription::{NewSubscription, new_secret_note};
+use crate::http::routes::console::new_subscription::new_secret_note;
 use crate::http::routes::console::visit::Visit;
 use feedgate_core::redaction;
 
 /// The maximum length of a title, in characters.
 const TITLE_CHARS: usize = 120;
 
-/// Returns the report.
-pub(super) fn report(visit: &Visit, done: &[ImportedFeed], request: &NewSubscription) -> Markup {
+/// Returns how far an import of `total` feeds is, or the report on it, which displays the secret that
+/// was made for it once. The script of the page looks for the ids.
+pub(super) fn report(visit: &Visit, total: usize, state: &mut ImportState) -> Markup {
+    let Some(end) = state.end else { return progress(total, state.done.len()) };
+    let new_secret = state.new_secret.take();
+    let done = &state.done;
     let of = |is_one: fn(&ImportResult) -> bool| -> Vec<&ImportedFeed> {
         done.iter().filter(|imported| is_one(&imported.result)).collect()
     };
@@ -22,22 +27,54 @@ pub(super) fn report(visit: &Visit, done: &[ImportedFeed], request: &NewSubscrip
     let repeated = of(|result| matches!(result, ImportResult::Repeated));
     let failed = of(|result| matches!(result, ImportResult::Failed(_)));
     html! {
-        p role="status" {
+        p #status role="status" {
             "Subscribed to " (counted(subscribed.len() as u64, "feed"))
-            " of " (grouped(done.len() as u64)) "."
-            @if !subscribed.is_empty() { " They are fetched one after the other from now on." }
+            " of " (grouped(total as u64)) "."
+            @if !subscribed.is_empty() { " First fetches follow, one after the other." }
         }
-        @if !subscribed.is_empty() { (new_secret_note(request.new_secret())) }
-        @if !failed.is_empty() {
-            h2 { "Failed: " (grouped(failed.len() as u64)) }
-            (failures(&failed))
+        div #import {
+            (incomplete(end, total - done.len()))
+            @if !subscribed.is_empty() { (new_secret_note(new_secret.as_ref())) }
+            @if !failed.is_empty() {
+                h2 { "Failed: " (grouped(failed.len() as u64)) }
+                (failures(&failed))
+            }
+            (list("Subscribed", &subscribed))
+            (list("Already subscribed", &existing))
+            (list("Listed more than once", &repeated))
+            p.actions {
+                a.button href=(visit.address(SECTION)) { "Go to the feeds" }
+                a.button href=(visit.address(super::PATH)) { "Import another list" }
+            }
         }
-        (list("Subscribed", &subscribed))
-        (list("Already subscribed", &existing))
-        (list("Listed more than once", &repeated))
-        p.actions {
-            a.button href=(visit.address(SECTION)) { "Go to the feeds" }
-            a.button href=(visit.address(super::PATH)) { "Import another list" }
+    }
+}
+
+fn progress(total: usize, done: usize) -> Markup {
+    html! {
+        p #status role="status" {
+            "Importing: " (grouped(done as u64)) " of " (counted(total as u64, "feed")) " done."
+        }
+        div #import data-in-progress {
+            progress aria-label="Imported feeds" max=(total) value=(done) {}
+            p { "You can leave this page: the import goes on, and its report is kept here until \
+                 feedgate restarts." }
+        }
+    }
+}
+
+/// Returns why feeds of the list were left out, if an import ended early.
+fn incomplete(end: ImportEnd, missing: usize) -> Markup {
+    let reason = match end {
+        ImportEnd::Complete => return html! {},
+        ImportEnd::StoreFailed => "the database failed",
+        ImportEnd::Stopped => "feedgate was stopped",
+    };
+    html! {
+        p role="alert" {
+            "The import ended early, because " (reason) ": " (counted(missing as u64, "feed"))
+            " were not reached. Please import the list again; what is subscribed to already stays as \
+             it is."
         }
     }
 }
