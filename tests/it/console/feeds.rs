@@ -64,3 +64,49 @@ async fn the_page_of_a_feed_traces_its_last_fetches() {
     );
     assert!(!page.contains("&lt; content-type: "), "{page}");
 }
+
+#[tokio::test]
+async fn the_page_of_a_feed_searches_its_entries() {
+    let world = world_of_two().await;
+    let ada = Visitor::sign_in(&world, "ada", "ada").await;
+    let path = link(&ada.page("/console/feeds").await, "console/feeds");
+    let entries = async |query: &str| {
+        let page = ada.page(&format!("{path}{query}")).await;
+        let (_, rest) = page.split_once("id=\"entries\"").unwrap();
+        rest.split_once("<h2>Subscriptions").unwrap().0.to_owned()
+    };
+    #[rustfmt::skip]
+    let cases = [
+        ("",                         &["Item 1<", "Item 2<", "Item 3<"][..]),
+        ("?q=item+2",                &["Item 2<"]),
+        ("?q=item+-2",               &["Item 1<", "Item 3<"]),
+        ("?q=2+%7C+3&before=3",      &["Item 2<"]),
+        ("?q=nothing",               &["No entry matches."]),
+        ("?q=%22",                   &["This query cannot be searched for: "]),
+    ];
+    let all = ["Item 1<", "Item 2<", "Item 3<", "No entry matches.", "cannot be searched for: "];
+    for (query, want) in cases {
+        let found = entries(query).await;
+        for part in want {
+            assert!(found.contains(part), "{query}: {part}: {found}");
+        }
+        let others = all.iter().filter(|part| !want.iter().any(|want| want.contains(*part)));
+        for part in others {
+            assert!(!found.contains(part), "{query}: {part}: {found}");
+        }
+    }
+
+    // A search goes on behind the entries that it has compared.
+    world.put_tides(130);
+    world.gateway.post("/ping", &[("url", &world.topic)]).await;
+    until("all entries are stored", async || entries("").await.contains("Item 130<")).await;
+    let page = entries("?q=item").await;
+    assert!(page.contains("Item 111<") && !page.contains("Item 110<"), "{page}");
+    let (_, next) = page.split_once("rel=\"next\" href=\"").unwrap();
+    let (_, next) = next.split_once('?').unwrap();
+    let next = next.split('#').next().unwrap().replace("&amp;", "&");
+    let page = entries(&format!("?{next}")).await;
+    assert!(page.contains("Item 110<") && !page.contains("Item 111<"), "{page}");
+    let page = entries("?q=2").await;
+    assert!(page.contains("Item 2<") && !page.contains("rel=\"next\""), "{page}");
+}

@@ -1,5 +1,7 @@
 //! One feed: its state, its entries, its subscriptions, and what its last fetches found.
 
+mod entries;
+
 use chrono::{DateTime, Utc};
 use http::StatusCode;
 use maud::{Markup, html};
@@ -18,15 +20,14 @@ use feedgate_core::account::Scope;
 use feedgate_core::event::{EventFilter, EventKind, EventViewer, StoredEvent};
 use feedgate_core::moves::Move;
 use feedgate_core::ping::{Ping, PingSource};
-use feedgate_core::ports::{EntryRange, ListedSubscription, SubscriptionFilter};
-use feedgate_core::record::{Record, Seq};
+use feedgate_core::ports::{ListedSubscription, SubscriptionFilter};
 use feedgate_core::resource::{Resource, ResourceId};
-use feedgate_core::stored_entry::read_records;
 use feedgate_core::upstream::{UpstreamState, UpstreamSummary};
-use feedgate_feed::model::{Entry, Text};
 
-/// The number of entries on the page.
-const ENTRIES: usize = 20;
+pub(super) use entries::entry_title;
+
+use entries::ListedEntries;
+
 /// The number of subscriptions on the page.
 const SUBSCRIPTIONS: usize = 20;
 /// The number of fetches on the page.
@@ -87,7 +88,7 @@ async fn poll(visit: &Visit, resource: &Resource) -> Result<Response, Rejection>
 /// What the page shows of a feed.
 struct FeedPage {
     resource: Resource,
-    entries: Vec<(Seq, DateTime<Utc>, Option<Entry>)>,
+    entries: ListedEntries,
     subscriptions: Vec<ListedSubscription>,
     fetches: Vec<StoredEvent>,
     moves: Vec<Move>,
@@ -98,9 +99,7 @@ impl FeedPage {
     async fn read(visit: &Visit, resource: Resource) -> Result<FeedPage, Rejection> {
         let unavailable = |err| Rejection::unavailable(&err);
         let store = &visit.gateway.store;
-        let before = visit.value("before").parse().ok().map(Seq);
-        let range = EntryRange { after: None, before, limit: ENTRIES };
-        let records = store.read_current(resource.id, &range).await.map_err(unavailable)?;
+        let entries = ListedEntries::read(visit, &resource).await?;
         let viewer = visit.visible_account()?.map_or(EventViewer::Admin, EventViewer::Account);
         let wanted = EventFilter {
             viewer,
@@ -113,7 +112,6 @@ impl FeedPage {
         let moves = store.moves(resource.id).await.map_err(unavailable)?;
         let subscriptions = subscribed(visit, &resource).await?;
         let upstream = store.upstream_summary(resource.id).await.map_err(unavailable)?;
-        let entries = with_entries(&resource, records);
         Ok(FeedPage { resource, entries, subscriptions, fetches, moves, upstream })
     }
 }
@@ -126,8 +124,8 @@ pub(super) async fn page(visit: &Visit, id: &str) -> Result<Response, Rejection>
         (done(visit.value("done")))
         (status(visit, &feed, now))
         (actions(visit, &feed.resource))
-        h2 { "Entries" }
-        (entries(visit, &feed, now))
+        h2 #entries { "Entries" }
+        (feed.entries.table(visit, &feed.resource, now))
         h2 { "Subscriptions" }
         (subscriptions::table(visit, feed.subscriptions.iter(), now))
         (transitions(&feed.resource))
@@ -226,43 +224,6 @@ fn actions(visit: &Visit, resource: &Resource) -> Markup {
     }
 }
 
-fn entries(visit: &Visit, feed: &FeedPage, now: DateTime<Utc>) -> Markup {
-    let folder = format!("{SECTION}/{}", feed.resource.id);
-    let last = feed.entries.last().map(|(seq, ..)| *seq);
-    html! {
-        table.records {
-            thead { tr { @for name in ["Entry", "Published", "Received"] {
-                th scope="col" { (name) }
-            } } }
-            tbody {
-                @for (seq, at, entry) in &feed.entries {
-                    tr {
-                        td data-name="" {
-                            a href=(visit.address(&format!("{folder}/entries/{seq}"))) {
-                                (entry.as_ref().map_or_else(|| format!("Entry {seq}"), entry_title))
-                            }
-                        }
-                        td data-name="Published" {
-                            @if let Some(at) = entry.as_ref().and_then(|entry| entry.published) {
-                                (relative_time(at.to_utc(), now))
-                            }
-                        }
-                        td data-name="Received" { (relative_time(*at, now)) }
-                    }
-                }
-                @if feed.entries.is_empty() { tr { td colspan="3" { "No entries yet." } } }
-            }
-        }
-        @if feed.entries.len() == ENTRIES && let Some(last) = last {
-            nav.pages aria-label="Entries" {
-                a rel="next" href=(visit.address(&format!("{folder}?before={last}"))) {
-                    "Older entries"
-                }
-            }
-        }
-    }
-}
-
 fn transitions(resource: &Resource) -> Markup {
     html! {
         @if !resource.status.transitions.is_empty() {
@@ -308,23 +269,4 @@ fn fetch_events(events: &[StoredEvent]) -> Markup {
             }
         }
     }
-}
-
-/// Returns records with their entries, read back from what is stored.
-fn with_entries(
-    resource: &Resource,
-    records: Vec<Record>,
-) -> Vec<(Seq, DateTime<Utc>, Option<Entry>)> {
-    let entries = read_records(resource, &records).entries;
-    let of = |record: &Record| entries.iter().find(|entry| entry.id == record.entry_id).cloned();
-    records.iter().map(|record| (record.seq, record.at, of(record))).collect()
-}
-
-/// Returns the title of an entry as plain text, or the beginning of its text.
-pub(super) fn entry_title(entry: &Entry) -> String {
-    const CHARS: usize = 160;
-    let texts = [&entry.title, &entry.summary];
-    let mut texts = texts.into_iter().flatten().map(Text::to_plain);
-    let text = texts.find(|text| !text.trim().is_empty()).unwrap_or_else(|| entry.id.clone());
-    feedgate_core::redaction::line(&text, CHARS)
 }
