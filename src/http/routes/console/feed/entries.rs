@@ -67,7 +67,21 @@ impl ListedEntries {
             (search_form(visit, &folder))
             @if let Some(why) = &self.bad_query {
                 p role="alert" { "This query cannot be searched for: " (why) "." }
+            } @else {
+                (self.records(visit, &folder, now))
             }
+            @if let Some(before) = self.continues_before {
+                nav.pages aria-label="Entries" {
+                    a rel="next" href=(visit.address(&page_address(&folder, visit.value("q"), before))) {
+                        @if visit.value("q").is_empty() { "Older entries" } @else { "Search older entries" }
+                    }
+                }
+            }
+        }
+    }
+
+    fn records(&self, visit: &Visit, folder: &str, now: DateTime<Utc>) -> Markup {
+        html! {
             table.records {
                 thead { tr { @for name in ["Entry", "Published", "Received"] {
                     th scope="col" { (name) }
@@ -89,13 +103,6 @@ impl ListedEntries {
                         }
                     }
                     @if self.entries.is_empty() { tr { td colspan="3" { (self.nothing(visit)) } } }
-                }
-            }
-            @if let Some(before) = self.continues_before {
-                nav.pages aria-label="Entries" {
-                    a rel="next" href=(visit.address(&page_address(&folder, visit.value("q"), before))) {
-                        @if visit.value("q").is_empty() { "Older entries" } @else { "Search older entries" }
-                    }
                 }
             }
         }
