@@ -27,7 +27,7 @@ use futures_util::future::BoxFuture;
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 
-use crate::engine::tx::{Conn, Tx};
+use crate::engine::tx::Tx;
 use feedgate_core::ports::{StoreError, WakeSignals};
 use readers::SqliteReaders;
 use writer::SqliteWriter;
@@ -73,7 +73,7 @@ impl Sqlite {
             reading.pragma_update(None, "query_only", true).map_err(store_error)?;
             Ok(reading)
         });
-        let readers = SqliteReaders::new(readers.collect::<Result<_, StoreError>>()?);
+        let readers = SqliteReaders::start(readers.collect::<Result<_, StoreError>>()?)?;
         Ok(Sqlite { readers, writer: SqliteWriter::start(writing, wake_signals)? })
     }
 
@@ -92,12 +92,7 @@ impl Sqlite {
         T: Send + 'static,
         F: for<'t> FnOnce(&'t Tx<'t>) -> BoxFuture<'t, Result<T, StoreError>> + Send + 'static,
     {
-        let reader = self.readers.borrow().await?;
-        let reading = tokio::task::spawn_blocking(move || {
-            let tx = Tx::new(Conn::Sqlite(&reader.conn));
-            drive(op(&tx))
-        });
-        reading.await.map_err(|err| StoreError::Database(Box::new(err)))?
+        self.readers.run(op).await
     }
 
     /// Completes pending operations and closes the file.

@@ -1,57 +1,103 @@
-//! The connections that read: each is borrowed by one operation at a time.
+//! The threads that read, each with a connection of its own.
+//!
+//! They are not those of the runtime's pool: under load the pool starts a thread for each operation
+//! that comes while none is idle, up to 512, and each keeps some of the memory that it has allocated.
+//! The pool also looks up names, which takes as long as a resolver likes.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
 
+use futures_util::future::BoxFuture;
 use rusqlite::Connection;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{mpsc, oneshot};
 
-use crate::engine::tx::lock;
+use super::drive;
+use crate::engine::tx::{Conn, Tx, lock};
 use feedgate_core::ports::StoreError;
 
-/// The reading connections.
-pub(super) struct SqliteReaders {
-    idle: Arc<Mutex<Vec<Arc<Mutex<Connection>>>>>,
-    /// One permit for each idle connection.
-    free: Arc<Semaphore>,
-    number: u32,
-}
+/// The most operations that may wait; later callers wait for a place.
+const QUEUE: usize = 1_024;
 
-/// A borrowed connection, which is returned when this is dropped, even by a panic.
-pub(super) struct SqliteReader {
-    pub(super) conn: Arc<Mutex<Connection>>,
-    home: Arc<Mutex<Vec<Arc<Mutex<Connection>>>>>,
-    /// The permit is released after the connection is back.
-    _permit: OwnedSemaphorePermit,
+/// An operation, which sends its result itself.
+type Job = Box<dyn FnOnce(&Mutex<Connection>) + Send>;
+
+/// The threads, and the sender of their queue.
+pub(super) struct SqliteReaders {
+    jobs: Mutex<Option<mpsc::Sender<Job>>>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
 impl SqliteReaders {
-    pub(super) fn new(conns: Vec<Connection>) -> SqliteReaders {
-        let idle: Vec<_> = conns.into_iter().map(|conn| Arc::new(Mutex::new(conn))).collect();
-        let number = idle.len() as u32;
-        let free = Arc::new(Semaphore::new(idle.len()));
-        SqliteReaders { idle: Arc::new(Mutex::new(idle)), free, number }
+    /// Starts a thread for each connection.
+    pub(super) fn start(conns: Vec<Connection>) -> Result<SqliteReaders, StoreError> {
+        let (jobs, queue) = mpsc::channel(QUEUE);
+        let queue = Arc::new(Mutex::new(queue));
+        let threads = conns.into_iter().map(|conn| {
+            let queue = Arc::clone(&queue);
+            let thread = std::thread::Builder::new().name("sqlite-reader".to_owned());
+            thread.spawn(move || work(&Mutex::new(conn), &queue))
+        });
+        let threads = threads.collect::<Result<_, _>>();
+        let threads = threads.map_err(|err| StoreError::Database(Box::new(err)))?;
+        Ok(SqliteReaders { jobs: Mutex::new(Some(jobs)), threads: Mutex::new(threads) })
     }
 
-    /// Waits for an idle connection.
-    pub(super) async fn borrow(&self) -> Result<SqliteReader, StoreError> {
-        let permit = Arc::clone(&self.free).acquire_owned().await;
-        let permit = permit.map_err(|_| StoreError::Closed)?;
-        let conn = lock(&self.idle).pop().ok_or(StoreError::Closed)?;
-        Ok(SqliteReader { conn, home: Arc::clone(&self.idle), _permit: permit })
+    /// Runs `op`, which only reads, on one of the threads.
+    pub(super) async fn run<T, F>(&self, op: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: for<'t> FnOnce(&'t Tx<'t>) -> BoxFuture<'t, Result<T, StoreError>> + Send + 'static,
+    {
+        let (reply, result) = oneshot::channel();
+        let job: Job = Box::new(move |conn| {
+            if reply.is_closed() {
+                return; // the caller has stopped waiting
+            }
+            let tx = Tx::new(Conn::Sqlite(conn));
+            // A panic is a bug, but no reason to stop the operations of other callers.
+            let ran = catch_unwind(AssertUnwindSafe(|| drive(op(&tx))));
+            let panicked = |_| Err(StoreError::Database("an operation panicked".into()));
+            let _ = reply.send(ran.unwrap_or_else(panicked));
+        });
+        let jobs = lock(&self.jobs).clone().ok_or(StoreError::Closed)?;
+        jobs.send(job).await.map_err(|_| StoreError::Closed)?;
+        drop(jobs);
+        result.await.map_err(|_| StoreError::Closed)?
     }
 
-    /// Waits until all connections are idle and closes them.
+    /// Accepts no more operations, and returns when all accepted ones have ended and the connections
+    /// are closed.
     pub(super) async fn stop(&self) {
-        // An error means that the connections are closed already.
-        let all = self.free.acquire_many(self.number).await;
-        self.free.close();
-        lock(&self.idle).clear();
-        drop(all);
+        drop(lock(&self.jobs).take());
+        let threads = std::mem::take(&mut *lock(&self.threads));
+        let _ = tokio::task::spawn_blocking(move || join(threads)).await;
     }
 }
 
-impl Drop for SqliteReader {
+/// Closes the connections of a database that was not closed, so that the writer, which is dropped
+/// next, has the last one.
+impl Drop for SqliteReaders {
     fn drop(&mut self) {
-        lock(&self.home).push(Arc::clone(&self.conn));
+        drop(lock(&self.jobs).take());
+        join(std::mem::take(&mut *lock(&self.threads)));
+    }
+}
+
+fn join(threads: Vec<JoinHandle<()>>) {
+    for thread in threads {
+        if thread.join().is_err() {
+            tracing::error!("a thread that reads the database had panicked");
+        }
+    }
+}
+
+/// Runs operations until the queue is closed and empty. One of the idle threads waits for the next
+/// operation, and the others for their turn to wait.
+fn work(conn: &Mutex<Connection>, queue: &Mutex<mpsc::Receiver<Job>>) {
+    loop {
+        let next = lock(queue).blocking_recv();
+        let Some(job) = next else { return };
+        job(conn);
     }
 }
