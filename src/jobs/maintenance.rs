@@ -37,6 +37,8 @@ const MEASURE_EVERY: Duration = Duration::from_secs(24 * 3_600);
 /// How long what was learned of a publisher's host is kept: its `robots.txt`, its refusals and its
 /// backoff.
 const HOST_RECORD_RETENTION: Duration = Duration::from_secs(7 * 24 * 3_600);
+/// How long a node is listed after it last reported: one that was killed leaves its row behind.
+const NODE_RETENTION: Duration = Duration::from_secs(24 * 3_600);
 /// How long a resource without subscribers is kept (rule S44): somebody who subscribes again within
 /// that time is not notified of old entries.
 const UNWATCHED_RETENTION: Duration = Duration::from_secs(30 * 24 * 3_600);
@@ -66,8 +68,8 @@ enum Task {
     Measure,
     /// Stores the changes.xml documents of past hours.
     KeepHours,
-    /// Deletes rows at the end of their retention: of hosts, moves, revoked tokens, backfills and
-    /// changes.xml.
+    /// Deletes rows at the end of their retention: of hosts, moves, revoked tokens, sessions, nodes,
+    /// backfills and changes.xml.
     Prune,
     /// Deletes resources that have had no subscriber for a month, or never had one.
     Forget,
@@ -292,6 +294,7 @@ async fn prune(
         moves: moves.map(|keep| now - keep),
         revoked_tokens: revoked_tokens.map(|keep| now - keep),
         sessions: Some(now - SESSION_IDLE),
+        nodes: Some(now - NODE_RETENTION),
         backfills: backfills.map(|keep| now - keep),
     };
     Ok(lines + store.prune(&before).await?)

@@ -17,6 +17,7 @@ pub mod host;
 pub mod host_groups;
 pub mod intent;
 pub mod moves;
+pub mod node;
 pub mod outage_detector;
 pub mod own_archive;
 pub mod page;

@@ -13,6 +13,7 @@ mod collections;
 mod events;
 mod fan_outs;
 mod gauges;
+mod nodes;
 mod ping_forwarding;
 mod search_index;
 mod sessions;
@@ -50,6 +51,7 @@ pub use collections::Collections;
 pub use events::{DroppedSubscription, EventArrival, Events};
 pub use fan_outs::FanOuts;
 pub use gauges::{EndedTransaction, Gauges, OldestDue, TransactionObserver};
+pub use nodes::Nodes;
 pub use ping_forwarding::PingTargets;
 pub use search_index::SearchIndex;
 pub use sessions::Sessions;
@@ -76,7 +78,7 @@ macro_rules! store_of {
 
 store_of! {
     Accounts Sessions Resources Log FanOuts Archives Collections Tracks SearchIndex Subscriptions Attempts Intents Backfills Pings Changes
-    Upstreams Hosts PingTargets Moves Rescheduler Schedule StoredFiles Events Survey Maintenance
+    Upstreams Hosts PingTargets Moves Rescheduler Schedule StoredFiles Events Nodes Survey Maintenance
 }
 
 /// A resource that was claimed for a poll.
@@ -456,6 +458,8 @@ pub struct PruneBefore {
     pub revoked_tokens: Option<DateTime<Utc>>,
     /// Sessions of the console, by the time when they were last used.
     pub sessions: Option<DateTime<Utc>>,
+    /// Nodes, by the time when they last reported.
+    pub nodes: Option<DateTime<Utc>>,
     /// Backfills, by the time when they ended. The entries that they brought in stay.
     pub backfills: Option<DateTime<Utc>>,
 }

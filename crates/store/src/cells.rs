@@ -22,6 +22,7 @@ mod hosts;
 mod log;
 mod maintenance;
 mod merge;
+mod nodes;
 pub(crate) mod numbers;
 mod pacing;
 mod resources;

@@ -26,6 +26,7 @@ mod events;
 mod hosts;
 mod log;
 mod maintenance;
+mod nodes;
 mod resources;
 mod search;
 mod secrets;

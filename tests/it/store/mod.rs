@@ -23,6 +23,7 @@ mod intents;
 mod log;
 mod maintenance;
 mod moves;
+mod nodes;
 mod nul;
 mod opening;
 mod page_bytes;

@@ -19,7 +19,7 @@ use futures_util::StreamExt;
 use super::{
     accounts, append_budgets, attempts, backfills, changes, claims, collections, deliveries,
     delivery_queue, digests, endings, entries, events, fan_outs, hosts, intents, log, maintenance,
-    moves, nul, page_bytes, pages, pausing, ping_targets, pings, queue, queue_claims,
+    moves, nodes, nul, page_bytes, pages, pausing, ping_targets, pings, queue, queue_claims,
     resource_claims, retention, search, secrets, sessions, statuses, storage, subscription_counts,
     subscriptions, survey, tracks, upstreams,
 };
@@ -144,6 +144,7 @@ fn contract_cases() -> Vec<super::Case> {
         log::contract_cases(),
         maintenance::contract_cases(),
         moves::contract_cases(),
+        nodes::contract_cases(),
         nul::contract_cases(),
         page_bytes::contract_cases(),
         pages::contract_cases(),

@@ -178,6 +178,8 @@ mod tests {
         "search_cursors",
         // Who uses the console signs in again.
         "sessions",
+        // The nodes of the target register there.
+        "nodes",
         // The target has properties of its own.
         "database_properties",
     ];

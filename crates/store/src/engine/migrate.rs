@@ -51,6 +51,7 @@ pub const MIGRATIONS: &[Migration] = &[
     migration!("0009", "events"),
     migration!("0010", "maintenance"),
     migration!("0011", "search"),
+    migration!("0012", "nodes"),
 ];
 
 /// Returns the version of the schema once all of these migrations are applied.

@@ -29,6 +29,12 @@ pub(super) async fn delete(db: &Db, before: &PruneBefore) -> Result<u64, StoreEr
         delete from sessions
          where hash in (select hash from sessions
                          where used_at < $1 order by used_at limit $2)";
+    // A node that has reported in the meantime is not deleted.
+    const NODES: &str = "
+        delete from nodes
+         where id in (select id from nodes
+                       where seen_at < $1 order by seen_at limit $2)
+           and seen_at < $1";
     // A backfill that is started again in the meantime is not deleted.
     const BACKFILLS: &str = "
         delete from backfills
@@ -48,6 +54,7 @@ pub(super) async fn delete(db: &Db, before: &PruneBefore) -> Result<u64, StoreEr
         (MOVES, before.moves),
         (TOKENS, before.revoked_tokens),
         (SESSIONS, before.sessions),
+        (NODES, before.nodes),
         (BACKFILLS, before.backfills),
         (COLLECTED, before.host_records),
     ];

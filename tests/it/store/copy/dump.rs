@@ -9,8 +9,9 @@ use crate::support::postgres::{Database, connect};
 pub(super) type Dump = BTreeMap<String, Vec<String>>;
 
 /// Tables that a copy writes in another form.
-const OTHER_TABLES: [&str; 10] = [
+const OTHER_TABLES: [&str; 11] = [
     "sessions",
+    "nodes",
     "migrations",
     "sqlite_sequence",
     "database_properties",

@@ -137,6 +137,7 @@ const ROWS: &[(&str, &str, u32, &str)] = &[
      "(n - 1) % 10000 + 1, 'n', 'read', decode(md5(n::text), 'hex'), n, case when n % 10 = 0 then n end"),
     ("sessions", "hash, token_id, created_at, used_at", 10_000,
      "decode(md5(n::text), 'hex'), (select min(id) from tokens) + n - 1, n, n"),
+    ("nodes", "id, name, version, started_at, seen_at", 10_000, "n, 'h' || n, '1', n, n"),
     ("stored_files", "account_id, name, media_type, etag, changed_at, bytes, body", 10_000,
      "(n - 1) % 5000 + 1, 'f' || n, 'text/xml', 'e', n, 100, decode(repeat('00', 100), 'hex')"),
     ("collections", "resource_id, name, account_id", 10_000, "n, 'account:' || n, n"),

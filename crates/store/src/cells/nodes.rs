@@ -1,0 +1,23 @@
+//! Nodes: they are listed in the shared schema.
+
+use async_trait::async_trait;
+use chrono::{DateTime, Utc};
+
+use crate::cells::Cells;
+use feedgate_core::node::{NodeId, NodeInfo, SeenNode};
+use feedgate_core::ports::{Nodes, StoreError};
+
+#[async_trait]
+impl Nodes for Cells {
+    async fn record_node(&self, node: &NodeInfo, now: DateTime<Utc>) -> Result<(), StoreError> {
+        self.shared.record_node(node, now).await
+    }
+
+    async fn remove_node(&self, id: &NodeId) -> Result<(), StoreError> {
+        self.shared.remove_node(id).await
+    }
+
+    async fn nodes(&self, now: DateTime<Utc>, limit: usize) -> Result<Vec<SeenNode>, StoreError> {
+        self.shared.nodes(now, limit).await
+    }
+}

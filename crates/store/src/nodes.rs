@@ -1,0 +1,56 @@
+//! The nodes that share the database.
+
+use async_trait::async_trait;
+use chrono::{DateTime, Utc};
+
+use crate::Db;
+use crate::engine::sql::params;
+use feedgate_core::node::{NodeId, NodeInfo, SeenNode};
+use feedgate_core::ports::{Nodes, StoreError};
+
+#[async_trait]
+impl Nodes for Db {
+    async fn record_node(&self, node: &NodeInfo, now: DateTime<Utc>) -> Result<(), StoreError> {
+        const RECORD: &str = "
+            insert into nodes (id, name, version, started_at, seen_at) values ($1, $2, $3, $4, $5)
+                on conflict (id) do update set seen_at = excluded.seen_at";
+        let (node, clock) = (node.clone(), self.claims.clone());
+        let recorded = self.write(move |tx| {
+            Box::pin(async move {
+                let seen_at = clock.claim_time(tx, now).await?;
+                let started_at = seen_at - (now - node.started_at);
+                let params = params![node.id.0, node.name, node.version, started_at, seen_at];
+                tx.execute(RECORD, params).await
+            })
+        });
+        recorded.await.map(drop)
+    }
+
+    async fn remove_node(&self, id: &NodeId) -> Result<(), StoreError> {
+        const REMOVE: &str = "delete from nodes where id = $1";
+        let params = [id.0.clone().into()];
+        let removed =
+            self.write(move |tx| Box::pin(async move { tx.execute(REMOVE, &params).await }));
+        removed.await.map(drop)
+    }
+
+    async fn nodes(&self, now: DateTime<Utc>, limit: usize) -> Result<Vec<SeenNode>, StoreError> {
+        const SEEN: &str = "
+            select id, name, version, started_at, seen_at from nodes
+             order by seen_at desc limit $1";
+        let clock = self.claims.clone();
+        let read = self.read(move |tx| {
+            Box::pin(async move {
+                let ahead = clock.claim_time(tx, now).await? - now;
+                let mut nodes = Vec::new();
+                for mut row in tx.query(SEEN, params![limit as i64]).await? {
+                    let (id, name, version) = (NodeId(row.text()?), row.text()?, row.text()?);
+                    let node = NodeInfo { id, name, version, started_at: row.time()? - ahead };
+                    nodes.push(SeenNode { node, seen_at: row.time()? - ahead });
+                }
+                Ok(nodes)
+            })
+        });
+        read.await
+    }
+}
