@@ -50,7 +50,7 @@ pub use changes::{ChangeLine, Changes, ChangesHour, ChangesWindow};
 pub use collections::Collections;
 pub use events::{DroppedSubscription, EventArrival, Events};
 pub use fan_outs::FanOuts;
-pub use gauges::{EndedTransaction, Gauges, OldestDue, TransactionObserver};
+pub use gauges::{CellQueues, EndedTransaction, Gauges, OldestDue, TransactionObserver};
 pub use nodes::Nodes;
 pub use ping_forwarding::PingTargets;
 pub use search_index::SearchIndex;

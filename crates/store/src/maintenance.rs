@@ -168,7 +168,15 @@ impl Maintenance for Db {
             verifications_s: age_s()?,
             forwarded_pings_s: age_s()?,
         };
-        Ok(Gauges { resources, failing, subscriptions, due, oldest_due, pending_verifications })
+        Ok(Gauges {
+            resources,
+            failing,
+            subscriptions,
+            due,
+            oldest_due,
+            pending_verifications,
+            cells: Vec::new(),
+        })
     }
 
     async fn size_bytes(&self) -> Result<u64, StoreError> {

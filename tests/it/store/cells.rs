@@ -7,7 +7,7 @@ use std::time::Duration;
 use feedgate_core::account::AccountId;
 use feedgate_core::host::HostRefusal;
 use feedgate_core::host_groups::HostGroups;
-use feedgate_core::ports::{ClaimLimits, SubscriptionFilter};
+use feedgate_core::ports::{CellQueues, ClaimLimits, SubscriptionFilter};
 use feedgate_core::resource::ResourceId;
 use feedgate_core::topic::Topic;
 use feedgate_store::{self as store, StoreSettings};
@@ -60,6 +60,19 @@ async fn resources_are_spread_and_found_again() {
     for unknown in [0, -1, i64::MAX, 99 << 40] {
         assert_eq!(store.get(ResourceId(unknown)).await.unwrap(), None);
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_queues_of_each_cell_are_counted_apart() {
+    let (_database, store) = several().await;
+    let id = subscribe(&store, "a", "https://callback.test/").await.id.resource;
+    store.record(id, &poll(at(1), &["1"])).await.unwrap();
+    let gauges = store.gauges(at(10)).await.unwrap();
+    let cell = usize::try_from(id.0 >> 40).unwrap();
+    let mut want = vec![CellQueues::default(); CELLS];
+    want[cell] = CellQueues { due: gauges.due, oldest_due: gauges.oldest_due };
+    assert_eq!((gauges.due, gauges.oldest_due.deliveries_s), (1, 9));
+    assert_eq!(gauges.cells, want);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -247,7 +247,9 @@ async fn t05_a_resource_that_never_had_a_subscriber_is_kept_for_a_short_time(dat
 
 async fn gauges_count_what_there_is(database: Database) {
     let store = ClaimingStore::new(database.open().await);
-    assert_eq!(store.gauges(at(0)).await.unwrap(), Gauges::default());
+    // What each cell has is tested in `cells.rs`.
+    let gauges = async |now| Gauges { cells: Vec::new(), ..store.gauges(now).await.unwrap() };
+    assert_eq!(gauges(at(0)).await, Gauges::default());
     let well = subscribe(&store, "a", "https://callback.test/").await.id.resource;
     let ill = subscribe(&store, "b", "https://callback.test/").await.id.resource;
     let mut found = poll(at(1), &["1"]);
@@ -264,8 +266,9 @@ async fn gauges_count_what_there_is(database: Database) {
         due: 2,
         oldest_due,
         pending_verifications: 1,
+        cells: Vec::new(),
     };
-    assert_eq!(store.gauges(at(10)).await.unwrap(), want);
+    assert_eq!(gauges(at(10)).await, want);
     let oldest_due = OldestDue {
         polls_s: 10_000 - 601,
         deliveries_s: 9_999,
@@ -273,7 +276,7 @@ async fn gauges_count_what_there_is(database: Database) {
         forwarded_pings_s: 0,
     };
     let later = Gauges { subscriptions: 0, oldest_due, ..want };
-    assert_eq!(store.gauges(at(10_000)).await.unwrap(), later, "the leases have ended");
+    assert_eq!(gauges(at(10_000)).await, later, "the leases have ended");
 }
 
 async fn a_database_has_a_size(database: Database) {

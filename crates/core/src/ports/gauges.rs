@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// The gauges of `/metrics` that are read from the database.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Gauges {
     /// Resources with subscriptions.
     pub resources: u64,
@@ -18,6 +18,17 @@ pub struct Gauges {
     pub oldest_due: OldestDue,
     /// Subscription requests that have not been verified yet.
     pub pending_verifications: u64,
+    /// The queues of each cell, in the order of the cells; empty if the store has one cell.
+    pub cells: Vec<CellQueues>,
+}
+
+/// The queues of one cell.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CellQueues {
+    /// Subscriptions whose cursor is behind.
+    pub due: u64,
+    /// How long the first item of each queue has been due.
+    pub oldest_due: OldestDue,
 }
 
 /// How long the item of each queue that has been due longest has been due, in seconds. 0 if nothing

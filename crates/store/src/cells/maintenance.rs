@@ -8,8 +8,8 @@ use futures_util::future::{join_all, try_join_all};
 
 use crate::cells::Cells;
 use feedgate_core::ports::{
-    DroppedSubscription, Gauges, Maintenance, PruneBefore, StoreError, TransactionObserver,
-    WakeSignals,
+    CellQueues, DroppedSubscription, Gauges, Maintenance, PruneBefore, StoreError,
+    TransactionObserver, WakeSignals,
 };
 
 #[async_trait]
@@ -100,13 +100,17 @@ impl Maintenance for Cells {
 
     async fn gauges(&self, now: DateTime<Utc>) -> Result<Gauges, StoreError> {
         let gauges = try_join_all(self.cells.iter().map(|cell| cell.gauges(now))).await?;
-        Ok(gauges.into_iter().fold(Gauges::default(), |all, cell| Gauges {
+        let queues = |cell: &Gauges| CellQueues { due: cell.due, oldest_due: cell.oldest_due };
+        let cells = gauges.iter().map(queues).collect();
+        let all = Gauges { cells, ..Gauges::default() };
+        Ok(gauges.into_iter().fold(all, |all, cell| Gauges {
             resources: all.resources + cell.resources,
             failing: all.failing + cell.failing,
             subscriptions: all.subscriptions + cell.subscriptions,
             due: all.due + cell.due,
             oldest_due: all.oldest_due.max(cell.oldest_due),
             pending_verifications: all.pending_verifications + cell.pending_verifications,
+            cells: all.cells,
         }))
     }
 

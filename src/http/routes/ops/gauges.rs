@@ -10,7 +10,7 @@ use crate::jobs::runner;
 use feedgate_core::ports::{Gauges, Store, StoreError};
 
 /// What the database knows.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Counted {
     pub(crate) gauges: Gauges,
     /// The size of the database.
@@ -32,14 +32,14 @@ impl CachedGauges {
     /// Returns the gauges. Requests at the same time wait for one count.
     pub(crate) async fn get(&self, store: &dyn Store) -> Result<Counted, StoreError> {
         let mut counted = self.counted.lock().await;
-        if let Some((at, recent)) = *counted
+        if let Some((at, recent)) = &*counted
             && at.elapsed() < self.max_age
         {
-            return Ok(recent);
+            return Ok(recent.clone());
         }
         let gauges = store.gauges(runner::now()).await?;
         let new = Counted { gauges, database_bytes: store.size_bytes().await? };
-        *counted = Some((Instant::now(), new));
+        *counted = Some((Instant::now(), new.clone()));
         Ok(new)
     }
 }
