@@ -30,6 +30,7 @@ use crate::jobs::collect::Collector;
 use crate::jobs::deliver::Deliverer;
 use crate::jobs::fan_out::FanOutJob;
 use crate::jobs::forward_pings::{self, PingForwarder};
+use crate::jobs::heartbeat;
 use crate::jobs::maintenance;
 use crate::jobs::poll::Poller;
 use crate::jobs::runner::{self, Job, WorkerConfig};
@@ -41,6 +42,7 @@ use crate::subscriptions::SubscriptionService;
 use crate::subscriptions::verification_job::VerificationJob;
 use crate::tokens::{TokenError, TokenRequest, create_token};
 use feedgate_core::account::Scopes;
+use feedgate_core::node::{NodeId, NodeInfo};
 use feedgate_core::ports::{Store, StoreError};
 use feedgate_store as store;
 
@@ -134,6 +136,7 @@ impl Running {
         let (event_log, event_log_writer) = EventLog::start(Arc::clone(&store));
         let shared = Shared {
             listen: addr,
+            node: new_node(&config),
             store: Arc::clone(&store),
             client: HttpClient::new(config.net(&public_url)),
             disk_space: config.disk_space(),
@@ -199,6 +202,7 @@ impl Running {
 struct Shared {
     /// The address that the listener is bound to.
     listen: SocketAddr,
+    node: NodeInfo,
     store: Arc<dyn Store>,
     client: HttpClient,
     disk_space: DiskSpace,
@@ -273,6 +277,7 @@ impl Services {
     fn gateway(&self, shared: &Shared, settings: HttpSettings) -> Gateway {
         let now = Instant::now();
         Gateway {
+            node: shared.node.id.clone(),
             store: Arc::clone(&shared.store),
             subscribe: Arc::clone(&self.subscribe),
             publish: Arc::clone(&self.publish),
@@ -325,6 +330,9 @@ impl Services {
         let wake = self.backfiller.wake();
         workers.spawn(Arc::new(self.backfiller), BACKFILL_CONCURRENCY, wake);
         workers.tasks.spawn(self.heads.run(shared.stop.clone()));
+        let (store, stop) = (Arc::clone(&shared.store), shared.stop.clone());
+        let reports = heartbeat::run(store, shared.node, config.shutdown_grace, stop);
+        workers.tasks.spawn(reports);
         let (settings, stop) = (config.maintenance(), shared.stop);
         workers.tasks.spawn(maintenance::run(shared.store, shared.event_log, settings, stop));
         workers.tasks
@@ -344,6 +352,16 @@ impl Workers {
         let shutdown_grace = self.shutdown_grace;
         let config = WorkerConfig { concurrency, idle: IDLE, shutdown_grace };
         self.tasks.spawn(runner::run(job, config, wake, self.stop.clone()));
+    }
+}
+
+/// Returns this node, which starts now.
+fn new_node(config: &Config) -> NodeInfo {
+    NodeInfo {
+        id: NodeId(runner::nonce()),
+        name: config.node_name(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        started_at: runner::now(),
     }
 }
 

@@ -49,6 +49,12 @@ impl Config {
         }
     }
 
+    /// Returns the name of this node: that of the host unless the operator chose another.
+    pub fn node_name(&self) -> String {
+        let host = || rustix::system::uname().nodename().to_string_lossy().into_owned();
+        self.node_name.clone().unwrap_or_else(host)
+    }
+
     /// Returns the quotas of subscriptions.
     pub fn subscription_quotas(&self) -> SubscriptionQuotas {
         SubscriptionQuotas {

@@ -128,6 +128,10 @@ settings! {
         /// over after this time. It must be longer than `FEEDGATE_FETCH_TIMEOUT_S` and
         /// `FEEDGATE_DELIVERY_TIMEOUT_S`.
         FEEDGATE_JOB_LEASE_S = "60" => job_lease: Duration, seconds(1..=3_600);
+
+        /// The name of this node on the live page of the [console](console.md), which lists the nodes
+        /// that share the database. Default: the name of the host.
+        FEEDGATE_NODE_NAME = "" => node_name: Option<String>, LINE;
     }
 
     "Outgoing requests" {

@@ -25,6 +25,7 @@ use crate::jobs::upstream::UpstreamClient;
 use crate::metrics::Metrics;
 use crate::subscriptions::SubscriptionService;
 use feedgate_core::collection::ConfiguredCollection;
+use feedgate_core::node::NodeId;
 use feedgate_core::ping::TimeUnit;
 use feedgate_core::ports::Store;
 use feedgate_core::publisher_secrets::PublisherSecrets;
@@ -82,6 +83,8 @@ pub struct HttpSettings {
 
 /// The shared state of the endpoints.
 pub struct Gateway {
+    /// The id of this node.
+    pub node: NodeId,
     /// The database.
     pub store: Arc<dyn Store>,
     /// Starts and ends subscriptions, and takes pings.
