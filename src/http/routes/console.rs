@@ -16,6 +16,7 @@ mod fetches;
 mod front_page;
 mod live;
 mod live_charts;
+mod live_nodes;
 mod new_subscription;
 pub(crate) mod opml;
 mod overview;

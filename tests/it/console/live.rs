@@ -1,14 +1,22 @@
 //! The live page: events and charts while they change, to their owners only.
 
+use chrono::TimeDelta;
 use http::StatusCode;
 
 use super::{Visitor, make_token, subscribe, world_of_two};
 use crate::support::browser::Browser;
+use crate::support::gateway::Gateway;
+use crate::support::postgres::{Database, Kind};
 use crate::support::until;
 use crate::support::world::World;
 use feedgate_core::account::Scopes;
 use feedgate_core::host::HostRefusal;
+use feedgate_core::node::{NodeId, NodeInfo};
 use feedgate_core::resource::ResourceId;
+
+/// The badges of the node that served the page, and of one that has not reported lately.
+const OWN: &str = "<span class=\"badge neutral\">this node</span>";
+const LATE: &str = "<span class=\"badge warning\">not seen lately</span>";
 
 #[tokio::test]
 async fn an_account_sees_its_own_events_and_no_charts() {
@@ -50,6 +58,60 @@ async fn an_account_sees_its_own_events_and_no_charts() {
     assert!(charts.contains("<dt>slow.test:443</dt>"), "{charts}");
     let filtered = root.page("/console/live?callback=%2Fnowhere&outcome=failed").await;
     assert!(filtered.contains("outcome=failed") && !filtered.contains("/of-bob"), "{filtered}");
+}
+
+#[tokio::test]
+async fn a_single_node_is_listed_alone_and_without_cells() {
+    let world = World::with_tides(1, &[]).await;
+    make_token(&world, "root", Scopes::all()).await;
+    let root = Visitor::sign_in(&world, "root", "root").await;
+    until("the node has reported", async || {
+        root.page("/console/live").await.contains("This gateway has one node.")
+    })
+    .await;
+    let charts = root.page("/console/live/charts").await;
+    assert!(charts.contains(OWN) && charts.contains(env!("CARGO_PKG_VERSION")), "{charts}");
+    assert!(!charts.contains("<h2>Cells</h2>") && !charts.contains(LATE), "{charts}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn all_nodes_are_listed_and_the_queues_of_each_cell() {
+    let database = Database::with_cells(Kind::Postgres, 2).await;
+    let one = Gateway::start(&database, &[("FEEDGATE_NODE_NAME", "node-one")]).await;
+    let mut other = Gateway::start(&database, &[("FEEDGATE_NODE_NAME", "node-two")]).await;
+    let world = World::on(database, one).await;
+    make_token(&world, "root", Scopes::all()).await;
+    let root = Visitor::sign_in(&world, "root", "root").await;
+    let charts = async || root.page("/console/live/charts").await;
+    until("both nodes have reported", async || {
+        let charts = charts().await;
+        charts.contains("node-one") && charts.contains("node-two")
+    })
+    .await;
+
+    // A node that was killed; the test's own time is that of the database here.
+    let store = world.database.open().await;
+    let now = feedgate::jobs::runner::now();
+    let lost = NodeInfo {
+        id: NodeId("lost".to_owned()),
+        name: "node-three".to_owned(),
+        version: "0.0.9".to_owned(),
+        started_at: now - TimeDelta::days(2),
+    };
+    store.record_node(&lost, now - TimeDelta::minutes(5)).await.unwrap();
+    store.close().await;
+    let shown = charts().await;
+    assert!(shown.contains(&format!("node-one {OWN}</td>")), "{shown}");
+    assert!(shown.contains("node-two</td>"), "{shown}");
+    assert!(shown.contains(&format!("node-three {LATE}</td>")), "{shown}");
+    assert!(shown.contains("0.0.9") && shown.contains(">2\u{a0}d ago</time>"), "{shown}");
+    assert_eq!(shown.matches("<td data-name=\"Cell\">").count(), 2, "{shown}");
+    assert_eq!(shown.matches("on time").count(), 6, "{shown}");
+
+    other.terminate();
+    other.ended().await;
+    let shown = charts().await;
+    assert!(!shown.contains("node-two") && shown.contains("node-three"), "{shown}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

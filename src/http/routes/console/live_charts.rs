@@ -1,9 +1,11 @@
-//! Charts of what this node did in the last half hour, and the ages of the queues of the gateway.
+//! Charts of what this node did in the last half hour, the ages of the queues of the gateway, and its
+//! nodes.
 
 use std::time::Duration;
 
 use maud::{Markup, html};
 
+use super::live_nodes;
 use super::visit::Visit;
 use crate::http::kit::html::chart::{Bar, bar_chart};
 use crate::http::kit::html::parts::{counted, grouped, relative_time, span};
@@ -49,7 +51,9 @@ pub(super) async fn charts(visit: &Visit) -> Result<Markup, Rejection> {
                     dt { "Deliveries waiting" } dd { (grouped(gauges.due)) }
                 }
             }
+            (live_nodes::cells(&gauges.cells))
             (paused_hosts(&paused))
+            (live_nodes::nodes(visit).await?)
         }
     })
 }
