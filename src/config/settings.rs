@@ -129,8 +129,8 @@ settings! {
         /// `FEEDGATE_DELIVERY_TIMEOUT_S`.
         FEEDGATE_JOB_LEASE_S = "60" => job_lease: Duration, seconds(1..=3_600);
 
-        /// The name of this node on the live page of the [console](console.md), which lists the nodes
-        /// that share the database. Default: the name of the host.
+        /// The name of this node on the live page of the console, which lists the nodes that share the
+        /// database. Default: the name of the host. See [nodes and cells](console.md#nodes-and-cells).
         FEEDGATE_NODE_NAME = "" => node_name: Option<String>, LINE;
     }
 
