@@ -34,7 +34,8 @@ impl Changes for Db {
     async fn newest_change(&self) -> Result<(i64, u64), StoreError> {
         const NEWEST: &str = "
             select coalesce((select max(id) from changes), 0),
-                   coalesce((select count from counters where name = 'pings'), 0)";
+                   coalesce((select cast(sum(count) as bigint) from counters
+                              where name = 'pings' or name like 'pings/%'), 0)";
         let rows = self.rows(NEWEST, &[]).await?;
         rows.into_iter().next().map_or(Ok((0, 0)), |mut row| Ok((row.int()?, row.count()?)))
     }

@@ -1,5 +1,6 @@
 //! Pings, and the addresses by which they name resources.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -16,6 +17,11 @@ use feedgate_core::ping::Ping;
 use feedgate_core::ports::{Pings, StoreError};
 use feedgate_core::resource::ResourceId;
 
+/// The number of rows that count pings, so that pings seldom wait for each other.
+const COUNTERS: u64 = 16;
+/// The row that counts the next ping.
+static NEXT_COUNTER: AtomicU64 = AtomicU64::new(0);
+
 #[async_trait]
 impl Pings for Db {
     async fn receive(&self, ping: &Ping, spacing: Duration) -> Result<usize, StoreError> {
@@ -31,13 +37,14 @@ pub(crate) async fn receive(
     spacing: Duration,
 ) -> Result<usize, StoreError> {
     const COUNT: &str = "
-        insert into counters (name, count) values ('pings', 1)
+        insert into counters (name, count) values ($1, 1)
             on conflict (name) do update set count = counters.count + 1";
     let named = mark_pinged(tx, &ping, spacing).await?;
     // The line is written after the lock, so that a change that a poll has just found is known.
     changes::pinged(tx, &ping, &named).await?;
-    // The counter comes last, because all pings wait for this row.
-    tx.execute(COUNT, &[]).await?;
+    // The counter comes last: other pings wait for its row until this one is on the disk.
+    let counter = NEXT_COUNTER.fetch_add(1, Ordering::Relaxed) % COUNTERS;
+    tx.execute(COUNT, params![format!("pings/{counter}")]).await?;
     Ok(named.len())
 }
 
@@ -72,7 +79,7 @@ pub(crate) async fn mark_pinged(
         let spacing = i64::try_from(spacing.as_micros()).unwrap_or(i64::MAX / 4);
         let overdraft = append_budget::OVERDRAFT.num_microseconds().unwrap_or_default();
         tx.execute(DUE, params![ids, ping.at, spacing, overdraft]).await?;
-        tx.wake(Wake::Resources).await?;
+        tx.wake(Wake::Resources);
     }
     changes::replace_seen(tx, ping, &named).await?;
     Ok(named)
