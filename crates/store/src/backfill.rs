@@ -327,7 +327,7 @@ async fn release(tx: &Tx<'_>, backfill: &Backfill, now: DateTime<Utc>) -> Result
          where id = $1 and fetched_at is null and claim_token = 0";
     if backfill.holds {
         tx.execute(RELEASE, params![backfill.resource.0, now]).await?;
-        tx.wake(Wake::Resources).await?;
+        tx.wake(Wake::Resources);
     }
     Ok(())
 }

@@ -191,7 +191,7 @@ async fn join(
     let member = ensure(tx, groups, &topic, now).await?.id.0;
     if tx.execute(JOIN, params![member, id.0]).await? > 0 {
         tx.execute(COUNT, params![member]).await?;
-        tx.wake(Wake::Resources).await?;
+        tx.wake(Wake::Resources);
     }
     Ok(())
 }

@@ -277,7 +277,7 @@ async fn move_on(
     let moved: Vec<_> = taken.iter().map(Cursor::from_pending).collect();
     tx.execute_rows(DONE, &[], &columns(&moved)).await?;
     if tx.execute_rows(MORE, params![now], &columns(&moved)).await? > 0 {
-        tx.wake(Wake::Collections).await?;
+        tx.wake(Wake::Collections);
     }
     Ok(())
 }

@@ -31,7 +31,7 @@ pub(crate) async fn enqueue(
          where true
             on conflict (resource_id, collection_id) do update set upto = excluded.upto";
     if tx.execute(OWE, params![id.0, head_before, at, head]).await? > 0 {
-        tx.wake(Wake::Collections).await?;
+        tx.wake(Wake::Collections);
     }
     Ok(())
 }

@@ -236,7 +236,7 @@ pub(crate) async fn release(
     let columns = columns(claims);
     tx.execute_rows(PAUSED, &[], &columns).await?;
     if tx.execute_rows(RELEASE, params![now], &columns).await? > 0 {
-        tx.wake(Wake::Subscriptions).await?;
+        tx.wake(Wake::Subscriptions);
     }
     Ok(())
 }

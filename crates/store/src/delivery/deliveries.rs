@@ -105,7 +105,7 @@ async fn queue_again(tx: &Tx<'_>, rows: Vec<Row>, now: DateTime<Utc>) -> Result<
     ];
     tx.execute_rows(QUEUE, &[], &columns).await?;
     if is_due {
-        tx.wake(Wake::Subscriptions).await?;
+        tx.wake(Wake::Subscriptions);
     }
     Ok(())
 }

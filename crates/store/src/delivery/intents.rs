@@ -90,7 +90,8 @@ impl Intents for Db {
         let released = self.write(move |tx| {
             Box::pin(async move {
                 tx.execute(RELEASE, params![id, claim, at]).await?;
-                tx.wake(Wake::Intents).await
+                tx.wake(Wake::Intents);
+                Ok(())
             })
         });
         released.await
@@ -236,7 +237,7 @@ async fn enqueue_intent(
         intent.parameters.as_str(), intent.is_verified, request.is_sanitized,
     ];
     let kept = tx.first(KEEP, params).await?;
-    tx.wake(Wake::Intents).await?;
+    tx.wake(Wake::Intents);
     kept.ok_or_else(|| StoreError::Corrupt("an intent vanished".to_owned()))?.int()
 }
 

@@ -153,7 +153,7 @@ async fn queue_resumed(
          where deliveries.resource_id = {given resource_id}
            and deliveries.subscription_id = {given id}";
     if tx.execute_rows(IN_PROGRESS, params![now], keys).await? > 0 {
-        tx.wake(Wake::Subscriptions).await?;
+        tx.wake(Wake::Subscriptions);
     }
     queue::enqueue_owed(tx, keys, now).await
 }

@@ -105,7 +105,8 @@ pub(crate) async fn enqueue_subscription(
             set due_at = excluded.due_at"
     );
     tx.execute(PUT, params![id.resource.0, id.number, now]).await?;
-    tx.wake(Wake::Subscriptions).await
+    tx.wake(Wake::Subscriptions);
+    Ok(())
 }
 
 /// Returns whether a subscription is owed something and not paused.
@@ -134,7 +135,7 @@ pub(crate) async fn enqueue_owed(
         unless_queued!()
     );
     if tx.execute_rows(PUT, params![now], keys).await? > 0 {
-        tx.wake(Wake::Subscriptions).await?;
+        tx.wake(Wake::Subscriptions);
     }
     Ok(())
 }

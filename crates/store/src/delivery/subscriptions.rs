@@ -232,7 +232,7 @@ pub(crate) async fn subscribe_together(
         let ends_wait = has_budget(tx, &subscriptions, *now).await?;
         tx.execute(COUNT, params![resource.id.0, begun.len() as i64, ends_wait]).await?;
         if resource.subscribers == 0 {
-            tx.wake(Wake::Resources).await?;
+            tx.wake(Wake::Resources);
         }
         count_begun(tx, begun.into_iter()).await?;
     }

@@ -20,6 +20,7 @@ mod schema_lock;
 mod tls;
 
 use crate::engine::error::store_error;
+use std::error::Error;
 use std::time::Duration;
 
 use deadpool_postgres::{Hook, HookError, Manager, ManagerConfig, Pool, RecyclingMethod, Runtime};
@@ -195,8 +196,11 @@ impl Postgres {
             (done, tx.woken())
         };
         transaction.commit().await.map_err(|err| FailedTransaction::at_commit(store_error(err)))?;
-        // The server sends the same signal to this node too, but later.
-        woken.for_each(|whom: Wake| whom.notify(&self.wake_signals));
+        let woken: Vec<Wake> = woken.collect();
+        if !woken.is_empty() {
+            woken.iter().for_each(|whom| whom.notify(&self.wake_signals));
+            signal_nodes(&client, &woken).await;
+        }
         Ok(done)
     }
 
@@ -234,6 +238,24 @@ impl Postgres {
         if let Some(listening) = &self.listening {
             listening.abort();
         }
+    }
+}
+
+/// Sends signals to all nodes. A transaction with a notification holds a lock of the whole database
+/// until its commit is on the disk, and others with one wait for it; so signals have a transaction of
+/// their own, which waits for no disk. If one is lost, the other nodes find the work when they poll.
+async fn signal_nodes(client: &deadpool_postgres::Client, woken: &[Wake]) {
+    // Channels belong to the database; the name of the schema distinguishes gateways in it.
+    const SIGNAL: &str = "
+        select pg_notify('feedgate', current_schema() || ' ' || word)
+          from unnest(cast($1 as text[])) as word";
+    let words: Vec<&str> = woken.iter().map(|whom| whom.as_str()).collect();
+    let sent = async {
+        let statement = client.prepare_cached(SIGNAL).await?;
+        client.execute(&statement, &[&words]).await
+    };
+    if let Err(err) = sent.await {
+        tracing::warn!(error = &err as &dyn Error, "other nodes were not told of new work");
     }
 }
 

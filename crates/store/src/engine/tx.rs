@@ -216,14 +216,8 @@ impl<'a> Tx<'a> {
     }
 
     /// Wakes workers, on every node, once this transaction is committed.
-    pub(crate) async fn wake(&self, whom: Wake) -> Result<(), StoreError> {
-        let before = self.woken.fetch_or(whom as u8, Ordering::Relaxed);
-        if self.is_shared() && before & whom as u8 == 0 {
-            // Channels belong to the database; the name of the schema distinguishes gateways in it.
-            let sql = "select pg_notify('feedgate', current_schema() || ' ' || $1)";
-            self.query(sql, &[Value::from(whom.as_str())]).await?;
-        }
-        Ok(())
+    pub(crate) fn wake(&self, whom: Wake) {
+        self.woken.fetch_or(whom as u8, Ordering::Relaxed);
     }
 
     /// Returns the workers that the transaction wakes.

@@ -94,7 +94,7 @@ async fn send_newest(
     let params = params![id.0, at, made_by, log.body_version, log.head];
     tx.execute(SET_BACK, params).await?;
     if tx.execute(SEND_NEWEST, params).await? > 0 {
-        tx.wake(Wake::Subscriptions).await?;
+        tx.wake(Wake::Subscriptions);
     }
     Ok(())
 }

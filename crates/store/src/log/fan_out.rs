@@ -136,7 +136,7 @@ pub(crate) async fn mark_due_for_status(
         return Ok(());
     }
     if tx.execute(LAGGING, params![id.0, at, after.all, after.announced]).await? > 0 {
-        tx.wake(Wake::Subscriptions).await?;
+        tx.wake(Wake::Subscriptions);
     }
     Ok(())
 }
@@ -161,7 +161,7 @@ async fn mark_subscriptions_due(
     );
     let params = params![id.0, at, after.head, after.body_version, after.audience.number()];
     if tx.execute(BEHIND, params).await? > 0 {
-        tx.wake(Wake::Subscriptions).await?;
+        tx.wake(Wake::Subscriptions);
     }
     Ok(())
 }

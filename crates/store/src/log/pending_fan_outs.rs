@@ -59,7 +59,7 @@ pub(crate) async fn begin_fan_out(
             on conflict (resource_id) do update set next_id = excluded.next_id";
     if let Some(next_id) = mark_chunk(tx, id, i64::MIN, now).await? {
         tx.execute(BEGIN, params![id.0, next_id, now]).await?;
-        tx.wake(Wake::FanOuts).await?;
+        tx.wake(Wake::FanOuts);
     }
     Ok(())
 }
@@ -109,7 +109,7 @@ async fn mark_chunk(
     };
     let (count, last) = (window.int()?, window.int()?);
     if count > 0 && tx.execute(BEHIND, params![id.0, now, after, last]).await? > 0 {
-        tx.wake(Wake::Subscriptions).await?;
+        tx.wake(Wake::Subscriptions);
     }
     Ok((count == CHUNK).then_some(last))
 }

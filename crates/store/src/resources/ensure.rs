@@ -52,7 +52,7 @@ pub(crate) async fn ensure(
     if made.is_some() {
         pings::name(tx, resource.id, "topic", topic.as_str()).await?;
         pings::name(tx, resource.id, "fetch", fetch_url.as_str()).await?;
-        tx.wake(Wake::Resources).await?;
+        tx.wake(Wake::Resources);
     }
     Ok(resource)
 }

@@ -110,6 +110,6 @@ async fn undo(
         tx.execute(REMEMBER, params![id.0, details::json(&polling)]).await?;
     }
     tx.execute(DUE, params![id.0, now]).await?;
-    tx.wake(Wake::Resources).await?;
+    tx.wake(Wake::Resources);
     Ok(true)
 }

@@ -284,7 +284,7 @@ pub(crate) async fn end(
         mark_due_for_status(tx, ending.id, (held.versions, ending.versions), ending.at).await?;
     }
     if ended.iter().any(|(_, held)| held.pinged == 1) {
-        tx.wake(Wake::Resources).await?;
+        tx.wake(Wake::Resources);
     }
     Ok(())
 }

@@ -25,7 +25,7 @@ pub(crate) async fn release(tx: &Tx<'_>, released: ReleasedResource) -> Result<(
     let host = row.text()?;
     hosts::release(tx, &BTreeMap::from([(host.as_str(), (false, at))])).await?;
     if due_at.is_none() {
-        tx.wake(Wake::Resources).await?;
+        tx.wake(Wake::Resources);
     }
     Ok(())
 }

@@ -65,7 +65,7 @@ impl Rescheduler for Db {
                 row::lock(tx, ids.clone()).await?;
                 let rescheduled =
                     tx.execute(RESCHEDULE_NOW, &[Value::from(at), Value::Ints(ids)]).await?;
-                tx.wake(Wake::Resources).await?;
+                tx.wake(Wake::Resources);
                 Ok(rescheduled)
             })
         });

@@ -81,7 +81,7 @@ impl Schedule for Db {
                 let claimed = tx.execute(CLAIMED, params![now, latest]).await?;
                 tx.execute(MAINTENANCE_TASKS, params![begins, latest]).await?;
                 if polled + claimed > 0 {
-                    tx.wake(Wake::Resources).await?;
+                    tx.wake(Wake::Resources);
                 }
                 Ok(polled + claimed)
             })
