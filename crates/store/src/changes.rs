@@ -5,10 +5,14 @@
 //! never listed, nor is a topic with a token in it (rule S48).
 
 pub(crate) mod hours;
+pub(crate) mod ping_batcher;
 pub(crate) mod pings;
+
+use std::collections::{BTreeSet, HashMap};
 
 use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
+use futures_util::future::try_join_all;
 use url::Url;
 
 use super::engine::sql::{Row, Value, params};
@@ -123,38 +127,43 @@ fn line(mut row: Row) -> Result<ChangeLine, StoreError> {
     Ok(ChangeLine { id, change: WeblogChange { at, name, url, feed_url } })
 }
 
-/// Lists a ping that named these resources.
-pub(super) async fn pinged(tx: &Tx<'_>, ping: &Ping, named: &[i64]) -> Result<(), StoreError> {
+/// Lists pings, each with the resources that it named.
+pub(super) async fn list_pings(tx: &Tx<'_>, pings: &[(&Ping, &[i64])]) -> Result<(), StoreError> {
     const WHOSE: &str = "
-        select r.topic, r.site_url, d.status
+        select r.id, r.topic, r.site_url, d.status
           from resources r join resource_details d on d.resource_id = r.id
-         where r.id = $1";
-    let first = named.first().copied();
-    let whose = match first {
-        Some(id) => tx.first(WHOSE, params![id]).await?.map(whose).transpose()?,
-        None => None,
-    };
-    match line_of(ping, whose) {
-        Some(change) => insert_change(tx, &change, ping.source.as_str(), first).await,
-        None => Ok(()),
+         where r.id in ({ids $1})";
+    let firsts: BTreeSet<i64> =
+        pings.iter().filter_map(|(_, named)| named.first().copied()).collect();
+    let mut owners = HashMap::new();
+    if !firsts.is_empty() {
+        let firsts = Value::Ints(firsts.into_iter().collect());
+        for mut row in tx.query(WHOSE, &[firsts]).await? {
+            owners.insert(row.int()?, whose(row)?);
+        }
     }
+    let lines = pings.iter().filter_map(|(ping, named)| {
+        let first = named.first().copied();
+        let whose = first.and_then(|id| owners.get(&id).cloned());
+        let change = line_of(ping, whose)?;
+        Some(async move { insert_change(tx, &change, ping.source.as_str(), first).await })
+    });
+    // The statements are sent one after another, without waiting for the answers in between.
+    try_join_all(lines).await.map(drop)
 }
 
-/// Removes the lines of these resources that a ping replaces: a change that a poll found a moment
-/// ago is the same change, unless its line is in an hour that is over.
+/// Removes the lines of these resources that a ping at `at` replaces: a change that a poll found a
+/// moment ago is the same change, unless its line is in an hour that is over.
 pub(super) async fn replace_seen(
     tx: &Tx<'_>,
-    ping: &Ping,
-    named: &[i64],
+    ids: Vec<i64>,
+    at: DateTime<Utc>,
 ) -> Result<(), StoreError> {
     const SAME: &str = "
         delete from changes
          where source = 'seen' and resource_id in ({ids $1}) and at between $2 and $3";
-    if named.is_empty() {
-        return Ok(());
-    }
-    let since = (ping.at - SAME_CHANGE).max(start_of_hour(ping.at));
-    tx.execute(SAME, params![Value::Ints(named.to_vec()), since, ping.at]).await.map(drop)
+    let since = (at - SAME_CHANGE).max(start_of_hour(at));
+    tx.execute(SAME, params![Value::Ints(ids), since, at]).await.map(drop)
 }
 
 /// Lists a change that a poll found without a ping.

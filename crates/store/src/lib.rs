@@ -34,6 +34,7 @@ mod tracks;
 mod transfer;
 
 use crate::cells::Cells;
+use crate::changes::ping_batcher::PingBatcher;
 use crate::copy::copy_state;
 use crate::delivery::account_turns::AccountTurns;
 use crate::delivery::intents;
@@ -183,6 +184,7 @@ pub(crate) struct Db {
     pub(crate) wake_signals: WakeSignals,
     pub(crate) poll_results: PollResultBatcher,
     pub(crate) subscriptions: SubscriptionBatcher,
+    pub(crate) pings: PingBatcher,
     /// The version of the schema that this program works with.
     pub(crate) schema_version: i64,
     /// The source of the leases of claims.
@@ -256,6 +258,7 @@ impl Db {
             wake_signals,
             poll_results: PollResultBatcher::start(Weak::clone(db)),
             subscriptions: SubscriptionBatcher::start(Weak::clone(db)),
+            pings: PingBatcher::start(Weak::clone(db)),
             schema_version,
             claims: Leases::new(settings.claim_clock),
             account_turns: Arc::default(),

@@ -11,7 +11,7 @@ use tracing::{debug, warn};
 use crate::document_budget::GatewayBusy;
 use crate::jobs::runner;
 use crate::net::Patience;
-use feedgate_core::ports::{DueResource, StoreError};
+use feedgate_core::ports::{DueResource, ReleasedResource, StoreError};
 use feedgate_core::resource::Resource;
 
 use super::{PollEnd, Poller};
@@ -90,10 +90,6 @@ impl Poller {
         if before.status.last_fetch != resource.status.last_fetch {
             return Ok(started);
         }
-        if let Some(until) = self.host_backoff_until(before, now).await? {
-            debug!(resource = before.id.0, %until, "resource not polled: requests to its host are paused");
-            return Ok(started);
-        }
         // The claim is made by the task that polls: if the caller stopped waiting while the claim
         // is made, no other task would know of it, and the resource could not be polled until the
         // claim ends.
@@ -104,13 +100,32 @@ impl Poller {
             // Nobody may be waiting for it.
             let _ = claimed.send(());
             match due {
-                Some(due) => this.poll_claimed(due, now, patience).await.map(Some),
+                Some(due) => this.poll_unless_paused(due, now, patience).await.map(Some),
                 None => Ok(None),
             }
         }));
         // An error of the claim is the result of the task.
         let _ = is_claimed.await;
         Ok(started)
+    }
+
+    /// Polls a claimed resource, or releases it if requests to its host are paused. The claim comes
+    /// first: another worker's poll may have found just now that the host wants a pause, and its
+    /// result may not be recorded yet.
+    async fn poll_unless_paused(
+        &self,
+        due: DueResource,
+        now: DateTime<Utc>,
+        patience: Patience,
+    ) -> Result<PollEnd, StoreError> {
+        let Some(until) = self.host_backoff_until(&due.resource, now).await? else {
+            return self.poll_claimed(due, now, patience).await;
+        };
+        let (id, claim) = (due.resource.id, due.claim);
+        debug!(resource = id.0, %until, "resource not polled: requests to its host are paused");
+        let released = ReleasedResource { id, claim, at: now, put_off: None };
+        self.store.release_resource(&released).await?;
+        Ok(PollEnd::PutOff(None))
     }
 
     async fn poll_claimed(

@@ -6,6 +6,7 @@ use feedgate_core::ping::{Ping, PingSource};
 use feedgate_core::poll::Trigger;
 use feedgate_core::resource::ResourceId;
 use feedgate_core::topic::Topic;
+use futures_util::future::join_all;
 
 use super::changes::listed;
 use super::{at, on_both_stores, poll, resource, room, subscribe};
@@ -18,6 +19,7 @@ on_both_stores!(
     a_ping_during_a_poll_is_answered_by_the_next,
     changes_are_pings_and_what_was_seen_without_one,
     an_address_with_a_password_is_listed_for_nobody,
+    pings_that_arrive_together_are_each_listed_and_counted,
 );
 
 const SPACING: Duration = Duration::from_secs(5);
@@ -167,4 +169,24 @@ async fn an_address_with_a_password_is_listed_for_nobody(database: Database) {
     let changes = listed(&store, at(0), at(999)).await;
     let lines: Vec<_> = changes.iter().map(|change| (&*change.url, &change.feed_url)).collect();
     assert_eq!(lines, [("https://site.test/", &None)], "only what the pinger may know");
+}
+
+async fn pings_that_arrive_together_are_each_listed_and_counted(database: Database) {
+    let store = ClaimingStore::new(database.open().await);
+    watched(&store).await;
+    for n in 0..40 {
+        subscribe(&store, &n.to_string(), "https://callback.test/").await;
+    }
+    let topics = (0..40).map(|n| (ping(10, &format!("https://feeds.test/{n}")), 1));
+    let unknown = (0..40).map(|n| (ping(10, &format!("https://else.test/{n}")), 0));
+    let same = (0..40).map(|_| (ping(10, "https://site.test/"), 1));
+    let pings: Vec<(Ping, usize)> = topics.chain(unknown).chain(same).collect();
+    let received = join_all(pings.iter().map(|(ping, _)| store.receive(ping, SPACING))).await;
+    for ((ping, named), received) in pings.iter().zip(received) {
+        assert_eq!(received.unwrap(), *named, "{}", ping.url);
+    }
+    assert_eq!(store.newest_change().await.unwrap().1, 120);
+    assert_eq!(listed(&store, at(0), at(99)).await.len(), 120);
+    let due = due(&store, 11).await;
+    assert_eq!(due.iter().filter(|trigger| **trigger == Trigger::Ping).count(), 41);
 }

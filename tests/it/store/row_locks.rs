@@ -7,6 +7,7 @@ use feedgate_core::claim::ClaimToken;
 use feedgate_core::poll::{NewContent, Poll};
 use feedgate_core::ports::{DueResource, Store};
 
+use super::pings::ping;
 use super::{at, poll, resource, room, subscribe};
 use crate::support::postgres::{Database, Kind, connect};
 use crate::support::until;
@@ -48,6 +49,27 @@ async fn t11_a_locked_row_delays_no_poll_but_its_own() {
     assert!(locked.await.unwrap());
     for due in due {
         assert_eq!(resource(&store, due.resource.id).await.next_fetch, at(602));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_locked_row_delays_no_ping_but_its_own() {
+    let database = Database::with_cells(Kind::Postgres, 1).await;
+    let store = database.open().await;
+    let (_, operator) = first_is_locked(&database, &store).await;
+    let receive = |name: &str| {
+        let (store, ping) = (Arc::clone(&store), ping(3, &format!("https://feeds.test/{name}")));
+        tokio::spawn(async move { store.receive(&ping, Duration::ZERO).await.unwrap() })
+    };
+    let locked: Vec<_> = (0..20).map(|_| receive("locked")).collect();
+    let free: Vec<_> = (0..20).map(|_| receive("free")).collect();
+    for free in free {
+        assert_eq!(free.await.unwrap(), 1);
+    }
+    assert!(locked.iter().all(|locked| !locked.is_finished()));
+    operator.batch_execute("commit").await.unwrap();
+    for locked in locked {
+        assert_eq!(locked.await.unwrap(), 1);
     }
 }
 

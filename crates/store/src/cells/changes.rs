@@ -126,16 +126,14 @@ impl Pings for Cells {
 impl Db {
     /// Returns whether a ping names resources here.
     async fn names(&self, ping: &Ping) -> Result<bool, StoreError> {
-        let ping = ping.clone();
+        let ping = [ping.clone()];
         let named = self.read(move |tx| Box::pin(async move { pings::named(tx, &ping).await }));
-        Ok(!named.await?.is_empty())
+        Ok(named.await?.iter().any(|named| !named.is_empty()))
     }
 
     /// Makes the resources due that a ping names which is listed elsewhere. Returns their number.
     async fn mark_pinged(&self, ping: &Ping, spacing: Duration) -> Result<usize, StoreError> {
         let ping = ping.clone();
-        let marked = self
-            .write(move |tx| Box::pin(async move { pings::mark_pinged(tx, &ping, spacing).await }));
-        Ok(marked.await?.len())
+        self.write(move |tx| Box::pin(pings::receive_unlisted(tx, ping, spacing))).await
     }
 }

@@ -1,9 +1,11 @@
 //! Pings, and the addresses by which they name resources.
 
+use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use chrono::{DateTime, Utc};
 use sha2::{Digest, Sha256};
 use url::Url;
 
@@ -19,42 +21,102 @@ use feedgate_core::resource::ResourceId;
 
 /// The number of rows that count pings, so that pings seldom wait for each other.
 const COUNTERS: u64 = 16;
-/// The row that counts the next ping.
+/// The row that counts the next pings.
 static NEXT_COUNTER: AtomicU64 = AtomicU64::new(0);
 
 #[async_trait]
 impl Pings for Db {
     async fn receive(&self, ping: &Ping, spacing: Duration) -> Result<usize, StoreError> {
-        let ping = ping.clone();
-        self.write(move |tx| Box::pin(receive(tx, ping, spacing))).await
+        self.pings.receive(ping.clone(), spacing).await
     }
 }
 
-/// Stores a ping, and makes the resources due that it names. Returns their number.
+/// What happens to a ping of a resource whose row another transaction has locked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LockedRows {
+    /// The ping waits for that transaction.
+    Wait,
+    /// The ping is left out.
+    Skip,
+}
+
+/// Stores pings, and makes the resources due that they name. Returns how many each names; `None` if
+/// it was left out.
 pub(crate) async fn receive(
+    tx: &Tx<'_>,
+    pings: &[Ping],
+    spacing: Duration,
+    locked_rows: LockedRows,
+) -> Result<Vec<Option<usize>>, StoreError> {
+    const COUNT: &str = "
+        insert into counters (name, count) values ($1, $2)
+            on conflict (name) do update set count = counters.count + excluded.count";
+    let named = named(tx, pings).await?;
+    let ids: BTreeSet<i64> = named.iter().flatten().copied().collect();
+    let locked = lock(tx, ids, locked_rows).await?;
+    let is_taken = |named: &Vec<i64>| named.iter().all(|id| locked.contains(id));
+    let taken: Vec<(&Ping, &[i64])> = pings
+        .iter()
+        .zip(&named)
+        .filter(|(_, named)| is_taken(named))
+        .map(|(ping, named)| (ping, named.as_slice()))
+        .collect();
+    if let Some(last) = taken.iter().map(|(ping, _)| ping.at).max() {
+        let marked: BTreeSet<i64> =
+            taken.iter().flat_map(|(_, named)| named.iter().copied()).collect();
+        mark_pinged(tx, marked.into_iter().collect(), last, spacing).await?;
+        // Lines are written after the lock, so that a change that a poll has just found is known.
+        changes::list_pings(tx, &taken).await?;
+        // The counter comes last: other pings wait for its row until these are on the disk.
+        let counter = NEXT_COUNTER.fetch_add(1, Ordering::Relaxed) % COUNTERS;
+        tx.execute(COUNT, params![format!("pings/{counter}"), taken.len() as i64]).await?;
+    }
+    Ok(named.iter().map(|named| is_taken(named).then_some(named.len())).collect())
+}
+
+/// Makes the resources due that a ping names which is listed elsewhere. Returns their number.
+pub(crate) async fn receive_unlisted(
     tx: &Tx<'_>,
     ping: Ping,
     spacing: Duration,
 ) -> Result<usize, StoreError> {
-    const COUNT: &str = "
-        insert into counters (name, count) values ($1, 1)
-            on conflict (name) do update set count = counters.count + 1";
-    let named = mark_pinged(tx, &ping, spacing).await?;
-    // The line is written after the lock, so that a change that a poll has just found is known.
-    changes::pinged(tx, &ping, &named).await?;
-    // The counter comes last: other pings wait for its row until this one is on the disk.
-    let counter = NEXT_COUNTER.fetch_add(1, Ordering::Relaxed) % COUNTERS;
-    tx.execute(COUNT, params![format!("pings/{counter}")]).await?;
-    Ok(named.len())
+    let at = ping.at;
+    let ids: Vec<i64> = named(tx, &[ping]).await?.into_iter().flatten().collect();
+    row::lock(tx, ids.clone()).await?;
+    let count = ids.len();
+    mark_pinged(tx, ids, at, spacing).await?;
+    Ok(count)
 }
 
-/// Makes the resources due that a ping names, and removes the lines that it replaces. Returns the
-/// numbers of the resources.
-pub(crate) async fn mark_pinged(
+/// Locks resources. Returns those that are locked now.
+async fn lock(
     tx: &Tx<'_>,
-    ping: &Ping,
+    ids: BTreeSet<i64>,
+    locked_rows: LockedRows,
+) -> Result<BTreeSet<i64>, StoreError> {
+    if ids.is_empty() {
+        return Ok(ids);
+    }
+    match locked_rows {
+        LockedRows::Wait => {
+            row::lock(tx, ids.iter().copied().collect()).await?;
+            Ok(ids)
+        }
+        LockedRows::Skip => {
+            let free = row::lock_free(tx, ids.into_iter().collect()).await?;
+            Ok(free.into_iter().collect())
+        }
+    }
+}
+
+/// Makes locked resources due that were named by pings, the last of them at `at`, and removes the
+/// lines that the pings replace.
+async fn mark_pinged(
+    tx: &Tx<'_>,
+    ids: Vec<i64>,
+    at: DateTime<Utc>,
     spacing: Duration,
-) -> Result<Vec<i64>, StoreError> {
+) -> Result<(), StoreError> {
     // A poll in progress may have fetched the document before the change, so `record` reads
     // `pinged` again when the poll ends.
     const DUE: &str = "
@@ -72,28 +134,36 @@ pub(crate) async fn mark_pinged(
                           from resources
                          where id in ({ids $1})) s) w
          where resources.id = wanted_id";
-    let named = named(tx, ping).await?;
-    if !named.is_empty() {
-        row::lock(tx, named.clone()).await?;
-        let ids = Value::Ints(named.clone());
-        let spacing = i64::try_from(spacing.as_micros()).unwrap_or(i64::MAX / 4);
-        let overdraft = append_budget::OVERDRAFT.num_microseconds().unwrap_or_default();
-        tx.execute(DUE, params![ids, ping.at, spacing, overdraft]).await?;
-        tx.wake(Wake::Resources);
+    if ids.is_empty() {
+        return Ok(());
     }
-    changes::replace_seen(tx, ping, &named).await?;
-    Ok(named)
+    let spacing = i64::try_from(spacing.as_micros()).unwrap_or(i64::MAX / 4);
+    let overdraft = append_budget::OVERDRAFT.num_microseconds().unwrap_or_default();
+    tx.execute(DUE, params![Value::Ints(ids.clone()), at, spacing, overdraft]).await?;
+    tx.wake(Wake::Resources);
+    changes::replace_seen(tx, ids, at).await
 }
 
-/// Returns the numbers of the resources that a ping names.
-pub(crate) async fn named(tx: &Tx<'_>, ping: &Ping) -> Result<Vec<i64>, StoreError> {
+/// Returns the numbers of the resources that each ping names, in order.
+pub(crate) async fn named(tx: &Tx<'_>, pings: &[Ping]) -> Result<Vec<Vec<i64>>, StoreError> {
     const NAMED: &str = "
-        select distinct resource_id from resource_urls
-         where url_hash in ({blobs $1}) order by resource_id";
-    let hashes = [Some(&ping.url), ping.feed_url.as_ref()].into_iter().flatten();
-    let hashes = hashes.map(|url| hash(url)).collect();
-    let named = tx.query(NAMED, &[Value::Blobs(hashes)]).await?;
-    named.into_iter().map(|mut row| row.int()).collect()
+        select url_hash, resource_id from resource_urls where url_hash in ({blobs $1})";
+    let hashes = |ping: &Ping| {
+        let urls = [Some(&ping.url), ping.feed_url.as_ref()];
+        urls.into_iter().flatten().map(|url| hash(url)).collect::<Vec<_>>()
+    };
+    let by_ping: Vec<Vec<Vec<u8>>> = pings.iter().map(hashes).collect();
+    let wanted: BTreeSet<Vec<u8>> = by_ping.iter().flatten().cloned().collect();
+    let mut resources: HashMap<Vec<u8>, Vec<i64>> = HashMap::new();
+    for mut row in tx.query(NAMED, &[Value::Blobs(wanted.into_iter().collect())]).await? {
+        let (hash, id) = (row.blob()?, row.int()?);
+        resources.entry(hash).or_default().push(id);
+    }
+    let named = by_ping.iter().map(|hashes| {
+        let ids = hashes.iter().filter_map(|hash| resources.get(hash)).flatten();
+        ids.copied().collect::<BTreeSet<_>>().into_iter().collect()
+    });
+    Ok(named.collect())
 }
 
 /// Stores `url` as an address by which a ping may name the resource.

@@ -29,6 +29,15 @@ pub(crate) async fn lock(tx: &Tx<'_>, mut ids: Vec<i64>) -> Result<(), StoreErro
     tx.query(LOCK, &[Value::Ints(ids)]).await.map(drop)
 }
 
+/// Locks resources for writing, in the same order, except those that another transaction has
+/// locked. Returns the numbers of those that are locked now.
+pub(crate) async fn lock_free(tx: &Tx<'_>, ids: Vec<i64>) -> Result<Vec<i64>, StoreError> {
+    const LOCK_FREE: &str =
+        "select id from resources where id in ({ids $1}) order by id {skip locked}";
+    let locked = tx.query(LOCK_FREE, &[Value::Ints(ids)]).await?;
+    locked.into_iter().map(|mut row| row.int()).collect()
+}
+
 /// Reads `resource_columns!`. For a resource that was delayed since its last poll, the reason and
 /// the time of the delay replace those of the poll.
 pub(crate) fn resource(row: &mut Row) -> Result<Resource, StoreError> {

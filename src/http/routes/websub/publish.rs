@@ -2,6 +2,7 @@
 //!
 //! No account is needed, and the reply does not reveal which topics are watched.
 
+use futures_util::future::try_join_all;
 use url::Url;
 
 use crate::http::kit::rejected_request::RejectedRequest;
@@ -35,22 +36,23 @@ pub(crate) async fn publish(
         callback: "",
     }
     .record_if_rejected(gateway, admitted)?;
-    for url in &topics {
-        let ping = Ping {
-            at: runner::now(),
-            source: PingSource::Publish,
-            name: String::new(),
-            url: url.clone(),
-            feed_url: None,
-        };
-        if let Some(content) = form.get_verbatim("hub.content") {
-            let is_signed = is_signed(gateway, url, content, form);
-            let taken = gateway.subscribe.publish_content(&ping, content, is_signed).await;
-            taken.map_err(|err| Rejection::unavailable(&err))?;
-        }
-        let taken = gateway.subscribe.ping(&ping, gateway.settings.ping_spacing).await;
+    let at = runner::now();
+    let pings = topics.iter().map(|url| Ping {
+        at,
+        source: PingSource::Publish,
+        name: String::new(),
+        url: url.clone(),
+        feed_url: None,
+    });
+    let pings: Vec<Ping> = pings.collect();
+    if let (Some(content), Some(ping)) = (form.get_verbatim("hub.content"), pings.first()) {
+        let is_signed = is_signed(gateway, &ping.url, content, form);
+        let taken = gateway.subscribe.publish_content(ping, content, is_signed).await;
         taken.map_err(|err| Rejection::unavailable(&err))?;
     }
+    let spacing = gateway.settings.ping_spacing;
+    let taken = try_join_all(pings.iter().map(|ping| gateway.subscribe.ping(ping, spacing))).await;
+    taken.map_err(|err| Rejection::unavailable(&err))?;
     Ok(topics.len())
 }
 
