@@ -54,6 +54,8 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Instant;
 
+use tokio::sync::Semaphore;
+
 use feedgate_core::host_groups::HostGroups;
 use feedgate_core::intent::DueIntent;
 use feedgate_core::page::PageLimits;
@@ -203,6 +205,9 @@ pub(crate) struct Db {
     pub(crate) cut: PageLimits,
     /// How much may be appended for subscribers.
     pub(crate) append_budget: AppendBudget,
+    /// The permits of appends. On PostgreSQL they leave half of the connections to others, however
+    /// many polls have found something.
+    pub(crate) append_permits: Semaphore,
     /// The changes that are forwarded to ping targets.
     pub(crate) forwarding: Arc<PingForwarding>,
     /// Is called with each transaction that ends.
@@ -253,6 +258,12 @@ impl Db {
         wake_signals: WakeSignals,
         schema_version: i64,
     ) -> Arc<Db> {
+        let append_permits = Semaphore::new(match engine {
+            Engine::Sqlite(_) => Semaphore::MAX_PERMITS,
+            Engine::Postgres(_) => {
+                (settings.connections.div_ceil(settings.cells.max(1)) / 2).max(1)
+            }
+        });
         Arc::new_cyclic(|db| Db {
             engine,
             wake_signals,
@@ -272,6 +283,7 @@ impl Db {
                 account_bytes_per_day: settings.account_bytes_per_day
                     / settings.cells.max(1) as u64,
             },
+            append_permits,
             forwarding: Arc::new(settings.forwarding.clone()),
             transaction_observer: OnceLock::new(),
         })

@@ -5,10 +5,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use futures_util::{StreamExt, stream};
 use tokio_util::task::AbortOnDropHandle;
 use tracing::warn;
 
-use super::host_queues::HostQueues;
+use super::host_queues::{HostQueues, Refill};
 use crate::jobs::runner;
 use feedgate_core::claim::QueuePosition;
 use feedgate_core::ports::{ClaimedSubscriptions, Store, StoreError};
@@ -20,6 +21,8 @@ const SEARCH_AGAIN: Duration = Duration::from_millis(50);
 /// While deliveries are in progress, a search that found nothing is not repeated sooner than this:
 /// each delivery that ends calls for one.
 const SEARCH_PAUSE: Duration = Duration::from_millis(3);
+/// The most claims for single hosts at the same time.
+const REFILLS: usize = 2;
 /// Searches from the beginning take at most one part in this many of the time.
 const SEARCH_SHARE: u32 = 10;
 
@@ -64,16 +67,10 @@ impl DeliveryClaims {
     /// Claims as many deliveries as the queues can take: for hosts that run low, and for all
     /// others.
     pub(super) async fn fill(&self) -> Result<(), StoreError> {
-        for refill in self.queues.take_refills() {
-            let (now, until) = (runner::now(), Instant::now() + self.lease);
-            let claimed = self.store.claim_subscriptions_of_host(
-                &refill.host,
-                now,
-                now + self.lease,
-                refill.portion,
-            );
-            self.queues.add_refill(&refill, claimed.await?, until);
-        }
+        let refills = self.queues.take_refills().into_iter().map(|refill| self.refill(refill));
+        // A claim that was begun is awaited even if another one fails.
+        let refilled: Vec<_> = stream::iter(refills).buffer_unordered(REFILLS).collect().await;
+        refilled.into_iter().collect::<Result<(), StoreError>>()?;
         let Some(limits) = self.queues.claim_limits() else { return Ok(()) };
         if self.queues.has_deliveries() && self.search().is_pause() {
             self.search_after_pause();
@@ -90,6 +87,21 @@ impl DeliveryClaims {
             self.store.wake_signals().subscriptions.notify_one();
         }
         Ok(())
+    }
+
+    async fn refill(&self, refill: Refill) -> Result<(), StoreError> {
+        let (now, until) = (runner::now(), Instant::now() + self.lease);
+        let claim = self.store.claim_subscriptions_of_host(
+            &refill.host,
+            now,
+            now + self.lease,
+            refill.portion,
+        );
+        let claimed = claim.await;
+        let (claimed, failure) =
+            claimed.map_or_else(|err| (Vec::new(), Err(err)), |due| (due, Ok(())));
+        self.queues.add_refill(&refill, claimed, until);
+        failure
     }
 
     /// Wakes the worker once the pause after a search is over.

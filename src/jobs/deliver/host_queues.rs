@@ -24,6 +24,7 @@ use super::concurrency_limit::Attempt;
 use feedgate_core::claim::ClaimToken;
 use feedgate_core::ports::ClaimLimits;
 use feedgate_core::subscription::{DueSubscription, SubscriptionId};
+pub(super) use host_queue::Refill;
 use host_queue::{FIRST_PORTION, HostQueue, WaitingDelivery};
 
 /// The most hosts without work that are remembered because their limit is low.
@@ -49,13 +50,6 @@ struct Queues {
     capacity: usize,
     per_host_ceiling: usize,
     is_closed: bool,
-}
-
-/// A host to claim for, and the number of deliveries.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Refill {
-    pub(super) host: String,
-    pub(super) portion: usize,
 }
 
 /// The permit to deliver to one host. Its delivery counts as in progress until it is dropped.
@@ -140,6 +134,9 @@ impl HostQueues {
         let is_empty = claimed.is_empty();
         for due in claimed {
             queues.add(refill.host.clone(), WaitingDelivery { due, claimed_until });
+        }
+        if let Some(host) = queues.hosts.get_mut(&refill.host) {
+            host.awaits_refill = false;
         }
         // Another node may have claimed some of a portion, so only an empty one is the last.
         queues.note_claimed(&refill.host, !is_empty);
@@ -281,8 +278,9 @@ impl Queues {
     fn refill_if_low(&mut self, name: &str) {
         let Some(host) = self.hosts.get_mut(name) else { return };
         let portion = host.portion();
-        if host.has_more && host.waiting_count <= portion / 2 {
+        if host.has_more && !host.awaits_refill && host.waiting_count <= portion / 2 {
             host.has_more = false;
+            host.awaits_refill = true;
             self.refills.push(Refill { host: name.to_owned(), portion });
         }
     }
@@ -301,11 +299,12 @@ impl Queues {
         host.running -= 1;
     }
 
-    /// Forgets an idle host whose limit is not worth remembering.
+    /// Forgets an idle host whose limit and speed are not worth remembering.
     fn forget_if_idle(&mut self, name: &str) {
         let is_crowded = self.hosts.len() > REMEMBERED;
         let Some(host) = self.hosts.get(name) else { return };
-        if host.is_idle() && (is_crowded || !host.limit.is_reduced()) {
+        let is_worth_it = host.limit.is_reduced() || host.awaits_refill;
+        if host.is_idle() && (is_crowded || !is_worth_it) {
             self.hosts.remove(name);
         }
     }

@@ -15,6 +15,14 @@ pub(super) const FIRST_PORTION: usize = 16;
 const LARGEST_PORTION: usize = 1_024;
 /// The time in which a host accepts about one portion.
 const PORTION_LASTS: Duration = Duration::from_millis(250);
+
+/// A host to claim for, and the number of deliveries.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in super::super) struct Refill {
+    pub(in super::super) host: String,
+    pub(in super::super) portion: usize,
+}
+
 #[derive(Debug)]
 pub(super) struct HostQueue {
     /// The waiting deliveries of each account, in the order of their turns. Open subscriptions count
@@ -25,6 +33,8 @@ pub(super) struct HostQueue {
     pub(super) limit: ConcurrencyLimit,
     /// Whether the last claim left deliveries of this host in the store.
     pub(super) has_more: bool,
+    /// Whether a claim for this host is requested or in progress.
+    pub(super) awaits_refill: bool,
     pub(super) has_turn: bool,
 }
 
@@ -51,6 +61,7 @@ impl HostQueue {
             running: 0,
             limit: ConcurrencyLimit::new(ceiling),
             has_more: false,
+            awaits_refill: false,
             has_turn: false,
         }
     }

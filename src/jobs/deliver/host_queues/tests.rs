@@ -136,6 +136,21 @@ fn a_host_that_runs_low_is_claimed_for() {
 }
 
 #[test]
+fn a_host_that_waits_for_its_claim_keeps_what_is_known_of_it() {
+    let queues = queues(8);
+    queues.add((0..16).map(|n| due(1, n, "a.test")).collect(), later());
+    let mut started = queues.start(100);
+    while let Some((_, permit)) = started.pop() {
+        started.extend(permit.finish(&accepted()));
+    }
+    let refills = queues.take_refills();
+    assert_eq!(refills.len(), 1);
+    assert!(queues.queues().hosts["a.test:80"].limit.latency().is_some(), "nothing waits for it");
+    queues.add_refill(&refills[0], Vec::new(), later());
+    assert!(queues.queues().hosts.is_empty());
+}
+
+#[test]
 fn a_delivery_is_not_begun_after_its_claim_has_expired_or_is_lost() {
     let queues = queues(8);
     let now = Instant::now();
