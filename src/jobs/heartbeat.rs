@@ -30,9 +30,9 @@ pub async fn run(
         let reported = store.record_node(&node, runner::now()).await;
         // A failure is logged when it begins and when it ends, not every time.
         match &reported {
-            Ok(()) if !can_report => info!("reporting that this node runs works again"),
+            Ok(()) if !can_report => info!("recording the heartbeat of this node works again"),
             Err(err) if can_report => {
-                warn!(error = err as &dyn Error, "reporting that this node runs failed");
+                warn!(error = err as &dyn Error, "recording the heartbeat of this node failed");
             }
             Ok(()) | Err(_) => {}
         }

@@ -36,6 +36,7 @@ const BATCH: i64 = 1_000;
 #[async_trait]
 impl Changes for Db {
     async fn newest_change(&self) -> Result<(i64, u64), StoreError> {
+        // Earlier versions counted all pings in the row `pings`.
         const NEWEST: &str = "
             select coalesce((select max(id) from changes), 0),
                    coalesce((select cast(sum(count) as bigint) from counters
@@ -127,8 +128,11 @@ fn line(mut row: Row) -> Result<ChangeLine, StoreError> {
     Ok(ChangeLine { id, change: WeblogChange { at, name, url, feed_url } })
 }
 
-/// Lists pings, each with the resources that it named.
-pub(super) async fn list_pings(tx: &Tx<'_>, pings: &[(&Ping, &[i64])]) -> Result<(), StoreError> {
+/// Adds a line to changes.xml for each ping, with the resources that it named.
+pub(super) async fn insert_ping_lines(
+    tx: &Tx<'_>,
+    pings: &[(&Ping, &[i64])],
+) -> Result<(), StoreError> {
     const WHOSE: &str = "
         select r.id, r.topic, r.site_url, d.status
           from resources r join resource_details d on d.resource_id = r.id

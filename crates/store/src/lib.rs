@@ -51,10 +51,11 @@ use crate::secrets::registered_keys;
 use futures_util::future::BoxFuture;
 use std::error::Error;
 use std::path::Path;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Instant;
 
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use feedgate_core::host_groups::HostGroups;
 use feedgate_core::intent::DueIntent;
@@ -187,6 +188,8 @@ pub(crate) struct Db {
     pub(crate) poll_results: PollResultBatcher,
     pub(crate) subscriptions: SubscriptionBatcher,
     pub(crate) pings: PingBatcher,
+    /// The number of batches of pings so far.
+    pub(crate) ping_batches: AtomicU64,
     /// The version of the schema that this program works with.
     pub(crate) schema_version: i64,
     /// The source of the leases of claims.
@@ -205,9 +208,9 @@ pub(crate) struct Db {
     pub(crate) cut: PageLimits,
     /// How much may be appended for subscribers.
     pub(crate) append_budget: AppendBudget,
-    /// The permits of appends. On PostgreSQL they leave half of the connections to others, however
-    /// many polls have found something.
-    pub(crate) append_permits: Semaphore,
+    /// Limits concurrent appends. On PostgreSQL they use at most half of the connections, so that
+    /// claims and results of deliveries do not wait behind them.
+    append_permits: Semaphore,
     /// The changes that are forwarded to ping targets.
     pub(crate) forwarding: Arc<PingForwarding>,
     /// Is called with each transaction that ends.
@@ -270,6 +273,7 @@ impl Db {
             poll_results: PollResultBatcher::start(Weak::clone(db)),
             subscriptions: SubscriptionBatcher::start(Weak::clone(db)),
             pings: PingBatcher::start(Weak::clone(db)),
+            ping_batches: AtomicU64::new(0),
             schema_version,
             claims: Leases::new(settings.claim_clock),
             account_turns: Arc::default(),
@@ -308,6 +312,12 @@ impl Db {
             }
         }
         Ok(())
+    }
+
+    /// Waits until an append may begin.
+    pub(crate) async fn append_permit(&self) -> Result<SemaphorePermit<'_>, StoreError> {
+        // Waiting fails only if the semaphore is closed, which nothing does.
+        self.append_permits.acquire().await.map_err(|_| StoreError::Closed)
     }
 
     /// Runs `op` in one transaction, which changes nothing if it fails. PostgreSQL may end a

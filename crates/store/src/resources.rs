@@ -159,8 +159,7 @@ impl Resources for Db {
         let (poll, groups) = (poll.clone(), self.groups.clone());
         let (cut, budget) = (self.cut, self.append_budget);
         let forwarding = Arc::clone(&self.forwarding);
-        // Waiting fails only if the semaphore is closed, which nothing does.
-        let _permit = self.append_permits.acquire().await.ok();
+        let _permit = self.append_permit().await?;
         let record = self.write(move |tx| {
             Box::pin(async move {
                 let (at, silent) = (poll.at, poll.silent);
@@ -183,7 +182,7 @@ impl Resources for Db {
     ) -> Result<Appended, StoreError> {
         let (groups, cut, budget) = (self.groups.clone(), self.cut, self.append_budget);
         let forwarding = Arc::clone(&self.forwarding);
-        let _permit = self.append_permits.acquire().await.ok();
+        let _permit = self.append_permit().await?;
         let push = self.write(move |tx| {
             Box::pin(async move {
                 let settings = AppendSettings { groups: &groups, cut: &cut, budget };

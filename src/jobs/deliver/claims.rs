@@ -22,7 +22,7 @@ const SEARCH_AGAIN: Duration = Duration::from_millis(50);
 /// each delivery that ends calls for one.
 const SEARCH_PAUSE: Duration = Duration::from_millis(3);
 /// The most claims for single hosts at the same time.
-const REFILLS: usize = 2;
+const CONCURRENT_REFILLS: usize = 2;
 /// Searches from the beginning take at most one part in this many of the time.
 const SEARCH_SHARE: u32 = 10;
 
@@ -68,8 +68,10 @@ impl DeliveryClaims {
     /// others.
     pub(super) async fn fill(&self) -> Result<(), StoreError> {
         let refills = self.queues.take_refills().into_iter().map(|refill| self.refill(refill));
-        // A claim that was begun is awaited even if another one fails.
-        let refilled: Vec<_> = stream::iter(refills).buffer_unordered(REFILLS).collect().await;
+        // All claims are awaited even if one fails: what they returned would otherwise stay claimed and
+        // unsent until the lease ends.
+        let refilled: Vec<_> =
+            stream::iter(refills).buffer_unordered(CONCURRENT_REFILLS).collect().await;
         refilled.into_iter().collect::<Result<(), StoreError>>()?;
         let Some(limits) = self.queues.claim_limits() else { return Ok(()) };
         if self.queues.has_deliveries() && self.search().is_pause() {
@@ -98,10 +100,11 @@ impl DeliveryClaims {
             refill.portion,
         );
         let claimed = claim.await;
-        let (claimed, failure) =
+        // A claim that failed is over as well; otherwise the host would never be claimed for again.
+        let (claimed, outcome) =
             claimed.map_or_else(|err| (Vec::new(), Err(err)), |due| (due, Ok(())));
         self.queues.add_refill(&refill, claimed, until);
-        failure
+        outcome
     }
 
     /// Wakes the worker once the pause after a search is over.

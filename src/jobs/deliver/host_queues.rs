@@ -27,7 +27,8 @@ use feedgate_core::subscription::{DueSubscription, SubscriptionId};
 pub(super) use host_queue::Refill;
 use host_queue::{FIRST_PORTION, HostQueue, WaitingDelivery};
 
-/// The most hosts without work that are remembered because their limit is low.
+/// The most hosts without work that are remembered, because their limit is low or a claim for them is
+/// in progress.
 const REMEMBERED: usize = 10_000;
 
 /// The deliveries that this node has claimed. Clones share them.
@@ -299,12 +300,13 @@ impl Queues {
         host.running -= 1;
     }
 
-    /// Forgets an idle host whose limit and speed are not worth remembering.
+    /// Forgets an idle host, unless its limit is reduced or a claim for it is in progress: the size of
+    /// its next portion follows from its latency.
     fn forget_if_idle(&mut self, name: &str) {
         let is_crowded = self.hosts.len() > REMEMBERED;
         let Some(host) = self.hosts.get(name) else { return };
-        let is_worth_it = host.limit.is_reduced() || host.awaits_refill;
-        if host.is_idle() && (is_crowded || !is_worth_it) {
+        let is_remembered = host.limit.is_reduced() || host.awaits_refill;
+        if host.is_idle() && (is_crowded || !is_remembered) {
             self.hosts.remove(name);
         }
     }

@@ -16,7 +16,7 @@ use feedgate_core::resource::ResourceId;
 
 /// The badges of the node that served the page, and of one that has not reported lately.
 const OWN: &str = "<span class=\"badge neutral\">this node</span>";
-const LATE: &str = "<span class=\"badge warning\">not seen lately</span>";
+const LATE: &str = "<span class=\"badge warning\">not seen recently</span>";
 
 #[tokio::test]
 async fn an_account_sees_its_own_events_and_no_charts() {

@@ -89,6 +89,8 @@ async fn everything_is_copied(from: Database, cells: usize) {
     assert!(again.was_complete, "{again:?}");
 
     let store = to.open().await;
+    let pings = counted.iter().filter(|(name, _)| name.starts_with("pings")).map(|(_, n)| n);
+    assert_eq!(store.newest_change().await.unwrap().1, pings.sum::<i64>() as u64);
     let signed = listed(&store).await;
     let secrets: Vec<_> = signed.iter().filter_map(|one| one.signing.secret.as_ref()).collect();
     assert_eq!(secrets.len(), FEEDS, "encrypted secrets can be read in the copy");

@@ -117,7 +117,7 @@ impl Pings for Cells {
         let listing = naming.next().map_or_else(|| self.of_topic(&ping.url), |(cell, _)| cell);
         let mut count = listing.receive(ping, spacing).await?;
         for (cell, _) in naming {
-            count += cell.mark_pinged(ping, spacing).await?;
+            count += cell.mark_named_resources(ping, spacing).await?;
         }
         Ok(count)
     }
@@ -131,9 +131,14 @@ impl Db {
         Ok(named.await?.iter().any(|named| !named.is_empty()))
     }
 
-    /// Makes the resources due that a ping names which is listed elsewhere. Returns their number.
-    async fn mark_pinged(&self, ping: &Ping, spacing: Duration) -> Result<usize, StoreError> {
+    /// Makes the resources that a ping names due. The ping is listed in changes.xml by another cell.
+    /// Returns their number.
+    async fn mark_named_resources(
+        &self,
+        ping: &Ping,
+        spacing: Duration,
+    ) -> Result<usize, StoreError> {
         let ping = ping.clone();
-        self.write(move |tx| Box::pin(pings::receive_unlisted(tx, ping, spacing))).await
+        self.write(move |tx| Box::pin(pings::mark_named_resources(tx, ping, spacing))).await
     }
 }

@@ -1,4 +1,4 @@
-//! Stores pings together that arrive at the same time.
+//! Stores pings that arrive at the same time in one transaction.
 //!
 //! A publisher of many feeds sends hundreds of pings a second. On PostgreSQL each would take some ten
 //! round trips and a commit, and all of them together would take all connections from the
@@ -6,6 +6,7 @@
 //! No request is answered before its commit, and a ping that cannot be stored does not fail the
 //! others. A ping of a resource that another transaction has locked waits in a transaction of its own.
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -13,19 +14,19 @@ use futures_util::future::join_all;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
 use crate::Db;
-use crate::changes::pings::{self, LockedRows};
+use crate::changes::pings::{self, LockedRows, PingBatch};
 use feedgate_core::ping::Ping;
 use feedgate_core::ports::StoreError;
 
 /// The most pings in one transaction.
-const BATCH: usize = 256;
+const BATCH_SIZE: usize = 256;
 /// The number of batches that are stored at the same time while the next one grows.
-const BATCHES: usize = 2;
+const CONCURRENT_BATCHES: usize = 2;
 /// The most pings that may wait; later callers wait for a place.
 const QUEUE: usize = 1_024;
 /// The most pings of locked resources that are stored at the same time, each with a connection of
 /// its own.
-const ALONE: usize = 2;
+const CONCURRENT_SINGLES: usize = 2;
 
 /// The sender to the task that stores pings.
 #[derive(Debug)]
@@ -59,10 +60,13 @@ impl PingBatcher {
 }
 
 async fn store_batches(db: Weak<Db>, mut queue: mpsc::Receiver<WaitingPing>) {
-    let (slots, alone) = (Arc::new(Semaphore::new(BATCHES)), Arc::new(Semaphore::new(ALONE)));
+    let (slots, alone) = (
+        Arc::new(Semaphore::new(CONCURRENT_BATCHES)),
+        Arc::new(Semaphore::new(CONCURRENT_SINGLES)),
+    );
     let mut waiting = Vec::new();
     while let Ok(slot) = Arc::clone(&slots).acquire_owned().await {
-        if queue.recv_many(&mut waiting, BATCH).await == 0 {
+        if queue.recv_many(&mut waiting, BATCH_SIZE).await == 0 {
             return;
         }
         let Some(db) = db.upgrade() else { return };
@@ -78,19 +82,19 @@ async fn store_batches(db: Weak<Db>, mut queue: mpsc::Receiver<WaitingPing>) {
 }
 
 /// Pings that have to be stored alone.
-struct Left {
+struct NotStored {
     pings: Vec<WaitingPing>,
     /// Whether the rows of their resources are locked; otherwise the transaction failed.
     are_locked: bool,
 }
 
 /// Stores pings in one transaction, and replies.
-async fn store_batch(db: &Db, batch: Vec<WaitingPing>) -> Left {
+async fn store_batch(db: &Db, batch: Vec<WaitingPing>) -> NotStored {
     // The spacing is a setting, so all pings have the same.
     let spacing = batch.iter().map(|waiting| waiting.spacing).max().unwrap_or_default();
     let pings = batch.iter().map(|waiting| waiting.ping.clone()).collect();
     let stored = store(db, pings, spacing, LockedRows::Skip).await;
-    let Ok(stored) = stored else { return Left { pings: batch, are_locked: false } };
+    let Ok(stored) = stored else { return NotStored { pings: batch, are_locked: false } };
     let mut pings = Vec::new();
     for (waiting, named) in batch.into_iter().zip(stored) {
         match named {
@@ -99,7 +103,7 @@ async fn store_batch(db: &Db, batch: Vec<WaitingPing>) -> Left {
             None => pings.push(waiting),
         }
     }
-    Left { pings, are_locked: true }
+    NotStored { pings, are_locked: true }
 }
 
 /// Stores a ping in a transaction of its own, which waits for locked resources.
@@ -120,8 +124,7 @@ async fn store(
     spacing: Duration,
     locked_rows: LockedRows,
 ) -> Result<Vec<Option<usize>>, StoreError> {
-    db.write(move |tx| {
-        Box::pin(async move { pings::receive(tx, &pings, spacing, locked_rows).await })
-    })
-    .await
+    let number = db.ping_batches.fetch_add(1, Ordering::Relaxed);
+    let batch = PingBatch { pings, spacing, locked_rows, number };
+    db.write(move |tx| Box::pin(async move { pings::receive(tx, &batch).await })).await
 }

@@ -1,7 +1,6 @@
 //! Pings, and the addresses by which they name resources.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -19,10 +18,12 @@ use feedgate_core::ping::Ping;
 use feedgate_core::ports::{Pings, StoreError};
 use feedgate_core::resource::ResourceId;
 
-/// The number of rows that count pings, so that pings seldom wait for each other.
+/// The name of the row that counted all pings in earlier versions, and the beginning of the names of
+/// those that count them now.
+const COUNTER: &str = "pings";
+/// The number of rows that count pings. With one row, each batch would wait for the commit of the
+/// one before.
 const COUNTERS: u64 = 16;
-/// The row that counts the next pings.
-static NEXT_COUNTER: AtomicU64 = AtomicU64::new(0);
 
 #[async_trait]
 impl Pings for Db {
@@ -40,20 +41,35 @@ pub(crate) enum LockedRows {
     Skip,
 }
 
-/// Stores pings, and makes the resources due that they name. Returns how many each names; `None` if
-/// it was left out.
+/// A batch of pings.
+#[derive(Clone, Debug)]
+pub(crate) struct PingBatch {
+    pub(crate) pings: Vec<Ping>,
+    /// The least time between two fetches of a resource.
+    pub(crate) spacing: Duration,
+    pub(crate) locked_rows: LockedRows,
+    /// Selects the row that counts the pings: the number of the batch.
+    pub(crate) number: u64,
+}
+
+/// Returns whether the counter with this name counts pings.
+pub(crate) fn is_ping_counter(name: &str) -> bool {
+    name.strip_prefix(COUNTER).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// Stores pings and makes the resources that they name due. Returns the number of resources of each
+/// ping, or `None` for one that was skipped because a row is locked.
 pub(crate) async fn receive(
     tx: &Tx<'_>,
-    pings: &[Ping],
-    spacing: Duration,
-    locked_rows: LockedRows,
+    batch: &PingBatch,
 ) -> Result<Vec<Option<usize>>, StoreError> {
     const COUNT: &str = "
         insert into counters (name, count) values ($1, $2)
             on conflict (name) do update set count = counters.count + excluded.count";
+    let PingBatch { pings, spacing, .. } = batch;
     let named = named(tx, pings).await?;
     let ids: BTreeSet<i64> = named.iter().flatten().copied().collect();
-    let locked = lock(tx, ids, locked_rows).await?;
+    let locked = lock(tx, ids, batch.locked_rows).await?;
     let is_taken = |named: &Vec<i64>| named.iter().all(|id| locked.contains(id));
     let taken: Vec<(&Ping, &[i64])> = pings
         .iter()
@@ -64,18 +80,19 @@ pub(crate) async fn receive(
     if let Some(last) = taken.iter().map(|(ping, _)| ping.at).max() {
         let marked: BTreeSet<i64> =
             taken.iter().flat_map(|(_, named)| named.iter().copied()).collect();
-        mark_pinged(tx, marked.into_iter().collect(), last, spacing).await?;
+        mark_pinged(tx, marked.into_iter().collect(), last, *spacing).await?;
         // Lines are written after the lock, so that a change that a poll has just found is known.
-        changes::list_pings(tx, &taken).await?;
-        // The counter comes last: other pings wait for its row until these are on the disk.
-        let counter = NEXT_COUNTER.fetch_add(1, Ordering::Relaxed) % COUNTERS;
-        tx.execute(COUNT, params![format!("pings/{counter}"), taken.len() as i64]).await?;
+        changes::insert_ping_lines(tx, &taken).await?;
+        // The counter comes last: other batches wait for its row until this one is on the disk.
+        let counter = format!("{COUNTER}/{}", batch.number % COUNTERS);
+        tx.execute(COUNT, params![counter, taken.len() as i64]).await?;
     }
     Ok(named.iter().map(|named| is_taken(named).then_some(named.len())).collect())
 }
 
-/// Makes the resources due that a ping names which is listed elsewhere. Returns their number.
-pub(crate) async fn receive_unlisted(
+/// Makes the resources that a ping names due. The ping is listed in changes.xml by another cell.
+/// Returns their number.
+pub(crate) async fn mark_named_resources(
     tx: &Tx<'_>,
     ping: Ping,
     spacing: Duration,
@@ -103,14 +120,14 @@ async fn lock(
             Ok(ids)
         }
         LockedRows::Skip => {
-            let free = row::lock_free(tx, ids.into_iter().collect()).await?;
+            let free = row::lock_unless_locked(tx, ids.into_iter().collect()).await?;
             Ok(free.into_iter().collect())
         }
     }
 }
 
-/// Makes locked resources due that were named by pings, the last of them at `at`, and removes the
-/// lines that the pings replace.
+/// Makes resources due, whose rows are locked, and removes the lines that the pings replace. `at` is
+/// the time of the last ping.
 async fn mark_pinged(
     tx: &Tx<'_>,
     ids: Vec<i64>,

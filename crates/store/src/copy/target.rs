@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use futures_util::future::{join_all, try_join_all};
 
+use crate::changes::pings;
 use crate::copy::copy_state::{CopyState, SAVE_PROPERTY, STATE};
 use crate::copy::error::CopyError;
 use crate::copy::numbering::Numbering;
@@ -195,7 +196,7 @@ impl CopyTarget {
             insert into counters (name, count) values ($1, $2)
                 on conflict (name) do update set count = excluded.count";
         for (name, count) in counters {
-            let db = if name == "pings" { &self.cells[0] } else { &self.shared };
+            let db = if pings::is_ping_counter(&name) { &self.cells[0] } else { &self.shared };
             self.execute(db, SAVE, params![name, count]).await?;
         }
         Ok(())

@@ -242,8 +242,9 @@ impl Postgres {
 }
 
 /// Sends signals to all nodes. A transaction with a notification holds a lock of the whole database
-/// until its commit is on the disk, and others with one wait for it; so signals have a transaction of
-/// their own, which waits for no disk. If one is lost, the other nodes find the work when they poll.
+/// until its commit is on the disk, and others with one wait for it; so signals are sent
+/// in a transaction of their own, which writes nothing and does not wait for the disk. If one is lost,
+/// the other nodes find the work at their next check.
 async fn signal_nodes(client: &deadpool_postgres::Client, woken: &[Wake]) {
     // Channels belong to the database; the name of the schema distinguishes gateways in it.
     const SIGNAL: &str = "
@@ -255,7 +256,10 @@ async fn signal_nodes(client: &deadpool_postgres::Client, woken: &[Wake]) {
         client.execute(&statement, &[&words]).await
     };
     if let Err(err) = sent.await {
-        tracing::warn!(error = &err as &dyn Error, "other nodes were not told of new work");
+        tracing::warn!(
+            error = &err as &dyn Error,
+            "waking other nodes failed; they find the new work at their next check"
+        );
     }
 }
 

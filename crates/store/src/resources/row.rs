@@ -29,9 +29,9 @@ pub(crate) async fn lock(tx: &Tx<'_>, mut ids: Vec<i64>) -> Result<(), StoreErro
     tx.query(LOCK, &[Value::Ints(ids)]).await.map(drop)
 }
 
-/// Locks resources for writing, in the same order, except those that another transaction has
-/// locked. Returns the numbers of those that are locked now.
-pub(crate) async fn lock_free(tx: &Tx<'_>, ids: Vec<i64>) -> Result<Vec<i64>, StoreError> {
+/// Locks those of the resources that no other transaction has locked, in the order of [`lock`].
+/// Returns their numbers.
+pub(crate) async fn lock_unless_locked(tx: &Tx<'_>, ids: Vec<i64>) -> Result<Vec<i64>, StoreError> {
     const LOCK_FREE: &str =
         "select id from resources where id in ({ids $1}) order by id {skip locked}";
     let locked = tx.query(LOCK_FREE, &[Value::Ints(ids)]).await?;

@@ -62,7 +62,7 @@ fn node_row(seen: &SeenNode, own: &NodeId, now: DateTime<Utc>) -> Markup {
             td data-name="Node" {
                 (node.name)
                 @if node.id == *own { " " (badge(Tone::Neutral, "this node")) }
-                @if now - *seen_at > LATE_AFTER { " " (badge(Tone::Warning, "not seen lately")) }
+                @if now - *seen_at > LATE_AFTER { " " (badge(Tone::Warning, "not seen recently")) }
             }
             td data-name="Version" { (node.version) }
             td data-name="Started" { (relative_time(node.started_at, now)) }

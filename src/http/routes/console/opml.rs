@@ -38,8 +38,8 @@ const TOO_MANY_IMPORTS: &str =
     "Too many imports are in progress, please import the list again in a minute.";
 const IMPORT_RETRY_S: u64 = 60;
 /// Why there is no page of an import.
-const NO_REPORT: &str = "There is no report of this import. The report of the last import of each account is kept until \
-     feedgate restarts. The feeds that were subscribed to are listed under Feeds.";
+const NO_REPORT: &str = "This import was not found. A report is kept on the node that ran the import, until it restarts or later \
+     imports replace the report. The feeds that were subscribed to are listed under Feeds.";
 /// The scripts of the page of an import.
 const SCRIPTS: &[&str] = &["console/page.js"];
 /// The maximum length of an export, in bytes: some hundred thousand feeds.
@@ -137,7 +137,7 @@ fn last_import(visit: &Visit) -> Markup {
     html! {
         @if let Some(last) = last {
             p { a href=(visit.address(&format!("{PATH}/imports/{}", last.id))) {
-                "Report on the last import"
+                "Show the last import"
             } }
         }
     }

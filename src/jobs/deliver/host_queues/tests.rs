@@ -136,7 +136,7 @@ fn a_host_that_runs_low_is_claimed_for() {
 }
 
 #[test]
-fn a_host_that_waits_for_its_claim_keeps_what_is_known_of_it() {
+fn a_host_is_not_forgotten_while_a_claim_for_it_is_in_progress() {
     let queues = queues(8);
     queues.add((0..16).map(|n| due(1, n, "a.test")).collect(), later());
     let mut started = queues.start(100);
@@ -145,7 +145,7 @@ fn a_host_that_waits_for_its_claim_keeps_what_is_known_of_it() {
     }
     let refills = queues.take_refills();
     assert_eq!(refills.len(), 1);
-    assert!(queues.queues().hosts["a.test:80"].limit.latency().is_some(), "nothing waits for it");
+    assert!(queues.queues().hosts["a.test:80"].limit.latency().is_some(), "its latency is known");
     queues.add_refill(&refills[0], Vec::new(), later());
     assert!(queues.queues().hosts.is_empty());
 }

@@ -66,7 +66,7 @@ impl ListedEntries {
         html! {
             (search_form(visit, &folder))
             @if let Some(why) = &self.bad_query {
-                p role="alert" { "This query cannot be searched for: " (why) "." }
+                p role="alert" { "Invalid query: " (why) "." }
             } @else {
                 (self.records(visit, &folder, now))
             }
@@ -115,7 +115,7 @@ impl ListedEntries {
             ("", ..) => "There are no older entries.",
             (_, None, "") => "No entry matches.",
             (_, None, _) => "No older entry matches.",
-            (_, Some(_), _) => "None of the entries that were compared matches.",
+            (_, Some(_), _) => "No match so far. Search older entries to continue.",
         }
     }
 }

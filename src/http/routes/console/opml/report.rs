@@ -57,8 +57,8 @@ fn progress(total: usize, done: usize) -> Markup {
         }
         div #import data-in-progress {
             progress aria-label="Imported feeds" max=(total) value=(done) {}
-            p { "You can leave this page: the import goes on, and its report is kept here until \
-                 feedgate restarts." }
+            p { "You can leave this page. The import continues, and its report stays here until \
+                 feedgate restarts or later imports replace it." }
         }
     }
 }
@@ -72,9 +72,8 @@ fn incomplete(end: ImportEnd, missing: usize) -> Markup {
     };
     html! {
         p role="alert" {
-            "The import ended early, because " (reason) ": " (counted(missing as u64, "feed"))
-            " were not reached. Please import the list again; what is subscribed to already stays as \
-             it is."
+            "The import ended early because " (reason) ". Feeds not imported: "
+            (grouped(missing as u64)) ". Import the list again; existing subscriptions are not changed."
         }
     }
 }
