@@ -54,6 +54,7 @@ mod real_feeds;
 mod refused;
 mod remote_commands;
 mod render;
+mod rolling_upgrade;
 mod rsscloud;
 mod rules;
 mod runner;

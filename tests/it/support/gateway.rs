@@ -1,5 +1,6 @@
 //! feedgate itself, as the real program in a process of its own, on a free port.
 
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -26,6 +27,7 @@ pub(crate) const TOKEN: &str = "s3cret";
 /// A running `feedgate serve`, killed when dropped.
 pub(crate) struct Gateway {
     url: String,
+    program: PathBuf,
     child: Child,
     settings: Vec<(String, String)>,
 }
@@ -52,6 +54,18 @@ impl Gateway {
         database: &Database,
         settings: &[(&str, &str)],
     ) -> Gateway {
+        make_account(database).await;
+        let program = Path::new(env!("CARGO_BIN_EXE_feedgate"));
+        Gateway::start_program(program, port, database, settings).await
+    }
+
+    /// Another version of feedgate, at this port. Its accounts are those of the database.
+    pub(crate) async fn start_program(
+        program: &Path,
+        port: u16,
+        database: &Database,
+        settings: &[(&str, &str)],
+    ) -> Gateway {
         let url = format!("http://127.0.0.1:{port}");
         let listen = format!("127.0.0.1:{port}");
         let cells = database.cells.to_string();
@@ -70,9 +84,8 @@ impl Gateway {
         let all = defaults.iter().chain(settings);
         let settings: Vec<(String, String)> =
             all.map(|(name, value)| ((*name).into(), (*value).into())).collect();
-        make_account(database).await;
-        let child = spawn(&settings);
-        let mut gateway = Gateway { url, child, settings };
+        let child = spawn(program, &settings);
+        let mut gateway = Gateway { url, program: program.to_owned(), child, settings };
         gateway.ready().await;
         gateway
     }
@@ -110,16 +123,23 @@ impl Gateway {
 
     /// Starts it again after it was killed: same address, same database.
     pub(crate) async fn restart(&mut self) {
-        self.child = spawn(&self.settings);
+        self.child = spawn(&self.program, &self.settings);
         self.ready().await;
     }
 
-    /// The same while its database may be out of reach: a node that ends for that reason is started
-    /// again, as a service manager would.
+    /// Starts it again after it has ended, and waits until it refuses: the code that it ends with.
+    pub(crate) async fn refuses_to_start(&mut self) -> Option<i32> {
+        self.child = spawn(&self.program, &self.settings);
+        self.ended().await;
+        self.child.wait().unwrap().code()
+    }
+
+    /// Starts it again while its database may be out of reach: a node that ends for that reason is
+    /// started again, as a service manager would.
     pub(crate) async fn restart_until_ready(&mut self) {
         let wait = async {
             loop {
-                self.child = spawn(&self.settings);
+                self.child = spawn(&self.program, &self.settings);
                 while self.child.try_wait().unwrap().is_none() {
                     let answer = client().get(self.url("/readyz")).send().await;
                     if answer.is_ok_and(|answer| answer.status() == StatusCode::OK) {
@@ -338,8 +358,8 @@ async fn make_account(database: &Database) {
     store.close().await;
 }
 
-fn spawn(settings: &[(String, String)]) -> Child {
-    Command::new(env!("CARGO_BIN_EXE_feedgate"))
+fn spawn(program: &Path, settings: &[(String, String)]) -> Child {
+    Command::new(program)
         .arg("serve")
         .env_clear()
         .envs(settings.iter().map(|(name, value)| (name, value)))
