@@ -18,6 +18,11 @@ use super::{PollEnd, Poller};
 
 /// How often to check whether another worker's poll of the resource has ended.
 const CHECK_INTERVAL: Duration = Duration::from_millis(50);
+/// The number of checks before the resource is claimed again.
+const CHECKS: usize = 4;
+
+/// `None` if another worker polls the resource.
+type PollTaskResult = Result<Option<PollEnd>, StoreError>;
 
 /// A resource after a poll for a request.
 #[derive(Clone, Debug)]
@@ -41,25 +46,28 @@ pub struct StartedPoll {
     poller: Poller,
     /// The resource before the poll.
     before: Resource,
+    patience: Patience,
     /// The task that polls, and returns `None` if another worker polls the resource. There is no
     /// task if no poll is necessary or possible.
-    task: Option<JoinHandle<Result<Option<PollEnd>, StoreError>>>,
+    task: Option<JoinHandle<PollTaskResult>>,
 }
 
 impl StartedPoll {
     /// Waits until the poll has been recorded, and returns the resource as it is afterwards.
     pub async fn result(self) -> Result<PolledNow, StoreError> {
-        let StartedPoll { poller, before, task } = self;
-        let mut busy = None;
-        if let Some(task) = task {
-            let polled = task.await.unwrap_or_else(|err| {
+        let StartedPoll { poller, before, patience, mut task } = self;
+        let (mut busy, until) = (None, Instant::now() + poller.settings.claim);
+        while let Some(polling) = task.take() {
+            let polled = polling.await.unwrap_or_else(|err| {
                 warn!(resource = before.id.0, error = %err, "a poll panicked");
                 Ok(Some(PollEnd::Recorded))
             })?;
             match polled {
                 Some(PollEnd::PutOff(reason)) => busy = reason,
                 Some(PollEnd::Recorded) => {}
-                None => poller.wait_for_poll(&before).await?,
+                None if poller.was_polled(&before).await? || Instant::now() >= until => {}
+                // The other worker may have given the resource back without a result.
+                None => task = Some(poller.spawn_poll(before.clone(), patience).0),
             }
         }
         Ok(PolledNow { resource: poller.current(&before).await?, busy })
@@ -84,29 +92,40 @@ impl Poller {
         patience: Patience,
     ) -> Result<StartedPoll, StoreError> {
         let before = self.current(resource).await?;
-        let now = runner::now();
-        let mut started = StartedPoll { poller: self.clone(), before, task: None };
-        let before = &started.before;
-        if before.status.last_fetch != resource.status.last_fetch {
-            return Ok(started);
+        let mut started = StartedPoll { poller: self.clone(), before, patience, task: None };
+        if started.before.status.last_fetch == resource.status.last_fetch {
+            let (task, is_claimed) = self.spawn_poll(started.before.clone(), patience);
+            started.task = Some(task);
+            // An error of the claim is the result of the task.
+            let _ = is_claimed.await;
         }
-        // The claim is made by the task that polls: if the caller stopped waiting while the claim
-        // is made, no other task would know of it, and the resource could not be polled until the
-        // claim ends.
-        let (this, id) = (self.clone(), before.id);
+        Ok(started)
+    }
+
+    /// Spawns the task that claims and polls a resource; it returns `None` if another worker polls the
+    /// resource. The receiver is notified once the claim was made or refused.
+    ///
+    /// The claim is made by the task that polls: if the caller stopped waiting while the claim is made,
+    /// no other task would know of it, and the resource could not be polled until the claim ends.
+    fn spawn_poll(
+        &self,
+        before: Resource,
+        patience: Patience,
+    ) -> (JoinHandle<PollTaskResult>, oneshot::Receiver<()>) {
+        let (this, now) = (self.clone(), runner::now());
         let (claimed, is_claimed) = oneshot::channel();
-        started.task = Some(tokio::spawn(async move {
-            let due = this.store.claim_resource(id, now, now + this.settings.claim).await?;
+        let task = tokio::spawn(async move {
+            let due = this.store.claim_resource(before.id, now, now + this.settings.claim).await?;
             // Nobody may be waiting for it.
             let _ = claimed.send(());
-            match due {
-                Some(due) => this.poll_unless_paused(due, now, patience).await.map(Some),
-                None => Ok(None),
+            let Some(due) = due else { return Ok(None) };
+            if due.resource.status.last_fetch != before.status.last_fetch {
+                this.give_back(&due, now).await?;
+                return Ok(Some(PollEnd::Recorded)); // by another worker
             }
-        }));
-        // An error of the claim is the result of the task.
-        let _ = is_claimed.await;
-        Ok(started)
+            this.poll_unless_paused(due, now, patience).await.map(Some)
+        });
+        (task, is_claimed)
     }
 
     /// Polls a claimed resource, or releases it if requests to its host are paused. The claim comes
@@ -118,14 +137,21 @@ impl Poller {
         now: DateTime<Utc>,
         patience: Patience,
     ) -> Result<PollEnd, StoreError> {
-        let Some(until) = self.host_backoff_until(&due.resource, now).await? else {
-            return self.poll_claimed(due, now, patience).await;
+        let paused_until = match self.host_backoff_until(&due.resource, now).await {
+            Ok(None) => return self.poll_claimed(due, now, patience).await,
+            paused_until => paused_until,
         };
-        let (id, claim) = (due.resource.id, due.claim);
-        debug!(resource = id.0, %until, "resource not polled: requests to its host are paused");
-        let released = ReleasedResource { id, claim, at: now, put_off: None };
-        self.store.release_resource(&released).await?;
+        self.give_back(&due, now).await?;
+        let (id, until) = (due.resource.id.0, paused_until?);
+        debug!(resource = id, ?until, "resource not polled: requests to its host are paused");
         Ok(PollEnd::PutOff(None))
+    }
+
+    /// Releases a claimed resource as it was.
+    async fn give_back(&self, due: &DueResource, now: DateTime<Utc>) -> Result<(), StoreError> {
+        let (id, claim) = (due.resource.id, due.claim);
+        let released = ReleasedResource { id, claim, at: now, put_off: None };
+        self.store.release_resource(&released).await
     }
 
     async fn poll_claimed(
@@ -157,15 +183,14 @@ impl Poller {
         current.ok_or_else(|| StoreError::Corrupt(format!("resource {} vanished", resource.id)))
     }
 
-    /// Waits until another worker's poll has been recorded, or its claim has expired.
-    async fn wait_for_poll(&self, resource: &Resource) -> Result<(), StoreError> {
-        let until = Instant::now() + self.settings.claim;
-        while Instant::now() < until {
+    /// Waits a moment for another worker's poll. Returns whether it has been recorded.
+    async fn was_polled(&self, resource: &Resource) -> Result<bool, StoreError> {
+        for _ in 0..CHECKS {
             if self.current(resource).await?.status.last_fetch != resource.status.last_fetch {
-                break;
+                return Ok(true);
             }
             sleep(CHECK_INTERVAL).await;
         }
-        Ok(())
+        Ok(false)
     }
 }
