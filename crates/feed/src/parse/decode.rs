@@ -62,18 +62,30 @@ fn to_text<'b>(
         }
         return Cow::Borrowed(text);
     }
+    if let Some(text) = join_surrogates(bytes) {
+        repairs.push(note(RepairCode::BadBytes, "UTF-8"));
+        return Cow::Owned(text);
+    }
     let (good, bad) = if is_hardly_utf8(bytes) { (0, 1) } else { census(bytes) };
     let says_utf8 = labels.iter().flatten().all(|label| encoding_of(label) == Some(UTF_8));
     if good >= GOOD_PER_BAD * bad || (says_utf8 && good >= bad && good > 0) {
         repairs.push(note(RepairCode::BadBytes, "UTF-8"));
         return Cow::Owned(mend(bytes));
     }
-    for encoding in labels.iter().flatten().filter_map(|label| encoding_of(label)) {
-        // UTF-16 would have been detected above by its zeros, so this declaration is wrong.
-        if [UTF_8, UTF_16LE, UTF_16BE].contains(&encoding) {
-            continue;
-        }
+    // UTF-16 would have been detected above by its zeros, so that declaration is wrong.
+    let told = labels.iter().flatten().filter_map(|label| encoding_of(label));
+    let told = told.filter(|told| ![UTF_8, UTF_16LE, UTF_16BE].contains(told));
+    for encoding in told.clone() {
         if let Some(text) = encoding.decode_without_bom_handling_and_without_replacement(bytes) {
+            return text;
+        }
+    }
+    for encoding in told {
+        let text = encoding.decode_without_bom_handling(bytes).0;
+        let bad = text.matches(char::REPLACEMENT_CHARACTER).count();
+        let good = text.chars().filter(|c| !c.is_ascii()).count() - bad;
+        if good >= GOOD_PER_BAD * bad {
+            repairs.push(note(RepairCode::BadBytes, encoding.name()));
             return text;
         }
     }
@@ -220,22 +232,59 @@ fn is_hardly_utf8(bytes: &[u8]) -> bool {
     beyond > 3 * continuing
 }
 
-/// Counts the valid multi-byte characters and the invalid bytes of UTF-8.
+/// Counts the multi-byte characters of UTF-8, including those whose end is missing, and the other
+/// invalid bytes.
 fn census(bytes: &[u8]) -> (usize, usize) {
     bytes.utf8_chunks().fold((0, 0), |(good, bad), chunk| {
         let continued = chunk.valid().bytes().filter(|byte| *byte >= 0xc0).count();
-        (good + continued, bad + chunk.invalid().len())
+        match chunk.invalid().len() {
+            invalid @ (0 | 1) => (good + continued, bad + invalid),
+            _ => (good + continued + 1, bad),
+        }
     })
 }
 
-/// Decodes UTF-8, reading invalid bytes as windows-1252.
+/// Decodes UTF-8, reading invalid bytes as windows-1252. A character whose end is missing, because a
+/// text was cut by bytes, is replaced.
 fn mend(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len() + 16);
     for chunk in bytes.utf8_chunks() {
         text.push_str(chunk.valid());
-        text.push_str(&WINDOWS_1252.decode_without_bom_handling(chunk.invalid()).0);
+        match chunk.invalid() {
+            one @ ([] | [_]) => text.push_str(&WINDOWS_1252.decode_without_bom_handling(one).0),
+            _ => text.push(char::REPLACEMENT_CHARACTER),
+        }
     }
     text
+}
+
+/// Decodes CESU-8: UTF-8 in which each character beyond U+FFFF is a pair of surrogates, three bytes
+/// each. Returns `None` for all other bytes.
+fn join_surrogates(bytes: &[u8]) -> Option<String> {
+    let unit = |bytes: &[u8]| match bytes {
+        [0xed, second @ 0xa0..=0xbf, third @ 0x80..=0xbf, ..] => {
+            Some(0xd000 | u16::from(second & 0x3f) << 6 | u16::from(third & 0x3f))
+        }
+        _ => None,
+    };
+    let mut joined = Vec::new();
+    let mut copied = 0;
+    for at in memchr_iter(0xed, bytes) {
+        if at < copied {
+            continue;
+        }
+        let Some(first) = unit(&bytes[at..]) else { continue };
+        let second = unit(&bytes[at + 3..])?;
+        let both = char::decode_utf16([first, second]).next()?.ok()?;
+        joined.extend_from_slice(&bytes[copied..at]);
+        joined.extend_from_slice(both.encode_utf8(&mut [0; 4]).as_bytes());
+        copied = at + 6;
+    }
+    if copied == 0 {
+        return None;
+    }
+    joined.extend_from_slice(&bytes[copied..]);
+    String::from_utf8(joined).ok()
 }
 
 fn detect(bytes: &[u8]) -> &'static Encoding {
@@ -278,7 +327,7 @@ mod tests {
         let marked = [b"\xff\xfe".as_slice(), &utf16].concat();
         let utf32: Vec<u8> = "<a>é</a>".chars().flat_map(|c| (c as u32).to_be_bytes()).collect();
         #[rustfmt::skip]
-        let cases: [(&str, &[u8], Option<&str>, &str); 17] = [
+        let cases: [(&str, &[u8], Option<&str>, &str); 22] = [
             ("plain",                         b"<a>x</a>",                    None,                              "<a>x</a>"),
             ("a mark goes",                   b"\xef\xbb\xbf<a/>",            None,                              "<a/>"),
             ("UTF-16 by its zeros",           &utf16,                         Some("text/xml; charset=utf-8"),   "<a>é</a>"),
@@ -295,6 +344,11 @@ mod tests {
             ("in the words of a header",      b"<meta http-equiv='Content-Type' content='text/html; charset=windows-1251'><p>\xcf\xf0", None, "<meta http-equiv='Content-Type' content='text/html; charset=windows-1251'><p>Пр"),
             ("UTF-16 in single bytes",        b"<?xml encoding='utf-16'?><a>caf\xe9</a>", None,                    "<?xml encoding='utf-16'?><a>café</a>"),
             ("Japanese in seven bits",        b"<a>\x1b$B=U\x1b(B</a>",         Some("text/xml; charset=utf-8"),   "<a>春</a>"),
+            ("half a character of GBK",       b"<?xml encoding='gbk'?><a>\xd6\xd0\xce\xc4\xb1\xea\xcc\xe2\xff</a>", None, "<?xml encoding='gbk'?><a>中文标题\u{fffd}</a>"),
+            ("half a character of UTF-8",     b"<?xml encoding='utf-8'?><a>Rock \xe2\x80...</a>", None,      "<?xml encoding='utf-8'?><a>Rock \u{fffd}...</a>"),
+            ("half characters among others",  b"<a>Caf\xc3\xa9 \xe2\x80... \xf0\x9f\x98</a>", None,      "<a>Café \u{fffd}... \u{fffd}</a>"),
+            ("surrogates in UTF-8",           b"<a>\xc3\xa9 \xed\xa0\xbd\xed\xb8\x80</a>", None,         "<a>é 😀</a>"),
+            ("half a pair of surrogates",     b"<a>\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9 \xed</a>", None,    "<a>éééé í</a>"),
             ("control characters go",         b"<a>x\x0by\x00</a>",           None,                              "<a>xy</a>"),
         ];
         for (why, bytes, content_type, want) in cases {

@@ -44,7 +44,9 @@ fn join(before: &str, after: &str) -> String {
 /// Returns a name without the brackets around the removed address.
 fn bare(text: &str) -> String {
     let text = text.replace("()", "").replace("<>", "").replace("[]", "");
-    text.trim_matches(|c: char| c.is_whitespace() || AROUND.contains(&c)).to_owned()
+    let name = text.trim_matches(|c: char| c.is_whitespace() || AROUND.contains(&c));
+    let closing = name.matches('(').count() > name.matches(')').count();
+    if closing { format!("{name})") } else { name.to_owned() }
 }
 
 /// Returns the range of an e-mail address in a text.

@@ -64,21 +64,44 @@ fn resolved(name: &str, value: &str, base: &str) -> Option<String> {
     }
     if name.eq_ignore_ascii_case("srcset") {
         let decoded = text_extraction::decode(value);
-        let absolute: Vec<String> = decoded.split(", ").map(|one| candidate(one, base)).collect();
-        let absolute = absolute.join(", ");
-        return (absolute != decoded).then_some(absolute);
+        let candidates = candidates(&decoded);
+        let is_relative =
+            |(address, _): &(&str, &str)| !address.is_empty() && !iri::is_absolute(address);
+        if !candidates.iter().any(is_relative) {
+            return None;
+        }
+        let absolute = candidates.iter().map(|candidate| match candidate {
+            (address, rest) if is_relative(candidate) => {
+                format!("{}{rest}", iri::join(base, address))
+            }
+            (address, rest) => format!("{address}{rest}"),
+        });
+        return Some(absolute.collect::<Vec<_>>().join(", "));
     }
     None
 }
 
-/// Resolves one candidate of a `srcset`: an address with an optional width or density.
-fn candidate(text: &str, base: &str) -> String {
-    let text = text.trim();
-    let (address, rest) = text.split_at(text.find(char::is_whitespace).unwrap_or(text.len()));
-    if address.is_empty() || iri::is_absolute(address) {
-        return text.to_owned();
+/// Returns the candidates of a `srcset`: addresses, each with its width or density and the white space
+/// before it (HTML `#parsing-a-srcset-attribute`).
+fn candidates(text: &str) -> Vec<(&str, &str)> {
+    let mut found = Vec::new();
+    let mut left = text;
+    loop {
+        left = left.trim_start_matches(|c: char| c == ',' || c.is_whitespace());
+        if left.is_empty() {
+            return found;
+        }
+        let (address, rest) = left.split_at(left.find(char::is_whitespace).unwrap_or(left.len()));
+        let bare = address.trim_end_matches(',');
+        if bare.len() < address.len() {
+            found.push((bare, ""));
+            left = rest;
+            continue;
+        }
+        let (descriptor, rest) = rest.split_at(rest.find(',').unwrap_or(rest.len()));
+        found.push((address, descriptor.trim_end()));
+        left = rest;
     }
-    format!("{}{rest}", iri::join(base, address))
 }
 
 fn push_quoted(out: &mut String, value: &str, is_quoted: bool) {

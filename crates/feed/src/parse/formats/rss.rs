@@ -7,6 +7,7 @@
 
 use super::{Reading, elements, items, outline, read_foreign};
 use crate::model::{Category, Entry, Feed, FeedFormat, Link};
+use crate::parse::dates;
 use crate::parse::hints;
 use crate::parse::person::person;
 use crate::parse::target::{FeedOrEntry, Target};
@@ -96,7 +97,8 @@ fn read_channel<'t>(own: &Own<'t>, target: &mut Target<'_>) {
     let beside =
         own.root.elements().filter(|child| *child != own.channel && own.root != own.channel);
     let children: Vec<XmlElement<'t>> = own.channel.elements().chain(beside).collect();
-    let built = children.iter().any(|child| child.named("lastBuildDate"));
+    let is_date = |child: &XmlElement<'_>| dates::parse(&child.text()).is_some();
+    let built = children.iter().any(|child| child.named("lastBuildDate") && is_date(child));
     let skipped = |child: XmlElement<'_>| ELSEWHERE.iter().any(|name| child.named(name));
     for child in children.iter().copied().filter(|child| own.holds(*child) && !skipped(*child)) {
         target.read_or_keep(child, |child, target| read_of_channel(child, built, target));
@@ -109,7 +111,7 @@ fn read_channel<'t>(own: &Own<'t>, target: &mut Target<'_>) {
     }
 }
 
-/// Reads an element of a channel. `built` tells whether the channel has a `lastBuildDate`.
+/// Reads an element of a channel. `built` tells whether the channel has a readable `lastBuildDate`.
 fn read_of_channel(child: XmlElement<'_>, built: bool, target: &mut Target<'_>) -> bool {
     let name = child.lower_name();
     match name.as_ref() {
@@ -250,7 +252,10 @@ fn permalink(item: XmlElement<'_>, target: &mut Target<'_>) {
     let Some(guid) = item.elements().find(|child| child.named("guid")) else { return };
     let denied = guid.attr("isPermaLink").is_some_and(|value| !value.eq_ignore_ascii_case("true"));
     let text = guid.text();
-    let address = text.starts_with("http://") || text.starts_with("https://");
+    let begins = |scheme: &str| {
+        text.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme))
+    };
+    let address = begins("http://") || begins("https://");
     let linked = target.links().iter().any(|link| link.rel == "alternate");
     if !denied && address && !linked {
         let href = target.bases.href(guid, &text);

@@ -6,11 +6,14 @@ use crate::parse::target::Target;
 use crate::parse::texts::line;
 use crate::parse::tree::{Items, XmlElement};
 
-/// Reads the elements that have a counterpart in Atom.
+/// Reads the elements that have a counterpart in Atom. One with attributes, such as a role or a
+/// scheme, is kept as well.
 pub(super) fn read(element: XmlElement<'_>, target: &mut Target<'_>) -> bool {
-    if element.attributes().iter().any(|attribute| attribute.prefix != "xml") {
-        return false;
-    }
+    let has_attributes = element.attributes().iter().any(|attribute| attribute.prefix != "xml");
+    read_value(element, target) && !has_attributes
+}
+
+fn read_value(element: XmlElement<'_>, target: &mut Target<'_>) -> bool {
     let name = element.lower_name();
     match name.as_ref() {
         "creator" | "author" => {
