@@ -9,6 +9,9 @@ use url::form_urlencoded;
 
 /// The maximum number of parameters in one request. A request with more is refused.
 pub const MOST_PARAMETERS: usize = 1_000;
+/// The most bytes of names and values that the members of a JSON object become. Each element of an
+/// array repeats the name, so a short document could otherwise become one that fills the memory.
+pub const MAX_JSON_BYTES: usize = 2 << 20;
 
 /// The parameters of a request, in the order sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -22,6 +25,9 @@ pub enum BadForm {
     /// There are more than [`MOST_PARAMETERS`].
     #[error("the request has more than {MOST_PARAMETERS} parameters")]
     TooMany,
+    /// The names and values of a JSON object take more than [`MAX_JSON_BYTES`].
+    #[error("the names and values of the parameters are longer than {MAX_JSON_BYTES} bytes")]
+    TooLong,
     /// The body is not a JSON object.
     #[error("the body is not a JSON object: {0}")]
     Json(String),
@@ -53,9 +59,11 @@ impl Form {
             Value::Null => return Ok(Form::default()), // sent by scripts without parameters
             _ => return Err(BadForm::Json("it is a JSON value of another type".to_owned())),
         };
-        let mut pairs = Vec::new();
-        members.into_iter().for_each(|(name, value)| flatten(name, value, &mut pairs));
-        Form::from_pairs(pairs.into_iter())
+        let mut flattened = Flattened::default();
+        for (name, value) in members {
+            flattened.add(&name, value)?;
+        }
+        Ok(Form { pairs: flattened.pairs })
     }
 
     /// Creates a form of names and values.
@@ -77,6 +85,11 @@ impl Form {
     pub fn without(&self, name: &str) -> Form {
         let pairs = self.pairs.iter().filter(|(held, _)| !is_named(held, name)).cloned();
         Form { pairs: pairs.collect() }
+    }
+
+    /// Returns how many bytes the names and values have.
+    pub fn bytes(&self) -> usize {
+        self.pairs.iter().map(|(name, value)| name.len() + value.len()).sum()
     }
 
     /// Returns whether there are no parameters.
@@ -126,24 +139,48 @@ fn is_named(held: &str, name: &str) -> bool {
     rest.is_empty() || index.is_some_and(|index| index.bytes().all(|b| b.is_ascii_digit()))
 }
 
-fn flatten(name: String, value: Value, pairs: &mut Vec<(String, String)>) {
-    match value {
-        Value::Null => {}
-        Value::Bool(yes) => pairs.push((name, yes.to_string())),
-        Value::Number(number) => pairs.push((name, number.to_string())),
-        Value::String(text) => pairs.push((name, text)),
-        Value::Array(values) => {
-            values.into_iter().for_each(|value| flatten(name.clone(), value, pairs));
-        }
-        Value::Object(members) => {
-            for (inner, value) in members {
-                let name = match name.as_str() {
-                    "hub" | "superfeedr" => format!("{name}.{inner}"),
-                    _ => format!("{name}[{inner}]"),
-                };
-                flatten(name, value, pairs);
+/// The members of a JSON object as parameters.
+#[derive(Debug, Default)]
+struct Flattened {
+    pairs: Vec<(String, String)>,
+    /// The bytes of all names and values, including those of members that are no parameters.
+    bytes: usize,
+}
+
+impl Flattened {
+    fn add(&mut self, name: &str, value: Value) -> Result<(), BadForm> {
+        match value {
+            Value::Null => Ok(()),
+            Value::Bool(yes) => self.push(name, yes.to_string()),
+            Value::Number(number) => self.push(name, number.to_string()),
+            Value::String(text) => self.push(name, text),
+            Value::Array(values) => values.into_iter().try_for_each(|value| self.add(name, value)),
+            Value::Object(members) => {
+                for (inner, value) in members {
+                    self.spend(name.len() + inner.len())?;
+                    let name = match name {
+                        "hub" | "superfeedr" => format!("{name}.{inner}"),
+                        _ => format!("{name}[{inner}]"),
+                    };
+                    self.add(&name, value)?;
+                }
+                Ok(())
             }
         }
+    }
+
+    fn push(&mut self, name: &str, value: String) -> Result<(), BadForm> {
+        self.spend(name.len() + value.len())?;
+        if self.pairs.len() == MOST_PARAMETERS {
+            return Err(BadForm::TooMany);
+        }
+        self.pairs.push((name.to_owned(), value));
+        Ok(())
+    }
+
+    fn spend(&mut self, bytes: usize) -> Result<(), BadForm> {
+        self.bytes = self.bytes.saturating_add(bytes);
+        if self.bytes > MAX_JSON_BYTES { Err(BadForm::TooLong) } else { Ok(()) }
     }
 }
 
@@ -186,6 +223,20 @@ mod tests {
         for bad in ["[]", "{", "1"] {
             assert!(matches!(Form::from_json(bad.as_bytes()), Err(BadForm::Json(_))), "{bad}");
         }
+    }
+
+    #[test]
+    fn s16_a_short_json_object_does_not_become_a_long_form() {
+        let name = "n".repeat(50_000);
+        let repeated = format!("{{\"{name}\":[{}1]}}", "1,".repeat(6_000));
+        assert_eq!(Form::from_json(repeated.as_bytes()), Err(BadForm::TooLong));
+        let members: String = (0..6_000).map(|n| format!("\"{n}\":null,")).collect();
+        let nested = format!("{{\"{name}\":{{{members}\"last\":1}}}}");
+        assert_eq!(Form::from_json(nested.as_bytes()), Err(BadForm::TooLong));
+        let many = format!("{{\"a\":[{}1]}}", "1,".repeat(1_000));
+        assert_eq!(Form::from_json(many.as_bytes()), Err(BadForm::TooMany));
+        let nothing = format!("{{\"{name}\":[{}null]}}", "null,".repeat(6_000));
+        assert_eq!(Form::from_json(nothing.as_bytes()), Ok(Form::default()));
     }
 
     #[test]

@@ -68,7 +68,7 @@ pub(crate) fn for_publisher(form: &Form) -> Result<String, Rejection> {
 
 fn unreadable(err: BadForm) -> Rejection {
     let status = match err {
-        BadForm::TooMany => StatusCode::PAYLOAD_TOO_LARGE,
+        BadForm::TooMany | BadForm::TooLong => StatusCode::PAYLOAD_TOO_LARGE,
         BadForm::Json(_) | BadForm::Multipart(_) => StatusCode::BAD_REQUEST,
     };
     Rejection::unreadable_body(status, format!("Cannot read the parameters: {err}."))

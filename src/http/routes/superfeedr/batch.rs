@@ -27,6 +27,8 @@ use feedgate_protocol::opml;
 /// The most items of a batch. Each may wait 0.3 s for its first fetch, so a full batch takes about
 /// ten seconds.
 pub(super) const MAX_ITEMS: usize = 500;
+/// The most bytes of the parameters of all items together. Each item has the common ones.
+const MAX_BYTES: usize = 8 << 20;
 /// The number of items that are carried out at the same time.
 const CONCURRENCY: usize = 16;
 /// The media types of OPML documents.
@@ -82,11 +84,11 @@ impl Batch {
             Rejection::unreadable_body(StatusCode::BAD_REQUEST, reason)
         })?;
         check_length(items.len())?;
-        let items = items.into_iter().map(|item| match item {
-            Value::Object(_) => Form::from_value(item).ok().map(|own| own.and(common.clone())),
+        let own = items.into_iter().map(|item| match item {
+            Value::Object(_) => Form::from_value(item).ok(),
             _ => None,
         });
-        Ok(Batch { items: items.collect(), common })
+        Batch::new(own, common)
     }
 
     fn from_opml(document: &[u8], common: Form) -> Result<Batch, Rejection> {
@@ -95,11 +97,25 @@ impl Batch {
             Rejection::unreadable_body(StatusCode::BAD_REQUEST, reason)
         })?;
         check_length(topics.len())?;
-        let items = topics.into_iter().map(|topic| {
-            let own = Form::from_pairs([("hub.topic".to_owned(), topic)].into_iter());
-            own.ok().map(|own| own.and(common.clone()))
-        });
-        Ok(Batch { items: items.collect(), common })
+        let own = topics
+            .into_iter()
+            .map(|topic| Form::from_pairs([("hub.topic".to_owned(), topic)].into_iter()).ok());
+        Batch::new(own, common)
+    }
+
+    /// Appends the common parameters to those of each item.
+    fn new(own: impl Iterator<Item = Option<Form>>, common: Form) -> Result<Batch, Rejection> {
+        let (mut items, mut bytes) = (Vec::new(), 0);
+        for own in own {
+            bytes += common.bytes() + own.as_ref().map_or(0, Form::bytes);
+            if bytes > MAX_BYTES {
+                let reason = "The parameters of the batch are too long.";
+                let rejection = Rejection::new(StatusCode::PAYLOAD_TOO_LARGE, reason);
+                return Err(rejection.with_code("batch_too_large"));
+            }
+            items.push(own.map(|own| own.and(common.clone())));
+        }
+        Ok(Batch { common, items })
     }
 
     /// Carries out the batch, and returns the report on its items.
