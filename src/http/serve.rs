@@ -5,5 +5,6 @@ mod connection;
 mod http_version;
 pub mod listener;
 mod open_ended;
+mod stalled_responses;
 mod tls;
 pub(crate) mod write_timeout;

@@ -24,6 +24,7 @@ use crate::http::kit::date::with_date;
 use crate::http::router::Router;
 use crate::http::serve::http_version::{self, Begun, HttpVersion};
 use crate::http::serve::open_ended::{self, is_open_ended, may_be_open_ended};
+use crate::http::serve::stalled_responses::WaitingResponses;
 use crate::http::serve::tls::ListenerCertificate;
 use crate::http::serve::write_timeout::WriteTimeout;
 use crate::jobs::runner;
@@ -122,14 +123,20 @@ impl ConnectionServer {
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let routes = self.routes(&serving);
+        let (routes, waiting) = (self.routes(&serving), WaitingResponses::default());
+        let watched = waiting.clone();
         let service = hyper::service::service_fn(move |request| {
-            let reply = routes.reply(request);
-            async move { Ok::<_, Infallible>(reply.await) }
+            let (reply, watched) = (routes.reply(request), watched.clone());
+            async move { Ok::<_, Infallible>(reply.await.map(|body| watched.watch(body))) }
         });
         let connection = self.http2.serve_connection(TokioIo::new(stream), service);
         let mut connection = Box::pin(connection);
-        serving.drive(&mut connection, |connection| connection.as_mut().graceful_shutdown()).await;
+        let driven =
+            serving.drive(&mut connection, |connection| connection.as_mut().graceful_shutdown());
+        tokio::select! {
+            () = driven => {}
+            () = waiting.stalled() => debug!("a client did not read its response"),
+        }
     }
 
     /// Serves requests of HTTP/1. If the response to the first one is open-ended, the connection and
