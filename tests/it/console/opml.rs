@@ -121,6 +121,29 @@ async fn a_list_that_cannot_be_imported_is_refused_with_the_reason() {
     assert!(page.contains("The callback cannot be used"), "{page}");
 }
 
+#[tokio::test]
+async fn an_import_that_the_database_ends_early_reports_what_it_has_done() {
+    let world = World::with_tides(3, &[]).await;
+    make_token(&world, "ada", Scopes::all()).await;
+    let ada = Visitor::sign_in(&world, "ada", "ada").await;
+    let refuse = "
+        create trigger refuse before insert on resources when new.topic like '%/refused'
+        begin select raise(abort, 'no more'); end";
+    world.database.run(refuse).await;
+    let url = |path: &str| world.publisher.url(path);
+    let outlines: String = (0..40)
+        .map(|n| if n == 10 { url("/refused") } else { url(&format!("/{n}")) })
+        .map(|url| format!("<outline xmlUrl='{url}'/>"))
+        .collect();
+    let list = format!("<opml><body>{outlines}</body></opml>");
+    let (_, page) = ada.import(&list, &world.subscriber.url("/ada")).await;
+    assert!(page.contains("The import ended early because the database failed"), "{page}");
+    assert!(page.contains("whsec_"), "the secret of what was stored: {page}");
+    let subscribed = world.database.texts("select cast(id as text) from subscriptions").await;
+    let want = format!("Subscribed to {}\u{a0}feeds of 40.", subscribed.len());
+    assert!(subscribed.len() >= 10 && page.contains(&want), "{want} {page}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_page_of_an_import_follows_it_to_its_report() {
     let database = Database::with_cells(Kind::Postgres, 1).await;

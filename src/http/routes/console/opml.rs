@@ -25,7 +25,7 @@ use feedgate_core::resource::{Resource, ResourceKind};
 use feedgate_feed::render::opml::{END, OpmlOutline, push_head, push_note, push_outline};
 
 use import::Import;
-use imports::CannotBegin;
+use imports::ImportRefusal;
 
 /// The address of the page.
 const PATH: &str = "console/opml";
@@ -65,8 +65,8 @@ pub(super) async fn act(visit: &Visit) -> Result<Response, Rejection> {
     let kept = gateway.imports.begin(account, import.len(), request.new_secret().cloned());
     let kept = match kept {
         Ok(kept) => kept,
-        Err(CannotBegin::InProgress(id)) => return Ok(refuse_second(visit, &id)),
-        Err(CannotBegin::Busy) => {
+        Err(ImportRefusal::InProgress(id)) => return Ok(refuse_second(visit, &id)),
+        Err(ImportRefusal::Busy) => {
             return Err(Rejection::overloaded(TOO_MANY_IMPORTS, IMPORT_RETRY_S));
         }
     };

@@ -4,13 +4,13 @@
 //! stays as it is.
 
 use std::collections::HashSet;
-use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures_util::{FutureExt, StreamExt, stream};
 
-use super::imports::{ImportEnd, ImportResult, ImportedFeed, KeptImport};
+use super::imports::{ImportEnd, ImportRecord, ImportResult, ImportedFeed};
 use super::{MAX_FEEDS, MAX_IMPORT_BYTES};
 use crate::http::kit::rejection::Rejection;
 use crate::http::routes::console::new_subscription::{NewSubscription, SubscribeResult};
@@ -64,54 +64,56 @@ impl Import {
         self.feeds.len()
     }
 
-    /// Subscribes an account to the feeds of the list, and notes in `kept` what came of each. Ends
-    /// early if the store fails or the node is stopped.
+    /// Subscribes an account to the feeds of the list, and notes in `record` what came of each. If the
+    /// store fails or the node is stopped, no more feeds are begun; what has begun ends.
     pub(super) async fn carry_out(
         self,
         gateway: Arc<Gateway>,
         account: AccountId,
         request: NewSubscription,
-        kept: Arc<KeptImport>,
+        record: Arc<ImportRecord>,
     ) {
-        let mut ending = Ending { kept: &kept, end: ImportEnd::Stopped };
+        let mut ending = Ending { record: &record, end: ImportEnd::Stopped };
+        let has_failed = AtomicBool::new(false);
         let mut known = HashSet::new();
         let mut all = Vec::with_capacity(self.feeds.len());
         for feed in self.feeds {
             let is_repeated = !known.insert(feed.url.clone());
-            let (gateway, request) = (&gateway, &request);
+            let (gateway, request, has_failed) = (&gateway, &request, &has_failed);
             let imported = async move {
+                if has_failed.load(Ordering::Relaxed) || gateway.stop.is_cancelled() {
+                    return None;
+                }
                 let result = match is_repeated {
-                    true => ImportResult::Repeated,
-                    false => import(gateway, account, request, &feed.url).await?,
+                    true => Some(ImportResult::Repeated),
+                    false => import(gateway, account, request, &feed.url).await,
                 };
-                Some(ImportedFeed { feed, result })
+                has_failed.fetch_or(result.is_none(), Ordering::Relaxed);
+                result.map(|result| ImportedFeed { feed, result })
             };
             all.push(imported.boxed());
         }
-        let results = stream::iter(all).buffered(CONCURRENCY);
-        let mut results = pin!(results.take_until(gateway.stop.cancelled()));
+        let mut results = stream::iter(all).buffered(CONCURRENCY);
         while let Some(imported) = results.next().await {
-            let Some(imported) = imported else {
-                ending.end = ImportEnd::StoreFailed;
-                return;
-            };
-            kept.state().done.push(imported);
+            record.state().done.extend(imported);
         }
-        if !gateway.stop.is_cancelled() {
+        if has_failed.load(Ordering::Relaxed) {
+            ending.end = ImportEnd::StoreFailed;
+        } else if record.state().done.len() == record.total {
             ending.end = ImportEnd::Complete;
         }
     }
 }
 
 /// Notes how an import ended, in whatever way it does.
-struct Ending<'k> {
-    kept: &'k KeptImport,
+struct Ending<'r> {
+    record: &'r ImportRecord,
     end: ImportEnd,
 }
 
 impl Drop for Ending<'_> {
     fn drop(&mut self) {
-        self.kept.state().end = Some(self.end);
+        self.record.state().end = Some(self.end);
     }
 }
 

@@ -16,15 +16,15 @@ use feedgate_feed::parse::ListedFeed;
 
 /// The most imports that are in progress or reported on, of all accounts. A report takes some
 /// megabytes at most.
-const MAX_KEPT: usize = 16;
+const MAX_RECORDS: usize = 16;
 
 /// The imports that this node carries out or has carried out lately.
 #[derive(Debug, Default)]
-pub struct Imports(Mutex<VecDeque<Arc<KeptImport>>>);
+pub struct Imports(Mutex<VecDeque<Arc<ImportRecord>>>);
 
 /// Why an import cannot be started.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum CannotBegin {
+pub(super) enum ImportRefusal {
     /// The import of the account with this id has not ended.
     InProgress(String),
     /// As many imports as are kept are in progress, or the system has no random numbers.
@@ -33,7 +33,7 @@ pub(super) enum CannotBegin {
 
 /// An import in progress, or the report on it.
 #[derive(Debug)]
-pub(super) struct KeptImport {
+pub(super) struct ImportRecord {
     /// What its address ends with. It cannot be guessed.
     pub(super) id: String,
     account: AccountId,
@@ -91,39 +91,39 @@ impl Imports {
         account: AccountId,
         total: usize,
         new_secret: Option<Secret>,
-    ) -> Result<Arc<KeptImport>, CannotBegin> {
+    ) -> Result<Arc<ImportRecord>, ImportRefusal> {
         let mut kept = lock(&self.0);
         if let Some(own) = kept.iter().find(|import| import.account == account) {
             if !own.has_ended() {
-                return Err(CannotBegin::InProgress(own.id.clone()));
+                return Err(ImportRefusal::InProgress(own.id.clone()));
             }
             kept.retain(|import| import.account != account);
         }
-        if kept.len() >= MAX_KEPT {
+        if kept.len() >= MAX_RECORDS {
             let oldest = kept.iter().position(|import| import.has_ended());
-            kept.remove(oldest.ok_or(CannotBegin::Busy)?);
+            kept.remove(oldest.ok_or(ImportRefusal::Busy)?);
         }
         let mut random = [0; 16];
-        getrandom::fill(&mut random).map_err(|_| CannotBegin::Busy)?;
+        getrandom::fill(&mut random).map_err(|_| ImportRefusal::Busy)?;
         let id = URL_SAFE_NO_PAD.encode(random);
         let state = Mutex::new(ImportState { new_secret, ..ImportState::default() });
-        let import = Arc::new(KeptImport { id, account, total, state });
+        let import = Arc::new(ImportRecord { id, account, total, state });
         kept.push_back(Arc::clone(&import));
         Ok(import)
     }
 
     /// Returns an import of an account.
-    pub(super) fn find(&self, account: AccountId, id: &str) -> Option<Arc<KeptImport>> {
+    pub(super) fn find(&self, account: AccountId, id: &str) -> Option<Arc<ImportRecord>> {
         self.of_account(account).filter(|import| import.id == id)
     }
 
     /// Returns the import of an account, if it has one.
-    pub(super) fn of_account(&self, account: AccountId) -> Option<Arc<KeptImport>> {
+    pub(super) fn of_account(&self, account: AccountId) -> Option<Arc<ImportRecord>> {
         lock(&self.0).iter().find(|import| import.account == account).cloned()
     }
 }
 
-impl KeptImport {
+impl ImportRecord {
     /// Returns what was done, which does not change while the guard is held.
     pub(super) fn state(&self) -> MutexGuard<'_, ImportState> {
         lock(&self.state)
@@ -142,7 +142,7 @@ fn lock<T>(held: &Mutex<T>) -> MutexGuard<'_, T> {
 mod tests {
     use super::*;
 
-    fn end(import: &KeptImport) {
+    fn end(import: &ImportRecord) {
         import.state().end = Some(ImportEnd::Complete);
     }
 
@@ -151,7 +151,7 @@ mod tests {
         let imports = Imports::default();
         let (ada, bob) = (AccountId(1), AccountId(2));
         let first = imports.begin(ada, 3, None).unwrap();
-        let in_progress = CannotBegin::InProgress(first.id.clone());
+        let in_progress = ImportRefusal::InProgress(first.id.clone());
         assert_eq!(imports.begin(ada, 3, None).unwrap_err(), in_progress);
         assert!(imports.find(ada, &first.id).is_some());
         assert!(imports.find(bob, &first.id).is_none());
@@ -167,7 +167,7 @@ mod tests {
         let imports = Imports::default();
         let begin = |account| imports.begin(AccountId(account), 1, None);
         let kept: Vec<_> = (0..16).map(|account| begin(account).unwrap()).collect();
-        assert_eq!(begin(16).unwrap_err(), CannotBegin::Busy);
+        assert_eq!(begin(16).unwrap_err(), ImportRefusal::Busy);
         end(&kept[5]);
         end(&kept[3]);
         assert!(begin(16).is_ok());

@@ -17,7 +17,10 @@ const TITLE_CHARS: usize = 120;
 /// was made for it once. The script of the page looks for the ids.
 pub(super) fn report(visit: &Visit, total: usize, state: &mut ImportState) -> Markup {
     let Some(end) = state.end else { return progress(total, state.done.len()) };
-    let new_secret = state.new_secret.take();
+    // After a failure of the store, a subscription may exist that is not known of here.
+    let is_new = |imported: &ImportedFeed| matches!(imported.result, ImportResult::Subscribed);
+    let is_secret_used = end != ImportEnd::Complete || state.done.iter().any(is_new);
+    let new_secret = state.new_secret.take().filter(|_| is_secret_used);
     let done = &state.done;
     let of = |is_one: fn(&ImportResult) -> bool| -> Vec<&ImportedFeed> {
         done.iter().filter(|imported| is_one(&imported.result)).collect()
@@ -34,7 +37,7 @@ pub(super) fn report(visit: &Visit, total: usize, state: &mut ImportState) -> Ma
         }
         div #import {
             (incomplete(end, total - done.len()))
-            @if !subscribed.is_empty() { (new_secret_note(new_secret.as_ref())) }
+            (new_secret_note(new_secret.as_ref()))
             @if !failed.is_empty() {
                 h2 { "Failed: " (grouped(failed.len() as u64)) }
                 (failures(&failed))
