@@ -150,7 +150,9 @@ fn intent(form: &Form, mode: IntentMode) -> Result<Intent, Rejection> {
     let callback = Callback::parse(callback).map_err(|reason| {
         Rejection::bad_request(format!("hub.callback cannot be used: {reason}."))
     })?;
-    let secret = form.get_verbatim("hub.secret").filter(|secret| !secret.is_empty());
+    // They concern subscriptions only, and many clients send one form for both.
+    let is_new = mode == IntentMode::Subscribe;
+    let secret = form.get_verbatim("hub.secret").filter(|secret| is_new && !secret.is_empty());
     let secret = secret.map(|key| {
         Secret::new(key.to_owned()).map_err(|reason| match reason {
             BadSecret::TooLong => Rejection::bad_request(format!(
@@ -177,7 +179,7 @@ fn intent(form: &Form, mode: IntentMode) -> Result<Intent, Rejection> {
         is_sanitized: false,
         signing: SigningRequest { secret: secret.transpose()?, ..SigningRequest::default() },
         digest: false,
-        lease: Lease::websub(lease(form)?),
+        lease: Lease::websub(if is_new { lease(form)? } else { None }),
     };
     let verify_token = form.get_verbatim("hub.verify_token").map(VerifyToken::parse).transpose();
     let verify_token = verify_token.map_err(|reason| {
