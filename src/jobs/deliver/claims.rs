@@ -21,6 +21,8 @@ const SEARCH_AGAIN: Duration = Duration::from_millis(50);
 /// While deliveries are in progress, a search that found nothing is not repeated sooner than this:
 /// each delivery that ends calls for one.
 const SEARCH_PAUSE: Duration = Duration::from_millis(3);
+/// The most claims for single hosts before deliveries are started: others wait for them.
+const REFILLS: usize = 16;
 /// The most claims for single hosts at the same time.
 const CONCURRENT_REFILLS: usize = 2;
 /// Searches from the beginning take at most one part in this many of the time.
@@ -67,7 +69,8 @@ impl DeliveryClaims {
     /// Claims as many deliveries as the queues can take: for hosts that run low, and for all
     /// others.
     pub(super) async fn fill(&self) -> Result<(), StoreError> {
-        let refills = self.queues.take_refills().into_iter().map(|refill| self.refill(refill));
+        let refills =
+            self.queues.take_refills(REFILLS).into_iter().map(|refill| self.refill(refill));
         // All claims are awaited even if one fails: what they returned would otherwise stay claimed and
         // unsent until the lease ends.
         let refilled: Vec<_> =

@@ -13,6 +13,7 @@
 //! * A delivery whose claim has expired is dropped without being sent: another node may send it.
 
 mod host_queue;
+mod queues;
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -25,11 +26,8 @@ use feedgate_core::claim::ClaimToken;
 use feedgate_core::ports::ClaimLimits;
 use feedgate_core::subscription::{DueSubscription, SubscriptionId};
 pub(super) use host_queue::Refill;
-use host_queue::{FIRST_PORTION, HostQueue, WaitingDelivery};
-
-/// The most hosts without work that are remembered, because their limit is low or a claim for them is
-/// in progress.
-const REMEMBERED: usize = 10_000;
+use host_queue::{FIRST_PORTION, WaitingDelivery};
+use queues::Queues;
 
 /// The deliveries that this node has claimed. Clones share them.
 #[derive(Clone, Debug)]
@@ -37,20 +35,6 @@ pub(super) struct HostQueues {
     queues: Arc<Mutex<Queues>>,
     /// Notified when a delivery can start, or a host should be claimed for again.
     ready: Arc<Notify>,
-}
-
-#[derive(Debug)]
-struct Queues {
-    hosts: HashMap<String, HostQueue>,
-    /// Hosts with a waiting delivery and a free permit, each once, in the order of their turns.
-    turns: VecDeque<String>,
-    /// Hosts that have few waiting deliveries here and more in the store.
-    refills: Vec<Refill>,
-    /// All deliveries that are claimed and not finished.
-    in_hand: HashMap<SubscriptionId, ClaimToken>,
-    capacity: usize,
-    per_host_ceiling: usize,
-    is_closed: bool,
 }
 
 /// The permit to deliver to one host. Its delivery counts as in progress until it is dropped.
@@ -105,9 +89,15 @@ impl HostQueues {
         !self.queues().in_hand.is_empty()
     }
 
-    /// Returns the hosts to claim for next.
-    pub(super) fn take_refills(&self) -> Vec<Refill> {
-        std::mem::take(&mut self.queues().refills)
+    /// Returns up to `limit` hosts to claim for next. If others are left, the worker is woken again.
+    pub(super) fn take_refills(&self, limit: usize) -> Vec<Refill> {
+        let mut queues = self.queues();
+        let count = limit.min(queues.refills.len());
+        let taken = queues.refills.drain(..count).collect();
+        if !queues.refills.is_empty() {
+            self.ready.notify_one();
+        }
+        taken
     }
 
     /// Queues the deliveries that a claim for all hosts returned.
@@ -211,114 +201,13 @@ impl HostQueues {
     }
 }
 
-impl Queues {
-    fn add(&mut self, name: String, delivery: WaitingDelivery) {
-        let id = delivery.due.subscription.id;
-        self.in_hand.insert(id, delivery.due.claim);
-        let ceiling = self.per_host_ceiling;
-        let host = self.hosts.entry(name.clone()).or_insert_with(|| HostQueue::new(ceiling));
-        host.add_waiting(id.resource, delivery);
-        self.give_turn(&name);
-    }
-
-    fn note_claimed(&mut self, name: &str, has_more: bool) {
-        if let Some(host) = self.hosts.get_mut(name) {
-            host.has_more = has_more;
-        }
-        self.refill_if_low(name);
-        self.forget_if_idle(name);
-    }
-
-    /// Adds a host that can start a delivery to the turns.
-    fn give_turn(&mut self, name: &str) -> bool {
-        let Some(host) = self.hosts.get_mut(name) else { return false };
-        let can_start = host.waiting_count > 0 && host.running < host.limit.current();
-        if can_start && !host.has_turn {
-            host.has_turn = true;
-            self.turns.push_back(name.to_owned());
-        }
-        can_start
-    }
-
-    /// Starts a delivery of the host whose turn it is.
-    fn start_next(&mut self, now: Instant) -> Option<(String, DueSubscription)> {
-        while let Some(name) = self.turns.pop_front() {
-            if let Some(host) = self.hosts.get_mut(&name) {
-                host.has_turn = false;
-            }
-            let started = self.start_one(&name, now);
-            self.give_turn(&name);
-            if let Some(due) = started {
-                return Some((name, due));
-            }
-        }
-        None
-    }
-
-    /// Starts a delivery of this host, if it has one and a free permit.
-    fn start_one(&mut self, name: &str, now: Instant) -> Option<DueSubscription> {
-        let host = self.hosts.get_mut(name)?;
-        if host.running >= host.limit.current() {
-            return None;
-        }
-        let mut started = None;
-        while started.is_none() {
-            let Some(delivery) = host.next_waiting() else { break };
-            if delivery.claimed_until > now {
-                started = Some(delivery.due);
-            } else {
-                self.in_hand.remove(&delivery.due.subscription.id);
-            }
-        }
-        host.running += usize::from(started.is_some());
-        self.refill_if_low(name);
-        started
-    }
-
-    /// Requests a claim for a host that has few waiting deliveries and more in the store.
-    fn refill_if_low(&mut self, name: &str) {
-        let Some(host) = self.hosts.get_mut(name) else { return };
-        let portion = host.portion();
-        if host.has_more && !host.awaits_refill && host.waiting_count <= portion / 2 {
-            host.has_more = false;
-            host.awaits_refill = true;
-            self.refills.push(Refill { host: name.to_owned(), portion });
-        }
-    }
-
-    /// Ends a delivery, and learns from its attempt if there was one.
-    fn end(&mut self, permit: &DeliveryPermit, attempt: Option<&Attempt>) {
-        // The same node may have claimed the subscription anew after it lost this claim.
-        if self.in_hand.get(&permit.id) == Some(&permit.claim) {
-            self.in_hand.remove(&permit.id);
-        }
-        let Some(host) = self.hosts.get_mut(&permit.host) else { return };
-        if let Some(attempt) = attempt {
-            let was_full = host.running >= host.limit.current();
-            host.limit.observe(attempt, was_full);
-        }
-        host.running -= 1;
-    }
-
-    /// Forgets an idle host, unless its limit is reduced or a claim for it is in progress: the size of
-    /// its next portion follows from its latency.
-    fn forget_if_idle(&mut self, name: &str) {
-        let is_crowded = self.hosts.len() > REMEMBERED;
-        let Some(host) = self.hosts.get(name) else { return };
-        let is_remembered = host.limit.is_reduced() || host.awaits_refill;
-        if host.is_idle() && (is_crowded || !is_remembered) {
-            self.hosts.remove(name);
-        }
-    }
-}
-
 impl DeliveryPermit {
     /// Ends the delivery and learns from its attempt. Returns the next one for the same host,
     /// unless another host waits for its turn.
     pub(super) fn finish(mut self, attempt: &Attempt) -> Option<(DueSubscription, DeliveryPermit)> {
         self.has_ended = true;
         let mut queues = self.queues.queues();
-        queues.end(&self, Some(attempt));
+        queues.end(&self.host, (self.id, self.claim), Some(attempt));
         let may_continue = queues.turns.is_empty() && !queues.is_closed;
         let next = if may_continue { queues.start_one(&self.host, Instant::now()) } else { None };
         self.queues.after_end(queues, &self.host);
@@ -343,7 +232,7 @@ impl Drop for DeliveryPermit {
     fn drop(&mut self) {
         if !self.has_ended {
             let mut queues = self.queues.queues();
-            queues.end(self, None);
+            queues.end(&self.host, (self.id, self.claim), None);
             self.queues.after_end(queues, &self.host);
         }
     }

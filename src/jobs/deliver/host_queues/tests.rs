@@ -119,20 +119,34 @@ fn a_host_that_runs_low_is_claimed_for() {
     assert_eq!((limits.limit, limits.busy.len()), (2_048, 0));
     queues.add((0..limits.per_host as i64).map(|n| due(1, n, "a.test")).collect(), later());
     assert_eq!(queues.claim_limits().unwrap().busy, ["a.test:80"], "it has enough");
-    assert_eq!(queues.take_refills(), []);
+    assert_eq!(queues.take_refills(16), []);
     let mut started = queues.start(100);
     assert_eq!(started.len(), 8);
-    let refills = queues.take_refills();
+    let refills = queues.take_refills(16);
     assert_eq!(refills.len(), 1, "half of its portion is left");
     queues.add_refill(&refills[0], vec![due(1, 99, "a.test")], later());
     assert_eq!(queues.claim_limits().unwrap().busy, ["a.test:80"], "nine wait");
     while let Some((_, permit)) = started.pop() {
         started.extend(permit.finish(&accepted()));
     }
-    let refills = queues.take_refills();
+    let refills = queues.take_refills(16);
     assert_eq!(refills.len(), 1, "what was passed over while it was busy is looked for");
     queues.add_refill(&refills[0], Vec::new(), later());
     assert_eq!(queues.claim_limits().unwrap().busy.len(), 0);
+}
+
+#[test]
+fn hosts_that_run_low_are_claimed_for_in_turn() {
+    let queues = queues(8);
+    let hosts = ["a.test", "b.test", "c.test"];
+    for (resource, host) in (1..).zip(hosts) {
+        let portion = (0..16).map(|n| due(resource, resource * 100 + n, host));
+        queues.add(portion.collect(), later());
+    }
+    assert_eq!(queues.start(100).len(), 24);
+    let refills: Vec<Refill> = (0..3).flat_map(|_| queues.take_refills(1)).collect();
+    let refilled: Vec<&str> = refills.iter().map(|refill| refill.host.as_str()).collect();
+    assert_eq!(refilled, ["a.test:80", "b.test:80", "c.test:80"]);
 }
 
 #[test]
@@ -143,7 +157,7 @@ fn a_host_is_not_forgotten_while_a_claim_for_it_is_in_progress() {
     while let Some((_, permit)) = started.pop() {
         started.extend(permit.finish(&accepted()));
     }
-    let refills = queues.take_refills();
+    let refills = queues.take_refills(16);
     assert_eq!(refills.len(), 1);
     assert!(queues.queues().hosts["a.test:80"].limit.latency().is_some(), "its latency is known");
     queues.add_refill(&refills[0], Vec::new(), later());
