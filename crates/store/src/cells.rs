@@ -16,6 +16,7 @@
 mod accounts;
 mod attempts;
 mod changes;
+mod claiming;
 mod collections;
 mod delivery;
 mod hosts;

@@ -10,6 +10,7 @@ pub(crate) mod kept_cursors;
 pub(crate) mod listing;
 pub(crate) mod pausing;
 pub(crate) mod ping_forwarding;
+mod progress;
 pub(crate) mod queue;
 mod renewal;
 pub(crate) mod replays;

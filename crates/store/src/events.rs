@@ -119,7 +119,7 @@ impl Db {
         }
         let newest = self.newest_event().await?;
         let before = before.min(newest + 1);
-        if before - after - 1 <= EventFilter::EXAMINED {
+        if before.saturating_sub(after).saturating_sub(1) <= EventFilter::EXAMINED {
             return Ok(Examined { after, before, next: None });
         }
         Ok(match wanted.after {

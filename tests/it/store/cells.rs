@@ -5,10 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use feedgate_core::account::AccountId;
+use feedgate_core::claim::ClaimToken;
 use feedgate_core::host::HostRefusal;
 use feedgate_core::host_groups::HostGroups;
 use feedgate_core::ports::{CellQueues, ClaimLimits, SubscriptionFilter};
 use feedgate_core::resource::ResourceId;
+use feedgate_core::subscription::{DueSubscription, SubscriptionId};
 use feedgate_core::topic::Topic;
 use feedgate_store::{self as store, StoreSettings};
 
@@ -17,7 +19,7 @@ use super::collections::{log, named, publish, settle};
 use super::pings::ping;
 use super::{at, poll, resource, room, subscribe, topic, wish};
 use crate::support::claiming_store::ClaimingStore;
-use crate::support::postgres::{Database, Kind};
+use crate::support::postgres::{Database, Kind, connect};
 
 const CELLS: usize = 4;
 /// Enough resources for each cell to have some.
@@ -190,6 +192,43 @@ async fn elsewhere(store: &ClaimingStore, collection: ResourceId, names: &[&str]
         count += usize::from(id.0 >> 40 != collection.0 >> 40);
     }
     count
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cell_that_fails_stops_only_its_own_work() {
+    let (database, store) = several().await;
+    let all = watch(&store, "a.test").await;
+    for id in &all {
+        store.record(*id, &poll(at(1), &["1"])).await.unwrap();
+    }
+    let broken = 2;
+    let client = connect(&database.url).await;
+    let schema = database.schemas().iter().find(|name| name.ends_with(&format!("_cell_{broken}")));
+    let tables = ["deliveries", "resources"];
+    for table in tables {
+        let rename = format!("alter table {}.{table} rename to moved_{table}", schema.unwrap());
+        client.batch_execute(&rename).await.unwrap();
+    }
+    let others = all.iter().filter(|id| id.0 >> 40 != broken).count();
+    assert!(others < all.len() && others > 0);
+
+    let (now, room) = (at(2), ClaimLimits { per_host: RESOURCES, ..room() });
+    let until = now + Duration::from_secs(60);
+    let due = store.claim_subscriptions(now, until, &room).await.unwrap();
+    assert_eq!(due.len(), others, "the deliveries of the other cells");
+    store.release_subscription_claims(&claims(&due), now).await.unwrap();
+    let host = due[0].subscription.callback.host();
+    let due = store.claim_subscriptions_of_host(&host, now, until, RESOURCES).await.unwrap();
+    assert_eq!(due.len(), others, "a host has the deliveries of the other cells");
+    assert_eq!(store.claim_subscriptions(now, until, &room).await.unwrap_err().code(), "database");
+    let later = at(100_000);
+    let until = later + Duration::from_secs(60);
+    let polled = store.claim_resources(later, until, &room).await.unwrap();
+    assert!(!polled.is_empty(), "feeds of the other cells are polled");
+}
+
+fn claims(due: &[DueSubscription]) -> Vec<(SubscriptionId, ClaimToken)> {
+    due.iter().map(|due| (due.subscription.id, due.claim)).collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -13,6 +13,7 @@ use chrono::{DateTime, Utc};
 
 use crate::Db;
 use crate::cells::Cells;
+use crate::cells::claiming::CellClaims;
 use crate::cells::numbers::cell_of_number;
 use crate::collections::collecting;
 use crate::engine::sql::params;
@@ -84,14 +85,14 @@ impl Collections for Cells {
         until: DateTime<Utc>,
         limit: usize,
     ) -> Result<Vec<PendingCollection>, StoreError> {
-        let mut claimed = Vec::new();
+        let mut claims = CellClaims::new(limit);
         for cell in self.in_turn() {
-            if claimed.len() == limit {
+            if claims.left() == 0 {
                 break;
             }
-            claimed.extend(cell.claim_collecting(now, until, limit - claimed.len()).await?);
+            claims.add(cell.claim_collecting(now, until, claims.left()).await);
         }
-        Ok(claimed)
+        claims.finish()
     }
 
     async fn collect(

@@ -6,6 +6,7 @@ use futures_util::future::{BoxFuture, join_all, try_join_all};
 
 use crate::Db;
 use crate::cells::Cells;
+use crate::cells::claiming::CellClaims;
 use crate::cells::merge::merge;
 use crate::delivery::listing;
 use feedgate_core::account::AccountId;
@@ -85,20 +86,28 @@ impl Subscriptions for Cells {
             Some(_) => from,
             None => QueuePosition { cell: self.begin_search(), ..from },
         };
-        let (mut due, mut skipped, mut limits) = (Vec::new(), 0, limits.clone());
+        let (mut claims, mut skipped) = (CellClaims::new(limits.limit), 0);
         loop {
+            let limits = ClaimLimits { limit: claims.left(), ..limits.clone() };
             let cell = &self.cells[usize::from(position.cell.current) % self.cells.len()];
-            let claimed = cell.claim_subscriptions(now, until, &limits, position).await?;
-            limits.limit = limits.limit.saturating_sub(claimed.due.len());
-            due.extend(claimed.due);
-            skipped += claimed.skipped;
+            let claimed = cell.claim_subscriptions(now, until, &limits, position).await;
             let place = position.cell;
-            position = QueuePosition { cell: place, ..claimed.position };
-            if !claimed.is_end {
-                return Ok(ClaimedSubscriptions { due, position, skipped, is_end: false });
+            let (is_end, claimed) = match claimed {
+                Ok(claimed) => {
+                    skipped += claimed.skipped;
+                    position = QueuePosition { cell: place, ..claimed.position };
+                    (claimed.is_end, Ok(claimed.due))
+                }
+                Err(err) => (true, Err(err)), // the search goes on in the next cell
+            };
+            claims.add(claimed);
+            if !is_end {
+                let due = claims.into_claimed();
+                return Ok(ClaimedSubscriptions { due, position, skipped, is_end });
             }
             let Some(remaining) = place.remaining.and_then(|left| left.checked_sub(1)) else {
-                return Ok(ClaimedSubscriptions { due, position, skipped, is_end: true });
+                let due = claims.finish()?;
+                return Ok(ClaimedSubscriptions { due, position, skipped, is_end });
             };
             let current = (place.current + 1) % self.cells.len() as u16;
             let cell = CellPosition { current, remaining: Some(remaining) };
@@ -113,15 +122,15 @@ impl Subscriptions for Cells {
         until: DateTime<Utc>,
         limit: usize,
     ) -> Result<Vec<DueSubscription>, StoreError> {
-        let mut due = Vec::new();
+        let mut claims = CellClaims::new(limit);
         for cell in self.in_turn() {
-            if due.len() == limit {
+            if claims.left() == 0 {
                 break;
             }
-            let left = limit - due.len();
-            due.extend(cell.claim_subscriptions_of_host(host, now, until, left).await?);
+            let left = claims.left();
+            claims.add(cell.claim_subscriptions_of_host(host, now, until, left).await);
         }
-        Ok(due)
+        claims.finish()
     }
 
     async fn renew_subscription_claims(
@@ -252,18 +261,16 @@ impl Intents for Cells {
         room: &ClaimLimits,
     ) -> Result<Vec<DueIntent>, StoreError> {
         let host = |due: &DueIntent| due.intent.request.callback.host_name().to_owned();
-        let mut claimed = Vec::new();
-        let mut room = room.clone();
+        let (mut claims, mut room) = (CellClaims::new(room.limit), room.clone());
         for cell in self.in_turn() {
-            if room.limit == 0 {
+            if claims.left() == 0 {
                 break;
             }
-            let due = cell.claim_intents(now, until, &room).await?;
-            room.limit -= due.len();
-            claimed.extend(due);
-            fill(&mut room, claimed.iter().map(host));
+            claims.add(cell.claim_intents(now, until, &room).await);
+            room.limit = claims.left();
+            fill(&mut room, claims.claimed().iter().map(host));
         }
-        Ok(claimed)
+        claims.finish()
     }
 
     async fn retry_intent(&self, due: &DueIntent, at: DateTime<Utc>) -> Result<(), StoreError> {
@@ -318,15 +325,15 @@ impl PingTargets for Cells {
         until: DateTime<Utc>,
         limit: usize,
     ) -> Result<Vec<DuePing>, StoreError> {
-        let mut due = Vec::new();
+        let mut claims = CellClaims::new(limit);
         for cell in self.in_turn() {
-            if due.len() == limit {
+            if claims.left() == 0 {
                 break;
             }
-            let left = limit - due.len();
-            due.extend(cell.claim_forwarded_pings(target, now, until, left).await?);
+            let left = claims.left();
+            claims.add(cell.claim_forwarded_pings(target, now, until, left).await);
         }
-        Ok(due)
+        claims.finish()
     }
 
     async fn finish_forwarded_ping(

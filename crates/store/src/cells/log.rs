@@ -5,6 +5,7 @@ use chrono::{DateTime, Utc};
 use futures_util::future::try_join_all;
 
 use crate::cells::Cells;
+use crate::cells::claiming::CellClaims;
 use feedgate_core::backfill::{Backfill, PastPage};
 use feedgate_core::change_detection::Known;
 use feedgate_core::claim::ClaimToken;
@@ -93,14 +94,14 @@ impl Archives for Cells {
 #[async_trait]
 impl FanOuts for Cells {
     async fn pending_fan_outs(&self, limit: usize) -> Result<Vec<ResourceId>, StoreError> {
-        let mut pending = Vec::new();
+        let mut pending = CellClaims::new(limit);
         for cell in self.in_turn() {
-            if pending.len() == limit {
+            if pending.left() == 0 {
                 break;
             }
-            pending.extend(cell.pending_fan_outs(limit - pending.len()).await?);
+            pending.add(cell.pending_fan_outs(pending.left()).await);
         }
-        Ok(pending)
+        pending.finish()
     }
 
     async fn continue_fan_out(
@@ -144,14 +145,14 @@ impl Backfills for Cells {
         until: DateTime<Utc>,
         limit: usize,
     ) -> Result<Vec<DueBackfill>, StoreError> {
-        let mut due = Vec::new();
+        let mut claims = CellClaims::new(limit);
         for cell in self.in_turn() {
-            if due.len() == limit {
+            if claims.left() == 0 {
                 break;
             }
-            due.extend(cell.claim_backfills(now, until, limit - due.len()).await?);
+            claims.add(cell.claim_backfills(now, until, claims.left()).await);
         }
-        Ok(due)
+        claims.finish()
     }
 
     async fn renew_backfill_claims(

@@ -7,8 +7,10 @@
 //! (`resources/group_queue.rs`).
 
 use std::collections::BTreeMap;
+use std::error::Error;
 
 use chrono::{DateTime, Utc};
+use tracing::warn;
 
 use crate::Db;
 use crate::cells::Cells;
@@ -19,7 +21,7 @@ use crate::hosts;
 use crate::resources::group_queue;
 use feedgate_core::host_groups::HostGroups;
 use feedgate_core::poll::Trigger;
-use feedgate_core::ports::{ClaimLimits, DueResource, Hosts, StoreError};
+use feedgate_core::ports::{ClaimLimits, DueResource, Hosts, Resources, StoreError};
 use feedgate_core::resource::ResourceId;
 
 /// When a claim begins and ends, by the clock of the caller.
@@ -51,6 +53,44 @@ struct Candidate {
 }
 
 impl Cells {
+    /// Claims resources of one cell that are polled now. Those that are not are released, also if the
+    /// shared schema cannot decide.
+    pub(super) async fn claim_from_cell(
+        &self,
+        cell: &Db,
+        room: &ClaimLimits,
+        times: ClaimTimes,
+    ) -> Result<Vec<DueResource>, StoreError> {
+        let room_of_cell = ClaimLimits { per_host: usize::MAX, busy: Vec::new(), ..room.clone() };
+        let claimed = cell.claim_resources(times.now, times.until, &room_of_cell).await?;
+        if claimed.is_empty() {
+            return Ok(claimed);
+        }
+        let decided = match self.admit(&claimed, room, times).await {
+            Ok(decided) => decided,
+            Err(err) => {
+                let undecided = claimed.into_iter().map(|due| (due, (times.now, String::new())));
+                cell.put_back(undecided.collect()).await?;
+                return Err(err);
+            }
+        };
+        let (mut due, mut delayed) = (Vec::new(), Vec::new());
+        for (claimed, delay) in claimed.into_iter().zip(decided) {
+            match delay {
+                None => due.push(claimed),
+                Some(delay) => delayed.push((claimed, delay)),
+            }
+        }
+        if let Err(err) = cell.put_back(delayed).await {
+            let error = &err as &dyn Error;
+            warn!(
+                error,
+                "resources that wait for their hosts were not released; their claims expire"
+            );
+        }
+        Ok(due)
+    }
+
     /// Decides which of the claimed resources are polled now: `None` for these, and a later time
     /// for the others, in the order of `claimed`.
     pub(super) async fn admit(

@@ -6,6 +6,7 @@ use futures_util::future::try_join_all;
 use tracing::warn;
 
 use crate::cells::Cells;
+use crate::cells::claiming::CellClaims;
 use crate::cells::pacing::{ClaimTimes, EndedPoll};
 use feedgate_core::change_detection::FeedDocument;
 use feedgate_core::claim::ClaimToken;
@@ -47,31 +48,15 @@ impl Resources for Cells {
         until: DateTime<Utc>,
         room: &ClaimLimits,
     ) -> Result<Vec<DueResource>, StoreError> {
-        let mut due = Vec::new();
-        if room.per_host == 0 {
-            return Ok(due);
-        }
+        let mut claims = CellClaims::new(if room.per_host == 0 { 0 } else { room.limit });
         for cell in self.in_turn() {
-            let limit = room.limit - due.len();
-            if limit == 0 {
+            if claims.left() == 0 {
                 break;
             }
-            let room_of_cell = ClaimLimits { limit, per_host: usize::MAX, busy: Vec::new() };
-            let claimed = cell.claim_resources(now, until, &room_of_cell).await?;
-            if claimed.is_empty() {
-                continue;
-            }
-            let decided = self.admit(&claimed, room, ClaimTimes { now, until }).await?;
-            let mut delayed = Vec::new();
-            for (claimed, delay) in claimed.into_iter().zip(decided) {
-                match delay {
-                    None => due.push(claimed),
-                    Some(delay) => delayed.push((claimed, delay)),
-                }
-            }
-            cell.put_back(delayed).await?;
+            let room = ClaimLimits { limit: claims.left(), ..room.clone() };
+            claims.add(self.claim_from_cell(cell, &room, ClaimTimes { now, until }).await);
         }
-        Ok(due)
+        claims.finish()
     }
 
     async fn claim_resource(

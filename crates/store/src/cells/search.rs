@@ -5,6 +5,7 @@ use chrono::{DateTime, Utc};
 use futures_util::future::try_join_all;
 
 use crate::cells::Cells;
+use crate::cells::claiming::CellClaims;
 use feedgate_core::ports::{SearchIndex, StoreError};
 use feedgate_core::search::{IndexSearch, IndexedRange, PossibleMatches, UnindexedRange};
 
@@ -34,14 +35,14 @@ impl SearchIndex for Cells {
         until: DateTime<Utc>,
         limit: usize,
     ) -> Result<Vec<UnindexedRange>, StoreError> {
-        let mut claimed = Vec::new();
+        let mut claims = CellClaims::new(limit);
         for cell in self.in_turn() {
-            if claimed.len() == limit {
+            if claims.left() == 0 {
                 break;
             }
-            claimed.extend(cell.claim_unindexed(now, until, limit - claimed.len()).await?);
+            claims.add(cell.claim_unindexed(now, until, claims.left()).await);
         }
-        Ok(claimed)
+        claims.finish()
     }
 
     async fn add_to_search_index(

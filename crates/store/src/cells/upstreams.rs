@@ -7,6 +7,7 @@ use chrono::{DateTime, Utc};
 use futures_util::future::try_join_all;
 
 use crate::cells::Cells;
+use crate::cells::claiming::CellClaims;
 use crate::cells::delivery::fill;
 use feedgate_core::claim::ClaimToken;
 use feedgate_core::ports::{ClaimLimits, DueUpstream, StoreError, Upstreams};
@@ -21,17 +22,16 @@ impl Upstreams for Cells {
         until: DateTime<Utc>,
         room: &ClaimLimits,
     ) -> Result<Vec<DueUpstream>, StoreError> {
-        let (mut claimed, mut room) = (Vec::new(), room.clone());
+        let (mut claims, mut room) = (CellClaims::new(room.limit), room.clone());
         for cell in self.in_turn() {
-            if room.limit == 0 {
+            if claims.left() == 0 {
                 break;
             }
-            let due = cell.claim_upstreams(now, until, &room).await?;
-            room.limit -= due.len();
-            claimed.extend(due);
-            fill(&mut room, claimed.iter().map(|due| due.upstream.offer.host()));
+            claims.add(cell.claim_upstreams(now, until, &room).await);
+            room.limit = claims.left();
+            fill(&mut room, claims.claimed().iter().map(|due| due.upstream.offer.host()));
         }
-        Ok(claimed)
+        claims.finish()
     }
 
     async fn upstream(&self, token: &str) -> Result<Option<Upstream>, StoreError> {

@@ -11,10 +11,9 @@ use crate::delivery::subscriber_counts::{CountedSubscription, count_off, counted
 use crate::engine::sql::{Row, Value, params};
 use crate::engine::tx::{Tx, Wake};
 use crate::resources::row;
+use feedgate_core::claim::ClaimToken;
 use feedgate_core::delivery_health::AttemptResponse;
-use feedgate_core::ports::{
-    DeliveryOutcome, DeliveryProgress, DeliveryResult, LogNumbers, StoreError,
-};
+use feedgate_core::ports::{DeliveryOutcome, DeliveryResult, StoreError};
 use feedgate_core::resource::ResourceId;
 use feedgate_core::subscription::SubscriptionId;
 
@@ -34,7 +33,7 @@ pub(crate) async fn settle(
     let (mut delivered, mut waiting, mut failed) = <(Columns, Columns, Columns)>::default();
     let (mut suspended, mut ended) = <(Columns, Columns)>::default();
     for result in &settled {
-        let Some(&replay_from) = held.get(&result.id) else { continue };
+        let Some(&replay_from) = held.get(&(result.id, result.claim)) else { continue };
         let newest = newest.get(&result.id.resource.0).copied().unwrap_or_default();
         let (columns, numbers) = match result.outcome {
             DeliveryOutcome::Delivered { cursor, status } => (&mut delivered, [cursor.0, status]),
@@ -56,18 +55,18 @@ pub(crate) async fn settle(
     queue_again(tx, rows, now).await
 }
 
-/// Deletes the rows of deliveries whose claims are still held. Returns their subscriptions, each with
-/// where to set its cursor.
+/// Deletes the rows of deliveries whose claims are still held. Returns these claims, each with where
+/// to set the cursor of its subscription.
 async fn end_claims(
     tx: &Tx<'_>,
     settled: &[DeliveryResult],
-) -> Result<HashMap<SubscriptionId, Option<i64>>, StoreError> {
+) -> Result<HashMap<(SubscriptionId, ClaimToken), Option<i64>>, StoreError> {
     const END: &str = "
         delete from deliveries
         {using rows}
          where deliveries.resource_id = {given resource_id}
            and deliveries.subscription_id = {given id} and claim_token = {given claim}
-        returning deliveries.resource_id, subscription_id, replay_from";
+        returning deliveries.resource_id, subscription_id, claim_token, replay_from";
     let numbers = |number: fn(&DeliveryResult) -> i64| settled.iter().map(number).collect();
     let columns = [
         ("resource_id", Value::Ints(numbers(|result| result.id.resource.0))),
@@ -77,7 +76,7 @@ async fn end_claims(
     let rows = tx.query_rows(END, &[], &columns).await?;
     let held = rows.into_iter().map(|mut row| {
         let id = SubscriptionId { resource: ResourceId(row.int()?), number: row.int()? };
-        Ok((id, row.opt_int()?))
+        Ok(((id, ClaimToken(row.int()?)), row.opt_int()?))
     });
     held.collect()
 }
@@ -327,32 +326,4 @@ async fn end(tx: &Tx<'_>, ended: Columns) -> Result<(), StoreError> {
     let gone = tx.query_rows(END, &[], &ended.named("none", "unused")).await?;
     let gone = gone.into_iter().map(|mut row| CountedSubscription::read(&mut row));
     count_off(tx, gone.collect::<Result<_, _>>()?).await
-}
-
-/// Returns how many subscriptions have received what was stored after `before`, and how many still
-/// wait for it.
-pub(crate) async fn delivery_progress(
-    tx: &Tx<'_>,
-    resource: ResourceId,
-    before: LogNumbers,
-    now: DateTime<Utc>,
-) -> Result<DeliveryProgress, StoreError> {
-    const TELLING: &str = "
-        select coalesce(sum(case when s.format = 'raw'
-                                 then case when s.cursor >= r.body_version
-                                            and r.body_version > $3 then 1 else 0 end
-                                 else case when s.cursor >= r.head
-                                            and r.head > $2 then 1 else 0 end end), 0),
-               coalesce(sum(case when d.claimed_until > $4 or d.due_at <= $4
-                                 then 1 else 0 end), 0)
-                 + (select count(*) from fan_outs f where f.resource_id = $1)
-          from subscriptions s
-          join resources r on r.id = s.resource_id
-          left join deliveries d on d.resource_id = s.resource_id and d.subscription_id = s.id
-         where s.resource_id = $1 and s.lease_until > $4";
-    let params = [resource.0.into(), before.head.0.into(), before.body_version.into(), now.into()];
-    let Some(mut row) = tx.first(TELLING, &params).await? else {
-        return Ok(DeliveryProgress::default());
-    };
-    Ok(DeliveryProgress { told: row.count()?, waiting: row.count()? })
 }

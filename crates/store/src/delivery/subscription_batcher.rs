@@ -10,6 +10,7 @@ use std::sync::{Arc, Weak};
 
 use chrono::{DateTime, Utc};
 use futures_util::future::join_all;
+use futures_util::{StreamExt, stream};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
 use crate::Db;
@@ -21,6 +22,8 @@ use feedgate_core::subscription::{Subscription, SubscriptionRequest};
 const BATCH: usize = 256;
 /// The number of batches that are stored at the same time while the next one grows.
 const BATCHES: usize = 2;
+/// The most topics of a batch whose requests are stored at the same time.
+const CONCURRENT_TOPICS: usize = 4;
 /// The most requests that may wait.
 const QUEUE: usize = 1_024;
 
@@ -81,7 +84,9 @@ async fn store_batch(db: &Db, batch: Vec<WaitingRequest>) {
         let topic = waiting.request.topic.as_str().to_owned();
         topics.entry(topic).or_default().push(waiting);
     }
-    join_all(topics.into_values().map(|waiting| store_for_topic(db, waiting))).await;
+    stream::iter(topics.into_values())
+        .for_each_concurrent(CONCURRENT_TOPICS, |waiting| store_for_topic(db, waiting))
+        .await;
 }
 
 async fn store_for_topic(db: &Db, waiting: Vec<WaitingRequest>) {

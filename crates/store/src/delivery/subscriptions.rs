@@ -15,7 +15,9 @@ use crate::delivery::renewal::{newest_number, renew_known};
 use crate::delivery::row::{SECRET, number, subscriber};
 use crate::delivery::subscriber_counts::{CountedSubscription, count_begun, count_of};
 use crate::delivery::unsubscribe::unsubscribe;
-use crate::delivery::{claim, deliveries, digests, kept_cursors, listing, pausing, queue, replays};
+use crate::delivery::{
+    claim, deliveries, digests, kept_cursors, listing, pausing, progress, queue, replays,
+};
 use crate::engine::sql::params;
 use crate::engine::tx::{Tx, Wake};
 use crate::log::account_budget;
@@ -155,8 +157,7 @@ impl Subscriptions for Db {
         before: LogNumbers,
         now: DateTime<Utc>,
     ) -> Result<DeliveryProgress, StoreError> {
-        self.read(move |tx| Box::pin(deliveries::delivery_progress(tx, resource, before, now)))
-            .await
+        self.read(move |tx| Box::pin(progress::delivery_progress(tx, resource, before, now))).await
     }
 
     async fn pause(&self, id: SubscriptionId, now: DateTime<Utc>) -> Result<(), StoreError> {
