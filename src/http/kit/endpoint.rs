@@ -161,8 +161,10 @@ impl Endpoint {
 
     /// Finishes a reply: pages of other sites may read it (A-13), and it is counted.
     pub(crate) fn finish(self, gateway: &Gateway, response: &mut Response, started: Instant) {
-        const EXPOSED: HeaderValue =
-            HeaderValue::from_static("ETag, Link, WWW-Authenticate, RateLimit, RateLimit-Policy");
+        const EXPOSED: HeaderValue = HeaderValue::from_static(
+            "ETag, Link, WWW-Authenticate, RateLimit, RateLimit-Policy, Retry-After, \
+             X-Feedgate-Note",
+        );
         let headers = response.headers_mut();
         headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
         headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED);

@@ -115,6 +115,8 @@ async fn r12_events_begin_with_the_newest_entries_and_continue_with_notification
         entries.extend(resumed.json_event().await.1.into_iter().rev());
     }
     assert_eq!(entries, ids(&[5, 6]), "what came meanwhile, and nothing else");
+    let mut by_parameter = world.open(&[("lastEventId", &id)], &[EVENTS]).await;
+    assert_eq!(by_parameter.json_event().await.1.last(), entries.first());
 }
 
 /// Row R-12.

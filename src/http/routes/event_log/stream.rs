@@ -87,7 +87,7 @@ async fn begin(
     request: &Request,
     wanted: &EventFilter,
 ) -> Result<i64, StoreError> {
-    let last = request.header("last-event-id").parse().ok();
+    let last = request.header("last-event-id").parse().ok().filter(|seen| *seen >= 0);
     match last.or(wanted.after) {
         Some(seen) => Ok(seen),
         None => gateway.store.newest_event().await,

@@ -12,7 +12,11 @@ const MODES: [(&str, &[&[&str]]); 12] = [
     // Clients send the same form to subscribe and to unsubscribe.
     ("unsubscribe", &[&["search"], SUBSCRIBE]),
     ("list", &[ONE, &["page", "by_page", "byPage", "detailed", "search"]]),
-    ("retrieve", &[ONE, &["count", "before", "after", "wait", "search", "sanitize"]]),
+    // EventSource in scripts cannot set headers, so its substitutes send `lastEventId`.
+    (
+        "retrieve",
+        &[ONE, &["count", "before", "after", "wait", "search", "sanitize", "lastEventId"]],
+    ),
     ("search", &[&["query", "count", "before", "after", "detailed"]]),
     ("replay", &[ONE, &["count", "async"]]),
     ("authenticate", &[&["rights"]]),

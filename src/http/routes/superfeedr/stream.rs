@@ -156,7 +156,9 @@ impl EntryStream {
         for resource in resources.values() {
             self.follow(resource, resource.head);
         }
-        let resumed = StreamPosition::parse(request.header("last-event-id"));
+        let header = request.header("last-event-id");
+        let resumed = StreamPosition::parse(header)
+            .or_else(|| StreamPosition::parse(self.scope.form.get("lastEventId")?));
         let is_resumed = resumed.is_some();
         for (id, seq) in resumed.unwrap_or_default().0 {
             if let Some(log) = self.logs.get_mut(&id) {
