@@ -216,8 +216,10 @@ pub struct OwedRange {
     pub upto: Seq,
     /// that have at least this audience,
     pub least: Audience,
-    /// up to this number of records.
+    /// up to this number of records, and up to the one with which they have this many bytes.
     pub limit: usize,
+    /// The number of bytes that ends the range.
+    pub max_bytes: usize,
 }
 
 /// The entries to read.
@@ -229,6 +231,8 @@ pub struct EntryRange {
     pub before: Option<Seq>,
     /// The maximum number of entries.
     pub limit: usize,
+    /// The range ends with the entry with which it has this many bytes; `None`: bytes do not count.
+    pub max_bytes: Option<usize>,
 }
 
 /// Logs and bodies.

@@ -132,21 +132,20 @@ pub struct ComparedRange {
 }
 
 impl ComparedRange {
-    /// Returns what each track receives, as the records of a collection.
-    pub fn into_tracked(self) -> (PendingCollection, Vec<PendingCollection>) {
+    /// Returns what each track receives, as the records of a collection. Each is a copy of the records,
+    /// and there may be thousands of tracks, so only a few should be held at the same time.
+    pub fn tracked(&self) -> impl Iterator<Item = PendingCollection> {
         let ComparedRange { pending, matches } = self;
-        let tracked = matches.into_iter().map(|(log, seqs)| {
+        matches.iter().map(|(log, seqs)| {
             let records = pending.records.iter().filter(|(record, _)| seqs.contains(&record.seq));
             PendingCollection {
-                collection: log,
+                collection: *log,
                 member: pending.member.clone(),
                 after: pending.after,
                 upto: pending.upto,
                 records: records.cloned().collect(),
             }
-        });
-        let tracked = tracked.collect();
-        (pending, tracked)
+        })
     }
 }
 

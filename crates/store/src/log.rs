@@ -23,17 +23,38 @@ use feedgate_core::record::{EntryKey, Record, Seq};
 use feedgate_core::resource::ResourceId;
 use feedgate_feed::Body;
 
+/// The condition that a record `r` is the current version of an entry that exists.
+macro_rules! is_current {
+    () => {
+        "r.kind <> 'deleted'
+         and not exists (select 1 from records n
+                          where n.resource_id = r.resource_id and n.predecessor = r.seq)"
+    };
+}
+
 /// Records between two numbers that nothing has replaced: what has been is named by what
 /// replaced it.
 macro_rules! current {
-    ($order:literal) => {
+    ($order:literal, $last:literal) => {
         concat!(
             "select ",
             record_columns!(),
             " from records r
-              where r.resource_id = $1 and r.seq > $2 and r.seq < $3 and r.kind <> 'deleted'
-                and not exists (select 1 from records n
-                                 where n.resource_id = r.resource_id and n.predecessor = r.seq)
+              where r.resource_id = $1 and r.seq > $2 and r.seq < $3 and ",
+            is_current!(),
+            " and r.seq ",
+            $last,
+            " from (select seq, sum(size) over (order by seq ",
+            $order,
+            " rows unbounded preceding) - size as before
+                      from (select r.seq, octet_length(r.atom) as size
+                              from records r
+                             where r.resource_id = $1 and r.seq > $2 and r.seq < $3 and ",
+            is_current!(),
+            " order by r.seq ",
+            $order,
+            " limit $4) sizes) sums
+                     where before < $5)
               order by r.seq ",
             $order,
             " limit $4"
@@ -66,12 +87,22 @@ impl Log for Db {
             "select ",
             record_columns!(),
             " from records r
-              where r.resource_id = $1 and r.seq > $2 and r.seq <= $3 and r.audience >= $4
+              where r.resource_id = $1 and r.seq > $2 and r.audience >= $4
+                and r.seq <= (
+                    select max(seq)
+                      from (select seq, sum(size) over (order by seq rows unbounded preceding)
+                                        - size as before
+                              from (select seq, octet_length(atom) as size
+                                      from records
+                                     where resource_id = $1 and seq > $2 and seq <= $3
+                                       and audience >= $4
+                                     order by seq limit $5) sizes) sums
+                     where before < $6)
               order by r.seq
               limit $5"
         );
-        let (after, upto) = (owed.after.0, owed.upto.0);
-        let params = params![id.0, after, upto, owed.least.number(), most(owed.limit)];
+        let (after, upto, least) = (owed.after.0, owed.upto.0, owed.least.number());
+        let params = params![id.0, after, upto, least, most(owed.limit), most(owed.max_bytes)];
         let rows = self.rows(OWED, params).await?;
         rows.into_iter().map(record).collect()
     }
@@ -81,12 +112,14 @@ impl Log for Db {
         id: ResourceId,
         span: &EntryRange,
     ) -> Result<Vec<Record>, StoreError> {
-        const OLDEST: &str = current!("asc");
-        const NEWEST: &str = current!("desc");
+        const OLDEST: &str = current!("asc", "<= (select max(seq)");
+        const NEWEST: &str = current!("desc", ">= (select min(seq)");
         let after = span.after.map_or(0, |seq| seq.0);
         let before = span.before.map_or(i64::MAX, |seq| seq.0);
         let sql = if span.after.is_some() { OLDEST } else { NEWEST };
-        let rows = self.rows(sql, params![id.0, after, before, most(span.limit)]).await?;
+        let max_bytes = most(span.max_bytes.unwrap_or(usize::MAX));
+        let params = params![id.0, after, before, most(span.limit), max_bytes];
+        let rows = self.rows(sql, params).await?;
         let mut records: Vec<Record> =
             rows.into_iter().map(record).collect::<Result<_, StoreError>>()?;
         if span.after.is_some() {

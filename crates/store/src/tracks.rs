@@ -22,6 +22,8 @@ use feedgate_core::resource::{Resource, ResourceId, ResourceKind};
 use feedgate_core::status::Status;
 use feedgate_core::track::{ComparedRange, Track, TrackChange, TrackPosition};
 
+/// The bytes of records for tracks that are held at the same time.
+pub(crate) const FEW_BYTES: usize = 4 << 20;
 /// The most tracks to which one transaction appends.
 const FEW: usize = 100;
 /// The most tracks that are checked in one transaction.
@@ -88,12 +90,16 @@ impl Tracks for Db {
         ranges: Vec<ComparedRange>,
         now: DateTime<Utc>,
     ) -> Result<(), StoreError> {
-        let (mut pending, mut tracked) = (Vec::new(), Vec::new());
-        for range in ranges {
-            let (range, of_tracks) = range.into_tracked();
-            pending.push(range);
-            tracked.extend(of_tracks);
+        let (mut tracked, mut bytes) = (Vec::new(), 0);
+        for taken in ranges.iter().flat_map(ComparedRange::tracked) {
+            bytes += record_bytes(&taken);
+            tracked.push(taken);
+            if bytes >= FEW_BYTES {
+                bytes = 0;
+                self.take_tracked(std::mem::take(&mut tracked), Vec::new(), now).await?;
+            }
         }
+        let pending = ranges.into_iter().map(|range| range.pending).collect();
         self.take_tracked(tracked, pending, now).await
     }
 
@@ -119,6 +125,11 @@ impl Tracks for Db {
         let gone = closed.into_iter().filter(|log| !kept.contains(log)).collect();
         self.delete_tracks(gone, before).await
     }
+}
+
+/// Returns how many bytes the records of a track have.
+pub(crate) fn record_bytes(taken: &PendingCollection) -> usize {
+    taken.records.iter().map(|(record, _)| record.atom.len()).sum()
 }
 
 /// The steps of these operations. In a store of several cells, each runs in the shared schema or in

@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
+use tokio::sync::Semaphore;
 use url::Url;
 
 use crate::byte_cache::{ByteCache, ByteSize};
@@ -29,6 +30,11 @@ pub(crate) use body_key::LogRange;
 
 /// The most records in one delivery; the rest is due again at once (rule D2).
 const MOST_RECORDS: usize = 100;
+/// The bytes of records that end a delivery, which has at least one record; the rest is due again at
+/// once as well.
+const MAX_RECORD_BYTES: usize = 1 << 20;
+/// The most bodies that are rendered at the same time.
+const CONCURRENT_RENDERINGS: usize = 8;
 /// The capacity for all cached bodies together.
 const CAPACITY_BYTES: usize = 32 * 1024 * 1024;
 /// The media type of JSON, which has no charset parameter (RFC 8259 `#section-11`). `Content-Type`
@@ -104,11 +110,13 @@ pub(crate) struct Composer {
     store: Arc<dyn Store>,
     public_url: Url,
     bodies: ComposedBodies,
+    renderings: Semaphore,
 }
 
 impl Composer {
     pub(crate) fn new(store: Arc<dyn Store>, public_url: Url) -> Composer {
-        Composer { store, public_url, bodies: ComposedBodies::new(CAPACITY_BYTES) }
+        let renderings = Semaphore::new(CONCURRENT_RENDERINGS);
+        Composer { store, public_url, bodies: ComposedBodies::new(CAPACITY_BYTES), renderings }
     }
 
     /// Returns what `due` is owed, or `None` if there is nothing to send after all.
@@ -193,7 +201,9 @@ impl Composer {
             Ok(composed) => return Ok(composed),
             Err(guard) => guard,
         };
+        let rendering = self.renderings.acquire().await.map_err(|_| StoreError::Closed)?;
         let composed = self.render(key).await?;
+        drop(rendering);
         if composed != Composed::NothingStored {
             guard.fill(composed.clone());
         }
@@ -238,10 +248,12 @@ impl Composer {
     async fn entries(&self, key: &BodyKey, resource: &Resource) -> Result<Composed, StoreError> {
         let (mut after, limit) = (key.after, MOST_RECORDS);
         let (records, last) = loop {
-            let owed = OwedRange { after, upto: key.owed, least: key.least, limit };
+            let max_bytes = MAX_RECORD_BYTES;
+            let owed = OwedRange { after, upto: key.owed, least: key.least, limit, max_bytes };
             let mut records = self.store.owed(key.resource, &owed).await?;
             // Records in between that are not sent count as delivered with them.
-            let is_all = records.len() < limit;
+            let bytes: usize = records.iter().map(|record| record.atom.len()).sum();
+            let is_all = records.len() < limit && bytes < max_bytes;
             let last = records.last().filter(|_| !is_all).map_or(key.owed, |record| record.seq);
             leave_out_replaced(&mut records, key.format);
             if is_all || !records.is_empty() {

@@ -15,6 +15,7 @@ on_both_stores!(
     two_appends_of_one_change_append_it_once,
     a_body_grows_a_version_when_its_bytes_change,
     what_is_owed_ends_at_the_head_of_the_claim,
+    s16_what_is_read_together_is_bounded_in_bytes,
     heads_of_several_logs_are_read_at_once,
 );
 
@@ -120,11 +121,42 @@ async fn what_is_owed_ends_at_the_head_of_the_claim(database: Database) {
     let store = database.open().await;
     let id = store.ensure(&topic("a"), at(0)).await.unwrap().id;
     store.record(id, &poll(at(1), &["1", "2", "3", "4"])).await.unwrap();
-    let owed = OwedRange { after: Seq(1), upto: Seq(3), least: Audience::Everybody, limit: 9 };
+    let owed = OwedRange {
+        after: Seq(1),
+        upto: Seq(3),
+        least: Audience::Everybody,
+        limit: 9,
+        max_bytes: 1 << 20,
+    };
     let numbers = |records: Vec<feedgate_core::record::Record>| {
         records.iter().map(|record| record.seq.0).collect::<Vec<_>>()
     };
     assert_eq!(numbers(store.owed(id, &owed).await.unwrap()), [2, 3]);
     let first = OwedRange { limit: 1, ..owed };
     assert_eq!(numbers(store.owed(id, &first).await.unwrap()), [2]);
+    let nothing = OwedRange { after: Seq(3), ..owed };
+    assert!(numbers(store.owed(id, &nothing).await.unwrap()).is_empty());
+}
+
+async fn s16_what_is_read_together_is_bounded_in_bytes(database: Database) {
+    let store = database.open().await;
+    let id = store.ensure(&topic("a"), at(0)).await.unwrap().id;
+    store.record(id, &poll(at(1), &["1", "2", "3", "4"])).await.unwrap();
+    let all = store.read_after(id, Seq::NONE, 9).await.unwrap();
+    let two = all[0].atom.len() + all[1].atom.len();
+    let numbers = |records: Vec<feedgate_core::record::Record>| {
+        records.iter().map(|record| record.seq.0).collect::<Vec<_>>()
+    };
+    for (max_bytes, count) in [(0, 0), (1, 1), (two, 2), (two + 1, 3), (1 << 20, 4)] {
+        let least = Audience::Everybody;
+        let owed = OwedRange { after: Seq(0), upto: Seq(4), least, limit: 9, max_bytes };
+        let want: Vec<i64> = (1..=count).collect();
+        assert_eq!(numbers(store.owed(id, &owed).await.unwrap()), want, "{max_bytes}");
+        let newest = EntryRange { limit: 9, max_bytes: Some(max_bytes), ..EntryRange::default() };
+        let want: Vec<i64> = (5 - count..=4).rev().collect();
+        assert_eq!(numbers(store.read_current(id, &newest).await.unwrap()), want, "{max_bytes}");
+        let oldest = EntryRange { after: Some(Seq(0)), ..newest };
+        let want: Vec<i64> = (1..=count).rev().collect();
+        assert_eq!(numbers(store.read_current(id, &oldest).await.unwrap()), want, "{max_bytes}");
+    }
 }

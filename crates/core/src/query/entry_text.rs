@@ -18,20 +18,33 @@ const MAX_WORDS: usize = 200_000;
 /// The most links of an entry that are looked at.
 const MAX_LINKS: usize = 10_000;
 
+/// Stands between the words of two texts.
+const GAP: u32 = u32::MAX;
+
 /// An entry as queries see it.
 #[derive(Clone, Debug, Default)]
 pub struct EntryText {
-    /// The words as they are written. An empty word separates two texts, so that no phrase spans
-    /// them.
-    written: Vec<String>,
-    /// The places of each word, by the word as it is compared.
-    places: HashMap<String, Vec<usize>>,
+    /// The words in order, by their numbers in `compared`. [`GAP`] separates two texts, so that no
+    /// phrase spans them.
+    words: Vec<u32>,
+    /// The same words, by their numbers in `written`.
+    written_words: Vec<u32>,
+    /// A number for each word as it is compared.
+    compared: HashMap<String, u32>,
+    /// A number for each word as it is written.
+    written: HashMap<String, u32>,
     links: BTreeSet<PageAddress>,
     hosts: BTreeSet<String>,
     language: Option<String>,
     popularity: f64,
     porn_rank: f64,
     bozo_rank: f64,
+}
+
+/// Returns the number of a word, which gets the next one if it has none.
+fn number_of(known: &mut HashMap<String, u32>, word: String) -> u32 {
+    let next = u32::try_from(known.len()).unwrap_or(GAP - 1); // there are at most `MAX_WORDS`
+    *known.entry(word).or_insert(next)
 }
 
 impl EntryText {
@@ -113,33 +126,38 @@ impl EntryText {
     }
 
     fn add_text(&mut self, text: &str) {
-        if !self.written.is_empty() {
-            self.written.push(String::new());
+        if !self.words.is_empty() {
+            self.words.push(GAP);
+            self.written_words.push(GAP);
         }
         for word in words(&normal_form(text)) {
-            if self.written.len() >= MAX_WORDS {
+            if self.words.len() >= MAX_WORDS {
                 return;
             }
-            self.places.entry(folded(word)).or_default().push(self.written.len());
-            self.written.push(word.to_owned());
+            self.words.push(number_of(&mut self.compared, folded(word)));
+            self.written_words.push(number_of(&mut self.written, word.to_owned()));
         }
     }
 
     /// Returns whether the entry has these words next to each other. If `exact` is given, they are
-    /// written like that somewhere.
+    /// written like that somewhere. The time is that of comparing numbers: a phrase may have hundreds
+    /// of words, and an entry hundreds of thousands.
     pub(super) fn contains(&self, words: &[String], exact: Option<&[String]>) -> bool {
-        let places = |word: &String| self.places.get(word).map_or(&[][..], Vec::as_slice);
-        let others = words.iter().enumerate().skip(1);
-        if others.clone().any(|(_, word)| places(word).is_empty()) {
-            return false;
+        let numbers = |known: &HashMap<String, u32>, words: &[String]| {
+            words.iter().map(|word| known.get(word).copied()).collect::<Option<Vec<u32>>>()
+        };
+        let (place, wanted) = match exact {
+            Some(exact) => (&self.written_words, numbers(&self.written, exact)),
+            None => (&self.words, numbers(&self.compared, words)),
+        };
+        let Some(wanted) = wanted else { return false };
+        match wanted.as_slice() {
+            [] => false,
+            [_] => true,
+            [first, ..] => place
+                .windows(wanted.len())
+                .any(|window| window.first() == Some(first) && window == wanted),
         }
-        let Some(first) = words.first() else { return false };
-        places(first).iter().any(|start| {
-            let follows =
-                |(n, word): (usize, &String)| places(word).binary_search(&(start + n)).is_ok();
-            let written = self.written.get(*start..start + words.len());
-            exact.is_none_or(|exact| written == Some(exact)) && others.clone().all(follows)
-        })
     }
 
     pub(super) fn links(&self) -> impl Iterator<Item = &PageAddress> {
@@ -169,7 +187,7 @@ impl EntryText {
     /// Calls `visit` with each key that queries may require of this entry, some of them repeatedly:
     /// its words, and the domains of its hosts and links.
     pub(super) fn visit_keys(&self, mut visit: impl FnMut(&str)) {
-        self.places.keys().for_each(|word| visit(word));
+        self.compared.keys().for_each(|word| visit(word));
         for domain in self.hosts().flat_map(domains) {
             visit(&format!("site:{domain}"));
         }

@@ -12,6 +12,7 @@ use chrono::{DateTime, Utc};
 
 use crate::cells::Cells;
 use crate::cells::numbers::cell_of_number;
+use crate::tracks::{FEW_BYTES, record_bytes};
 use feedgate_core::collection::PendingCollection;
 use feedgate_core::ports::{Resources, StoreError, Tracks};
 use feedgate_core::resource::Resource;
@@ -59,12 +60,20 @@ impl Tracks for Cells {
     ) -> Result<(), StoreError> {
         let mut tracked: BTreeMap<usize, Vec<PendingCollection>> = BTreeMap::new();
         let mut pending: BTreeMap<usize, Vec<PendingCollection>> = BTreeMap::new();
-        for range in ranges {
-            let (range, of_tracks) = range.into_tracked();
-            pending.entry(cell_of_number(range.member.id.0)).or_default().push(range);
-            for taken in of_tracks {
-                tracked.entry(cell_of_number(taken.collection.0)).or_default().push(taken);
+        let mut bytes = 0;
+        for taken in ranges.iter().flat_map(ComparedRange::tracked) {
+            bytes += record_bytes(&taken);
+            tracked.entry(cell_of_number(taken.collection.0)).or_default().push(taken);
+            if bytes >= FEW_BYTES {
+                bytes = 0;
+                for (cell, taken) in std::mem::take(&mut tracked) {
+                    self.cells[cell].take_tracked(taken, Vec::new(), now).await?;
+                }
             }
+        }
+        for range in ranges {
+            let cell = cell_of_number(range.pending.member.id.0);
+            pending.entry(cell).or_default().push(range.pending);
         }
         for (cell, taken) in tracked {
             self.cells[cell].take_tracked(taken, Vec::new(), now).await?;

@@ -26,6 +26,9 @@ use feedgate_core::resource::{Resource, ResourceId};
 const DEFAULT_COUNT: usize = 100;
 /// The largest number of entries: with entries of usual size a document of about a megabyte.
 const MAX_COUNT: usize = 500;
+/// The bytes of entries that end the feed, which has at least one: a feed of large entries leads on to
+/// older ones sooner.
+const MAX_BYTES: usize = 4 << 20;
 /// The version of the rendering, part of every entity tag, which is computed without the bytes.
 const RENDERING: u32 = 1;
 
@@ -61,9 +64,10 @@ pub(super) async fn serve(
         return Ok(Some(response));
     }
     let limit = count.unwrap_or_else(|| default_count(&newest));
-    let range = EntryRange { limit, ..EntryRange::default() };
+    let range = EntryRange { limit, max_bytes: Some(MAX_BYTES), ..EntryRange::default() };
     let records = gateway.store.read_current(resource.id, &range).await?;
-    let before = match records.len() == limit {
+    let bytes: usize = records.iter().map(|record| record.atom.len()).sum();
+    let before = match records.len() == limit || bytes >= MAX_BYTES {
         true => previous_document(gateway, resource.id, &newest, &records).await?,
         false => None,
     };

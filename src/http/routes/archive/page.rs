@@ -24,6 +24,8 @@ use feedgate_core::resource::Resource;
 use feedgate_core::stored_entry::{read_back, records_document};
 use feedgate_feed::model::{Content, Entry, Text};
 
+/// The bytes of entries that end a page.
+const MAX_BYTES: usize = 1 << 20;
 /// The number of entries on the page.
 const ENTRIES: usize = 20;
 /// The maximum length of a title, in characters.
@@ -64,7 +66,8 @@ pub(super) async fn serve(
     };
     let records = match name {
         DocumentName::Newest => {
-            let range = EntryRange { limit: ENTRIES, ..EntryRange::default() };
+            let range =
+                EntryRange { limit: ENTRIES, max_bytes: Some(MAX_BYTES), ..EntryRange::default() };
             gateway.store.read_current(resource.id, &range).await?
         }
         DocumentName::Recent | DocumentName::Numbered(_) => {

@@ -74,6 +74,9 @@ impl fmt::Debug for Session {
     }
 }
 
+/// The most slashes in the path of a page after the first.
+const MAX_FOLDERS: usize = 16;
+
 /// A request to the console.
 pub(super) struct Visit {
     pub(super) gateway: Arc<Gateway>,
@@ -91,7 +94,11 @@ impl Visit {
         let form = params::read(&request, BodyFormats::Any)?;
         let session = Session::find(&gateway, &request).await;
         let session = session.map_err(|err| Rejection::unavailable(&err))?;
+        // Every link of the page repeats the way to the root.
         let folders = request.path.matches('/').count().saturating_sub(1);
+        if folders > MAX_FOLDERS {
+            return Err(Rejection::new(StatusCode::NOT_FOUND, "There is no such page."));
+        }
         let root = "../".repeat(folders);
         Ok(Visit { gateway, request, form, session, root })
     }

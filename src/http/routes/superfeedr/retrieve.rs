@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use http::StatusCode;
+use sha2::{Digest, Sha256};
 use tokio::time::{Instant, timeout_at};
 
 use super::address;
@@ -30,6 +31,10 @@ use feedgate_protocol::form::Form;
 /// take a silent connection for dead.
 const LONGEST_WAIT: Duration = Duration::from_secs(50);
 
+/// The bytes of entries that end an answer, which has at least one entry; the client asks for the
+/// next ones by the id of the last.
+const MAX_BYTES: usize = 4 << 20;
+
 /// Answers with the stored entries of a topic, or of several. A client that waits for the first entry
 /// is answered when there is one.
 pub(super) async fn retrieve(
@@ -46,7 +51,8 @@ pub(super) async fn retrieve(
     let format = params::format(request, form)?;
     let is_sanitized = form.is_set("sanitize");
     if resource.kind == ResourceKind::Other && format.is_none() && !is_sanitized {
-        return raw(gateway, &resource).await.map_err(|err| Rejection::unavailable(&err));
+        let reply = raw(gateway, request, &resource).await;
+        return reply.map_err(|err| Rejection::unavailable(&err));
     }
     let current = etag(&resource, format, is_sanitized);
     if wait == Wait::No && etag_matches(&request.headers, &current) {
@@ -135,7 +141,7 @@ pub(super) async fn records(
     let count = params::count(form)?;
     let before = seq(gateway, form, resource, "before").await?;
     let after = seq(gateway, form, resource, "after").await?;
-    let span = EntryRange { after, before, limit: count };
+    let span = EntryRange { after, before, limit: count, max_bytes: Some(MAX_BYTES) };
     let read = gateway.store.read_current(resource.id, &span).await;
     read.map_err(|err| Rejection::unavailable(&err))
 }
@@ -180,13 +186,21 @@ pub(super) async fn seq(
 }
 
 /// Returns the body of a resource that is not a feed, unless a format is requested (S-7).
-async fn raw(gateway: &Gateway, resource: &Resource) -> Result<ApiReply, StoreError> {
+async fn raw(
+    gateway: &Gateway,
+    request: &Request,
+    resource: &Resource,
+) -> Result<ApiReply, StoreError> {
     let Some((version, body)) = gateway.store.body(resource.id).await? else {
         return Ok(ApiReply::Empty(StatusCode::NO_CONTENT));
     };
+    let etag = format!("\"{}-{version}-raw\"", resource.id);
+    if etag_matches(&request.headers, &etag) {
+        let response = with_caching_headers(empty(StatusCode::NOT_MODIFIED), &etag);
+        return Ok(ApiReply::Response(response));
+    }
     let content_type = body.content_type.as_deref().unwrap_or("application/octet-stream");
     let response = with_content_type(StatusCode::OK, content_type, body.bytes);
-    let etag = format!("\"{}-{version}-raw\"", resource.id);
     let mut response = with_caching_headers(response, &etag);
     discovered_feeds::announce(&mut response, &resource.polling.offers);
     Ok(ApiReply::Response(response))
@@ -197,8 +211,12 @@ async fn raw(gateway: &Gateway, resource: &Resource) -> Result<ApiReply, StoreEr
 fn etag(resource: &Resource, format: Option<Format>, is_sanitized: bool) -> String {
     let format = format.unwrap_or(Format::Atom).as_str();
     let sanitized = sanitized_mark(is_sanitized);
+    let head = Sha256::digest(&resource.feed_head);
     format!(
-        "W/\"{}-{}-{}-{format}{sanitized}\"",
-        resource.id, resource.head, resource.status.version
+        "W/\"{}-{}-{}-{}-{format}{sanitized}\"",
+        resource.id,
+        resource.head,
+        resource.status.version,
+        hex::encode(&head[..6])
     )
 }

@@ -151,7 +151,7 @@ async fn newest(
     resource: &Resource,
     before: Option<Seq>,
 ) -> Result<(Vec<Record>, Option<Seq>), StoreError> {
-    let range = EntryRange { after: None, before, limit: ENTRIES };
+    let range = EntryRange { before, limit: ENTRIES, ..EntryRange::default() };
     let records = visit.gateway.store.read_current(resource.id, &range).await?;
     let last = records.last().map(|record| record.seq);
     let continues_before = last.filter(|_| records.len() == ENTRIES);
@@ -167,7 +167,7 @@ async fn search(
 ) -> Result<(Vec<Record>, Option<Seq>), StoreError> {
     let mut found = Vec::new();
     for _ in 0..MAX_PORTIONS {
-        let range = EntryRange { after: None, before, limit: PORTION };
+        let range = EntryRange { before, limit: PORTION, ..EntryRange::default() };
         let records = visit.gateway.store.read_current(resource.id, &range).await?;
         let is_end = records.len() < PORTION;
         for record in records {
