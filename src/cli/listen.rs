@@ -37,14 +37,15 @@ use super::{Outcome, help};
 use callback::{ExpectedCallback, ListenEvent, ReceivedNotification};
 use follow::{FollowedFeed, RegistrationMethod};
 use forward::ForwardTarget;
-use report::{EventPrinter, NotificationSummary};
+use report::{EventPrinter, NotificationSummary, reason};
 use signatures::SignatureVerdicts;
 
-/// The word for a first registration, during which a cloud tests the callback.
-const REGISTERED: &str = "registered";
 /// The most events that wait to be printed: notifications may hold whole documents. When the
 /// queue is full, callers are told to retry later.
 const EVENTS: usize = 32;
+/// How long a cloud may take to respond to a registration: it reads the feed and calls the callback
+/// before.
+const RESPONDS_WITHIN: Duration = Duration::from_secs(60);
 /// How long a hub may take to verify an unsubscription.
 const LEAVES_WITHIN: Duration = Duration::from_secs(10);
 
@@ -129,7 +130,9 @@ pub(super) async fn run(args: &ListenArgs) -> Outcome {
     let listener = Listener::bind(addr, config.listener()).await?;
     let port = listener.local_addr().port();
     let own = Url::parse(&format!("http://127.0.0.1:{port}/"))?;
-    let fetch = HttpClient::new(config.net(config.public_url.as_ref().unwrap_or(&own)));
+    let mut net = config.net(config.public_url.as_ref().unwrap_or(&own));
+    net.callback_timeout = RESPONDS_WITHIN;
+    let fetch = HttpClient::new(net);
 
     let method = registration_method(args)?;
     let mut followed = Vec::new();
@@ -219,7 +222,7 @@ struct Session {
 impl Session {
     async fn begin(&mut self) {
         for n in 0..self.followed.len() {
-            self.register(n, REGISTERED).await;
+            self.register(n).await;
             // Printing frees the queue, which the tests of the last feeds need as well.
             while let Ok(event) = self.events.try_recv() {
                 self.handle_event(event).await;
@@ -227,14 +230,17 @@ impl Session {
         }
     }
 
-    /// Requests a subscription, or its renewal.
-    async fn register(&mut self, n: usize, word: &str) {
-        self.agreed.set_asking(word == REGISTERED);
+    /// Requests a subscription, during which a cloud tests the callback, or its renewal.
+    async fn register(&mut self, n: usize) {
+        let is_first = !self.followed[n].is_registered;
+        self.agreed.set_asking(is_first);
         let requested = self.followed[n].request(&self.fetch, "subscribe").await;
         self.agreed.set_asking(false);
         let one = &mut self.followed[n];
         let renewal = match requested {
             Ok(()) => {
+                one.is_registered = true;
+                let word = if is_first { "registered" } else { "renewed" };
                 self.printer.print(word, &one.offer().topic, one.by());
                 one.renewal()
             }
@@ -254,7 +260,7 @@ impl Session {
             tokio::select! {
                 () = signals.next() => return,
                 Some(event) = self.events.recv() => self.handle_event(event).await,
-                () = sleep_until(renew_at) => self.register(n, "renewed").await,
+                () = sleep_until(renew_at) => self.register(n).await,
             }
         }
     }
@@ -296,8 +302,9 @@ impl Session {
         if received.is_test {
             return; // a test of the callback does not mean that there are new entries
         }
-        for entry in one.new_entries(&self.fetch, &received).await {
-            self.printer.print("new", &topic, &entry);
+        match one.new_entries(&self.fetch, &received).await {
+            Ok(new) => new.iter().for_each(|entry| self.printer.print("new", &topic, entry)),
+            Err(why) => self.printer.print("unread", &topic, &why),
         }
     }
 
@@ -334,17 +341,6 @@ impl Session {
             self.printer.print("timeout", "", "a hub did not verify the unsubscription");
         }
     }
-}
-
-/// An error with its causes, in one line.
-fn reason(err: &dyn std::error::Error) -> String {
-    let mut text = err.to_string();
-    let mut cause = err.source();
-    while let Some(err) = cause {
-        text.push_str(&format!(": {err}"));
-        cause = err.source();
-    }
-    text
 }
 
 #[cfg(test)]

@@ -198,6 +198,22 @@ async fn it_finds_the_cloud_that_a_feed_names_and_renews() {
 }
 
 #[tokio::test]
+async fn it_registers_once_the_feed_can_be_read_and_says_when_it_cannot() {
+    let world = World::with_tides(2, &[]).await;
+    let (cloud, later) = (world.gateway.url("/"), world.publisher.url("/later"));
+    let args = ["--cloud", &cloud, "--feed", &later, "--protocol", "xml-rpc", "--renew", "1"];
+    let mut listening = Listening::start(&args);
+    listening.says("refused", &later).await;
+    world.publisher.put_rss("/later", rss("tides", 1..3));
+    listening.says("registered", &later).await;
+    listening.says("renewed", &later).await;
+    world.publisher.put("/later", "text/plain", "closed");
+    let (status, _) = world.gateway.post("/ping", &[("url", &later)]).await;
+    assert_eq!(status, StatusCode::OK);
+    assert_eq!(listening.says("unread", &later).await, "the document is not a feed");
+}
+
+#[tokio::test]
 async fn it_says_why_it_is_refused_and_what_names_no_cloud() {
     let world = World::with_tides(2, &[]).await;
     let nowhere = world.publisher.url("/nowhere");

@@ -27,6 +27,7 @@ use feedgate_protocol::rsscloud;
 
 use super::account;
 use super::callback::ReceivedNotification;
+use super::report::reason;
 use super::signatures::SignatureVerdicts;
 
 /// How long to wait after a refused registration before the next one.
@@ -53,6 +54,8 @@ pub(super) struct FollowedFeed {
     is_at_caller: bool,
     /// The ids of entries that are known already.
     known: HashSet<String>,
+    /// Whether a subscription request has succeeded.
+    pub(super) is_registered: bool,
     /// When to renew the subscription.
     pub(super) renew_at: Instant,
 }
@@ -90,6 +93,7 @@ impl FollowedFeed {
             own: feed.clone(),
             is_at_caller: true,
             known: known.collect(),
+            is_registered: false,
             renew_at: Instant::now(),
         })
     }
@@ -186,23 +190,24 @@ impl FollowedFeed {
         (self.offer.topic.clone(), format!("{}, {length} bytes, {verdicts}", self.by()))
     }
 
-    /// The entries that are new in the notification, or in the feed that it names.
+    /// The entries that are new in the notification, or in the feed that it names; or the reason why
+    /// they are not known.
     pub(super) async fn new_entries(
         &mut self,
         fetch: &HttpClient,
         received: &ReceivedNotification,
-    ) -> Vec<String> {
+    ) -> Result<Vec<String>, String> {
         let feed = match &received.named {
-            Some(_) => get(fetch, &self.feed).await.ok().as_ref().and_then(read),
+            Some(_) => read(&get(fetch, &self.feed).await.map_err(|err| reason(&err))?),
             None => read_body(&self.feed, &received.headers, &received.body),
         };
-        let entries = feed.into_iter().flat_map(|feed| feed.entries);
+        let entries = feed.ok_or("the document is not a feed")?.entries.into_iter();
         let new = entries.filter(|entry| self.known.insert(entry.id.clone()));
         let lines = new.map(|entry| {
             let title = entry.title.map(|title| title.value).unwrap_or_default();
             format!("{}  {title}", entry.id)
         });
-        lines.collect()
+        Ok(lines.collect())
     }
 }
 

@@ -93,3 +93,14 @@ fn headers_as_json(headers: &HeaderMap) -> Value {
 fn visible(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }
+
+/// An error with its causes, in one line.
+pub(super) fn reason(err: &dyn std::error::Error) -> String {
+    let mut text = err.to_string();
+    let mut cause = err.source();
+    while let Some(err) = cause {
+        text.push_str(&format!(": {err}"));
+        cause = err.source();
+    }
+    text
+}
