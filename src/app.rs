@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -20,6 +20,7 @@ use crate::config::Config;
 use crate::disk_space::DiskSpace;
 use crate::event_log::{self, EventLog};
 use crate::head_watch::HeadWatch;
+use crate::http::kit::slots::Slots;
 use crate::http::serve::listener::{ListenError, Listener};
 use crate::http::{
     AccountRateLimit, AnonymousRateLimit, ArchiveDocumentCache, CachedGauges, Gateway,
@@ -293,7 +294,7 @@ impl Services {
             composer: self.deliverer.composer(),
             test_notifier: self.deliverer.test_notifier(),
             heads: Arc::clone(&self.heads),
-            streams: Arc::new(Semaphore::new(settings.max_streams)),
+            streams: Arc::new(Slots::new(settings.max_streams, settings.max_streams_per_account)),
             settings,
             metrics: shared.metrics.clone(),
             event_log: shared.event_log.clone(),

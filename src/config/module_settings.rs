@@ -222,6 +222,7 @@ impl Config {
             gauges_max_age: self.gauges_max_age,
             has_public_views: self.public_views,
             max_streams: self.max_streams,
+            max_streams_per_account: self.max_streams_per_account,
             changes_unit: self.changes_when_unit,
             archive_cache_bytes: self.archive_cache_bytes,
             collects_all: self.collect_all,

@@ -79,6 +79,10 @@ settings! {
         /// later. Each stream occupies a connection.
         FEEDGATE_MAX_STREAMS = "2048" => max_streams: usize, number("", 0..=1_000_000);
 
+        /// The maximum number of open streams of entries of one account.
+        FEEDGATE_MAX_STREAMS_PER_ACCOUNT = "1024" => max_streams_per_account: usize,
+            number("", 0..=1_000_000);
+
         /// How long a client may take to send the headers of a request, and how long an idle
         /// connection is kept open.
         FEEDGATE_HEADER_TIMEOUT_S = "10" => header_timeout: Duration, seconds(1..=300);

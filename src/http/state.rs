@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ipnet::IpNet;
-use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
@@ -16,6 +15,7 @@ use crate::fetch_traces::FetchTraces;
 use crate::head_watch::HeadWatch;
 use crate::http::kit::rate_limit::{AccountRateLimit, AnonymousRateLimit};
 use crate::http::kit::recent_registrants::RecentRegistrants;
+use crate::http::kit::slots::Slots;
 use crate::http::routes::archive::document_cache::ArchiveDocumentCache;
 use crate::http::routes::console::opml::imports::Imports;
 use crate::http::routes::ops::gauges::CachedGauges;
@@ -24,6 +24,7 @@ use crate::jobs::deliver::{Composer, TestNotifier};
 use crate::jobs::upstream::UpstreamClient;
 use crate::metrics::Metrics;
 use crate::subscriptions::SubscriptionService;
+use feedgate_core::account::AccountId;
 use feedgate_core::collection::ConfiguredCollection;
 use feedgate_core::node::NodeId;
 use feedgate_core::ping::TimeUnit;
@@ -75,6 +76,8 @@ pub struct HttpSettings {
     pub has_public_views: bool,
     /// The maximum number of open streams of entries.
     pub max_streams: usize,
+    /// The maximum number of open streams of entries of one account.
+    pub max_streams_per_account: usize,
     /// The unit of time in changes.xml, unless the request names one.
     pub changes_unit: TimeUnit,
     /// How much memory the cache of archive documents may take.
@@ -123,8 +126,8 @@ pub struct Gateway {
     pub(crate) test_notifier: TestNotifier,
     /// The heads of the logs that clients wait for.
     pub heads: Arc<HeadWatch>,
-    /// A permit for each stream that may be open.
-    pub streams: Arc<Semaphore>,
+    /// The open streams of entries, counted by account.
+    pub(crate) streams: Arc<Slots<AccountId>>,
     /// Cancelled at shutdown: requests that wait for something are answered then.
     pub stop: CancellationToken,
 }

@@ -76,7 +76,7 @@ impl<'w> Visitor<'w> {
 }
 
 /// Creates a token; the login is also the token.
-async fn make_token(world: &World, login: &str, scopes: Scopes) {
+pub(crate) async fn make_token(world: &World, login: &str, scopes: Scopes) {
     let store = world.database.open().await;
     let (login, name) = (login.to_owned(), String::new());
     let hash = TokenHash::from_token(&login);

@@ -117,6 +117,13 @@ impl Rejection {
         Rejection { reason, ..Rejection::rate_limited(retry_after_s) }
     }
 
+    /// Returns the rejection of a request of an account that has as many streams open as it may
+    /// have, and which it may repeat after `retry_after_s` seconds (429).
+    pub(crate) fn too_many_streams(retry_after_s: u64) -> Rejection {
+        let reason = "This account has too many open streams.".to_owned();
+        Rejection { reason, ..Rejection::rate_limited(retry_after_s) }
+    }
+
     /// Returns the rejection of a request for which this node has no room at the moment, and which
     /// the client may repeat after `retry_after_s` seconds (503).
     pub(crate) fn overloaded(reason: &str, retry_after_s: u64) -> Rejection {

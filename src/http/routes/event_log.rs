@@ -19,11 +19,11 @@ use warp::Filter;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
-use crate::http::kit::client_slots::ClientSlots;
 use crate::http::kit::endpoint::Endpoint;
 use crate::http::kit::rejection::{Rejection, unavailable};
 use crate::http::kit::reply::{set_header, with_content_type};
 use crate::http::kit::request::Request;
+use crate::http::kit::slots::{ClientNetwork, Slots};
 use crate::http::kit::viewer_access::ViewerAccess;
 use crate::http::kit::{auth, params};
 use crate::http::routes::console::Session;
@@ -146,7 +146,7 @@ fn parse_filter(form: &Form, viewer: EventViewer) -> Result<EventFilter, Rejecti
 async fn handle_log(
     gateway: Arc<Gateway>,
     request: Request,
-    streams: Arc<ClientSlots>,
+    streams: Arc<Slots<ClientNetwork>>,
 ) -> Response {
     if request.header("accept").contains("text/event-stream") {
         return stream(gateway, request, streams).await;
@@ -180,7 +180,11 @@ async fn list_events(
     Ok(with_content_type(StatusCode::OK, "application/json; charset=utf-8", body.to_string()))
 }
 
-async fn stream(gateway: Arc<Gateway>, request: Request, streams: Arc<ClientSlots>) -> Response {
+async fn stream(
+    gateway: Arc<Gateway>,
+    request: Request,
+    streams: Arc<Slots<ClientNetwork>>,
+) -> Response {
     match requested_view(&gateway, &request).await {
         Ok(view) => fresh(stream::reply(gateway, &request, view, &streams).await),
         Err(rejection) => rejection.to_response(),

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use ipnet::IpNet;
 
-use crate::http::kit::client_slots::{ClientSlot, ClientSlots};
+use crate::http::kit::slots::{ClientNetwork, Slot, Slots, client_network};
 
 /// The open connections.
 #[derive(Debug)]
 pub(super) struct ClientConnections {
-    slots: Arc<ClientSlots>,
+    slots: Arc<Slots<ClientNetwork>>,
     /// Proxies, whose connections are those of all their clients.
     unlimited: Vec<IpNet>,
 }
@@ -18,12 +18,12 @@ pub(super) struct ClientConnections {
 /// A connection, counted until it is dropped; those of proxies are not counted.
 #[derive(Debug)]
 pub(super) struct CountedConnection {
-    _slot: Option<ClientSlot>,
+    _slot: Option<Slot<ClientNetwork>>,
 }
 
 impl ClientConnections {
     pub(super) fn new(max: usize, unlimited: Vec<IpNet>) -> ClientConnections {
-        ClientConnections { slots: Arc::new(ClientSlots::new(usize::MAX, max)), unlimited }
+        ClientConnections { slots: Arc::new(Slots::new(usize::MAX, max)), unlimited }
     }
 
     /// Counts a connection; `None` if the client has as many as it may have.
@@ -32,7 +32,8 @@ impl ClientConnections {
         if self.unlimited.iter().any(|proxies| proxies.contains(&peer)) {
             return Some(CountedConnection { _slot: None });
         }
-        self.slots.acquire(Some(peer)).map(|slot| CountedConnection { _slot: Some(slot) })
+        let slot = self.slots.acquire(client_network(Some(peer))).ok()?;
+        Some(CountedConnection { _slot: Some(slot) })
     }
 }
 
@@ -54,6 +55,6 @@ mod tests {
         assert!(of_proxy.iter().all(Option::is_some));
         drop(open);
         assert!(admit("8.8.8.8").is_some());
-        assert_eq!(connections.slots.clients(), 1, "nothing is kept of who left");
+        assert_eq!(connections.slots.holders(), 1, "nothing is kept of who left");
     }
 }

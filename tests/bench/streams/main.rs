@@ -64,6 +64,7 @@ async fn measure(many: usize) -> Result<(), Trouble> {
         &database,
         &[
             ("FEEDGATE_MAX_STREAMS", &limit),
+            ("FEEDGATE_MAX_STREAMS_PER_ACCOUNT", &limit),
             ("FEEDGATE_MAX_CONNECTIONS", &limit),
             ("FEEDGATE_MAX_CONNECTIONS_PER_CLIENT", &limit),
         ],

@@ -1,5 +1,6 @@
 //! Streams: server-sent events, and documents one after the other.
 
+use feedgate_core::account::Scopes;
 use http::StatusCode;
 use reqwest::Response;
 use serde_json::Value;
@@ -8,6 +9,7 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use super::{BASIC, World, ids};
+use crate::console::make_token;
 use crate::support::PATIENCE;
 use crate::support::feeds::{entry_id, entry_ids, rss};
 use crate::support::server::client;
@@ -208,6 +210,24 @@ async fn f1_a_stream_that_cannot_be_opened_is_refused() {
     let got = world.ask(http::Method::GET, &query, &[]).await;
     assert_eq!(got.status, StatusCode::SERVICE_UNAVAILABLE);
     assert_eq!(got.header(http::header::RETRY_AFTER), "60");
+}
+
+#[tokio::test]
+async fn an_account_has_as_many_streams_as_it_may_and_others_have_theirs() {
+    let limit = [("FEEDGATE_MAX_STREAMS_PER_ACCOUNT", "2")];
+    let world = World::with_tides(1, &limit).await;
+    world.gateway.subscribe_superfeedr(&world.topic, &world.subscriber.url("/cb"), "json").await;
+    let _one = world.open(&[], &[EVENTS]).await;
+    let _two = world.open(&[], &[EVENTS]).await;
+    let query = [("hub.mode", "retrieve"), ("hub.topic", &world.topic), ("wait", "stream")];
+    let refused = world.ask(http::Method::GET, &query, &[]).await;
+    assert_eq!(refused.status, StatusCode::TOO_MANY_REQUESTS, "{}", refused.text);
+    assert_eq!(refused.header(http::header::RETRY_AFTER), "60");
+
+    make_token(&world, "ada", Scopes::all()).await;
+    let url = world.gateway.url("/?hub.mode=retrieve&wait=stream");
+    let of_other = client().get(url).basic_auth("ada", Some("ada")).send().await.unwrap();
+    assert_eq!(of_other.status(), StatusCode::OK);
 }
 
 /// A connection is only taken from hyper for its first request. A client that has sent another before

@@ -19,11 +19,11 @@ use tracing::warn;
 use warp::reply::{Reply, Response};
 
 use super::LogView;
-use crate::http::kit::client_slots::{ClientSlot, ClientSlots};
 use crate::http::kit::open_ended::OpenEnded;
 use crate::http::kit::rejection::unavailable;
 use crate::http::kit::reply::{plain_text, set_header};
 use crate::http::kit::request::Request;
+use crate::http::kit::slots::{ClientNetwork, Slot, Slots, client_network};
 use crate::http::state::Gateway;
 use feedgate_core::event::EventFilter;
 use feedgate_core::ports::StoreError;
@@ -44,8 +44,8 @@ const HEARTBEAT: Duration = Duration::from_secs(15);
 const RETRY: &str = "retry: 2000\n\n";
 
 /// Returns slots for the open streams.
-pub(super) fn slots() -> Arc<ClientSlots> {
-    Arc::new(ClientSlots::new(MAX_STREAMS, MAX_STREAMS_PER_CLIENT))
+pub(super) fn slots() -> Arc<Slots<ClientNetwork>> {
+    Arc::new(Slots::new(MAX_STREAMS, MAX_STREAMS_PER_CLIENT))
 }
 
 /// Returns a stream of the requested events, starting where the client stopped.
@@ -53,9 +53,9 @@ pub(super) async fn reply(
     gateway: Arc<Gateway>,
     request: &Request,
     view: LogView,
-    streams: &Arc<ClientSlots>,
+    streams: &Arc<Slots<ClientNetwork>>,
 ) -> Response {
-    let Some(slot) = streams.acquire(request.client) else {
+    let Ok(slot) = streams.acquire(client_network(request.client)) else {
         let mut full = plain_text(
             StatusCode::SERVICE_UNAVAILABLE,
             "Too many streams are open, please try again later.",
@@ -104,7 +104,7 @@ struct Tail {
     /// The time of the last write.
     last_sent: Instant,
     pieces: mpsc::Sender<Bytes>,
-    _slot: ClientSlot,
+    _slot: Slot<ClientNetwork>,
 }
 
 impl Tail {

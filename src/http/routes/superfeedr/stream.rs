@@ -19,7 +19,7 @@ use bytes::Bytes;
 use futures_util::future::select_all;
 use futures_util::stream::{self, Stream};
 use http::{HeaderName, StatusCode, header};
-use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 use warp::reply::{Reply, Response};
 
@@ -35,9 +35,10 @@ use crate::http::kit::open_ended::OpenEnded;
 use crate::http::kit::rejection::Rejection;
 use crate::http::kit::reply::{sandboxed, set_header};
 use crate::http::kit::request::Request;
+use crate::http::kit::slots::{NoSlot, Slot};
 use crate::http::state::Gateway;
 use crate::jobs::deliver::LogRange;
-use feedgate_core::account::Access;
+use feedgate_core::account::{Access, AccountId};
 use feedgate_core::ports::StoreError;
 use feedgate_core::record::{Audience, Seq};
 use feedgate_core::resource::{Resource, ResourceId};
@@ -76,13 +77,17 @@ pub(super) async fn reply(
         None if framing == Framing::Events => Format::Json,
         None => Format::Atom,
     };
-    let permit = Arc::clone(&gateway.streams).try_acquire_owned().map_err(|_| {
-        Rejection::overloaded("Too many streams are open, please try again later.", RETRY_AFTER_S)
+    let slot = gateway.streams.acquire(access.account).map_err(|why| match why {
+        NoSlot::AllHeld => Rejection::overloaded(
+            "Too many streams are open, please try again later.",
+            RETRY_AFTER_S,
+        ),
+        NoSlot::TooManyHeld => Rejection::too_many_streams(RETRY_AFTER_S),
     })?;
     let credentials = Credentials::read(request, form)?;
     let scope = StreamScope { form: form.clone(), credentials };
     let resources = scope.resources(gateway, access).await?;
-    let mut entries = EntryStream::new(gateway, (scope, permit), (framing, format));
+    let mut entries = EntryStream::new(gateway, (scope, slot), (framing, format));
     entries.begin(&resources, request).await?;
     Ok(ApiReply::Response(response(entries.into_response(), framing, format)))
 }
@@ -123,13 +128,13 @@ struct EntryStream {
     is_ended: bool,
     next_heartbeat: Instant,
     next_check: Instant,
-    _permit: OwnedSemaphorePermit,
+    _slot: Slot<AccountId>,
 }
 
 impl EntryStream {
     fn new(
         gateway: &Arc<Gateway>,
-        (scope, permit): (StreamScope, OwnedSemaphorePermit),
+        (scope, slot): (StreamScope, Slot<AccountId>),
         (framing, format): (Framing, Format),
     ) -> EntryStream {
         let now = Instant::now();
@@ -143,7 +148,7 @@ impl EntryStream {
             is_ended: false,
             next_heartbeat: now + HEARTBEAT,
             next_check: now + CHECK_INTERVAL,
-            _permit: permit,
+            _slot: slot,
         }
     }
 
