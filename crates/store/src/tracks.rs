@@ -143,13 +143,13 @@ impl Db {
         pending: Vec<PendingCollection>,
         now: DateTime<Utc>,
     ) -> Result<(), StoreError> {
-        let cut = self.cut;
+        let (cut, budget) = (self.cut, Some(self.append_budget));
         tracked.sort_by_key(|taken| taken.collection);
         while tracked.len() > FEW {
             let rest = tracked.split_off(FEW);
             let some = std::mem::replace(&mut tracked, rest);
             let taken = self.write(move |tx| {
-                Box::pin(async move { collecting::take_in_once(tx, &cut, some, now).await })
+                Box::pin(async move { collecting::take_in_once(tx, &cut, budget, some, now).await })
             });
             taken.await?;
         }
@@ -158,7 +158,7 @@ impl Db {
                 let logs = tracked.iter().map(|taken| taken.collection.0);
                 let members = pending.iter().map(|pending| pending.member.id.0);
                 row::lock(tx, logs.chain(members).collect()).await?;
-                collecting::take_in_once(tx, &cut, tracked, now).await?;
+                collecting::take_in_once(tx, &cut, budget, tracked, now).await?;
                 collecting::advance(tx, pending, now).await
             })
         })

@@ -23,7 +23,7 @@ struct Held<K> {
 
 /// A slot, returned when it is dropped.
 #[derive(Debug)]
-pub(crate) struct Slot<K: Eq + Hash> {
+pub(crate) struct HeldSlot<K: Eq + Hash> {
     slots: Arc<Slots<K>>,
     holder: K,
 }
@@ -52,7 +52,7 @@ impl<K: Clone + Eq + Hash> Slots<K> {
     }
 
     /// Acquires a slot for a holder. Nothing is stored for a holder that gets none.
-    pub(crate) fn acquire(self: &Arc<Self>, holder: K) -> Result<Slot<K>, NoSlot> {
+    pub(crate) fn acquire(self: &Arc<Self>, holder: K) -> Result<HeldSlot<K>, NoSlot> {
         let mut held = self.held();
         let own = held.by.get(&holder).copied().unwrap_or(0);
         if held.total >= self.max {
@@ -63,7 +63,7 @@ impl<K: Clone + Eq + Hash> Slots<K> {
         }
         held.by.insert(holder.clone(), own + 1);
         held.total += 1;
-        Ok(Slot { slots: Arc::clone(self), holder })
+        Ok(HeldSlot { slots: Arc::clone(self), holder })
     }
 }
 
@@ -79,7 +79,7 @@ impl<K: Eq + Hash> Slots<K> {
     }
 }
 
-impl<K: Eq + Hash> Drop for Slot<K> {
+impl<K: Eq + Hash> Drop for HeldSlot<K> {
     fn drop(&mut self) {
         let mut held = self.slots.held();
         if let Some(own) = held.by.get_mut(&self.holder) {

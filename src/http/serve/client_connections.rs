@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use ipnet::IpNet;
 
-use crate::http::kit::slots::{ClientNetwork, Slot, Slots, client_network};
+use crate::http::kit::slots::{ClientNetwork, HeldSlot, Slots, client_network};
 
 /// The open connections.
 #[derive(Debug)]
@@ -18,7 +18,7 @@ pub(super) struct ClientConnections {
 /// A connection, counted until it is dropped; those of proxies are not counted.
 #[derive(Debug)]
 pub(super) struct CountedConnection {
-    _slot: Option<Slot<ClientNetwork>>,
+    _slot: Option<HeldSlot<ClientNetwork>>,
 }
 
 impl ClientConnections {

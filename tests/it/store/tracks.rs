@@ -4,12 +4,14 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
+use feedgate_core::account::AccountId;
 use feedgate_core::collection::PendingCollection;
 use feedgate_core::record::Seq;
 use feedgate_core::resource::ResourceId;
 use feedgate_core::subscription::SubscriptionRequest;
 use feedgate_core::topic::Topic;
 use feedgate_core::track::{ComparedRange, TRACKER, Track, TrackChange, TrackPosition};
+use feedgate_store::{self as store, StoreSettings};
 use url::Url;
 
 use super::collections::{log, publish};
@@ -17,15 +19,16 @@ use super::{at, on_both_stores, poll, resource, room, wish};
 use crate::support::claiming_store::ClaimingStore;
 use crate::support::postgres::Database;
 
-on_both_stores! {
+on_both_stores!(
     q02_a_track_receives_what_is_stored_after_it_was_opened,
     q02_two_nodes_that_compare_the_same_range_append_it_once,
     q02_a_range_that_matches_many_tracks_is_appended_once,
     q02_private_resources_are_not_tracked,
     q02_equal_queries_have_one_track,
     q02_every_node_learns_what_was_opened_and_closed,
+    t02_a_track_takes_in_as_much_as_its_subscribers_may_have_stored,
     q02_a_track_lives_as_long_as_it_has_subscriptions,
-}
+);
 
 fn track(query: &str) -> Track {
     let mut topic = Url::parse("https://gate.test/track").unwrap();
@@ -131,6 +134,31 @@ async fn q02_a_range_that_matches_many_tracks_is_appended_once(database: Databas
         assert_eq!(log(&store, track).await, ["a1"]);
     }
     assert_eq!(claim(&store, at(90)).await, []);
+}
+
+async fn t02_a_track_takes_in_as_much_as_its_subscribers_may_have_stored(database: Database) {
+    // A quarter of it is enough for some eight small entries.
+    let settings = StoreSettings { anonymous_bytes_per_day: 40 << 10, ..database.settings() };
+    let store = ClaimingStore::new(store::open(&settings).await.unwrap());
+    let tracks = [open(&store, "apple", 0).await, open(&store, "pear", 0).await];
+    for (track, account) in tracks.into_iter().zip([None, Some(AccountId(7))]) {
+        let topic = resource(&store, track).await.topic;
+        let follow = SubscriptionRequest { topic, account, ..wish("a", "https://you.test/cb") };
+        store.subscribe(&follow, at(0)).await.unwrap();
+    }
+    let ids: Vec<String> = (0..60).map(|n| format!("a{n}")).collect();
+    let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+    for (second, count) in [(1, 20), (3, 40), (5, 60)] {
+        publish(&store, "a", second, &ids[..count]).await;
+        settle(&store, second + 1, &tracks).await;
+    }
+    assert_eq!(log(&store, tracks[0]).await.len(), 20, "the rest is left out");
+    assert_eq!(log(&store, tracks[1]).await.len(), 60, "an account may have more");
+
+    let day_s = 24 * 3_600;
+    publish(&store, "a", day_s, &["a61"]).await;
+    settle(&store, day_s + 1, &tracks).await;
+    assert_eq!(log(&store, tracks[0]).await.len(), 21, "what was taken in is paid for");
 }
 
 async fn q02_private_resources_are_not_tracked(database: Database) {

@@ -170,7 +170,7 @@ impl Db {
     ) -> Result<(), StoreError> {
         let cut = self.cut;
         self.write(move |tx| {
-            Box::pin(async move { collecting::take_in_once(tx, &cut, taken, now).await })
+            Box::pin(async move { collecting::take_in_once(tx, &cut, None, taken, now).await })
         })
         .await
     }

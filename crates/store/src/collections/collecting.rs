@@ -12,6 +12,7 @@ use chrono::{DateTime, Utc};
 use crate::engine::claims;
 use crate::engine::sql::{Row, Value, params};
 use crate::engine::tx::{Tx, Wake};
+use crate::log::append_budget::{self, AppendBudget};
 use crate::log::fan_out;
 use crate::log::records::{NewRecord, RecordBatch, append};
 use crate::log::row::{record, record_columns};
@@ -168,10 +169,12 @@ pub(crate) async fn collect(
 }
 
 /// Appends records, except those that were appended by this function before, and stores how far the
-/// collections have taken them. The cursors may move in other transactions.
+/// collections have taken them. The cursors may move in other transactions. `track_budget` is that of
+/// tracks; collections of the operator have none.
 pub(crate) async fn take_in_once(
     tx: &Tx<'_>,
     cut: &PageLimits,
+    track_budget: Option<AppendBudget>,
     mut taken: Vec<PendingCollection>,
     now: DateTime<Utc>,
 ) -> Result<(), StoreError> {
@@ -200,6 +203,9 @@ pub(crate) async fn take_in_once(
     let [resources, collections, _, upto] = columns(&cursors);
     let at = ("at", Value::Ints(vec![now.timestamp_micros(); cursors.len()]));
     tx.execute_rows(SAVE, &[], &[resources, collections, upto, at]).await?;
+    if let Some(budget) = track_budget {
+        append_budget::charge_tracks(tx, budget, &mut taken, now).await?;
+    }
     take_all_in(tx, cut, taken, now).await
 }
 

@@ -5,15 +5,19 @@
 //! a number of bytes a day, a quarter of which may be spent at once; until it is paid for, the
 //! resource is not fetched again. What is appended to a resource that accounts watch is charged to
 //! one of them (`account_budget`), and the resource waits until the next day if they have used up
-//! their budgets. Resources that a collection of the operator takes in are not limited, and neither
+//! their budgets. A track, which copies the entries of others, has the same budgets, and takes in nothing
+//! while it would have to wait. Resources that a collection of the operator takes in are not limited, and neither
 //! is the first document of a resource.
+
+use std::collections::HashMap;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use crate::engine::sql::params;
+use crate::engine::sql::{Value, params};
 use crate::engine::tx::Tx;
 use crate::log::account_budget::{self, AccountCost};
 use feedgate_core::account::AccountId;
+use feedgate_core::collection::PendingCollection;
 use feedgate_core::ports::StoreError;
 use feedgate_core::resource::ResourceId;
 
@@ -107,6 +111,34 @@ pub(crate) async fn charge(
     };
     tx.execute(PAID, params![id.0, charged.paid_at]).await?;
     Ok(charged)
+}
+
+/// Charges the budgets of tracks, whose rows are locked, for the records that they are about to take
+/// in. Those of a track whose budget is used up are left out.
+pub(crate) async fn charge_tracks(
+    tx: &Tx<'_>,
+    budget: AppendBudget,
+    tracked: &mut [PendingCollection],
+    now: DateTime<Utc>,
+) -> Result<(), StoreError> {
+    const PAID: &str = "select id, appends_paid_at from resources where id in ({ids $1})";
+    let logs = tracked.iter().map(|taken| taken.collection.0).collect();
+    let mut paid_at = HashMap::new();
+    for mut row in tx.query(PAID, &[Value::Ints(logs)]).await? {
+        paid_at.insert(ResourceId(row.int()?), row.time()?);
+    }
+    for taken in tracked {
+        let Some(paid_at) = paid_at.get_mut(&taken.collection) else { continue };
+        if earliest(*paid_at) > now {
+            taken.records.clear();
+            continue;
+        }
+        let bytes = taken.records.iter().map(|(record, _)| record.atom.len() as u64).sum();
+        let size = AppendedSize { records: taken.records.len() as u64, bytes };
+        let charged = charge(tx, budget, (taken.collection, *paid_at), size, now).await?;
+        *paid_at = charged.paid_at;
+    }
+    Ok(())
 }
 
 /// Who watches a resource, apart from subscribers without an account.

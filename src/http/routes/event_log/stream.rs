@@ -23,7 +23,7 @@ use crate::http::kit::open_ended::OpenEnded;
 use crate::http::kit::rejection::unavailable;
 use crate::http::kit::reply::{plain_text, set_header};
 use crate::http::kit::request::Request;
-use crate::http::kit::slots::{ClientNetwork, Slot, Slots, client_network};
+use crate::http::kit::slots::{ClientNetwork, HeldSlot, Slots, client_network};
 use crate::http::state::Gateway;
 use feedgate_core::event::EventFilter;
 use feedgate_core::ports::StoreError;
@@ -104,7 +104,7 @@ struct Tail {
     /// The time of the last write.
     last_sent: Instant,
     pieces: mpsc::Sender<Bytes>,
-    _slot: Slot<ClientNetwork>,
+    _slot: HeldSlot<ClientNetwork>,
 }
 
 impl Tail {

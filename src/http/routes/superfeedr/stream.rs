@@ -35,7 +35,7 @@ use crate::http::kit::open_ended::OpenEnded;
 use crate::http::kit::rejection::Rejection;
 use crate::http::kit::reply::{sandboxed, set_header};
 use crate::http::kit::request::Request;
-use crate::http::kit::slots::{NoSlot, Slot};
+use crate::http::kit::slots::{HeldSlot, NoSlot};
 use crate::http::state::Gateway;
 use crate::jobs::deliver::LogRange;
 use feedgate_core::account::{Access, AccountId};
@@ -128,13 +128,13 @@ struct EntryStream {
     is_ended: bool,
     next_heartbeat: Instant,
     next_check: Instant,
-    _slot: Slot<AccountId>,
+    _slot: HeldSlot<AccountId>,
 }
 
 impl EntryStream {
     fn new(
         gateway: &Arc<Gateway>,
-        (scope, slot): (StreamScope, Slot<AccountId>),
+        (scope, slot): (StreamScope, HeldSlot<AccountId>),
         (framing, format): (Framing, Format),
     ) -> EntryStream {
         let now = Instant::now();
