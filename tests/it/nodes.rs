@@ -14,7 +14,7 @@ use crate::support::reader::Reader;
 use crate::support::subscriber::Subscriber;
 use crate::support::tracked::{track_topic, tracked_once};
 
-const RESOURCES: usize = 500;
+const RESOURCES: usize = 200;
 /// How long the claims of a node outlive it, in seconds.
 const CLAIM: &str = "4";
 
