@@ -120,7 +120,13 @@ fn read(bytes: &[u8], context: &Context, trace: &mut SourceTrace) -> Result<Feed
         {
             formats::read_json(text, notes)?
         }
-        Some(_) => read_markup(&text, context, notes)?,
+        Some(_) => match read_markup(&text, context, notes) {
+            Ok(feed) => feed,
+            Err(not_a_feed) => {
+                let json = json::behind_other_output(&text).ok_or(not_a_feed)?;
+                formats::read_json(json, Notes { repairs: &mut repairs, trace: &mut *trace })?
+            }
+        },
     };
     trace.set_text(&text);
     feed.repairs = repairs;

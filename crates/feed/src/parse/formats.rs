@@ -10,6 +10,8 @@ mod jsonfeed;
 mod outline;
 mod redirect;
 mod rss;
+#[cfg(test)]
+mod tests;
 
 #[cfg(feature = "html")]
 pub(super) use hfeed::read as read_page;

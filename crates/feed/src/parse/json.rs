@@ -5,6 +5,8 @@
 
 use std::borrow::Cow;
 
+use memchr::{memmem, memrchr};
+
 /// Repairs the faults listed above and leaves everything else unchanged.
 pub(super) fn repair_json(text: &str) -> String {
     let text = without_lone_surrogates(text.trim().trim_end_matches([';', ')']));
@@ -84,6 +86,14 @@ pub(super) fn jsonp_argument(text: &str) -> Option<&str> {
     let is_name = !name.is_empty()
         && name.trim().chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '$' | '.'));
     (is_name && rest.trim_start().starts_with('{')).then_some(rest)
+}
+
+/// Returns a JSON feed that follows something else: a warning of PHP, or a guard against its inclusion
+/// as a script.
+pub(super) fn behind_other_output(text: &str) -> Option<&str> {
+    let version = memmem::find(text.as_bytes(), b"jsonfeed.org/version/")?;
+    let begin = memrchr(b'{', &text.as_bytes()[..version])?;
+    text.get(begin..)
 }
 
 #[cfg(test)]

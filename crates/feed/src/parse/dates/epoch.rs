@@ -10,6 +10,9 @@ use chrono::Utc;
 
 /// Parses a text that is a count from 1970. Seconds may have a fraction.
 pub(super) fn read(text: &str) -> Option<DateTime<FixedOffset>> {
+    if let Some(inside) = text.strip_prefix("/Date(").and_then(|text| text.strip_suffix(")/")) {
+        return read_dot_net(inside);
+    }
     let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
     let all_digits = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
     if !all_digits(whole) || !all_digits(fraction) {
@@ -25,6 +28,21 @@ pub(super) fn read(text: &str) -> Option<DateTime<FixedOffset>> {
         _ => return None,
     };
     Some(instant.fixed_offset())
+}
+
+/// Parses the inside of a date that .NET writes in JSON: milliseconds, and perhaps the offset of a zone,
+/// `-0500`.
+fn read_dot_net(text: &str) -> Option<DateTime<FixedOffset>> {
+    let sign = text.get(1..)?.find(['+', '-']).map(|at| at + 1);
+    let (count, offset) = text.split_at(sign.unwrap_or(text.len()));
+    let instant = DateTime::from_timestamp_millis(count.parse().ok()?)?;
+    if offset.is_empty() {
+        return Some(instant.fixed_offset());
+    }
+    let figures: i32 = offset.get(1..)?.parse().ok().filter(|_| offset.len() == 5)?;
+    let seconds = (figures / 100 * 60 + figures % 100) * 60;
+    let east = if offset.starts_with('-') { -seconds } else { seconds };
+    Some(instant.with_timezone(&FixedOffset::east_opt(east)?))
 }
 
 /// Returns the digits after the decimal point in nanoseconds. Further digits are truncated.
@@ -54,6 +72,11 @@ mod tests {
             ("2159.525972",         None,                                     "some other number"),
             ("-1073315045",         None,                                     "before 1970: nobody means that"),
             ("1073315045.",         None,                                     "no fraction"),
+            ("/Date(1073315045123)/",      Some("2004-01-05T15:04:05.123+00:00"), ".NET"),
+            ("/Date(1073315045123-0530)/", Some("2004-01-05T09:34:05.123-05:30"), ".NET with a zone"),
+            ("/Date(-1000)/",              Some("1969-12-31T23:59:59+00:00"), ".NET before 1970"),
+            ("/Date(1é+0)/",               None,                              "no number"),
+            ("/Date(1+99999)/",            None,                              "no offset"),
             ("",                    None,                                     "nothing"),
         ];
         for (text, want, reason) in cases {

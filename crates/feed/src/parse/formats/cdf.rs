@@ -2,7 +2,7 @@
 //! channels may be nested.
 
 use super::{Reading, read_foreign};
-use crate::model::{Entry, Feed, FeedFormat, Link};
+use crate::model::{Entry, Feed, FeedFormat, Link, Text};
 use crate::parse::dates;
 use crate::parse::target::{FeedOrEntry, Target};
 use crate::parse::tree::XmlElement;
@@ -61,15 +61,23 @@ fn common(element: XmlElement<'_>, target: &mut Target<'_>) {
     }
 }
 
+/// Reads a text, which may be the attribute `VALUE`.
+fn text(element: XmlElement<'_>, target: &Target<'_>) -> Text {
+    match element.attr("value") {
+        Some(value) if element.text().trim().is_empty() => Text::plain(value.to_owned()),
+        _ => target.bases.plain(element),
+    }
+}
+
 fn read_child(child: XmlElement<'_>, target: &mut Target<'_>) {
     let name = child.lower_name();
     let done = match name.as_ref() {
         "title" => {
-            let text = target.bases.plain(child);
+            let text = text(child, target);
             target.set_title(text)
         }
         "abstract" => {
-            let text = target.bases.plain(child);
+            let text = text(child, target);
             target.set_about(text)
         }
         "a" => {

@@ -32,6 +32,12 @@ const READ: [&str; 31] = [
 /// The mapped fields that are kept as well, because Atom covers them only in part.
 const KEPT: [&str; 4] = ["expired", "user_comment", "banner_image", "date_created"];
 
+/// The mapped fields that are not texts.
+const LISTS: [&str; 6] = ["author", "authors", "hubs", "items", "tags", "attachments"];
+
+/// The members in which programs wrap a text or an address.
+const WRAPPED: [&str; 8] = ["url", "href", "rendered", "value", "text", "name", "label", "term"];
+
 /// Reads a feed from a JSON text.
 pub(in crate::parse) fn read(text: &str, notes: Notes<'_>) -> Result<Feed, NotAFeed> {
     let Notes { repairs, trace } = notes;
@@ -99,8 +105,15 @@ impl Reading<'_> {
             self.text(feed, field, |feed, href| feed.links.push(link(href, rel)));
         }
         self.each(feed, "hubs", |feed, hub| {
-            let url = hub.as_object().and_then(|hub| string(hub, "url"));
-            feed.links.extend(url.map(|href| link(href, "hub")));
+            let Some(hub) = hub.as_object() else { return };
+            let is_websub = string(hub, "type").is_none_or(|kind| {
+                kind.eq_ignore_ascii_case("websub") || kind.eq_ignore_ascii_case("pubsubhubbub")
+            });
+            match string(hub, "url") {
+                Some(href) if is_websub => feed.links.push(link(href, "hub")),
+                // A hub of another protocol, such as rssCloud.
+                _ => feed.extensions.push(element("hubs", Value::from(hub.clone()).to_string())),
+            }
         });
     }
 
@@ -128,7 +141,7 @@ impl Reading<'_> {
         });
         self.text(entry, "image", |entry, url| entry.extensions.push(thumbnail(url)));
         self.each(entry, "tags", |entry, tag| {
-            let term = scalar(tag);
+            let term = scalar(tag).or_else(|| inner_text(tag));
             entry.categories.extend(term.map(|term| Category { term, ..Category::default() }));
         });
         self.each(entry, "attachments", |entry, attachment| {
@@ -193,8 +206,10 @@ impl Reading<'_> {
     /// Keeps the fields without a counterpart in Atom.
     fn extensions<F: Traceable>(&mut self, of: &mut F, kept: impl Fn(&mut F) -> &mut Vec<Element>) {
         for (field, value) in self.object {
+            let is_text = !LISTS.contains(&field.as_str());
+            let is_odd = is_text && matches!(value, Value::Array(_) | Value::Object(_));
             let read = READ.contains(&field.as_str()) && !KEPT.contains(&field.as_str());
-            if read || value.is_null() {
+            if (read && !is_odd) || value.is_null() {
                 continue;
             }
             let before = self.trace.snapshot(of);
@@ -223,17 +238,21 @@ fn person(author: &Value) -> Person {
 }
 
 fn enclosure(attachment: &Map<String, Value>) -> Option<Link> {
-    let duration = string(attachment, "duration_in_seconds").map(|value| Attribute {
-        namespace: NAMESPACE.into(),
-        prefix: PREFIX.into(),
-        name: "duration_in_seconds".into(),
-        value,
+    let read = ["url", "mime_type", "title", "size_in_bytes"];
+    let others = attachment.iter().filter(|(field, _)| !read.contains(&field.as_str()));
+    let attributes = others.filter_map(|(field, value)| {
+        Some(Attribute {
+            namespace: NAMESPACE.into(),
+            prefix: PREFIX.into(),
+            name: xml_name(field),
+            value: scalar(value)?,
+        })
     });
     Some(Link {
         mime: string(attachment, "mime_type"),
         title: string(attachment, "title"),
         length: string(attachment, "size_in_bytes"),
-        attributes: duration.into_iter().collect(),
+        attributes: attributes.collect(),
         ..link(string(attachment, "url")?, "enclosure")
     })
 }
@@ -268,21 +287,22 @@ fn attribute(name: &str, value: String) -> Attribute {
     Attribute { name: name.into(), value, ..Attribute::default() }
 }
 
-/// Returns a field as an element. Characters that are not allowed in XML names become underscores.
-fn element(field: &str, value: String) -> Element {
+/// Returns the name of a field as one of XML: characters that are not allowed become underscores.
+fn xml_name(field: &str) -> String {
     let name: String = field
         .chars()
         .map(|c| if c.is_alphanumeric() || matches!(c, '_' | '-' | '.') { c } else { '_' })
         .collect();
-    let name = if name.starts_with(|c: char| c.is_alphabetic() || c == '_') {
-        name
-    } else {
-        format!("_{name}")
-    };
+    let is_begun = name.starts_with(|c: char| c.is_alphabetic() || c == '_');
+    if is_begun { name } else { format!("_{name}") }
+}
+
+/// Returns a field as an element.
+fn element(field: &str, value: String) -> Element {
     Element {
         namespace: NAMESPACE.into(),
         prefix: PREFIX.into(),
-        name,
+        name: xml_name(field),
         attributes: Vec::new(),
         children: vec![Node::Text(value)],
         ..Element::default()
@@ -295,7 +315,20 @@ fn link(href: String, rel: &str) -> Link {
 
 /// Returns the text of a field, if it has any.
 fn string(object: &Map<String, Value>, name: &str) -> Option<String> {
-    object.get(name).and_then(scalar)
+    let value = object.get(name)?;
+    scalar(value).or_else(|| inner_text(value))
+}
+
+/// Returns the text in an object, or in the first value of an array, where a text is expected.
+fn inner_text(value: &Value) -> Option<String> {
+    let inner = match value {
+        Value::Array(values) => values.first()?,
+        other => other,
+    };
+    match inner {
+        Value::Object(object) => WRAPPED.iter().find_map(|name| scalar(object.get(*name)?)),
+        other => scalar(other),
+    }
 }
 
 fn scalar(value: &Value) -> Option<String> {
@@ -309,11 +342,17 @@ fn scalar(value: &Value) -> Option<String> {
     (!text.is_empty()).then_some(text)
 }
 
-/// Returns the values of a field; a single value counts as a list of one.
+/// Returns the values of a field. A single value counts as a list of one, and items whose keys are
+/// numbers, as programs write lists with gaps, as a list.
 fn list<'o>(object: &'o Map<String, Value>, name: &str) -> impl Iterator<Item = &'o Value> {
-    match object.get(name) {
-        Some(Value::Array(values)) => values.iter(),
-        Some(value) => std::slice::from_ref(value).iter(),
-        None => [].iter(),
-    }
+    let is_number = |key: &String| key.bytes().all(|byte| byte.is_ascii_digit());
+    let (values, members) = match object.get(name) {
+        Some(Value::Array(values)) => (&values[..], None),
+        Some(Value::Object(members)) if name == "items" && members.keys().all(is_number) => {
+            (&[][..], Some(members.values()))
+        }
+        Some(value) => (std::slice::from_ref(value), None),
+        None => (&[][..], None),
+    };
+    values.iter().chain(members.into_iter().flatten())
 }

@@ -6,12 +6,12 @@
 //! [`RSS`].
 
 use super::{Reading, elements, items, outline, read_foreign};
-use crate::model::{Category, Entry, Feed, FeedFormat, Link};
+use crate::model::{Category, Content, Entry, Feed, FeedFormat, Link};
 use crate::parse::dates;
 use crate::parse::hints;
 use crate::parse::person::person;
 use crate::parse::target::{FeedOrEntry, Target};
-use crate::parse::tree::{Tree, XmlElement};
+use crate::parse::tree::{Tree, XmlChild, XmlElement};
 use crate::parse::vocabulary::{RDF, RSS};
 
 /// Elements of a channel that are read elsewhere, or that are mere containers.
@@ -156,8 +156,10 @@ fn read_image(image: XmlElement<'_>, target: &mut Target<'_>) -> bool {
     let href = href.or_else(|| image.attr("href").or(image.attr("url")).map(str::to_owned));
     let href = href.or_else(|| if image.has_elements() { None } else { image.filled() });
     let reference = image.attr_in(&RDF, "resource").is_some();
-    if let (Some(feed), Some(href)) = (target.feed(), href) {
-        feed.logo.get_or_insert(href);
+    if let (Some(feed), Some(href)) = (target.feed(), href)
+        && *feed.logo.get_or_insert_with(|| href.clone()) != href
+    {
+        return false;
     }
     let more = image.elements().any(|child| !child.named("url"));
     !more || reference
@@ -203,6 +205,8 @@ fn read_of_item(child: XmlElement<'_>, target: &mut Target<'_>) -> bool {
             let link = Link { rel: "enclosure".into(), ..elements::read_link(child, target) };
             target.add_link(link)
         }
+        // Some programs write how many comments there are.
+        "comments" if child.text().trim().parse::<u32>().is_ok() => false,
         "comments" => {
             let mut link = elements::read_link(child, target);
             link.rel = "replies".into();
@@ -211,9 +215,20 @@ fn read_of_item(child: XmlElement<'_>, target: &mut Target<'_>) -> bool {
         }
         "source" => {
             let source = elements::read_source(child, target);
-            let Some(entry) = target.entry() else { return false };
-            entry.source.get_or_insert_with(|| Box::new(source));
+            let Some(entry) = target.entry().filter(|entry| entry.source.is_none()) else {
+                return false;
+            };
+            entry.source = Some(Box::new(source));
             true
+        }
+        // Without a type, they are taken for what they look like.
+        "content" if is_untyped(child) => {
+            let text = target.bases.plain(child);
+            target.set_content(Content::Text(text))
+        }
+        "summary" if is_untyped(child) => {
+            let text = target.bases.plain(child);
+            target.set_about(text)
         }
         "body" | "fullitem" => {
             let content = elements::body(child, target);
@@ -221,6 +236,11 @@ fn read_of_item(child: XmlElement<'_>, target: &mut Target<'_>) -> bool {
         }
         _ => read_common(&name, child, target),
     }
+}
+
+/// Returns whether an element has no attribute that says what its content is, or where.
+fn is_untyped(element: XmlElement<'_>) -> bool {
+    element.attributes().iter().all(|attribute| attribute.prefix == "xml")
 }
 
 /// Reads the elements that channels and items share, under their names in RSS and in Atom, because
@@ -246,16 +266,40 @@ fn read_common(name: &str, child: XmlElement<'_>, target: &mut Target<'_>) -> bo
     }
 }
 
-/// Uses the guid of an item as its link if the item has none and the guid is an address. A guid is
-/// an address unless `isPermaLink` is false.
+/// Returns the address behind an empty `link`, as programs leave it that read RSS as HTML.
+fn address_behind_link(item: XmlElement<'_>) -> Option<&str> {
+    let mut children = item.children();
+    while let Some(child) = children.next() {
+        let XmlChild::Element(link) = child else { continue };
+        let is_empty = link.named("link") && link.attributes().is_empty() && link.text().is_empty();
+        if is_empty && let Some(XmlChild::Text(text)) = children.next() {
+            return text.split_whitespace().next().filter(|address| address.contains("://"));
+        }
+    }
+    None
+}
+
+/// Gives an item without a link one: the address behind an empty `link`, or the guid if it is an address.
+/// A guid is one unless `isPermaLink` is false, and a relative one only if it is true.
 fn permalink(item: XmlElement<'_>, target: &mut Target<'_>) {
+    let is_alternate = |link: &Link| link.rel == "alternate" && !link.href.is_empty();
+    if !target.links().iter().any(is_alternate)
+        && let Some(address) = address_behind_link(item)
+    {
+        let href = address.to_owned();
+        let link = Link { href, rel: "alternate".into(), ..Link::default() };
+        target.reading(item, |target| {
+            target.add_link(link);
+        });
+    }
     let Some(guid) = item.elements().find(|child| child.named("guid")) else { return };
     let denied = guid.attr("isPermaLink").is_some_and(|value| !value.eq_ignore_ascii_case("true"));
     let text = guid.text();
     let begins = |scheme: &str| {
         text.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme))
     };
-    let address = begins("http://") || begins("https://");
+    let is_path = || guid.attr("isPermaLink").is_some() && text.trim().contains('/');
+    let address = begins("http://") || begins("https://") || is_path();
     let linked = target.links().iter().any(|link| link.rel == "alternate");
     if !denied && address && !linked {
         let href = target.bases.href(guid, &text);

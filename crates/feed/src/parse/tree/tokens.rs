@@ -64,7 +64,7 @@ impl<'t> Tokens<'t> {
             self.last = self.next;
             let rest = self.rest().as_bytes();
             let token = match (rest.first()?, rest.get(1)) {
-                (b'<', Some(b'!')) if rest.starts_with(SECTION.as_bytes()) => self.section(),
+                (b'<', Some(b'!')) if begins_section(rest) => self.section(),
                 (b'<', Some(b'!' | b'?')) => match self.declaration() {
                     Some(None) => continue,
                     Some(doctype) => doctype,
@@ -183,7 +183,7 @@ impl<'t> Tokens<'t> {
         let next = rest.get(1..).and_then(|rest| rest.find('<')).map(|found| found + 1);
         match next {
             _ if self.restarts >= RESTARTS => self.text.len(),
-            _ if rest.starts_with(SECTION) => at + SECTION.len(),
+            _ if begins_section(rest.as_bytes()) => at + SECTION.len(),
             Some(next) => at + next,
             None => self.text.len(),
         }
@@ -193,6 +193,11 @@ impl<'t> Tokens<'t> {
         self.restarts += 1;
         self.next = at;
     }
+}
+
+/// Returns whether a CDATA section begins, whose name some programs write in small letters.
+fn begins_section(rest: &[u8]) -> bool {
+    rest.get(..SECTION.len()).is_some_and(|start| start.eq_ignore_ascii_case(SECTION.as_bytes()))
 }
 
 /// Returns a token without its delimiters.

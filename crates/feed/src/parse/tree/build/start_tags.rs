@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use memchr::memchr;
+use memchr::{memchr, memchr_iter};
 
 use super::super::attributes::Tag;
 use super::super::entities;
@@ -30,7 +30,20 @@ impl<'t> Builder<'t> {
             self.faults.count(RepairCode::UnclosedQuote);
             return self.start(&inside[..end]);
         }
+        if self.guesses && is_left_open(inside, tokens.rest()) {
+            self.faults.count(RepairCode::MissingEnd);
+            return self.start_empty(inside);
+        }
         self.start(inside);
+    }
+
+    /// Reads the start tag of an element that has no end tag and no content.
+    fn start_empty(&mut self, inside: &'t str) {
+        let depth = self.open.len();
+        self.start(inside);
+        if self.open.len() > depth {
+            self.close_down_to(self.open.len() - 1);
+        }
     }
 
     /// Returns where a tag with a missing quote should have ended. Markup in a value proves
@@ -127,6 +140,35 @@ impl<'t> Builder<'t> {
         }
         ((from, index(self.attributes.len())), scope)
     }
+}
+
+/// How far the end tag of a link is searched for.
+const END_TAG_WITHIN: usize = 2_048;
+
+/// Returns whether a tag begins a link with an address, whose end tag is missing: `rest` has none before
+/// the next tag of the same name or the end of the item.
+fn is_left_open(inside: &str, rest: &str) -> bool {
+    let (name, attributes) = inside.split_once([' ', '\n', '\t', '\r']).unwrap_or((inside, ""));
+    let (_, local) = split(name);
+    let is = |names: [&str; 2]| names.iter().any(|known| local.eq_ignore_ascii_case(known));
+    let has_address = ["href", "url"].iter().any(|address| attributes.contains(address));
+    if !is(["link", "enclosure"]) || !has_address || inside.ends_with('/') {
+        return false;
+    }
+    let within = rest.as_bytes().get(..END_TAG_WITHIN).unwrap_or(rest.as_bytes());
+    for at in memchr_iter(b'<', within) {
+        let tag = &rest[at + 1..];
+        let (is_end, tag) = tag.strip_prefix('/').map_or((false, tag), |tag| (true, tag));
+        let length = tag.find(|c: char| !(c.is_alphanumeric() || c == ':')).unwrap_or(tag.len());
+        let (_, found) = split(&tag[..length]);
+        if found.eq_ignore_ascii_case(local) {
+            return !is_end;
+        }
+        if ["item", "entry"].iter().any(|item| found.eq_ignore_ascii_case(item)) {
+            return true;
+        }
+    }
+    true
 }
 
 /// Splits a name into its prefix, which may be empty, and its local name.

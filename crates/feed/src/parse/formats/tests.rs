@@ -1,0 +1,135 @@
+//! What programs write instead of what the formats say, and what is read from it.
+
+use url::Url;
+
+use crate::context::Context;
+use crate::model::{Content, Entry, Feed, TextKind};
+use crate::parse::parse;
+
+fn read(document: &str) -> Feed {
+    let context = Context::new(Url::parse("https://tides.test/feed").unwrap());
+    parse(document.as_bytes(), &context).unwrap_or_else(|why| panic!("{why}: {document}"))
+}
+
+fn item(inside: &str) -> Entry {
+    let feed = read(&format!("<rss version='2.0'><channel><item>{inside}</item></channel></rss>"));
+    feed.entries.into_iter().next().unwrap()
+}
+
+fn links<'e>(links: &'e [crate::model::Link], rel: &str) -> Vec<&'e str> {
+    links.iter().filter(|link| link.rel == rel).map(|link| link.href.as_str()).collect()
+}
+
+fn extensions(entry: &Entry) -> Vec<(&str, String)> {
+    let named = entry.extensions.iter();
+    named.map(|element| (element.name.as_str(), element.text())).collect()
+}
+
+#[test]
+fn an_element_with_an_address_and_no_end_tag_holds_nothing() {
+    #[rustfmt::skip]
+    let cases = [
+        "<enclosure url='http://a.test/1.mp3' type='audio/mpeg'><author>ann</author><title>one</title>",
+        "<title>one</title><enclosure url='http://a.test/1.mp3'>\n<author>ann</author>",
+        "<title>one</title><enclosure url='http://a.test/0.mp3'><enclosure url='http://a.test/1.mp3'><author>ann</author>",
+    ];
+    for case in cases {
+        let entry = item(case);
+        assert_eq!(entry.authors.first().map(|author| &*author.name), Some("ann"), "{case}");
+        assert_eq!(entry.title.map(|title| title.value).as_deref(), Some("one"), "{case}");
+        assert_eq!(links(&entry.links, "enclosure").last(), Some(&"http://a.test/1.mp3"), "{case}");
+    }
+    let atom = "<feed xmlns='http://www.w3.org/2005/Atom'><title>t</title><link href='/'>\
+                <entry><link href='/1'><summary>low</summary><author><name>ann</name></author>\
+                </entry></feed>";
+    let feed = read(atom);
+    assert_eq!(links(&feed.links, "alternate"), ["/"]);
+    let entry = &feed.entries[0];
+    assert_eq!(links(&entry.links, "alternate"), ["/1"]);
+    assert!(entry.summary.is_some() && entry.authors.len() == 1);
+}
+
+#[test]
+fn an_untyped_content_of_rss_is_what_it_looks_like() {
+    for (written, kind) in [
+        ("&lt;p&gt;low &amp;amp; high&lt;/p&gt;", TextKind::Html),
+        ("fish &amp;amp; chips", TextKind::Html),
+        ("1 &lt; 2", TextKind::Text),
+    ] {
+        let entry = item(&format!("<content>{written}</content>"));
+        let Some(Content::Text(text)) = entry.content else { panic!("{written}") };
+        assert_eq!(text.kind, kind, "{written}");
+        let entry = item(&format!("<summary>{written}</summary>"));
+        assert_eq!(entry.summary.map(|text| text.kind), Some(kind), "{written}");
+    }
+}
+
+#[test]
+fn the_address_of_an_item_is_found_where_programs_leave_it() {
+    for (written, want) in [
+        ("<link/>http://a.test/1\n<title>one</title>", "http://a.test/1"),
+        ("<guid isPermaLink='true'>/1</guid>", "https://tides.test/1"),
+        ("<guid>http://a.test/2</guid>", "http://a.test/2"),
+    ] {
+        let entry = item(written);
+        let found = links(&entry.links, "alternate");
+        let base = Url::parse("https://tides.test/").unwrap();
+        assert_eq!(base.join(found[0]).unwrap().as_str(), want, "{written}");
+    }
+    assert!(item("<guid>a/b</guid>").links.is_empty());
+}
+
+#[test]
+fn what_has_a_place_only_once_is_kept_beside_it() {
+    let entry =
+        item("<comments>5</comments><source url='/a'>a</source><source url='/b'>b</source>");
+    assert!(links(&entry.links, "replies").is_empty());
+    assert_eq!(extensions(&entry), [("comments", "5".to_owned()), ("source", "b".to_owned())]);
+}
+
+#[test]
+fn a_cdata_section_may_be_in_small_letters() {
+    let entry = item("<description><![cdata[<p>a]]&gt;</p>]]></description>");
+    assert_eq!(entry.summary.unwrap().value, "<p>a]]&gt;</p>");
+}
+
+#[test]
+fn texts_of_cdf_may_be_attributes() {
+    let cdf = "<CHANNEL HREF='/'><TITLE VALUE='Tides'/><ITEM HREF='/1'><TITLE VALUE='one'/>\
+               <ABSTRACT VALUE='low water'/></ITEM></CHANNEL>";
+    let feed = read(cdf);
+    assert_eq!(feed.title.unwrap().value, "Tides");
+    assert_eq!(feed.entries[0].summary.as_ref().unwrap().value, "low water");
+}
+
+#[test]
+fn fields_of_json_may_have_other_types() {
+    let json = r#"{"version": "https://jsonfeed.org/version/1.1", "title": {"rendered": "Tides"},
+        "hubs": [{"type": "rssCloud", "url": "http://a.test/cloud"},
+                 {"type": "WebSub", "url": "http://a.test/hub"}],
+        "items": {"0": {"id": 1, "image": {"url": "http://a.test/1.png", "width": 9},
+            "tags": [{"name": "sea"}, "low"],
+            "attachments": [{"url": "http://a.test/1.mp3", "bitrate": 128}]},
+          "1": {"id": 2}}}"#;
+    let feed = read(json);
+    assert_eq!(feed.title.unwrap().value, "Tides");
+    assert_eq!(links(&feed.links, "hub"), ["http://a.test/hub"]);
+    assert!(feed.extensions.iter().any(|kept| kept.text().contains("http://a.test/cloud")));
+    assert_eq!(feed.entries.len(), 2);
+    let entry = &feed.entries[0];
+    let terms: Vec<&str> = entry.categories.iter().map(|category| &*category.term).collect();
+    assert_eq!(terms, ["sea", "low"]);
+    assert_eq!(entry.links[0].attributes[0].value, "128");
+    let image = entry.extensions.iter().find(|kept| kept.name == "image");
+    assert!(image.is_some_and(|image| image.text().contains("width")), "{:?}", entry.extensions);
+    assert!(entry.extensions.iter().any(|kept| kept.name == "thumbnail"));
+}
+
+#[test]
+fn a_json_feed_may_follow_other_output() {
+    let json = r#"{"version": "https://jsonfeed.org/version/1.1", "items": [{"id": "1"}]}"#;
+    for before in ["<br />\n<b>Warning</b>: {x} in a.php", ")]}'\n", "while(1);", "/* {cached} */ "]
+    {
+        assert_eq!(read(&format!("{before}{json}")).entries.len(), 1, "{before}");
+    }
+}
