@@ -109,7 +109,7 @@ pub(crate) fn decode_text<'b>(bytes: &'b [u8], content_type: Option<&str>) -> Co
 
 fn read(bytes: &[u8], context: &Context, trace: &mut SourceTrace) -> Result<Feed, NotAFeed> {
     let mut repairs = Vec::new();
-    let text = decode::decode(bytes, context.content_type(), &mut repairs);
+    let mut text = decode::decode(bytes, context.content_type(), &mut repairs);
     let notes = Notes { repairs: &mut repairs, trace: &mut *trace };
     let mut feed = match text.trim_start().chars().next() {
         None => return Err(NotAFeed::Empty),
@@ -123,14 +123,30 @@ fn read(bytes: &[u8], context: &Context, trace: &mut SourceTrace) -> Result<Feed
         Some(_) => match read_markup(&text, context, notes) {
             Ok(feed) => feed,
             Err(not_a_feed) => {
-                let json = json::behind_other_output(&text).ok_or(not_a_feed)?;
-                formats::read_json(json, Notes { repairs: &mut repairs, trace: &mut *trace })?
+                let notes = Notes { repairs: &mut repairs, trace: &mut *trace };
+                if let Some(inside) = escaped_document(&text) {
+                    text = Cow::Owned(inside);
+                    read_markup(&text, context, notes)?
+                } else {
+                    let json = json::behind_other_output(&text).ok_or(not_a_feed)?;
+                    formats::read_json(json, notes)?
+                }
             }
         },
     };
     trace.set_text(&text);
     feed.repairs = repairs;
     Ok(feed)
+}
+
+/// Returns the document that is the text of a `string` element, as services of ASP.NET write it.
+fn escaped_document(text: &str) -> Option<String> {
+    let (before, rest) = text.split_once("<string")?;
+    let (_, rest) = rest.split_once('>')?;
+    let (inside, _) = rest.rsplit_once("</string")?;
+    let is_alone = before.trim().is_empty() || before.trim_start().starts_with("<?xml");
+    let is_escaped = is_alone && before.len() < 200 && inside.trim_start().starts_with("&lt;");
+    is_escaped.then(|| quick_xml::escape::unescape(inside).ok().map(Cow::into_owned))?
 }
 
 fn read_markup(text: &str, context: &Context, mut notes: Notes<'_>) -> Result<Feed, NotAFeed> {

@@ -88,6 +88,26 @@ fn what_has_a_place_only_once_is_kept_beside_it() {
 }
 
 #[test]
+fn of_alternatives_the_markup_is_read() {
+    let atom = "<feed version='0.3' xmlns='http://purl.org/atom/ns#'><entry>\
+                <content type='multipart/alternative'>\
+                <content type='text/plain' mode='escaped'>low</content>\
+                <content type='text/html' mode='escaped'>&lt;p&gt;low&lt;/p&gt;</content>\
+                </content></entry></feed>";
+    let entry = read(atom).entries.remove(0);
+    let Some(Content::Text(text)) = entry.content else { panic!("{:?}", entry.content) };
+    assert_eq!((text.kind, text.value.as_str()), (TextKind::Html, "<p>low</p>"));
+}
+
+#[test]
+fn a_feed_may_be_escaped_in_a_string() {
+    let escaped = "<?xml version='1.0'?>\n<string xmlns='http://a.test/'>&lt;rss&gt;&lt;channel&gt;\
+                   &lt;item&gt;&lt;title&gt;a &amp;amp; b&lt;/title&gt;&lt;/item&gt;&lt;/channel&gt;\
+                   &lt;/rss&gt;</string>";
+    assert_eq!(read(escaped).entries[0].title.as_ref().unwrap().value, "a & b");
+}
+
+#[test]
 fn a_cdata_section_may_be_in_small_letters() {
     let entry = item("<description><![cdata[<p>a]]&gt;</p>]]></description>");
     assert_eq!(entry.summary.unwrap().value, "<p>a]]&gt;</p>");

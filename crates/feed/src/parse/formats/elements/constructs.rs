@@ -157,6 +157,7 @@ pub(in crate::parse::formats) fn read_content(
     element: XmlElement<'_>,
     target: &Target<'_>,
 ) -> Content {
+    let element = best_part(element);
     let label = element.attr("type").unwrap_or_default();
     let kind = kind_of(label);
     if let Some(src) = element.attr("src").or(element.attr("url")).filter(|src| !src.is_empty()) {
@@ -174,6 +175,24 @@ pub(in crate::parse::formats) fn read_content(
     let value = element.text().into_owned();
     Content::Media { mime, value }
 }
+/// Returns the markup among the alternatives of a content of Atom 0.3, or else the last of them; the
+/// element itself if it has none.
+fn best_part(content: XmlElement<'_>) -> XmlElement<'_> {
+    let is_multipart = |element: XmlElement<'_>| {
+        let label = element.attr("type").unwrap_or_default().get(.."multipart/".len());
+        label.is_some_and(|label| label.eq_ignore_ascii_case("multipart/"))
+    };
+    if !is_multipart(content) {
+        return content;
+    }
+    let parts = || content.elements().filter(|part| part.named("content") && !is_multipart(*part));
+    let is_markup = |part: &XmlElement<'_>| {
+        let kind = kind_of(part.attr("type").unwrap_or_default());
+        matches!(kind, Some(TextKind::Html | TextKind::Xhtml))
+    };
+    parts().find(is_markup).or_else(|| parts().last()).unwrap_or(content)
+}
+
 /// Reads content that is XHTML elements or escaped HTML.
 pub(in crate::parse::formats) fn body(element: XmlElement<'_>, target: &Target<'_>) -> Content {
     if !element.has_elements() {
