@@ -1,6 +1,7 @@
 //! The claims of deliveries: searching the queue for them, renewing them while they are in
 //! progress, and releasing those that have not begun.
 
+use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -16,8 +17,12 @@ use feedgate_core::ports::{ClaimedSubscriptions, Store, StoreError};
 
 /// A search that skipped fewer due deliveries than this is not worth remembering.
 const FEW_SKIPPED: usize = 512;
-/// The minimum time after which a search starts from the beginning.
-const SEARCH_AGAIN: Duration = Duration::from_millis(50);
+/// The time after which a search that has reached the end of the queue starts from the beginning, at
+/// least and at most.
+const SEARCH_AGAIN: RangeInclusive<Duration> = Duration::from_millis(50)..=Duration::from_secs(5);
+/// A search starts from the beginning after this time although it has not reached the end, which moves
+/// away as long as more becomes due than is delivered.
+const SEARCH_LONGEST: Duration = Duration::from_secs(30);
 /// While deliveries are in progress, a search that found nothing is not repeated sooner than this:
 /// each delivery that ends calls for one.
 const SEARCH_PAUSE: Duration = Duration::from_millis(3);
@@ -41,14 +46,19 @@ pub(super) struct DeliveryClaims {
 }
 
 /// The position of the search for due deliveries. While a host with thousands of due deliveries is
-/// busy, they fill the front of the queue; the search for those of other hosts continues behind
-/// them, and starts over after a while to find deliveries that have become due before its position.
+/// busy, they fill the front of the queue; the search for those of other hosts goes through the queue
+/// to its end, and then continues there, where new deliveries come. After a while it starts over, to
+/// find those that it has skipped, or that have become due before its position.
 #[derive(Debug)]
 struct Search {
     position: QueuePosition,
+    began_at: Option<Instant>,
+    /// How many it has skipped on its way to the end.
     skipped: usize,
-    since: Instant,
+    /// How long the way took, without the time in between.
     spent: Duration,
+    /// When it reached the end.
+    ended_at: Option<Instant>,
     /// When the last search ended, if it found nothing.
     found_nothing_at: Option<Instant>,
 }
@@ -81,11 +91,11 @@ impl DeliveryClaims {
             self.search_after_pause();
             return Ok(());
         }
-        let position = self.search().begin();
+        let position = self.search().begin(Instant::now());
         let (now, begun) = (runner::now(), Instant::now());
         let claimed =
             self.store.claim_subscriptions(now, now + self.lease, &limits, position).await?;
-        self.search().end(&claimed, begun.elapsed());
+        self.search().end(&claimed, begun.elapsed(), Instant::now());
         let goes_on = claimed.due.is_empty() && !claimed.is_end;
         self.queues.add(claimed.due, begun + self.lease);
         if goes_on {
@@ -160,9 +170,14 @@ async fn renew(store: Arc<dyn Store>, queues: HostQueues, lease: Duration) {
 
 impl Search {
     fn new() -> Search {
-        let since = Instant::now();
-        let spent = Duration::ZERO;
-        Search { position: QueuePosition::START, skipped: 0, since, spent, found_nothing_at: None }
+        Search {
+            position: QueuePosition::START,
+            began_at: None,
+            skipped: 0,
+            spent: Duration::ZERO,
+            ended_at: None,
+            found_nothing_at: None,
+        }
     }
 
     /// Returns whether the last search found nothing a moment ago.
@@ -170,22 +185,85 @@ impl Search {
         self.found_nothing_at.is_some_and(|at| at.elapsed() < SEARCH_PAUSE)
     }
 
-    /// Returns the position at which to search now.
-    fn begin(&mut self) -> QueuePosition {
-        if self.since.elapsed() >= SEARCH_AGAIN.max(self.spent * SEARCH_SHARE) {
+    /// Returns the position at which to search at `now`.
+    fn begin(&mut self, now: Instant) -> QueuePosition {
+        let pause = (self.spent * SEARCH_SHARE).clamp(*SEARCH_AGAIN.start(), *SEARCH_AGAIN.end());
+        let again_at = match (self.began_at, self.ended_at) {
+            (_, Some(ended_at)) => Some(ended_at + pause),
+            (began_at, None) => began_at.map(|began_at| began_at + SEARCH_LONGEST),
+        };
+        if again_at.is_some_and(|again_at| now >= again_at) {
             *self = Search::new();
         }
+        self.began_at.get_or_insert(now);
         self.position
     }
 
-    fn end(&mut self, claimed: &ClaimedSubscriptions, took: Duration) {
+    /// Notes what a search that `took` so long has found. What it does behind the end is not counted: it
+    /// says nothing about the cost of another way through the queue.
+    fn end(&mut self, claimed: &ClaimedSubscriptions, took: Duration, now: Instant) {
         let is_empty = claimed.due.is_empty() && claimed.is_end;
         self.position = claimed.position;
-        self.skipped += claimed.skipped;
-        self.spent += took;
+        if self.ended_at.is_none() {
+            self.skipped += claimed.skipped;
+            self.spent += took;
+            self.ended_at = claimed.is_end.then_some(now);
+        }
         if claimed.is_end && self.skipped < FEW_SKIPPED {
             *self = Search::new();
         }
-        self.found_nothing_at = is_empty.then(Instant::now);
+        self.found_nothing_at = is_empty.then_some(now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const AT_END: QueuePosition = QueuePosition { number: 7, ..QueuePosition::START };
+
+    fn found(skipped: usize, is_end: bool) -> ClaimedSubscriptions {
+        ClaimedSubscriptions { due: Vec::new(), position: AT_END, skipped, is_end }
+    }
+
+    #[test]
+    fn what_a_search_has_skipped_is_looked_for_again_however_busy_it_is() {
+        let (mut search, mut now) = (Search::new(), Instant::now());
+        let took = Duration::from_millis(4);
+        assert_eq!(search.begin(now), QueuePosition::START);
+        search.end(&found(FEW_SKIPPED, false), took, now);
+        assert_eq!(search.begin(now + Duration::from_secs(9)), AT_END, "it goes on to the end");
+        search.end(&found(0, true), took, now);
+        let started = now;
+        while search.begin(now) == AT_END {
+            // Searches for new deliveries fill all the time.
+            search.end(&found(0, true), took, now);
+            now += took;
+        }
+        let pause = now - started;
+        assert!(pause >= took * 2 * SEARCH_SHARE && pause < took * 3 * SEARCH_SHARE, "{pause:?}");
+    }
+
+    #[test]
+    fn a_search_that_took_long_is_repeated_all_the_same() {
+        let (mut search, now) = (Search::new(), Instant::now());
+        search.end(&found(FEW_SKIPPED, true), Duration::from_secs(60), now);
+        assert_eq!(search.begin(now + Duration::from_secs(4)), AT_END);
+        assert_eq!(search.begin(now + Duration::from_secs(5)), QueuePosition::START);
+    }
+
+    #[test]
+    fn a_search_that_never_ends_is_repeated() {
+        let (mut search, now) = (Search::new(), Instant::now());
+        search.begin(now);
+        search.end(&found(FEW_SKIPPED, false), Duration::from_millis(1), now);
+        assert_eq!(search.begin(now + SEARCH_LONGEST), QueuePosition::START);
+    }
+
+    #[test]
+    fn a_search_that_skipped_few_starts_over_at_once() {
+        let (mut search, now) = (Search::new(), Instant::now());
+        search.end(&found(FEW_SKIPPED - 1, true), Duration::from_secs(1), now);
+        assert_eq!(search.begin(now), QueuePosition::START);
     }
 }
