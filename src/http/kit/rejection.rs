@@ -14,6 +14,7 @@ use serde_json::json;
 use warp::reply::Response;
 
 use crate::document_budget::GatewayBusy;
+use crate::http::kit::content_coding::weight;
 use crate::http::kit::reply::{plain_text, set_header};
 use crate::http::kit::request::Request;
 
@@ -253,8 +254,10 @@ impl Rejection {
 /// Returns whether the client names JSON among the types that it accepts.
 fn accepts_json(request: &Request) -> bool {
     let accept = request.header("accept").to_ascii_lowercase();
-    let mut types = accept.split(',').filter_map(|it| it.split(';').next()).map(str::trim);
-    types.any(|accepted| matches!(accepted, "application/json" | PROBLEM))
+    let mut ranges = accept.split(',').map(|range| range.split_once(';').unwrap_or((range, "")));
+    ranges.any(|(name, parameters)| {
+        matches!(name.trim(), "application/json" | PROBLEM) && weight(parameters) > 0
+    })
 }
 
 /// Returns the reply when the store fails, for endpoints that reject nothing else.

@@ -1,12 +1,13 @@
 //! Lists and retrievals: bounds, searches by number, scripts, and feeds that nobody has fetched.
 
-use http::header::CONTENT_TYPE;
+use http::header::{CONTENT_TYPE, ETAG};
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
 use super::World;
-use crate::support::feeds::rss;
+use crate::support::feeds::{entry_id, entry_ids, rss};
+use crate::support::server::client;
 
 /// Row L-3.
 #[tokio::test]
@@ -113,6 +114,54 @@ async fn a_retrieval_from_two_hundred_feeds_is_refused() {
     let got = world.ask(Method::GET, &retrieve, &[]).await;
     assert_eq!(got.status, StatusCode::UNPROCESSABLE_ENTITY);
     assert!(got.text.contains("fewer than 200"), "{}", got.text);
+}
+
+/// Rows.
+#[tokio::test]
+async fn several_feeds_are_waited_for_together_and_compared_by_their_tag() {
+    let world = World::subscribed("json").await;
+    let (callback, other) = (world.subscriber.url("/cb"), world.publisher.url("/other"));
+    world.publisher.put_rss("/other", rss("other", 1..2));
+    world.gateway.subscribe_superfeedr(&other, &callback, "json").await;
+    let query = [("hub.mode", "retrieve"), ("hub.callback", callback.as_str())];
+    let first = world.ask(Method::GET, &query, &[]).await;
+    let tag = first.header(ETAG).to_owned();
+    let conditional = [("if-none-match", tag.as_str())];
+    let unchanged = world.ask(Method::GET, &query, &conditional).await;
+    assert_eq!((unchanged.status, &*unchanged.text), (StatusCode::NOT_MODIFIED, ""));
+
+    let newest = entry_ids(&first.text).remove(0);
+    let after = [&query[..], &[("after", newest.as_str()), ("wait", "poll")]].concat();
+    let published = async {
+        world.publisher.put_rss("/other", rss("other", 1..3));
+        let ping = [("hub.mode", "publish"), ("hub.url", other.as_str())];
+        assert_eq!(world.gateway.post("/", &ping).await.0, StatusCode::NO_CONTENT);
+    };
+    let (waited, ()) = tokio::join!(world.ask(Method::GET, &after, &[]), published);
+    assert_eq!(entry_ids(&waited.text), [entry_id("other", 2)]);
+    let changed = world.ask(Method::GET, &query, &conditional).await;
+    assert_eq!(changed.status, StatusCode::OK);
+}
+
+/// Rows L-6 and L-9.
+#[tokio::test]
+async fn a_subscription_is_found_by_the_url_that_is_listed() {
+    let world = World::subscribed("json").await;
+    let callback = world.subscriber.url("/cb");
+    let archive = client().get(world.gateway.archive_of(&world.topic)).send().await.unwrap();
+    let topics = [world.gateway.url("/track?query=tide"), archive.url().to_string()];
+    for topic in &topics {
+        world.gateway.subscribe_superfeedr(topic, &callback, "json").await;
+    }
+    for listed in world.all_listed().await {
+        let url = listed["feed"]["url"].as_str().unwrap().to_owned();
+        let query = [("hub.mode", "list"), ("search[feed][url]", url.as_str())];
+        let found = world.ask(Method::GET, &query, &[]).await.json();
+        let found: Vec<&Value> = found.as_array().unwrap().iter().collect();
+        let urls: Vec<&Value> =
+            found.iter().map(|one| &one["subscription"]["feed"]["url"]).collect();
+        assert!(urls.contains(&&listed["feed"]["url"]), "{url}: {urls:?}");
+    }
 }
 
 /// Row R-9.

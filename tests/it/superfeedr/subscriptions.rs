@@ -21,7 +21,7 @@ impl World {
     }
 
     /// The subscriptions of the account as they are listed.
-    async fn all_listed(&self) -> Vec<Value> {
+    pub(super) async fn all_listed(&self) -> Vec<Value> {
         let query = [("hub.mode", "list"), ("by_page", "500")];
         let mut listed = self.ask(Method::GET, &query, &[]).await.json();
         listed.as_array_mut().unwrap().iter_mut().map(|one| one["subscription"].take()).collect()

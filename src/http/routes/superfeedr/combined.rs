@@ -9,15 +9,21 @@ mod feeds;
 
 use std::collections::BTreeMap;
 
+use futures_util::future::select_all;
 use http::StatusCode;
+use sha2::{Digest, Sha256};
+use tokio::time::{Instant, timeout_at};
 
 use super::address;
 use super::api_reply::ApiReply;
-use super::entries_document::{EntriesDocument, sanitized_mark};
+use super::entries_document::{EntriesDocument, sanitized_mark, with_caching_headers};
 use super::list;
 use super::params;
 use super::search::SubscriptionSearch;
+use super::wait::{LONGEST_WAIT, Wait};
+use crate::http::kit::conditional::etag_matches;
 use crate::http::kit::rejection::Rejection;
+use crate::http::kit::reply::empty;
 use crate::http::kit::request::Request;
 use crate::http::state::Gateway;
 use feedgate_core::account::Access;
@@ -45,23 +51,34 @@ pub(super) async fn retrieve(
     request: &Request,
     form: &Form,
     access: &Access,
+    wait: Wait,
 ) -> Result<ApiReply, Rejection> {
-    let resources = found_resources(gateway, form, access).await?;
-    let reported = resources.values().max_by_key(|resource| resource.status.is_failing());
-    let Some(resource) = reported else {
+    let format = params::format(request, form)?;
+    let is_sanitized = form.is_set("sanitize");
+    let mut resources = found_resources(gateway, form, access).await?;
+    if wait == Wait::No {
+        let current = etag(&resources, format, is_sanitized);
+        if etag_matches(&request.headers, &current) {
+            let response = with_caching_headers(empty(StatusCode::NOT_MODIFIED), &current);
+            return Ok(ApiReply::Response(response));
+        }
+    }
+    let deadline = Instant::now() + LONGEST_WAIT;
+    let records = loop {
+        let feeds = Feeds { store: &*gateway.store, resources: &resources };
+        let records = requested_records(&feeds, form).await?;
+        let waits = records.is_empty() && wait != Wait::No;
+        if !waits || !growth(gateway, &resources, deadline).await {
+            break records;
+        }
+        resources = found_resources(gateway, form, access).await?;
+    };
+    let Some(resource) = reported(&resources) else {
         let reason = "You have no subscription with this callback.";
         return Err(Rejection::new(StatusCode::NOT_FOUND, reason).with_code("no_subscription"));
     };
-    let feeds = Feeds { store: &*gateway.store, resources: &resources };
-    let records = requested_records(&feeds, form).await?;
     let head = head(gateway, resources.len(), &records);
-    let heads: i64 = resources.values().map(|resource| resource.head.0).sum();
-    let format = params::format(request, form)?;
-    let word = format.map_or("atom", |format| format.as_str());
-    let is_sanitized = form.is_set("sanitize");
-    let sanitized = sanitized_mark(is_sanitized);
-    let (feeds, version) = (resources.len(), resource.status.version);
-    let etag = format!("W/\"{feeds}-{heads}-{version}-{word}{sanitized}\"");
+    let etag = etag(&resources, format, is_sanitized);
     let (combined_head, records) = (Some(head.as_str()), records.as_slice());
     let address = address::of_document(gateway, request, form);
     let (etag, address) = (&*etag, &*address);
@@ -78,6 +95,49 @@ pub(super) async fn retrieve(
     Ok(document.to_reply(gateway, form))
 }
 
+/// Waits until one of the logs has grown. Returns `false` if none has by `deadline`, or the gateway
+/// stops.
+async fn growth(
+    gateway: &Gateway,
+    resources: &BTreeMap<ResourceId, Resource>,
+    deadline: Instant,
+) -> bool {
+    if resources.is_empty() {
+        return false;
+    }
+    let follow =
+        |resource: &Resource| (resource.head, gateway.heads.follow(resource.id, resource.head));
+    let mut logs: Vec<_> = resources.values().map(follow).collect();
+    let grown = logs.iter_mut().map(|(before, head)| {
+        Box::pin(async move { head.wait_for(|head| *head > *before).await.is_ok() })
+    });
+    tokio::select! {
+        () = gateway.stop.cancelled() => false,
+        first = timeout_at(deadline, select_all(grown)) => first.is_ok_and(|(is_grown, ..)| is_grown),
+    }
+}
+
+/// Returns the resource whose status is told: one that fails, if there is one.
+fn reported(resources: &BTreeMap<ResourceId, Resource>) -> Option<&Resource> {
+    resources.values().max_by_key(|resource| resource.status.is_failing())
+}
+
+/// Returns the weak entity tag of all that the resources have.
+fn etag(
+    resources: &BTreeMap<ResourceId, Resource>,
+    format: Option<Format>,
+    is_sanitized: bool,
+) -> String {
+    let mut versions = Sha256::new();
+    for resource in resources.values() {
+        let version = (resource.id, resource.head.0, resource.status.version, &resource.feed_head);
+        versions.update(format!("{version:?}"));
+    }
+    let word = format.map_or("atom", |format| format.as_str());
+    let sanitized = sanitized_mark(is_sanitized);
+    format!("W/\"{}-{word}{sanitized}\"", hex::encode(&versions.finalize()[..12]))
+}
+
 /// Returns a document of the requested entries of all resources, for a stream; `None` if there are
 /// none.
 pub(super) async fn document(
@@ -86,8 +146,7 @@ pub(super) async fn document(
     resources: &BTreeMap<ResourceId, Resource>,
     (format, address): (Format, &str),
 ) -> Result<Option<String>, Rejection> {
-    let reported = resources.values().max_by_key(|resource| resource.status.is_failing());
-    let Some(resource) = reported else { return Ok(None) };
+    let Some(resource) = reported(resources) else { return Ok(None) };
     let feeds = Feeds { store: &*gateway.store, resources };
     let records = requested_records(&feeds, form).await?;
     let head = head(gateway, resources.len(), &records);

@@ -1,5 +1,8 @@
 //! The parameters that several modes share, checked.
 
+use std::cmp::Ordering;
+
+use crate::http::kit::content_coding::weight;
 use crate::http::kit::rejection::Rejection;
 use crate::http::kit::request::Request;
 use feedgate_core::subscription::Format;
@@ -86,19 +89,47 @@ pub(super) fn format(request: &Request, form: &Form) -> Result<Option<Format>, R
             Rejection::unprocessable(format!("format must be atom, json or raw, not {word}."))
         })
     });
-    Ok(named.transpose()?.or_else(|| {
-        let accept = request.header("accept").to_ascii_lowercase();
-        match (accept.contains("application/json"), accept.contains("application/atom+xml")) {
-            (true, false) => Some(Format::Json),
-            (false, true) => Some(Format::Atom),
-            _ => None,
-        }
-    }))
+    Ok(named.transpose()?.or_else(|| accepted_format(request.header("accept"))))
+}
+
+/// Returns the format that `Accept` prefers; `None` if it prefers neither (RFC 9110
+/// `#field.accept`).
+fn accepted_format(accept: &str) -> Option<Format> {
+    let weight_of = |media_type: &str| {
+        let ranges = accept.split(',').map(|range| range.split_once(';').unwrap_or((range, "")));
+        let mut named = ranges.filter(|(name, _)| name.trim().eq_ignore_ascii_case(media_type));
+        named.next().map_or(0, |(_, parameters)| weight(parameters))
+    };
+    let (json, atom) = (weight_of("application/json"), weight_of("application/atom+xml"));
+    match json.cmp(&atom) {
+        Ordering::Greater => Some(Format::Json),
+        Ordering::Less => Some(Format::Atom),
+        Ordering::Equal => None,
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Row S-7.
+    #[test]
+    fn the_format_is_the_one_that_accept_prefers() {
+        #[rustfmt::skip]
+        let cases = [
+            ("application/json",                                 Some(Format::Json)),
+            ("Application/Atom+XML; charset=utf-8",              Some(Format::Atom)),
+            ("application/json;q=0.1, application/atom+xml",     Some(Format::Atom)),
+            ("application/atom+xml;q=0.2,application/json;q=.3", Some(Format::Json)),
+            ("application/json;q=0, */*",                        None),
+            ("application/json, application/atom+xml",           None),
+            ("application/jsonp, */*",                           None),
+            ("",                                                 None),
+        ];
+        for (accept, want) in cases {
+            assert_eq!(accepted_format(accept), want, "{accept}");
+        }
+    }
 
     /// Rows L-3 and R-3.
     #[test]

@@ -1,8 +1,6 @@
 //! `hub.mode=retrieve`: the last entries of a resource, newest first. Only
 //! subscribers may retrieve them.
 
-use std::time::Duration;
-
 use http::StatusCode;
 use sha2::{Digest, Sha256};
 use tokio::time::{Instant, timeout_at};
@@ -12,7 +10,7 @@ use super::api_reply::ApiReply;
 use super::combined;
 use super::entries_document::{EntriesDocument, sanitized_mark, with_caching_headers};
 use super::params;
-use super::wait::Wait;
+use super::wait::{LONGEST_WAIT, Wait};
 use crate::http::kit::conditional::etag_matches;
 use crate::http::kit::rejection::Rejection;
 use crate::http::kit::reply::{empty, with_content_type};
@@ -26,10 +24,6 @@ use feedgate_core::resource::{Resource, ResourceKind};
 use feedgate_core::subscription::Format;
 use feedgate_core::topic::Topic;
 use feedgate_protocol::form::Form;
-
-/// How long a client waits for the next entry at most: less than the minute after which proxies
-/// take a silent connection for dead.
-const LONGEST_WAIT: Duration = Duration::from_secs(50);
 
 /// The bytes of entries that end an answer, which has at least one entry; the client asks for the
 /// next ones by the id of the last.
@@ -45,7 +39,7 @@ pub(super) async fn retrieve(
     wait: Wait,
 ) -> Result<ApiReply, Rejection> {
     if !form.has("hub.topic") && combined::is_requested(form) {
-        return combined::retrieve(gateway, request, form, access).await;
+        return combined::retrieve(gateway, request, form, access, wait).await;
     }
     let resource = subscribed_resource(gateway, form, access).await?;
     let format = params::format(request, form)?;

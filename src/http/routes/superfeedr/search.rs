@@ -166,13 +166,15 @@ fn is_like(text: &str, pattern: &str) -> bool {
 
 fn holds(condition: &Condition, listed: &ListedSubscription) -> bool {
     let ListedSubscription { subscription, resource, .. } = listed;
-    let (topic, endpoint) = (subscription.topic.as_str(), subscription.callback.as_str());
+    // The URL that lists show, which for tracks and archives is another one than the topic.
+    let topics = [subscription.topic.as_str(), subscription.topic.subscribed_as()];
+    let endpoint = subscription.callback.as_str();
     let status = &resource.status;
     match condition {
-        Condition::Anywhere(text) => [topic, endpoint, status.title.as_str()]
+        Condition::Anywhere(text) => [topics[0], topics[1], endpoint, status.title.as_str()]
             .iter()
             .any(|held| held.to_lowercase().contains(text)),
-        Condition::Feed(address) => address.fits(topic),
+        Condition::Feed(address) => topics.iter().any(|topic| address.fits(topic)),
         Condition::Endpoint(address) => address.fits(endpoint),
         Condition::Format(word) => subscription.format.told() == word,
         Condition::Velocity(range) => range.holds(status.velocity as f64),

@@ -1,8 +1,14 @@
 //! How a client waits for entries: `wait` and `Accept`.
 
+use std::time::Duration;
+
 use crate::http::kit::rejection::Rejection;
 use crate::http::kit::request::Request;
 use feedgate_protocol::form::Form;
+
+/// How long a client waits for the next entry at most: less than the minute after which proxies
+/// take a silent connection for dead.
+pub(super) const LONGEST_WAIT: Duration = Duration::from_secs(50);
 
 /// How a client waits for entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
