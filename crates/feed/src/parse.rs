@@ -23,6 +23,7 @@ mod hints;
 pub(crate) mod html;
 mod json;
 mod memory_bound;
+mod mend;
 #[cfg(feature = "html")]
 mod microformats;
 mod modules;

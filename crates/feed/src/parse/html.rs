@@ -22,8 +22,10 @@ use scraper::{ElementRef, Html, HtmlTreeSink, Node};
 use url::Url;
 
 use super::memory_bound::max_nodes;
+use super::mend::MendedTexts;
 use super::tree::LONGEST_TAG_BYTES;
 use crate::context::is_base;
+use crate::repair::Repair;
 
 /// The maximum nesting of elements; browsers have the same limit.
 const DEPTH: usize = 512;
@@ -87,6 +89,19 @@ impl ParsedHtml {
             }
         }
         ParsedHtml { html: parser.finish(), is_cut }
+    }
+
+    /// Repairs every text of the page, and lists the repairs.
+    pub(crate) fn mend_texts(&mut self, repairs: &mut Vec<Repair>) {
+        let mut mended = MendedTexts::default();
+        for node in self.html.tree.values_mut() {
+            if let Node::Text(text) = node
+                && let Some(sound) = mended.mend(text)
+            {
+                text.text = sound.into();
+            }
+        }
+        mended.report(repairs);
     }
 
     /// Returns the `html` element.

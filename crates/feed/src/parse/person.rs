@@ -2,9 +2,12 @@
 //!
 //! RSS has one text for a person where Atom has three elements. The forms are `a@b.test (Name)`,
 //! `Name (a@b.test)`, `Name <a@b.test>`, the address alone, the name alone, and any of these with a
-//! web address instead.
+//! web address instead. Some programs write it as HTML, often with a link.
+
+use std::borrow::Cow;
 
 use crate::model::Person;
+use crate::text_extraction::{decode, plain};
 
 /// Brackets and separators to trim from a name.
 const AROUND: [char; 15] =
@@ -12,8 +15,23 @@ const AROUND: [char; 15] =
 
 /// Parses a person; `None` if the text names nobody.
 pub(super) fn person(text: &str) -> Option<Person> {
-    let text = text.trim();
     let mut person = Person::default();
+    let mut text = Cow::Borrowed(text.trim());
+    if is_html(&text) {
+        let target = link_target(&text);
+        text = Cow::Owned(plain(&text));
+        if let Some(target) = target {
+            match target.strip_prefix("mailto:") {
+                None => person.uri = Some(target),
+                Some(address) if email(&text).is_none() => {
+                    let address = address.split('?').next().unwrap_or_default();
+                    text = Cow::Owned(format!("{address} {text}"));
+                }
+                Some(_) => {}
+            }
+        }
+    }
+    let text = text.as_ref();
     let mut rest = text.to_owned();
     if let Some((from, to)) = email(text) {
         person.email = Some(text[from..to].to_owned());
@@ -22,7 +40,9 @@ pub(super) fn person(text: &str) -> Option<Person> {
             let at = rest.to_ascii_lowercase().find("mailto:").unwrap_or(0);
             rest.replace_range(at..at + "mailto:".len(), "");
         }
-    } else if let Some((from, to)) = address(text) {
+    } else if person.uri.is_none()
+        && let Some((from, to)) = address(text)
+    {
         person.uri = Some(text[from..to].to_owned());
         rest = join(&text[..from], &text[to..]);
     }
@@ -30,6 +50,22 @@ pub(super) fn person(text: &str) -> Option<Person> {
     person.name = if found { bare(&rest) } else { text.to_owned() };
     let somebody = found || !person.name.is_empty();
     somebody.then_some(person)
+}
+
+/// Returns whether a text is HTML: it has an end tag.
+fn is_html(text: &str) -> bool {
+    text.match_indices("</")
+        .any(|(at, _)| text[at + 2..].starts_with(|c: char| c.is_ascii_alphabetic()))
+}
+
+/// Returns where the first link in HTML leads, if that is a web or e-mail address.
+fn link_target(html: &str) -> Option<String> {
+    let (_, value) = html.split_once("href=")?;
+    let quote = value.chars().next().filter(|c| matches!(c, '"' | '\''))?;
+    let target = decode(value[1..].split(quote).next()?).trim().to_owned();
+    let is_address =
+        ["http://", "https://", "mailto:"].iter().any(|scheme| target.starts_with(scheme));
+    is_address.then_some(target)
 }
 
 /// Joins the texts before and after an address; usually only one of them is a name.
@@ -97,6 +133,10 @@ mod tests {
             ("http://tides.test/ada",         "",             None,                   Some("http://tides.test/ada")),
             ("Ada (http://tides.test/ada)",   "Ada",          None,                   Some("http://tides.test/ada")),
             ("@ada",                          "@ada",         None,                   None),
+            ("<b>Ada</b> &amp; Bo",           "Ada & Bo",     None,                   None),
+            ("<a href=\"http://tides.test/?a&amp;b\" rel='author'>Ada</a>", "Ada", None, Some("http://tides.test/?a&b")),
+            ("<a href='mailto:ada@tides.test'>Ada</a>", "Ada", Some("ada@tides.test"), None),
+            ("<a href='/ada'>Ada</a>",        "Ada",          None,                   None),
         ];
         for (text, name, email, uri) in cases {
             let found = person(text).unwrap();

@@ -12,7 +12,6 @@ mod element;
 mod entities;
 mod implied;
 mod markup;
-mod mend;
 mod named;
 mod spaces;
 mod tidy;

@@ -61,10 +61,11 @@ pub(in crate::parse) fn read(text: &str, url: &Url, notes: Notes<'_>) -> Option<
     if !(text.contains("h-entry") || text.contains("hentry")) {
         return None;
     }
-    let page = ParsedHtml::read(text);
+    let mut page = ParsedHtml::read(text);
+    let mut found = Vec::new();
+    page.mend_texts(&mut found);
     let root = page.root()?;
     let base = page.base(url);
-    let mut found = Vec::new();
     let told = (base != *url).then(|| base.to_string());
     let told_by = page.tells_base();
     let mut reading =

@@ -4,6 +4,8 @@
 //! single value is accepted as a list. Extensions and fields without a counterpart in Atom are kept
 //! as elements whose text is the value, as JSON if it is not a string.
 
+mod values;
+
 use chrono::{DateTime, FixedOffset};
 use serde_json::{Map, Value};
 
@@ -15,6 +17,8 @@ use crate::parse::memory_bound::has_too_many_values;
 use crate::parse::trace::{JsonPointer, SourceTrace, Traceable};
 use crate::parse::{MAX_ENTRIES, NotAFeed, Notes, dates, json};
 use crate::repair::{Repair, RepairCode};
+
+use values::{inner_text, list, mend_texts, scalar, string};
 
 /// The namespace of kept fields.
 const NAMESPACE: &str = "https://www.jsonfeed.org/version/1.1/";
@@ -35,16 +39,13 @@ const KEPT: [&str; 4] = ["expired", "user_comment", "banner_image", "date_create
 /// The mapped fields that are not texts.
 const LISTS: [&str; 6] = ["author", "authors", "hubs", "items", "tags", "attachments"];
 
-/// The members in which programs wrap a text or an address.
-const WRAPPED: [&str; 8] = ["url", "href", "rendered", "value", "text", "name", "label", "term"];
-
 /// Reads a feed from a JSON text.
 pub(in crate::parse) fn read(text: &str, notes: Notes<'_>) -> Result<Feed, NotAFeed> {
     let Notes { repairs, trace } = notes;
     if has_too_many_values(text) {
         return Err(NotAFeed::Other("JSON with too many values"));
     }
-    let value: Value = match serde_json::from_str(text) {
+    let mut value: Value = match serde_json::from_str(text) {
         Ok(value) => value,
         Err(err) => {
             repairs.push(Repair::new(RepairCode::BrokenJson, err.to_string()));
@@ -52,6 +53,7 @@ pub(in crate::parse) fn read(text: &str, notes: Notes<'_>) -> Result<Feed, NotAF
             mended.map_err(|_| NotAFeed::Other("broken JSON"))?
         }
     };
+    mend_texts(&mut value, repairs);
     let Value::Object(object) = value else { return Err(NotAFeed::Other("JSON of another kind")) };
     let version = string(&object, "version").unwrap_or_default();
     let known = version.contains("jsonfeed.org/version/")
@@ -311,48 +313,4 @@ fn element(field: &str, value: String) -> Element {
 
 fn link(href: String, rel: &str) -> Link {
     Link { href, rel: rel.into(), ..Link::default() }
-}
-
-/// Returns the text of a field, if it has any.
-fn string(object: &Map<String, Value>, name: &str) -> Option<String> {
-    let value = object.get(name)?;
-    scalar(value).or_else(|| inner_text(value))
-}
-
-/// Returns the text in an object, or in the first value of an array, where a text is expected.
-fn inner_text(value: &Value) -> Option<String> {
-    let inner = match value {
-        Value::Array(values) => values.first()?,
-        other => other,
-    };
-    match inner {
-        Value::Object(object) => WRAPPED.iter().find_map(|name| scalar(object.get(*name)?)),
-        other => scalar(other),
-    }
-}
-
-fn scalar(value: &Value) -> Option<String> {
-    let text = match value {
-        Value::String(text) => text.trim().to_owned(),
-        Value::Number(number) => number.to_string(),
-        Value::Bool(truth) => truth.to_string(),
-        Value::Null | Value::Array(_) | Value::Object(_) => return None,
-    };
-    let text: String = text.chars().filter(|c| crate::parse::decode::is_xml_char(*c)).collect();
-    (!text.is_empty()).then_some(text)
-}
-
-/// Returns the values of a field. A single value counts as a list of one, and items whose keys are
-/// numbers, as programs write lists with gaps, as a list.
-fn list<'o>(object: &'o Map<String, Value>, name: &str) -> impl Iterator<Item = &'o Value> {
-    let is_number = |key: &String| key.bytes().all(|byte| byte.is_ascii_digit());
-    let (values, members) = match object.get(name) {
-        Some(Value::Array(values)) => (&values[..], None),
-        Some(Value::Object(members)) if name == "items" && members.keys().all(is_number) => {
-            (&[][..], Some(members.values()))
-        }
-        Some(value) => (std::slice::from_ref(value), None),
-        None => (&[][..], None),
-    };
-    values.iter().chain(members.into_iter().flatten())
 }

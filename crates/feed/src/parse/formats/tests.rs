@@ -5,6 +5,7 @@ use url::Url;
 use crate::context::Context;
 use crate::model::{Content, Entry, Feed, TextKind};
 use crate::parse::parse;
+use crate::repair::RepairCode;
 
 fn read(document: &str) -> Feed {
     let context = Context::new(Url::parse("https://tides.test/feed").unwrap());
@@ -151,5 +152,25 @@ fn a_json_feed_may_follow_other_output() {
     for before in ["<br />\n<b>Warning</b>: {x} in a.php", ")]}'\n", "while(1);", "/* {cached} */ "]
     {
         assert_eq!(read(&format!("{before}{json}")).entries.len(), 1, "{before}");
+    }
+}
+
+#[test]
+fn a_text_that_was_encoded_twice_is_repaired_in_every_format() {
+    let json = r#"{"version": "https://jsonfeed.org/version/1.1", "title": "MarÃ©e",
+        "items": [{"id": "1", "content_text": "cafÃ©", "tags": ["thÃ©"]}]}"#;
+    let feed = read(json);
+    assert_eq!(feed.title.unwrap().value, "Marée");
+    assert_eq!(feed.entries[0].categories[0].term, "thé");
+    let found: Vec<_> = feed.repairs.iter().map(|fault| (fault.code, &*fault.detail)).collect();
+    assert_eq!(found, [(RepairCode::DoubleEncoded, "3 times")]);
+    let rss =
+        read("<rss><channel><title>MarÃ©e</title><item><title>a</title></item></channel></rss>");
+    assert_eq!(rss.title.unwrap().value, "Marée");
+    #[cfg(feature = "html")]
+    {
+        let page =
+            "<div class=h-feed><div class=h-entry><p class=p-summary lang=fr>MarÃ©e</div></div>";
+        assert_eq!(read(page).entries[0].summary.as_ref().unwrap().value, "Marée");
     }
 }

@@ -24,12 +24,12 @@ use memchr::memchr;
 use super::attributes::Tag;
 use super::entities::DeclaredEntities;
 use super::implied;
-use super::mend::mend;
 use super::spaces::Namespaces;
 use super::tidy::begins_name;
 use super::tokens::{Token, Tokens};
 use super::{DOCUMENT, Kind, NONE, Node, Scope, Tree, XmlAttribute, offset};
 use crate::parse::memory_bound::max_nodes;
+use crate::parse::mend::mend;
 use crate::repair::{Repair, RepairCode};
 
 use faults::Faults;

@@ -13,6 +13,7 @@ use quick_xml::escape::resolve_html5_entity;
 
 use super::super::decode::is_xml_char;
 use super::named;
+use crate::parse::mend::{HIGH, HIGH_LAST};
 
 pub(super) use declared::DeclaredEntities;
 
@@ -122,10 +123,6 @@ fn push_code(code: u32, text: &mut String) -> bool {
     }
     true
 }
-
-/// The private-use characters that represent the first halves of surrogate pairs.
-pub(super) const HIGH: u32 = 0x10_f800;
-pub(super) const HIGH_LAST: u32 = HIGH + 0x3ff;
 
 #[cfg(test)]
 mod tests {

@@ -3,8 +3,35 @@
 use encoding_rs::WINDOWS_1252;
 use memchr::memchr;
 
-use super::entities::{HIGH, HIGH_LAST};
-use crate::repair::RepairCode;
+use crate::repair::{Repair, RepairCode};
+
+/// The private-use characters that represent the first halves of surrogate pairs.
+pub(super) const HIGH: u32 = 0x10_f800;
+pub(super) const HIGH_LAST: u32 = HIGH + 0x3ff;
+
+/// The repairs of texts that are not in an XML document.
+#[derive(Debug, Default)]
+pub(super) struct MendedTexts {
+    found: Vec<(RepairCode, usize)>,
+}
+
+impl MendedTexts {
+    /// Repairs a text; `None` if it is undamaged.
+    pub(super) fn mend(&mut self, text: &str) -> Option<String> {
+        let (mended, fault) = mend(text)?;
+        match self.found.iter_mut().find(|(code, _)| *code == fault) {
+            Some((_, count)) => *count += 1,
+            None => self.found.push((fault, 1)),
+        }
+        Some(mended)
+    }
+
+    /// Appends one repair for each kind of fault.
+    pub(super) fn report(self, repairs: &mut Vec<Repair>) {
+        let repair = |(code, count)| Repair::new(code, format!("{count} times"));
+        repairs.extend(self.found.into_iter().map(repair));
+    }
+}
 
 /// Repairs a text. Returns the repaired text and the fault; `None` if it is undamaged.
 pub(super) fn mend(text: &str) -> Option<(String, RepairCode)> {
@@ -18,7 +45,9 @@ pub(super) fn mend(text: &str) -> Option<(String, RepairCode)> {
     if !may_be_encoded_twice(text) {
         return None;
     }
-    let mut mended = decoded_once_more(text)?;
+    // White space at the ends does not last, and what is left must not be another text when it is
+    // read again.
+    let mut mended = decoded_once_more(text).or_else(|| decoded_once_more(text.trim()))?;
     while let Some(again) = decoded_once_more(&mended).filter(|again| *again != mended) {
         mended = again;
     }
@@ -78,6 +107,8 @@ mod tests {
             ("« le café\u{a0}» — oui",             None),
             ("cafÃ©",                              Some("café")),
             ("cafÃƒÂ©",                            Some("café")),
+            ("cafÃ© \u{a0}",                       Some("café")),
+            ("cafÃ\u{a0}",                         Some("cafà")),
             ("wait â€¦",                           Some("wait …")),
             ("ç™½ç\u{90}´ã\u{81}®",                Some("白琴の")),
             ("half \u{10f83d} a pair",             Some("half \u{fffd} a pair")),
