@@ -42,13 +42,8 @@ pub(super) fn mend(text: &str) -> Option<(String, RepairCode)> {
     if memchr(HIGH_BYTE, text.as_bytes()).is_some() && text.contains(half) {
         return Some((text.replace(half, "\u{fffd}"), RepairCode::LoneSurrogate));
     }
-    if !may_be_encoded_twice(text) {
-        return None;
-    }
-    // White space at the ends does not last, and what is left must not be another text when it is
-    // read again.
-    let mut mended = decoded_once_more(text).or_else(|| decoded_once_more(text.trim()))?;
-    while let Some(again) = decoded_once_more(&mended).filter(|again| *again != mended) {
+    let mut mended = decoded(text)?;
+    while let Some(again) = decoded(&mended).filter(|again| *again != mended) {
         mended = again;
     }
     Some((mended, RepairCode::DoubleEncoded))
@@ -56,6 +51,13 @@ pub(super) fn mend(text: &str) -> Option<(String, RepairCode)> {
 
 /// The first byte, in UTF-8, of every character from [`HIGH`] to [`HIGH_LAST`].
 const HIGH_BYTE: u8 = 0xf4;
+
+/// Decodes a text that was encoded twice. White space at its ends does not last, and what is left must
+/// not be decoded only when it is read again.
+fn decoded(text: &str) -> Option<String> {
+    let mut candidates = [text, text.trim()].into_iter().filter(|text| may_be_encoded_twice(text));
+    candidates.find_map(decoded_once_more)
+}
 
 /// Returns whether the first non-ASCII characters, taken as windows-1252 bytes, begin a UTF-8
 /// character. This rules out nearly every undamaged text before the slow attempt to decode it.
@@ -108,6 +110,7 @@ mod tests {
             ("cafÃ©",                              Some("café")),
             ("cafÃƒÂ©",                            Some("café")),
             ("cafÃ© \u{a0}",                       Some("café")),
+            ("\u{a0}cafÃ©",                        Some("café")),
             ("cafÃ\u{a0}",                         Some("cafà")),
             ("wait â€¦",                           Some("wait …")),
             ("ç™½ç\u{90}´ã\u{81}®",                Some("白琴の")),

@@ -5,7 +5,7 @@ use super::{Reading, read_foreign};
 use crate::model::{Entry, Feed, FeedFormat, Link, Text};
 use crate::parse::dates;
 use crate::parse::target::{FeedOrEntry, Target};
-use crate::parse::tree::XmlElement;
+use crate::parse::tree::{XmlElement, is_item};
 
 /// Returns whether a `channel` is one of CDF, not of RSS.
 pub(super) fn is_channel(element: XmlElement<'_>) -> bool {
@@ -28,11 +28,11 @@ pub(super) fn read(root: XmlElement<'_>, reading: &mut Reading<'_>) -> Feed {
     let mut target = reading.target(FeedOrEntry::Feed(&mut feed));
     target.begin(root);
     target.reading(root, |target| common(root, target));
-    for child in root.elements().filter(|child| !child.named("item") && !child.named("channel")) {
+    for child in root.elements().filter(|child| !is_item(*child) && !child.named("channel")) {
         target.reading(child, |target| read_child(child, target));
     }
     for item in
-        root.descendants().filter(|element| element.named("item")).take(crate::parse::MAX_ENTRIES)
+        root.descendants().filter(|element| is_item(*element)).take(crate::parse::MAX_ENTRIES)
     {
         let mut entry = Entry {
             lang: item.lang().map(str::to_owned),
