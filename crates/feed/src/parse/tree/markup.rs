@@ -218,9 +218,9 @@ impl<'t> Writer<'t, '_> {
     }
 
     fn start(&mut self, element: XmlElement<'t>) {
-        self.out.push('<');
-        self.out.push_str(&name_of(element));
         let space = self.space_of(element);
+        self.out.push('<');
+        self.out.push_str(&name_of(element, &space));
         let around = self.open.last().cloned().flatten();
         if around.as_deref() != Some(space.as_ref()) {
             self.attribute("xmlns", &space);
@@ -263,8 +263,8 @@ impl<'t> Writer<'t, '_> {
     }
 
     fn end(&mut self, element: XmlElement<'t>) {
-        let name = name_of(element);
         let space = self.open.pop().flatten();
+        let name = name_of(element, space.as_deref().unwrap_or_default());
         let html = space.as_deref() == Some(XHTML.uri());
         if self.out.ends_with('>') && html && VOID.contains(&name.as_ref()) {
             self.out.pop();
@@ -282,10 +282,10 @@ fn is_own(element: XmlElement<'_>) -> bool {
     element.is_rss() || element.is_atom()
 }
 
-/// Returns the name to write: in lower case for HTML, otherwise as it was.
-fn name_of(element: XmlElement<'_>) -> Cow<'_, str> {
+/// Returns the name to write in a namespace: in lower case for HTML, otherwise as it was.
+fn name_of<'t>(element: XmlElement<'t>, space: &str) -> Cow<'t, str> {
     let name = element.name();
-    if (element.is_in(&XHTML) || is_own(element))
+    if (space == XHTML.uri() || is_own(element))
         && name.bytes().any(|byte| byte.is_ascii_uppercase())
     {
         return Cow::Owned(name.to_ascii_lowercase());
