@@ -164,13 +164,15 @@ fn shell(element: XmlElement<'_>) -> Element {
     } else {
         space.vocabulary()
     };
+    // What is in Atom's namespace without being of Atom is an element of RSS.
+    let spelling = if element.is_atom() { Some(&RSS) } else { known };
     let attributes = element.attributes().iter();
     let attributes =
         attributes.map(|attribute| element.to_attribute(attribute, attribute.value.trim()));
     Element {
         namespace: known.map_or(space.uri(), |known| known.uri()).to_owned(),
         prefix: known.map_or(element.prefix(), |known| known.prefix).to_owned(),
-        name: spelled(known, element.name()).into_owned(),
+        name: spelled(spelling, element.name()).into_owned(),
         attributes: attributes.collect(),
         children: Vec::new(),
         ..Element::default()
