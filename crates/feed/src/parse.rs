@@ -17,6 +17,7 @@
 mod bases;
 pub(crate) mod dates;
 mod decode;
+mod faults;
 mod formats;
 mod hints;
 #[cfg(feature = "html")]

@@ -21,8 +21,8 @@ use html5ever::tendril::{StrTendril, TendrilSink};
 use scraper::{ElementRef, Html, HtmlTreeSink, Node};
 use url::Url;
 
+use super::faults::Faults;
 use super::memory_bound::max_nodes;
-use super::mend::MendedTexts;
 use super::tree::LONGEST_TAG_BYTES;
 use crate::context::is_base;
 use crate::repair::Repair;
@@ -93,15 +93,15 @@ impl ParsedHtml {
 
     /// Repairs every text of the page, and lists the repairs.
     pub(crate) fn mend_texts(&mut self, repairs: &mut Vec<Repair>) {
-        let mut mended = MendedTexts::default();
+        let mut faults = Faults::default();
         for node in self.html.tree.values_mut() {
             if let Node::Text(text) = node
-                && let Some(sound) = mended.mend(text)
+                && let Some(sound) = faults.mend(text)
             {
                 text.text = sound.into();
             }
         }
-        mended.report(repairs);
+        faults.report(repairs);
     }
 
     /// Returns the `html` element.

@@ -1,35 +1,23 @@
 //! Repair of texts that were damaged before they were put into the document.
 
+use std::iter;
+
 use encoding_rs::WINDOWS_1252;
 use memchr::memchr;
 
-use crate::repair::{Repair, RepairCode};
+use super::faults::Faults;
+use crate::repair::RepairCode;
 
 /// The private-use characters that represent the first halves of surrogate pairs.
 pub(super) const HIGH: u32 = 0x10_f800;
 pub(super) const HIGH_LAST: u32 = HIGH + 0x3ff;
 
-/// The repairs of texts that are not in an XML document.
-#[derive(Debug, Default)]
-pub(super) struct MendedTexts {
-    found: Vec<(RepairCode, usize)>,
-}
-
-impl MendedTexts {
-    /// Repairs a text; `None` if it is undamaged.
+impl Faults {
+    /// Repairs a text and counts the fault; `None` if it is undamaged.
     pub(super) fn mend(&mut self, text: &str) -> Option<String> {
         let (mended, fault) = mend(text)?;
-        match self.found.iter_mut().find(|(code, _)| *code == fault) {
-            Some((_, count)) => *count += 1,
-            None => self.found.push((fault, 1)),
-        }
+        self.count(fault);
         Some(mended)
-    }
-
-    /// Appends one repair for each kind of fault.
-    pub(super) fn report(self, repairs: &mut Vec<Repair>) {
-        let repair = |(code, count)| Repair::new(code, format!("{count} times"));
-        repairs.extend(self.found.into_iter().map(repair));
     }
 }
 
@@ -55,7 +43,8 @@ const HIGH_BYTE: u8 = 0xf4;
 /// Decodes a text that was encoded twice. White space at its ends does not last, and what is left must
 /// not be decoded only when it is read again.
 fn decoded(text: &str) -> Option<String> {
-    let mut candidates = [text, text.trim()].into_iter().filter(|text| may_be_encoded_twice(text));
+    let trimmed = Some(text.trim()).filter(|trimmed| trimmed.len() < text.len());
+    let mut candidates = iter::once(text).chain(trimmed).filter(|text| may_be_encoded_twice(text));
     candidates.find_map(decoded_once_more)
 }
 

@@ -28,11 +28,11 @@ pub(super) fn read(root: XmlElement<'_>, reading: &mut Reading<'_>) -> Feed {
     let mut target = reading.target(FeedOrEntry::Feed(&mut feed));
     target.begin(root);
     target.reading(root, |target| common(root, target));
-    for child in root.elements().filter(|child| !is_item(*child) && !child.named("channel")) {
+    for child in root.elements().filter(|child| !is_listed(*child) && !child.named("channel")) {
         target.reading(child, |target| read_child(child, target));
     }
     for item in
-        root.descendants().filter(|element| is_item(*element)).take(crate::parse::MAX_ENTRIES)
+        root.descendants().filter(|element| is_listed(*element)).take(crate::parse::MAX_ENTRIES)
     {
         let mut entry = Entry {
             lang: item.lang().map(str::to_owned),
@@ -48,6 +48,11 @@ pub(super) fn read(root: XmlElement<'_>, reading: &mut Reading<'_>) -> Feed {
         feed.entries.push(entry);
     }
     feed
+}
+
+/// Returns whether an element becomes an entry: an item, in whatever namespace, or an entry of a feed.
+fn is_listed(element: XmlElement<'_>) -> bool {
+    element.named("item") || is_item(element)
 }
 
 /// Reads the attributes that channels and items share.

@@ -174,3 +174,12 @@ fn a_text_that_was_encoded_twice_is_repaired_in_every_format() {
         assert_eq!(read(page).entries[0].summary.as_ref().unwrap().value, "Marée");
     }
 }
+
+#[test]
+fn items_of_cdf_may_be_in_a_namespace() {
+    let feed = read(
+        "<CHANNEL xmlns='http://a.test/cdf' HREF='http://a.test/'><TITLE>t</TITLE>\
+         <ITEM HREF='http://a.test/1'><TITLE>one</TITLE></ITEM></CHANNEL>",
+    );
+    assert_eq!(feed.entries.len(), 1);
+}

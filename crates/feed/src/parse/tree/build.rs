@@ -12,7 +12,6 @@
 //! * Elements deeper than [`DEPTH`] are kept without further nesting.
 
 mod characters;
-mod faults;
 mod start_tags;
 #[cfg(test)]
 mod tests;
@@ -28,11 +27,11 @@ use super::spaces::Namespaces;
 use super::tidy::begins_name;
 use super::tokens::{Token, Tokens};
 use super::{DOCUMENT, Kind, NONE, Node, Scope, Tree, XmlAttribute, offset};
+use crate::parse::faults::Faults;
 use crate::parse::memory_bound::max_nodes;
 use crate::parse::mend::mend;
 use crate::repair::{Repair, RepairCode};
 
-use faults::Faults;
 use start_tags::split;
 
 /// The maximum nesting of elements (rule S16).
@@ -146,7 +145,7 @@ impl<'t> Builder<'t> {
         let mut tokens = Tokens::new(text);
         let max_nodes = max_nodes(text.len());
         while let Some(token) = tokens.next() {
-            self.faults.at = tokens.start();
+            self.faults.at = Some(tokens.start());
             if self.nodes.len() + self.attributes.len() > max_nodes {
                 self.broke_off = true;
                 self.faults.count(RepairCode::TooManyNodes);
@@ -250,12 +249,12 @@ impl<'t> Builder<'t> {
                 let around = self.nodes.get(node.parent as usize).map(|node| node.kind.name());
                 let found = offset(self.text, text);
                 let found = found.or_else(|| offset(self.text, around.unwrap_or_default()));
-                self.faults.at = found.unwrap_or_default();
+                self.faults.at = Some(found.unwrap_or_default());
                 self.nodes[at].kind = Kind::Text(Cow::Owned(mended));
                 self.faults.count(fault);
             }
         }
-        self.faults.at = self.text.len();
+        self.faults.at = Some(self.text.len());
         if self.open.len() > 1 && !self.faults.has_counted(RepairCode::TooManyNodes) {
             self.faults.count(RepairCode::Truncated);
         }

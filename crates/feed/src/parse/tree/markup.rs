@@ -287,7 +287,7 @@ fn is_own(element: XmlElement<'_>) -> bool {
 /// Returns the name to write in a namespace: in lower case for HTML, otherwise as it was.
 fn name_of<'t>(element: XmlElement<'t>, space: &str) -> Cow<'t, str> {
     let name = element.name();
-    if (space == XHTML.uri() || is_own(element))
+    if (space == XHTML.uri() || element.is_in(&XHTML) || is_own(element))
         && name.bytes().any(|byte| byte.is_ascii_uppercase())
     {
         return Cow::Owned(name.to_ascii_lowercase());

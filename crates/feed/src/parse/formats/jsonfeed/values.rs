@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::parse::mend::MendedTexts;
+use crate::parse::faults::Faults;
 use crate::repair::Repair;
 
 /// The members in which programs wrap a text or an address.
@@ -10,12 +10,12 @@ const WRAPPED: [&str; 8] = ["url", "href", "rendered", "value", "text", "name", 
 
 /// Repairs every text in `value`, and lists the repairs.
 pub(super) fn mend_texts(value: &mut Value, repairs: &mut Vec<Repair>) {
-    let mut mended = MendedTexts::default();
+    let mut faults = Faults::default();
     let mut values = vec![value];
     while let Some(value) = values.pop() {
         match value {
             Value::String(text) => {
-                if let Some(sound) = mended.mend(text) {
+                if let Some(sound) = faults.mend(text) {
                     *text = sound;
                 }
             }
@@ -24,7 +24,7 @@ pub(super) fn mend_texts(value: &mut Value, repairs: &mut Vec<Repair>) {
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
     }
-    mended.report(repairs);
+    faults.report(repairs);
 }
 
 /// Returns the text of a field, if it has any.

@@ -1,17 +1,17 @@
-//! The faults found while a tree is built.
+//! The faults found while a document is parsed.
 
 use crate::repair::{Repair, RepairCode};
 
 /// The faults found: how often each occurred, and where first.
 #[derive(Debug, Default)]
 pub(super) struct Faults {
-    found: Vec<(RepairCode, usize, usize)>,
-    /// The offset of the current token.
-    pub(super) at: usize,
+    found: Vec<(RepairCode, usize, Option<usize>)>,
+    /// The offset of the current token, if offsets are known.
+    pub(super) at: Option<usize>,
 }
 
 impl Faults {
-    /// Counts a fault at the current token.
+    /// Counts a fault, at the current token.
     pub(super) fn count(&mut self, code: RepairCode) {
         match self.found.iter_mut().find(|(held, ..)| *held == code) {
             Some((_, count, _)) => *count += 1,
@@ -27,7 +27,8 @@ impl Faults {
     /// Appends one repair for each kind of fault.
     pub(super) fn report(&self, repairs: &mut Vec<Repair>) {
         for (code, count, first) in &self.found {
-            repairs.push(Repair::new(*code, format!("{count} times")).at(*first));
+            let repair = Repair::new(*code, format!("{count} times"));
+            repairs.push(Repair { byte: *first, ..repair });
         }
     }
 }
