@@ -3,6 +3,7 @@
 pub(crate) mod account_turns;
 pub(crate) mod attempts;
 pub(crate) mod claim;
+mod common_results;
 pub(crate) mod deliveries;
 mod digests;
 pub(crate) mod intents;
@@ -14,6 +15,7 @@ mod progress;
 pub(crate) mod queue;
 mod renewal;
 pub(crate) mod replays;
+mod result_columns;
 pub(crate) mod row;
 pub(crate) mod subscriber_counts;
 pub(crate) mod subscription_batcher;

@@ -1,8 +1,12 @@
 //! Cursors: who is owed what, and how deliveries end.
 
-use feedgate_core::ports::{DeliveryOutcome, DeliveryProgress, LogNumbers};
+use std::sync::Arc;
+
+use feedgate_core::claim::ClaimToken;
+use feedgate_core::delivery_health::AttemptResponse;
+use feedgate_core::ports::{DeliveryOutcome, DeliveryProgress, DeliveryResult, LogNumbers};
 use feedgate_core::record::Seq;
-use feedgate_core::subscription::{Format, Subscription, SubscriptionId};
+use feedgate_core::subscription::{DueSubscription, Format, Subscription, SubscriptionId};
 use feedgate_feed::Body;
 
 use super::{at, listed, on_both_stores, poll, resource, room, subscribe, wish};
@@ -19,6 +23,7 @@ on_both_stores!(
     a_claim_that_is_renewed_or_released_is_due_then,
     a_host_is_claimed_for_from_both_ends_of_its_queue,
     many_are_settled_at_once,
+    results_that_are_alike_are_stored_for_each_subscription,
     raw_cursors_run_over_body_versions,
     what_was_there_before_is_not_told,
     a_body_that_turns_out_to_be_a_feed_is_told_as_it_is,
@@ -194,6 +199,44 @@ async fn many_are_settled_at_once(database: Database) {
     assert_eq!(take(&store, 49).await, []);
     assert_eq!(take(&store, 50).await.len(), 15);
     store.settle(&[], at(51)).await.unwrap();
+}
+
+async fn results_that_are_alike_are_stored_for_each_subscription(database: Database) {
+    let store = ClaimingStore::new(database.open().await);
+    let mut ids = Vec::new();
+    for n in 0..12 {
+        ids.push(subscribe(&store, "a", &format!("https://{n}.test/")).await.id);
+    }
+    store.record(ids[0].resource, &poll(at(1), &["1"])).await.unwrap();
+    let due = store.claim_subscriptions(at(2), at(12), &room()).await.unwrap();
+    assert_eq!(due.len(), 12);
+    let response = || Some(AttemptResponse { status: Some(204), excerpt: String::new() });
+    let result = |due: &DueSubscription| DeliveryResult {
+        id: due.subscription.id,
+        claim: due.claim,
+        newest: due.newest,
+        outcome: DeliveryOutcome::Delivered { cursor: due.owed, status: 0 },
+        response: response(),
+    };
+    let mut results: Vec<_> = due.iter().map(result).collect();
+    results[0].claim = ClaimToken(1); // lost
+    store.pause(results[1].id, at(3)).await.unwrap();
+    assert!(store.replay(results[2].id, Seq(0), at(3)).await.unwrap());
+    store.record(ids[0].resource, &poll(at(4), &["2"])).await.unwrap();
+    Arc::clone(&*store).settle(&results, at(5)).await.unwrap();
+
+    let mut due_again = take(&store, 5).await;
+    due_again.sort_unstable_by_key(|(id, ..)| id.number);
+    let mut owed: Vec<_> = results[2..].iter().map(|result| (result.id, 1, 2)).collect();
+    owed[0].1 = 0;
+    owed.sort_unstable_by_key(|(id, ..)| id.number);
+    assert_eq!(due_again, owed, "all but the lost and the paused one");
+    for (n, result) in results.iter().enumerate() {
+        let listed = store.listed(result.id).await.unwrap().unwrap();
+        let is_lost = n == 0;
+        assert_eq!(listed.delivery.last_attempt.is_none(), is_lost);
+        assert_eq!(listed.subscription.cursor, Seq(i64::from(!is_lost && n != 2)));
+    }
 }
 
 async fn raw_cursors_run_over_body_versions(database: Database) {

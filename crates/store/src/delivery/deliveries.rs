@@ -7,12 +7,13 @@ use std::collections::HashMap;
 
 use chrono::{DateTime, Utc};
 
+use crate::delivery::common_results::CommonResults;
+use crate::delivery::result_columns::{Newest, ResultColumns};
 use crate::delivery::subscriber_counts::{CountedSubscription, count_off, counted_columns};
 use crate::engine::sql::{Row, Value, params};
 use crate::engine::tx::{Tx, Wake};
 use crate::resources::row;
 use feedgate_core::claim::ClaimToken;
-use feedgate_core::delivery_health::AttemptResponse;
 use feedgate_core::ports::{DeliveryOutcome, DeliveryResult, StoreError};
 use feedgate_core::resource::ResourceId;
 use feedgate_core::subscription::SubscriptionId;
@@ -30,11 +31,17 @@ pub(crate) async fn settle(
 ) -> Result<(), StoreError> {
     let newest = lock_resources(tx, &settled).await?;
     let held = end_claims(tx, &settled).await?;
-    let (mut delivered, mut waiting, mut failed) = <(Columns, Columns, Columns)>::default();
-    let (mut suspended, mut ended) = <(Columns, Columns)>::default();
-    for result in &settled {
-        let Some(&replay_from) = held.get(&(result.id, result.claim)) else { continue };
+    let (mut delivered, mut waiting, mut failed) =
+        <(ResultColumns, ResultColumns, ResultColumns)>::default();
+    let (mut suspended, mut ended) = <(ResultColumns, ResultColumns)>::default();
+    let results = settled.iter().filter_map(|result| {
+        let replay_from = *held.get(&(result.id, result.claim))?;
         let newest = newest.get(&result.id.resource.0).copied().unwrap_or_default();
+        Some((result, replay_from, newest))
+    });
+    let mut results: Vec<_> = results.collect();
+    let common = CommonResults::take_from(&mut results);
+    for (result, replay_from, newest) in results {
         let (columns, numbers) = match result.outcome {
             DeliveryOutcome::Delivered { cursor, status } => (&mut delivered, [cursor.0, status]),
             DeliveryOutcome::Failed { retry_at: Some(at) } => {
@@ -46,8 +53,8 @@ pub(crate) async fn settle(
         };
         columns.push(result, replay_from, newest, numbers);
     }
-    let mut rows =
-        tx.query_rows(DELIVERED, params![now], &delivered.named("told", "status")).await?;
+    let mut rows = common.store(tx, now).await?;
+    rows.extend(tx.query_rows(DELIVERED, params![now], &delivered.named("told", "status")).await?);
     rows.extend(tx.query_rows(WAITING, params![now], &waiting.named("retry_at", "unused")).await?);
     rows.extend(tx.query_rows(FAILED, params![now], &failed.named("none", "unused")).await?);
     tx.execute_rows(SUSPENDED, params![now], &suspended.named("none", "unused")).await?;
@@ -107,72 +114,6 @@ async fn queue_again(tx: &Tx<'_>, rows: Vec<Row>, now: DateTime<Utc>) -> Result<
         tx.wake(Wake::Subscriptions);
     }
     Ok(())
-}
-
-/// The newest numbers of a resource: `head`, `body_version`, `status_version` and
-/// `announced_status_version`. They do not change while the resource is locked.
-type Newest = [i64; 4];
-
-/// The columns of results: the subscription, where to set its cursor, the newest number when it was
-/// claimed, the newest numbers now, two numbers and the response of each.
-#[derive(Default)]
-struct Columns {
-    resources: Vec<i64>,
-    ids: Vec<i64>,
-    replays: Vec<Option<i64>>,
-    newest: Vec<i64>,
-    newest_now: [Vec<i64>; 4],
-    numbers: [Vec<i64>; 2],
-    /// Status codes; 0 without a response, and [`NO_ATTEMPT`] without a request.
-    codes: Vec<i64>,
-    excerpts: Vec<String>,
-}
-
-/// Stands for the status code of a delivery that made no request.
-const NO_ATTEMPT: i64 = -1;
-
-impl Columns {
-    fn push(
-        &mut self,
-        result: &DeliveryResult,
-        replay_from: Option<i64>,
-        newest: Newest,
-        numbers: [i64; 2],
-    ) {
-        self.resources.push(result.id.resource.0);
-        self.ids.push(result.id.number);
-        self.replays.push(replay_from);
-        self.newest.push(result.newest.0);
-        let response = result.response.as_ref();
-        let code = |response: &AttemptResponse| response.status.unwrap_or_default().into();
-        self.codes.push(response.map_or(NO_ATTEMPT, code));
-        self.excerpts.push(response.map(|response| response.excerpt.clone()).unwrap_or_default());
-        for (column, number) in self.newest_now.iter_mut().zip(newest) {
-            column.push(number);
-        }
-        for (column, number) in self.numbers.iter_mut().zip(numbers) {
-            column.push(number);
-        }
-    }
-
-    fn named(self, first: &'static str, second: &'static str) -> [(&'static str, Value); 12] {
-        let [one, two] = self.numbers;
-        let [head, body_version, status_version, announced] = self.newest_now;
-        [
-            ("resource_id", Value::Ints(self.resources)),
-            ("id", Value::Ints(self.ids)),
-            ("replay_from", Value::OptInts(self.replays)),
-            ("newest", Value::Ints(self.newest)),
-            ("head", Value::Ints(head)),
-            ("body_version", Value::Ints(body_version)),
-            ("status_version", Value::Ints(status_version)),
-            ("announced", Value::Ints(announced)),
-            (first, Value::Ints(one)),
-            (second, Value::Ints(two)),
-            ("code", Value::Ints(self.codes)),
-            ("excerpt", Value::Texts(self.excerpts)),
-        ]
-    }
 }
 
 /// The cursor after the end of a delivery: the start of a requested replay, or else never further
@@ -316,7 +257,7 @@ async fn lock_resources(
     rows.map(|mut row| Ok((row.int()?, [row.int()?, row.int()?, row.int()?, row.int()?]))).collect()
 }
 
-async fn end(tx: &Tx<'_>, ended: Columns) -> Result<(), StoreError> {
+async fn end(tx: &Tx<'_>, ended: ResultColumns) -> Result<(), StoreError> {
     const END: &str = concat!(
         "delete from subscriptions
           where (resource_id, id) in (select given.resource_id, given.id from {rows})
