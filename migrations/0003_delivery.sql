@@ -79,13 +79,22 @@ create index subscriptions_lease_until on subscriptions (lease_until);
 -- records are appended that it receives, and deleted when it is up to date. The columns that change
 -- with each delivery and are indexed are here and not in `subscriptions`, whose many indices
 -- PostgreSQL would extend with each change of any of them.
+--
+-- Subscriptions of one account with callbacks at one host that become due together are members of a
+-- batch, which is a row too: its due time and its claim are those of its members.
 create table deliveries (
     resource_id     bigint not null,
+    -- Less than 0: the row is a batch, named after a subscription that was a member at first.
     subscription_id bigint not null,
     account_id      bigint not null,         -- of the subscription
     host            text   not null,         -- of the subscription
+    -- The `subscription_id` of the batch of which the subscription is a member; null: it is in none.
+    batch           bigint,
+    -- How many members a batch had at first, without those that were claimed by themselves; 1: the
+    -- row is no batch.
+    size            bigint not null default 1,
     -- When the subscription may be claimed: at once, at a retry, or at the end of a claim; null: it
-    -- was paused while a node delivered.
+    -- is a member of a batch, or was paused while a node delivered.
     due_at          bigint,
     claimed_until   bigint,                  -- until when a node delivers; null: no node does
     -- The token that distinguishes this claim from all others; 0: the subscription is not claimed.
@@ -102,6 +111,8 @@ create index deliveries_host on deliveries (host, due_at, subscription_id) where
 -- Serves claim_subscriptions when more is due than is claimed together: accounts take turns.
 create index deliveries_account on deliveries (account_id, due_at, subscription_id)
     where due_at is not null and account_id <> 0;
+-- Serves claim_subscriptions, which reads the members of the batches that it has claimed.
+create index deliveries_batch on deliveries (resource_id, batch) where batch is not null;
 
 -- One row is one attempt to deliver to a callback, for people who investigate why a notification
 -- did not arrive. Nothing else depends on it: a crash may lose attempts, and old ones are deleted.

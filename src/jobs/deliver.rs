@@ -151,6 +151,7 @@ impl Job for Deliverer {
                     let result = DeliveryResult {
                         id,
                         claim: due.claim,
+                        batch: due.batch,
                         newest: due.newest,
                         outcome,
                         response,

@@ -267,6 +267,10 @@ pub struct Subscription {
     pub created_at: DateTime<Utc>,
 }
 
+/// The number of a delivery batch, unique in its resource while the batch exists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BatchNumber(pub i64);
+
 /// A subscription claimed for delivery, because its cursor is behind the log.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DueSubscription {
@@ -274,6 +278,8 @@ pub struct DueSubscription {
     pub subscription: Subscription,
     /// The claim under which it was handed out.
     pub claim: ClaimToken,
+    /// The delivery batch that has the claim; `None` if the claim is of this delivery alone.
+    pub batch: Option<BatchNumber>,
     /// The number up to which it is owed: the head of the log, or the body version
     /// for [`Format::Raw`].
     pub owed: Seq,

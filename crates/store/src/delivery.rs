@@ -2,10 +2,12 @@
 
 pub(crate) mod account_turns;
 pub(crate) mod attempts;
+pub(crate) mod batches;
 pub(crate) mod claim;
 mod common_results;
 pub(crate) mod deliveries;
 mod digests;
+mod held_claims;
 pub(crate) mod intents;
 pub(crate) mod kept_cursors;
 pub(crate) mod listing;

@@ -413,6 +413,7 @@ mod tests {
         DueSubscription {
             subscription,
             claim: ClaimToken::NONE,
+            batch: None,
             owed: Seq(0),
             newest: Seq(0),
             status,

@@ -164,6 +164,7 @@ impl Operations {
             let results = due.into_iter().map(|due| DeliveryResult {
                 id: due.subscription.id,
                 claim: due.claim,
+                batch: due.batch,
                 newest: due.newest,
                 outcome: DeliveryOutcome::Delivered { cursor: due.owed, status: 0 },
                 response: None,

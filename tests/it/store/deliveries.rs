@@ -214,6 +214,7 @@ async fn results_that_are_alike_are_stored_for_each_subscription(database: Datab
     let result = |due: &DueSubscription| DeliveryResult {
         id: due.subscription.id,
         claim: due.claim,
+        batch: due.batch,
         newest: due.newest,
         outcome: DeliveryOutcome::Delivered { cursor: due.owed, status: 0 },
         response: response(),

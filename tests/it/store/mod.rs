@@ -5,6 +5,7 @@ mod append_budgets;
 mod attempts;
 mod backfills;
 mod baselines;
+mod batches;
 mod cells;
 mod changes;
 mod claims;

@@ -17,11 +17,11 @@ use std::collections::BTreeSet;
 use futures_util::StreamExt;
 
 use super::{
-    accounts, append_budgets, attempts, backfills, changes, claims, collections, deliveries,
-    delivery_queue, digests, endings, entries, events, fan_outs, hosts, intents, log, maintenance,
-    moves, nodes, nul, page_bytes, pages, pausing, ping_targets, pings, queue, queue_claims,
-    resource_claims, retention, search, secrets, sessions, statuses, storage, subscription_counts,
-    subscriptions, survey, tracks, upstreams,
+    accounts, append_budgets, attempts, backfills, batches, changes, claims, collections,
+    deliveries, delivery_queue, digests, endings, entries, events, fan_outs, hosts, intents, log,
+    maintenance, moves, nodes, nul, page_bytes, pages, pausing, ping_targets, pings, queue,
+    queue_claims, resource_claims, retention, search, secrets, sessions, statuses, storage,
+    subscription_counts, subscriptions, survey, tracks, upstreams,
 };
 use crate::support::postgres::{Database, Kind};
 use access::Access;
@@ -122,6 +122,7 @@ fn contract_cases() -> Vec<super::Case> {
         append_budgets::contract_cases(),
         attempts::contract_cases(),
         backfills::contract_cases(),
+        batches::contract_cases(),
         changes::contract_cases(),
         changes::one_cell_cases(),
         claims::contract_cases(),

@@ -14,13 +14,16 @@ use feedgate_core::ports::{
 };
 use feedgate_core::record::Seq;
 use feedgate_core::resource::ResourceId;
-use feedgate_core::subscription::{DueSubscription, SubscriptionId};
+use feedgate_core::subscription::{BatchNumber, DueSubscription, SubscriptionId};
+
+/// The claim of a delivery, its batch, and the newest number when it was claimed.
+type LastClaim = (ClaimToken, Option<BatchNumber>, Seq);
 
 /// The store, and the last claim of each subscription and each resource.
 #[derive(Clone)]
 pub(crate) struct ClaimingStore {
     store: Arc<dyn Store>,
-    claims: Arc<Mutex<HashMap<SubscriptionId, (ClaimToken, Seq)>>>,
+    claims: Arc<Mutex<HashMap<SubscriptionId, LastClaim>>>,
     polls: Arc<Mutex<HashMap<ResourceId, ClaimToken>>>,
 }
 
@@ -44,7 +47,9 @@ impl ClaimingStore {
         let start = QueuePosition::START;
         let claimed = self.store.claim_subscriptions(now, until, limits, start).await?;
         let mut claims = self.claims.lock().unwrap();
-        claims.extend(claimed.due.iter().map(|due| (due.subscription.id, (due.claim, due.newest))));
+        claims.extend(
+            claimed.due.iter().map(|due| (due.subscription.id, (due.claim, due.batch, due.newest))),
+        );
         Ok(claimed.due)
     }
 
@@ -55,8 +60,9 @@ impl ClaimingStore {
         now: DateTime<Utc>,
     ) -> Result<(), StoreError> {
         let results = ended.iter().map(|(id, outcome)| {
-            let (claim, newest) = self.claims.lock().unwrap().get(id).copied().unwrap_or_default();
-            DeliveryResult { id: *id, claim, newest, outcome: *outcome, response: None }
+            let (claim, batch, newest) =
+                self.claims.lock().unwrap().get(id).copied().unwrap_or_default();
+            DeliveryResult { id: *id, claim, batch, newest, outcome: *outcome, response: None }
         });
         let results: Vec<_> = results.collect();
         self.store.settle(&results, now).await

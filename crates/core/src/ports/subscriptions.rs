@@ -11,7 +11,8 @@ use crate::intent::{DueIntent, Intent};
 use crate::record::Seq;
 use crate::resource::{Resource, ResourceId};
 use crate::subscription::{
-    DueSubscription, Subscription, SubscriptionId, SubscriptionOwner, SubscriptionRequest,
+    BatchNumber, DueSubscription, Subscription, SubscriptionId, SubscriptionOwner,
+    SubscriptionRequest,
 };
 use crate::topic::{Callback, Topic};
 
@@ -48,6 +49,8 @@ pub struct DeliveryResult {
     pub id: SubscriptionId,
     /// The claim under which it was made. The result changes nothing if that claim is lost.
     pub claim: ClaimToken,
+    /// The delivery batch that has the claim ([`DueSubscription::batch`]).
+    pub batch: Option<BatchNumber>,
     /// The number of the newest record or body when it was claimed ([`DueSubscription::newest`]).
     pub newest: Seq,
     /// What came of it.

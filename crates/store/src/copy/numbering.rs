@@ -50,8 +50,12 @@ impl Numbering {
         (last < 1 << LOCAL_BITS).then_some(Numbering { base, ..self })
     }
 
-    /// Returns the number of the row with the number `old` in `cell` of the target.
+    /// Returns the number of the row with the number `old` in `cell` of the target. The number of a
+    /// batch of deliveries is that of a subscription with a minus sign, and stays so.
     pub(crate) fn renumber(&self, old: i64, cell: usize) -> i64 {
+        if old < 0 {
+            return -self.renumber(-old, cell);
+        }
         if self.cells == 1 || cell_of_number(old) == cell {
             return old + self.base;
         }

@@ -112,7 +112,7 @@ pub(crate) const TABLES: &[CopiedTable] = &[
     table("subscriptions", &["resource_id", "id"], Resource("resource_id"),
         &[RESOURCE_ID, ("id", Number)]),
     table("deliveries", &["resource_id", "subscription_id"], Resource("resource_id"),
-        &[RESOURCE_ID, ("subscription_id", Number), CLAIMED_UNTIL, CLAIM_TOKEN]),
+        &[RESOURCE_ID, ("subscription_id", Number), ("batch", Number), CLAIMED_UNTIL, CLAIM_TOKEN]),
     with_long_column(table("delivery_attempts", &["resource_id", "id"], Resource("resource_id"),
         &[RESOURCE_ID, ("id", Number), ("subscription_id", Number)]), "response_body"),
     of_resource("kept_cursors", &["resource_id", "hash"]),

@@ -45,7 +45,7 @@ impl AccountTurns {
              where account_id > $1 and account_id <> 0 and due_at is not null
              order by account_id limit 1";
         const DUE: &str = "
-            select resource_id, subscription_id, host, due_at
+            select resource_id, subscription_id, host, due_at, size
               from deliveries {sqlite indexed by deliveries_account}
              where account_id = $1 and account_id <> 0 and due_at <= $2
              order by due_at, subscription_id

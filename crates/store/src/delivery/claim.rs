@@ -1,23 +1,23 @@
-//! Claiming due subscriptions, and renewing and releasing claims.
+//! Claiming due subscriptions.
 //!
 //! Candidates are read without locks and claimed by an update that applies only while no other
 //! claim on them is valid, so nodes that read the same candidates never both get one. Whether a
 //! claim has expired is decided by the clock of the database, not by that of a node.
 
-use chrono::{DateTime, Utc};
+use std::collections::HashMap;
 
 use crate::delivery::account_turns::AccountTurns;
+use crate::delivery::batches;
 use crate::delivery::queue::status_owed;
 use crate::delivery::row::{subscription, subscription_columns};
 use crate::engine::claims::{self, HostLimitedSearch, Picked};
 use crate::engine::lease::ClaimLease;
 use crate::engine::sql::{Row, Value, params};
-use crate::engine::tx::{Tx, Wake};
+use crate::engine::tx::Tx;
 use feedgate_core::claim::{ClaimToken, QueuePosition};
 use feedgate_core::ports::{ClaimLimits, ClaimedSubscriptions, StoreError};
 use feedgate_core::record::Seq;
-use feedgate_core::resource::ResourceId;
-use feedgate_core::subscription::{DueSubscription, Format, SubscriptionId};
+use feedgate_core::subscription::{BatchNumber, DueSubscription, Format, SubscriptionId};
 
 /// The number of rows that are read together while a queue is searched.
 const CHUNK: usize = 512;
@@ -34,7 +34,7 @@ pub(crate) async fn claim(
     turns: &AccountTurns,
 ) -> Result<ClaimedSubscriptions, StoreError> {
     const DUE: &str = "
-        select resource_id, subscription_id, host, due_at
+        select resource_id, subscription_id, host, due_at, size
           from deliveries
          where due_at <= $1 and (due_at, subscription_id) > ($2, $3)
          order by due_at, subscription_id
@@ -60,7 +60,7 @@ pub(crate) async fn claim(
     Ok(ClaimedSubscriptions { due, position, skipped: search.skipped, is_end })
 }
 
-/// Claims due subscriptions of one host: those that have waited longest, and the same number of
+/// Claims due subscriptions of one host: those that have waited longest, and about the same number of
 /// those that became due last.
 pub(crate) async fn claim_of_host(
     tx: &Tx<'_>,
@@ -69,27 +69,75 @@ pub(crate) async fn claim_of_host(
     limit: usize,
 ) -> Result<Vec<DueSubscription>, StoreError> {
     const OLDEST: &str = "
-        select resource_id, subscription_id, host
+        select resource_id, subscription_id, host, size
           from deliveries
          where host = $2 and due_at <= $1
          order by due_at, subscription_id
          limit $3";
     const NEWEST: &str = "
-        select resource_id, subscription_id, host
+        select resource_id, subscription_id, host, size
           from deliveries
          where host = $2 and due_at <= $1
          order by due_at desc, subscription_id desc
          limit $3";
-    let oldest = tx.query(OLDEST, params![lease.now, host, limit.div_ceil(2) as i64]).await?;
-    let newest = tx.query(NEWEST, params![lease.now, host, (limit / 2) as i64]).await?;
-    let mut picked: Vec<Picked> = Vec::with_capacity(limit);
-    for mut row in oldest.into_iter().chain(newest.into_iter().rev()) {
-        let one = Picked { resource: row.int()?, number: row.int()?, host: row.text()? };
-        if !picked.contains(&one) {
-            picked.push(one);
-        }
+    let (old, new) = (limit.div_ceil(2), limit / 2);
+    let oldest = tx.query(OLDEST, params![lease.now, host, old as i64]).await?;
+    let mut picked = Portion::default();
+    picked.fill(oldest, old, limit)?;
+    if new > 0 {
+        let newest = tx.query(NEWEST, params![lease.now, host, new as i64]).await?;
+        picked.fill(newest, picked.count + new, limit)?;
     }
-    claim_picked(tx, lease, picked).await
+    claim_picked(tx, lease, picked.picked).await
+}
+
+/// The deliveries that are claimed together for one host.
+#[derive(Default)]
+struct Portion {
+    picked: Vec<Picked>,
+    /// The places of the picked rows, by their numbers.
+    places: HashMap<i64, usize>,
+    /// How many deliveries are picked, with the members of batches.
+    count: usize,
+}
+
+impl Portion {
+    /// Picks the first rows, until there are `enough` deliveries. A batch is claimed as a whole, which
+    /// costs less, if there are no more than `limit` in all.
+    fn fill(&mut self, rows: Vec<Row>, enough: usize, limit: usize) -> Result<(), StoreError> {
+        for mut row in rows {
+            let (resource, number, host) = (row.int()?, row.int()?, row.text()?);
+            let size = row.int()?.max(1) as usize;
+            if self.count >= enough {
+                break;
+            }
+            let place = *self.places.entry(number).or_insert_with(|| {
+                self.picked.push(Picked { resource, number, host, count: 0, size });
+                self.picked.len() - 1
+            });
+            let picked = &mut self.picked[place];
+            let left = picked.size - picked.count;
+            let is_whole = self.count + left <= limit;
+            let more = if is_whole { left } else { left.min(enough - self.count) };
+            picked.count += more;
+            self.count += more;
+        }
+        Ok(())
+    }
+}
+
+/// The columns of a claimed delivery `d` of a subscription `s` to a resource `r`, as [`claimed_row`]
+/// reads them.
+macro_rules! claimed_columns {
+    () => {
+        concat!(
+            subscription_columns!(),
+            ", d.replay_from,
+               case when s.format = 'raw' then r.body_version else r.head end, s.replayed_upto,
+               s.replays, s.digest_replays, s.acknowledged, r.hops, ",
+            status_owed!("s.statuses")
+        )
+    };
 }
 
 /// Claims those of `picked` that no other node has claimed since they were read.
@@ -98,35 +146,100 @@ async fn claim_picked(
     lease: ClaimLease,
     picked: Vec<Picked>,
 ) -> Result<Vec<DueSubscription>, StoreError> {
-    const CLAIM: &str = "
-        update deliveries
-           set due_at = $3, claimed_until = $3, claim_token = $4
-        {from rows}
-         where deliveries.resource_id = {given resource_id}
-           and deliveries.subscription_id = {given id}
-           and due_at <= $1 and (claimed_until is null or claimed_until <= $2)";
+    // The order in which the deliveries are returned.
+    let mut places: HashMap<i64, usize> = HashMap::new();
+    let (mut single, mut whole) = (Vec::new(), Vec::new());
+    for (place, one) in picked.into_iter().enumerate() {
+        places.insert(one.number, place);
+        if one.is_part() {
+            let members = batches::take_members(tx, lease, &one).await?;
+            places.extend(members.iter().map(|member| (*member, place)));
+            single.extend(members.into_iter().map(|number| Picked { number, ..one.clone() }));
+        } else if one.number < 0 {
+            whole.push(one);
+        } else {
+            single.push(one);
+        }
+    }
+    let mut found = claim_single(tx, lease, &single).await?;
+    found.extend(claim_batches(tx, lease, &whole).await?);
+    found.sort_by_key(|(number, _)| places.get(number).copied().unwrap_or(usize::MAX));
+    set_back(tx, found.into_iter().map(|(_, row)| row).collect()).await
+}
+
+const CLAIM: &str = "
+    update deliveries
+       set due_at = $3, claimed_until = $3, claim_token = $4
+    {from rows}
+     where deliveries.resource_id = {given resource_id}
+       and deliveries.subscription_id = {given id}
+       and due_at <= $1 and (claimed_until is null or claimed_until <= $2)";
+
+/// Claims deliveries that are in no batch, or have been taken out of one under this lease. Returns them
+/// with their numbers.
+async fn claim_single(
+    tx: &Tx<'_>,
+    lease: ClaimLease,
+    picked: &[Picked],
+) -> Result<Vec<(i64, ClaimedRow)>, StoreError> {
     const CLAIMED: &str = concat!(
-        "select ",
-        subscription_columns!(),
-        ", d.claim_token, d.replay_from,
-           case when s.format = 'raw' then r.body_version else r.head end, s.replayed_upto,
-           s.replays, s.digest_replays, s.acknowledged, r.hops, ",
-        status_owed!("s.statuses"),
+        "select s.id, ",
+        claimed_columns!(),
         " from {rows}
            join deliveries d on d.resource_id = given.resource_id and d.subscription_id = given.id
            join subscriptions s on s.resource_id = d.resource_id and s.id = d.subscription_id
            join resources r on r.id = s.resource_id
           where d.claim_token = $1 and s.lease_until > $2"
     );
-    let columns = claims::columns(&picked);
-    let params = params![lease.now, lease.begins, lease.ends, lease.token.0];
-    let claimed = tx.execute_rows(CLAIM, params, &columns).await?;
+    let taken = picked.iter().filter(|one| one.is_part()).count() as u64;
+    let due: Vec<_> = picked.iter().filter(|one| !one.is_part()).cloned().collect();
+    let claim = params![lease.now, lease.begins, lease.ends, lease.token.0];
+    let claimed = taken + tx.execute_rows(CLAIM, claim, &claims::columns(&due)).await?;
+    let columns = claims::columns(picked);
     let rows = tx.query_rows(CLAIMED, params![lease.token.0, lease.now], &columns).await?;
     if claimed > rows.len() as u64 {
         remove_expired(tx, lease, &columns).await?;
     }
-    let found = claims::read(rows, &picked, claimed_row, |one| one.due.subscription.id.number);
-    set_back(tx, found).await
+    Ok(readable_rows(rows, lease))
+}
+
+/// Claims whole batches. Returns their members, each with the number of its batch.
+async fn claim_batches(
+    tx: &Tx<'_>,
+    lease: ClaimLease,
+    picked: &[Picked],
+) -> Result<Vec<(i64, ClaimedRow)>, StoreError> {
+    const MEMBERS: &str = concat!(
+        "select d.batch, ",
+        claimed_columns!(),
+        " from {rows}
+           join deliveries b on b.resource_id = given.resource_id and b.subscription_id = given.id
+           join deliveries d {sqlite indexed by deliveries_batch}
+                on d.resource_id = b.resource_id and d.batch = b.subscription_id
+           join subscriptions s on s.resource_id = d.resource_id and s.id = d.subscription_id
+           join resources r on r.id = s.resource_id
+          where b.claim_token = $1 and s.lease_until > $2"
+    );
+    let columns = claims::columns(picked);
+    let claim = params![lease.now, lease.begins, lease.ends, lease.token.0];
+    if tx.execute_rows(CLAIM, claim, &columns).await? == 0 {
+        return Ok(Vec::new());
+    }
+    let rows = tx.query_rows(MEMBERS, params![lease.token.0, lease.now], &columns).await?;
+    if rows.len() < picked.iter().map(|batch| batch.size).sum() {
+        batches::remove_expired(tx, lease, &columns).await?;
+    }
+    Ok(readable_rows(rows, lease))
+}
+
+/// Reads claimed rows, each behind its number or that of its batch.
+fn readable_rows(rows: Vec<Row>, lease: ClaimLease) -> Vec<(i64, ClaimedRow)> {
+    let read = |mut row: Row| {
+        let number = row.int()?;
+        let batch = (number < 0).then_some(BatchNumber(number));
+        Ok((number, claimed_row(row, lease.token, batch)?))
+    };
+    rows.into_iter().filter_map(|row| claims::readable(read(row))).collect()
 }
 
 /// Deletes those of the claimed rows whose subscriptions have expired or ended.
@@ -171,9 +284,13 @@ struct ClaimedRow {
     replay_from: Option<i64>,
 }
 
-fn claimed_row(mut row: Row) -> Result<ClaimedRow, StoreError> {
+fn claimed_row(
+    mut row: Row,
+    claim: ClaimToken,
+    batch: Option<BatchNumber>,
+) -> Result<ClaimedRow, StoreError> {
     let mut subscription = subscription(&mut row)?;
-    let (claim, replay_from) = (ClaimToken(row.int()?), row.opt_int()?);
+    let replay_from = row.opt_int()?;
     subscription.cursor = replay_from.map_or(subscription.cursor, Seq);
     let (newest, told_before) = (Seq(row.int()?), Seq(row.int()?));
     let (replays, digest_replays) = (row.int()?, row.int()?);
@@ -187,64 +304,7 @@ fn claimed_row(mut row: Row) -> Result<ClaimedRow, StoreError> {
     let owed = if is_digest { newest.min(told_before) } else { newest };
     #[rustfmt::skip]
     let due = DueSubscription {
-        subscription, claim, owed, newest, told_before, replays, is_digest, acknowledged, hops, status,
+        subscription, claim, batch, owed, newest, told_before, replays, is_digest, acknowledged, hops, status,
     };
     Ok(ClaimedRow { due, replay_from })
-}
-
-/// Extends the claims that have not been lost, and returns their subscriptions.
-pub(crate) async fn renew(
-    tx: &Tx<'_>,
-    claims: &[(SubscriptionId, ClaimToken)],
-    until: DateTime<Utc>,
-) -> Result<Vec<SubscriptionId>, StoreError> {
-    const RENEW: &str = "
-        update deliveries
-           set due_at = case when due_at is null then null else cast($1 as bigint) end,
-               claimed_until = $1
-          from {rows}
-         where deliveries.resource_id = given.resource_id
-           and deliveries.subscription_id = given.id and claim_token = given.token
-        returning deliveries.resource_id, deliveries.subscription_id";
-    let rows = tx.query_rows(RENEW, params![until], &columns(claims)).await?;
-    let ids = rows
-        .into_iter()
-        .map(|mut row| Ok(SubscriptionId { resource: ResourceId(row.int()?), number: row.int()? }));
-    ids.collect()
-}
-
-/// Releases claims under which nothing was sent.
-pub(crate) async fn release(
-    tx: &Tx<'_>,
-    claims: &[(SubscriptionId, ClaimToken)],
-    now: DateTime<Utc>,
-) -> Result<(), StoreError> {
-    // Nothing is owed to a subscription that was paused meanwhile.
-    const PAUSED: &str = "
-        delete from deliveries
-        {using rows}
-         where deliveries.resource_id = {given resource_id}
-           and deliveries.subscription_id = {given id} and claim_token = {given token}
-           and due_at is null and replay_from is null";
-    const RELEASE: &str = "
-        update deliveries
-           set due_at = case when due_at is null then null else cast($1 as bigint) end,
-               claimed_until = null, claim_token = 0
-        {from rows}
-         where deliveries.resource_id = {given resource_id}
-           and deliveries.subscription_id = {given id} and claim_token = {given token}";
-    let columns = columns(claims);
-    tx.execute_rows(PAUSED, &[], &columns).await?;
-    if tx.execute_rows(RELEASE, params![now], &columns).await? > 0 {
-        tx.wake(Wake::Subscriptions);
-    }
-    Ok(())
-}
-
-fn columns(claims: &[(SubscriptionId, ClaimToken)]) -> [(&'static str, Value); 3] {
-    [
-        ("resource_id", Value::Ints(claims.iter().map(|(id, _)| id.resource.0).collect())),
-        ("id", Value::Ints(claims.iter().map(|(id, _)| id.number).collect())),
-        ("token", Value::Ints(claims.iter().map(|(_, token)| token.0).collect())),
-    ]
 }

@@ -7,11 +7,12 @@ use std::collections::HashMap;
 
 use chrono::{DateTime, Utc};
 
+use crate::delivery::batches::{self, DeliveredMember, NewDelivery};
 use crate::delivery::common_results::CommonResults;
 use crate::delivery::result_columns::{Newest, ResultColumns};
 use crate::delivery::subscriber_counts::{CountedSubscription, count_off, counted_columns};
 use crate::engine::sql::{Row, Value, params};
-use crate::engine::tx::{Tx, Wake};
+use crate::engine::tx::Tx;
 use crate::resources::row;
 use feedgate_core::claim::ClaimToken;
 use feedgate_core::ports::{DeliveryOutcome, DeliveryResult, StoreError};
@@ -74,25 +75,38 @@ async fn end_claims(
          where deliveries.resource_id = {given resource_id}
            and deliveries.subscription_id = {given id} and claim_token = {given claim}
         returning deliveries.resource_id, subscription_id, claim_token, replay_from";
-    let numbers = |number: fn(&DeliveryResult) -> i64| settled.iter().map(number).collect();
-    let columns = [
-        ("resource_id", Value::Ints(numbers(|result| result.id.resource.0))),
-        ("id", Value::Ints(numbers(|result| result.id.number))),
-        ("claim", Value::Ints(numbers(|result| result.claim.0))),
-    ];
-    let rows = tx.query_rows(END, &[], &columns).await?;
-    let held = rows.into_iter().map(|mut row| {
-        let id = SubscriptionId { resource: ResourceId(row.int()?), number: row.int()? };
-        Ok(((id, ClaimToken(row.int()?)), row.opt_int()?))
+    let members = settled.iter().filter_map(|DeliveryResult { id, claim, batch, .. }| {
+        batch.map(|batch| DeliveredMember { id: *id, batch, claim: *claim })
     });
-    held.collect()
+    let members: Vec<_> = members.collect();
+    let ended: HashMap<_, _> = batches::end_members(tx, &members).await?.into_iter().collect();
+    let (mut held, mut single) = (HashMap::new(), Vec::new());
+    for result in settled {
+        // A delivery that has left its batch has the claim itself.
+        match ended.get(&result.id).filter(|_| result.batch.is_some()) {
+            Some(replay_from) => drop(held.insert((result.id, result.claim), *replay_from)),
+            None => single.push(result),
+        }
+    }
+    let numbers = |number: fn(&DeliveryResult) -> i64| {
+        Value::Ints(single.iter().map(|result| number(result)).collect())
+    };
+    let columns = [
+        ("resource_id", numbers(|result| result.id.resource.0)),
+        ("id", numbers(|result| result.id.number)),
+        ("claim", numbers(|result| result.claim.0)),
+    ];
+    for mut row in tx.query_rows(END, &[], &columns).await? {
+        let id = SubscriptionId { resource: ResourceId(row.int()?), number: row.int()? };
+        held.insert((id, ClaimToken(row.int()?)), row.opt_int()?);
+    }
+    Ok(held)
 }
 
 /// Queues the subscriptions again whose rows, with their numbers and due times, have a due time.
 async fn queue_again(tx: &Tx<'_>, rows: Vec<Row>, now: DateTime<Utc>) -> Result<(), StoreError> {
-    const QUEUE: &str = "
-        insert into deliveries (resource_id, subscription_id, account_id, host, due_at)
-        select s.resource_id, s.id, s.account_id, s.host, given.due_at
+    const AGAIN: &str = "
+        select given.due_at, s.resource_id, s.id, s.account_id, s.host
           from {rows}
           join subscriptions s on s.resource_id = given.resource_id and s.id = given.id";
     let (mut resources, mut ids, mut times) = (Vec::new(), Vec::new(), Vec::new());
@@ -103,17 +117,16 @@ async fn queue_again(tx: &Tx<'_>, rows: Vec<Row>, now: DateTime<Utc>) -> Result<
         ids.push(id);
         times.push(due_at.timestamp_micros());
     }
-    let is_due = times.iter().any(|due_at| *due_at <= now.timestamp_micros());
     let columns = [
         ("resource_id", Value::Ints(resources)),
         ("id", Value::Ints(ids)),
         ("due_at", Value::Ints(times)),
     ];
-    tx.execute_rows(QUEUE, &[], &columns).await?;
-    if is_due {
-        tx.wake(Wake::Subscriptions);
-    }
-    Ok(())
+    let again = tx.query_rows(AGAIN, &[], &columns).await?.into_iter().map(|mut row| {
+        let due_at = row.time()?;
+        NewDelivery::read(row, due_at)
+    });
+    batches::enqueue(tx, again.collect::<Result<_, _>>()?, now).await
 }
 
 /// The cursor after the end of a delivery: the start of a requested replay, or else never further

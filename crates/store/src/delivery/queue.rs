@@ -4,14 +4,28 @@
 //! status), and deleted by the result of the delivery that brings the subscription up to date. In
 //! between a node claims it, and a failed delivery gives it a later `due_at`. Whoever inserts or
 //! deletes a row has locked the resource, except for claims, which delete rows without a valid
-//! subscription.
+//! subscription. Many deliveries share their due time and claim with others (`batches.rs`).
 
 use chrono::{DateTime, Utc};
 
+use crate::delivery::batches;
 use crate::engine::sql::{Value, params};
 use crate::engine::tx::{Tx, Wake};
 use feedgate_core::ports::StoreError;
 use feedgate_core::subscription::SubscriptionId;
+
+/// The beginning of a statement that selects subscriptions `s` for `batches::enqueue`. It ends with a
+/// condition. The subquery looks up one row; PostgreSQL might turn `not exists` into a join with all
+/// deliveries of the resource.
+macro_rules! select_due {
+    () => {
+        "select s.resource_id, s.id, s.account_id, s.host
+           from subscriptions s
+          where (select d.resource_id from deliveries d
+                  where d.resource_id = s.resource_id and d.subscription_id = s.id) is null"
+    };
+}
+pub(crate) use select_due;
 
 /// The beginning of a statement that makes some subscriptions `s` due; `$due` is the time. It ends
 /// with a condition and [`unless_queued`].
@@ -76,8 +90,8 @@ macro_rules! is_not_queued {
 }
 pub(crate) use is_not_queued;
 
-/// Locks the row of a subscription, so that no node claims it meanwhile. Returns whether a node
-/// delivers.
+/// Takes a subscription out of its batch and locks its row, so that no node claims it meanwhile.
+/// Returns whether a node delivers.
 pub(crate) async fn lock_in_progress(
     tx: &Tx<'_>,
     id: SubscriptionId,
@@ -86,6 +100,8 @@ pub(crate) async fn lock_in_progress(
     const LOCK: &str = "
         select claimed_until from deliveries
          where resource_id = $1 and subscription_id = $2 {for update}";
+    let [resource, number] = [id.resource.0, id.number].map(|number| Value::Ints(vec![number]));
+    batches::leave(tx, &[("resource_id", resource), ("id", number)]).await?;
     let found = tx.first(LOCK, params![id.resource.0, id.number]).await?;
     let claimed_until = found.map_or(Ok(None), |mut row| row.opt_time())?;
     Ok(claimed_until.is_some_and(|until| until > now))

@@ -84,14 +84,18 @@ pub(crate) fn subscription(row: &mut Row) -> Result<Subscription, StoreError> {
 /// them. Few subscriptions are read at a time, and most are not in the queue.
 macro_rules! health_columns {
     () => {
-        "s.attempted_at, s.attempt_status, s.attempt_excerpt,
-         (select d.due_at from deliveries d
-           where d.resource_id = s.resource_id and d.subscription_id = s.id),
-         s.paused_at, s.is_suspended,
-         (select d.claimed_until from deliveries d
-           where d.resource_id = s.resource_id and d.subscription_id = s.id),
-         s.digest_at,
-         case when s.format = 'raw' then r.body_version else r.head end"
+        concat!(
+            "s.attempted_at, s.attempt_status, s.attempt_excerpt, (select ",
+            $crate::delivery::batches::shared!("d", "due_at"),
+            " from deliveries d
+               where d.resource_id = s.resource_id and d.subscription_id = s.id),
+             s.paused_at, s.is_suspended, (select ",
+            $crate::delivery::batches::shared!("d", "claimed_until"),
+            " from deliveries d
+               where d.resource_id = s.resource_id and d.subscription_id = s.id),
+             s.digest_at,
+             case when s.format = 'raw' then r.body_version else r.head end"
+        )
     };
 }
 pub(crate) use health_columns;

@@ -16,7 +16,8 @@ use crate::delivery::row::{SECRET, number, subscriber};
 use crate::delivery::subscriber_counts::{CountedSubscription, count_begun, count_of};
 use crate::delivery::unsubscribe::unsubscribe;
 use crate::delivery::{
-    claim, deliveries, digests, kept_cursors, listing, pausing, progress, queue, replays,
+    claim, deliveries, digests, held_claims, kept_cursors, listing, pausing, progress, queue,
+    replays,
 };
 use crate::engine::sql::params;
 use crate::engine::tx::{Tx, Wake};
@@ -127,7 +128,7 @@ impl Subscriptions for Db {
         self.write(move |tx| {
             Box::pin(async move {
                 let lease = claims.lease(tx, now, until).await?;
-                claim::renew(tx, &held, lease.ends).await
+                held_claims::renew(tx, &held, lease.ends).await
             })
         })
         .await
@@ -139,7 +140,8 @@ impl Subscriptions for Db {
         now: DateTime<Utc>,
     ) -> Result<(), StoreError> {
         let held = claims.to_vec();
-        self.write(move |tx| Box::pin(async move { claim::release(tx, &held, now).await })).await
+        self.write(move |tx| Box::pin(async move { held_claims::release(tx, &held, now).await }))
+            .await
     }
 
     async fn settle(

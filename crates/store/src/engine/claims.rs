@@ -97,6 +97,17 @@ pub(crate) struct Picked {
     pub(crate) number: i64,
     /// The host whose limit applies: that of a callback, or the group of a resource.
     pub(crate) host: String,
+    /// How many jobs are claimed: of a batch as many as the host can take, otherwise one.
+    pub(crate) count: usize,
+    /// How many jobs there are: more than one for a batch.
+    pub(crate) size: usize,
+}
+
+impl Picked {
+    /// Returns whether a part of a batch was picked.
+    pub(crate) fn is_part(&self) -> bool {
+        self.count < self.size
+    }
 }
 
 /// A job that was claimed.
@@ -259,6 +270,8 @@ pub(crate) struct HostLimitedSearch {
     /// The number of picked candidates of each host.
     of_host: HashMap<String, usize>,
     pub(crate) picked: Vec<Picked>,
+    /// The number of picked jobs.
+    count: usize,
     /// The numbers of the picked candidates.
     numbers: HashSet<i64>,
     /// The number of candidates whose hosts could take no more.
@@ -270,12 +283,12 @@ impl HostLimitedSearch {
         let busy = std::mem::take(&mut limits.busy);
         let of_host = busy.into_iter().map(|host| (host, limits.per_host)).collect();
         let (picked, numbers) = (Vec::new(), HashSet::new());
-        HostLimitedSearch { limits, of_host, picked, numbers, skipped: 0 }
+        HostLimitedSearch { limits, of_host, picked, count: 0, numbers, skipped: 0 }
     }
 
     /// Returns whether enough is picked.
     pub(crate) fn is_full(&self) -> bool {
-        self.picked.len() >= self.limits.limit
+        self.count >= self.limits.limit
     }
 
     /// Returns how many candidates may be picked in all.
@@ -283,8 +296,8 @@ impl HostLimitedSearch {
         self.limits.limit
     }
 
-    /// Picks a candidate (resource, number, host and due time) if its host can take more and it is not
-    /// picked already. Returns its place in the queue.
+    /// Picks a candidate (resource, number, host, due time, and the size of a batch) if its host can take
+    /// more and it is not picked already. Returns its place in the queue.
     pub(crate) fn consider(&mut self, mut row: Row) -> Result<QueuePosition, StoreError> {
         let (resource, number, host) = (row.int()?, row.int()?, row.text()?);
         let position = QueuePosition { due_at: row.int()?, number, ..QueuePosition::START };
@@ -292,12 +305,15 @@ impl HostLimitedSearch {
             return Ok(position);
         }
         let of_host = self.of_host.entry(host.clone()).or_default();
-        if *of_host < self.limits.per_host {
-            *of_host += 1;
+        let size = row.opt_int()?.map_or(1, |size| size.max(1) as usize);
+        let room = self.limits.per_host.saturating_sub(*of_host);
+        let count = size.min(room).min(self.limits.limit.saturating_sub(self.count));
+        self.skipped += size - count;
+        if count > 0 {
+            *of_host += count;
+            self.count += count;
             self.numbers.insert(number);
-            self.picked.push(Picked { resource, number, host });
-        } else {
-            self.skipped += 1;
+            self.picked.push(Picked { resource, number, host, count, size });
         }
         Ok(position)
     }

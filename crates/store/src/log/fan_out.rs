@@ -4,7 +4,8 @@
 use chrono::{DateTime, Utc};
 
 use crate::collections::enqueue;
-use crate::delivery::queue::{insert_due, is_not_queued, unless_queued};
+use crate::delivery::batches::{self, NewDelivery};
+use crate::delivery::queue::{insert_due, is_not_queued, select_due, unless_queued};
 use crate::engine::sql::params;
 use crate::engine::tx::{Tx, Wake};
 use crate::log::pending_fan_outs;
@@ -151,19 +152,18 @@ async fn mark_subscriptions_due(
     after: &After,
 ) -> Result<(), StoreError> {
     const BEHIND: &str = concat!(
-        insert_due!("$2"),
-        " where s.resource_id = $1 and lease_until > $2 and paused_at is null
+        select_due!(),
+        " and s.resource_id = $1 and lease_until > $2 and paused_at is null
             and case when format = 'raw' then cursor < $4
                      else cursor < $3 and ",
         least_audience!(),
-        " <= cast($5 as bigint) end",
-        unless_queued!()
+        " <= cast($5 as bigint) end
+          order by s.id"
     );
     let params = params![id.0, at, after.head, after.body_version, after.audience.number()];
-    if tx.execute(BEHIND, params).await? > 0 {
-        tx.wake(Wake::Subscriptions);
-    }
-    Ok(())
+    let behind = tx.query(BEHIND, params).await?.into_iter();
+    let behind = behind.map(|row| NewDelivery::read(row, at)).collect::<Result<_, _>>()?;
+    batches::enqueue(tx, behind, at).await
 }
 
 /// Advances the cursors of subscriptions that were up to date, and receive none of the appended

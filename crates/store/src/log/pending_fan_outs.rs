@@ -12,7 +12,8 @@ use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
 use crate::Db;
-use crate::delivery::queue::{insert_due, unless_queued};
+use crate::delivery::batches::{self, NewDelivery};
+use crate::delivery::queue::select_due;
 use crate::engine::sql::params;
 use crate::engine::tx::{Tx, Wake};
 use crate::resources::row;
@@ -96,20 +97,22 @@ async fn mark_chunk(
                  where resource_id = $1 and id > $2
                  order by id limit $3) chunk";
     const BEHIND: &str = concat!(
-        insert_due!("$2"),
-        " where s.resource_id = $1 and s.id > $3 and s.id <= $4
+        select_due!(),
+        " and s.resource_id = $1 and s.id > $3 and s.id <= $4
             and lease_until > $2 and paused_at is null
             and case when format = 'raw'
                      then cursor < (select body_version from resources where id = $1)
-                     else cursor < (select head from resources where id = $1) end",
-        unless_queued!()
+                     else cursor < (select head from resources where id = $1) end
+          order by s.id"
     );
     let Some(mut window) = tx.first(WINDOW, params![id.0, after, CHUNK]).await? else {
         return Ok(None);
     };
     let (count, last) = (window.int()?, window.int()?);
-    if count > 0 && tx.execute(BEHIND, params![id.0, now, after, last]).await? > 0 {
-        tx.wake(Wake::Subscriptions);
+    if count > 0 {
+        let behind = tx.query(BEHIND, params![id.0, now, after, last]).await?.into_iter();
+        let behind = behind.map(|row| NewDelivery::read(row, now)).collect::<Result<_, _>>()?;
+        batches::enqueue(tx, behind, now).await?;
     }
     Ok((count == CHUNK).then_some(last))
 }

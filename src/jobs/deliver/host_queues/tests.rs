@@ -36,6 +36,7 @@ fn due(resource: i64, number: i64, host: &str) -> DueSubscription {
     DueSubscription {
         subscription,
         claim,
+        batch: None,
         owed: Seq(1),
         newest: Seq(1),
         status: 0,

@@ -31,8 +31,8 @@ const RESOURCES: [&str; 3] = ["resource_id", "collection_id", "member_id"];
 /// Tables whose rows have numbers of their own.
 const NUMBERED: [&str; 5] =
     ["subscriptions", "delivery_attempts", "intents", "changes", "forwarded_pings"];
-/// The column with the number of a subscription.
-const SUBSCRIPTION: &str = "subscription_id";
+/// Columns with the number of a subscription, or of a batch, which is named after one.
+const SUBSCRIPTIONS: [&str; 2] = ["subscription_id", "batch"];
 /// What stands between two columns.
 const SEPARATOR: &str = " ¦ ";
 
@@ -150,7 +150,7 @@ async fn rows(schema: &Schema, table: &str, topics: &BTreeMap<String, String>) -
         let values = columns.iter().zip(row.split(SEPARATOR)).filter_map(|((name, _), value)| {
             let name = name.as_str();
             let is_own = name == "id" && NUMBERED.contains(&table);
-            if is_own || name == SUBSCRIPTION || CLAIMS.contains(&name) {
+            if is_own || SUBSCRIPTIONS.contains(&name) || CLAIMS.contains(&name) {
                 return None;
             }
             let is_resource = RESOURCES.contains(&name) || (table == "resources" && name == "id");

@@ -1,0 +1,181 @@
+//! Batches: deliveries that share a due time and a claim.
+
+use feedgate_core::claim::QueuePosition;
+use feedgate_core::ports::{ClaimLimits, DeliveryOutcome, DeliveryResult};
+use feedgate_core::record::Seq;
+use feedgate_core::resource::ResourceId;
+use feedgate_core::subscription::{DueSubscription, Lease, SubscriptionId};
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{at, on_both_stores, poll, room, subscribe, wish};
+use crate::support::claiming_store::ClaimingStore;
+use crate::support::postgres::Database;
+
+on_both_stores!(
+    one_claim_has_all_members,
+    a_host_with_little_room_gets_a_part_of_a_batch,
+    a_batch_whose_node_died_is_claimed_again_without_those_that_ended,
+    members_are_renewed_and_released_with_their_claim,
+    a_member_that_is_paused_or_replayed_leaves_its_batch,
+    a_batch_without_members_is_removed,
+    a_batch_may_have_the_first_member_of_an_older_one,
+);
+
+const HOST: &str = "callback.test:443";
+
+/// Subscribes so many callbacks at one host, and appends an entry.
+async fn lagging(store: &ClaimingStore, many: i64) -> (ResourceId, Vec<SubscriptionId>) {
+    let mut ids = Vec::new();
+    for n in 0..many {
+        ids.push(subscribe(store, "a", &format!("https://callback.test/{n}")).await.id);
+    }
+    store.record(ids[0].resource, &poll(at(1), &["1"])).await.unwrap();
+    (ids[0].resource, ids)
+}
+
+fn sorted(due: &[DueSubscription]) -> Vec<SubscriptionId> {
+    let mut ids: Vec<_> = due.iter().map(|due| due.subscription.id).collect();
+    ids.sort_unstable_by_key(|id| id.number);
+    ids
+}
+
+/// Claims what is due at `seconds`, for ten seconds.
+async fn claim(store: &ClaimingStore, seconds: i64) -> Vec<DueSubscription> {
+    store.claim_subscriptions(at(seconds), at(seconds + 10), &room()).await.unwrap()
+}
+
+async fn settle(store: &ClaimingStore, due: &[DueSubscription], seconds: i64) {
+    let results = due.iter().map(|due| DeliveryResult {
+        id: due.subscription.id,
+        claim: due.claim,
+        batch: due.batch,
+        newest: due.newest,
+        outcome: DeliveryOutcome::Delivered { cursor: due.owed, status: 0 },
+        response: None,
+    });
+    Arc::clone(store).settle(&results.collect::<Vec<_>>(), at(seconds)).await.unwrap();
+}
+
+async fn queued(store: &ClaimingStore) -> u64 {
+    store.gauges(at(0)).await.unwrap().due
+}
+
+async fn one_claim_has_all_members(database: Database) {
+    let store = ClaimingStore::new(database.open().await);
+    let (_, ids) = lagging(&store, 300).await; // three batches
+    assert_eq!(queued(&store).await, 300);
+    let due = claim(&store, 2).await;
+    assert_eq!(sorted(&due), ids);
+    assert_eq!(claim(&store, 3).await, [], "they are claimed");
+    settle(&store, &due[..200], 4).await;
+    assert_eq!(queued(&store).await, 100);
+    settle(&store, &due[200..], 4).await;
+    assert_eq!(queued(&store).await, 0);
+    assert_eq!(claim(&store, 99).await, []);
+}
+
+async fn a_host_with_little_room_gets_a_part_of_a_batch(database: Database) {
+    let store = ClaimingStore::new(database.open().await);
+    let (_, ids) = lagging(&store, 20).await;
+    let limits = ClaimLimits { limit: 100, per_host: 3, busy: Vec::new() };
+    let start = QueuePosition::START;
+    let plain = Arc::clone(&*store);
+    let first = plain.claim_subscriptions(at(2), at(12), &limits, start).await.unwrap();
+    assert_eq!(first.due.len(), 3);
+    assert_eq!(first.skipped, 17);
+    let second = store.claim_subscriptions_of_host(HOST, at(2), at(12), 5).await.unwrap();
+    assert_eq!(second.len(), 5);
+    let rest = store.claim_subscriptions_of_host(HOST, at(2), at(12), 100).await.unwrap();
+    assert_eq!(rest.len(), 12);
+    let all: Vec<_> = first.due.into_iter().chain(second).chain(rest).collect();
+    assert_eq!(sorted(&all), ids, "none is claimed twice");
+    settle(&store, &all, 3).await;
+    assert_eq!(claim(&store, 99).await, []);
+}
+
+async fn a_batch_whose_node_died_is_claimed_again_without_those_that_ended(database: Database) {
+    let store = ClaimingStore::new(database.open().await);
+    let (_, ids) = lagging(&store, 10).await;
+    let due = claim(&store, 2).await;
+    settle(&store, &due[..4], 3).await;
+    assert_eq!(claim(&store, 11).await, []);
+    let again = claim(&store, 12).await;
+    assert_eq!(sorted(&again), sorted(&due[4..]));
+    settle(&store, &due[4..], 13).await;
+    assert_eq!(queued(&store).await, 6, "the claims of these results were lost");
+    settle(&store, &again, 14).await;
+    assert_eq!((queued(&store).await, ids.len()), (0, 10));
+}
+
+async fn members_are_renewed_and_released_with_their_claim(database: Database) {
+    let store = ClaimingStore::new(database.open().await);
+    let (_, ids) = lagging(&store, 6).await;
+    let due = claim(&store, 2).await;
+    let claims: Vec<_> = due.iter().map(|due| (due.subscription.id, due.claim)).collect();
+    let mut renewed = store.renew_subscription_claims(&claims, at(3), at(30)).await.unwrap();
+    renewed.sort_unstable_by_key(|id| id.number);
+    assert_eq!(renewed, ids);
+    assert_eq!(claim(&store, 29).await, []);
+    store.release_subscription_claims(&claims[..2], at(20)).await.unwrap();
+    assert_eq!(sorted(&claim(&store, 20).await), sorted(&due[..2]), "the others are delivered");
+    settle(&store, &due[2..], 21).await;
+    assert_eq!(queued(&store).await, 2);
+    let renewed = store.renew_subscription_claims(&claims, at(22), at(50)).await.unwrap();
+    assert_eq!(renewed, [], "all these claims have ended");
+}
+
+async fn a_member_that_is_paused_or_replayed_leaves_its_batch(database: Database) {
+    let store = ClaimingStore::new(database.open().await);
+    let (resource, ids) = lagging(&store, 5).await;
+    store.pause(ids[0], at(2)).await.unwrap();
+    assert!(store.retry_delivery(ids[1], at(2)).await.unwrap());
+    let due = claim(&store, 3).await;
+    assert_eq!(sorted(&due), ids[1..]);
+    store.pause(ids[2], at(4)).await.unwrap();
+    assert!(store.replay(ids[3], Seq(0), at(4)).await.unwrap());
+    let request = wish("a", "https://callback.test/4");
+    store.subscribe(&request, at(4)).await.unwrap();
+    let listed = store.listed(ids[4]).await.unwrap().unwrap();
+    assert_eq!(listed.delivery.claimed_until, Some(at(13)), "its delivery goes on");
+    settle(&store, &due, 5).await;
+    assert_eq!(sorted(&claim(&store, 6).await), [ids[3]], "it is sent once more");
+    store.resume(ids[0], at(7)).await.unwrap();
+    store.record(resource, &poll(at(8), &["2"])).await.unwrap();
+    store.resume(ids[2], at(9)).await.unwrap();
+    let mut others = ids.clone();
+    others.remove(3);
+    assert_eq!(sorted(&claim(&store, 9).await), others);
+}
+
+async fn a_batch_without_members_is_removed(database: Database) {
+    let store = ClaimingStore::new(database.open().await);
+    let mut ids = Vec::new();
+    for n in 0..3 {
+        let mut short = wish("a", &format!("https://callback.test/{n}"));
+        short.lease = Lease::from(Duration::from_secs(10));
+        ids.push(store.subscribe(&short, at(0)).await.unwrap().id);
+    }
+    store.record(ids[0].resource, &poll(at(1), &["1"])).await.unwrap();
+    assert_eq!(queued(&store).await, 3);
+    assert_eq!(claim(&store, 11).await, [], "their leases have ended");
+    assert_eq!(queued(&store).await, 0);
+    assert_eq!(store.gauges(at(99)).await.unwrap().oldest_due.deliveries_s, 0);
+}
+
+async fn a_batch_may_have_the_first_member_of_an_older_one(database: Database) {
+    let store = ClaimingStore::new(database.open().await);
+    let (resource, ids) = lagging(&store, 4).await;
+    let due = claim(&store, 2).await;
+    let (ended, delivering): (Vec<_>, Vec<_>) =
+        due.into_iter().partition(|due| due.subscription.id.number <= ids[1].number);
+    settle(&store, &ended, 3).await;
+    store.record(resource, &poll(at(4), &["2"])).await.unwrap();
+    let next = claim(&store, 5).await;
+    assert_eq!(sorted(&next), ids[..2]);
+    settle(&store, &delivering, 6).await;
+    assert_eq!(sorted(&claim(&store, 7).await), ids[2..], "the newer entry is owed to them too");
+    settle(&store, &next, 8).await;
+    assert_eq!(queued(&store).await, 2);
+}
