@@ -39,6 +39,7 @@ pub(crate) async fn claim(
          where due_at <= $1 and (due_at, subscription_id) > ($2, $3)
          order by due_at, subscription_id
          limit $4";
+    tx.join_by_keys().await?;
     let mut search = HostLimitedSearch::new(limits);
     turns.pick(tx, lease, &mut search).await?;
     let (mut position, mut rows_read, mut is_end) = (from, 0, false);
@@ -80,6 +81,7 @@ pub(crate) async fn claim_of_host(
          where host = $2 and due_at <= $1
          order by due_at desc, subscription_id desc
          limit $3";
+    tx.join_by_keys().await?;
     let (old, new) = (limit.div_ceil(2), limit / 2);
     let oldest = tx.query(OLDEST, params![lease.now, host, old as i64]).await?;
     let mut picked = Portion::default();
@@ -127,7 +129,8 @@ impl Portion {
 }
 
 /// The columns of a claimed delivery `d` of a subscription `s` to a resource `r`, as [`claimed_row`]
-/// reads them.
+/// reads them. Statements join `r` by a sum: by the number itself, PostgreSQL may join it first, and then
+/// read all deliveries of the resource for each row.
 macro_rules! claimed_columns {
     () => {
         concat!(
@@ -183,24 +186,23 @@ async fn claim_single(
     picked: &[Picked],
 ) -> Result<Vec<(i64, ClaimedRow)>, StoreError> {
     const CLAIMED: &str = concat!(
-        "select s.id, ",
+        "select s.id, d.claim_token, ",
         claimed_columns!(),
         " from {rows}
            join deliveries d on d.resource_id = given.resource_id and d.subscription_id = given.id
-           join subscriptions s on s.resource_id = d.resource_id and s.id = d.subscription_id
-           join resources r on r.id = s.resource_id
-          where d.claim_token = $1 and s.lease_until > $2"
+           join subscriptions s on s.resource_id = given.resource_id and s.id = given.id
+           join resources r on r.id = s.resource_id + 0"
     );
     let taken = picked.iter().filter(|one| one.is_part()).count() as u64;
     let due: Vec<_> = picked.iter().filter(|one| !one.is_part()).cloned().collect();
     let claim = params![lease.now, lease.begins, lease.ends, lease.token.0];
     let claimed = taken + tx.execute_rows(CLAIM, claim, &claims::columns(&due)).await?;
     let columns = claims::columns(picked);
-    let rows = tx.query_rows(CLAIMED, params![lease.token.0, lease.now], &columns).await?;
-    if claimed > rows.len() as u64 {
+    let found = valid_rows(tx.query_rows(CLAIMED, &[], &columns).await?, lease);
+    if claimed > found.len() as u64 {
         remove_expired(tx, lease, &columns).await?;
     }
-    Ok(readable_rows(rows, lease))
+    Ok(found)
 }
 
 /// Claims whole batches. Returns their members, each with the number of its batch.
@@ -210,39 +212,40 @@ async fn claim_batches(
     picked: &[Picked],
 ) -> Result<Vec<(i64, ClaimedRow)>, StoreError> {
     const MEMBERS: &str = concat!(
-        "select d.batch, ",
+        "select b.subscription_id, b.claim_token, ",
         claimed_columns!(),
         " from {rows}
            join deliveries b on b.resource_id = given.resource_id and b.subscription_id = given.id
            join deliveries d {sqlite indexed by deliveries_batch}
                 on d.resource_id = b.resource_id and d.batch = b.subscription_id
            join subscriptions s on s.resource_id = d.resource_id and s.id = d.subscription_id
-           join resources r on r.id = s.resource_id
-          where b.claim_token = $1 and s.lease_until > $2"
+           join resources r on r.id = s.resource_id + 0"
     );
     let columns = claims::columns(picked);
     let claim = params![lease.now, lease.begins, lease.ends, lease.token.0];
     if tx.execute_rows(CLAIM, claim, &columns).await? == 0 {
         return Ok(Vec::new());
     }
-    let rows = tx.query_rows(MEMBERS, params![lease.token.0, lease.now], &columns).await?;
-    if rows.len() < picked.iter().map(|batch| batch.size).sum() {
+    let found = valid_rows(tx.query_rows(MEMBERS, &[], &columns).await?, lease);
+    if found.len() < picked.iter().map(|batch| batch.size).sum() {
         batches::remove_expired(tx, lease, &columns).await?;
     }
-    Ok(readable_rows(rows, lease))
+    Ok(found)
 }
 
-/// Reads claimed rows, each behind its number or that of its batch.
-fn readable_rows(rows: Vec<Row>, lease: ClaimLease) -> Vec<(i64, ClaimedRow)> {
+/// Reads those rows that are claimed under this lease and whose subscriptions have not expired. Before
+/// the columns of each are its number or that of its batch, and the token of the claim.
+fn valid_rows(rows: Vec<Row>, lease: ClaimLease) -> Vec<(i64, ClaimedRow)> {
     let read = |mut row: Row| {
-        let number = row.int()?;
+        let (number, token) = (row.int()?, ClaimToken(row.int()?));
         let batch = (number < 0).then_some(BatchNumber(number));
-        Ok((number, claimed_row(row, lease.token, batch)?))
+        Ok((token == lease.token).then_some((number, claimed_row(row, token, batch)?)))
     };
-    rows.into_iter().filter_map(|row| claims::readable(read(row))).collect()
+    let claimed = rows.into_iter().filter_map(|row| claims::readable(read(row)).flatten());
+    claimed.filter(|(_, claimed)| claimed.due.subscription.lease_until > lease.now).collect()
 }
 
-/// Deletes those of the claimed rows whose subscriptions have expired or ended.
+/// Deletes those of the rows whose subscriptions have expired or ended, whoever has claimed them.
 async fn remove_expired(
     tx: &Tx<'_>,
     lease: ClaimLease,
@@ -252,11 +255,11 @@ async fn remove_expired(
         delete from deliveries
         {using rows}
          where deliveries.resource_id = {given resource_id}
-           and deliveries.subscription_id = {given id} and claim_token = $1
+           and deliveries.subscription_id = {given id}
            and not exists (select 1 from subscriptions s
                             where s.resource_id = deliveries.resource_id
-                              and s.id = deliveries.subscription_id and s.lease_until > $2)";
-    tx.execute_rows(REMOVE, params![lease.token.0, lease.now], columns).await.map(drop)
+                              and s.id = deliveries.subscription_id and s.lease_until > $1)";
+    tx.execute_rows(REMOVE, params![lease.now], columns).await.map(drop)
 }
 
 /// Sets the cursors back of which a replay was requested while a node that died was delivering.

@@ -64,42 +64,47 @@ impl CommonResults {
     ) -> Result<Vec<Row>, StoreError> {
         const DELIVERED: &str = "
             update subscriptions
-               set attempted_at = case when cast($6 as bigint) < 0 then attempted_at
+               set attempted_at = case when cast($4 as bigint) < 0 then attempted_at
                                        else cast($1 as bigint) end,
-                   attempt_status = case when cast($6 as bigint) < 0 then attempt_status
-                                         else cast($6 as bigint) end,
-                   attempt_excerpt = case when cast($6 as bigint) < 0 then attempt_excerpt
-                                          else cast($7 as text) end,
+                   attempt_status = case when cast($4 as bigint) < 0 then attempt_status
+                                         else cast($4 as bigint) end,
+                   attempt_excerpt = case when cast($4 as bigint) < 0 then attempt_excerpt
+                                          else cast($5 as text) end,
                    failures = 0, failed_changes = 0, failing_since = null,
                    acknowledged = acknowledged
-                                  + case when cast($6 as bigint) < 0 then 0 else 1 end,
-                   acknowledged_status = case when cast($5 as bigint) > acknowledged_status
-                                              then cast($5 as bigint)
+                                  + case when cast($4 as bigint) < 0 then 0 else 1 end,
+                   acknowledged_status = case when cast($3 as bigint) > acknowledged_status
+                                              then cast($3 as bigint)
                                               else acknowledged_status end,
-                   cursor = case when cast($4 as bigint) > cursor then cast($4 as bigint)
+                   cursor = case when cast($2 as bigint) > cursor then cast($2 as bigint)
                                  else cursor end
-             where resource_id = $2
-               and id {postgres = any($3)}{sqlite in (select value from json_each($3))}
-            returning resource_id, id,
+            {from rows}
+             where subscriptions.resource_id = {given resource_id}
+               and subscriptions.id = {given id}
+            returning subscriptions.resource_id, subscriptions.id,
                       case when paused_at is null
-                                and (cursor < case when format = 'raw' then cast($9 as bigint)
-                                                   else cast($8 as bigint) end
-                                     or cast($5 as bigint) < case statuses
-                                            when 'always' then cast($10 as bigint)
-                                            when 'transitions' then cast($11 as bigint) else 0 end
+                                and (cursor < case when format = 'raw' then cast($7 as bigint)
+                                                   else cast($6 as bigint) end
+                                     or cast($3 as bigint) < case statuses
+                                            when 'always' then cast($8 as bigint)
+                                            when 'transitions' then cast($9 as bigint) else 0 end
                                     and acknowledged_status < case statuses
-                                            when 'always' then cast($10 as bigint)
-                                            when 'transitions' then cast($11 as bigint) else 0 end)
+                                            when 'always' then cast($8 as bigint)
+                                            when 'transitions' then cast($9 as bigint) else 0 end)
                            then cast($1 as bigint) end";
         let mut rows = Vec::new();
         for (common, numbers) in self.groups {
             let CommonResult { resource, cursor, status, code, excerpt, newest } = common;
             let [head, body_version, status_version, announced] = newest;
-            let mut params = params![now, resource].to_vec();
-            params.push(Value::Ints(numbers));
-            params.extend_from_slice(params![cursor, status, code, excerpt]);
-            params.extend_from_slice(params![head, body_version, status_version, announced]);
-            rows.extend(tx.query(DELIVERED, &params).await?);
+            let columns = [
+                ("resource_id", Value::Ints(vec![resource; numbers.len()])),
+                ("id", Value::Ints(numbers)),
+            ];
+            #[rustfmt::skip]
+            let params = params![
+                now, cursor, status, code, excerpt, head, body_version, status_version, announced
+            ];
+            rows.extend(tx.query_rows(DELIVERED, params, &columns).await?);
         }
         Ok(rows)
     }

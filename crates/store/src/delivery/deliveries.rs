@@ -30,6 +30,7 @@ pub(crate) async fn settle(
     settled: Vec<DeliveryResult>,
     now: DateTime<Utc>,
 ) -> Result<(), StoreError> {
+    tx.join_by_keys().await?;
     let newest = lock_resources(tx, &settled).await?;
     let held = end_claims(tx, &settled).await?;
     let (mut delivered, mut waiting, mut failed) =

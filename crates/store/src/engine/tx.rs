@@ -210,6 +210,27 @@ impl<'a> Tx<'a> {
         Ok(())
     }
 
+    /// Lets PostgreSQL find the rows of joins by their keys in this transaction. It keeps the plan of a
+    /// prepared statement: one that was made while a queue was empty reads the whole table, which costs
+    /// nothing then, and again for each portion when the queue is full.
+    ///
+    /// The statements of such a transaction must join `{rows}` by keys, and have no other condition on
+    /// one table alone: PostgreSQL may take a condition for selective, and begin with that table.
+    pub(crate) async fn join_by_keys(&self) -> Result<(), StoreError> {
+        const JOIN_BY_KEYS: &str = "
+            set local enable_hashjoin = off;
+            set local enable_mergejoin = off;
+            set local enable_seqscan = off;
+            set local enable_bitmapscan = off;
+            set local jit = off";
+        match self.conn {
+            Conn::Transaction(transaction) => {
+                transaction.batch_execute(JOIN_BY_KEYS).await.map_err(store_error)
+            }
+            Conn::Sqlite(_) | Conn::Client(_) => Ok(()),
+        }
+    }
+
     /// Returns whether other nodes may use the same database.
     pub(crate) fn is_shared(&self) -> bool {
         !matches!(self.conn, Conn::Sqlite(_))
