@@ -3,7 +3,7 @@
 //! The row of a delivery is deleted first, which shows whether its claim is still held. It is inserted
 //! again if the subscription is owed more, or waits for a retry.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use chrono::{DateTime, Utc};
 
@@ -263,7 +263,8 @@ async fn lock_resources(
     const HOLD: &str = "
         select id, head, body_version, status_version, announced_status_version
           from resources where id in ({ids $1}) order by id {for share}";
-    let ids = settled.iter().map(|one| one.id.resource.0).collect::<Vec<_>>();
+    let ids: BTreeSet<_> = settled.iter().map(|one| one.id.resource.0).collect();
+    let ids: Vec<_> = ids.into_iter().collect();
     if settled.iter().any(|one| one.outcome == DeliveryOutcome::Ended) {
         row::lock(tx, ids.clone()).await?;
     }

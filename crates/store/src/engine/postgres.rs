@@ -23,7 +23,9 @@ use crate::engine::error::store_error;
 use std::error::Error;
 use std::time::Duration;
 
-use deadpool_postgres::{Hook, HookError, Manager, ManagerConfig, Pool, RecyclingMethod, Runtime};
+use deadpool_postgres::{
+    Hook, HookError, Manager, ManagerConfig, Pool, QueueMode, RecyclingMethod, Runtime,
+};
 use futures_util::future::BoxFuture;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -119,6 +121,8 @@ impl Connector {
             None => Manager::from_config(self.config.clone(), NoTls, recycling),
         };
         let pool = Pool::builder(manager).max_size(connections).runtime(Runtime::Tokio1);
+        // The connection that was used last has the plans of the statements that are used now.
+        let pool = pool.queue_mode(QueueMode::Lifo);
         let pool = pool.wait_timeout(Some(WAIT)).create_timeout(Some(WAIT));
         let begin = Hook::async_fn(move |client: &mut deadpool_postgres::ClientWrapper, _| {
             Box::pin(async move { client.batch_execute(session).await.map_err(HookError::Backend) })
