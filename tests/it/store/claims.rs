@@ -40,7 +40,7 @@ async fn a_subscription_that_lags_is_handed_out(database: Database) {
     assert_eq!(store.claim_subscriptions(at(1), at(30), &room()).await.unwrap(), [], "not yet");
     let due = store.claim_subscriptions(at(3), at(30), &room()).await.unwrap();
     assert_eq!((due.len(), due[0].owed), (1, Seq(1)));
-    assert_eq!(due[0].subscription, sub);
+    assert_eq!(*due[0].subscription, sub);
     assert_eq!(store.claim_subscriptions(at(4), at(30), &room()).await.unwrap(), [], "claimed");
     let done = (sub.id, DeliveryOutcome::Delivered { cursor: Seq(1), status: 0 });
     store.settle(&[done], at(4)).await.unwrap();
@@ -219,6 +219,7 @@ async fn a_hundred_thousand_subscribers_are_served(database: Database) {
     let begun = Instant::now();
     store.record(id, &poll(at(1), &["1"])).await.unwrap();
     let appended = begun.elapsed();
+    store.continue_fan_out(id, at(1)).await.unwrap();
 
     let begun = Instant::now();
     let some = ClaimLimits { limit: 64, ..room() };

@@ -23,6 +23,8 @@ use feedgate_core::resource::ResourceId;
 /// The subscriptions of one resource that are looked at in one transaction: some 10 ms of work, for
 /// which the results of deliveries wait.
 pub(crate) const CHUNK: i64 = 2_000;
+/// How many of them the append of a large resource looks at: enough to deliver while the rest is marked.
+const FIRST_CHUNK: i64 = 500;
 
 #[async_trait]
 impl FanOuts for Db {
@@ -58,7 +60,7 @@ pub(crate) async fn begin_fan_out(
     const BEGIN: &str = "
         insert into fan_outs (resource_id, next_id, advanced_at) values ($1, $2, $3)
             on conflict (resource_id) do update set next_id = excluded.next_id";
-    if let Some(next_id) = mark_chunk(tx, id, i64::MIN, now).await? {
+    if let Some(next_id) = mark_chunk(tx, id, (i64::MIN, FIRST_CHUNK), now).await? {
         tx.execute(BEGIN, params![id.0, next_id, now]).await?;
         tx.wake(Wake::FanOuts);
     }
@@ -76,19 +78,19 @@ async fn continue_fan_out(
     const END: &str = "delete from fan_outs where resource_id = $1";
     row::lock(tx, vec![id.0]).await?;
     let Some(mut place) = tx.first(PLACE, params![id.0]).await? else { return Ok(()) };
-    match mark_chunk(tx, id, place.int()?, now).await? {
+    match mark_chunk(tx, id, (place.int()?, CHUNK), now).await? {
         Some(next_id) => tx.execute(ADVANCE, params![id.0, next_id, now]).await?,
         None => tx.execute(END, params![id.0]).await?,
     };
     Ok(())
 }
 
-/// Marks those of the next [`CHUNK`] subscriptions with an id greater than `after` due that are
-/// behind the log. Returns the last id of the chunk; `None` if there are no more.
+/// Marks those of the next `limit` subscriptions with an id greater than `after` due that are behind
+/// the log. Returns the last id of the chunk; `None` if there are no more.
 async fn mark_chunk(
     tx: &Tx<'_>,
     id: ResourceId,
-    after: i64,
+    (after, limit): (i64, i64),
     now: DateTime<Utc>,
 ) -> Result<Option<i64>, StoreError> {
     const WINDOW: &str = "
@@ -105,7 +107,7 @@ async fn mark_chunk(
                      else cursor < (select head from resources where id = $1) end
           order by s.id"
     );
-    let Some(mut window) = tx.first(WINDOW, params![id.0, after, CHUNK]).await? else {
+    let Some(mut window) = tx.first(WINDOW, params![id.0, after, limit]).await? else {
         return Ok(None);
     };
     let (count, last) = (window.int()?, window.int()?);
@@ -114,5 +116,5 @@ async fn mark_chunk(
         let behind = behind.map(|row| NewDelivery::read(row, now)).collect::<Result<_, _>>()?;
         batches::enqueue(tx, behind, now).await?;
     }
-    Ok((count == CHUNK).then_some(last))
+    Ok((count == limit).then_some(last))
 }
