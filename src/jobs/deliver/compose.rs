@@ -8,6 +8,9 @@
 
 mod again;
 mod body_key;
+mod documents;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 
@@ -18,15 +21,16 @@ use url::Url;
 
 use crate::byte_cache::{ByteCache, ByteSize};
 use feedgate_core::ports::{OwedRange, Store, StoreError};
-use feedgate_core::record::{Record, RecordKind, Seq};
+use feedgate_core::record::Seq;
 use feedgate_core::resource::{Resource, ResourceKind};
-use feedgate_core::stored_entry::{parts, read_back};
+use feedgate_core::stored_entry::read_back;
 use feedgate_core::subscription::{DueSubscription, Format, Subscription};
 use feedgate_feed::model::Link;
 use feedgate_feed::render::{self, StatusReport};
 
 use body_key::BodyKey;
 pub(crate) use body_key::LogRange;
+use documents::{document, json, leave_out_replaced};
 
 /// The most records in one delivery; the rest is due again at once (rule D2).
 const MOST_RECORDS: usize = 100;
@@ -313,191 +317,5 @@ impl Composer {
             ..Link::default()
         };
         vec![link("self", &key.topic), link("hub", hub.as_str())]
-    }
-}
-
-/// Removes records of an entry that a newer record replaces. JSON has no form for a deleted entry.
-fn leave_out_replaced(records: &mut Vec<Record>, format: Format) {
-    let replaced: Vec<Seq> = records.iter().filter_map(|record| record.predecessor).collect();
-    let says = |record: &Record| format != Format::Json || record.kind != RecordKind::Deleted;
-    records.retain(|record| !replaced.contains(&record.seq) && says(record));
-}
-
-fn document(
-    resource: &Resource,
-    status: StatusReport<'_>,
-    records: &[Record],
-    links: &[Link],
-    is_sanitized: bool,
-) -> String {
-    let (head, entries) = parts(resource, records.iter().rev(), is_sanitized);
-    let entries: Vec<&str> = entries.iter().map(AsRef::as_ref).collect();
-    render::atom::document(&render::atom::AtomDocument {
-        head: &head,
-        topic: resource.topic.as_str(),
-        status: Some(status),
-        links,
-        entries: &entries,
-    })
-}
-
-/// Renders the entries as JSON from the Atom document, of which it is a view.
-fn json(resource: &Resource, status: StatusReport<'_>, topic: &str, atom: &str) -> String {
-    let feed = read_back(resource, atom);
-    render::json::document(&feed, topic, status).to_string()
-}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-    use std::path::Path;
-    use std::time::Duration;
-
-    use feedgate_core::change_detection::{Candidate, FeedDocument};
-    use feedgate_core::host_groups::HostGroups;
-    use feedgate_core::page::PageLimits;
-    use feedgate_core::ping_forwarding::PingForwarding;
-    use feedgate_core::resource::ResourceId;
-    use feedgate_core::signing::Signing;
-    use feedgate_core::subscription::{Statuses, SubscriptionId, Updates};
-    use feedgate_core::topic::{Callback, Topic};
-    use feedgate_protocol::Protocol;
-    use futures_util::future::join_all;
-
-    use super::*;
-    use feedgate_core::claim::ClaimToken;
-
-    const TOPIC: &str = "https://tides.test/feed";
-
-    /// Returns a composer on a store with one resource.
-    async fn composer(folder: &Path) -> (Arc<Composer>, ResourceId) {
-        let settings = feedgate_store::StoreSettings {
-            url: format!("sqlite:{}", folder.join("feedgate.db").display()),
-            connections: 4,
-            groups: HostGroups::new(Duration::ZERO),
-            cut: PageLimits::default(),
-            forwarding: PingForwarding::default(),
-            anonymous_bytes_per_day: 256 << 20,
-            account_bytes_per_day: 32 << 30,
-            claim_clock: Default::default(),
-            cells: 1,
-            secret_keys: Default::default(),
-        };
-        let store = feedgate_store::open(&settings).await.unwrap();
-        let topic = Topic::parse(TOPIC).unwrap();
-        let id = store.ensure(&topic, DateTime::UNIX_EPOCH).await.unwrap().id;
-        let public_url = Url::parse("https://gateway.test/").unwrap();
-        (Arc::new(Composer::new(store, public_url)), id)
-    }
-
-    /// Returns a subscription that is owed the status in this version.
-    fn due(resource: ResourceId, number: i64, status: i64) -> DueSubscription {
-        let subscription = Subscription {
-            id: SubscriptionId { resource, number },
-            account: None,
-            topic: Topic::parse(TOPIC).unwrap(),
-            callback: Callback::parse(format!("https://reader.test/{number}")).unwrap(),
-            protocol: Protocol::WebSub,
-            format: Format::Json,
-            updates: Updates::default(),
-            statuses: Statuses::default(),
-            is_sanitized: false,
-            status_told: 0,
-            signing: Signing::default(),
-            cursor: Seq(0),
-            failures: 0,
-            failing_since: None,
-            lease_until: DateTime::UNIX_EPOCH,
-            created_at: DateTime::UNIX_EPOCH,
-        };
-        DueSubscription {
-            subscription,
-            claim: ClaimToken::NONE,
-            batch: None,
-            owed: Seq(0),
-            newest: Seq(0),
-            status,
-            told_before: Seq(0),
-            replays: 0,
-            is_digest: false,
-            acknowledged: 0,
-            hops: 0,
-        }
-    }
-
-    #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-    async fn what_many_subscriptions_are_owed_at_the_same_time_is_rendered_once() {
-        let folder = tempfile::tempdir().unwrap();
-        let (composer, id) = composer(folder.path()).await;
-        let deliveries = (0..512).map(|number| {
-            let (composer, due) = (Arc::clone(&composer), due(id, number, 1 + number % 2));
-            tokio::spawn(async move { composer.compose(&due).await.unwrap().unwrap() })
-        });
-        let payloads: Vec<Payload> =
-            join_all(deliveries).await.into_iter().map(Result::unwrap).collect();
-        // Each rendering keeps its own memory while all are alive.
-        let rendered: BTreeSet<_> = payloads.iter().map(|payload| payload.body.as_ptr()).collect();
-        assert_eq!(rendered.len(), 2, "once for each version of the status");
-        assert_eq!(composer.bodies.len(), 2);
-    }
-
-    #[tokio::test]
-    async fn what_is_missing_is_looked_for_again() {
-        let folder = tempfile::tempdir().unwrap();
-        let (composer, id) = composer(folder.path()).await;
-        let mut raw = due(id, 1, 0);
-        (raw.subscription.format, raw.owed) = (Format::Raw, Seq(1));
-        let mut entries = raw.clone();
-        entries.subscription.format = Format::Atom;
-        let gone = due(ResourceId(id.0 + 1), 1, 1);
-        for (due, stored) in [(&raw, 0), (&gone, 0), (&entries, 1)] {
-            assert_eq!(composer.compose(due).await.unwrap(), None);
-            assert_eq!(composer.bodies.len(), stored);
-        }
-    }
-
-    /// Row S-14.
-    #[tokio::test]
-    async fn a_digest_says_that_it_is_one() {
-        let folder = tempfile::tempdir().unwrap();
-        let (composer, id) = composer(folder.path()).await;
-        let key = BodyKey::new(&DueSubscription { is_digest: true, ..due(id, 1, 1) }, false);
-        let entry = Candidate::of_id("1", "<entry><id>1</id></entry>".to_owned());
-        let document = FeedDocument { candidates: vec![entry], ..FeedDocument::default() };
-        composer.store.push(id, document, DateTime::UNIX_EPOCH).await.unwrap();
-        let marks =
-            [(Format::Json, r#""digest":true"#), (Format::Atom, r#"superfeedr:digest="true""#)];
-        for (format, mark) in marks {
-            for is_digest in [true, false] {
-                let key = BodyKey { format, is_digest, owed: Seq(1), ..key.clone() };
-                let Composed::Payload(payload) = composer.composed(&key).await.unwrap() else {
-                    panic!("an entry is owed");
-                };
-                let body = String::from_utf8(payload.body.to_vec()).unwrap();
-                assert_eq!(body.contains(mark), is_digest, "{body}");
-            }
-        }
-    }
-
-    #[tokio::test]
-    async fn the_bodies_take_no_more_than_their_capacity() {
-        let folder = tempfile::tempdir().unwrap();
-        let (composer, id) = composer(folder.path()).await;
-        for number in 0..20 {
-            let payload = Payload {
-                content_type: ATOM.to_owned(),
-                body: Bytes::from(vec![0; CAPACITY_BYTES / 6]),
-                first: Seq(1),
-                last: Seq(1),
-                entries: 1,
-                waiting_since: None,
-                status: StatusInclusion::None,
-            };
-            let key = BodyKey::new(&due(id, 1, number), true);
-            composer.bodies.insert(key.clone(), Composed::Payload(payload));
-            assert!(composer.bodies.bytes() <= CAPACITY_BYTES);
-            assert!(composer.bodies.get(&key).is_some(), "the newest is there");
-        }
-        assert!(composer.bodies.len() >= 4);
     }
 }
