@@ -12,6 +12,7 @@ use chrono::{DateTime, Utc};
 
 use super::account::AccountId;
 use super::redaction;
+use super::topic::Topic;
 use super::words::words;
 
 /// The maximum length of a sentence, in characters.
@@ -142,6 +143,12 @@ impl Event {
     #[must_use]
     pub fn about_feed(self, feed: &str) -> Event {
         Event { feed: redaction::feed(feed), ..self }
+    }
+
+    /// Sets the feed.
+    #[must_use]
+    pub fn about(self, topic: &Topic) -> Event {
+        Event { feed: topic.redacted().to_owned(), ..self }
     }
 
     /// Sets the callback.

@@ -37,9 +37,14 @@ pub fn is_public(url: &Url) -> bool {
 /// Returns the address of a feed for public display.
 pub fn feed(text: &str) -> String {
     match Url::parse(text) {
-        Ok(url) if !is_public(&url) => redacted(&url, text),
-        _ => line(text, LONGEST_FEED_CHARS),
+        Ok(url) => feed_url(&url, text),
+        Err(_) => line(text, LONGEST_FEED_CHARS),
     }
+}
+
+/// Returns the address of a feed for public display. `url` is what `text` parses to.
+pub fn feed_url(url: &Url, text: &str) -> String {
+    if is_public(url) { line(text, LONGEST_FEED_CHARS) } else { redacted(url, text) }
 }
 
 /// Returns a callback for public display: `https://host/…a1b2c3`.

@@ -274,8 +274,8 @@ pub struct BatchNumber(pub i64);
 /// A subscription claimed for delivery, because its cursor is behind the log.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DueSubscription {
-    /// The subscription as it stood when claimed.
-    pub subscription: Subscription,
+    /// The subscription as it stood when claimed. It is large, and claims are moved in lists and queues.
+    pub subscription: Box<Subscription>,
     /// The claim under which it was handed out.
     pub claim: ClaimToken,
     /// The delivery batch that has the claim; `None` if the claim is of this delivery alone.

@@ -3,6 +3,7 @@
 //! Both are stored byte for byte, because the protocols echo and compare them as text.
 
 use std::fmt;
+use std::sync::Arc;
 
 use url::Url;
 
@@ -18,7 +19,9 @@ use super::redaction;
 /// subscribed to under such an alias keeps it, for the subscriber.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Topic {
-    text: String,
+    text: Arc<str>,
+    /// The text for public display.
+    redacted: Arc<str>,
     alias: Option<String>,
 }
 
@@ -29,8 +32,9 @@ impl Topic {
     /// Parses a topic, which must be a URL that can be polled.
     pub fn parse(text: impl Into<String>) -> Result<Topic, BadAddress> {
         let text = text.into();
-        check(&text, Self::LONGEST_BYTES)?;
-        Ok(Topic { text, alias: None })
+        let url = check(&text, Self::LONGEST_BYTES)?;
+        let redacted = redaction::feed_url(&url, &text);
+        Ok(Topic { text: text.into(), redacted: redacted.into(), alias: None })
     }
 
     /// Returns the topic as subscribed to under another address.
@@ -41,6 +45,11 @@ impl Topic {
     /// The original text, which identifies the resource.
     pub fn as_str(&self) -> &str {
         &self.text
+    }
+
+    /// The text for public display, without what may be secret.
+    pub fn redacted(&self) -> &str {
+        &self.redacted
     }
 
     /// The address under which the topic was subscribed to, if it is not that of the resource.
@@ -196,6 +205,21 @@ mod tests {
         {
             assert_eq!(Topic::parse(text).unwrap().as_str(), text);
         }
+    }
+
+    #[test]
+    fn a_topic_is_displayed_without_its_secrets() {
+        for text in
+            ["https://a.test/feed?page=2", "https://a.test/feed?token=x", "https://u:p@a.test/"]
+        {
+            assert_eq!(Topic::parse(text).unwrap().redacted(), redaction::feed(text));
+        }
+        assert!(
+            !Topic::parse("https://a.test/feed?token=secret")
+                .unwrap()
+                .redacted()
+                .contains("secret")
+        );
     }
 
     #[test]

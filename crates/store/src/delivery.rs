@@ -4,6 +4,7 @@ pub(crate) mod account_turns;
 pub(crate) mod attempts;
 pub(crate) mod batches;
 pub(crate) mod claim;
+mod claimed_rows;
 mod common_results;
 pub(crate) mod deliveries;
 mod digests;

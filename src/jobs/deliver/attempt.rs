@@ -53,7 +53,7 @@ impl Deliverer {
         let (at, begun) = (runner::now(), Instant::now());
         let answer = self.call(&request, begun).await;
         let took = begun.elapsed();
-        let verdict = verdict::classify(subscription, &answer, runner::now(), runner::jitter());
+        let verdict = verdict::classify(subscription, &answer, runner::now(), runner::jitter);
 
         let result = verdict::result_code(&answer);
         self.metrics.delivered(subscription.protocol.as_str(), result, took);
@@ -119,12 +119,12 @@ fn log_health_transition(
     result: &'static str,
 ) {
     let (resource, number) = (subscription.id.resource.0, subscription.id.number);
-    let host = subscription.callback.host();
+    let host = || subscription.callback.host();
     match verdict::health_transition(subscription, verdict) {
         Some(HealthTransition::Failing(retry_at)) => warn!(
             resource,
             subscription = number,
-            host,
+            host = host(),
             code = result,
             retry_at = retry_at.map(|at| at.to_rfc3339()),
             "webhook delivery failed; it will be retried"
@@ -132,14 +132,14 @@ fn log_health_transition(
         Some(HealthTransition::Recovered) => info!(
             resource,
             subscription = number,
-            host,
+            host = host(),
             failures = subscription.failures,
             "webhook deliveries succeed again"
         ),
         Some(HealthTransition::Suspended) => warn!(
             resource,
             subscription = number,
-            host,
+            host = host(),
             code = result,
             failures = subscription.failures + 1,
             "webhook deliveries have failed for a month and are suspended"
@@ -147,7 +147,7 @@ fn log_health_transition(
         Some(HealthTransition::Ended) => info!(
             resource,
             subscription = number,
-            host,
+            host = host(),
             code = result,
             "the callback ended its subscription with 410"
         ),

@@ -60,7 +60,8 @@ impl PendingRecord {
 async fn record_batches(store: Arc<dyn Store>, mut pending: mpsc::Receiver<PendingResult>) {
     let slots = Arc::new(Semaphore::new(CONCURRENT_BATCHES));
     while let Some(first) = pending.recv().await {
-        let mut batch = vec![first];
+        let mut batch = Vec::with_capacity(BATCH);
+        batch.push(first);
         gather(&mut batch, &mut pending, sleep(GATHER)).await;
         let mut slot = pin!(Arc::clone(&slots).acquire_owned());
         let slot = match gather(&mut batch, &mut pending, slot.as_mut()).await {

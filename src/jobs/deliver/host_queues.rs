@@ -106,8 +106,8 @@ impl HostQueues {
         let mut queues = self.queues();
         for due in claimed {
             let host = due.subscription.callback.host();
-            *counts.entry(host.clone()).or_default() += 1;
-            queues.add(host, WaitingDelivery { due, claimed_until });
+            queues.add(&host, WaitingDelivery { due, claimed_until });
+            *counts.entry(host).or_default() += 1;
         }
         for (host, claimed) in counts {
             queues.note_claimed(&host, claimed >= FIRST_PORTION);
@@ -123,8 +123,9 @@ impl HostQueues {
     ) {
         let mut queues = self.queues();
         let is_empty = claimed.is_empty();
+        queues.in_hand.reserve(claimed.len());
         for due in claimed {
-            queues.add(refill.host.clone(), WaitingDelivery { due, claimed_until });
+            queues.add(&refill.host, WaitingDelivery { due, claimed_until });
         }
         if let Some(host) = queues.hosts.get_mut(&refill.host) {
             host.awaits_refill = false;

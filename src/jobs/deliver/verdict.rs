@@ -53,12 +53,12 @@ impl DeliveryVerdict {
 }
 
 /// Returns the verdict on a response. Only 2xx is success, and no redirect is followed (rule D5).
-/// `jitter` is random from 0 to 1.
+/// `jitter` returns a random number from 0 to 1.
 pub(super) fn classify(
     subscription: &Subscription,
     response: &Result<CallbackResponse, FetchError>,
     now: DateTime<Utc>,
-    jitter: f64,
+    jitter: impl FnOnce() -> f64,
 ) -> DeliveryVerdict {
     match response {
         Ok(reply) if reply.status.is_success() => DeliveryVerdict::Delivered,
@@ -66,7 +66,7 @@ pub(super) fn classify(
         _ if has_failed_for_long(subscription, now) => DeliveryVerdict::Suspended,
         _ => {
             let wait = wait(subscription, response, now);
-            DeliveryVerdict::Failed(wait.map(|wait| now + wait.mul_f64(0.8 + 0.4 * jitter)))
+            DeliveryVerdict::Failed(wait.map(|wait| now + wait.mul_f64(0.8 + 0.4 * jitter())))
         }
     }
 }
@@ -247,8 +247,12 @@ mod tests {
             ("overloaded: a minute",      503, DeliveryVerdict::Failed(Some(at(60)))),
         ];
         for (why, status, want) in cases {
-            let got =
-                classify(&subscription(Protocol::WebSub, 0), &response(status, None), at(0), 0.5);
+            let got = classify(
+                &subscription(Protocol::WebSub, 0),
+                &response(status, None),
+                at(0),
+                || 0.5,
+            );
             assert_eq!(got, want, "{why}");
         }
     }
@@ -274,7 +278,7 @@ mod tests {
         ];
         for (why, protocol, failures, status, retry_after, want) in cases {
             let subscription = subscription(protocol, failures);
-            let got = classify(&subscription, &response(status, retry_after), at(0), 0.5);
+            let got = classify(&subscription, &response(status, retry_after), at(0), || 0.5);
             assert_eq!(got, DeliveryVerdict::Failed(want.map(at)), "{why}");
         }
     }
@@ -296,7 +300,7 @@ mod tests {
         for (why, protocol, failures, since, status, want) in cases {
             let mut subscription = subscription(protocol, failures);
             subscription.failing_since = since.map(at);
-            let got = classify(&subscription, &response(status, None), at(33 * day), 0.5);
+            let got = classify(&subscription, &response(status, None), at(33 * day), || 0.5);
             assert_eq!(got, want, "{why}");
         }
     }
@@ -308,7 +312,7 @@ mod tests {
             let date = "Thu, 01 Jan 1970 05:00:00 GMT"; // it is midnight
             reply.headers.insert(DATE, date.parse().unwrap());
         }
-        let got = classify(&subscription(Protocol::WebSub, 0), &reply, at(0), 0.5);
+        let got = classify(&subscription(Protocol::WebSub, 0), &reply, at(0), || 0.5);
         assert_eq!(got, DeliveryVerdict::Failed(Some(at(120))));
     }
 
@@ -317,7 +321,7 @@ mod tests {
         let timeout = Err(FetchError::TimedOut(Duration::from_secs(10)));
         let subscription = subscription(Protocol::WebSub, 0);
         for (jitter, want) in [(0.0, 48), (1.0, 72)] {
-            let got = classify(&subscription, &timeout, at(0), jitter);
+            let got = classify(&subscription, &timeout, at(0), || jitter);
             assert_eq!(got, DeliveryVerdict::Failed(Some(at(want))));
         }
     }

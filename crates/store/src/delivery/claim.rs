@@ -8,16 +8,14 @@ use std::collections::HashMap;
 
 use crate::delivery::account_turns::AccountTurns;
 use crate::delivery::batches;
-use crate::delivery::queue::status_owed;
-use crate::delivery::row::{subscription, subscription_columns};
+use crate::delivery::claimed_rows::{self, ClaimedRow, claimed_columns};
 use crate::engine::claims::{self, HostLimitedSearch, Picked};
 use crate::engine::lease::ClaimLease;
 use crate::engine::sql::{Row, Value, params};
 use crate::engine::tx::Tx;
-use feedgate_core::claim::{ClaimToken, QueuePosition};
+use feedgate_core::claim::QueuePosition;
 use feedgate_core::ports::{ClaimLimits, ClaimedSubscriptions, StoreError};
-use feedgate_core::record::Seq;
-use feedgate_core::subscription::{BatchNumber, DueSubscription, Format, SubscriptionId};
+use feedgate_core::subscription::{DueSubscription, SubscriptionId};
 
 /// The number of rows that are read together while a queue is searched.
 const CHUNK: usize = 512;
@@ -128,21 +126,6 @@ impl Portion {
     }
 }
 
-/// The columns of a claimed delivery `d` of a subscription `s` to a resource `r`, as [`claimed_row`]
-/// reads them. Statements join `r` by a sum: by the number itself, PostgreSQL may join it first, and then
-/// read all deliveries of the resource for each row.
-macro_rules! claimed_columns {
-    () => {
-        concat!(
-            subscription_columns!(),
-            ", d.replay_from,
-               case when s.format = 'raw' then r.body_version else r.head end, s.replayed_upto,
-               s.replays, s.digest_replays, s.acknowledged, r.hops, ",
-            status_owed!("s.statuses")
-        )
-    };
-}
-
 /// Claims those of `picked` that no other node has claimed since they were read.
 async fn claim_picked(
     tx: &Tx<'_>,
@@ -190,15 +173,15 @@ async fn claim_single(
         claimed_columns!(),
         " from {rows}
            join deliveries d on d.resource_id = given.resource_id and d.subscription_id = given.id
-           join subscriptions s on s.resource_id = given.resource_id and s.id = given.id
-           join resources r on r.id = s.resource_id + 0"
+           join subscriptions s on s.resource_id = given.resource_id and s.id = given.id"
     );
     let taken = picked.iter().filter(|one| one.is_part()).count() as u64;
     let due: Vec<_> = picked.iter().filter(|one| !one.is_part()).cloned().collect();
     let claim = params![lease.now, lease.begins, lease.ends, lease.token.0];
     let claimed = taken + tx.execute_rows(CLAIM, claim, &claims::columns(&due)).await?;
     let columns = claims::columns(picked);
-    let found = valid_rows(tx.query_rows(CLAIMED, &[], &columns).await?, lease);
+    let rows = tx.query_rows(CLAIMED, &[], &columns).await?;
+    let found = claimed_rows::read(tx, lease, picked, rows).await?;
     if claimed > found.len() as u64 {
         remove_expired(tx, lease, &columns).await?;
     }
@@ -218,31 +201,19 @@ async fn claim_batches(
            join deliveries b on b.resource_id = given.resource_id and b.subscription_id = given.id
            join deliveries d {sqlite indexed by deliveries_batch}
                 on d.resource_id = b.resource_id and d.batch = b.subscription_id
-           join subscriptions s on s.resource_id = d.resource_id and s.id = d.subscription_id
-           join resources r on r.id = s.resource_id + 0"
+           join subscriptions s on s.resource_id = d.resource_id and s.id = d.subscription_id"
     );
     let columns = claims::columns(picked);
     let claim = params![lease.now, lease.begins, lease.ends, lease.token.0];
     if tx.execute_rows(CLAIM, claim, &columns).await? == 0 {
         return Ok(Vec::new());
     }
-    let found = valid_rows(tx.query_rows(MEMBERS, &[], &columns).await?, lease);
+    let rows = tx.query_rows(MEMBERS, &[], &columns).await?;
+    let found = claimed_rows::read(tx, lease, picked, rows).await?;
     if found.len() < picked.iter().map(|batch| batch.size).sum() {
         batches::remove_expired(tx, lease, &columns).await?;
     }
     Ok(found)
-}
-
-/// Reads those rows that are claimed under this lease and whose subscriptions have not expired. Before
-/// the columns of each are its number or that of its batch, and the token of the claim.
-fn valid_rows(rows: Vec<Row>, lease: ClaimLease) -> Vec<(i64, ClaimedRow)> {
-    let read = |mut row: Row| {
-        let (number, token) = (row.int()?, ClaimToken(row.int()?));
-        let batch = (number < 0).then_some(BatchNumber(number));
-        Ok((token == lease.token).then_some((number, claimed_row(row, token, batch)?)))
-    };
-    let claimed = rows.into_iter().filter_map(|row| claims::readable(read(row)).flatten());
-    claimed.filter(|(_, claimed)| claimed.due.subscription.lease_until > lease.now).collect()
 }
 
 /// Deletes those of the rows whose subscriptions have expired or ended, whoever has claimed them.
@@ -278,36 +249,4 @@ async fn set_back(tx: &Tx<'_>, found: Vec<ClaimedRow>) -> Result<Vec<DueSubscrip
         claimed.push(due);
     }
     Ok(claimed)
-}
-
-/// A row that was claimed.
-struct ClaimedRow {
-    due: DueSubscription,
-    /// Where to set the cursor first.
-    replay_from: Option<i64>,
-}
-
-fn claimed_row(
-    mut row: Row,
-    claim: ClaimToken,
-    batch: Option<BatchNumber>,
-) -> Result<ClaimedRow, StoreError> {
-    let mut subscription = subscription(&mut row)?;
-    let replay_from = row.opt_int()?;
-    subscription.cursor = replay_from.map_or(subscription.cursor, Seq);
-    let (newest, told_before) = (Seq(row.int()?), Seq(row.int()?));
-    let (replays, digest_replays) = (row.int()?, row.int()?);
-    let (acknowledged, hops, status) = (row.int()?, row.small()?, row.int()?);
-    // A later replay is no digest.
-    let is_digest = digest_replays > 0
-        && digest_replays == replays
-        && subscription.format != Format::Raw
-        && subscription.cursor < told_before;
-    // A subscriber may ignore digests, so that what was never sent before follows by itself.
-    let owed = if is_digest { newest.min(told_before) } else { newest };
-    #[rustfmt::skip]
-    let due = DueSubscription {
-        subscription, claim, batch, owed, newest, told_before, replays, is_digest, acknowledged, hops, status,
-    };
-    Ok(ClaimedRow { due, replay_from })
 }

@@ -56,13 +56,16 @@ impl CommonResults {
         CommonResults { groups }
     }
 
-    /// Stores the results. Returns each subscription with the time at which it is due again, or null.
+    /// Stores the results. Returns the subscriptions that are due again, each with the time; on SQLite
+    /// also the others, with null.
     pub(super) async fn store(
         self,
         tx: &Tx<'_>,
         now: DateTime<Utc>,
     ) -> Result<Vec<Row>, StoreError> {
+        // Few are due again, and PostgreSQL returns these alone.
         const DELIVERED: &str = "
+            {postgres with delivered as (}
             update subscriptions
                set attempted_at = case when cast($4 as bigint) < 0 then attempted_at
                                        else cast($1 as bigint) end,
@@ -91,7 +94,8 @@ impl CommonResults {
                                     and acknowledged_status < case statuses
                                             when 'always' then cast($8 as bigint)
                                             when 'transitions' then cast($9 as bigint) else 0 end)
-                           then cast($1 as bigint) end";
+                           then cast($1 as bigint) end as due_at
+            {postgres ) select resource_id, id, due_at from delivered where due_at is not null}";
         let mut rows = Vec::new();
         for (common, numbers) in self.groups {
             let CommonResult { resource, cursor, status, code, excerpt, newest } = common;

@@ -271,6 +271,7 @@ fn due_intent(mut row: Row) -> Result<DueIntent, StoreError> {
     let callback = callback(&mut row)?;
     let protocol = protocol(&mut row)?;
     let identity = subscriber(&topic, &callback, &protocol);
+    let identity = || identity.clone();
     let mut request = SubscriptionRequest {
         account,
         topic,
@@ -281,14 +282,14 @@ fn due_intent(mut row: Row) -> Result<DueIntent, StoreError> {
         statuses: row.word(Statuses::from_word)?,
         is_sanitized: row.int()? != 0,
         signing: SigningRequest {
-            secret: secret(&mut row, SECRET, &identity)?,
+            secret: secret(&mut row, SECRET, identity)?,
             method: signature_method(&mut row)?,
             overlap: overlap(&mut row)?,
         },
         digest: false,
         lease: Lease::from(Duration::from_secs(row.count()?)),
     };
-    let verify_token = row.opt_secret(VERIFY_TOKEN, &identity)?.map(VerifyToken::parse).transpose();
+    let verify_token = row.opt_secret(VERIFY_TOKEN, identity)?.map(VerifyToken::parse).transpose();
     let verify_token = verify_token.map_err(|err| StoreError::Corrupt(err.to_string()))?;
     let backfill = row.int()? != 0;
     request.digest = row.int()? != 0;

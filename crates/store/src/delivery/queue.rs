@@ -64,8 +64,6 @@ macro_rules! status_owed {
     };
 }
 
-pub(crate) use status_owed;
-
 /// The number of the newest record or body of a resource `r` that the subscription is owed.
 macro_rules! owed {
     () => {

@@ -14,13 +14,21 @@ use feedgate_core::topic::{Callback, Topic};
 use feedgate_protocol::Protocol;
 use feedgate_protocol::signature::SignatureMethod;
 
+/// The columns of a subscription `s` without its resource, as [`subscription_to`] reads them.
+macro_rules! own_columns {
+    () => {
+        "s.id, s.account_id, s.alias, s.callback, s.protocol, s.procedure, s.format,
+         s.updates, s.statuses, s.is_sanitized, s.acknowledged_status, s.secret, s.signature_method,
+         s.previous_secret, s.previous_secret_until, s.cursor, s.failures, s.failing_since,
+         s.lease_until, s.created_at"
+    };
+}
+pub(crate) use own_columns;
+
 /// The columns of a subscription `s` to a resource `r`, as [`subscription`] reads them.
 macro_rules! subscription_columns {
     () => {
-        "s.resource_id, s.id, s.account_id, r.topic, s.alias, s.callback, s.protocol, s.procedure,
-         s.format, s.updates, s.statuses, s.is_sanitized, s.acknowledged_status, s.secret, s.signature_method,
-         s.previous_secret, s.previous_secret_until, s.cursor, s.failures, s.failing_since,
-         s.lease_until, s.created_at"
+        concat!("s.resource_id, r.topic, ", $crate::delivery::row::own_columns!())
     };
 }
 pub(crate) use subscription_columns;
@@ -54,24 +62,38 @@ pub(crate) fn account(row: &mut Row) -> Result<Option<AccountId>, StoreError> {
 
 /// Reads `subscription_columns!`.
 pub(crate) fn subscription(row: &mut Row) -> Result<Subscription, StoreError> {
-    let id = SubscriptionId { resource: ResourceId(row.int()?), number: row.int()? };
+    let resource = ResourceId(row.int()?);
+    let topic = topic(row)?;
+    subscription_to(resource, topic, row)
+}
+
+/// Reads `own_columns!` of a subscription to this resource.
+pub(crate) fn subscription_to(
+    resource: ResourceId,
+    topic: Topic,
+    row: &mut Row,
+) -> Result<Subscription, StoreError> {
+    let id = SubscriptionId { resource, number: row.int()? };
     let account = account(row)?;
-    let topic = topic(row)?.with_alias(alias(row)?);
+    let topic = topic.with_alias(alias(row)?);
     let callback = callback(row)?;
     let protocol = protocol(row)?;
-    let identity = subscriber(&topic, &callback, &protocol);
+    let (format, updates) = (row.word(Format::from_word)?, row.word(Updates::from_word)?);
+    let statuses = row.word(Statuses::from_word)?;
+    let (is_sanitized, status_told) = (row.int()? != 0, row.int()?);
+    let signing = signing(row, || subscriber(&topic, &callback, &protocol))?;
     Ok(Subscription {
         id,
         account,
         topic,
         callback,
         protocol,
-        format: row.word(Format::from_word)?,
-        updates: row.word(Updates::from_word)?,
-        statuses: row.word(Statuses::from_word)?,
-        is_sanitized: row.int()? != 0,
-        status_told: row.int()?,
-        signing: signing(row, &identity)?,
+        format,
+        updates,
+        statuses,
+        is_sanitized,
+        status_told,
+        signing,
         cursor: Seq(row.int()?),
         failures: row.small()?,
         failing_since: row.opt_time()?,
@@ -135,10 +157,10 @@ pub(crate) fn protocol(row: &mut Row) -> Result<Protocol, StoreError> {
 }
 
 /// Reads how the deliveries of a subscription are signed.
-fn signing(row: &mut Row, identity: &RowIdentity) -> Result<Signing, StoreError> {
-    let secret = secret(row, SECRET, identity)?;
+fn signing(row: &mut Row, identity: impl Fn() -> RowIdentity) -> Result<Signing, StoreError> {
+    let secret = secret(row, SECRET, &identity)?;
     let method = signature_method(row)?;
-    let previous = self::secret(row, PREVIOUS_SECRET, identity)?;
+    let previous = self::secret(row, PREVIOUS_SECRET, &identity)?;
     let until = row.opt_time()?;
     let previous = previous.zip(until).map(|(secret, until)| PreviousSecret { secret, until });
     Ok(Signing { secret, method, previous })
@@ -151,11 +173,11 @@ pub(crate) fn signature_method(row: &mut Row) -> Result<Option<SignatureMethod>,
     method.map(Some).ok_or_else(|| StoreError::Corrupt(format!("unknown signature {word:?}")))
 }
 
-/// Reads a secret from a column of the row with this identity.
+/// Reads a secret from a column of a row; `identity` returns what identifies the row.
 pub(crate) fn secret(
     row: &mut Row,
     column: &'static str,
-    identity: &RowIdentity,
+    identity: impl FnOnce() -> RowIdentity,
 ) -> Result<Option<Secret>, StoreError> {
     let Some(key) = row.opt_secret(column, identity)? else { return Ok(None) };
     Secret::new(key).map(Some).map_err(|err| StoreError::Corrupt(err.to_string()))

@@ -232,17 +232,17 @@ impl Row {
         }
     }
 
-    /// Returns the next column, a secret or null. `column` is `TABLE.COLUMN`, and `row` identifies
-    /// the row, as when the secret was stored.
+    /// Returns the next column, a secret or null. `column` is `TABLE.COLUMN`, and `row` returns what
+    /// identifies the row, as when the secret was stored. Few rows have a secret.
     pub(crate) fn opt_secret(
         &mut self,
         column: &'static str,
-        row: &RowIdentity,
+        row: impl FnOnce() -> RowIdentity,
     ) -> Result<Option<String>, StoreError> {
         let Some(stored) = self.opt_text()? else { return Ok(None) };
         let opened = match &self.keys {
-            Some(keys) => keys.open(column, row, stored),
-            None => SecretKeys::default().open(column, row, stored),
+            Some(keys) => keys.open(column, &row(), stored),
+            None => SecretKeys::default().open(column, &row(), stored),
         };
         opened.map(Some)
     }

@@ -291,7 +291,7 @@ fn read(mut row: Row) -> Result<Upstream, StoreError> {
         topic: row.text()?,
     };
     let token = row.text()?;
-    let secret = secret(&mut row, SECRET, &identity(&offer, &token))?;
+    let secret = secret(&mut row, SECRET, || identity(&offer, &token))?;
     Ok(Upstream {
         resource,
         secret: secret.ok_or_else(|| StoreError::Corrupt("an upstream without a secret".into()))?,

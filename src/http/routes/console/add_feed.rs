@@ -74,7 +74,7 @@ pub(super) async fn act(visit: &Visit) -> Result<Response, Rejection> {
         return Ok(visit.see_other(&format!("{SECTION}/{id}?done=subscribed")));
     }
     let content = html! {
-        p role="status" { "The subscription to " (feedgate_core::redaction::feed(topic.as_str()))
+        p role="status" { "The subscription to " (topic.redacted())
             " is stored." }
         (new_secret_note(request.new_secret()))
         p { a.button href=(visit.address(&format!("{SECTION}/{id}"))) { "Go to the feed" } }

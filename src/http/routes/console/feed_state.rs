@@ -83,5 +83,5 @@ pub(super) fn title(resource: &Resource) -> String {
 
 /// Returns the address of a feed, without credentials.
 pub(super) fn address(resource: &Resource) -> String {
-    redaction::feed(resource.topic.as_str())
+    resource.topic.redacted().to_owned()
 }

@@ -62,7 +62,7 @@ fn due(resource: ResourceId, number: i64, status: i64) -> DueSubscription {
         created_at: DateTime::UNIX_EPOCH,
     };
     DueSubscription {
-        subscription,
+        subscription: Box::new(subscription),
         claim: ClaimToken::NONE,
         batch: None,
         owed: Seq(0),

@@ -28,13 +28,17 @@ pub(super) struct Queues {
 }
 
 impl Queues {
-    pub(super) fn add(&mut self, name: String, delivery: WaitingDelivery) {
+    pub(super) fn add(&mut self, name: &str, delivery: WaitingDelivery) {
         let id = delivery.due.subscription.id;
         self.in_hand.insert(id, delivery.due.claim);
         let ceiling = self.per_host_ceiling;
-        let host = self.hosts.entry(name.clone()).or_insert_with(|| HostQueue::new(ceiling));
-        host.add_waiting(id.resource, delivery);
-        self.give_turn(&name);
+        if !self.hosts.contains_key(name) {
+            self.hosts.insert(name.to_owned(), HostQueue::new(ceiling));
+        }
+        if let Some(host) = self.hosts.get_mut(name) {
+            host.add_waiting(id.resource, delivery);
+        }
+        self.give_turn(name);
     }
 
     pub(super) fn note_claimed(&mut self, name: &str, has_more: bool) {

@@ -34,7 +34,7 @@ fn due(resource: i64, number: i64, host: &str) -> DueSubscription {
     };
     let claim = ClaimToken(number);
     DueSubscription {
-        subscription,
+        subscription: Box::new(subscription),
         claim,
         batch: None,
         owed: Seq(1),

@@ -1,0 +1,147 @@
+//! Rows of claimed deliveries: what is known of the subscription of each, and of its resource.
+//!
+//! Many claimed subscriptions are to the same resource, which is read once for all of them.
+
+use std::collections::{BTreeSet, HashMap};
+
+use crate::delivery::row::subscription_to;
+use crate::engine::claims::{self, Picked};
+use crate::engine::lease::ClaimLease;
+use crate::engine::sql::{Row, Value};
+use crate::engine::tx::Tx;
+use crate::resources::row::topic;
+use feedgate_core::claim::ClaimToken;
+use feedgate_core::ports::StoreError;
+use feedgate_core::record::Seq;
+use feedgate_core::resource::ResourceId;
+use feedgate_core::subscription::{BatchNumber, DueSubscription, Format, Statuses};
+use feedgate_core::topic::Topic;
+
+/// The columns of a claimed delivery `d` of a subscription `s`, which [`read`] expects behind the number
+/// of the delivery or its batch and the token of the claim.
+macro_rules! claimed_columns {
+    () => {
+        concat!(
+            "s.resource_id, ",
+            $crate::delivery::row::own_columns!(),
+            ", d.replay_from, s.replayed_upto, s.replays, s.digest_replays, s.acknowledged"
+        )
+    };
+}
+pub(super) use claimed_columns;
+
+/// A delivery that was claimed.
+pub(super) struct ClaimedRow {
+    pub(super) due: DueSubscription,
+    /// Where to set the cursor of the subscription first.
+    pub(super) replay_from: Option<i64>,
+}
+
+/// Reads those rows that are claimed under this lease and whose subscriptions have not expired. Returns
+/// them with the numbers of their deliveries or batches, which are among those of `picked`.
+pub(super) async fn read(
+    tx: &Tx<'_>,
+    lease: ClaimLease,
+    picked: &[Picked],
+    rows: Vec<Row>,
+) -> Result<Vec<(i64, ClaimedRow)>, StoreError> {
+    let resources = claimed_resources(tx, picked).await?;
+    let read = |mut row: Row| {
+        let (number, token) = (row.int()?, ClaimToken(row.int()?));
+        if token != lease.token {
+            return Ok(None);
+        }
+        let batch = (number < 0).then_some(BatchNumber(number));
+        Ok(claimed_row(row, token, batch, &resources)?.map(|claimed| (number, claimed)))
+    };
+    let mut valid = Vec::with_capacity(rows.len());
+    let claimed = rows.into_iter().filter_map(|row| claims::readable(read(row)).flatten());
+    valid.extend(claimed.filter(|(_, row)| row.due.subscription.lease_until > lease.now));
+    Ok(valid)
+}
+
+/// What is known of a resource when subscriptions to it are claimed.
+struct ClaimedResource {
+    topic: Topic,
+    head: i64,
+    body_version: i64,
+    status_version: i64,
+    announced_status_version: i64,
+    hops: u32,
+}
+
+impl ClaimedResource {
+    /// Returns the number of the newest record or body that a subscription with this format is owed.
+    fn newest(&self, format: Format) -> Seq {
+        Seq(if format == Format::Raw { self.body_version } else { self.head })
+    }
+
+    /// Returns the version of the status that a subscription with this option is owed
+    /// ([`Statuses::version`]).
+    fn status(&self, statuses: Statuses) -> i64 {
+        match statuses {
+            Statuses::Always => self.status_version,
+            Statuses::Transitions => self.announced_status_version,
+            Statuses::Never => 0,
+        }
+    }
+}
+
+/// Returns the resources of picked deliveries, by their numbers.
+async fn claimed_resources(
+    tx: &Tx<'_>,
+    picked: &[Picked],
+) -> Result<HashMap<i64, ClaimedResource>, StoreError> {
+    const RESOURCES: &str = "
+        select id, topic, head, body_version, status_version, announced_status_version, hops
+          from resources where id in ({ids $1})";
+    let numbers: BTreeSet<i64> = picked.iter().map(|picked| picked.resource).collect();
+    if numbers.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let rows = tx.query(RESOURCES, &[Value::Ints(numbers.into_iter().collect())]).await?;
+    let read = |mut row: Row| {
+        let number = row.int()?;
+        let resource = ClaimedResource {
+            topic: topic(&mut row)?,
+            head: row.int()?,
+            body_version: row.int()?,
+            status_version: row.int()?,
+            announced_status_version: row.int()?,
+            hops: row.small()?,
+        };
+        Ok((number, resource))
+    };
+    Ok(rows.into_iter().filter_map(|row| claims::readable(read(row))).collect())
+}
+
+/// Reads a row; `None` if its resource cannot be read.
+fn claimed_row(
+    mut row: Row,
+    claim: ClaimToken,
+    batch: Option<BatchNumber>,
+    resources: &HashMap<i64, ClaimedResource>,
+) -> Result<Option<ClaimedRow>, StoreError> {
+    let id = ResourceId(row.int()?);
+    let Some(resource) = resources.get(&id.0) else { return Ok(None) };
+    let mut subscription = Box::new(subscription_to(id, resource.topic.clone(), &mut row)?);
+    let (newest, status) =
+        (resource.newest(subscription.format), resource.status(subscription.statuses));
+    let replay_from = row.opt_int()?;
+    subscription.cursor = replay_from.map_or(subscription.cursor, Seq);
+    let told_before = Seq(row.int()?);
+    let (replays, digest_replays, acknowledged) = (row.int()?, row.int()?, row.int()?);
+    // A later replay is no digest.
+    let is_digest = digest_replays > 0
+        && digest_replays == replays
+        && subscription.format != Format::Raw
+        && subscription.cursor < told_before;
+    // A subscriber may ignore digests, so that what was never sent before follows by itself.
+    let owed = if is_digest { newest.min(told_before) } else { newest };
+    let hops = resource.hops;
+    #[rustfmt::skip]
+    let due = DueSubscription {
+        subscription, claim, batch, owed, newest, told_before, replays, is_digest, acknowledged, hops, status,
+    };
+    Ok(Some(ClaimedRow { due, replay_from }))
+}
