@@ -1,15 +1,16 @@
 //! Batches: deliveries that share a due time and a claim.
 
+use std::sync::Arc;
+use std::time::Duration;
+
+use feedgate_core::account::AccountId;
 use feedgate_core::claim::QueuePosition;
 use feedgate_core::ports::{ClaimLimits, DeliveryOutcome, DeliveryResult};
 use feedgate_core::record::Seq;
 use feedgate_core::resource::ResourceId;
 use feedgate_core::subscription::{DueSubscription, Lease, SubscriptionId};
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use super::{at, on_both_stores, poll, room, subscribe, wish};
+use super::{at, few, on_both_stores, poll, room, subscribe, wish};
 use crate::support::claiming_store::ClaimingStore;
 use crate::support::postgres::Database;
 
@@ -19,16 +20,23 @@ on_both_stores!(
     a_batch_whose_node_died_is_claimed_again_without_those_that_ended,
     members_are_renewed_and_released_with_their_claim,
     a_member_that_is_paused_or_replayed_leaves_its_batch,
+    a_result_of_a_lost_claim_is_ignored_beside_one_of_the_new_claim,
     a_batch_without_members_is_removed,
-    a_batch_may_have_the_first_member_of_an_older_one,
+    a_batch_that_its_members_leave_is_removed,
+    a_batch_gets_another_number_if_an_older_batch_has_its_first,
+    a_search_returns_to_a_batch_of_which_a_part_was_picked,
+    d16_a_batch_is_not_one_turn_of_an_account,
 );
 
 const HOST: &str = "callback.test:443";
 
-/// Subscribes so many callbacks at one host, and appends an entry.
-async fn lagging(store: &ClaimingStore, many: i64) -> (ResourceId, Vec<SubscriptionId>) {
+/// Subscribes `count` callbacks at one host, and appends an entry.
+async fn subscribe_and_append(
+    store: &ClaimingStore,
+    count: i64,
+) -> (ResourceId, Vec<SubscriptionId>) {
     let mut ids = Vec::new();
-    for n in 0..many {
+    for n in 0..count {
         ids.push(subscribe(store, "a", &format!("https://callback.test/{n}")).await.id);
     }
     store.record(ids[0].resource, &poll(at(1), &["1"])).await.unwrap();
@@ -58,13 +66,14 @@ async fn settle(store: &ClaimingStore, due: &[DueSubscription], seconds: i64) {
     Arc::clone(store).settle(&results.collect::<Vec<_>>(), at(seconds)).await.unwrap();
 }
 
+/// Returns the number of deliveries in the queue.
 async fn queued(store: &ClaimingStore) -> u64 {
     store.gauges(at(0)).await.unwrap().due
 }
 
 async fn one_claim_has_all_members(database: Database) {
     let store = ClaimingStore::new(database.open().await);
-    let (_, ids) = lagging(&store, 300).await; // three batches
+    let (_, ids) = subscribe_and_append(&store, 300).await; // three batches
     assert_eq!(queued(&store).await, 300);
     let due = claim(&store, 2).await;
     assert_eq!(sorted(&due), ids);
@@ -78,7 +87,7 @@ async fn one_claim_has_all_members(database: Database) {
 
 async fn a_host_with_little_room_gets_a_part_of_a_batch(database: Database) {
     let store = ClaimingStore::new(database.open().await);
-    let (_, ids) = lagging(&store, 20).await;
+    let (_, ids) = subscribe_and_append(&store, 20).await;
     let limits = ClaimLimits { limit: 100, per_host: 3, busy: Vec::new() };
     let start = QueuePosition::START;
     let plain = Arc::clone(&*store);
@@ -97,7 +106,7 @@ async fn a_host_with_little_room_gets_a_part_of_a_batch(database: Database) {
 
 async fn a_batch_whose_node_died_is_claimed_again_without_those_that_ended(database: Database) {
     let store = ClaimingStore::new(database.open().await);
-    let (_, ids) = lagging(&store, 10).await;
+    subscribe_and_append(&store, 10).await;
     let due = claim(&store, 2).await;
     settle(&store, &due[..4], 3).await;
     assert_eq!(claim(&store, 11).await, []);
@@ -106,12 +115,12 @@ async fn a_batch_whose_node_died_is_claimed_again_without_those_that_ended(datab
     settle(&store, &due[4..], 13).await;
     assert_eq!(queued(&store).await, 6, "the claims of these results were lost");
     settle(&store, &again, 14).await;
-    assert_eq!((queued(&store).await, ids.len()), (0, 10));
+    assert_eq!(queued(&store).await, 0);
 }
 
 async fn members_are_renewed_and_released_with_their_claim(database: Database) {
     let store = ClaimingStore::new(database.open().await);
-    let (_, ids) = lagging(&store, 6).await;
+    let (_, ids) = subscribe_and_append(&store, 6).await;
     let due = claim(&store, 2).await;
     let claims: Vec<_> = due.iter().map(|due| (due.subscription.id, due.claim)).collect();
     let mut renewed = store.renew_subscription_claims(&claims, at(3), at(30)).await.unwrap();
@@ -128,7 +137,7 @@ async fn members_are_renewed_and_released_with_their_claim(database: Database) {
 
 async fn a_member_that_is_paused_or_replayed_leaves_its_batch(database: Database) {
     let store = ClaimingStore::new(database.open().await);
-    let (resource, ids) = lagging(&store, 5).await;
+    let (resource, ids) = subscribe_and_append(&store, 5).await;
     store.pause(ids[0], at(2)).await.unwrap();
     assert!(store.retry_delivery(ids[1], at(2)).await.unwrap());
     let due = claim(&store, 3).await;
@@ -164,9 +173,43 @@ async fn a_batch_without_members_is_removed(database: Database) {
     assert_eq!(store.gauges(at(99)).await.unwrap().oldest_due.deliveries_s, 0);
 }
 
-async fn a_batch_may_have_the_first_member_of_an_older_one(database: Database) {
+async fn a_result_of_a_lost_claim_is_ignored_beside_one_of_the_new_claim(database: Database) {
     let store = ClaimingStore::new(database.open().await);
-    let (resource, ids) = lagging(&store, 4).await;
+    subscribe_and_append(&store, 10).await;
+    let lost = claim(&store, 2).await;
+    let again = claim(&store, 12).await;
+    assert_eq!(sorted(&again), sorted(&lost));
+    settle(&store, &[&lost[..5], &again[5..]].concat(), 13).await;
+    assert_eq!(queued(&store).await, 5, "these are still delivered");
+    settle(&store, &again[..5], 14).await;
+    assert_eq!(queued(&store).await, 0);
+}
+
+async fn a_batch_that_its_members_leave_is_removed(database: Database) {
+    let store = ClaimingStore::new(database.open().await);
+    let (_, ids) = subscribe_and_append(&store, 4).await;
+    for id in ids {
+        store.pause(id, at(2)).await.unwrap();
+    }
+    let oldest_s = async || store.gauges(at(99)).await.unwrap().oldest_due.deliveries_s;
+    assert_eq!(oldest_s().await, 0);
+    let ended: Vec<_> = (4..8).map(|n| format!("https://callback.test/{n}")).collect();
+    for callback in &ended {
+        subscribe(&store, "b", callback).await;
+    }
+    let id = store.find("https://feeds.test/b").await.unwrap().unwrap().id;
+    store.record(id, &poll(at(1), &["1"])).await.unwrap();
+    assert_ne!(oldest_s().await, 0);
+    for callback in &ended {
+        let request = wish("b", callback);
+        store.unsubscribe(None, &request.topic, &request.callback, None).await.unwrap();
+    }
+    assert_eq!(oldest_s().await, 0);
+}
+
+async fn a_batch_gets_another_number_if_an_older_batch_has_its_first(database: Database) {
+    let store = ClaimingStore::new(database.open().await);
+    let (resource, ids) = subscribe_and_append(&store, 4).await;
     let due = claim(&store, 2).await;
     let (ended, delivering): (Vec<_>, Vec<_>) =
         due.into_iter().partition(|due| due.subscription.id.number <= ids[1].number);
@@ -178,4 +221,39 @@ async fn a_batch_may_have_the_first_member_of_an_older_one(database: Database) {
     assert_eq!(sorted(&claim(&store, 7).await), ids[2..], "the newer entry is owed to them too");
     settle(&store, &next, 8).await;
     assert_eq!(queued(&store).await, 2);
+}
+
+async fn a_search_returns_to_a_batch_of_which_a_part_was_picked(database: Database) {
+    let store = ClaimingStore::new(database.open().await);
+    let (_, ids) = subscribe_and_append(&store, 20).await;
+    let plain = Arc::clone(&*store);
+    let claim = async |limit, from| {
+        plain.claim_subscriptions(at(2), at(12), &few(limit), from).await.unwrap()
+    };
+    let first = claim(8, QueuePosition::START).await;
+    assert!(!first.is_end);
+    let second = claim(100, first.position).await;
+    let all: Vec<_> = first.due.into_iter().chain(second.due).collect();
+    assert_eq!(sorted(&all), ids);
+}
+
+async fn d16_a_batch_is_not_one_turn_of_an_account(database: Database) {
+    let store = ClaimingStore::new(database.open().await);
+    let subscribe = async |name: &str, account: i64, callback: &str| {
+        let mut own = wish(name, callback);
+        own.account = Some(AccountId(account));
+        store.subscribe(&own, at(0)).await.unwrap().id
+    };
+    for n in 0..300 {
+        subscribe("a", 7, &format!("https://{}.test/{n}", n % 3)).await;
+    }
+    let much = store.find("https://feeds.test/a").await.unwrap().unwrap().id;
+    store.record(much, &poll(at(1), &["1"])).await.unwrap();
+    let little = subscribe("b", 8, "https://little.test/").await;
+    store.record(little.resource, &poll(at(2), &["1"])).await.unwrap();
+
+    store.claim_subscriptions(at(3), at(60), &few(64)).await.unwrap();
+    let second = store.claim_subscriptions(at(3), at(60), &few(64)).await.unwrap();
+    assert_eq!(second.len(), 64);
+    assert!(second.iter().any(|due| due.subscription.id == little), "it has its turn");
 }

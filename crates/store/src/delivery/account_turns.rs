@@ -62,8 +62,9 @@ impl AccountTurns {
             if account == 0 {
                 break; // the next claim begins with the first account again
             }
+            let enough = search.count + portion;
             for row in tx.query(DUE, params![account, lease.now, portion as i64]).await? {
-                search.consider(row)?;
+                search.consider_part(row, enough.saturating_sub(search.count))?;
             }
         }
         self.last.store(account, Ordering::Relaxed);

@@ -1,15 +1,16 @@
 //! Batches: deliveries that share a due time and a claim.
 //!
-//! What one change makes due to the subscriptions of an account with callbacks at one host is put into
-//! batches. A batch is a row of `deliveries` with a negative number, which is found, claimed and renewed
-//! like a delivery. Its members are rows with neither a due time nor a claim of their own, so that they
-//! are in no index of the queue, and that one claim changes one row and not hundreds.
+//! Deliveries of one resource that get the same due time, for one account and at one host, are put into
+//! batches: after an append, and when results make them due again. A batch is a row of `deliveries` with a
+//! negative number, which is found, claimed and renewed like a delivery. Its members are rows with neither
+//! a due time nor a claim of their own, so the indices of the queue do not contain them, and a claim
+//! changes one row instead of hundreds.
 //!
 //! Invariants:
 //!
 //! * A member is delivered only by the node that has claimed its batch.
 //! * Members are never added to a batch. They leave it with their results, when a host can take fewer
-//!   than the batch has ([`take_members`]), and when a subscription is treated by itself ([`leave`]).
+//!   than the batch has ([`claim_members`]), and when a subscription is treated by itself ([`take_out`]).
 //! * Whoever takes a member out has locked the resource or the row of the batch.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -25,12 +26,12 @@ use feedgate_core::ports::StoreError;
 use feedgate_core::resource::ResourceId;
 use feedgate_core::subscription::{BatchNumber, SubscriptionId};
 
-/// The most members of a batch: a part of what is claimed together for a fast host
-/// (`LARGEST_PORTION` of the delivery job).
+/// The most members of a batch: an eighth of what is claimed together for a fast host (`LARGEST_PORTION`
+/// of the delivery job), so that most claims take whole batches.
 const MOST_MEMBERS: usize = 128;
 
-/// A column of a row of `deliveries` that members have from their batch: the due time, the end of the
-/// claim or its token. `$delivery` is the row.
+/// A column of a row of `deliveries` that members have from their batch: the due time or the end of the
+/// claim. `$delivery` is the row.
 macro_rules! shared {
     ($delivery:literal, $column:literal) => {
         concat!(
@@ -110,7 +111,7 @@ pub(crate) async fn enqueue(
         let due_at = batch.is_none().then_some(due_at);
         rows.extend(members.iter().map(|number| NewRow { number: *number, due_at, ..row }));
     }
-    tx.execute_rows(INSERT, &[], &columns(&rows)).await?;
+    tx.execute_rows(INSERT, &[], &row_columns(&rows)).await?;
     if deliveries.iter().any(|one| one.due_at <= now) {
         tx.wake(Wake::Subscriptions);
     }
@@ -118,8 +119,8 @@ pub(crate) async fn enqueue(
 }
 
 /// Returns the numbers that a batch with these members may have: those of the first and of the last
-/// one, with a minus sign. Either may have been a member of a batch that still exists; members for which
-/// both are taken are in no batch.
+/// one, negated. An older batch may still have one of them. If both are taken, the deliveries are queued
+/// one by one.
 fn possible_numbers(members: &[i64]) -> [i64; 2] {
     [members.first(), members.last()].map(|member| -member.copied().unwrap_or_default())
 }
@@ -133,7 +134,7 @@ async fn existing_batches(
         select d.resource_id, d.subscription_id
           from {rows}
           join deliveries d on d.resource_id = given.resource_id and d.subscription_id = given.id";
-    let rows = tx.query_rows(EXISTING, &[], &key(batches)).await?;
+    let rows = tx.query_rows(EXISTING, &[], &key_columns(batches)).await?;
     rows.into_iter().map(|mut row| Ok((row.int()?, row.int()?))).collect()
 }
 
@@ -149,7 +150,7 @@ struct NewRow<'a> {
     size: usize,
 }
 
-fn columns(rows: &[NewRow<'_>]) -> [(&'static str, Value); 7] {
+fn row_columns(rows: &[NewRow<'_>]) -> [(&'static str, Value); 7] {
     let due_at = rows.iter().map(|row| row.due_at.map(|at| at.timestamp_micros()));
     [
         ("resource_id", Value::Ints(rows.iter().map(|row| row.resource).collect())),
@@ -164,16 +165,20 @@ fn columns(rows: &[NewRow<'_>]) -> [(&'static str, Value); 7] {
 
 /// Takes subscriptions, given as `resource_id` and `id`, out of their batches: each gets the due time
 /// and the claim of its batch as its own.
-pub(crate) async fn leave(tx: &Tx<'_>, keys: &[(&'static str, Value)]) -> Result<(), StoreError> {
+pub(crate) async fn take_out(
+    tx: &Tx<'_>,
+    keys: &[(&'static str, Value)],
+) -> Result<(), StoreError> {
     // The lock keeps other nodes from claiming the batch meanwhile.
     const LOCK: &str = "
-        select batches.subscription_id
+        select m.resource_id, m.subscription_id, m.batch
           from {rows}
           join deliveries m on m.resource_id = given.resource_id and m.subscription_id = given.id
           join deliveries batches
                on batches.resource_id = m.resource_id and batches.subscription_id = m.batch
          {for update of batches}";
-    const LEAVE: &str = "
+    // A member that another transaction has taken out meanwhile stays as it is.
+    const TAKE_OUT: &str = "
         update deliveries
            set (due_at, claimed_until, claim_token) =
                (select b.due_at, b.claimed_until, b.claim_token from deliveries b
@@ -182,16 +187,20 @@ pub(crate) async fn leave(tx: &Tx<'_>, keys: &[(&'static str, Value)]) -> Result
                batch = null
         {from rows}
          where deliveries.resource_id = {given resource_id}
-           and deliveries.subscription_id = {given id} and deliveries.batch is not null";
-    if !tx.query_rows(LOCK, &[], keys).await?.is_empty() {
-        tx.execute_rows(LEAVE, &[], keys).await?;
+           and deliveries.subscription_id = {given id} and deliveries.batch + 0 = {given batch}";
+    let (mut members, mut batches) = (Vec::new(), Vec::new());
+    for mut row in tx.query_rows(LOCK, &[], keys).await? {
+        let (resource, member, batch) = (row.int()?, row.int()?, row.int()?);
+        members.push((resource, member));
+        batches.push((resource, batch));
     }
-    Ok(())
+    tx.execute_rows(TAKE_OUT, &[], &member_columns(&members, &batches)).await?;
+    remove_empty(tx, &key_columns(&distinct(batches))).await
 }
 
 /// Claims a part of the members of a batch that is due and that no node has claimed. They leave the
 /// batch. Returns their numbers.
-pub(super) async fn take_members(
+pub(super) async fn claim_members(
     tx: &Tx<'_>,
     lease: ClaimLease,
     batch: &Picked,
@@ -200,29 +209,35 @@ pub(super) async fn take_members(
         update deliveries set size = size - cast($3 as bigint)
          where resource_id = $1 and subscription_id = $2
            and due_at <= $4 and (claimed_until is null or claimed_until <= $5)";
+    const MEMBERS: &str = "
+        select m.subscription_id
+          from deliveries m {sqlite indexed by deliveries_batch}
+         where m.resource_id = $1 and m.batch = $2
+         order by m.subscription_id limit $3";
     const TAKE: &str = "
-        update deliveries set batch = null, due_at = $4, claimed_until = $4, claim_token = $5
-         where resource_id = $1
-           and subscription_id in (select m.subscription_id
-                                     from deliveries m {sqlite indexed by deliveries_batch}
-                                    where m.resource_id = $1 and m.batch = $2
-                                    order by m.subscription_id limit $3)
-        returning subscription_id";
+        update deliveries set batch = null, due_at = $1, claimed_until = $1, claim_token = $2
+        {from rows}
+         where deliveries.resource_id = {given resource_id}
+           and deliveries.subscription_id = {given id} and deliveries.batch + 0 = {given batch}
+        returning deliveries.subscription_id";
     let (resource, number, count) = (batch.resource, batch.number, batch.count as i64);
     let params = params![resource, number, count, lease.now, lease.begins];
     if tx.execute(LOCK, params).await? == 0 {
         return Ok(Vec::new());
     }
-    let params = params![resource, number, count, lease.ends, lease.token.0];
-    let taken = tx.query(TAKE, params).await?;
+    let members = tx.query(MEMBERS, params![resource, number, count]).await?.into_iter();
+    let members = members.map(|mut row| Ok((resource, row.int()?)));
+    let members = members.collect::<Result<Vec<_>, StoreError>>()?;
+    let columns = member_columns(&members, &vec![(resource, number); members.len()]);
+    let taken = tx.query_rows(TAKE, params![lease.ends, lease.token.0], &columns).await?;
     if taken.len() < batch.count {
-        remove_empty(tx, &key(&[(resource, number)])).await?;
+        remove_empty(tx, &key_columns(&[(resource, number)])).await?;
     }
     taken.into_iter().map(|mut row| row.int()).collect()
 }
 
-/// Deletes those members of claimed batches, given as `resource_id` and `id`, whose subscriptions have
-/// expired or ended, and the batches that have no members.
+/// Deletes those members of batches whose subscriptions have expired or ended, and the batches that are
+/// empty then. The batches are given as `resource_id`, `id` and the `token` under which they are claimed.
 pub(super) async fn remove_expired(
     tx: &Tx<'_>,
     lease: ClaimLease,
@@ -232,11 +247,14 @@ pub(super) async fn remove_expired(
         delete from deliveries
         {using rows}
          where deliveries.resource_id = {given resource_id} and deliveries.batch = {given id}
+           and exists (select 1 from deliveries b
+                        where b.resource_id = {given resource_id} and b.subscription_id = {given id}
+                          and b.claim_token = {given token})
            and not exists (select 1 from subscriptions s
                             where s.resource_id = deliveries.resource_id
                               and s.id = deliveries.subscription_id and s.lease_until > $1)";
     tx.execute_rows(EXPIRED, params![lease.now], batches).await?;
-    remove_empty(tx, batches).await
+    remove_empty(tx, &batches[..2]).await
 }
 
 /// A member of a batch, and the claim of the batch under which it was delivered.
@@ -247,22 +265,22 @@ pub(super) struct DeliveredMember {
     pub(super) claim: ClaimToken,
 }
 
-/// Deletes members of batches whose claims are still held, and the batches that have no others. Returns
-/// the deleted members, each with where to set the cursor of its subscription.
+/// Deletes members of batches whose claims are still held, and the batches that are empty then. Returns
+/// the deleted members with their claims, each with where to set the cursor of its subscription.
 pub(super) async fn end_members(
     tx: &Tx<'_>,
     members: &[DeliveredMember],
-) -> Result<Vec<(SubscriptionId, Option<i64>)>, StoreError> {
+) -> Result<Vec<((SubscriptionId, ClaimToken), Option<i64>)>, StoreError> {
     // Two transactions that delete the last members of a batch at the same time would otherwise each
-    // see those of the other, and leave the batch.
+    // see those of the other, and keep the empty batch.
     const LOCK: &str = "
-        select deliveries.resource_id, deliveries.subscription_id
+        select deliveries.resource_id, deliveries.subscription_id, deliveries.claim_token
           from {rows}
           join deliveries on deliveries.resource_id = given.resource_id
                          and deliveries.subscription_id = given.id
          where deliveries.claim_token = given.claim
          {for update of deliveries}";
-    // No index is of a sum, so that the rows are found by their keys.
+    // `batch + 0` matches no index, so that PostgreSQL finds the rows by their keys.
     const END: &str = "
         delete from deliveries
         {using rows}
@@ -274,28 +292,41 @@ pub(super) async fn end_members(
         .map(|member| (member.id.resource.0, member.batch.0, member.claim.0))
         .collect();
     let batches: Vec<_> = claims.iter().map(|(resource, batch, _)| (*resource, *batch)).collect();
-    let [resources, numbers] = key(&batches);
+    let [resources, numbers] = key_columns(&batches);
     let tokens = claims.iter().map(|(_, _, token)| *token).collect();
     let columns = [resources, numbers, ("claim", Value::Ints(tokens))];
     let held = tx.query_rows(LOCK, &[], &columns).await?.into_iter();
-    let held = held.map(|mut row| Ok((row.int()?, row.int()?)));
-    let held = held.collect::<Result<HashSet<(i64, i64)>, StoreError>>()?;
-    let of_held =
-        |member: &&DeliveredMember| held.contains(&(member.id.resource.0, member.batch.0));
+    let held = held.map(|mut row| Ok(((row.int()?, row.int()?), row.int()?)));
+    let held = held.collect::<Result<HashMap<(i64, i64), i64>, StoreError>>()?;
+    let of_held = |member: &&DeliveredMember| {
+        held.get(&(member.id.resource.0, member.batch.0)) == Some(&member.claim.0)
+    };
     let members: Vec<_> = members.iter().filter(of_held).collect();
     let ids: Vec<_> =
         members.iter().map(|member| (member.id.resource.0, member.id.number)).collect();
-    let [resources, numbers] = key(&ids);
-    let batches = members.iter().map(|member| member.batch.0).collect();
-    let columns = [resources, numbers, ("batch", Value::Ints(batches))];
-    let ended = tx.query_rows(END, &[], &columns).await?;
-    let held: Vec<_> = held.into_iter().collect();
-    remove_empty(tx, &key(&held)).await?;
+    let batches: Vec<_> =
+        members.iter().map(|member| (member.id.resource.0, member.batch.0)).collect();
+    let ended = tx.query_rows(END, &[], &member_columns(&ids, &batches)).await?;
+    let claims: HashMap<_, _> = members.iter().map(|member| (member.id, member.claim)).collect();
+    let held: Vec<_> = held.into_keys().collect();
+    remove_empty(tx, &key_columns(&held)).await?;
     let ended = ended.into_iter().map(|mut row| {
         let id = SubscriptionId { resource: ResourceId(row.int()?), number: row.int()? };
-        Ok((id, row.opt_int()?))
+        let claim = claims.get(&id).copied().unwrap_or(ClaimToken::NONE);
+        Ok(((id, claim), row.opt_int()?))
     });
     ended.collect()
+}
+
+/// Deletes those batches that have no members. Each row has the resource and the number of one, which may
+/// be null.
+pub(super) async fn remove_empty_of(tx: &Tx<'_>, rows: Vec<Row>) -> Result<(), StoreError> {
+    let mut batches = Vec::new();
+    for mut row in rows {
+        let (resource, number) = (row.int()?, row.opt_int()?);
+        batches.extend(number.map(|number| (resource, number)));
+    }
+    remove_empty(tx, &key_columns(&distinct(batches))).await
 }
 
 async fn remove_empty(tx: &Tx<'_>, batches: &[(&'static str, Value)]) -> Result<(), StoreError> {
@@ -310,8 +341,20 @@ async fn remove_empty(tx: &Tx<'_>, batches: &[(&'static str, Value)]) -> Result<
     tx.execute_rows(EMPTY, &[], batches).await.map(drop)
 }
 
+/// Returns the batches without repetitions.
+fn distinct(batches: Vec<(i64, i64)>) -> Vec<(i64, i64)> {
+    batches.into_iter().collect::<BTreeSet<_>>().into_iter().collect()
+}
+
+/// Returns members and the batch of each as columns for `{rows}`.
+fn member_columns(members: &[(i64, i64)], batches: &[(i64, i64)]) -> [(&'static str, Value); 3] {
+    let [resources, numbers] = key_columns(members);
+    let batches = batches.iter().map(|(_, number)| *number).collect();
+    [resources, numbers, ("batch", Value::Ints(batches))]
+}
+
 /// Returns batches or subscriptions as columns for `{rows}`.
-fn key(rows: &[(i64, i64)]) -> [(&'static str, Value); 2] {
+fn key_columns(rows: &[(i64, i64)]) -> [(&'static str, Value); 2] {
     [
         ("resource_id", Value::Ints(rows.iter().map(|(resource, _)| *resource).collect())),
         ("id", Value::Ints(rows.iter().map(|(_, number)| *number).collect())),

@@ -11,7 +11,7 @@ use crate::delivery::batches;
 use crate::delivery::claimed_rows::{self, ClaimedRow, claimed_columns};
 use crate::engine::claims::{self, HostLimitedSearch, Picked};
 use crate::engine::lease::ClaimLease;
-use crate::engine::sql::{Row, Value, params};
+use crate::engine::sql::{Row, params};
 use crate::engine::tx::Tx;
 use feedgate_core::claim::QueuePosition;
 use feedgate_core::ports::{ClaimLimits, ClaimedSubscriptions, StoreError};
@@ -51,7 +51,13 @@ pub(crate) async fn claim(
                 is_end = false;
                 break;
             }
-            position = search.consider(row)?;
+            let found = search.consider(row)?;
+            // The next search begins with a batch of which not all could be picked.
+            if search.is_full() && search.picked.last().is_some_and(Picked::is_part) {
+                is_end = false;
+                break;
+            }
+            position = found;
         }
     }
     turns.note_backlog(!is_end);
@@ -82,13 +88,14 @@ pub(crate) async fn claim_of_host(
     tx.join_by_keys().await?;
     let (old, new) = (limit.div_ceil(2), limit / 2);
     let oldest = tx.query(OLDEST, params![lease.now, host, old as i64]).await?;
-    let mut picked = Portion::default();
-    picked.fill(oldest, old, limit)?;
+    let mut portion = Portion::default();
+    portion.fill(oldest, old, limit)?;
     if new > 0 {
         let newest = tx.query(NEWEST, params![lease.now, host, new as i64]).await?;
-        picked.fill(newest, picked.count + new, limit)?;
+        let enough = (portion.count + new).min(limit);
+        portion.fill(newest, enough, limit)?;
     }
-    claim_picked(tx, lease, picked.picked).await
+    claim_picked(tx, lease, portion.picked).await
 }
 
 /// The deliveries that are claimed together for one host.
@@ -138,7 +145,7 @@ async fn claim_picked(
     for (place, one) in picked.into_iter().enumerate() {
         places.insert(one.number, place);
         if one.is_part() {
-            let members = batches::take_members(tx, lease, &one).await?;
+            let members = batches::claim_members(tx, lease, &one).await?;
             places.extend(members.iter().map(|member| (*member, place)));
             single.extend(members.into_iter().map(|number| Picked { number, ..one.clone() }));
         } else if one.number < 0 {
@@ -147,19 +154,24 @@ async fn claim_picked(
             single.push(one);
         }
     }
+    // Rows are locked in the order of their keys, so that two nodes rarely wait for each other.
+    single.sort_unstable_by_key(|one: &Picked| (one.resource, one.number));
+    whole.sort_unstable_by_key(|one: &Picked| (one.resource, one.number));
     let mut found = claim_single(tx, lease, &single).await?;
     found.extend(claim_batches(tx, lease, &whole).await?);
     found.sort_by_key(|(number, _)| places.get(number).copied().unwrap_or(usize::MAX));
     set_back(tx, found.into_iter().map(|(_, row)| row).collect()).await
 }
 
+/// Claims those of `{rows}` that are due at `$1` and have no claim that is valid at `$2`, until `$3`, with
+/// the token `$4`. `due_at + 0` matches no index, so that PostgreSQL finds the rows by their keys.
 const CLAIM: &str = "
     update deliveries
        set due_at = $3, claimed_until = $3, claim_token = $4
     {from rows}
      where deliveries.resource_id = {given resource_id}
        and deliveries.subscription_id = {given id}
-       and due_at <= $1 and (claimed_until is null or claimed_until <= $2)";
+       and deliveries.due_at + 0 <= $1 and (claimed_until is null or claimed_until <= $2)";
 
 /// Claims deliveries that are in no batch, or have been taken out of one under this lease. Returns them
 /// with their numbers.
@@ -183,7 +195,7 @@ async fn claim_single(
     let rows = tx.query_rows(CLAIMED, &[], &columns).await?;
     let found = claimed_rows::read(tx, lease, picked, rows).await?;
     if claimed > found.len() as u64 {
-        remove_expired(tx, lease, &columns).await?;
+        remove_expired(tx, lease, picked).await?;
     }
     Ok(found)
 }
@@ -211,26 +223,28 @@ async fn claim_batches(
     let rows = tx.query_rows(MEMBERS, &[], &columns).await?;
     let found = claimed_rows::read(tx, lease, picked, rows).await?;
     if found.len() < picked.iter().map(|batch| batch.size).sum() {
+        let columns = claims::columns_with_token(picked, lease.token);
         batches::remove_expired(tx, lease, &columns).await?;
     }
     Ok(found)
 }
 
-/// Deletes those of the rows whose subscriptions have expired or ended, whoever has claimed them.
+/// Deletes those of the claimed rows whose subscriptions have expired or ended.
 async fn remove_expired(
     tx: &Tx<'_>,
     lease: ClaimLease,
-    columns: &[(&'static str, Value); 2],
+    picked: &[Picked],
 ) -> Result<(), StoreError> {
     const REMOVE: &str = "
         delete from deliveries
         {using rows}
          where deliveries.resource_id = {given resource_id}
-           and deliveries.subscription_id = {given id}
+           and deliveries.subscription_id = {given id} and deliveries.claim_token = {given token}
            and not exists (select 1 from subscriptions s
                             where s.resource_id = deliveries.resource_id
                               and s.id = deliveries.subscription_id and s.lease_until > $1)";
-    tx.execute_rows(REMOVE, params![lease.now], columns).await.map(drop)
+    let columns = claims::columns_with_token(picked, lease.token);
+    tx.execute_rows(REMOVE, params![lease.now], &columns).await.map(drop)
 }
 
 /// Sets the cursors back of which a replay was requested while a node that died was delivering.

@@ -84,7 +84,7 @@ async fn end_claims(
     let (mut held, mut single) = (HashMap::new(), Vec::new());
     for result in settled {
         // A delivery that has left its batch has the claim itself.
-        match ended.get(&result.id).filter(|_| result.batch.is_some()) {
+        match ended.get(&(result.id, result.claim)).filter(|_| result.batch.is_some()) {
             Some(replay_from) => drop(held.insert((result.id, result.claim), *replay_from)),
             None => single.push(result),
         }

@@ -50,12 +50,12 @@ pub(crate) async fn renew(
     let mut renewed = renewed.collect::<Result<HashSet<_>, StoreError>>()?;
     let held = members.into_iter().filter(|(_, batch)| renewed.contains(batch));
     let held: Vec<_> = held.map(|(member, _)| member).collect();
-    renewed.retain(|id| id.number > 0);
+    renewed.retain(|id| id.number > 0); // the numbers of batches are negative
     renewed.extend(held);
     Ok(renewed.into_iter().collect())
 }
 
-/// Releases claims under which nothing was sent.
+/// Releases claims under which nothing was sent. A member leaves its batch first.
 pub(crate) async fn release(
     tx: &Tx<'_>,
     claims: &[(SubscriptionId, ClaimToken)],
@@ -76,7 +76,7 @@ pub(crate) async fn release(
          where deliveries.resource_id = {given resource_id}
            and deliveries.subscription_id = {given id} and claim_token = {given token}";
     let columns = columns(claims);
-    batches::leave(tx, &columns[..2]).await?;
+    batches::take_out(tx, &columns[..2]).await?;
     tx.execute_rows(PAUSED, &[], &columns).await?;
     if tx.execute_rows(RELEASE, params![now], &columns).await? > 0 {
         tx.wake(Wake::Subscriptions);

@@ -135,7 +135,7 @@ async fn dequeue(tx: &Tx<'_>, keys: &[(&'static str, Value); 2]) -> Result<(), S
         {from rows}
          where deliveries.resource_id = {given resource_id}
            and deliveries.subscription_id = {given id}";
-    batches::leave(tx, keys).await?;
+    batches::take_out(tx, keys).await?;
     tx.execute_rows(WAITING, &[], keys).await?;
     tx.execute_rows(IN_PROGRESS, &[], keys).await.map(drop)
 }

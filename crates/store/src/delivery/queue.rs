@@ -99,7 +99,7 @@ pub(crate) async fn lock_in_progress(
         select claimed_until from deliveries
          where resource_id = $1 and subscription_id = $2 {for update}";
     let [resource, number] = [id.resource.0, id.number].map(|number| Value::Ints(vec![number]));
-    batches::leave(tx, &[("resource_id", resource), ("id", number)]).await?;
+    batches::take_out(tx, &[("resource_id", resource), ("id", number)]).await?;
     let found = tx.first(LOCK, params![id.resource.0, id.number]).await?;
     let claimed_until = found.map_or(Ok(None), |mut row| row.opt_time())?;
     Ok(claimed_until.is_some_and(|until| until > now))
@@ -180,8 +180,10 @@ pub(crate) async fn remove(
         delete from deliveries
         {using rows}
          where deliveries.resource_id = {given resource_id}
-           and deliveries.subscription_id = {given id}";
-    tx.execute_rows(REMOVE, &[], keys).await.map(drop)
+           and deliveries.subscription_id = {given id}
+        returning deliveries.resource_id, deliveries.batch";
+    let removed = tx.query_rows(REMOVE, &[], keys).await?;
+    batches::remove_empty_of(tx, removed).await
 }
 
 /// Deletes the rows of those subscriptions, given as `resource_id` and `id`, that have ended.
@@ -196,6 +198,8 @@ pub(crate) async fn remove_ended(
            and deliveries.subscription_id = {given id}
            and not exists (select 1 from subscriptions s
                             where s.resource_id = deliveries.resource_id
-                              and s.id = deliveries.subscription_id)";
-    tx.execute_rows(REMOVE, &[], keys).await.map(drop)
+                              and s.id = deliveries.subscription_id)
+        returning deliveries.resource_id, deliveries.batch";
+    let removed = tx.query_rows(REMOVE, &[], keys).await?;
+    batches::remove_empty_of(tx, removed).await
 }

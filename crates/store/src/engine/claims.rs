@@ -97,9 +97,9 @@ pub(crate) struct Picked {
     pub(crate) number: i64,
     /// The host whose limit applies: that of a callback, or the group of a resource.
     pub(crate) host: String,
-    /// How many jobs are claimed: of a batch as many as the host can take, otherwise one.
+    /// How many of them are to be claimed.
     pub(crate) count: usize,
-    /// How many jobs there are: more than one for a batch.
+    /// The number of jobs in the row: 1, or at most this many in a batch.
     pub(crate) size: usize,
 }
 
@@ -267,14 +267,14 @@ async fn claim_picked<T: Send + 'static>(
 /// A search that picks a limited number of candidates of each host.
 pub(crate) struct HostLimitedSearch {
     limits: ClaimLimits,
-    /// The number of picked candidates of each host.
+    /// The number of picked jobs of each host.
     of_host: HashMap<String, usize>,
     pub(crate) picked: Vec<Picked>,
     /// The number of picked jobs.
-    count: usize,
+    pub(crate) count: usize,
     /// The numbers of the picked candidates.
     numbers: HashSet<i64>,
-    /// The number of candidates whose hosts could take no more.
+    /// The number of jobs that were not picked because their hosts could take no more.
     pub(crate) skipped: usize,
 }
 
@@ -291,14 +291,23 @@ impl HostLimitedSearch {
         self.count >= self.limits.limit
     }
 
-    /// Returns how many candidates may be picked in all.
+    /// Returns how many jobs may be picked in all.
     pub(crate) fn limit(&self) -> usize {
         self.limits.limit
     }
 
-    /// Picks a candidate (resource, number, host, due time, and the size of a batch) if its host can take
-    /// more and it is not picked already. Returns its place in the queue.
-    pub(crate) fn consider(&mut self, mut row: Row) -> Result<QueuePosition, StoreError> {
+    /// Picks a candidate (resource, number, host, due time, and in the queue of deliveries the size of a
+    /// batch) if its host can take more and it is not picked already. Returns its place in the queue.
+    pub(crate) fn consider(&mut self, row: Row) -> Result<QueuePosition, StoreError> {
+        self.consider_part(row, usize::MAX)
+    }
+
+    /// Picks up to `most` jobs of a candidate.
+    pub(crate) fn consider_part(
+        &mut self,
+        mut row: Row,
+        most: usize,
+    ) -> Result<QueuePosition, StoreError> {
         let (resource, number, host) = (row.int()?, row.int()?, row.text()?);
         let position = QueuePosition { due_at: row.int()?, number, ..QueuePosition::START };
         if self.numbers.contains(&number) {
@@ -307,8 +316,9 @@ impl HostLimitedSearch {
         let of_host = self.of_host.entry(host.clone()).or_default();
         let size = row.opt_int()?.map_or(1, |size| size.max(1) as usize);
         let room = self.limits.per_host.saturating_sub(*of_host);
-        let count = size.min(room).min(self.limits.limit.saturating_sub(self.count));
-        self.skipped += size - count;
+        let left = self.limits.limit.saturating_sub(self.count);
+        let count = size.min(room).min(left).min(most);
+        self.skipped += size.saturating_sub(room);
         if count > 0 {
             *of_host += count;
             self.count += count;
@@ -325,6 +335,15 @@ pub(crate) fn columns(picked: &[Picked]) -> [(&'static str, Value); 2] {
         ("resource_id", Value::Ints(picked.iter().map(|job| job.resource).collect())),
         ("id", Value::Ints(picked.iter().map(|job| job.number).collect())),
     ]
+}
+
+/// Returns the picked jobs as columns for `{rows}`, each with the token of its claim.
+pub(crate) fn columns_with_token(
+    picked: &[Picked],
+    token: ClaimToken,
+) -> [(&'static str, Value); 3] {
+    let [resources, numbers] = columns(picked);
+    [resources, numbers, ("token", Value::Ints(vec![token.0; picked.len()]))]
 }
 
 /// Reads claimed jobs, in the order in which they were picked. A job that cannot be read must not

@@ -216,14 +216,14 @@ impl<'a> Tx<'a> {
         Ok(())
     }
 
-    /// Lets PostgreSQL find the rows of joins by their keys in this transaction. It keeps the plan of a
-    /// prepared statement: one that was made while a queue was empty reads the whole table, which costs
-    /// nothing then, and again for each portion when the queue is full.
+    /// Makes PostgreSQL look up joined rows by their keys, until the end of this transaction or
+    /// [`Tx::plan_as_usual`]. A prepared statement keeps its plan, and a plan that was made while the
+    /// queue was empty would read the whole table when the queue is full. Generic plans also save the
+    /// five times that each connection would plan a statement first. Has no effect on SQLite.
     ///
-    /// Nor does it plan each statement five times on each connection before it keeps a plan.
-    ///
-    /// The statements of such a transaction must join `{rows}` by keys, and have no other condition on
-    /// one table alone: PostgreSQL may take a condition for selective, and begin with that table.
+    /// A statement that joins `{rows}` to several tables must not filter one of them by another
+    /// condition: PostgreSQL may take it for selective and begin there. Such conditions are checked after
+    /// reading, or hidden from the planner in a sum.
     pub(crate) async fn join_by_keys(&self) -> Result<(), StoreError> {
         const JOIN_BY_KEYS: &str = "
             set local enable_hashjoin = off;
@@ -232,9 +232,25 @@ impl<'a> Tx<'a> {
             set local enable_bitmapscan = off;
             set local jit = off;
             set local plan_cache_mode = force_generic_plan";
+        self.set_planner(JOIN_BY_KEYS).await
+    }
+
+    /// Ends what [`Tx::join_by_keys`] began.
+    pub(crate) async fn plan_as_usual(&self) -> Result<(), StoreError> {
+        const PLAN_AS_USUAL: &str = "
+            set local enable_hashjoin to default;
+            set local enable_mergejoin to default;
+            set local enable_seqscan to default;
+            set local enable_bitmapscan to default;
+            set local jit to default;
+            set local plan_cache_mode to default";
+        self.set_planner(PLAN_AS_USUAL).await
+    }
+
+    async fn set_planner(&self, settings: &str) -> Result<(), StoreError> {
         match self.conn {
             Conn::Transaction(transaction) => {
-                transaction.batch_execute(JOIN_BY_KEYS).await.map_err(store_error)
+                transaction.batch_execute(settings).await.map_err(store_error)
             }
             Conn::Sqlite(_) | Conn::Client(_) => Ok(()),
         }

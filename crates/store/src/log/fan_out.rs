@@ -161,9 +161,11 @@ async fn mark_subscriptions_due(
           order by s.id"
     );
     let params = params![id.0, at, after.head, after.body_version, after.audience.number()];
+    tx.join_by_keys().await?;
     let behind = tx.query(BEHIND, params).await?.into_iter();
     let behind = behind.map(|row| NewDelivery::read(row, at)).collect::<Result<_, _>>()?;
-    batches::enqueue(tx, behind, at).await
+    batches::enqueue(tx, behind, at).await?;
+    tx.plan_as_usual().await
 }
 
 /// Advances the cursors of subscriptions that were up to date, and receive none of the appended

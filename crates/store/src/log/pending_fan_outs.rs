@@ -23,7 +23,9 @@ use feedgate_core::resource::ResourceId;
 /// The subscriptions of one resource that are looked at in one transaction: some 10 ms of work, for
 /// which the results of deliveries wait.
 pub(crate) const CHUNK: i64 = 2_000;
-/// How many of them the append of a large resource looks at: enough to deliver while the rest is marked.
+/// The subscriptions that the append to a large resource looks at: enough to deliver while the rest is
+/// marked. With 500 instead of [`CHUNK`], the first of 5,000 notifications left after 33 ms instead of 46
+/// on PostgreSQL.
 const FIRST_CHUNK: i64 = 500;
 
 #[async_trait]
@@ -60,7 +62,7 @@ pub(crate) async fn begin_fan_out(
     const BEGIN: &str = "
         insert into fan_outs (resource_id, next_id, advanced_at) values ($1, $2, $3)
             on conflict (resource_id) do update set next_id = excluded.next_id";
-    if let Some(next_id) = mark_chunk(tx, id, (i64::MIN, FIRST_CHUNK), now).await? {
+    if let Some(next_id) = mark_chunk(tx, id, i64::MIN, FIRST_CHUNK, now).await? {
         tx.execute(BEGIN, params![id.0, next_id, now]).await?;
         tx.wake(Wake::FanOuts);
     }
@@ -78,7 +80,7 @@ async fn continue_fan_out(
     const END: &str = "delete from fan_outs where resource_id = $1";
     row::lock(tx, vec![id.0]).await?;
     let Some(mut place) = tx.first(PLACE, params![id.0]).await? else { return Ok(()) };
-    match mark_chunk(tx, id, (place.int()?, CHUNK), now).await? {
+    match mark_chunk(tx, id, place.int()?, CHUNK, now).await? {
         Some(next_id) => tx.execute(ADVANCE, params![id.0, next_id, now]).await?,
         None => tx.execute(END, params![id.0]).await?,
     };
@@ -90,7 +92,8 @@ async fn continue_fan_out(
 async fn mark_chunk(
     tx: &Tx<'_>,
     id: ResourceId,
-    (after, limit): (i64, i64),
+    after: i64,
+    limit: i64,
     now: DateTime<Utc>,
 ) -> Result<Option<i64>, StoreError> {
     const WINDOW: &str = "
@@ -107,6 +110,7 @@ async fn mark_chunk(
                      else cursor < (select head from resources where id = $1) end
           order by s.id"
     );
+    tx.join_by_keys().await?;
     let Some(mut window) = tx.first(WINDOW, params![id.0, after, limit]).await? else {
         return Ok(None);
     };
@@ -116,5 +120,6 @@ async fn mark_chunk(
         let behind = behind.map(|row| NewDelivery::read(row, now)).collect::<Result<_, _>>()?;
         batches::enqueue(tx, behind, now).await?;
     }
+    tx.plan_as_usual().await?;
     Ok((count == limit).then_some(last))
 }
