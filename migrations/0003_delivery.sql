@@ -80,24 +80,25 @@ create index subscriptions_lease_until on subscriptions (lease_until);
 -- with each delivery and are indexed are here and not in `subscriptions`, whose many indices
 -- PostgreSQL would extend with each change of any of them.
 --
--- Subscriptions of one account with callbacks at one host that become due together are members of a
--- batch, which is a row too: its due time and its claim are those of its members.
+-- Deliveries of one resource to callbacks of one account (or of none) at one host, with the same due
+-- time, are members of a batch. A batch is a row too, which holds their due time and their claim.
 create table deliveries (
     resource_id     bigint not null,
-    -- Less than 0: the row is a batch, named after a subscription that was a member at first.
+    -- Less than 0: the row is a batch; its number is the negated `id` of one of its first members.
     subscription_id bigint not null,
-    account_id      bigint not null,         -- of the subscription
-    host            text   not null,         -- of the subscription
+    account_id      bigint not null,         -- of the subscription, or of the members
+    host            text   not null,         -- of the subscription, or of the members
     -- The `subscription_id` of the batch of which the subscription is a member; null: it is in none.
     batch           bigint,
-    -- How many members a batch had at first, without those that were claimed by themselves; 1: the
-    -- row is no batch.
+    -- At most how many members the batch has: the first number, less those that were claimed as a
+    -- part of it; 1 in a row that is no batch.
     size            bigint not null default 1,
     -- When the subscription may be claimed: at once, at a retry, or at the end of a claim; null: it
     -- is a member of a batch, or was paused while a node delivered.
     due_at          bigint,
-    claimed_until   bigint,                  -- until when a node delivers; null: no node does
-    -- The token that distinguishes this claim from all others; 0: the subscription is not claimed.
+    -- Until when a node delivers; null: no node does, or the row is a member, whose batch has the claim.
+    claimed_until   bigint,
+    -- The token that distinguishes this claim from all others; 0: the row has no claim.
     claim_token     bigint not null default 0,
     -- Where to set the cursor once the delivery in progress ends; null: the cursor is not set back.
     replay_from     bigint,

@@ -127,8 +127,9 @@ impl SubscriptionService {
         if !held.clone().any(|held| is_meant(held.protocol.as_str(), held.account)) {
             return Ok(false);
         }
-        let about =
-            |kind| Event::new(kind, runner::now()).via(VIA).about(topic).to(callback.as_str());
+        let about = |kind| {
+            Event::new(kind, runner::now()).via(VIA).about_topic(topic).to(callback.as_str())
+        };
         let url = callback.url().clone();
         let is_own = match cancelled.caller {
             Some(caller) => self.fetch.resolves_to(&url, caller).await,

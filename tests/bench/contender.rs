@@ -30,7 +30,7 @@ pub(crate) fn run(name: &str) -> Result<(), Box<dyn Error>> {
         "scan" => scan,
         _ => return Err(format!("no contender is called {name}").into()),
     };
-    panic::set_hook(Box::new(|_| {})); // feed-rs panics on some; that is no news here
+    panic::set_hook(Box::new(|_| {})); // feed-rs panics on some documents, as expected
     let documents = documents::load()?;
     for line in io::stdin().lock().lines() {
         line?;

@@ -143,11 +143,11 @@ async fn what_fits_is_told_when_there_is_something_to_send() {
     world.publish(&topic).await;
     world.subscriber.until("/any", |told| told.len() == 1).await;
     assert_eq!(world.subscriber.notified("/any")[0].text(), page("<p>Now"));
-    world.gateway.comes_to_rest().await; // who is behind is sent the first entries as well
+    world.gateway.comes_to_rest().await; // whoever is behind would be sent the first entries
 
     world.publisher.put("/", "application/rss+xml", rss("tides", 1..=1));
     world.publish(&topic).await;
-    world.subscriber.until("/raw", |told| told.len() == 2).await; // its first entries are no news
+    world.subscriber.until("/raw", |told| told.len() == 2).await; // only /raw: the first entries are not sent
     world.publisher.put("/", "application/rss+xml", rss("tides", 1..=2));
     world.publish(&topic).await;
     world.subscriber.until("/raw", |told| told.len() == 3).await;

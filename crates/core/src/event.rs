@@ -145,9 +145,9 @@ impl Event {
         Event { feed: redaction::feed(feed), ..self }
     }
 
-    /// Sets the feed.
+    /// Sets the feed by its topic, which is redacted already.
     #[must_use]
-    pub fn about(self, topic: &Topic) -> Event {
+    pub fn about_topic(self, topic: &Topic) -> Event {
         Event { feed: topic.redacted().to_owned(), ..self }
     }
 

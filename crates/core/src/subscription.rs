@@ -267,14 +267,15 @@ pub struct Subscription {
     pub created_at: DateTime<Utc>,
 }
 
-/// The number of a delivery batch, unique in its resource while the batch exists.
+/// The number of a delivery batch: less than 0, and unique in its cell while the batch exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BatchNumber(pub i64);
 
 /// A subscription claimed for delivery, because its cursor is behind the log.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DueSubscription {
-    /// The subscription as it stood when claimed. It is large, and claims are moved in lists and queues.
+    /// The subscription as it stood when claimed. Boxed because it is large, and claims are moved between
+    /// lists and queues.
     pub subscription: Box<Subscription>,
     /// The claim under which it was handed out.
     pub claim: ClaimToken,

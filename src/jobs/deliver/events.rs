@@ -18,7 +18,7 @@ pub(super) fn notified(
 ) -> Event {
     let event = Event::new(EventKind::Notify, runner::now())
         .via(subscription.protocol.as_str())
-        .about(&subscription.topic)
+        .about_topic(&subscription.topic)
         .to(subscription.callback.as_str())
         .owned_by(subscription.account);
     let next = match verdict {

@@ -10,7 +10,7 @@ use feedgate_core::record::Seq;
 use feedgate_core::resource::ResourceId;
 use feedgate_core::subscription::{DueSubscription, Lease, SubscriptionId};
 
-use super::{at, few, on_both_stores, poll, room, subscribe, wish};
+use super::{at, few, in_one_cell, on_both_stores, poll, room, subscribe, wish};
 use crate::support::claiming_store::ClaimingStore;
 use crate::support::postgres::Database;
 
@@ -24,6 +24,9 @@ on_both_stores!(
     a_batch_without_members_is_removed,
     a_batch_that_its_members_leave_is_removed,
     a_batch_gets_another_number_if_an_older_batch_has_its_first,
+);
+
+in_one_cell!(
     a_search_returns_to_a_batch_of_which_a_part_was_picked,
     d16_a_batch_is_not_one_turn_of_an_account,
 );

@@ -89,7 +89,7 @@ pub struct ClaimedSubscriptions {
     /// Where the search ended. What lies before it is claimed, or of a host that has all it can
     /// take.
     pub position: QueuePosition,
-    /// How many due subscriptions were passed over for their hosts' sake.
+    /// How many due deliveries were not claimed because their hosts could take no more.
     pub skipped: usize,
     /// Whether the search reached the end of the queue.
     pub is_end: bool,
@@ -146,9 +146,10 @@ pub trait Subscriptions: Send + Sync {
         from: QueuePosition,
     ) -> Result<ClaimedSubscriptions, StoreError>;
 
-    /// Claims up to `limit` due subscriptions whose callbacks are at `host`. Half of them are
-    /// those that have waited longest, the other half those that became due last: so a change
-    /// with thousands of subscribers there does not hold up the next change of another resource.
+    /// Claims up to `limit` due subscriptions whose callbacks are at `host`. About half of them
+    /// are those that have waited longest, the others those that became due last: so a change with
+    /// thousands of subscribers there does not hold up the next change of another resource. A batch is
+    /// claimed whole if it fits into `limit`.
     async fn claim_subscriptions_of_host(
         &self,
         host: &str,

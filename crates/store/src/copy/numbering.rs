@@ -51,7 +51,7 @@ impl Numbering {
     }
 
     /// Returns the number of the row with the number `old` in `cell` of the target. The number of a
-    /// batch of deliveries is that of a subscription with a minus sign, and stays so.
+    /// delivery batch is the negated number of a subscription, and so is its new number.
     pub(crate) fn renumber(&self, old: i64, cell: usize) -> i64 {
         if old < 0 {
             return -self.renumber(-old, cell);

@@ -1,10 +1,11 @@
-//! The queue of deliveries: a row for each subscription that is owed something.
+//! The queue of deliveries: a row for each subscription that is owed something, and one for each batch of
+//! them (`batches.rs`).
 //!
 //! A row is inserted by what makes a subscription owe something (an append, a replay, a change of the
 //! status), and deleted by the result of the delivery that brings the subscription up to date. In
 //! between a node claims it, and a failed delivery gives it a later `due_at`. Whoever inserts or
 //! deletes a row has locked the resource, except for claims, which delete rows without a valid
-//! subscription. Many deliveries share their due time and claim with others (`batches.rs`).
+//! subscription and batches without members.
 
 use chrono::{DateTime, Utc};
 

@@ -219,7 +219,8 @@ impl<'a> Tx<'a> {
     /// Makes PostgreSQL look up joined rows by their keys, until the end of this transaction or
     /// [`Tx::plan_as_usual`]. A prepared statement keeps its plan, and a plan that was made while the
     /// queue was empty would read the whole table when the queue is full. Generic plans also save the
-    /// five times that each connection would plan a statement first. Has no effect on SQLite.
+    /// five times that each connection would plan a statement first; Citus refuses them. Has no effect on
+    /// SQLite.
     ///
     /// A statement that joins `{rows}` to several tables must not filter one of them by another
     /// condition: PostgreSQL may take it for selective and begin there. Such conditions are checked after
@@ -231,7 +232,8 @@ impl<'a> Tx<'a> {
             set local enable_seqscan = off;
             set local enable_bitmapscan = off;
             set local jit = off;
-            set local plan_cache_mode = force_generic_plan";
+            select set_config('plan_cache_mode', 'force_generic_plan', true)
+             where current_setting('citus.shard_count', true) is null";
         self.set_planner(JOIN_BY_KEYS).await
     }
 

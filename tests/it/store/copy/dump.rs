@@ -31,7 +31,7 @@ const RESOURCES: [&str; 3] = ["resource_id", "collection_id", "member_id"];
 /// Tables whose rows have numbers of their own.
 const NUMBERED: [&str; 5] =
     ["subscriptions", "delivery_attempts", "intents", "changes", "forwarded_pings"];
-/// Columns with the number of a subscription, or of a batch, which is named after one.
+/// Columns with the number of a subscription, or of a batch, which is the negated number of one.
 const SUBSCRIPTIONS: [&str; 2] = ["subscription_id", "batch"];
 /// What stands between two columns.
 const SEPARATOR: &str = " ¦ ";
