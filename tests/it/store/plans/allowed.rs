@@ -145,6 +145,8 @@ pub(super) const NEVER_RUN: &[&str] = &[
     "collections.rs UNKNOW",
     "collections.rs UNMAKE",
     "resources/claim.rs GIVE_BACK",
+    // It sets what PostgreSQL plans with, and reads no table.
+    "engine/tx.rs JOIN_BY_KEYS",
     // There are several cells.
     "cells.rs MARK",
     "cells.rs START",
