@@ -26,6 +26,8 @@ mod host_queues;
 mod hub_url;
 mod message;
 mod test_notification;
+#[cfg(test)]
+mod test_subscriptions;
 mod verdict;
 
 use std::error::Error;

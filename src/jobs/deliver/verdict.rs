@@ -174,34 +174,14 @@ fn is_overloaded(response: &Result<CallbackResponse, FetchError>) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::test_subscriptions;
     use super::*;
     use bytes::Bytes;
-    use feedgate_core::resource::ResourceId;
-    use feedgate_core::signing::Signing;
-    use feedgate_core::subscription::{Format, Statuses, SubscriptionId, Updates};
-    use feedgate_core::topic::{Callback, Topic};
     use http::header::{DATE, RETRY_AFTER};
     use http::{HeaderMap, StatusCode};
 
     fn subscription(protocol: Protocol, failures: u32) -> Subscription {
-        Subscription {
-            id: SubscriptionId { resource: ResourceId(1), number: 1 },
-            account: None,
-            topic: Topic::parse("http://a.test/").unwrap(),
-            callback: Callback::parse("http://b.test/").unwrap(),
-            protocol,
-            format: Format::Atom,
-            updates: Updates::default(),
-            statuses: Statuses::default(),
-            is_sanitized: false,
-            status_told: 0,
-            signing: Signing::default(),
-            cursor: Seq(0),
-            failures,
-            failing_since: None,
-            lease_until: DateTime::UNIX_EPOCH,
-            created_at: DateTime::UNIX_EPOCH,
-        }
+        Subscription { protocol, failures, ..test_subscriptions::subscription() }
     }
 
     fn response(status: u16, retry_after: Option<&str>) -> Result<CallbackResponse, FetchError> {

@@ -132,13 +132,10 @@ fn without(bytes: Vec<u8>, secret: &[u8]) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::jobs::deliver::test_subscriptions;
     use chrono::DateTime;
-    use feedgate_core::record::Seq;
-    use feedgate_core::resource::ResourceId;
     use feedgate_core::signing::{PreviousSecret, Signing};
-    use feedgate_core::subscription::{Format, Statuses, SubscriptionId, Updates};
-    use feedgate_core::topic::{Callback, Topic};
-    use feedgate_protocol::Protocol;
+    use feedgate_core::topic::Topic;
 
     fn remover() -> SecretRemover {
         let secret = |text: &str| Secret::new(text.to_owned()).unwrap();
@@ -146,27 +143,11 @@ mod tests {
             secret: secret("whsec_b2xkLXNlY3JldA=="),
             until: DateTime::UNIX_EPOCH,
         };
+        let (secret, method) = (Some(secret("opensesame")), None);
         SecretRemover::for_subscription(&Subscription {
-            id: SubscriptionId { resource: ResourceId(1), number: 1 },
-            account: None,
             topic: Topic::parse("https://ada:feed%21pass@feeds.test/").unwrap(),
-            callback: Callback::parse("https://callback.test/in").unwrap(),
-            protocol: Protocol::WebSub,
-            format: Format::Atom,
-            updates: Updates::default(),
-            statuses: Statuses::default(),
-            is_sanitized: false,
-            status_told: 0,
-            signing: Signing {
-                secret: Some(secret("opensesame")),
-                method: None,
-                previous: Some(previous),
-            },
-            cursor: Seq(0),
-            failures: 0,
-            failing_since: None,
-            lease_until: DateTime::UNIX_EPOCH,
-            created_at: DateTime::UNIX_EPOCH,
+            signing: Signing { secret, method, previous: Some(previous) },
+            ..test_subscriptions::subscription()
         })
     }
 

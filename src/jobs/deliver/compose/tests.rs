@@ -5,17 +5,15 @@ use std::path::Path;
 use std::time::Duration;
 
 use feedgate_core::change_detection::{Candidate, FeedDocument};
-use feedgate_core::claim::ClaimToken;
 use feedgate_core::host_groups::HostGroups;
 use feedgate_core::page::PageLimits;
 use feedgate_core::ping_forwarding::PingForwarding;
 use feedgate_core::resource::ResourceId;
-use feedgate_core::signing::Signing;
-use feedgate_core::subscription::{Statuses, SubscriptionId, Updates};
+use feedgate_core::subscription::SubscriptionId;
 use feedgate_core::topic::{Callback, Topic};
-use feedgate_protocol::Protocol;
 use futures_util::future::join_all;
 
+use super::super::test_subscriptions::{self, subscription};
 use super::*;
 
 const TOPIC: &str = "https://tides.test/feed";
@@ -45,35 +43,12 @@ async fn composer(folder: &Path) -> (Arc<Composer>, ResourceId) {
 fn due(resource: ResourceId, number: i64, status: i64) -> DueSubscription {
     let subscription = Subscription {
         id: SubscriptionId { resource, number },
-        account: None,
         topic: Topic::parse(TOPIC).unwrap(),
         callback: Callback::parse(format!("https://reader.test/{number}")).unwrap(),
-        protocol: Protocol::WebSub,
         format: Format::Json,
-        updates: Updates::default(),
-        statuses: Statuses::default(),
-        is_sanitized: false,
-        status_told: 0,
-        signing: Signing::default(),
-        cursor: Seq(0),
-        failures: 0,
-        failing_since: None,
-        lease_until: DateTime::UNIX_EPOCH,
-        created_at: DateTime::UNIX_EPOCH,
+        ..subscription()
     };
-    DueSubscription {
-        subscription: Box::new(subscription),
-        claim: ClaimToken::NONE,
-        batch: None,
-        owed: Seq(0),
-        newest: Seq(0),
-        status,
-        told_before: Seq(0),
-        replays: 0,
-        is_digest: false,
-        acknowledged: 0,
-        hops: 0,
-    }
+    DueSubscription { status, ..test_subscriptions::due(subscription) }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

@@ -3,49 +3,22 @@
 use std::time::Duration;
 
 use super::super::concurrency_limit::HostResponse;
+use super::super::test_subscriptions::{self, subscription};
 use super::*;
-use chrono::DateTime;
 use feedgate_core::account::AccountId;
 use feedgate_core::record::Seq;
 use feedgate_core::resource::ResourceId;
-use feedgate_core::signing::Signing;
-use feedgate_core::subscription::{Format, Statuses, Subscription, Updates};
-use feedgate_core::topic::{Callback, Topic};
-use feedgate_protocol::Protocol;
+use feedgate_core::subscription::Subscription;
+use feedgate_core::topic::Callback;
 
 fn due(resource: i64, number: i64, host: &str) -> DueSubscription {
     let subscription = Subscription {
         id: SubscriptionId { resource: ResourceId(resource), number },
-        account: None,
-        topic: Topic::parse("https://feeds.test/").unwrap(),
         callback: Callback::parse(format!("http://{host}/{number}")).unwrap(),
-        protocol: Protocol::WebSub,
-        format: Format::Atom,
-        updates: Updates::default(),
-        statuses: Statuses::default(),
-        is_sanitized: false,
-        status_told: 0,
-        signing: Signing::default(),
-        cursor: Seq(0),
-        failures: 0,
-        failing_since: None,
-        lease_until: DateTime::UNIX_EPOCH,
-        created_at: DateTime::UNIX_EPOCH,
+        ..subscription()
     };
-    let claim = ClaimToken(number);
-    DueSubscription {
-        subscription: Box::new(subscription),
-        claim,
-        batch: None,
-        owed: Seq(1),
-        newest: Seq(1),
-        status: 0,
-        told_before: Seq(0),
-        replays: 0,
-        is_digest: false,
-        acknowledged: 0,
-        hops: 0,
-    }
+    let (claim, owed, newest) = (ClaimToken(number), Seq(1), Seq(1));
+    DueSubscription { claim, owed, newest, ..test_subscriptions::due(subscription) }
 }
 
 fn later() -> Instant {
