@@ -15,8 +15,8 @@ const SUPERFEEDR: &str = "superfeedr";
 /// Creates an event about the subscription of `request`.
 pub(super) fn about(kind: EventKind, request: &SubscriptionRequest, at: DateTime<Utc>) -> Event {
     let via = if request.account.is_some() { SUPERFEEDR } else { request.protocol.as_str() };
-    let (topic, callback) = (request.topic.as_str(), request.callback.as_str());
-    Event::new(kind, at).via(via).about_feed(topic).to(callback).owned_by(request.account)
+    let event = Event::new(kind, at).via(via).about_topic(&request.topic);
+    event.to(request.callback.as_str()).owned_by(request.account)
 }
 
 fn kind(mode: IntentMode) -> EventKind {

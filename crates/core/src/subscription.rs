@@ -120,9 +120,15 @@ impl Statuses {
 
     /// The version of `status` that such a subscriber must receive; 0 for none.
     pub fn version(self, status: &Status) -> i64 {
+        self.version_of(status.version, status.announced.version)
+    }
+
+    /// The one that such a subscriber must receive of two versions, which count all transitions of a
+    /// status and those that were announced; 0 for none.
+    pub fn version_of(self, all: i64, announced: i64) -> i64 {
         match self {
-            Statuses::Transitions => status.announced.version,
-            Statuses::Always => status.version,
+            Statuses::Transitions => announced,
+            Statuses::Always => all,
             Statuses::Never => 0,
         }
     }

@@ -17,7 +17,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use chrono::{DateTime, Utc};
 
-use crate::engine::claims::Picked;
+use crate::engine::claims::{self, Picked};
 use crate::engine::lease::ClaimLease;
 use crate::engine::sql::{Row, Value, params};
 use crate::engine::tx::{Tx, Wake};
@@ -70,6 +70,21 @@ impl NewDelivery {
         let (account, host) = (row.int()?, row.text()?);
         Ok(NewDelivery { resource, subscription, account, host, due_at })
     }
+}
+
+/// Puts the deliveries into the queue that a statement beginning with `select_due!` selects, all of one
+/// resource, which is locked. They are due at once.
+pub(crate) async fn enqueue_selected(
+    tx: &Tx<'_>,
+    select: &str,
+    params: &[Value],
+    now: DateTime<Utc>,
+) -> Result<(), StoreError> {
+    tx.join_by_keys().await?;
+    let selected = tx.query(select, params).await?.into_iter();
+    let selected = selected.map(|row| NewDelivery::read(row, now)).collect::<Result<_, _>>()?;
+    enqueue(tx, selected, now).await?;
+    tx.plan_as_usual().await
 }
 
 /// Puts deliveries into the queue, those that are alike in batches. Their resources are locked.
@@ -188,13 +203,11 @@ pub(crate) async fn take_out(
         {from rows}
          where deliveries.resource_id = {given resource_id}
            and deliveries.subscription_id = {given id} and deliveries.batch + 0 = {given batch}";
-    let (mut members, mut batches) = (Vec::new(), Vec::new());
-    for mut row in tx.query_rows(LOCK, &[], keys).await? {
-        let (resource, member, batch) = (row.int()?, row.int()?, row.int()?);
-        members.push((resource, member));
-        batches.push((resource, batch));
-    }
-    tx.execute_rows(TAKE_OUT, &[], &member_columns(&members, &batches)).await?;
+    let members = tx.query_rows(LOCK, &[], keys).await?.into_iter();
+    let members = members.map(|mut row| Ok((row.int()?, row.int()?, row.int()?)));
+    let members = members.collect::<Result<Vec<_>, StoreError>>()?;
+    tx.execute_rows(TAKE_OUT, &[], &member_columns(&members)).await?;
+    let batches = members.into_iter().map(|(resource, _, batch)| (resource, batch));
     remove_empty(tx, &key_columns(&distinct(batches))).await
 }
 
@@ -226,22 +239,21 @@ pub(super) async fn claim_members(
         return Ok(Vec::new());
     }
     let members = tx.query(MEMBERS, params![resource, number, count]).await?.into_iter();
-    let members = members.map(|mut row| Ok((resource, row.int()?)));
-    let members = members.collect::<Result<Vec<_>, StoreError>>()?;
-    let columns = member_columns(&members, &vec![(resource, number); members.len()]);
-    let taken = tx.query_rows(TAKE, params![lease.ends, lease.token.0], &columns).await?;
+    let members = members.map(|mut row| Ok((resource, row.int()?, number)));
+    let members = member_columns(&members.collect::<Result<Vec<_>, StoreError>>()?);
+    let taken = tx.query_rows(TAKE, params![lease.ends, lease.token.0], &members).await?;
     if taken.len() < batch.count {
         remove_empty(tx, &key_columns(&[(resource, number)])).await?;
     }
     taken.into_iter().map(|mut row| row.int()).collect()
 }
 
-/// Deletes those members of batches whose subscriptions have expired or ended, and the batches that are
-/// empty then. The batches are given as `resource_id`, `id` and the `token` under which they are claimed.
+/// Deletes those members of the claimed batches whose subscriptions have expired or ended, and the batches
+/// that are empty then.
 pub(super) async fn remove_expired(
     tx: &Tx<'_>,
     lease: ClaimLease,
-    batches: &[(&'static str, Value)],
+    batches: &[Picked],
 ) -> Result<(), StoreError> {
     const EXPIRED: &str = "
         delete from deliveries
@@ -253,8 +265,9 @@ pub(super) async fn remove_expired(
            and not exists (select 1 from subscriptions s
                             where s.resource_id = deliveries.resource_id
                               and s.id = deliveries.subscription_id and s.lease_until > $1)";
-    tx.execute_rows(EXPIRED, params![lease.now], batches).await?;
-    remove_empty(tx, &batches[..2]).await
+    let claimed = claims::columns_with_token(batches, lease.token);
+    tx.execute_rows(EXPIRED, params![lease.now], &claimed).await?;
+    remove_empty(tx, &claims::columns(batches)).await
 }
 
 /// A member of a batch, and the claim of the batch under which it was delivered.
@@ -286,7 +299,8 @@ pub(super) async fn end_members(
         {using rows}
          where deliveries.resource_id = {given resource_id}
            and deliveries.subscription_id = {given id} and deliveries.batch + 0 = {given batch}
-        returning deliveries.resource_id, deliveries.subscription_id, deliveries.replay_from";
+        returning deliveries.resource_id, deliveries.subscription_id, deliveries.batch,
+                  deliveries.replay_from";
     let claims: BTreeSet<_> = members
         .iter()
         .map(|member| (member.id.resource.0, member.batch.0, member.claim.0))
@@ -301,19 +315,17 @@ pub(super) async fn end_members(
     let of_held = |member: &&DeliveredMember| {
         held.get(&(member.id.resource.0, member.batch.0)) == Some(&member.claim.0)
     };
-    let members: Vec<_> = members.iter().filter(of_held).collect();
-    let ids: Vec<_> =
-        members.iter().map(|member| (member.id.resource.0, member.id.number)).collect();
-    let batches: Vec<_> =
-        members.iter().map(|member| (member.id.resource.0, member.batch.0)).collect();
-    let ended = tx.query_rows(END, &[], &member_columns(&ids, &batches)).await?;
-    let claims: HashMap<_, _> = members.iter().map(|member| (member.id, member.claim)).collect();
-    let held: Vec<_> = held.into_keys().collect();
-    remove_empty(tx, &key_columns(&held)).await?;
-    let ended = ended.into_iter().map(|mut row| {
+    let members: Vec<_> = members
+        .iter()
+        .filter(of_held)
+        .map(|DeliveredMember { id, batch, .. }| (id.resource.0, id.number, batch.0))
+        .collect();
+    let ended = tx.query_rows(END, &[], &member_columns(&members)).await?.into_iter();
+    remove_empty(tx, &key_columns(&held.keys().copied().collect::<Vec<_>>())).await?;
+    let ended = ended.map(|mut row| {
         let id = SubscriptionId { resource: ResourceId(row.int()?), number: row.int()? };
-        let claim = claims.get(&id).copied().unwrap_or(ClaimToken::NONE);
-        Ok(((id, claim), row.opt_int()?))
+        let claim = held.get(&(id.resource.0, row.int()?)).copied().unwrap_or_default();
+        Ok(((id, ClaimToken(claim)), row.opt_int()?))
     });
     ended.collect()
 }
@@ -326,7 +338,7 @@ pub(super) async fn remove_empty_of(tx: &Tx<'_>, rows: Vec<Row>) -> Result<(), S
         let (resource, number) = (row.int()?, row.opt_int()?);
         batches.extend(number.map(|number| (resource, number)));
     }
-    remove_empty(tx, &key_columns(&distinct(batches))).await
+    remove_empty(tx, &key_columns(&distinct(batches.into_iter()))).await
 }
 
 async fn remove_empty(tx: &Tx<'_>, batches: &[(&'static str, Value)]) -> Result<(), StoreError> {
@@ -342,14 +354,15 @@ async fn remove_empty(tx: &Tx<'_>, batches: &[(&'static str, Value)]) -> Result<
 }
 
 /// Returns the batches without repetitions.
-fn distinct(batches: Vec<(i64, i64)>) -> Vec<(i64, i64)> {
-    batches.into_iter().collect::<BTreeSet<_>>().into_iter().collect()
+fn distinct(batches: impl Iterator<Item = (i64, i64)>) -> Vec<(i64, i64)> {
+    batches.collect::<BTreeSet<_>>().into_iter().collect()
 }
 
-/// Returns members and the batch of each as columns for `{rows}`.
-fn member_columns(members: &[(i64, i64)], batches: &[(i64, i64)]) -> [(&'static str, Value); 3] {
-    let [resources, numbers] = key_columns(members);
-    let batches = batches.iter().map(|(_, number)| *number).collect();
+/// Returns members, each with its resource, its number and that of its batch, as columns for `{rows}`.
+fn member_columns(members: &[(i64, i64, i64)]) -> [(&'static str, Value); 3] {
+    let keys: Vec<_> = members.iter().map(|(resource, number, _)| (*resource, *number)).collect();
+    let [resources, numbers] = key_columns(&keys);
+    let batches = members.iter().map(|(_, _, batch)| *batch).collect();
     [resources, numbers, ("batch", Value::Ints(batches))]
 }
 

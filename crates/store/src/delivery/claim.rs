@@ -223,8 +223,7 @@ async fn claim_batches(
     let rows = tx.query_rows(MEMBERS, &[], &columns).await?;
     let found = claimed_rows::read(tx, lease, picked, rows).await?;
     if found.len() < picked.iter().map(|batch| batch.size).sum() {
-        let columns = claims::columns_with_token(picked, lease.token);
-        batches::remove_expired(tx, lease, &columns).await?;
+        batches::remove_expired(tx, lease, picked).await?;
     }
     Ok(found)
 }

@@ -14,7 +14,7 @@ use feedgate_core::claim::ClaimToken;
 use feedgate_core::ports::StoreError;
 use feedgate_core::record::Seq;
 use feedgate_core::resource::ResourceId;
-use feedgate_core::subscription::{BatchNumber, DueSubscription, Format, Statuses};
+use feedgate_core::subscription::{BatchNumber, DueSubscription, Format};
 use feedgate_core::topic::Topic;
 
 /// The columns of a claimed delivery `d` of a subscription `s`, which [`read`] expects behind the number
@@ -75,16 +75,6 @@ impl ClaimedResource {
     fn newest(&self, format: Format) -> Seq {
         Seq(if format == Format::Raw { self.body_version } else { self.head })
     }
-
-    /// Returns the version of the status that a subscription with this option is owed
-    /// ([`Statuses::version`]).
-    fn status(&self, statuses: Statuses) -> i64 {
-        match statuses {
-            Statuses::Always => self.status_version,
-            Statuses::Transitions => self.announced_status_version,
-            Statuses::Never => 0,
-        }
-    }
 }
 
 /// Returns the resources of picked deliveries, by their numbers.
@@ -125,8 +115,9 @@ fn claimed_row(
     let id = ResourceId(row.int()?);
     let Some(resource) = resources.get(&id.0) else { return Ok(None) };
     let mut subscription = Box::new(subscription_to(id, resource.topic.clone(), &mut row)?);
-    let (newest, status) =
-        (resource.newest(subscription.format), resource.status(subscription.statuses));
+    let newest = resource.newest(subscription.format);
+    let (all, announced) = (resource.status_version, resource.announced_status_version);
+    let status = subscription.statuses.version_of(all, announced);
     let replay_from = row.opt_int()?;
     subscription.cursor = replay_from.map_or(subscription.cursor, Seq);
     let told_before = Seq(row.int()?);

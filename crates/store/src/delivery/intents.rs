@@ -270,29 +270,22 @@ fn due_intent(mut row: Row) -> Result<DueIntent, StoreError> {
     let topic = row::topic(&mut row)?.with_alias(alias(&mut row)?);
     let callback = callback(&mut row)?;
     let protocol = protocol(&mut row)?;
-    let identity = subscriber(&topic, &callback, &protocol);
-    let identity = || identity.clone();
-    let mut request = SubscriptionRequest {
-        account,
-        topic,
-        callback,
-        protocol,
-        format: row.word(Format::from_word)?,
-        updates: row.word(Updates::from_word)?,
-        statuses: row.word(Statuses::from_word)?,
-        is_sanitized: row.int()? != 0,
-        signing: SigningRequest {
-            secret: secret(&mut row, SECRET, identity)?,
-            method: signature_method(&mut row)?,
-            overlap: overlap(&mut row)?,
-        },
-        digest: false,
-        lease: Lease::from(Duration::from_secs(row.count()?)),
+    let (format, updates) = (row.word(Format::from_word)?, row.word(Updates::from_word)?);
+    let (statuses, is_sanitized) = (row.word(Statuses::from_word)?, row.int()? != 0);
+    let identity = || subscriber(&topic, &callback, &protocol);
+    let signing = SigningRequest {
+        secret: secret(&mut row, SECRET, identity)?,
+        method: signature_method(&mut row)?,
+        overlap: overlap(&mut row)?,
     };
+    let lease = Lease::from(Duration::from_secs(row.count()?));
     let verify_token = row.opt_secret(VERIFY_TOKEN, identity)?.map(VerifyToken::parse).transpose();
     let verify_token = verify_token.map_err(|err| StoreError::Corrupt(err.to_string()))?;
-    let backfill = row.int()? != 0;
-    request.digest = row.int()? != 0;
+    let (backfill, digest) = (row.int()? != 0, row.int()? != 0);
+    #[rustfmt::skip]
+    let request = SubscriptionRequest {
+        account, topic, callback, protocol, format, updates, statuses, is_sanitized, signing, digest, lease,
+    };
     let (parameters, is_verified) = (row.text()?, row.int()? != 0);
     let intent = Intent { mode, request, verify_token, backfill, parameters, is_verified };
     Ok(DueIntent { id, claim: ClaimToken::NONE, attempts, intent })

@@ -52,16 +52,11 @@ macro_rules! unless_queued {
 }
 pub(crate) use unless_queued;
 
-/// The version of the status of a resource `r` that a subscription with this option is owed
-/// (`Statuses::version`).
+/// The version of the status of a resource `r` that the subscription is owed (`Statuses::version`).
 macro_rules! status_owed {
-    ($statuses:literal) => {
-        concat!(
-            "case ",
-            $statuses,
-            " when 'always' then r.status_version
-                when 'transitions' then r.announced_status_version else 0 end"
-        )
+    () => {
+        "case statuses when 'always' then r.status_version
+                       when 'transitions' then r.announced_status_version else 0 end"
     };
 }
 
@@ -75,7 +70,7 @@ macro_rules! owed {
 /// The condition that a subscription to a resource `r` is owed something.
 macro_rules! is_owed {
     () => {
-        concat!("(cursor < ", owed!(), " or acknowledged_status < ", status_owed!("statuses"), ")")
+        concat!("(cursor < ", owed!(), " or acknowledged_status < ", status_owed!(), ")")
     };
 }
 

@@ -4,7 +4,7 @@
 use chrono::{DateTime, Utc};
 
 use crate::collections::enqueue;
-use crate::delivery::batches::{self, NewDelivery};
+use crate::delivery::batches;
 use crate::delivery::queue::{insert_due, is_not_queued, select_due, unless_queued};
 use crate::engine::sql::params;
 use crate::engine::tx::{Tx, Wake};
@@ -161,11 +161,7 @@ async fn mark_subscriptions_due(
           order by s.id"
     );
     let params = params![id.0, at, after.head, after.body_version, after.audience.number()];
-    tx.join_by_keys().await?;
-    let behind = tx.query(BEHIND, params).await?.into_iter();
-    let behind = behind.map(|row| NewDelivery::read(row, at)).collect::<Result<_, _>>()?;
-    batches::enqueue(tx, behind, at).await?;
-    tx.plan_as_usual().await
+    batches::enqueue_selected(tx, BEHIND, params, at).await
 }
 
 /// Advances the cursors of subscriptions that were up to date, and receive none of the appended

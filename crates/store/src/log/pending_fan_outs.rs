@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
 use crate::Db;
-use crate::delivery::batches::{self, NewDelivery};
+use crate::delivery::batches;
 use crate::delivery::queue::select_due;
 use crate::engine::sql::params;
 use crate::engine::tx::{Tx, Wake};
@@ -110,16 +110,12 @@ async fn mark_chunk(
                      else cursor < (select head from resources where id = $1) end
           order by s.id"
     );
-    tx.join_by_keys().await?;
     let Some(mut window) = tx.first(WINDOW, params![id.0, after, limit]).await? else {
         return Ok(None);
     };
     let (count, last) = (window.int()?, window.int()?);
     if count > 0 {
-        let behind = tx.query(BEHIND, params![id.0, now, after, last]).await?.into_iter();
-        let behind = behind.map(|row| NewDelivery::read(row, now)).collect::<Result<_, _>>()?;
-        batches::enqueue(tx, behind, now).await?;
+        batches::enqueue_selected(tx, BEHIND, params![id.0, now, after, last], now).await?;
     }
-    tx.plan_as_usual().await?;
     Ok((count == limit).then_some(last))
 }

@@ -32,12 +32,11 @@ impl Queues {
         let id = delivery.due.subscription.id;
         self.in_hand.insert(id, delivery.due.claim);
         let ceiling = self.per_host_ceiling;
-        if !self.hosts.contains_key(name) {
-            self.hosts.insert(name.to_owned(), HostQueue::new(ceiling));
-        }
-        if let Some(host) = self.hosts.get_mut(name) {
-            host.add_waiting(id.resource, delivery);
-        }
+        let host = match self.hosts.get_mut(name) {
+            Some(host) => host,
+            None => self.hosts.entry(name.to_owned()).or_insert_with(|| HostQueue::new(ceiling)),
+        };
+        host.add_waiting(id.resource, delivery);
         self.give_turn(name);
     }
 

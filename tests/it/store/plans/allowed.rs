@@ -145,7 +145,7 @@ pub(super) const NEVER_RUN: &[&str] = &[
     "collections.rs UNKNOW",
     "collections.rs UNMAKE",
     "resources/claim.rs GIVE_BACK",
-    // It sets what PostgreSQL plans with, and reads no table.
+    // `Tx::join_by_keys` sets how PostgreSQL plans, and reads no table.
     "engine/tx.rs JOIN_BY_KEYS",
     // There are several cells.
     "cells.rs MARK",
