@@ -81,27 +81,30 @@ create index subscriptions_lease_until on subscriptions (lease_until);
 -- PostgreSQL would extend with each change of any of them.
 --
 -- Deliveries of one resource to callbacks of one account (or of none) at one host, with the same due
--- time, are members of a batch. A batch is a row too, which holds their due time and their claim.
+-- time, are members of a batch: one row for all of them, with their due time and their claim.
 create table deliveries (
     resource_id     bigint not null,
-    -- Less than 0: the row is a batch; its number is the negated `id` of one of its first members.
+    -- Less than 0: the row is a batch; its number is the negated `id` of its first or its last member.
     subscription_id bigint not null,
     account_id      bigint not null,         -- of the subscription, or of the members
     host            text   not null,         -- of the subscription, or of the members
-    -- The `subscription_id` of the batch of which the subscription is a member; null: it is in none.
-    batch           bigint,
-    -- At most how many members the batch has: the first number, less those that were claimed as a
-    -- part of it; 1 in a row that is no batch.
+    -- The number of members of the batch; 1: the row is no batch.
     size            bigint not null default 1,
     -- When the subscription may be claimed: at once, at a retry, or at the end of a claim; null: it
-    -- is a member of a batch, or was paused while a node delivered.
+    -- was paused while a node delivered.
     due_at          bigint,
-    -- Until when a node delivers; null: no node does, or the row is a member, whose batch has the claim.
+    -- Until when a node delivers; null: no node does.
     claimed_until   bigint,
     -- The token that distinguishes this claim from all others; 0: the row has no claim.
     claim_token     bigint not null default 0,
     -- Where to set the cursor once the delivery in progress ends; null: the cursor is not set back.
     replay_from     bigint,
+    -- The ids of the first and of the last member when the batch was made, at most 65,536 apart; null:
+    -- the row is no batch.
+    first_member    bigint,
+    last_member     bigint,
+    -- The ids of the members, as a text such as ',7,8,12,'; null: the row is no batch.
+    members         text,
     primary key (resource_id, subscription_id)
 ) {compact};
 
@@ -112,8 +115,9 @@ create index deliveries_host on deliveries (host, due_at, subscription_id) where
 -- Serves claim_subscriptions when more is due than is claimed together: accounts take turns.
 create index deliveries_account on deliveries (account_id, due_at, subscription_id)
     where due_at is not null and account_id <> 0;
--- Serves claim_subscriptions, which reads the members of the batches that it has claimed.
-create index deliveries_batch on deliveries (resource_id, batch) where batch is not null;
+-- Serves all that look up the batch of a subscription.
+create index deliveries_members on deliveries (resource_id, last_member, first_member)
+    where last_member is not null;
 
 -- One row is one attempt to deliver to a callback, for people who investigate why a notification
 -- did not arrive. Nothing else depends on it: a crash may lose attempts, and old ones are deleted.

@@ -13,6 +13,7 @@
 
 pub(crate) mod copied_value;
 pub(crate) mod copy_state;
+mod delivery_batches;
 pub(crate) mod error;
 pub(crate) mod numbering;
 pub(crate) mod row_mapping;
@@ -24,6 +25,7 @@ use std::collections::BTreeMap;
 
 use crate::copy::copied_value::number;
 use crate::copy::copy_state::{CopyPosition, CopyState, KeyValue, read_property, save_mark};
+use crate::copy::delivery_batches::separate_members;
 use crate::copy::error::CopyError;
 use crate::copy::numbering::Numbering;
 use crate::copy::row_mapping::{MappedRow, RowMapper};
@@ -189,6 +191,9 @@ impl Copying<'_> {
         let read = rows.len() as u64;
         if table.has_rule(Rule::Collected) {
             rows = self.source.advance_cursors(&columns, rows).await?;
+        }
+        if table.has_rule(Rule::Members) {
+            rows = separate_members(&columns, rows)?;
         }
         let mapped = self.map_rows(table, &columns, rows).await?;
         self.target.insert_rows(table, mapped).await?;

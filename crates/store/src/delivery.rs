@@ -2,6 +2,7 @@
 
 pub(crate) mod account_turns;
 pub(crate) mod attempts;
+pub(crate) mod batch_members;
 pub(crate) mod batches;
 pub(crate) mod claim;
 mod claimed_rows;
@@ -12,6 +13,7 @@ mod held_claims;
 pub(crate) mod intents;
 pub(crate) mod kept_cursors;
 pub(crate) mod listing;
+pub(crate) mod new_deliveries;
 pub(crate) mod pausing;
 pub(crate) mod ping_forwarding;
 mod progress;

@@ -148,8 +148,8 @@ impl Maintenance for Db {
             select (select count(*) from resources where subscribers > 0),
                    (select count(*) from resources where subscribers > 0 and failing = 1),
                    (select count(*) from subscriptions where lease_until > $1),
-                   (select count(*) from deliveries where due_at is not null and subscription_id > 0)
-                     + (select count(*) from deliveries where batch is not null),
+                   (select cast(coalesce(sum(size), 0) as bigint) from deliveries
+                     where due_at is not null),
                    (select count(*) from intents),
                    (select min(due_at) from resources where subscribers > 0),
                    (select min(due_at) from deliveries where due_at is not null),

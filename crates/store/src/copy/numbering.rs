@@ -50,12 +50,8 @@ impl Numbering {
         (last < 1 << LOCAL_BITS).then_some(Numbering { base, ..self })
     }
 
-    /// Returns the number of the row with the number `old` in `cell` of the target. The number of a
-    /// delivery batch is the negated number of a subscription, and so is its new number.
+    /// Returns the number of the row with the number `old` in `cell` of the target.
     pub(crate) fn renumber(&self, old: i64, cell: usize) -> i64 {
-        if old < 0 {
-            return -self.renumber(-old, cell);
-        }
         if self.cells == 1 || cell_of_number(old) == cell {
             return old + self.base;
         }

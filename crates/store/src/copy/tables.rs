@@ -60,12 +60,14 @@ pub(crate) enum Rule {
     Zero,
     /// `resources.pinged`: a poll that a ping caused and that did not end is repeated.
     PingedAgain,
+    /// `deliveries.members`: each member of a batch gets a row of its own.
+    Members,
     /// `collection_cursors.cursor`: what the collection has taken from another cell before.
     Collected,
 }
 
 use Location::{Everywhere, Resource, ResourceOrText, Shared, Text};
-use Rule::{Collected, NoClaim, Number, PingedAgain, Zero};
+use Rule::{Collected, Members, NoClaim, Number, PingedAgain, Zero};
 
 const fn table(
     name: &'static str,
@@ -112,7 +114,7 @@ pub(crate) const TABLES: &[CopiedTable] = &[
     table("subscriptions", &["resource_id", "id"], Resource("resource_id"),
         &[RESOURCE_ID, ("id", Number)]),
     table("deliveries", &["resource_id", "subscription_id"], Resource("resource_id"),
-        &[RESOURCE_ID, ("subscription_id", Number), ("batch", Number), CLAIMED_UNTIL, CLAIM_TOKEN]),
+        &[RESOURCE_ID, ("subscription_id", Number), ("members", Members), CLAIMED_UNTIL, CLAIM_TOKEN]),
     with_long_column(table("delivery_attempts", &["resource_id", "id"], Resource("resource_id"),
         &[RESOURCE_ID, ("id", Number), ("subscription_id", Number)]), "response_body"),
     of_resource("kept_cursors", &["resource_id", "hash"]),

@@ -145,9 +145,10 @@ async fn claim_picked(
     for (place, one) in picked.into_iter().enumerate() {
         places.insert(one.number, place);
         if one.is_part() {
-            let members = batches::claim_members(tx, lease, &one).await?;
-            places.extend(members.iter().map(|member| (*member, place)));
-            single.extend(members.into_iter().map(|number| Picked { number, ..one.clone() }));
+            for number in batches::take_first(tx, lease, &one).await? {
+                places.insert(number, place);
+                single.push(Picked { number, count: 1, size: 1, ..one.clone() });
+            }
         } else if one.number < 0 {
             whole.push(one);
         } else {
@@ -173,8 +174,7 @@ const CLAIM: &str = "
        and deliveries.subscription_id = {given id}
        and deliveries.due_at + 0 <= $1 and (claimed_until is null or claimed_until <= $2)";
 
-/// Claims deliveries that are in no batch, or have been taken out of one under this lease. Returns them
-/// with their numbers.
+/// Claims deliveries that are in no batch. Returns them with their numbers.
 async fn claim_single(
     tx: &Tx<'_>,
     lease: ClaimLease,
@@ -182,18 +182,15 @@ async fn claim_single(
 ) -> Result<Vec<(i64, ClaimedRow)>, StoreError> {
     const CLAIMED: &str = concat!(
         "select s.id, d.claim_token, ",
-        claimed_columns!(),
+        claimed_columns!("d.replay_from"),
         " from {rows}
            join deliveries d on d.resource_id = given.resource_id and d.subscription_id = given.id
            join subscriptions s on s.resource_id = given.resource_id and s.id = given.id"
     );
-    let taken = picked.iter().filter(|one| one.is_part()).count() as u64;
-    let due: Vec<_> = picked.iter().filter(|one| !one.is_part()).cloned().collect();
-    let claim = params![lease.now, lease.begins, lease.ends, lease.token.0];
-    let claimed = taken + tx.execute_rows(CLAIM, claim, &claims::columns(&due)).await?;
     let columns = claims::columns(picked);
-    let rows = tx.query_rows(CLAIMED, &[], &columns).await?;
-    let found = claimed_rows::read(tx, lease, picked, rows).await?;
+    let claim = params![lease.now, lease.begins, lease.ends, lease.token.0];
+    let claimed = tx.execute_rows(CLAIM, claim, &columns).await?;
+    let found = claimed_rows::read(tx, lease, picked, (CLAIMED, &[]), &columns).await?;
     if claimed > found.len() as u64 {
         remove_expired(tx, lease, picked).await?;
     }
@@ -207,23 +204,23 @@ async fn claim_batches(
     picked: &[Picked],
 ) -> Result<Vec<(i64, ClaimedRow)>, StoreError> {
     const MEMBERS: &str = concat!(
-        "select b.subscription_id, b.claim_token, ",
-        claimed_columns!(),
+        "select given.batch, cast($1 as bigint), ",
+        claimed_columns!("cast(null as bigint)"),
         " from {rows}
-           join deliveries b on b.resource_id = given.resource_id and b.subscription_id = given.id
-           join deliveries d {sqlite indexed by deliveries_batch}
-                on d.resource_id = b.resource_id and d.batch = b.subscription_id
-           join subscriptions s on s.resource_id = d.resource_id and s.id = d.subscription_id"
+           join subscriptions s on s.resource_id = given.resource_id and s.id = given.id"
     );
     let columns = claims::columns(picked);
     let claim = params![lease.now, lease.begins, lease.ends, lease.token.0];
     if tx.execute_rows(CLAIM, claim, &columns).await? == 0 {
         return Ok(Vec::new());
     }
-    let rows = tx.query_rows(MEMBERS, &[], &columns).await?;
-    let found = claimed_rows::read(tx, lease, picked, rows).await?;
-    if found.len() < picked.iter().map(|batch| batch.size).sum() {
-        batches::remove_expired(tx, lease, picked).await?;
+    let claimed = batches::claimed(tx, lease, &columns).await?;
+    let members = batches::member_columns(&claimed);
+    let count = members[0].1.len();
+    let token = params![lease.token.0];
+    let found = claimed_rows::read(tx, lease, picked, (MEMBERS, token), &members).await?;
+    if found.len() < count {
+        batches::remove_expired(tx, lease, claimed).await?;
     }
     Ok(found)
 }

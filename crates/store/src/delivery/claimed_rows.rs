@@ -17,14 +17,16 @@ use feedgate_core::resource::ResourceId;
 use feedgate_core::subscription::{BatchNumber, DueSubscription, Format};
 use feedgate_core::topic::Topic;
 
-/// The columns of a claimed delivery `d` of a subscription `s`, which [`read`] expects behind the number
-/// of the delivery or its batch and the token of the claim.
+/// The columns of a claimed delivery to a subscription `s`, which [`read`] expects behind the number of
+/// the delivery or its batch and the token of the claim. `$replay_from` is where to set the cursor back to.
 macro_rules! claimed_columns {
-    () => {
+    ($replay_from:literal) => {
         concat!(
             "s.resource_id, ",
             $crate::delivery::row::own_columns!(),
-            ", d.replay_from, s.replayed_upto, s.replays, s.digest_replays, s.acknowledged"
+            ", ",
+            $replay_from,
+            ", s.replayed_upto, s.replays, s.digest_replays, s.acknowledged"
         )
     };
 }
@@ -37,13 +39,15 @@ pub(super) struct ClaimedRow {
     pub(super) replay_from: Option<i64>,
 }
 
-/// Reads those rows that are claimed under this lease and whose subscriptions have not expired. Returns
-/// them with the numbers of their deliveries or batches, which are among those of `picked`.
+/// Returns those rows of a statement for all `columns` that are claimed under this lease and whose
+/// subscriptions have not expired, with the numbers of their deliveries or batches, which are among those
+/// of `picked`.
 pub(super) async fn read(
     tx: &Tx<'_>,
     lease: ClaimLease,
     picked: &[Picked],
-    rows: Vec<Row>,
+    (sql, params): (&str, &[Value]),
+    columns: &[(&'static str, Value)],
 ) -> Result<Vec<(i64, ClaimedRow)>, StoreError> {
     let resources = claimed_resources(tx, picked).await?;
     let read = |mut row: Row| {
@@ -54,9 +58,12 @@ pub(super) async fn read(
         let batch = (number < 0).then_some(BatchNumber(number));
         Ok(claimed_row(row, token, batch, &resources)?.map(|claimed| (number, claimed)))
     };
-    let mut valid = Vec::with_capacity(rows.len());
-    let claimed = rows.into_iter().filter_map(|row| claims::readable(read(row)).flatten());
-    valid.extend(claimed.filter(|(_, row)| row.due.subscription.lease_until > lease.now));
+    let mut valid = Vec::with_capacity(columns.first().map_or(0, |(_, list)| list.len()));
+    let is_valid = |(_, row): &(i64, ClaimedRow)| row.due.subscription.lease_until > lease.now;
+    tx.visit_rows(sql, params, columns, |row| {
+        valid.extend(claims::readable(read(row)).flatten().filter(is_valid));
+    })
+    .await?;
     Ok(valid)
 }
 

@@ -7,8 +7,9 @@ use std::collections::{BTreeSet, HashMap};
 
 use chrono::{DateTime, Utc};
 
-use crate::delivery::batches::{self, DeliveredMember, NewDelivery};
+use crate::delivery::batches::{self, DeliveredMember};
 use crate::delivery::common_results::CommonResults;
+use crate::delivery::new_deliveries::{self, NewDelivery};
 use crate::delivery::result_columns::{Newest, ResultColumns};
 use crate::delivery::subscriber_counts::{CountedSubscription, count_off, counted_columns};
 use crate::engine::sql::{Row, Value, params};
@@ -80,15 +81,10 @@ async fn end_claims(
         batch.map(|batch| DeliveredMember { id: *id, batch, claim: *claim })
     });
     let members: Vec<_> = members.collect();
-    let ended: HashMap<_, _> = batches::end_members(tx, &members).await?.into_iter().collect();
-    let (mut held, mut single) = (HashMap::new(), Vec::new());
-    for result in settled {
-        // A delivery that has left its batch has the claim itself.
-        match ended.get(&(result.id, result.claim)).filter(|_| result.batch.is_some()) {
-            Some(replay_from) => drop(held.insert((result.id, result.claim), *replay_from)),
-            None => single.push(result),
-        }
-    }
+    let ended = batches::end_members(tx, &members).await?;
+    // A delivery that has left its batch has the claim itself.
+    let single = settled.iter().filter(|result| !ended.contains(&(result.id, result.claim)));
+    let single: Vec<_> = single.collect();
     let numbers = |number: fn(&DeliveryResult) -> i64| {
         Value::Ints(single.iter().map(|result| number(result)).collect())
     };
@@ -97,6 +93,7 @@ async fn end_claims(
         ("id", numbers(|result| result.id.number)),
         ("claim", numbers(|result| result.claim.0)),
     ];
+    let mut held: HashMap<_, _> = ended.into_iter().map(|claim| (claim, None)).collect();
     for mut row in tx.query_rows(END, &[], &columns).await? {
         let id = SubscriptionId { resource: ResourceId(row.int()?), number: row.int()? };
         held.insert((id, ClaimToken(row.int()?)), row.opt_int()?);
@@ -125,9 +122,9 @@ async fn queue_again(tx: &Tx<'_>, rows: Vec<Row>, now: DateTime<Utc>) -> Result<
     ];
     let again = tx.query_rows(AGAIN, &[], &columns).await?.into_iter().map(|mut row| {
         let due_at = row.time()?;
-        NewDelivery::read(row, due_at)
+        NewDelivery::read(&mut row, due_at)
     });
-    batches::enqueue(tx, again.collect::<Result<_, _>>()?, now).await
+    new_deliveries::enqueue(tx, again.collect::<Result<_, _>>()?, now).await
 }
 
 /// The cursor after the end of a delivery: the start of a requested replay, or else never further

@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashSet};
 
 use chrono::{DateTime, Utc};
 
+use crate::delivery::batch_members::has_member;
 use crate::delivery::batches;
 use crate::engine::sql::{Row, Value, params};
 use crate::engine::tx::{Tx, Wake};
@@ -27,11 +28,12 @@ pub(crate) async fn renew(
          where deliveries.resource_id = given.resource_id
            and deliveries.subscription_id = given.id and claim_token = given.token
         returning deliveries.resource_id, deliveries.subscription_id";
-    const BATCHES: &str = "
-        select m.resource_id, m.subscription_id, m.batch, given.token
-          from {rows}
-          join deliveries m on m.resource_id = given.resource_id and m.subscription_id = given.id
-         where m.batch is not null";
+    const BATCHES: &str = concat!(
+        "select given.resource_id, given.id, b.subscription_id, given.token
+           from {rows}
+           join deliveries b {sqlite indexed by deliveries_members} on ",
+        has_member!("b", "given.resource_id", "given.id")
+    );
     let id =
         |row: &mut Row| Ok(SubscriptionId { resource: ResourceId(row.int()?), number: row.int()? });
     let (mut members, mut claimed) = (Vec::new(), BTreeSet::new());

@@ -20,13 +20,11 @@ pub(crate) async fn delivery_progress(
                                             and r.body_version > $3 then 1 else 0 end
                                  else case when s.cursor >= r.head
                                             and r.head > $2 then 1 else 0 end end), 0),
-               coalesce(sum(case when coalesce(b.claimed_until, d.claimed_until) > $4
-                                   or coalesce(b.due_at, d.due_at) <= $4 then 1 else 0 end), 0)
+               (select cast(coalesce(sum(size), 0) as bigint) from deliveries d
+                 where d.resource_id = $1 and (d.claimed_until > $4 or d.due_at <= $4))
                  + (select count(*) from fan_outs f where f.resource_id = $1)
           from subscriptions s
           join resources r on r.id = s.resource_id
-          left join deliveries d on d.resource_id = s.resource_id and d.subscription_id = s.id
-          left join deliveries b on b.resource_id = d.resource_id and b.subscription_id = d.batch
          where s.resource_id = $1 and s.lease_until > $4";
     let params = [resource.0.into(), before.head.0.into(), before.body_version.into(), now.into()];
     let Some(mut row) = tx.first(TELLING, &params).await? else {

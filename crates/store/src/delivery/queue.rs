@@ -15,19 +15,6 @@ use crate::engine::tx::{Tx, Wake};
 use feedgate_core::ports::StoreError;
 use feedgate_core::subscription::SubscriptionId;
 
-/// The beginning of a statement that selects subscriptions `s` for `batches::enqueue`. It ends with a
-/// condition. The subquery looks up one row; PostgreSQL might turn `not exists` into a join with all
-/// deliveries of the resource.
-macro_rules! select_due {
-    () => {
-        "select s.resource_id, s.id, s.account_id, s.host
-           from subscriptions s
-          where (select d.resource_id from deliveries d
-                  where d.resource_id = s.resource_id and d.subscription_id = s.id) is null"
-    };
-}
-pub(crate) use select_due;
-
 /// The beginning of a statement that makes some subscriptions `s` due; `$due` is the time. It ends
 /// with a condition and [`unless_queued`].
 macro_rules! insert_due {
@@ -47,7 +34,11 @@ pub(crate) use insert_due;
 /// records are sent with the delivery that is in progress or waits for a retry (rule D2).
 macro_rules! unless_queued {
     () => {
-        " on conflict (resource_id, subscription_id) do nothing"
+        concat!(
+            " and ",
+            $crate::delivery::batch_members::is_in_no_batch!("s.resource_id", "s.id"),
+            " on conflict (resource_id, subscription_id) do nothing"
+        )
     };
 }
 pub(crate) use unless_queued;
@@ -77,9 +68,15 @@ macro_rules! is_owed {
 /// The condition that a row of `subscriptions` is not in the queue.
 macro_rules! is_not_queued {
     () => {
-        "not exists (select 1 from deliveries d
-                      where d.resource_id = subscriptions.resource_id
-                        and d.subscription_id = subscriptions.id)"
+        concat!(
+            "not exists (select 1 from deliveries d
+                          where d.resource_id = subscriptions.resource_id
+                            and d.subscription_id = subscriptions.id) and ",
+            $crate::delivery::batch_members::is_in_no_batch!(
+                "subscriptions.resource_id",
+                "subscriptions.id"
+            )
+        )
     };
 }
 pub(crate) use is_not_queued;
@@ -167,7 +164,7 @@ pub(crate) async fn remove_one(tx: &Tx<'_>, id: SubscriptionId) -> Result<(), St
     tx.execute(REMOVE, params![id.resource.0, id.number]).await.map(drop)
 }
 
-/// Deletes the rows of subscriptions, given as `resource_id` and `id`.
+/// Takes subscriptions out of the queue, given as `resource_id` and `id`.
 pub(crate) async fn remove(
     tx: &Tx<'_>,
     keys: &[(&'static str, Value); 2],
@@ -176,13 +173,12 @@ pub(crate) async fn remove(
         delete from deliveries
         {using rows}
          where deliveries.resource_id = {given resource_id}
-           and deliveries.subscription_id = {given id}
-        returning deliveries.resource_id, deliveries.batch";
-    let removed = tx.query_rows(REMOVE, &[], keys).await?;
-    batches::remove_empty_of(tx, removed).await
+           and deliveries.subscription_id = {given id}";
+    batches::take_out(tx, keys).await?;
+    tx.execute_rows(REMOVE, &[], keys).await.map(drop)
 }
 
-/// Deletes the rows of those subscriptions, given as `resource_id` and `id`, that have ended.
+/// Takes those subscriptions out of the queue, given as `resource_id` and `id`, that have ended.
 pub(crate) async fn remove_ended(
     tx: &Tx<'_>,
     keys: &[(&'static str, Value); 2],
@@ -194,8 +190,7 @@ pub(crate) async fn remove_ended(
            and deliveries.subscription_id = {given id}
            and not exists (select 1 from subscriptions s
                             where s.resource_id = deliveries.resource_id
-                              and s.id = deliveries.subscription_id)
-        returning deliveries.resource_id, deliveries.batch";
-    let removed = tx.query_rows(REMOVE, &[], keys).await?;
-    batches::remove_empty_of(tx, removed).await
+                              and s.id = deliveries.subscription_id)";
+    batches::take_out(tx, keys).await?;
+    tx.execute_rows(REMOVE, &[], keys).await.map(drop)
 }

@@ -102,20 +102,34 @@ pub(crate) fn subscription_to(
     })
 }
 
+/// A column of the delivery to a subscription `s`, or of the batch of which it is a member.
+macro_rules! of_delivery {
+    ($column:literal) => {
+        concat!(
+            "coalesce((select d.",
+            $column,
+            " from deliveries d
+               where d.resource_id = s.resource_id and d.subscription_id = s.id),
+             (select max(b.",
+            $column,
+            ") from deliveries b {sqlite indexed by deliveries_members} where ",
+            $crate::delivery::batch_members::has_member!("b", "s.resource_id", "s.id"),
+            "))"
+        )
+    };
+}
+pub(crate) use of_delivery;
+
 /// The columns of the delivery health of a subscription `s` to a resource `r`, as [`health`] reads
 /// them. Few subscriptions are read at a time, and most are not in the queue.
 macro_rules! health_columns {
     () => {
         concat!(
-            "s.attempted_at, s.attempt_status, s.attempt_excerpt, (select ",
-            $crate::delivery::batches::shared!("d", "due_at"),
-            " from deliveries d
-               where d.resource_id = s.resource_id and d.subscription_id = s.id),
-             s.paused_at, s.is_suspended, (select ",
-            $crate::delivery::batches::shared!("d", "claimed_until"),
-            " from deliveries d
-               where d.resource_id = s.resource_id and d.subscription_id = s.id),
-             s.digest_at,
+            "s.attempted_at, s.attempt_status, s.attempt_excerpt, ",
+            $crate::delivery::row::of_delivery!("due_at"),
+            ", s.paused_at, s.is_suspended, ",
+            $crate::delivery::row::of_delivery!("claimed_until"),
+            ", s.digest_at,
              case when s.format = 'raw' then r.body_version else r.head end"
         )
     };

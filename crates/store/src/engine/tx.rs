@@ -135,15 +135,29 @@ impl<'a> Tx<'a> {
         params: &[Value],
         columns: &Columns<'_>,
     ) -> Result<Vec<Row>, StoreError> {
+        let mut rows = Vec::new();
+        self.visit_rows(sql, params, columns, |row| rows.push(row)).await?;
+        Ok(rows)
+    }
+
+    /// Passes the rows of a statement for all `{rows}` to `visit`, each as it arrives, so that
+    /// thousands of them are not in memory at once.
+    pub(crate) async fn visit_rows(
+        &self,
+        sql: &str,
+        params: &[Value],
+        columns: &Columns<'_>,
+        mut visit: impl FnMut(Row) + Send,
+    ) -> Result<(), StoreError> {
         trace_statement(sql, params, columns);
         if columns.first().is_some_and(|(_, list)| list.len() == 0) {
-            return Ok(Vec::new());
+            return Ok(());
         }
         let text = || sql::postgres(sql, params.len() + 1, columns);
         let found = match self.conn {
             Conn::Sqlite(conn) => {
-                let rows = sqlite::query(&lock(conn), sql, params, columns)?;
-                return Ok(rows.into_iter().map(|row| self.with_keys(row)).collect());
+                let visit = |row| visit(self.with_keys(row));
+                return sqlite::query(&lock(conn), sql, params, columns, visit);
             }
             Conn::Client(client) => {
                 let statement = client.prepare_cached(&text()).await.map_err(store_error)?;
@@ -154,12 +168,11 @@ impl<'a> Tx<'a> {
                 transaction.query_raw(&statement, bind(params, columns)).await
             }
         };
-        // Each row is converted as it arrives, so that thousands of them are not in memory twice.
-        let (mut found, mut rows) = (pin!(found.map_err(store_error)?), Vec::new());
+        let mut found = pin!(found.map_err(store_error)?);
         while let Some(row) = found.try_next().await.map_err(store_error)? {
-            rows.push(self.with_keys(row::row(&row)?));
+            visit(self.with_keys(row::row(&row)?));
         }
-        Ok(rows)
+        Ok(())
     }
 
     fn with_keys(&self, row: Row) -> Row {

@@ -4,8 +4,8 @@
 use chrono::{DateTime, Utc};
 
 use crate::collections::enqueue;
-use crate::delivery::batches;
-use crate::delivery::queue::{insert_due, is_not_queued, select_due, unless_queued};
+use crate::delivery::new_deliveries;
+use crate::delivery::queue::{insert_due, is_not_queued, unless_queued};
 use crate::engine::sql::params;
 use crate::engine::tx::{Tx, Wake};
 use crate::log::pending_fan_outs;
@@ -152,8 +152,9 @@ async fn mark_subscriptions_due(
     after: &After,
 ) -> Result<(), StoreError> {
     const BEHIND: &str = concat!(
-        select_due!(),
-        " and s.resource_id = $1 and lease_until > $2 and paused_at is null
+        "select s.resource_id, s.id, s.account_id, s.host, 1
+           from subscriptions s
+          where s.resource_id = $1 and lease_until > $2 and paused_at is null
             and case when format = 'raw' then cursor < $4
                      else cursor < $3 and ",
         least_audience!(),
@@ -161,7 +162,7 @@ async fn mark_subscriptions_due(
           order by s.id"
     );
     let params = params![id.0, at, after.head, after.body_version, after.audience.number()];
-    batches::enqueue_selected(tx, BEHIND, params, at).await
+    new_deliveries::enqueue_selected(tx, id.0, BEHIND, params, at).await.map(drop)
 }
 
 /// Advances the cursors of subscriptions that were up to date, and receive none of the appended

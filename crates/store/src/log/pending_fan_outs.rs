@@ -12,8 +12,7 @@ use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
 use crate::Db;
-use crate::delivery::batches;
-use crate::delivery::queue::select_due;
+use crate::delivery::new_deliveries;
 use crate::engine::sql::params;
 use crate::engine::tx::{Tx, Wake};
 use crate::resources::row;
@@ -96,26 +95,17 @@ async fn mark_chunk(
     limit: i64,
     now: DateTime<Utc>,
 ) -> Result<Option<i64>, StoreError> {
-    const WINDOW: &str = "
-        select count(*), coalesce(max(id), 0)
-          from (select id from subscriptions
-                 where resource_id = $1 and id > $2
-                 order by id limit $3) chunk";
-    const BEHIND: &str = concat!(
-        select_due!(),
-        " and s.resource_id = $1 and s.id > $3 and s.id <= $4
-            and lease_until > $2 and paused_at is null
-            and case when format = 'raw'
-                     then cursor < (select body_version from resources where id = $1)
-                     else cursor < (select head from resources where id = $1) end
-          order by s.id"
-    );
-    let Some(mut window) = tx.first(WINDOW, params![id.0, after, limit]).await? else {
-        return Ok(None);
-    };
-    let (count, last) = (window.int()?, window.int()?);
-    if count > 0 {
-        batches::enqueue_selected(tx, BEHIND, params![id.0, now, after, last], now).await?;
-    }
-    Ok((count == limit).then_some(last))
+    const READ: &str = "
+        select s.resource_id, s.id, s.account_id, s.host,
+               case when s.lease_until > $2 and s.paused_at is null
+                         and case when s.format = 'raw'
+                                  then s.cursor < (select body_version from resources where id = $1)
+                                  else s.cursor < (select head from resources where id = $1) end
+                    then 1 else 0 end
+          from subscriptions s
+         where s.resource_id = $1 and s.id > $3
+         order by s.id limit $4";
+    let params = params![id.0, now, after, limit];
+    let chunk = new_deliveries::enqueue_selected(tx, id.0, READ, params, now).await?;
+    Ok((chunk.rows as i64 == limit).then_some(chunk.last))
 }

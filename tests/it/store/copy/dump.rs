@@ -31,8 +31,11 @@ const RESOURCES: [&str; 3] = ["resource_id", "collection_id", "member_id"];
 /// Tables whose rows have numbers of their own.
 const NUMBERED: [&str; 5] =
     ["subscriptions", "delivery_attempts", "intents", "changes", "forwarded_pings"];
-/// Columns with the number of a subscription, or of a batch, which is the negated number of one.
-const SUBSCRIPTIONS: [&str; 2] = ["subscription_id", "batch"];
+/// The column with the number of a subscription, or with that of a batch of deliveries.
+const SUBSCRIPTION: &str = "subscription_id";
+/// Columns of batches of deliveries, which are copied as rows for their members.
+const BATCHES: [&str; 4] = [SIZE, "first_member", "last_member", "members"];
+const SIZE: &str = "size";
 /// What stands between two columns.
 const SEPARATOR: &str = " ¦ ";
 
@@ -145,12 +148,17 @@ async fn rows(schema: &Schema, table: &str, topics: &BTreeMap<String, String>) -
     let columns = schema.columns(table).await;
     let texts = columns.iter().map(|(name, kind)| schema.text_of(name, kind));
     let texts = texts.collect::<Vec<_>>().join(&format!(" || '{SEPARATOR}' || "));
-    let mut rows = schema.texts(&format!("select {texts} from {table}")).await;
-    for row in &mut rows {
+    let mut rows = Vec::new();
+    for row in schema.texts(&format!("select {texts} from {table}")).await {
+        let mut members = 1;
         let values = columns.iter().zip(row.split(SEPARATOR)).filter_map(|((name, _), value)| {
             let name = name.as_str();
             let is_own = name == "id" && NUMBERED.contains(&table);
-            if is_own || SUBSCRIPTIONS.contains(&name) || CLAIMS.contains(&name) {
+            if name == SIZE && table == "deliveries" {
+                members = value.parse().unwrap();
+            }
+            let is_of_batch = table == "deliveries" && BATCHES.contains(&name);
+            if is_own || is_of_batch || name == SUBSCRIPTION || CLAIMS.contains(&name) {
                 return None;
             }
             let is_resource = RESOURCES.contains(&name) || (table == "resources" && name == "id");
@@ -162,7 +170,8 @@ async fn rows(schema: &Schema, table: &str, topics: &BTreeMap<String, String>) -
                 format!("{name}={value}")
             })
         });
-        *row = values.collect::<Vec<_>>().join(SEPARATOR);
+        let row = values.collect::<Vec<_>>().join(SEPARATOR);
+        rows.extend(std::iter::repeat_n(row, members));
     }
     rows
 }

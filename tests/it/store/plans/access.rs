@@ -36,6 +36,12 @@ const SMALL_GROUPS: &[(&str, &[&str], &str)] = &[
     ("account_appends", &["account_id"], "the stripes of an account"),
 ];
 
+/// Columns of which a part between two bounds is read, and why it has few rows.
+const SMALL_RANGES: &[(&str, &str, &str)] = &[
+    ("deliveries", "last_member", "the bounds are near each other, or the resource is not large"),
+    ("deliveries", "subscription_id", "the bounds are those of a chunk of subscriptions"),
+];
+
 /// An index, or the primary key of a table.
 #[derive(Clone, Debug)]
 pub(super) struct Index {
@@ -68,6 +74,7 @@ impl Access {
         if SMALL_TABLES.contains(&table.as_str())
             || self.is_unique()
             || self.is_of_small_group()
+            || self.is_small_range()
             || (self.is_limited && self.index.is_some() && !(is_walk && self.is_filtered))
         {
             return None;
@@ -94,6 +101,17 @@ impl Access {
     fn is_unique(&self) -> bool {
         let Some(index) = &self.index else { return false };
         index.is_unique && self.equal_columns().len() == index.columns.len()
+    }
+
+    fn is_small_range(&self) -> bool {
+        let is_between = |(table, column, _): &(&str, &str, &str)| {
+            let is_bound = |bound| {
+                let spellings = [format!("({column} {bound}"), format!(" {column}{bound}?")];
+                spellings.iter().any(|spelling| self.condition.contains(spelling.as_str()))
+            };
+            *table == self.table && is_bound('<') && is_bound('>')
+        };
+        SMALL_RANGES.iter().any(is_between)
     }
 
     fn is_of_small_group(&self) -> bool {

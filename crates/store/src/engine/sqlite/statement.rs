@@ -15,11 +15,11 @@ pub(crate) fn query(
     sql: &str,
     params: &[Value],
     columns: &Columns<'_>,
-) -> Result<Vec<Row>, StoreError> {
+    mut visit: impl FnMut(Row),
+) -> Result<(), StoreError> {
     let mut statement =
         conn.prepare_cached(&sql::sqlite(sql, params.len() + 1, columns)).map_err(store_error)?;
     let width = statement.column_count();
-    let mut found = Vec::with_capacity(turns(columns));
     for n in 0..turns(columns) {
         bind(&mut statement, params, columns, n)?;
         let mut rows = statement.raw_query();
@@ -28,10 +28,10 @@ pub(crate) fn query(
             for column in 0..width {
                 values.push(value(row.get_ref(column).map_err(store_error)?)?);
             }
-            found.push(Row::new(values));
+            visit(Row::new(values));
         }
     }
-    Ok(found)
+    Ok(())
 }
 
 /// Runs a statement. Returns how many rows it changed.

@@ -1,0 +1,144 @@
+//! The members of a batch: which they are, and how a statement finds the batch of a subscription.
+//!
+//! They are stored in the row of the batch, as a text with their numbers: `,7,8,12,`. So they cost no rows
+//! of their own, and a statement can search them on both databases. The numbers of the first and of the
+//! last member at the time when the batch was made are columns with an index. They are at most
+//! [`GREATEST_SPAN`] apart, so that a bounded part of the index is read for a subscription.
+
+use crate::engine::sql::{Row, Value};
+use feedgate_core::ports::StoreError;
+
+/// The most members of a batch: an eighth of what is claimed together for a fast host (`LARGEST_PORTION`
+/// of the delivery job), so that most claims take whole batches.
+const MOST_MEMBERS: usize = 128;
+/// How far apart the numbers of two members of a batch may be. `has_member!` has the same number.
+const GREATEST_SPAN: i64 = 65_536;
+
+/// The condition that `$batch`, a row of `deliveries`, is the batch of the subscription `$id` to
+/// `$resource`. SQLite needs `indexed by deliveries_members`.
+macro_rules! has_member {
+    ($batch:literal, $resource:literal, $id:literal) => {
+        concat!(
+            $batch,
+            ".resource_id = ",
+            $resource,
+            " and ",
+            $batch,
+            ".last_member >= ",
+            $id,
+            " and ",
+            $batch,
+            ".last_member <= ",
+            $id,
+            " + 65536 and ",
+            $batch,
+            ".first_member <= ",
+            $id,
+            " and ",
+            $batch,
+            ".members like '%,' || ",
+            $id,
+            " || ',%'"
+        )
+    };
+}
+pub(crate) use has_member;
+
+/// The condition that the subscription `$id` to `$resource` is in no batch.
+macro_rules! is_in_no_batch {
+    ($resource:literal, $id:literal) => {
+        concat!(
+            "not exists (select 1 from deliveries b {sqlite indexed by deliveries_members} where ",
+            $crate::delivery::batch_members::has_member!("b", $resource, $id),
+            ")"
+        )
+    };
+}
+pub(crate) use is_in_no_batch;
+
+/// The numbers of the members of a batch, in ascending order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Members(Vec<i64>);
+
+impl Members {
+    /// Divides the numbers of subscriptions into the members of as few batches as possible.
+    pub(super) fn divide(mut numbers: Vec<i64>) -> Vec<Members> {
+        numbers.sort_unstable();
+        let mut batches: Vec<Members> = Vec::new();
+        for number in numbers {
+            match batches.last_mut() {
+                Some(last) if last.has_room_for(number) => last.0.push(number),
+                _ => batches.push(Members(vec![number])),
+            }
+        }
+        batches
+    }
+
+    fn has_room_for(&self, number: i64) -> bool {
+        let first = self.0.first().copied().unwrap_or(number);
+        self.0.len() < MOST_MEMBERS && number - first <= GREATEST_SPAN
+    }
+
+    /// Reads the next column.
+    pub(super) fn read(row: &mut Row) -> Result<Members, StoreError> {
+        Members::parse(&row.text()?)
+    }
+
+    /// Reads a stored text.
+    pub(crate) fn parse(text: &str) -> Result<Members, StoreError> {
+        let unreadable = |_| StoreError::Corrupt(format!("{text:?} are no members of a batch"));
+        let numbers = text.split(',').filter(|number| !number.is_empty());
+        numbers.map(str::parse).collect::<Result<_, _>>().map(Members).map_err(unreadable)
+    }
+
+    /// Returns the text that is stored.
+    pub(super) fn to_text(&self) -> String {
+        let mut text = String::from(",");
+        for number in &self.0 {
+            text.push_str(&number.to_string());
+            text.push(',');
+        }
+        text
+    }
+
+    /// Returns their numbers.
+    pub(crate) fn numbers(&self) -> &[i64] {
+        &self.0
+    }
+
+    /// Removes those that are not to be kept.
+    pub(super) fn retain(&mut self, is_kept: impl Fn(i64) -> bool) {
+        self.0.retain(|number| is_kept(*number));
+    }
+}
+
+/// Returns where to search the index of batches for members with numbers from `first` to `last`: the least
+/// `last_member`, the greatest, and the greatest `first_member`.
+pub(super) fn search_range(first: i64, last: i64) -> [Value; 3] {
+    [first, last.saturating_add(GREATEST_SPAN), last].map(Value::Int)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn members_are_stored_as_a_text() {
+        for (numbers, text) in [(vec![], ","), (vec![7], ",7,"), (vec![7, 8, 12], ",7,8,12,")] {
+            let members = Members(numbers);
+            assert_eq!(members.to_text(), text);
+            assert_eq!(Members::parse(text).unwrap(), members);
+        }
+        assert!(Members::parse(",seven,").is_err());
+    }
+
+    #[test]
+    fn batches_have_a_bounded_number_of_members_that_are_near_each_other() {
+        let divided = Members::divide((1..=300).rev().collect());
+        let counts: Vec<_> = divided.iter().map(|members| members.numbers().len()).collect();
+        assert_eq!(counts, [128, 128, 44]);
+        let far = Members::divide(vec![65_538, 1, 65_537, 70_000]);
+        assert_eq!(far, [Members(vec![1, 65_537]), Members(vec![65_538, 70_000])]);
+        assert!(has_member!("b", "r", "s").contains(&format!("s + {GREATEST_SPAN} ")));
+    }
+}
