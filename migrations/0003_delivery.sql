@@ -84,11 +84,12 @@ create index subscriptions_lease_until on subscriptions (lease_until);
 -- time, are members of a batch: one row for all of them, with their due time and their claim.
 create table deliveries (
     resource_id     bigint not null,
-    -- Less than 0: the row is a batch; its number is the negated `id` of its first or its last member.
+    -- Less than 0: the row is a batch; its number is the negated `id` of the first or the last
+    -- member it was made with.
     subscription_id bigint not null,
     account_id      bigint not null,         -- of the subscription, or of the members
     host            text   not null,         -- of the subscription, or of the members
-    -- The number of members of the batch; 1: the row is no batch.
+    -- The number of deliveries in the row: the members that are left in a batch, otherwise 1.
     size            bigint not null default 1,
     -- When the subscription may be claimed: at once, at a retry, or at the end of a claim; null: it
     -- was paused while a node delivered.
@@ -99,7 +100,7 @@ create table deliveries (
     claim_token     bigint not null default 0,
     -- Where to set the cursor once the delivery in progress ends; null: the cursor is not set back.
     replay_from     bigint,
-    -- The ids of the first and of the last member when the batch was made, at most 65,536 apart; null:
+    -- The ids of the first and of the last member when the batch was made, at most 8,192 apart; null:
     -- the row is no batch.
     first_member    bigint,
     last_member     bigint,

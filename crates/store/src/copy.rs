@@ -22,6 +22,7 @@ pub(crate) mod tables;
 pub(crate) mod target;
 
 use std::collections::BTreeMap;
+use std::mem;
 
 use crate::copy::copied_value::number;
 use crate::copy::copy_state::{CopyPosition, CopyState, KeyValue, read_property, save_mark};
@@ -193,12 +194,39 @@ impl Copying<'_> {
             rows = self.source.advance_cursors(&columns, rows).await?;
         }
         if table.has_rule(Rule::Members) {
-            rows = separate_members(&columns, rows)?;
+            self.copy_members(table, &columns, rows).await?;
+        } else {
+            self.insert(table, &columns, rows).await?;
         }
-        let mapped = self.map_rows(table, &columns, rows).await?;
-        self.target.insert_rows(table, mapped).await?;
         self.copied += read;
         Ok(Some(CopyPosition { key, rows: position.rows + read, ..position.clone() }))
+    }
+
+    /// Inserts a row for each delivery of these rows, a bounded number of them at a time.
+    async fn copy_members(
+        &self,
+        table: &CopiedTable,
+        columns: &[String],
+        rows: Vec<Vec<Value>>,
+    ) -> Result<(), CopyError> {
+        let mut separate = Vec::new();
+        for row in rows {
+            separate.extend(separate_members(columns, row)?);
+            if separate.len() >= self.batch_rows {
+                self.insert(table, columns, mem::take(&mut separate)).await?;
+            }
+        }
+        self.insert(table, columns, separate).await
+    }
+
+    async fn insert(
+        &self,
+        table: &CopiedTable,
+        columns: &[String],
+        rows: Vec<Vec<Value>>,
+    ) -> Result<(), CopyError> {
+        let mapped = self.map_rows(table, columns, rows).await?;
+        self.target.insert_rows(table, mapped).await
     }
 
     /// Returns the rows as they are in the target. The former numbers of resources are stored.

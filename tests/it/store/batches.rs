@@ -1,4 +1,4 @@
-//! Batches: deliveries that share a due time and a claim.
+//! Batches: deliveries that share a row of the queue.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use feedgate_core::claim::QueuePosition;
 use feedgate_core::ports::{ClaimLimits, DeliveryOutcome, DeliveryResult};
 use feedgate_core::record::Seq;
 use feedgate_core::resource::ResourceId;
-use feedgate_core::subscription::{DueSubscription, Lease, SubscriptionId};
+use feedgate_core::subscription::{DueSubscription, Lease, Statuses, SubscriptionId};
 
 use super::{at, few, in_one_cell, on_both_stores, poll, room, subscribe, wish};
 use crate::support::claiming_store::ClaimingStore;
@@ -24,6 +24,11 @@ on_both_stores!(
     a_batch_without_members_is_removed,
     a_batch_that_its_members_leave_is_removed,
     a_batch_gets_another_number_if_an_older_batch_has_its_first,
+    members_that_have_expired_leave_their_batch,
+    a_member_is_not_queued_again_by_a_change_of_the_status,
+    a_batch_that_cannot_be_read_stops_no_other,
+    a_batch_is_not_split_for_a_few_deliveries,
+    members_of_a_batch_are_near_each_other,
 );
 
 in_one_cell!(
@@ -174,6 +179,80 @@ async fn a_batch_without_members_is_removed(database: Database) {
     assert_eq!(claim(&store, 11).await, [], "their leases have ended");
     assert_eq!(queued(&store).await, 0);
     assert_eq!(store.gauges(at(99)).await.unwrap().oldest_due.deliveries_s, 0);
+}
+
+async fn members_that_have_expired_leave_their_batch(database: Database) {
+    let store = ClaimingStore::new(database.open().await);
+    let mut ids = Vec::new();
+    for (n, lease_s) in [10, 1_000, 10].into_iter().enumerate() {
+        let mut request = wish("a", &format!("https://callback.test/{n}"));
+        request.lease = Lease::from(Duration::from_secs(lease_s));
+        ids.push(store.subscribe(&request, at(0)).await.unwrap().id);
+    }
+    store.record(ids[0].resource, &poll(at(1), &["1"])).await.unwrap();
+    assert_eq!(sorted(&claim(&store, 11).await), [ids[1]]);
+    assert_eq!(queued(&store).await, 1);
+}
+
+async fn a_member_is_not_queued_again_by_a_change_of_the_status(database: Database) {
+    let store = ClaimingStore::new(database.open().await);
+    let mut ids = Vec::new();
+    for n in 0..3 {
+        let mut request = wish("a", &format!("https://callback.test/{n}"));
+        request.statuses = Statuses::Always;
+        ids.push(store.subscribe(&request, at(0)).await.unwrap().id);
+    }
+    store.record(ids[0].resource, &poll(at(1), &["1"])).await.unwrap();
+    let mut failed = poll(at(2), &["1"]);
+    failed.status.version = 1;
+    store.record(ids[0].resource, &failed).await.unwrap();
+    assert_eq!(queued(&store).await, 3);
+    let due = claim(&store, 3).await;
+    assert_eq!(sorted(&due), ids);
+    assert!(due.iter().all(|due| due.batch.is_some()), "they have stayed in their batch");
+}
+
+async fn a_batch_that_cannot_be_read_stops_no_other(database: Database) {
+    let store = ClaimingStore::new(database.open().await);
+    let (_, ids) = subscribe_and_append(&store, 3).await;
+    let damage = format!("update deliveries set members = ',seven,' where host = '{HOST}'");
+    database.run(&damage).await;
+    let other = subscribe(&store, "b", "https://other.test/").await;
+    store.record(other.id.resource, &poll(at(1), &["1"])).await.unwrap();
+    assert_eq!(sorted(&claim(&store, 2).await), [other.id]);
+    store.record(ids[0].resource, &poll(at(3), &["2"])).await.unwrap();
+    store.pause(ids[0], at(3)).await.unwrap();
+}
+
+async fn a_batch_is_not_split_for_a_few_deliveries(database: Database) {
+    let store = ClaimingStore::new(database.open().await);
+    let (_, ids) = subscribe_and_append(&store, 512).await; // four batches
+    let most = store.claim_subscriptions_of_host(HOST, at(2), at(60), 400).await.unwrap();
+    assert_eq!(most.len(), 384);
+    let rest = store.claim_subscriptions_of_host(HOST, at(2), at(60), 400).await.unwrap();
+    assert!(most.iter().chain(&rest).all(|due| due.batch.is_some()));
+    assert_eq!(sorted(&[most, rest].concat()), ids);
+}
+
+async fn members_of_a_batch_are_near_each_other(database: Database) {
+    let store = ClaimingStore::new(database.open().await);
+    let mut ids = Vec::new();
+    for n in 0..4 {
+        ids.push(subscribe(&store, "a", &format!("https://callback.test/{n}")).await.id);
+    }
+    // The first two are as far apart as members of a batch may be, and so are the others.
+    for (n, distance) in [(1, 8_192), (2, 8_193), (3, 16_385)] {
+        let (old, new) = (ids[n].number, ids[0].number + distance);
+        database.run(&format!("update subscriptions set id = {new} where id = {old}")).await;
+        ids[n].number = new;
+    }
+    store.record(ids[0].resource, &poll(at(1), &["1"])).await.unwrap();
+    assert_eq!(queued(&store).await, 4);
+    store.pause(ids[0], at(2)).await.unwrap();
+    store.pause(ids[3], at(2)).await.unwrap();
+    let due = claim(&store, 3).await;
+    assert_eq!(sorted(&due), ids[1..3]);
+    assert!(due.iter().all(|due| due.batch.is_some()));
 }
 
 async fn a_result_of_a_lost_claim_is_ignored_beside_one_of_the_new_claim(database: Database) {

@@ -12,7 +12,7 @@ use feedgate_core::record::{Digest, RecordKind, Seq};
 use feedgate_core::resource::{ResourceId, ResourceKind};
 use feedgate_feed::Body;
 
-use super::{at, document, on_both_stores, poll, resource, room, subscribe, topic};
+use super::{at, document, on_both_stores, poll, resource, room, subscribe, topic, wish};
 use crate::support::claiming_store::ClaimingStore;
 use crate::support::postgres::Database;
 
@@ -196,10 +196,14 @@ async fn what_somebody_is_owed_is_not_dropped(database: Database) {
     let store = open(&database, 1, 1_000).await;
     let id = store.ensure(&topic("a"), at(0)).await.unwrap().id;
     let held = subscribe(&store, "a", "https://callback.test/").await;
+    let other = subscribe(&store, "a", "https://callback.test/other").await;
     store.record(id, &poll(at(1), &["one", "two"])).await.unwrap();
     store.record(id, &poll(at(2), &["one", "two", "three"])).await.unwrap();
     let newest = ArchiveRetention { days: None, pages: Some(1) };
-    assert_eq!(store.drop_pages(&newest, at(9)).await.unwrap(), 0, "all is owed");
+    assert_eq!(store.drop_pages(&newest, at(9)).await.unwrap(), 0, "all is owed to both");
+    let request = wish("a", "https://callback.test/other");
+    store.unsubscribe(None, &request.topic, &request.callback, None).await.unwrap();
+    assert_eq!(store.drop_pages(&newest, at(9)).await.unwrap(), 0, "{other:?} has ended");
     store.pause(held.id, at(9)).await.unwrap();
     assert_eq!(store.drop_pages(&newest, at(9)).await.unwrap(), 0, "a pause ends some time");
     store.resume(held.id, at(9)).await.unwrap();

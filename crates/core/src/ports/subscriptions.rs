@@ -149,7 +149,8 @@ pub trait Subscriptions: Send + Sync {
     /// Claims up to `limit` due subscriptions whose callbacks are at `host`. About half of them
     /// are those that have waited longest, the others those that became due last: so a change with
     /// thousands of subscribers there does not hold up the next change of another resource. A batch is
-    /// claimed whole if it fits into `limit`.
+    /// claimed whole if it fits into `limit`. Fewer than are due may be returned, so that no batch is
+    /// split for a few deliveries.
     async fn claim_subscriptions_of_host(
         &self,
         host: &str,

@@ -1,4 +1,4 @@
-//! The members of a batch: which they are, and how a statement finds the batch of a subscription.
+//! The members of a batch: how they are stored, and how a statement finds the batch of a subscription.
 //!
 //! They are stored in the row of the batch, as a text with their numbers: `,7,8,12,`. So they cost no rows
 //! of their own, and a statement can search them on both databases. The numbers of the first and of the
@@ -11,11 +11,14 @@ use feedgate_core::ports::StoreError;
 /// The most members of a batch: an eighth of what is claimed together for a fast host (`LARGEST_PORTION`
 /// of the delivery job), so that most claims take whole batches.
 const MOST_MEMBERS: usize = 128;
-/// How far apart the numbers of two members of a batch may be. `has_member!` has the same number.
-const GREATEST_SPAN: i64 = 65_536;
+/// How far apart the ids of two members of a batch may be: a lookup reads the index entries of all batches
+/// whose last member is so far away, some 64 for a resource with subscribers on one host. `has_member!`
+/// has the same number.
+const GREATEST_SPAN: i64 = 8_192;
 
 /// The condition that `$batch`, a row of `deliveries`, is the batch of the subscription `$id` to
-/// `$resource`. SQLite needs `indexed by deliveries_members`.
+/// `$resource`. On SQLite, which plans without statistics, the statement must name the index with `indexed by
+/// deliveries_members`.
 macro_rules! has_member {
     ($batch:literal, $resource:literal, $id:literal) => {
         concat!(
@@ -30,7 +33,7 @@ macro_rules! has_member {
             $batch,
             ".last_member <= ",
             $id,
-            " + 65536 and ",
+            " + 8192 and ",
             $batch,
             ".first_member <= ",
             $id,
@@ -56,27 +59,27 @@ macro_rules! is_in_no_batch {
 }
 pub(crate) use is_in_no_batch;
 
-/// The numbers of the members of a batch, in ascending order.
+/// The ids of the members of a batch, in ascending order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Members(Vec<i64>);
 
 impl Members {
-    /// Divides the numbers of subscriptions into the members of as few batches as possible.
-    pub(super) fn divide(mut numbers: Vec<i64>) -> Vec<Members> {
-        numbers.sort_unstable();
+    /// Divides subscriptions into the members of as few batches as possible.
+    pub(super) fn divide(mut ids: Vec<i64>) -> Vec<Members> {
+        ids.sort_unstable();
         let mut batches: Vec<Members> = Vec::new();
-        for number in numbers {
+        for id in ids {
             match batches.last_mut() {
-                Some(last) if last.has_room_for(number) => last.0.push(number),
-                _ => batches.push(Members(vec![number])),
+                Some(last) if last.has_room_for(id) => last.0.push(id),
+                _ => batches.push(Members(vec![id])),
             }
         }
         batches
     }
 
-    fn has_room_for(&self, number: i64) -> bool {
-        let first = self.0.first().copied().unwrap_or(number);
-        self.0.len() < MOST_MEMBERS && number - first <= GREATEST_SPAN
+    fn has_room_for(&self, id: i64) -> bool {
+        let first = self.0.first().copied().unwrap_or(id);
+        self.0.len() < MOST_MEMBERS && id - first <= GREATEST_SPAN
     }
 
     /// Reads the next column.
@@ -86,12 +89,13 @@ impl Members {
 
     /// Reads a stored text.
     pub(crate) fn parse(text: &str) -> Result<Members, StoreError> {
-        let unreadable = |_| StoreError::Corrupt(format!("{text:?} are no members of a batch"));
+        let unreadable =
+            |_| StoreError::Corrupt(format!("{text:?} is not a list of batch members"));
         let numbers = text.split(',').filter(|number| !number.is_empty());
         numbers.map(str::parse).collect::<Result<_, _>>().map(Members).map_err(unreadable)
     }
 
-    /// Returns the text that is stored.
+    /// Returns the stored form.
     pub(super) fn to_text(&self) -> String {
         let mut text = String::from(",");
         for number in &self.0 {
@@ -101,18 +105,18 @@ impl Members {
         text
     }
 
-    /// Returns their numbers.
-    pub(crate) fn numbers(&self) -> &[i64] {
+    /// Returns the ids in ascending order.
+    pub(crate) fn ids(&self) -> &[i64] {
         &self.0
     }
 
-    /// Removes those that are not to be kept.
+    /// Keeps only the members for which `is_kept` returns true.
     pub(super) fn retain(&mut self, is_kept: impl Fn(i64) -> bool) {
         self.0.retain(|number| is_kept(*number));
     }
 }
 
-/// Returns where to search the index of batches for members with numbers from `first` to `last`: the least
+/// Returns where to search the index of batches for members with ids from `first` to `last`: the least
 /// `last_member`, the greatest, and the greatest `first_member`.
 pub(super) fn search_range(first: i64, last: i64) -> [Value; 3] {
     [first, last.saturating_add(GREATEST_SPAN), last].map(Value::Int)
@@ -135,10 +139,10 @@ mod tests {
     #[test]
     fn batches_have_a_bounded_number_of_members_that_are_near_each_other() {
         let divided = Members::divide((1..=300).rev().collect());
-        let counts: Vec<_> = divided.iter().map(|members| members.numbers().len()).collect();
+        let counts: Vec<_> = divided.iter().map(|members| members.ids().len()).collect();
         assert_eq!(counts, [128, 128, 44]);
-        let far = Members::divide(vec![65_538, 1, 65_537, 70_000]);
-        assert_eq!(far, [Members(vec![1, 65_537]), Members(vec![65_538, 70_000])]);
+        let far = Members::divide(vec![8_194, 1, 8_193, 9_000]);
+        assert_eq!(far, [Members(vec![1, 8_193]), Members(vec![8_194, 9_000])]);
         assert!(has_member!("b", "r", "s").contains(&format!("s + {GREATEST_SPAN} ")));
     }
 }

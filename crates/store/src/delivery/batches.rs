@@ -10,13 +10,13 @@
 //! * A subscription is a member of one batch, or has a row of its own, or is not in the queue.
 //! * A member is delivered only by the node that has claimed its batch.
 //! * Members are never added to a batch. They leave it with their results, when a host can take fewer
-//!   than the batch has ([`take_first`]), and when a subscription is treated by itself ([`take_out`]).
+//!   than the batch has ([`take_out_first_members`]), and when a subscription is treated by itself ([`take_out`]).
 //! * Whoever changes the members has locked the row of the batch.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use crate::delivery::batch_members::{Members, has_member};
-use crate::engine::claims::Picked;
+use crate::engine::claims::{Picked, readable};
 use crate::engine::lease::ClaimLease;
 use crate::engine::sql::{Value, params};
 use crate::engine::tx::Tx;
@@ -47,10 +47,11 @@ pub(crate) async fn take_out(
         has_member!("b", "given.resource_id", "given.id"),
         " {for update of b}"
     );
-    let mut batches: BTreeMap<(i64, i64), (Members, Vec<i64>)> = BTreeMap::new();
+    let mut batches: BTreeMap<(i64, i64), (Members, BTreeSet<i64>)> = BTreeMap::new();
     for mut row in tx.query_rows(LOCK, &[], keys).await? {
-        let (key, members) = ((row.int()?, row.int()?), Members::read(&mut row)?);
-        batches.entry(key).or_insert_with(|| (members, Vec::new())).1.push(row.int()?);
+        let key = (row.int()?, row.int()?);
+        let Some(members) = readable(Members::read(&mut row)) else { continue };
+        batches.entry(key).or_insert_with(|| (members, BTreeSet::new())).1.insert(row.int()?);
     }
     let batches = batches.into_iter().map(|((resource, number), (members, leaving))| {
         (Batch { resource, number, members }, leaving)
@@ -58,9 +59,8 @@ pub(crate) async fn take_out(
     give_own_rows(tx, batches.collect()).await
 }
 
-/// Takes the first members of a batch out that is due and that no node has claimed, as many as are to be
-/// claimed. Returns their numbers.
-pub(super) async fn take_first(
+/// Takes the first `batch.count` members out of a batch, if it is due and not claimed. Returns their ids.
+pub(super) async fn take_out_first_members(
     tx: &Tx<'_>,
     lease: ClaimLease,
     batch: &Picked,
@@ -72,31 +72,34 @@ pub(super) async fn take_first(
     let (resource, number) = (batch.resource, batch.number);
     let params = params![resource, number, lease.now, lease.begins];
     let Some(mut row) = tx.first(LOCK, params).await? else { return Ok(Vec::new()) };
-    let members = Members::read(&mut row)?;
-    let first: Vec<_> = members.numbers().iter().take(batch.count).copied().collect();
+    let Some(members) = readable(Members::read(&mut row)) else { return Ok(Vec::new()) };
+    let first: BTreeSet<_> = members.ids().iter().take(batch.count).copied().collect();
     give_own_rows(tx, vec![(Batch { resource, number, members }, first.clone())]).await?;
-    Ok(first)
+    Ok(first.into_iter().collect())
 }
 
 /// Gives some members of each batch rows of their own.
-async fn give_own_rows(tx: &Tx<'_>, batches: Vec<(Batch, Vec<i64>)>) -> Result<(), StoreError> {
+async fn give_own_rows(
+    tx: &Tx<'_>,
+    batches: Vec<(Batch, BTreeSet<i64>)>,
+) -> Result<(), StoreError> {
     const INSERT: &str = "
         insert into deliveries (resource_id, subscription_id, account_id, host, due_at, claimed_until,
                                 claim_token)
         select b.resource_id, given.id, b.account_id, b.host, b.due_at, b.claimed_until, b.claim_token
           from {rows}
           join deliveries b on b.resource_id = given.resource_id and b.subscription_id = given.batch";
-    let (mut of, mut numbers, mut left) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut batch_keys, mut member_ids, mut remaining) = (Vec::new(), Vec::new(), Vec::new());
     for (mut batch, leaving) in batches {
-        of.extend(leaving.iter().map(|_| (batch.resource, batch.number)));
-        batch.members.retain(|number| !leaving.contains(&number));
-        numbers.extend(leaving);
-        left.push(batch);
+        batch_keys.extend(leaving.iter().map(|_| (batch.resource, batch.number)));
+        batch.members.retain(|id| !leaving.contains(&id));
+        member_ids.extend(leaving);
+        remaining.push(batch);
     }
-    let [resources, (_, batches)] = key_columns(&of);
-    let columns = [resources, ("id", Value::Ints(numbers)), ("batch", batches)];
+    let [resources, (_, batches)] = key_columns(&batch_keys);
+    let columns = [resources, ("id", Value::Ints(member_ids)), ("batch", batches)];
     tx.execute_rows(INSERT, &[], &columns).await?;
-    store_members(tx, left).await
+    store_members(tx, remaining).await
 }
 
 /// Stores which members are left in batches. Those without members are deleted.
@@ -113,9 +116,9 @@ async fn store_members(tx: &Tx<'_>, batches: Vec<Batch>) -> Result<(), StoreErro
            and deliveries.subscription_id = {given id}";
     let key = |batch: &Batch| (batch.resource, batch.number);
     let (empty, left): (Vec<_>, Vec<_>) =
-        batches.into_iter().partition(|batch| batch.members.numbers().is_empty());
+        batches.into_iter().partition(|batch| batch.members.ids().is_empty());
     let [resources, numbers] = key_columns(&left.iter().map(key).collect::<Vec<_>>());
-    let sizes = left.iter().map(|batch| batch.members.numbers().len() as i64);
+    let sizes = left.iter().map(|batch| batch.members.ids().len() as i64);
     let texts = left.iter().map(|batch| batch.members.to_text());
     let columns = [
         resources,
@@ -129,7 +132,7 @@ async fn store_members(tx: &Tx<'_>, batches: Vec<Batch>) -> Result<(), StoreErro
 }
 
 /// Returns those of the given batches, by `resource_id` and `id`, that are claimed under this lease.
-pub(super) async fn claimed(
+pub(super) async fn read_claimed_batches(
     tx: &Tx<'_>,
     lease: ClaimLease,
     batches: &[(&'static str, Value)],
@@ -141,9 +144,8 @@ pub(super) async fn claimed(
     let mut claimed = Vec::new();
     for mut row in tx.query_rows(CLAIMED, &[], batches).await? {
         let (resource, number, token) = (row.int()?, row.int()?, row.int()?);
-        if token == lease.token.0 {
-            claimed.push(Batch { resource, number, members: Members::read(&mut row)? });
-        }
+        let members = readable(Members::read(&mut row)).filter(|_| token == lease.token.0);
+        claimed.extend(members.map(|members| Batch { resource, number, members }));
     }
     Ok(claimed)
 }
@@ -151,7 +153,7 @@ pub(super) async fn claimed(
 /// Returns the members of batches as columns for `{rows}`: `resource_id`, `id` and `batch`.
 pub(super) fn member_columns(batches: &[Batch]) -> [(&'static str, Value); 3] {
     let members = batches.iter().flat_map(|batch| {
-        batch.members.numbers().iter().map(move |id| (batch.resource, *id, batch.number))
+        batch.members.ids().iter().map(move |id| (batch.resource, *id, batch.number))
     });
     let (mut resources, mut ids, mut numbers) = (Vec::new(), Vec::new(), Vec::new());
     for (resource, id, number) in members {
@@ -215,21 +217,22 @@ pub(super) async fn end_members(
     let [resources, numbers] = key_columns(&keys);
     let tokens = claims.keys().map(|(_, _, token)| *token).collect();
     let columns = [resources, numbers, ("claim", Value::Ints(tokens))];
-    let (mut left, mut ended) = (Vec::new(), HashSet::new());
+    let (mut remaining, mut ended) = (Vec::new(), HashSet::new());
     for mut row in tx.query_rows(LOCK, &[], &columns).await? {
         let (resource, number, token) = (row.int()?, row.int()?, row.int()?);
-        let mut batch = Batch { resource, number, members: Members::read(&mut row)? };
+        let Some(members) = readable(Members::read(&mut row)) else { continue };
+        let mut batch = Batch { resource, number, members };
         let delivered = claims.get(&(resource, number, token));
         let is_delivered = |id| delivered.is_some_and(|delivered| delivered.contains(&id));
-        let gone = batch.members.numbers().iter().filter(|id| is_delivered(**id)).map(|id| {
+        let removed = batch.members.ids().iter().filter(|id| is_delivered(**id)).map(|id| {
             let id = SubscriptionId { resource: ResourceId(resource), number: *id };
             (id, ClaimToken(token))
         });
-        ended.extend(gone);
+        ended.extend(removed);
         batch.members.retain(|id| !is_delivered(id));
-        left.push(batch);
+        remaining.push(batch);
     }
-    store_members(tx, left).await?;
+    store_members(tx, remaining).await?;
     Ok(ended)
 }
 

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use crate::delivery::account_turns::AccountTurns;
 use crate::delivery::batches;
-use crate::delivery::claimed_rows::{self, ClaimedRow, claimed_columns};
+use crate::delivery::claimed_rows::{self, ClaimedQuery, ClaimedRow, claimed_columns};
 use crate::engine::claims::{self, HostLimitedSearch, Picked};
 use crate::engine::lease::ClaimLease;
 use crate::engine::sql::{Row, params};
@@ -98,6 +98,9 @@ pub(crate) async fn claim_of_host(
     claim_picked(tx, lease, portion.picked).await
 }
 
+/// A batch is not split for less than this part of a portion: each delivery that leaves it becomes a row.
+const LEAST_MISSING: usize = 4;
+
 /// The deliveries that are claimed together for one host.
 #[derive(Default)]
 struct Portion {
@@ -110,23 +113,29 @@ struct Portion {
 
 impl Portion {
     /// Picks the first rows, until there are `enough` deliveries. A batch is claimed as a whole, which
-    /// costs less, if there are no more than `limit` in all.
+    /// costs less, if there are no more than `limit` in all. Otherwise it is split if it is the first of
+    /// `rows`, or if at least a part of `enough` is missing ([`LEAST_MISSING`]).
     fn fill(&mut self, rows: Vec<Row>, enough: usize, limit: usize) -> Result<(), StoreError> {
+        let begun_with = self.count;
         for mut row in rows {
             let (resource, number, host) = (row.int()?, row.int()?, row.text()?);
             let size = row.int()?.max(1) as usize;
-            if self.count >= enough {
+            let missing = enough.saturating_sub(self.count);
+            let place = self.places.get(&number).copied();
+            let picked = place.map_or(0, |place| self.picked[place].count);
+            let left = size.saturating_sub(picked); // another node may have split the batch meanwhile
+            let is_whole = self.count + left <= limit;
+            let is_too_little = self.count > begun_with && missing < enough / LEAST_MISSING;
+            if missing == 0 || (!is_whole && is_too_little) {
                 break;
             }
-            let place = *self.places.entry(number).or_insert_with(|| {
+            let more = if is_whole { left } else { left.min(missing) };
+            let place = place.unwrap_or_else(|| {
+                self.places.insert(number, self.picked.len());
                 self.picked.push(Picked { resource, number, host, count: 0, size });
                 self.picked.len() - 1
             });
-            let picked = &mut self.picked[place];
-            let left = picked.size - picked.count;
-            let is_whole = self.count + left <= limit;
-            let more = if is_whole { left } else { left.min(enough - self.count) };
-            picked.count += more;
+            self.picked[place].count += more;
             self.count += more;
         }
         Ok(())
@@ -145,7 +154,7 @@ async fn claim_picked(
     for (place, one) in picked.into_iter().enumerate() {
         places.insert(one.number, place);
         if one.is_part() {
-            for number in batches::take_first(tx, lease, &one).await? {
+            for number in batches::take_out_first_members(tx, lease, &one).await? {
                 places.insert(number, place);
                 single.push(Picked { number, count: 1, size: 1, ..one.clone() });
             }
@@ -190,7 +199,8 @@ async fn claim_single(
     let columns = claims::columns(picked);
     let claim = params![lease.now, lease.begins, lease.ends, lease.token.0];
     let claimed = tx.execute_rows(CLAIM, claim, &columns).await?;
-    let found = claimed_rows::read(tx, lease, picked, (CLAIMED, &[]), &columns).await?;
+    let query = ClaimedQuery { sql: CLAIMED, params: &[], columns: &columns };
+    let found = claimed_rows::read(tx, lease, picked, query).await?;
     if claimed > found.len() as u64 {
         remove_expired(tx, lease, picked).await?;
     }
@@ -214,11 +224,12 @@ async fn claim_batches(
     if tx.execute_rows(CLAIM, claim, &columns).await? == 0 {
         return Ok(Vec::new());
     }
-    let claimed = batches::claimed(tx, lease, &columns).await?;
+    let claimed = batches::read_claimed_batches(tx, lease, &columns).await?;
     let members = batches::member_columns(&claimed);
     let count = members[0].1.len();
-    let token = params![lease.token.0];
-    let found = claimed_rows::read(tx, lease, picked, (MEMBERS, token), &members).await?;
+    let params = params![lease.token.0];
+    let query = ClaimedQuery { sql: MEMBERS, params, columns: &members };
+    let found = claimed_rows::read(tx, lease, picked, query).await?;
     if found.len() < count {
         batches::remove_expired(tx, lease, claimed).await?;
     }

@@ -17,8 +17,7 @@ use feedgate_core::resource::ResourceId;
 use feedgate_core::subscription::{BatchNumber, DueSubscription, Format};
 use feedgate_core::topic::Topic;
 
-/// The columns of a claimed delivery to a subscription `s`, which [`read`] expects behind the number of
-/// the delivery or its batch and the token of the claim. `$replay_from` is where to set the cursor back to.
+/// The columns of a claimed delivery to a subscription `s`. `$replay_from` is where to set the cursor back to.
 macro_rules! claimed_columns {
     ($replay_from:literal) => {
         concat!(
@@ -39,15 +38,22 @@ pub(super) struct ClaimedRow {
     pub(super) replay_from: Option<i64>,
 }
 
-/// Returns those rows of a statement for all `columns` that are claimed under this lease and whose
-/// subscriptions have not expired, with the numbers of their deliveries or batches, which are among those
-/// of `picked`.
+/// A statement that returns `claimed_columns!` behind the number of the delivery or its batch and the token
+/// of the claim.
+pub(super) struct ClaimedQuery<'a> {
+    pub(super) sql: &'a str,
+    pub(super) params: &'a [Value],
+    /// The columns of `{rows}`.
+    pub(super) columns: &'a [(&'static str, Value)],
+}
+
+/// Runs a statement for some of `picked`. Returns the rows that are claimed under this lease and whose
+/// subscriptions have not expired, each with the number of its delivery or batch.
 pub(super) async fn read(
     tx: &Tx<'_>,
     lease: ClaimLease,
     picked: &[Picked],
-    (sql, params): (&str, &[Value]),
-    columns: &[(&'static str, Value)],
+    query: ClaimedQuery<'_>,
 ) -> Result<Vec<(i64, ClaimedRow)>, StoreError> {
     let resources = claimed_resources(tx, picked).await?;
     let read = |mut row: Row| {
@@ -58,9 +64,9 @@ pub(super) async fn read(
         let batch = (number < 0).then_some(BatchNumber(number));
         Ok(claimed_row(row, token, batch, &resources)?.map(|claimed| (number, claimed)))
     };
-    let mut valid = Vec::with_capacity(columns.first().map_or(0, |(_, list)| list.len()));
+    let mut valid = Vec::with_capacity(query.columns.first().map_or(0, |(_, list)| list.len()));
     let is_valid = |(_, row): &(i64, ClaimedRow)| row.due.subscription.lease_until > lease.now;
-    tx.visit_rows(sql, params, columns, |row| {
+    tx.visit_rows(query.sql, query.params, query.columns, |row| {
         valid.extend(claims::readable(read(row)).flatten().filter(is_valid));
     })
     .await?;

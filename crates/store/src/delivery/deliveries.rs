@@ -1,7 +1,7 @@
 //! Recording the results of deliveries: cursors advance, and claims end.
 //!
-//! The row of a delivery is deleted first, which shows whether its claim is still held. It is inserted
-//! again if the subscription is owed more, or waits for a retry.
+//! The delivery is removed from the queue first (its row, or its id from its batch), which shows whether
+//! its claim is still held. It is queued again if the subscription is owed more, or waits for a retry.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -65,7 +65,7 @@ pub(crate) async fn settle(
     queue_again(tx, rows, now).await
 }
 
-/// Deletes the rows of deliveries whose claims are still held. Returns these claims, each with where
+/// Removes deliveries whose claims are still held from the queue. Returns these claims, each with where
 /// to set the cursor of its subscription.
 async fn end_claims(
     tx: &Tx<'_>,

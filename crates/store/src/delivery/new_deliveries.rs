@@ -6,6 +6,7 @@ use chrono::{DateTime, Utc};
 
 use crate::delivery::batch_members::{Members, search_range};
 use crate::delivery::batches::key_columns;
+use crate::engine::claims::readable;
 use crate::engine::sql::{Row, Value, params};
 use crate::engine::tx::{Tx, Wake};
 use feedgate_core::ports::StoreError;
@@ -29,30 +30,28 @@ impl NewDelivery {
     }
 }
 
-/// How far the rows of a statement reach.
+/// How many rows were selected, and the last subscription among them.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Extent {
-    /// How many there are.
-    pub(crate) rows: usize,
-    /// The number of the last subscription.
+pub(crate) struct SelectedRows {
+    pub(crate) count: usize,
     pub(crate) last: i64,
 }
 
-/// Puts subscriptions into the queue that a statement selects, unless they are in the queue. They are of
-/// one resource, which is locked, and due at once. A row has what [`NewDelivery::read`] expects, and 1 if
-/// the subscription is owed something.
+/// Queues the subscriptions that `select` returns, unless they are already queued. All are to `resource`,
+/// which is locked, and become due at once. Each row has the columns of [`NewDelivery::read`], and then 1
+/// if the subscription is owed something, else 0.
 pub(crate) async fn enqueue_selected(
     tx: &Tx<'_>,
     resource: i64,
     select: &str,
     params: &[Value],
     now: DateTime<Utc>,
-) -> Result<Extent, StoreError> {
+) -> Result<SelectedRows, StoreError> {
     tx.join_by_keys().await?;
-    let (mut extent, mut owed) = (Extent::default(), Vec::new());
+    let (mut selected, mut owed) = (SelectedRows::default(), Vec::new());
     for mut row in tx.query(select, params).await? {
         let new = NewDelivery::read(&mut row, now)?;
-        extent = Extent { rows: extent.rows + 1, last: new.subscription };
+        selected = SelectedRows { count: selected.count + 1, last: new.subscription };
         if row.int()? != 0 {
             owed.push(new);
         }
@@ -61,11 +60,11 @@ pub(crate) async fn enqueue_selected(
     owed.retain(|new| !queued.contains(&new.subscription));
     enqueue(tx, owed, now).await?;
     tx.plan_as_usual().await?;
-    Ok(extent)
+    Ok(selected)
 }
 
-/// Returns those subscriptions that are in the queue, and maybe others, among subscriptions to a
-/// resource.
+/// Returns the subscriptions in the queue among the given ones, which are to one resource; the result may
+/// contain others.
 async fn queued_among(
     tx: &Tx<'_>,
     resource: i64,
@@ -85,7 +84,7 @@ async fn queued_among(
     let [least, greatest, first_member] = search_range(first, last);
     let params = [Value::Int(resource), least, greatest, first_member];
     for mut row in tx.query(MEMBERS, &params).await? {
-        queued.extend(Members::read(&mut row)?.numbers());
+        queued.extend(readable(Members::read(&mut row)).iter().flat_map(Members::ids));
     }
     for mut row in tx.query(OWN_ROWS, params![resource, first, last]).await? {
         queued.insert(row.int()?);
@@ -115,7 +114,7 @@ pub(crate) async fn enqueue(
         Members::divide(numbers).into_iter().map(move |members| (group, members))
     });
     let batches: Vec<_> = batches.collect();
-    let many = batches.iter().filter(|(_, members)| members.numbers().len() > 1);
+    let many = batches.iter().filter(|(_, members)| members.ids().len() > 1);
     let possible = many.flat_map(|((resource, ..), members)| {
         possible_numbers(members).map(|number| (*resource, number))
     });
@@ -133,11 +132,12 @@ pub(crate) async fn enqueue(
         let number = possible_numbers(members)
             .into_iter()
             .find(|number| !taken.contains(&(*resource, *number)))
-            .filter(|_| members.numbers().len() > 1);
+            .filter(|_| members.ids().len() > 1);
         match number {
             Some(number) => rows.push(NewRow { number, members: Some(members), ..row }),
-            None => rows
-                .extend(members.numbers().iter().map(|number| NewRow { number: *number, ..row })),
+            None => {
+                rows.extend(members.ids().iter().map(|number| NewRow { number: *number, ..row }))
+            }
         }
     }
     tx.execute_rows(INSERT, &[], &row_columns(&rows)).await?;
@@ -151,7 +151,7 @@ pub(crate) async fn enqueue(
 /// one, negated. An older batch may still have one of them. If both are taken, the deliveries are queued
 /// one by one.
 fn possible_numbers(members: &Members) -> [i64; 2] {
-    let numbers = members.numbers();
+    let numbers = members.ids();
     [numbers.first(), numbers.last()].map(|number| -number.copied().unwrap_or_default())
 }
 
@@ -181,9 +181,9 @@ struct NewRow<'a> {
 }
 
 impl NewRow<'_> {
-    /// Returns the first and the last member, or another of them.
+    /// Returns the member that `which` selects; `None` if the row is not a batch.
     fn member(&self, which: fn(&[i64]) -> Option<&i64>) -> Option<i64> {
-        which(self.members?.numbers()).copied()
+        which(self.members?.ids()).copied()
     }
 }
 
@@ -196,7 +196,7 @@ fn row_columns(rows: &[NewRow<'_>]) -> [(&'static str, Value); 9] {
         ("account_id", ints(|row| row.account)),
         ("host", Value::Texts(rows.iter().map(|row| row.host.to_owned()).collect())),
         ("due_at", ints(|row| row.due_at.timestamp_micros())),
-        ("size", ints(|row| row.members.map_or(1, |members| members.numbers().len() as i64))),
+        ("size", ints(|row| row.members.map_or(1, |members| members.ids().len() as i64))),
         (
             "first_member",
             Value::OptInts(rows.iter().map(|row| row.member(<[i64]>::first)).collect()),

@@ -1,11 +1,12 @@
-//! The queue of deliveries: a row for each subscription that is owed something, and one for each batch of
-//! them (`batches.rs`).
+//! The queue of deliveries: each subscription that is owed something has a row of its own, or is a member
+//! of a batch, which is one row (`batches.rs`).
 //!
-//! A row is inserted by what makes a subscription owe something (an append, a replay, a change of the
-//! status), and deleted by the result of the delivery that brings the subscription up to date. In
-//! between a node claims it, and a failed delivery gives it a later `due_at`. Whoever inserts or
-//! deletes a row has locked the resource, except for claims, which delete rows without a valid
-//! subscription and batches without members.
+//! A subscription is put into the queue by what makes it owe something (an append, a replay, a change of
+//! the status), and removed by the result of the delivery that brings it up to date. In between a node
+//! claims it, and a failed delivery gives it a later `due_at`. Whoever puts a subscription into the queue or
+//! takes it out has locked the resource, except for claims, which remove expired subscriptions, and
+//! releases, which remove paused ones. Moving a member from its batch to a row of its own requires only the
+//! lock of the batch.
 
 use chrono::{DateTime, Utc};
 
@@ -65,21 +66,17 @@ macro_rules! is_owed {
     };
 }
 
-/// The condition that a row of `subscriptions` is not in the queue.
-macro_rules! is_not_queued {
+/// The condition that a row of `subscriptions` has no row of its own in the queue, in which a replay may
+/// wait for the end of a delivery. The cursor of a member of a batch may advance during its delivery, because
+/// the result never moves it back.
+macro_rules! has_no_own_row {
     () => {
-        concat!(
-            "not exists (select 1 from deliveries d
-                          where d.resource_id = subscriptions.resource_id
-                            and d.subscription_id = subscriptions.id) and ",
-            $crate::delivery::batch_members::is_in_no_batch!(
-                "subscriptions.resource_id",
-                "subscriptions.id"
-            )
-        )
+        "not exists (select 1 from deliveries d
+                      where d.resource_id = subscriptions.resource_id
+                        and d.subscription_id = subscriptions.id)"
     };
 }
-pub(crate) use is_not_queued;
+pub(crate) use has_no_own_row;
 
 /// Takes a subscription out of its batch and locks its row, so that no node claims it meanwhile.
 /// Returns whether a node delivers.

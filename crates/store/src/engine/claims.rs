@@ -99,7 +99,7 @@ pub(crate) struct Picked {
     pub(crate) host: String,
     /// How many of them are to be claimed.
     pub(crate) count: usize,
-    /// The number of jobs in the row: 1, or at most this many in a batch.
+    /// The number of jobs in the row: the members of a batch, otherwise 1.
     pub(crate) size: usize,
 }
 

@@ -140,8 +140,8 @@ impl<'a> Tx<'a> {
         Ok(rows)
     }
 
-    /// Passes the rows of a statement for all `{rows}` to `visit`, each as it arrives, so that
-    /// thousands of them are not in memory at once.
+    /// Passes the rows of a statement for all `{rows}` to `visit`, each as it arrives, so that the caller
+    /// need not hold all of them in memory.
     pub(crate) async fn visit_rows(
         &self,
         sql: &str,
@@ -239,15 +239,23 @@ impl<'a> Tx<'a> {
     /// condition: PostgreSQL may take it for selective and begin there. Such conditions are checked after
     /// reading, or hidden from the planner in a sum.
     pub(crate) async fn join_by_keys(&self) -> Result<(), StoreError> {
+        // A single prepared statement takes a fifth of the time of six `set local` statements.
         const JOIN_BY_KEYS: &str = "
-            set local enable_hashjoin = off;
-            set local enable_mergejoin = off;
-            set local enable_seqscan = off;
-            set local enable_bitmapscan = off;
-            set local jit = off;
-            select set_config('plan_cache_mode', 'force_generic_plan', true)
-             where current_setting('citus.shard_count', true) is null";
-        self.set_planner(JOIN_BY_KEYS).await
+            select set_config('enable_hashjoin', 'off', true),
+                   set_config('enable_mergejoin', 'off', true),
+                   set_config('enable_seqscan', 'off', true),
+                   set_config('enable_bitmapscan', 'off', true),
+                   set_config('jit', 'off', true),
+                   case when current_setting('citus.shard_count', true) is null
+                        then set_config('plan_cache_mode', 'force_generic_plan', true) end";
+        match self.conn {
+            Conn::Transaction(transaction) => {
+                let statement = transaction.prepare_cached(JOIN_BY_KEYS).await;
+                let statement = statement.map_err(store_error)?;
+                transaction.query(&statement, &[]).await.map(drop).map_err(store_error)
+            }
+            Conn::Sqlite(_) | Conn::Client(_) => Ok(()),
+        }
     }
 
     /// Ends what [`Tx::join_by_keys`] began.
@@ -259,13 +267,9 @@ impl<'a> Tx<'a> {
             set local enable_bitmapscan to default;
             set local jit to default;
             set local plan_cache_mode to default";
-        self.set_planner(PLAN_AS_USUAL).await
-    }
-
-    async fn set_planner(&self, settings: &str) -> Result<(), StoreError> {
         match self.conn {
             Conn::Transaction(transaction) => {
-                transaction.batch_execute(settings).await.map_err(store_error)
+                transaction.batch_execute(PLAN_AS_USUAL).await.map_err(store_error)
             }
             Conn::Sqlite(_) | Conn::Client(_) => Ok(()),
         }

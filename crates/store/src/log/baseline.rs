@@ -8,7 +8,8 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use crate::delivery::queue::{insert_due, is_not_queued, unless_queued};
+use crate::delivery::batch_members::is_in_no_batch;
+use crate::delivery::queue::{has_no_own_row, insert_due, unless_queued};
 use crate::engine::sql::params;
 use crate::engine::tx::{Tx, Wake};
 use crate::log::fan_out::LogState;
@@ -82,7 +83,9 @@ async fn send_newest(
           where resource_id = $1 and lease_until > $2 and created_at <= $3 and cursor > 0
             and cursor = case when format = 'raw' then cast($4 as bigint)
                               else cast($5 as bigint) end and ",
-        is_not_queued!()
+        has_no_own_row!(),
+        " and ",
+        is_in_no_batch!("subscriptions.resource_id", "subscriptions.id")
     );
     const SEND_NEWEST: &str = concat!(
         insert_due!("$2"),

@@ -5,7 +5,7 @@ use chrono::{DateTime, Utc};
 
 use crate::collections::enqueue;
 use crate::delivery::new_deliveries;
-use crate::delivery::queue::{insert_due, is_not_queued, unless_queued};
+use crate::delivery::queue::{has_no_own_row, insert_due, unless_queued};
 use crate::engine::sql::params;
 use crate::engine::tx::{Tx, Wake};
 use crate::log::pending_fan_outs;
@@ -177,7 +177,7 @@ async fn advance_cursors(
         "update subscriptions
             set cursor = $2
           where resource_id = $1 and format <> 'raw' and cursor >= $3 and ",
-        is_not_queued!(),
+        has_no_own_row!(),
         " and ",
         least_audience!(),
         " > cast($4 as bigint)"

@@ -4,7 +4,6 @@ use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
 use crate::Db;
-use crate::delivery::batch_members::is_in_no_batch;
 use crate::engine::sql::{Row, Value, params};
 use crate::engine::tx::Tx;
 use crate::log::row::{most, record, record_columns};
@@ -183,9 +182,10 @@ async fn find(
           limit $2"
     );
     // A subscription whose delivery failed is owed records, even if it waits for the next change or is paused.
+    // While there are batches, all subscriptions count, because some of them are members.
     // The cursor of a subscription to whole documents counts versions of the body and not records.
-    const OWED: &str = concat!(
-        "select min(owed.cursor)
+    const OWED: &str = "
+        select min(owed.cursor)
           from (select case when d.replay_from < s.cursor then d.replay_from
                             else s.cursor end as cursor
                   from subscriptions s
@@ -193,12 +193,10 @@ async fn find(
                          on d.resource_id = s.resource_id and d.subscription_id = s.id
                  where s.resource_id = $1 and s.format <> 'raw'
                    and (d.resource_id is not null or s.failures > 0 or s.paused_at is not null
-                        or not ",
-        is_in_no_batch!("s.resource_id", "s.id"),
-        ")
+                        or exists (select 1 from deliveries
+                                    where resource_id = $1 and last_member is not null))
                 union all
-                select cursor from collection_cursors where resource_id = $1) owed"
-    );
+                select cursor from collection_cursors where resource_id = $1) owed";
     let mut pages = Vec::new();
     for mut row in tx.query(OLDEST, params![id, FEW]).await? {
         let (page, newest) = (page(&mut row)?, row.int()?);

@@ -107,5 +107,5 @@ async fn mark_chunk(
          order by s.id limit $4";
     let params = params![id.0, now, after, limit];
     let chunk = new_deliveries::enqueue_selected(tx, id.0, READ, params, now).await?;
-    Ok((chunk.rows as i64 == limit).then_some(chunk.last))
+    Ok((chunk.count as i64 == limit).then_some(chunk.last))
 }

@@ -9,7 +9,7 @@ use crate::engine::error::store_error;
 use crate::engine::sql::{self, Columns, Row, Value};
 use feedgate_core::ports::StoreError;
 
-/// Returns the rows of a statement.
+/// Passes each row of a statement to `visit`.
 pub(crate) fn query(
     conn: &Connection,
     sql: &str,
