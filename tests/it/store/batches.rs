@@ -29,6 +29,7 @@ on_both_stores!(
     a_batch_that_cannot_be_read_stops_no_other,
     a_batch_is_not_split_for_a_few_deliveries,
     members_of_a_batch_are_near_each_other,
+    who_is_in_the_queue_is_not_queued_again,
 );
 
 in_one_cell!(
@@ -253,6 +254,26 @@ async fn members_of_a_batch_are_near_each_other(database: Database) {
     let due = claim(&store, 3).await;
     assert_eq!(sorted(&due), ids[1..3]);
     assert!(due.iter().all(|due| due.batch.is_some()));
+}
+
+async fn who_is_in_the_queue_is_not_queued_again(database: Database) {
+    let store = ClaimingStore::new(database.open().await);
+    let (resource, ids) = subscribe_and_append(&store, 8).await;
+    store.pause(ids[7], at(2)).await.unwrap();
+    store.resume(ids[7], at(2)).await.unwrap();
+    let part = store.claim_subscriptions_of_host(HOST, at(2), at(60), 3).await.unwrap();
+    assert_eq!(part.len(), 3);
+    store.record(resource, &poll(at(3), &["2"])).await.unwrap();
+    assert_eq!(
+        queued(&store).await,
+        8,
+        "some in a batch, some with rows of their own, some claimed"
+    );
+    let rest = claim(&store, 4).await;
+    assert_eq!(sorted(&[part.clone(), rest.clone()].concat()), ids);
+    settle(&store, &part, 5).await;
+    settle(&store, &rest, 5).await;
+    assert_eq!(sorted(&claim(&store, 6).await), sorted(&part), "they were claimed before it");
 }
 
 async fn a_result_of_a_lost_claim_is_ignored_beside_one_of_the_new_claim(database: Database) {

@@ -27,7 +27,7 @@ use feedgate_core::subscription::{BatchNumber, SubscriptionId};
 
 /// A batch whose row is locked.
 #[derive(Clone, Debug)]
-pub(super) struct Batch {
+pub(super) struct LockedBatch {
     resource: i64,
     number: i64,
     members: Members,
@@ -54,7 +54,7 @@ pub(crate) async fn take_out(
         batches.entry(key).or_insert_with(|| (members, BTreeSet::new())).1.insert(row.int()?);
     }
     let batches = batches.into_iter().map(|((resource, number), (members, leaving))| {
-        (Batch { resource, number, members }, leaving)
+        (LockedBatch { resource, number, members }, leaving)
     });
     give_own_rows(tx, batches.collect()).await
 }
@@ -74,14 +74,14 @@ pub(super) async fn take_out_first_members(
     let Some(mut row) = tx.first(LOCK, params).await? else { return Ok(Vec::new()) };
     let Some(members) = readable(Members::read(&mut row)) else { return Ok(Vec::new()) };
     let first: BTreeSet<_> = members.ids().iter().take(batch.count).copied().collect();
-    give_own_rows(tx, vec![(Batch { resource, number, members }, first.clone())]).await?;
+    give_own_rows(tx, vec![(LockedBatch { resource, number, members }, first.clone())]).await?;
     Ok(first.into_iter().collect())
 }
 
 /// Gives some members of each batch rows of their own.
 async fn give_own_rows(
     tx: &Tx<'_>,
-    batches: Vec<(Batch, BTreeSet<i64>)>,
+    batches: Vec<(LockedBatch, BTreeSet<i64>)>,
 ) -> Result<(), StoreError> {
     const INSERT: &str = "
         insert into deliveries (resource_id, subscription_id, account_id, host, due_at, claimed_until,
@@ -103,7 +103,7 @@ async fn give_own_rows(
 }
 
 /// Stores which members are left in batches. Those without members are deleted.
-async fn store_members(tx: &Tx<'_>, batches: Vec<Batch>) -> Result<(), StoreError> {
+async fn store_members(tx: &Tx<'_>, batches: Vec<LockedBatch>) -> Result<(), StoreError> {
     const STORE: &str = "
         update deliveries set members = {given members}, size = {given size}
         {from rows}
@@ -114,7 +114,7 @@ async fn store_members(tx: &Tx<'_>, batches: Vec<Batch>) -> Result<(), StoreErro
         {using rows}
          where deliveries.resource_id = {given resource_id}
            and deliveries.subscription_id = {given id}";
-    let key = |batch: &Batch| (batch.resource, batch.number);
+    let key = |batch: &LockedBatch| (batch.resource, batch.number);
     let (empty, left): (Vec<_>, Vec<_>) =
         batches.into_iter().partition(|batch| batch.members.ids().is_empty());
     let [resources, numbers] = key_columns(&left.iter().map(key).collect::<Vec<_>>());
@@ -136,7 +136,7 @@ pub(super) async fn read_claimed_batches(
     tx: &Tx<'_>,
     lease: ClaimLease,
     batches: &[(&'static str, Value)],
-) -> Result<Vec<Batch>, StoreError> {
+) -> Result<Vec<LockedBatch>, StoreError> {
     const CLAIMED: &str = "
         select b.resource_id, b.subscription_id, b.claim_token, b.members
           from {rows}
@@ -145,13 +145,13 @@ pub(super) async fn read_claimed_batches(
     for mut row in tx.query_rows(CLAIMED, &[], batches).await? {
         let (resource, number, token) = (row.int()?, row.int()?, row.int()?);
         let members = readable(Members::read(&mut row)).filter(|_| token == lease.token.0);
-        claimed.extend(members.map(|members| Batch { resource, number, members }));
+        claimed.extend(members.map(|members| LockedBatch { resource, number, members }));
     }
     Ok(claimed)
 }
 
 /// Returns the members of batches as columns for `{rows}`: `resource_id`, `id` and `batch`.
-pub(super) fn member_columns(batches: &[Batch]) -> [(&'static str, Value); 3] {
+pub(super) fn member_columns(batches: &[LockedBatch]) -> [(&'static str, Value); 3] {
     let members = batches.iter().flat_map(|batch| {
         batch.members.ids().iter().map(move |id| (batch.resource, *id, batch.number))
     });
@@ -172,7 +172,7 @@ pub(super) fn member_columns(batches: &[Batch]) -> [(&'static str, Value); 3] {
 pub(super) async fn remove_expired(
     tx: &Tx<'_>,
     lease: ClaimLease,
-    mut batches: Vec<Batch>,
+    mut batches: Vec<LockedBatch>,
 ) -> Result<(), StoreError> {
     const LEASES: &str = "
         select s.id, s.lease_until
@@ -221,7 +221,7 @@ pub(super) async fn end_members(
     for mut row in tx.query_rows(LOCK, &[], &columns).await? {
         let (resource, number, token) = (row.int()?, row.int()?, row.int()?);
         let Some(members) = readable(Members::read(&mut row)) else { continue };
-        let mut batch = Batch { resource, number, members };
+        let mut batch = LockedBatch { resource, number, members };
         let delivered = claims.get(&(resource, number, token));
         let is_delivered = |id| delivered.is_some_and(|delivered| delivered.contains(&id));
         let removed = batch.members.ids().iter().filter(|id| is_delivered(**id)).map(|id| {

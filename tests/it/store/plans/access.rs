@@ -36,10 +36,14 @@ const SMALL_GROUPS: &[(&str, &[&str], &str)] = &[
     ("account_appends", &["account_id"], "the stripes of an account"),
 ];
 
-/// Columns of which a part between two bounds is read, and why it has few rows.
+/// Columns of which a part between two bounds is read, in one resource, and why it has few rows.
 const SMALL_RANGES: &[(&str, &str, &str)] = &[
-    ("deliveries", "last_member", "the bounds are near each other, or the resource is not large"),
-    ("deliveries", "subscription_id", "the bounds are those of a chunk of subscriptions"),
+    (
+        "deliveries",
+        "last_member",
+        "batches that overlap a chunk of subscriptions, or may have one of them",
+    ),
+    ("deliveries", "subscription_id", "the rows of a chunk of subscriptions"),
 ];
 
 /// An index, or the primary key of a table.
@@ -104,12 +108,13 @@ impl Access {
     }
 
     fn is_small_range(&self) -> bool {
+        let is_of_resource = self.equal_columns().contains(&"resource_id");
         let is_between = |(table, column, _): &(&str, &str, &str)| {
             let is_bound = |bound| {
                 let spellings = [format!("({column} {bound}"), format!(" {column}{bound}?")];
                 spellings.iter().any(|spelling| self.condition.contains(spelling.as_str()))
             };
-            *table == self.table && is_bound('<') && is_bound('>')
+            *table == self.table && is_of_resource && is_bound('<') && is_bound('>')
         };
         SMALL_RANGES.iter().any(is_between)
     }
