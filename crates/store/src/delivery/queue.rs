@@ -10,39 +10,58 @@
 
 use chrono::{DateTime, Utc};
 
+use crate::delivery::batch_members::is_in_no_batch;
 use crate::delivery::batches;
 use crate::engine::sql::{Value, params};
 use crate::engine::tx::{Tx, Wake};
 use feedgate_core::ports::StoreError;
 use feedgate_core::subscription::SubscriptionId;
 
-/// The beginning of a statement that makes some subscriptions `s` due; `$due` is the time. It ends
-/// with a condition and [`unless_queued`].
-macro_rules! insert_due {
-    ($due:literal) => {
-        concat!(
-            "insert into deliveries (resource_id, subscription_id, account_id, host, due_at)
-             select s.resource_id, s.id, s.account_id, s.host, cast(",
-            $due,
-            " as bigint)
-               from subscriptions s"
-        )
-    };
-}
-pub(crate) use insert_due;
-
-/// The end of a statement that makes subscriptions due. One that is in the queue stays as it is: new
-/// records are sent with the delivery that is in progress or waits for a retry (rule D2).
-macro_rules! unless_queued {
+/// The beginning of a statement that selects subscriptions `s` for [`enqueue_unless_queued`]. It ends with a
+/// condition.
+macro_rules! select_due {
     () => {
-        concat!(
-            " and ",
-            $crate::delivery::batch_members::is_in_no_batch!("s.resource_id", "s.id"),
-            " on conflict (resource_id, subscription_id) do nothing"
-        )
+        "select s.resource_id, s.id, s.account_id, s.host from subscriptions s"
     };
 }
-pub(crate) use unless_queued;
+pub(crate) use select_due;
+
+/// Makes subscriptions due that a statement beginning with `select_due!` selects; their resources are
+/// locked. One that is in the queue stays as it is: new records are sent with the delivery that is in
+/// progress or waits for a retry (rule D2).
+pub(crate) async fn enqueue_unless_queued(
+    tx: &Tx<'_>,
+    select: &str,
+    params: &[Value],
+    keys: &[(&'static str, Value)],
+    now: DateTime<Utc>,
+) -> Result<(), StoreError> {
+    // Citus (12.1) passes the same on with a syntax error as one `insert … select`.
+    const INSERT: &str = "
+        insert into deliveries (resource_id, subscription_id, account_id, host, due_at)
+        {values resource_id, subscription_id, account_id, host, due_at}
+            on conflict (resource_id, subscription_id) do nothing";
+    let (mut resources, mut ids) = (Vec::new(), Vec::new());
+    let (mut accounts, mut hosts) = (Vec::new(), Vec::new());
+    for mut row in tx.query_rows(select, params, keys).await? {
+        resources.push(row.int()?);
+        ids.push(row.int()?);
+        accounts.push(row.int()?);
+        hosts.push(row.text()?);
+    }
+    let due_at = vec![now.timestamp_micros(); ids.len()];
+    let columns = [
+        ("resource_id", Value::Ints(resources)),
+        ("subscription_id", Value::Ints(ids)),
+        ("account_id", Value::Ints(accounts)),
+        ("host", Value::Texts(hosts)),
+        ("due_at", Value::Ints(due_at)),
+    ];
+    if tx.execute_rows(INSERT, &[], &columns).await? > 0 {
+        tx.wake(Wake::Subscriptions);
+    }
+    Ok(())
+}
 
 /// The version of the status of a resource `r` that the subscription is owed (`Statuses::version`).
 macro_rules! status_owed {
@@ -102,12 +121,12 @@ pub(crate) async fn enqueue_subscription(
     id: SubscriptionId,
     now: DateTime<Utc>,
 ) -> Result<(), StoreError> {
-    const PUT: &str = concat!(
-        insert_due!("$3"),
-        " where s.resource_id = $1 and s.id = $2
-             on conflict (resource_id, subscription_id) do update
-            set due_at = excluded.due_at"
-    );
+    const PUT: &str = "
+        insert into deliveries (resource_id, subscription_id, account_id, host, due_at)
+        select s.resource_id, s.id, s.account_id, s.host, cast($3 as bigint)
+          from subscriptions s where s.resource_id = $1 and s.id = $2
+            on conflict (resource_id, subscription_id) do update
+           set due_at = excluded.due_at";
     tx.execute(PUT, params![id.resource.0, id.number, now]).await?;
     tx.wake(Wake::Subscriptions);
     Ok(())
@@ -130,18 +149,16 @@ pub(crate) async fn enqueue_owed(
     keys: &[(&'static str, Value); 2],
     now: DateTime<Utc>,
 ) -> Result<(), StoreError> {
-    const PUT: &str = concat!(
-        insert_due!("$1"),
+    const OWED: &str = concat!(
+        select_due!(),
         " join {rows} on s.resource_id = given.resource_id and s.id = given.id
           join resources r on r.id = s.resource_id
           where s.paused_at is null and ",
         is_owed!(),
-        unless_queued!()
+        " and ",
+        is_in_no_batch!("s.resource_id", "s.id")
     );
-    if tx.execute_rows(PUT, params![now], keys).await? > 0 {
-        tx.wake(Wake::Subscriptions);
-    }
-    Ok(())
+    enqueue_unless_queued(tx, OWED, &[], keys, now).await
 }
 
 /// Sets where the delivery in progress leaves the cursor.

@@ -9,9 +9,9 @@
 use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::delivery::batch_members::is_in_no_batch;
-use crate::delivery::queue::{has_no_own_row, insert_due, unless_queued};
+use crate::delivery::queue::{enqueue_unless_queued, has_no_own_row, select_due};
 use crate::engine::sql::params;
-use crate::engine::tx::{Tx, Wake};
+use crate::engine::tx::Tx;
 use crate::log::fan_out::LogState;
 use crate::log::records::After;
 use feedgate_core::poll::Poll;
@@ -88,16 +88,13 @@ async fn send_newest(
         is_in_no_batch!("subscriptions.resource_id", "subscriptions.id")
     );
     const SEND_NEWEST: &str = concat!(
-        insert_due!("$2"),
+        select_due!(),
         " where s.resource_id = $1 and lease_until > $2 and created_at <= $3 and paused_at is null
             and cursor = case when format = 'raw' then cast($4 as bigint)
-                              else cast($5 as bigint) end - 1",
-        unless_queued!()
+                              else cast($5 as bigint) end - 1 and ",
+        is_in_no_batch!("s.resource_id", "s.id")
     );
     let params = params![id.0, at, made_by, log.body_version, log.head];
     tx.execute(SET_BACK, params).await?;
-    if tx.execute(SEND_NEWEST, params).await? > 0 {
-        tx.wake(Wake::Subscriptions);
-    }
-    Ok(())
+    enqueue_unless_queued(tx, SEND_NEWEST, params, &[], at).await
 }

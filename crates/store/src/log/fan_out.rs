@@ -4,10 +4,11 @@
 use chrono::{DateTime, Utc};
 
 use crate::collections::enqueue;
+use crate::delivery::batch_members::is_in_no_batch;
 use crate::delivery::new_deliveries;
-use crate::delivery::queue::{has_no_own_row, insert_due, unless_queued};
+use crate::delivery::queue::{enqueue_unless_queued, has_no_own_row, select_due};
 use crate::engine::sql::params;
-use crate::engine::tx::{Tx, Wake};
+use crate::engine::tx::Tx;
 use crate::log::pending_fan_outs;
 use crate::log::records::After;
 use crate::search::filling;
@@ -125,21 +126,19 @@ pub(crate) async fn mark_due_for_status(
     at: DateTime<Utc>,
 ) -> Result<(), StoreError> {
     const LAGGING: &str = concat!(
-        insert_due!("$2"),
+        select_due!(),
         " where s.resource_id = $1 and statuses <> 'never' and lease_until > $2
             and paused_at is null
             and acknowledged_status < case statuses when 'always' then cast($3 as bigint)
                                             when 'transitions' then cast($4 as bigint)
-                                            else 0 end",
-        unless_queued!()
+                                            else 0 end and ",
+        is_in_no_batch!("s.resource_id", "s.id")
     );
     if before == after {
         return Ok(());
     }
-    if tx.execute(LAGGING, params![id.0, at, after.all, after.announced]).await? > 0 {
-        tx.wake(Wake::Subscriptions);
-    }
-    Ok(())
+    let params = params![id.0, at, after.all, after.announced];
+    enqueue_unless_queued(tx, LAGGING, params, &[], at).await
 }
 
 /// Marks every active subscription due that receives some of the new records. A subscription with a
