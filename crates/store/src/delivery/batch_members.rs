@@ -110,10 +110,21 @@ impl Members {
         &self.0
     }
 
+    /// Returns the first and the last id of each range of consecutive ids.
+    pub(super) fn ranges(&self) -> impl Iterator<Item = (i64, i64)> {
+        consecutive(&self.0)
+    }
+
     /// Keeps only the members for which `is_kept` returns true.
     pub(super) fn retain(&mut self, is_kept: impl Fn(i64) -> bool) {
         self.0.retain(|number| is_kept(*number));
     }
+}
+
+/// Returns the first and the last of each range of consecutive ids, which are in ascending order. The
+/// subscriptions of a range are found with one search of the index.
+pub(super) fn consecutive(ids: &[i64]) -> impl Iterator<Item = (i64, i64)> {
+    ids.chunk_by(|one, next| next - one == 1).map(|range| (range[0], range[range.len() - 1]))
 }
 
 /// Returns where to search the index of batches for members with ids from `first` to `last`: the least
@@ -134,6 +145,17 @@ mod tests {
             assert_eq!(Members::parse(text).unwrap(), members);
         }
         assert!(Members::parse(",seven,").is_err());
+    }
+
+    #[test]
+    fn consecutive_members_are_a_range() {
+        for (ids, expected) in [
+            (vec![], vec![]),
+            (vec![7], vec![(7, 7)]),
+            (vec![7, 8, 9, 12, 14, 15], vec![(7, 9), (12, 12), (14, 15)]),
+        ] {
+            assert_eq!(Members(ids).ranges().collect::<Vec<_>>(), expected);
+        }
     }
 
     #[test]

@@ -15,10 +15,12 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
+use futures_util::try_join;
+
 use crate::delivery::batch_members::{Members, has_member};
 use crate::engine::claims::{Picked, readable};
 use crate::engine::lease::ClaimLease;
-use crate::engine::sql::{Value, params};
+use crate::engine::sql::{Row, Value, params};
 use crate::engine::tx::Tx;
 use feedgate_core::claim::ClaimToken;
 use feedgate_core::ports::StoreError;
@@ -126,45 +128,43 @@ async fn store_members(tx: &Tx<'_>, batches: Vec<LockedBatch>) -> Result<(), Sto
         ("size", Value::Ints(sizes.collect())),
         ("members", Value::Texts(texts.collect())),
     ];
-    tx.execute_rows(STORE, &[], &columns).await?;
     let removed = key_columns(&empty.iter().map(key).collect::<Vec<_>>());
-    tx.execute_rows(REMOVE, &[], &removed).await.map(drop)
+    try_join!(tx.execute_rows(STORE, &[], &columns), tx.execute_rows(REMOVE, &[], &removed))?;
+    Ok(())
 }
 
-/// Returns those of the given batches, by `resource_id` and `id`, that are claimed under this lease.
-pub(super) async fn read_claimed_batches(
-    tx: &Tx<'_>,
-    lease: ClaimLease,
-    batches: &[(&'static str, Value)],
-) -> Result<Vec<LockedBatch>, StoreError> {
-    const CLAIMED: &str = "
-        select b.resource_id, b.subscription_id, b.claim_token, b.members
-          from {rows}
-          join deliveries b on b.resource_id = given.resource_id and b.subscription_id = given.id";
-    let mut claimed = Vec::new();
-    for mut row in tx.query_rows(CLAIMED, &[], batches).await? {
-        let (resource, number, token) = (row.int()?, row.int()?, row.int()?);
-        let members = readable(Members::read(&mut row)).filter(|_| token == lease.token.0);
-        claimed.extend(members.map(|members| LockedBatch { resource, number, members }));
-    }
-    Ok(claimed)
+/// Reads batches from rows with `resource_id`, `subscription_id` and `members`.
+pub(super) fn read(rows: Vec<Row>) -> Vec<LockedBatch> {
+    let read = |mut row: Row| {
+        let (resource, number) = (row.int()?, row.int()?);
+        Ok(LockedBatch { resource, number, members: Members::read(&mut row)? })
+    };
+    rows.into_iter().filter_map(|row| readable(read(row))).collect()
 }
 
-/// Returns the members of batches as columns for `{rows}`: `resource_id`, `id` and `batch`.
-pub(super) fn member_columns(batches: &[LockedBatch]) -> [(&'static str, Value); 3] {
-    let members = batches.iter().flat_map(|batch| {
-        batch.members.ids().iter().map(move |id| (batch.resource, *id, batch.number))
-    });
-    let (mut resources, mut ids, mut numbers) = (Vec::new(), Vec::new(), Vec::new());
-    for (resource, id, number) in members {
-        resources.push(resource);
-        ids.push(id);
-        numbers.push(number);
+/// Returns the number of members in all.
+pub(super) fn count_members(batches: &[LockedBatch]) -> usize {
+    batches.iter().map(|batch| batch.members.ids().len()).sum()
+}
+
+/// Returns the members of batches as columns for `{rows}`: the `batch`, `resource_id`, `first_id` and
+/// `last_id` of each range of consecutive ids.
+pub(super) fn member_columns(batches: &[LockedBatch]) -> [(&'static str, Value); 4] {
+    let (mut resources, mut firsts, mut lasts) = (Vec::new(), Vec::new(), Vec::new());
+    let mut numbers = Vec::new();
+    for batch in batches {
+        for (first, last) in batch.members.ranges() {
+            numbers.push(batch.number);
+            resources.push(batch.resource);
+            firsts.push(first);
+            lasts.push(last);
+        }
     }
     [
-        ("resource_id", Value::Ints(resources)),
-        ("id", Value::Ints(ids)),
         ("batch", Value::Ints(numbers)),
+        ("resource_id", Value::Ints(resources)),
+        ("first_id", Value::Ints(firsts)),
+        ("last_id", Value::Ints(lasts)),
     ]
 }
 
@@ -177,7 +177,8 @@ pub(super) async fn remove_expired(
     const LEASES: &str = "
         select s.id, s.lease_until
           from {rows}
-          join subscriptions s on s.resource_id = given.resource_id and s.id = given.id";
+          join subscriptions s on s.resource_id = given.resource_id
+                              and s.id >= given.first_id and s.id <= given.last_id";
     let mut valid = HashSet::new();
     for mut row in tx.query_rows(LEASES, &[], &member_columns(&batches)).await? {
         let (id, lease_until) = (row.int()?, row.time()?);

@@ -6,9 +6,13 @@
 
 use std::collections::HashMap;
 
+use futures_util::try_join;
+
 use crate::delivery::account_turns::AccountTurns;
 use crate::delivery::batches;
-use crate::delivery::claimed_rows::{self, ClaimedQuery, ClaimedRow, claimed_columns};
+use crate::delivery::claimed_rows::{
+    self, ClaimedQuery, ClaimedRow, claimed_columns, claimed_resources,
+};
 use crate::engine::claims::{self, HostLimitedSearch, Picked};
 use crate::engine::lease::ClaimLease;
 use crate::engine::sql::{Row, params};
@@ -37,7 +41,6 @@ pub(crate) async fn claim(
          where due_at <= $1 and (due_at, subscription_id) > ($2, $3)
          order by due_at, subscription_id
          limit $4";
-    tx.join_by_keys().await?;
     let mut search = HostLimitedSearch::new(limits);
     turns.pick(tx, lease, &mut search).await?;
     let (mut position, mut rows_read, mut is_end) = (from, 0, false);
@@ -85,16 +88,14 @@ pub(crate) async fn claim_of_host(
          where host = $2 and due_at <= $1
          order by due_at desc, subscription_id desc
          limit $3";
-    tx.join_by_keys().await?;
     let (old, new) = (limit.div_ceil(2), limit / 2);
-    let oldest = tx.query(OLDEST, params![lease.now, host, old as i64]).await?;
+    let (first, last) =
+        (params![lease.now, host, old as i64], params![lease.now, host, new as i64]);
+    let (oldest, newest) = try_join!(tx.query(OLDEST, first), tx.query(NEWEST, last))?;
     let mut portion = Portion::default();
     portion.fill(oldest, old, limit)?;
-    if new > 0 {
-        let newest = tx.query(NEWEST, params![lease.now, host, new as i64]).await?;
-        let enough = (portion.count + new).min(limit);
-        portion.fill(newest, enough, limit)?;
-    }
+    let enough = (portion.count + new).min(limit);
+    portion.fill(newest, enough, limit)?;
     claim_picked(tx, lease, portion.picked).await
 }
 
@@ -175,13 +176,16 @@ async fn claim_picked(
 
 /// Claims those of `{rows}` that are due at `$1` and have no claim that is valid at `$2`, until `$3`, with
 /// the token `$4`. `due_at + 0` matches no index, so that PostgreSQL finds the rows by their keys.
-const CLAIM: &str = "
-    update deliveries
-       set due_at = $3, claimed_until = $3, claim_token = $4
-    {from rows}
-     where deliveries.resource_id = {given resource_id}
-       and deliveries.subscription_id = {given id}
-       and deliveries.due_at + 0 <= $1 and (claimed_until is null or claimed_until <= $2)";
+macro_rules! claim {
+    () => {
+        "update deliveries
+            set due_at = $3, claimed_until = $3, claim_token = $4
+         {from rows}
+          where deliveries.resource_id = {given resource_id}
+            and deliveries.subscription_id = {given id}
+            and deliveries.due_at + 0 <= $1 and (claimed_until is null or claimed_until <= $2)"
+    };
+}
 
 /// Claims deliveries that are in no batch. Returns them with their numbers.
 async fn claim_single(
@@ -190,17 +194,19 @@ async fn claim_single(
     picked: &[Picked],
 ) -> Result<Vec<(i64, ClaimedRow)>, StoreError> {
     const CLAIMED: &str = concat!(
-        "select s.id, d.claim_token, ",
-        claimed_columns!("d.replay_from"),
-        " from {rows}
+        "select s.id, ",
+        claimed_columns!(),
+        ", d.claim_token, d.replay_from
+           from {rows}
            join deliveries d on d.resource_id = given.resource_id and d.subscription_id = given.id
            join subscriptions s on s.resource_id = given.resource_id and s.id = given.id"
     );
     let columns = claims::columns(picked);
     let claim = params![lease.now, lease.begins, lease.ends, lease.token.0];
-    let claimed = tx.execute_rows(CLAIM, claim, &columns).await?;
-    let query = ClaimedQuery { sql: CLAIMED, params: &[], columns: &columns };
-    let found = claimed_rows::read(tx, lease, picked, query).await?;
+    let (claimed, resources) =
+        try_join!(tx.execute_rows(claim!(), claim, &columns), claimed_resources(tx, picked))?;
+    let query = ClaimedQuery { sql: CLAIMED, columns: &columns, count: picked.len() };
+    let found = claimed_rows::read(tx, lease, &resources, query).await?;
     if claimed > found.len() as u64 {
         remove_expired(tx, lease, picked).await?;
     }
@@ -213,23 +219,23 @@ async fn claim_batches(
     lease: ClaimLease,
     picked: &[Picked],
 ) -> Result<Vec<(i64, ClaimedRow)>, StoreError> {
+    const CLAIM: &str =
+        concat!(claim!(), " returning deliveries.resource_id, deliveries.subscription_id, members");
     const MEMBERS: &str = concat!(
-        "select given.batch, cast($1 as bigint), ",
-        claimed_columns!("cast(null as bigint)"),
+        "select given.batch, ",
+        claimed_columns!(),
         " from {rows}
-           join subscriptions s on s.resource_id = given.resource_id and s.id = given.id"
+           join subscriptions s on s.resource_id = given.resource_id
+                               and s.id >= given.first_id and s.id <= given.last_id"
     );
     let columns = claims::columns(picked);
     let claim = params![lease.now, lease.begins, lease.ends, lease.token.0];
-    if tx.execute_rows(CLAIM, claim, &columns).await? == 0 {
-        return Ok(Vec::new());
-    }
-    let claimed = batches::read_claimed_batches(tx, lease, &columns).await?;
-    let members = batches::member_columns(&claimed);
-    let count = members[0].1.len();
-    let params = params![lease.token.0];
-    let query = ClaimedQuery { sql: MEMBERS, params, columns: &members };
-    let found = claimed_rows::read(tx, lease, picked, query).await?;
+    let (claimed, resources) =
+        try_join!(tx.query_rows(CLAIM, claim, &columns), claimed_resources(tx, picked))?;
+    let claimed = batches::read(claimed);
+    let (columns, count) = (batches::member_columns(&claimed), batches::count_members(&claimed));
+    let query = ClaimedQuery { sql: MEMBERS, columns: &columns, count };
+    let found = claimed_rows::read(tx, lease, &resources, query).await?;
     if found.len() < count {
         batches::remove_expired(tx, lease, claimed).await?;
     }

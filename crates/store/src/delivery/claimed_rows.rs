@@ -17,14 +17,13 @@ use feedgate_core::resource::ResourceId;
 use feedgate_core::subscription::{BatchNumber, DueSubscription, Format};
 use feedgate_core::topic::Topic;
 
-/// The columns of a claimed delivery to a subscription `s`. `$replay_from` is where to set the cursor back to.
+/// The columns of a claimed delivery to a subscription `s`, after the number of its row or its batch. A
+/// delivery that is in no batch has two more: the token of its claim, and where to set the cursor back to.
 macro_rules! claimed_columns {
-    ($replay_from:literal) => {
+    () => {
         concat!(
             "s.resource_id, ",
             $crate::delivery::row::own_columns!(),
-            ", ",
-            $replay_from,
             ", s.replayed_upto, s.replays, s.digest_replays, s.acknowledged"
         )
     };
@@ -38,35 +37,31 @@ pub(super) struct ClaimedRow {
     pub(super) replay_from: Option<i64>,
 }
 
-/// A statement that returns `claimed_columns!` behind the number of the delivery or its batch and the token
-/// of the claim.
+/// A statement that returns `claimed_columns!` of some claimed deliveries.
 pub(super) struct ClaimedQuery<'a> {
     pub(super) sql: &'a str,
-    pub(super) params: &'a [Value],
     /// The columns of `{rows}`.
     pub(super) columns: &'a [(&'static str, Value)],
+    /// How many deliveries they are.
+    pub(super) count: usize,
 }
 
-/// Runs a statement for some of `picked`. Returns the rows that are claimed under this lease and whose
-/// subscriptions have not expired, each with the number of its delivery or batch.
+/// Runs a statement for claimed deliveries to `resources`. Returns the rows that are claimed under this
+/// lease and whose subscriptions have not expired, each with the number of its delivery or batch.
 pub(super) async fn read(
     tx: &Tx<'_>,
     lease: ClaimLease,
-    picked: &[Picked],
+    resources: &HashMap<i64, ClaimedResource>,
     query: ClaimedQuery<'_>,
 ) -> Result<Vec<(i64, ClaimedRow)>, StoreError> {
-    let resources = claimed_resources(tx, picked).await?;
     let read = |mut row: Row| {
-        let (number, token) = (row.int()?, ClaimToken(row.int()?));
-        if token != lease.token {
-            return Ok(None);
-        }
-        let batch = (number < 0).then_some(BatchNumber(number));
-        Ok(claimed_row(row, token, batch, &resources)?.map(|claimed| (number, claimed)))
+        let number = row.int()?;
+        let claimed = claimed_row(row, number, lease.token, resources)?;
+        Ok(claimed.map(|claimed| (number, claimed)))
     };
-    let mut valid = Vec::with_capacity(query.columns.first().map_or(0, |(_, list)| list.len()));
+    let mut valid = Vec::with_capacity(query.count);
     let is_valid = |(_, row): &(i64, ClaimedRow)| row.due.subscription.lease_until > lease.now;
-    tx.visit_rows(query.sql, query.params, query.columns, |row| {
+    tx.visit_rows(query.sql, &[], query.columns, |row| {
         valid.extend(claims::readable(read(row)).flatten().filter(is_valid));
     })
     .await?;
@@ -74,7 +69,7 @@ pub(super) async fn read(
 }
 
 /// What is known of a resource when subscriptions to it are claimed.
-struct ClaimedResource {
+pub(super) struct ClaimedResource {
     topic: Topic,
     head: i64,
     body_version: i64,
@@ -91,7 +86,7 @@ impl ClaimedResource {
 }
 
 /// Returns the resources of picked deliveries, by their numbers.
-async fn claimed_resources(
+pub(super) async fn claimed_resources(
     tx: &Tx<'_>,
     picked: &[Picked],
 ) -> Result<HashMap<i64, ClaimedResource>, StoreError> {
@@ -118,11 +113,11 @@ async fn claimed_resources(
     Ok(rows.into_iter().filter_map(|row| claims::readable(read(row))).collect())
 }
 
-/// Reads a row; `None` if its resource cannot be read.
+/// Reads a row; `None` if its resource cannot be read, or if another claim than that with `token` holds it.
 fn claimed_row(
     mut row: Row,
-    claim: ClaimToken,
-    batch: Option<BatchNumber>,
+    number: i64,
+    token: ClaimToken,
     resources: &HashMap<i64, ClaimedResource>,
 ) -> Result<Option<ClaimedRow>, StoreError> {
     let id = ResourceId(row.int()?);
@@ -131,10 +126,17 @@ fn claimed_row(
     let newest = resource.newest(subscription.format);
     let (all, announced) = (resource.status_version, resource.announced_status_version);
     let status = subscription.statuses.version_of(all, announced);
-    let replay_from = row.opt_int()?;
-    subscription.cursor = replay_from.map_or(subscription.cursor, Seq);
     let told_before = Seq(row.int()?);
     let (replays, digest_replays, acknowledged) = (row.int()?, row.int()?, row.int()?);
+    let batch = (number < 0).then_some(BatchNumber(number));
+    let mut replay_from = None;
+    if batch.is_none() {
+        if row.int()? != token.0 {
+            return Ok(None);
+        }
+        replay_from = row.opt_int()?;
+    }
+    subscription.cursor = replay_from.map_or(subscription.cursor, Seq);
     // A later replay is no digest.
     let is_digest = digest_replays > 0
         && digest_replays == replays
@@ -142,7 +144,7 @@ fn claimed_row(
         && subscription.cursor < told_before;
     // A subscriber may ignore digests, so that what was never sent before follows by itself.
     let owed = if is_digest { newest.min(told_before) } else { newest };
-    let hops = resource.hops;
+    let (claim, hops) = (token, resource.hops);
     #[rustfmt::skip]
     let due = DueSubscription {
         subscription, claim, batch, owed, newest, told_before, replays, is_digest, acknowledged, hops, status,

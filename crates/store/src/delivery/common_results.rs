@@ -7,6 +7,7 @@ use std::collections::HashMap;
 
 use chrono::{DateTime, Utc};
 
+use crate::delivery::batch_members::consecutive;
 use crate::delivery::result_columns::{Newest, status_code};
 use crate::engine::sql::{Row, Value, params};
 use crate::engine::tx::Tx;
@@ -83,7 +84,7 @@ impl CommonResults {
                                  else cursor end
             {from rows}
              where subscriptions.resource_id = {given resource_id}
-               and subscriptions.id = {given id}
+               and subscriptions.id >= {given first_id} and subscriptions.id <= {given last_id}
             returning subscriptions.resource_id, subscriptions.id,
                       case when paused_at is null
                                 and (cursor < case when format = 'raw' then cast($7 as bigint)
@@ -97,12 +98,15 @@ impl CommonResults {
                            then cast($1 as bigint) end as due_at
             {postgres ) select resource_id, id, due_at from delivered where due_at is not null}";
         let mut rows = Vec::new();
-        for (common, numbers) in self.groups {
+        for (common, mut numbers) in self.groups {
+            numbers.sort_unstable();
+            let (firsts, lasts): (Vec<_>, Vec<_>) = consecutive(&numbers).unzip();
             let CommonResult { resource, cursor, status, code, excerpt, newest } = common;
             let [head, body_version, status_version, announced] = newest;
             let columns = [
-                ("resource_id", Value::Ints(vec![resource; numbers.len()])),
-                ("id", Value::Ints(numbers)),
+                ("resource_id", Value::Ints(vec![resource; firsts.len()])),
+                ("first_id", Value::Ints(firsts)),
+                ("last_id", Value::Ints(lasts)),
             ];
             #[rustfmt::skip]
             let params = params![

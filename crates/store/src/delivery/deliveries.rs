@@ -6,6 +6,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use chrono::{DateTime, Utc};
+use futures_util::try_join;
 
 use crate::delivery::batches::{self, DeliveredMember};
 use crate::delivery::common_results::CommonResults;
@@ -31,8 +32,7 @@ pub(crate) async fn settle(
     settled: Vec<DeliveryResult>,
     now: DateTime<Utc>,
 ) -> Result<(), StoreError> {
-    tx.join_by_keys().await?;
-    let newest = lock_resources(tx, &settled).await?;
+    let ((), newest) = try_join!(tx.join_by_keys(), lock_resources(tx, &settled))?;
     let held = end_claims(tx, &settled).await?;
     let (mut delivered, mut waiting, mut failed) =
         <(ResultColumns, ResultColumns, ResultColumns)>::default();

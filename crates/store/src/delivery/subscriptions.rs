@@ -9,6 +9,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use futures_util::future::try_join_all;
+use futures_util::try_join;
 
 use crate::Db;
 use crate::delivery::renewal::{newest_number, renew_known};
@@ -94,7 +95,7 @@ impl Subscriptions for Db {
         let turns = Arc::clone(&self.account_turns);
         self.write(move |tx| {
             Box::pin(async move {
-                let lease = claims.lease(tx, now, until).await?;
+                let (lease, ()) = try_join!(claims.lease(tx, now, until), tx.join_by_keys())?;
                 claim::claim(tx, lease, limits, from, &turns).await
             })
         })
@@ -111,7 +112,7 @@ impl Subscriptions for Db {
         let (host, claims) = (host.to_owned(), self.claims.clone());
         self.write(move |tx| {
             Box::pin(async move {
-                let lease = claims.lease(tx, now, until).await?;
+                let (lease, ()) = try_join!(claims.lease(tx, now, until), tx.join_by_keys())?;
                 claim::claim_of_host(tx, lease, &host, limit).await
             })
         })
