@@ -4,6 +4,7 @@
 //! that appends it to the log.
 
 use chrono::{DateTime, Utc};
+use futures_util::try_join;
 
 use crate::engine::sql::{Value, params};
 use crate::engine::tx::Tx;
@@ -114,7 +115,7 @@ pub(crate) async fn append_old(
     now: DateTime<Utc>,
 ) -> Result<i64, StoreError> {
     const GROW: &str = "update resources set head = $2 where id = $1";
-    let (id, before) = (before.id(), before.log_state());
+    let (id, subscribers, before) = (before.id(), before.subscribers(), before.log_state());
     let mut document = FeedDocument { at: now, candidates, ..FeedDocument::default() };
     let recorded = recorded(tx, id, &document.candidates).await?;
     document.candidates.retain(|candidate| !recorded.contains(&candidate.id.0.to_vec()));
@@ -138,13 +139,19 @@ pub(crate) async fn append_old(
             }
         });
     }
-    let mut after = append(tx, cut, id, now, records).await?;
+    let appended = append(tx, cut, id, now, records);
+    let (mut after, ()) = try_join!(appended, entries::learn(tx, id, &document, &changes, &seqs))?;
     after.body_version = before.body_version;
-    entries::learn(tx, id, &document, &changes, &seqs).await?;
     if after.head > before.head {
         tx.execute(GROW, params![id.0, after.head]).await?;
-        let change =
-            LogChange { at: now, is_silent: false, is_baseline: false, before, after: &after };
+        let change = LogChange {
+            at: now,
+            is_silent: false,
+            is_baseline: false,
+            subscribers,
+            before,
+            after: &after,
+        };
         fan_out::mark_due(tx, id, change).await?;
     }
     Ok(after.head - before.head)

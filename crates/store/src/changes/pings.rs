@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
+use futures_util::try_join;
 use sha2::{Digest, Sha256};
 use url::Url;
 
@@ -156,9 +157,9 @@ async fn mark_pinged(
     }
     let spacing = i64::try_from(spacing.as_micros()).unwrap_or(i64::MAX / 4);
     let overdraft = append_budget::OVERDRAFT.num_microseconds().unwrap_or_default();
-    tx.execute(DUE, params![Value::Ints(ids.clone()), at, spacing, overdraft]).await?;
     tx.wake(Wake::Resources);
-    changes::replace_seen(tx, ids, at).await
+    let params = params![Value::Ints(ids.clone()), at, spacing, overdraft];
+    try_join!(tx.execute(DUE, params), changes::replace_seen(tx, ids, at)).map(drop)
 }
 
 /// Returns the numbers of the resources that each ping names, in order.

@@ -5,9 +5,9 @@
 //! row too. Therefore record numbers have no gaps, two nodes that found the same change append it
 //! once, and no cursor is read while the head moves.
 
-use sha2::{Digest as _, Sha256};
-
 use chrono::{DateTime, Utc};
+use futures_util::try_join;
+use sha2::{Digest as _, Sha256};
 
 use crate::changes::{self, pings};
 use crate::engine::sql::params;
@@ -89,21 +89,38 @@ pub(crate) async fn record(
     if let Some(url) = &poll.fetch_url {
         moves::settle(tx, groups, id, (url, poll.at)).await?;
     }
-    if let Some(url) = &poll.site_url {
-        pings::name(tx, id, "site", url).await?;
-    }
     if after.new_records > 0 && before.held.pinged == 0 && poll.trigger != Trigger::Ping {
         changes::seen(tx, id, &poll.status.title, poll.at).await?;
     }
-    if after.entries > 0 {
-        upstreams::count(tx, id, (after.entries, poll.trigger), poll.at).await?;
-    }
-    upstreams::offer(tx, id, std::mem::take(&mut poll.upstream), poll.at).await?;
+    keep_links(tx, id, &mut poll, &after).await?;
     mark_subscriptions_due(tx, &before, &mut poll, &after).await?;
     let held = charge(tx, budget, &before, &after, &mut poll).await?;
     keep_measured(&before.status, &after, &mut poll);
     poll_result::end(tx, &[(PollResult::from_poll(id, &poll, true), held)]).await?;
     Ok(Some(Appended { head: Seq(after.head), new: after.new_records }))
+}
+
+/// Keeps the page that the document names as its site, and the upstream that it offers.
+async fn keep_links(
+    tx: &Tx<'_>,
+    id: ResourceId,
+    poll: &mut Poll,
+    after: &After,
+) -> Result<(), StoreError> {
+    let (offered, at) = (std::mem::take(&mut poll.upstream), poll.at);
+    let site = async {
+        match &poll.site_url {
+            Some(url) => pings::name(tx, id, "site", url).await,
+            None => Ok(()),
+        }
+    };
+    let upstream = async {
+        if after.entries > 0 {
+            upstreams::count(tx, id, (after.entries, poll.trigger), at).await?;
+        }
+        upstreams::offer(tx, id, offered, at).await
+    };
+    try_join!(site, upstream).map(drop)
 }
 
 /// Keeps what maintenance has measured, perhaps since the poll was claimed, and counts new entries.
@@ -150,7 +167,8 @@ async fn mark_subscriptions_due(
     after: &After,
 ) -> Result<(), StoreError> {
     let Poll { at, silent: is_silent, is_baseline, .. } = *poll;
-    let change = LogChange { at, is_silent, is_baseline, before: before.log, after };
+    let subscribers = before.subscribers;
+    let change = LogChange { at, is_silent, is_baseline, subscribers, before: before.log, after };
     mark_due(tx, before.id, change).await?;
     baseline::settle(tx, before.polled(), poll, after).await
 }
@@ -179,9 +197,15 @@ pub(crate) async fn push(
         details::keep_status(tx, id, &status).await?;
         let paid_at = before.held.appends_paid_at;
         append_budget::charge(tx, budget, (id, paid_at), after.size, at).await?;
-        let before = before.log;
-        let (is_silent, is_baseline) = (false, false);
-        mark_due(tx, id, LogChange { at, is_silent, is_baseline, before, after: &after }).await?;
+        let change = LogChange {
+            at,
+            is_silent: false,
+            is_baseline: false,
+            subscribers: before.subscribers,
+            before: before.log,
+            after: &after,
+        };
+        mark_due(tx, id, change).await?;
     }
     if after.entries > 0 {
         upstreams::count(tx, id, (after.entries, Trigger::Push), at).await?;
@@ -241,8 +265,8 @@ async fn keep_entries(
             atom,
         }));
     }
-    let after = append(tx, cut, id, at, records).await?;
-    entries::learn(tx, id, document, &changes, &seqs).await?;
+    let appended = append(tx, cut, id, at, records);
+    let (after, ()) = try_join!(appended, entries::learn(tx, id, document, &changes, &seqs))?;
     entries::mark_deleted(tx, id, gone, gone_seqs).await?;
     Ok((after, changes))
 }
@@ -326,9 +350,11 @@ async fn keep_content(
         id.0, after.head, after.body_version, poll.kind.map(|kind| kind.as_str()),
         poll.site_url.as_deref(), poll.trigger == Trigger::Schedule,
     ];
-    tx.execute(KEEP, params).await?;
-    if let Some(head) = feed_head.as_deref() {
-        tx.execute(HEAD, params![id.0, head]).await?;
-    }
-    Ok(())
+    let keep_head = async {
+        match feed_head.as_deref() {
+            Some(head) => tx.execute(HEAD, params![id.0, head]).await.map(drop),
+            None => Ok(()),
+        }
+    };
+    try_join!(tx.execute(KEEP, params), keep_head).map(drop)
 }

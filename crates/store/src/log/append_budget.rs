@@ -12,6 +12,7 @@
 use std::collections::HashMap;
 
 use chrono::{DateTime, TimeDelta, Utc};
+use futures_util::try_join;
 
 use crate::engine::sql::{Value, params};
 use crate::engine::tx::Tx;
@@ -152,11 +153,16 @@ enum Watcher {
 
 async fn watcher(tx: &Tx<'_>, id: ResourceId) -> Result<Watcher, StoreError> {
     const MEMBER: &str = "select 1 from collection_members where resource_id = $1 limit 1";
-    if tx.first(MEMBER, params![id.0]).await?.is_some() {
-        return Ok(Watcher::Collection);
-    }
-    let first = account_budget::next_watcher(tx, id, AccountId::NOBODY).await?;
-    Ok(first.map_or(Watcher::Nobody, Watcher::Account))
+    let params = params![id.0];
+    let (member, account) = try_join!(
+        tx.first(MEMBER, params),
+        account_budget::next_watcher(tx, id, AccountId::NOBODY)
+    )?;
+    Ok(match (member, account) {
+        (Some(_), _) => Watcher::Collection,
+        (None, Some(first)) => Watcher::Account(first),
+        (None, None) => Watcher::Nobody,
+    })
 }
 
 /// Returns whether an account or a collection of the operator watches a resource.

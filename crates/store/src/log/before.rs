@@ -40,6 +40,11 @@ impl Before {
         }
     }
 
+    /// Returns how many subscribers the resource has.
+    pub(crate) fn subscribers(&self) -> u32 {
+        self.subscribers
+    }
+
     /// Returns the numbers of the newest record and body.
     pub(crate) fn log_state(&self) -> LogState {
         self.log

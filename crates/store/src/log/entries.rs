@@ -4,6 +4,7 @@
 //! (rules N11, N13).
 
 use chrono::{DateTime, TimeDelta, Utc};
+use futures_util::try_join;
 
 use crate::engine::sql::{Row, Value, params};
 use crate::engine::tx::Tx;
@@ -158,11 +159,13 @@ pub(crate) async fn learn(
             _ => {}
         }
     }
-    tx.execute_rows(NEW, params![id.0, document.at], &new.named()).await?;
-    tx.execute_rows(LEARNT, params![id.0], &learnt.named()).await?;
-    let columns = [("first_seq", Value::Ints(revised)), ("sent", Value::Ints(sent))];
-    tx.execute_rows(REVISED, params![id.0, document.at], &columns).await?;
-    keep_keys(tx, id, document, changes, seqs).await
+    let keep_entries = async {
+        tx.execute_rows(NEW, params![id.0, document.at], &new.named()).await?;
+        tx.execute_rows(LEARNT, params![id.0], &learnt.named()).await?;
+        let columns = [("first_seq", Value::Ints(revised)), ("sent", Value::Ints(sent))];
+        tx.execute_rows(REVISED, params![id.0, document.at], &columns).await
+    };
+    try_join!(keep_entries, keep_keys(tx, id, document, changes, seqs)).map(drop)
 }
 
 /// Stores the keys of the candidates. An ambiguous key is assigned to the entry that had it last;

@@ -1,7 +1,10 @@
 //! Fan-out of an append: marks subscriptions due, and advances the cursors of subscriptions that
 //! are not sent the new records.
 
+use std::ops::Range;
+
 use chrono::{DateTime, Utc};
+use futures_util::try_join;
 
 use crate::collections::enqueue;
 use crate::delivery::batch_members::is_in_no_batch;
@@ -41,6 +44,8 @@ pub(crate) struct LogChange<'a> {
     pub(crate) is_silent: bool,
     /// Whether the new body is sent to nobody either, if the change is silent.
     pub(crate) is_baseline: bool,
+    /// How many subscribers the resource has.
+    pub(crate) subscribers: u32,
     /// The state before the change.
     pub(crate) before: LogState,
     /// The state after the change.
@@ -54,11 +59,12 @@ pub(crate) async fn mark_due(
     id: ResourceId,
     change: LogChange<'_>,
 ) -> Result<(), StoreError> {
-    let LogChange { at, is_silent, is_baseline, before, after } = change;
+    let LogChange { at, is_silent, is_baseline, subscribers, before, after } = change;
     let is_changed = after.head > before.head || after.body_version > before.body_version;
-    let is_large = is_changed && pending_fan_outs::is_large(tx, id).await?;
+    let is_large = pending_fan_outs::is_large(subscribers);
     if after.head > before.head {
-        filling::queue(tx, id, (before.head, after.head), at).await?;
+        let is_collected = !is_silent && after.audience > Audience::Nobody;
+        queue_for_others(tx, id, before.head..after.head, is_collected, at).await?;
     }
     if is_silent {
         // Unless nobody was subscribed, a silent poll hides only the first body: any later body is a
@@ -76,15 +82,30 @@ pub(crate) async fn mark_due(
         if is_advanced {
             advance_cursors(tx, id, before.head, after).await?;
         }
-        if after.audience > Audience::Nobody {
-            enqueue::enqueue(tx, id, before.head, after.head, at).await?;
-        }
     }
     match (is_changed, is_large) {
         (false, _) => Ok(()),
         (true, false) => mark_subscriptions_due(tx, id, at, after).await,
         (true, true) => pending_fan_outs::begin_fan_out(tx, id, at).await,
     }
+}
+
+/// Queues the records behind `new.start` up to `new.end` for the search index, and for the collections that
+/// take them in, if any may.
+async fn queue_for_others(
+    tx: &Tx<'_>,
+    id: ResourceId,
+    new: Range<i64>,
+    is_collected: bool,
+    at: DateTime<Utc>,
+) -> Result<(), StoreError> {
+    let collect = async {
+        match is_collected {
+            true => enqueue::enqueue(tx, id, new.start, new.end, at).await,
+            false => Ok(()),
+        }
+    };
+    try_join!(filling::queue(tx, id, (new.start, new.end), at), collect).map(drop)
 }
 
 /// The versions of a status, which count its changes.

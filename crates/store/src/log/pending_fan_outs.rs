@@ -44,11 +44,9 @@ impl FanOuts for Db {
     }
 }
 
-/// Returns whether a resource has more subscriptions than one transaction marks.
-pub(crate) async fn is_large(tx: &Tx<'_>, id: ResourceId) -> Result<bool, StoreError> {
-    const COUNT: &str = "select subscribers from resources where id = $1";
-    let count = tx.first(COUNT, params![id.0]).await?.map(|mut row| row.int()).transpose()?;
-    Ok(count.unwrap_or(0) > CHUNK)
+/// Returns whether a resource with so many subscribers has more than one transaction marks.
+pub(crate) fn is_large(subscribers: u32) -> bool {
+    i64::from(subscribers) > CHUNK
 }
 
 /// Marks the first subscriptions due that are behind the log, and stores that the rest follows.

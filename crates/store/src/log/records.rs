@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use chrono::{DateTime, Utc};
+use futures_util::try_join;
 
 use crate::engine::sql::{Value, params};
 use crate::engine::tx::Tx;
@@ -138,9 +139,9 @@ pub(crate) async fn append(
     if records.seq.is_empty() {
         return Ok(after);
     }
-    let (again, replaces) = names(tx, id, &records).await?;
     let lengths = records.atom.iter().map(|atom| most(atom.len()));
-    pages::place(tx, cut, id, at, records.seq.iter().copied().zip(lengths)).await?;
+    let placed = pages::place(tx, cut, id, at, records.seq.iter().copied().zip(lengths));
+    let ((again, replaces), ()) = try_join!(names(tx, id, &records), placed)?;
     let columns = [
         ("seq", Value::Ints(records.seq)),
         ("kind", Value::Texts(records.kind)),

@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use chrono::{DateTime, TimeDelta, Utc};
-use futures_util::future::try_join;
+use futures_util::try_join;
 
 use crate::engine::sql::{self, Row, Value, params};
 use crate::engine::tx::{Tx, Wake};
@@ -273,12 +273,8 @@ pub(crate) async fn end(
     let names = groups.keys().map(|&name| name.to_owned()).collect();
     let latest = groups.values().map(|(_, at)| *at).max().unwrap_or_default();
     let mut queues = group_queue::read_behind(tx, names, latest).await?;
-    let rows = async {
-        move_on(tx, ended, &mut queues).await?;
-        keep_demands(tx, ended).await?;
-        keep_details(tx, ended).await
-    };
-    try_join(rows, release).await?;
+    let moved = move_on(tx, ended, &mut queues);
+    try_join!(moved, keep_demands(tx, ended), keep_details(tx, ended), release)?;
     group_queue::save(tx, &queues).await?;
     for (ending, held) in ended {
         mark_due_for_status(tx, ending.id, (held.versions, ending.versions), ending.at).await?;

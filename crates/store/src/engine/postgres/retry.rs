@@ -86,11 +86,16 @@ impl FailedTransaction {
     }
 }
 
-/// Returns whether the transaction failed only because of another one at the same time.
+/// Returns whether the transaction failed only because of another one at the same time. Of statements that
+/// are sent together, the one behind that which failed may be seen first: that a statement came too late in
+/// a failed transaction does not say why the transaction failed, so it is repeated too.
 fn is_conflict(err: &tokio_postgres::Error) -> bool {
-    err.code().is_some_and(|code| {
-        *code == SqlState::T_R_DEADLOCK_DETECTED || *code == SqlState::T_R_SERIALIZATION_FAILURE
-    })
+    let conflicts = [
+        SqlState::T_R_DEADLOCK_DETECTED,
+        SqlState::T_R_SERIALIZATION_FAILURE,
+        SqlState::IN_FAILED_SQL_TRANSACTION,
+    ];
+    err.code().is_some_and(|code| conflicts.contains(code))
 }
 
 /// Returns whether a connection, to the server or from it to another, was lost or refused.
