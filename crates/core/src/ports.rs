@@ -23,6 +23,7 @@ mod survey;
 mod tracks;
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -557,6 +558,8 @@ pub struct WakeSignals {
     pub resources: Arc<Notify>,
     /// A subscription became due.
     pub subscriptions: Arc<Notify>,
+    /// How many times it was signalled that a subscription became due.
+    pub subscription_signals: Arc<AtomicU64>,
     /// An intent was stored.
     pub intents: Arc<Notify>,
     /// A collection has records to take.

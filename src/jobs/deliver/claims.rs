@@ -13,7 +13,7 @@ use tracing::warn;
 use super::host_queues::{HostQueues, Refill};
 use crate::jobs::runner;
 use feedgate_core::claim::QueuePosition;
-use feedgate_core::ports::{ClaimedSubscriptions, Store, StoreError};
+use feedgate_core::ports::{ClaimedSubscriptions, Store, StoreError, WakeSignals};
 
 /// A search that skipped fewer due deliveries than this is not worth remembering.
 const FEW_SKIPPED: usize = 512;
@@ -23,9 +23,11 @@ const SEARCH_AGAIN: RangeInclusive<Duration> = Duration::from_millis(50)..=Durat
 /// A search starts from the beginning after this time although it has not reached the end, which moves
 /// away as long as more becomes due than is delivered.
 const SEARCH_LONGEST: Duration = Duration::from_secs(30);
-/// While deliveries are in progress, a search that found nothing is not repeated sooner than this:
-/// each delivery that ends calls for one.
+/// While deliveries are in progress, a search that found nothing is not repeated sooner than this, however
+/// often it is signalled that deliveries became due.
 const SEARCH_PAUSE: Duration = Duration::from_millis(3);
+/// How long it is not repeated without such a signal: each delivery that ends calls for a search.
+const UNSIGNALLED_PAUSE: Duration = Duration::from_millis(50);
 /// The most claims for single hosts before deliveries are started: others wait for them.
 const REFILLS: usize = 16;
 /// The most claims for single hosts at the same time.
@@ -36,6 +38,7 @@ const SEARCH_SHARE: u32 = 10;
 /// Claims deliveries and renews their claims.
 pub(super) struct DeliveryClaims {
     store: Arc<dyn Store>,
+    signals: WakeSignals,
     queues: HostQueues,
     lease: Duration,
     search: Mutex<Search>,
@@ -61,6 +64,8 @@ struct Search {
     ended_at: Option<Instant>,
     /// When the last search ended, if it found nothing.
     found_nothing_at: Option<Instant>,
+    /// The number of signals when the last search began.
+    signals: u64,
 }
 
 impl DeliveryClaims {
@@ -73,7 +78,8 @@ impl DeliveryClaims {
     ) -> DeliveryClaims {
         let renewing = tokio::spawn(renew(Arc::clone(&store), queues.clone(), lease));
         let (search, _renewing) = (Mutex::new(Search::new()), AbortOnDropHandle::new(renewing));
-        DeliveryClaims { store, queues, lease, search, is_pausing: Arc::default(), _renewing }
+        let (signals, is_pausing) = (store.wake_signals(), Arc::default());
+        DeliveryClaims { store, signals, queues, lease, search, is_pausing, _renewing }
     }
 
     /// Claims as many deliveries as the queues can take: for hosts that run low, and for all
@@ -87,11 +93,12 @@ impl DeliveryClaims {
             stream::iter(refills).buffer_unordered(CONCURRENT_REFILLS).collect().await;
         refilled.into_iter().collect::<Result<(), StoreError>>()?;
         let Some(limits) = self.queues.claim_limits() else { return Ok(()) };
-        if self.queues.has_deliveries() && self.search().is_pause() {
+        let signals = self.signals.subscription_signals.load(Ordering::Acquire);
+        if self.queues.has_deliveries() && self.search().is_pause(signals, Instant::now()) {
             self.search_after_pause();
             return Ok(());
         }
-        let position = self.search().begin(Instant::now());
+        let position = self.search().begin(signals, Instant::now());
         let (now, begun) = (runner::now(), Instant::now());
         let claimed =
             self.store.claim_subscriptions(now, now + self.lease, &limits, position).await?;
@@ -99,7 +106,7 @@ impl DeliveryClaims {
         let goes_on = claimed.due.is_empty() && !claimed.is_end;
         self.queues.add(claimed.due, begun + self.lease);
         if goes_on {
-            self.store.wake_signals().subscriptions.notify_one();
+            self.signals.subscriptions.notify_one();
         }
         Ok(())
     }
@@ -126,7 +133,7 @@ impl DeliveryClaims {
             return;
         }
         let (is_pausing, ready) =
-            (Arc::clone(&self.is_pausing), self.store.wake_signals().subscriptions);
+            (Arc::clone(&self.is_pausing), Arc::clone(&self.signals.subscriptions));
         tokio::spawn(async move {
             tokio::time::sleep(SEARCH_PAUSE).await;
             is_pausing.store(false, Ordering::Release);
@@ -177,16 +184,18 @@ impl Search {
             spent: Duration::ZERO,
             ended_at: None,
             found_nothing_at: None,
+            signals: 0,
         }
     }
 
-    /// Returns whether the last search found nothing a moment ago.
-    fn is_pause(&self) -> bool {
-        self.found_nothing_at.is_some_and(|at| at.elapsed() < SEARCH_PAUSE)
+    /// Returns whether the last search found nothing a moment before `now`, when there were `signals`.
+    fn is_pause(&self, signals: u64, now: Instant) -> bool {
+        let pause = if signals == self.signals { UNSIGNALLED_PAUSE } else { SEARCH_PAUSE };
+        self.found_nothing_at.is_some_and(|at| now < at + pause)
     }
 
-    /// Returns the position at which to search at `now`.
-    fn begin(&mut self, now: Instant) -> QueuePosition {
+    /// Returns the position at which to search at `now`, after so many `signals`.
+    fn begin(&mut self, signals: u64, now: Instant) -> QueuePosition {
         let pause = (self.spent * SEARCH_SHARE).clamp(*SEARCH_AGAIN.start(), *SEARCH_AGAIN.end());
         let again_at = match (self.began_at, self.ended_at) {
             (_, Some(ended_at)) => Some(ended_at + pause),
@@ -196,6 +205,7 @@ impl Search {
             *self = Search::new();
         }
         self.began_at.get_or_insert(now);
+        self.signals = signals;
         self.position
     }
 
@@ -210,7 +220,7 @@ impl Search {
             self.ended_at = claimed.is_end.then_some(now);
         }
         if claimed.is_end && self.skipped < FEW_SKIPPED {
-            *self = Search::new();
+            *self = Search { signals: self.signals, ..Search::new() };
         }
         self.found_nothing_at = is_empty.then_some(now);
     }
@@ -230,12 +240,12 @@ mod tests {
     fn what_a_search_has_skipped_is_looked_for_again_however_busy_it_is() {
         let (mut search, mut now) = (Search::new(), Instant::now());
         let took = Duration::from_millis(4);
-        assert_eq!(search.begin(now), QueuePosition::START);
+        assert_eq!(search.begin(0, now), QueuePosition::START);
         search.end(&found(FEW_SKIPPED, false), took, now);
-        assert_eq!(search.begin(now + Duration::from_secs(9)), AT_END, "it goes on to the end");
+        assert_eq!(search.begin(0, now + Duration::from_secs(9)), AT_END, "it goes on to the end");
         search.end(&found(0, true), took, now);
         let started = now;
-        while search.begin(now) == AT_END {
+        while search.begin(0, now) == AT_END {
             // Searches for new deliveries fill all the time.
             search.end(&found(0, true), took, now);
             now += took;
@@ -245,25 +255,36 @@ mod tests {
     }
 
     #[test]
+    fn a_search_that_found_nothing_is_repeated_sooner_after_a_signal() {
+        let (mut search, now) = (Search::new(), Instant::now());
+        search.begin(7, now);
+        search.end(&found(0, true), Duration::ZERO, now);
+        assert!(search.is_pause(8, now));
+        let later = now + SEARCH_PAUSE;
+        assert!(search.is_pause(7, later) && !search.is_pause(8, later));
+        assert!(!search.is_pause(7, now + UNSIGNALLED_PAUSE));
+    }
+
+    #[test]
     fn a_search_that_took_long_is_repeated_all_the_same() {
         let (mut search, now) = (Search::new(), Instant::now());
         search.end(&found(FEW_SKIPPED, true), Duration::from_secs(60), now);
-        assert_eq!(search.begin(now + Duration::from_secs(4)), AT_END);
-        assert_eq!(search.begin(now + Duration::from_secs(5)), QueuePosition::START);
+        assert_eq!(search.begin(0, now + Duration::from_secs(4)), AT_END);
+        assert_eq!(search.begin(0, now + Duration::from_secs(5)), QueuePosition::START);
     }
 
     #[test]
     fn a_search_that_never_ends_is_repeated() {
         let (mut search, now) = (Search::new(), Instant::now());
-        search.begin(now);
+        search.begin(0, now);
         search.end(&found(FEW_SKIPPED, false), Duration::from_millis(1), now);
-        assert_eq!(search.begin(now + SEARCH_LONGEST), QueuePosition::START);
+        assert_eq!(search.begin(0, now + SEARCH_LONGEST), QueuePosition::START);
     }
 
     #[test]
     fn a_search_that_skipped_few_starts_over_at_once() {
         let (mut search, now) = (Search::new(), Instant::now());
         search.end(&found(FEW_SKIPPED - 1, true), Duration::from_secs(1), now);
-        assert_eq!(search.begin(now), QueuePosition::START);
+        assert_eq!(search.begin(0, now), QueuePosition::START);
     }
 }

@@ -11,6 +11,9 @@ use feedgate_core::ports::StoreError;
 /// The most members of a batch: an eighth of what is claimed together for a fast host (`LARGEST_PORTION`
 /// of the delivery job), so that most claims take whole batches.
 const MOST_MEMBERS: usize = 128;
+/// The members of the batch that is claimed first: as many as are claimed for a host whose speed is unknown
+/// (`FIRST_PORTION` of the delivery job), so that no batch is split for it.
+const FIRST_CLAIMED: usize = 16;
 /// How far apart the ids of two members of a batch may be: a lookup reads the index entries of all batches
 /// whose last member is so far away, some 64 for a resource with subscribers on one host. `has_member!`
 /// has the same number.
@@ -64,9 +67,16 @@ pub(crate) use is_in_no_batch;
 pub(crate) struct Members(Vec<i64>);
 
 impl Members {
-    /// Divides subscriptions into the members of as few batches as possible.
+    /// Divides subscriptions into the members of as few batches as possible, with one more for the last
+    /// [`FIRST_CLAIMED`]: batches have negative numbers, so that of those that are due at the same time the
+    /// last one is claimed first.
     pub(super) fn divide(mut ids: Vec<i64>) -> Vec<Members> {
         ids.sort_unstable();
+        let first_claimed = ids.split_off(ids.len().saturating_sub(FIRST_CLAIMED));
+        [ids, first_claimed].into_iter().flat_map(Members::divide_evenly).collect()
+    }
+
+    fn divide_evenly(ids: Vec<i64>) -> Vec<Members> {
         let mut batches: Vec<Members> = Vec::new();
         for id in ids {
             match batches.last_mut() {
@@ -162,7 +172,8 @@ mod tests {
     fn batches_have_a_bounded_number_of_members_that_are_near_each_other() {
         let divided = Members::divide((1..=300).rev().collect());
         let counts: Vec<_> = divided.iter().map(|members| members.ids().len()).collect();
-        assert_eq!(counts, [128, 128, 44]);
+        assert_eq!(counts, [128, 128, 28, 16]);
+        assert_eq!(Members::divide((1..=16).collect()).len(), 1);
         let far = Members::divide(vec![8_194, 1, 8_193, 9_000]);
         assert_eq!(far, [Members(vec![1, 8_193]), Members(vec![8_194, 9_000])]);
         assert!(has_member!("b", "r", "s").contains(&format!("s + {GREATEST_SPAN} ")));

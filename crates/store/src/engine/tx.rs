@@ -75,7 +75,10 @@ impl Wake {
     pub(crate) fn notify(self, wake_signals: &WakeSignals) {
         match self {
             Wake::Resources => wake_signals.resources.notify_waiters(),
-            Wake::Subscriptions => wake_signals.subscriptions.notify_waiters(),
+            Wake::Subscriptions => {
+                wake_signals.subscription_signals.fetch_add(1, Ordering::Release);
+                wake_signals.subscriptions.notify_waiters();
+            }
             Wake::Intents => wake_signals.intents.notify_waiters(),
             Wake::Collections => wake_signals.collections.notify_waiters(),
             Wake::FanOuts => wake_signals.fan_outs.notify_waiters(),

@@ -70,6 +70,11 @@ impl HostQueue {
         self.running == 0 && self.waiting_count == 0
     }
 
+    /// Returns whether the latency is unknown, and a delivery in progress will show it while others wait.
+    pub(super) fn awaits_first_response(&self) -> bool {
+        self.limit.latency().is_none() && self.running > 0 && self.waiting_count > 0
+    }
+
     /// Returns how many deliveries are worth claiming together: as many as the host accepts in a
     /// short time, so that a slow host keeps few from being sent by another node.
     pub(super) fn portion(&self) -> usize {

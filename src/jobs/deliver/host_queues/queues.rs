@@ -94,11 +94,13 @@ impl Queues {
         started
     }
 
-    /// Requests a claim for a host that has few waiting deliveries and more in the store.
+    /// Requests a claim for a host that has few waiting deliveries and more in the store. How many are
+    /// worth claiming is not known before the first response, so that is awaited.
     pub(super) fn refill_if_low(&mut self, name: &str) {
         let Some(host) = self.hosts.get_mut(name) else { return };
         let portion = host.portion();
-        if host.has_more && !host.awaits_refill && host.waiting_count <= portion / 2 {
+        let is_low = host.waiting_count <= portion / 2 && !host.awaits_first_response();
+        if host.has_more && !host.awaits_refill && is_low {
             host.has_more = false;
             host.awaits_refill = true;
             self.refills.push(Refill { host: name.to_owned(), portion });
