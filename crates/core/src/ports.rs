@@ -558,7 +558,8 @@ pub struct WakeSignals {
     pub resources: Arc<Notify>,
     /// A subscription became due.
     pub subscriptions: Arc<Notify>,
-    /// How many times it was signalled that a subscription became due.
+    /// How often this node learned that a transaction of any node made subscriptions due. Direct
+    /// notifications of `subscriptions` do not count.
     pub subscription_signals: Arc<AtomicU64>,
     /// An intent was stored.
     pub intents: Arc<Notify>,

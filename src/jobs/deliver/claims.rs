@@ -26,7 +26,9 @@ const SEARCH_LONGEST: Duration = Duration::from_secs(30);
 /// While deliveries are in progress, a search that found nothing is not repeated sooner than this, however
 /// often it is signalled that deliveries became due.
 const SEARCH_PAUSE: Duration = Duration::from_millis(3);
-/// How long it is not repeated without such a signal: each delivery that ends calls for a search.
+/// The same pause while no deliveries were signalled as due. The end of each delivery wakes the worker, and a
+/// search that finds nothing costs six statements. Only retries that come due and expired claims wait this
+/// long.
 const UNSIGNALLED_PAUSE: Duration = Duration::from_millis(50);
 /// The most claims for single hosts before deliveries are started: others wait for them.
 const REFILLS: usize = 16;
@@ -127,7 +129,8 @@ impl DeliveryClaims {
         outcome
     }
 
-    /// Wakes the worker once the pause after a search is over.
+    /// Wakes the worker after [`SEARCH_PAUSE`] to check again whether it may search: a signal shortens the
+    /// pause.
     fn search_after_pause(&self) {
         if self.is_pausing.swap(true, Ordering::AcqRel) {
             return;
@@ -188,7 +191,8 @@ impl Search {
         }
     }
 
-    /// Returns whether the last search found nothing a moment before `now`, when there were `signals`.
+    /// Returns whether a search at `now`, after so many `signals`, would follow too soon on one that found
+    /// nothing.
     fn is_pause(&self, signals: u64, now: Instant) -> bool {
         let pause = if signals == self.signals { UNSIGNALLED_PAUSE } else { SEARCH_PAUSE };
         self.found_nothing_at.is_some_and(|at| now < at + pause)

@@ -75,9 +75,9 @@ impl HostQueues {
         let mut busy = Vec::new();
         for (name, host) in &mut queues.hosts {
             // An idle host has no delivery whose end would call for a refill.
-            let is_stocked =
+            let is_refilled_separately =
                 host.has_more || host.awaits_refill || host.waiting_count > host.portion() / 2;
-            if is_stocked && !host.is_idle() {
+            if is_refilled_separately && !host.is_idle() {
                 host.has_more = true; // what the claim skips is looked for later
                 busy.push(name.clone());
             }

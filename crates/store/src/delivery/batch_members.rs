@@ -11,7 +11,7 @@ use feedgate_core::ports::StoreError;
 /// The most members of a batch: an eighth of what is claimed together for a fast host (`LARGEST_PORTION`
 /// of the delivery job), so that most claims take whole batches.
 const MOST_MEMBERS: usize = 128;
-/// The members of the batch that is claimed first: as many as are claimed for a host whose speed is unknown
+/// The number of members of the batch that is claimed first: as many as are claimed for a host whose speed is unknown
 /// (`FIRST_PORTION` of the delivery job), so that no batch is split for it.
 const FIRST_CLAIMED: usize = 16;
 /// How far apart the ids of two members of a batch may be: a lookup reads the index entries of all batches
@@ -67,16 +67,17 @@ pub(crate) use is_in_no_batch;
 pub(crate) struct Members(Vec<i64>);
 
 impl Members {
-    /// Divides subscriptions into the members of as few batches as possible, with one more for the last
-    /// [`FIRST_CLAIMED`]: batches have negative numbers, so that of those that are due at the same time the
-    /// last one is claimed first.
+    /// Divides subscriptions into batches, as few as possible, except that the last [`FIRST_CLAIMED`] have
+    /// their own. It is claimed first: batches are numbered by negated ids, and the lowest number comes first
+    /// among those with the same due time.
     pub(super) fn divide(mut ids: Vec<i64>) -> Vec<Members> {
         ids.sort_unstable();
         let first_claimed = ids.split_off(ids.len().saturating_sub(FIRST_CLAIMED));
-        [ids, first_claimed].into_iter().flat_map(Members::divide_evenly).collect()
+        [ids, first_claimed].into_iter().flat_map(Members::fill_batches).collect()
     }
 
-    fn divide_evenly(ids: Vec<i64>) -> Vec<Members> {
+    /// Fills one batch after another, in the order of the ids.
+    fn fill_batches(ids: Vec<i64>) -> Vec<Members> {
         let mut batches: Vec<Members> = Vec::new();
         for id in ids {
             match batches.last_mut() {
@@ -122,7 +123,7 @@ impl Members {
 
     /// Returns the first and the last id of each range of consecutive ids.
     pub(super) fn ranges(&self) -> impl Iterator<Item = (i64, i64)> {
-        consecutive(&self.0)
+        consecutive_ranges(&self.0)
     }
 
     /// Keeps only the members for which `is_kept` returns true.
@@ -133,7 +134,7 @@ impl Members {
 
 /// Returns the first and the last of each range of consecutive ids, which are in ascending order. The
 /// subscriptions of a range are found with one search of the index.
-pub(super) fn consecutive(ids: &[i64]) -> impl Iterator<Item = (i64, i64)> {
+pub(super) fn consecutive_ranges(ids: &[i64]) -> impl Iterator<Item = (i64, i64)> {
     ids.chunk_by(|one, next| next - one == 1).map(|range| (range[0], range[range.len() - 1]))
 }
 

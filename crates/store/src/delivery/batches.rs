@@ -133,8 +133,8 @@ async fn store_members(tx: &Tx<'_>, batches: Vec<LockedBatch>) -> Result<(), Sto
     Ok(())
 }
 
-/// Reads batches from rows with `resource_id`, `subscription_id` and `members`.
-pub(super) fn read(rows: Vec<Row>) -> Vec<LockedBatch> {
+/// Reads batches from rows with `resource_id`, `subscription_id` and `members`. Unreadable ones are left out.
+pub(super) fn read_batches(rows: Vec<Row>) -> Vec<LockedBatch> {
     let read = |mut row: Row| {
         let (resource, number) = (row.int()?, row.int()?);
         Ok(LockedBatch { resource, number, members: Members::read(&mut row)? })
@@ -142,7 +142,7 @@ pub(super) fn read(rows: Vec<Row>) -> Vec<LockedBatch> {
     rows.into_iter().filter_map(|row| readable(read(row))).collect()
 }
 
-/// Returns the number of members in all.
+/// Returns how many members the batches have in total.
 pub(super) fn count_members(batches: &[LockedBatch]) -> usize {
     batches.iter().map(|batch| batch.members.ids().len()).sum()
 }

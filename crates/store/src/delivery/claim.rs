@@ -27,7 +27,7 @@ const CHUNK: usize = 512;
 const MOST_ROWS: usize = 16 * CHUNK;
 
 /// Searches the queue after `from`, and claims as many jobs as `limits` allow. Accounts take turns if
-/// more is due.
+/// more is due. The caller has called [`Tx::join_by_keys`].
 pub(crate) async fn claim(
     tx: &Tx<'_>,
     lease: ClaimLease,
@@ -69,7 +69,7 @@ pub(crate) async fn claim(
 }
 
 /// Claims due subscriptions of one host: those that have waited longest, and about the same number of
-/// those that became due last.
+/// those that became due last. The caller has called [`Tx::join_by_keys`].
 pub(crate) async fn claim_of_host(
     tx: &Tx<'_>,
     lease: ClaimLease,
@@ -176,7 +176,7 @@ async fn claim_picked(
 
 /// Claims those of `{rows}` that are due at `$1` and have no claim that is valid at `$2`, until `$3`, with
 /// the token `$4`. `due_at + 0` matches no index, so that PostgreSQL finds the rows by their keys.
-macro_rules! claim {
+macro_rules! claim_statement {
     () => {
         "update deliveries
             set due_at = $3, claimed_until = $3, claim_token = $4
@@ -203,8 +203,11 @@ async fn claim_single(
     );
     let columns = claims::columns(picked);
     let claim = params![lease.now, lease.begins, lease.ends, lease.token.0];
-    let (claimed, resources) =
-        try_join!(tx.execute_rows(claim!(), claim, &columns), claimed_resources(tx, picked))?;
+    // An append after the resources are read is noticed when the result is stored.
+    let (claimed, resources) = try_join!(
+        tx.execute_rows(claim_statement!(), claim, &columns),
+        claimed_resources(tx, picked)
+    )?;
     let query = ClaimedQuery { sql: CLAIMED, columns: &columns, count: picked.len() };
     let found = claimed_rows::read(tx, lease, &resources, query).await?;
     if claimed > found.len() as u64 {
@@ -219,8 +222,10 @@ async fn claim_batches(
     lease: ClaimLease,
     picked: &[Picked],
 ) -> Result<Vec<(i64, ClaimedRow)>, StoreError> {
-    const CLAIM: &str =
-        concat!(claim!(), " returning deliveries.resource_id, deliveries.subscription_id, members");
+    const CLAIM: &str = concat!(
+        claim_statement!(),
+        " returning deliveries.resource_id, deliveries.subscription_id, members"
+    );
     const MEMBERS: &str = concat!(
         "select given.batch, ",
         claimed_columns!(),
@@ -230,9 +235,10 @@ async fn claim_batches(
     );
     let columns = claims::columns(picked);
     let claim = params![lease.now, lease.begins, lease.ends, lease.token.0];
+    // An append after the resources are read is noticed when the result is stored.
     let (claimed, resources) =
         try_join!(tx.query_rows(CLAIM, claim, &columns), claimed_resources(tx, picked))?;
-    let claimed = batches::read(claimed);
+    let claimed = batches::read_batches(claimed);
     let (columns, count) = (batches::member_columns(&claimed), batches::count_members(&claimed));
     let query = ClaimedQuery { sql: MEMBERS, columns: &columns, count };
     let found = claimed_rows::read(tx, lease, &resources, query).await?;

@@ -42,7 +42,7 @@ pub(super) struct ClaimedQuery<'a> {
     pub(super) sql: &'a str,
     /// The columns of `{rows}`.
     pub(super) columns: &'a [(&'static str, Value)],
-    /// How many deliveries they are.
+    /// The number of deliveries, to reserve memory.
     pub(super) count: usize,
 }
 
@@ -113,7 +113,7 @@ pub(super) async fn claimed_resources(
     Ok(rows.into_iter().filter_map(|row| claims::readable(read(row))).collect())
 }
 
-/// Reads a row; `None` if its resource cannot be read, or if another claim than that with `token` holds it.
+/// Reads a row; `None` if its resource cannot be read or its claim has another token.
 fn claimed_row(
     mut row: Row,
     number: i64,

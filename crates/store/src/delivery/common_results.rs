@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use chrono::{DateTime, Utc};
 
-use crate::delivery::batch_members::consecutive;
+use crate::delivery::batch_members::consecutive_ranges;
 use crate::delivery::result_columns::{Newest, status_code};
 use crate::engine::sql::{Row, Value, params};
 use crate::engine::tx::Tx;
@@ -100,7 +100,7 @@ impl CommonResults {
         let mut rows = Vec::new();
         for (common, mut numbers) in self.groups {
             numbers.sort_unstable();
-            let (firsts, lasts): (Vec<_>, Vec<_>) = consecutive(&numbers).unzip();
+            let (firsts, lasts): (Vec<_>, Vec<_>) = consecutive_ranges(&numbers).unzip();
             let CommonResult { resource, cursor, status, code, excerpt, newest } = common;
             let [head, body_version, status_version, announced] = newest;
             let columns = [

@@ -2,6 +2,8 @@
 //!
 //! An operation is written once against [`Tx`]. On SQLite it runs on the writer's thread (or a
 //! reader's) and none of its awaits ever waits; on PostgreSQL it runs on a connection of the pool.
+//! Joined futures send their statements together. PostgreSQL may run them in any order, so a statement
+//! that others depend on is awaited first.
 
 use crate::engine::envelope::{RowIdentity, SecretKeys};
 use crate::engine::error::store_error;

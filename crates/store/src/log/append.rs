@@ -92,7 +92,7 @@ pub(crate) async fn record(
     if after.new_records > 0 && before.held.pinged == 0 && poll.trigger != Trigger::Ping {
         changes::seen(tx, id, &poll.status.title, poll.at).await?;
     }
-    keep_links(tx, id, &mut poll, &after).await?;
+    store_site_and_upstream(tx, id, &mut poll, &after).await?;
     mark_subscriptions_due(tx, &before, &mut poll, &after).await?;
     let held = charge(tx, budget, &before, &after, &mut poll).await?;
     keep_measured(&before.status, &after, &mut poll);
@@ -100,8 +100,9 @@ pub(crate) async fn record(
     Ok(Some(Appended { head: Seq(after.head), new: after.new_records }))
 }
 
-/// Keeps the page that the document names as its site, and the upstream that it offers.
-async fn keep_links(
+/// Stores the site that the document names and the upstream that it offers, and counts new entries for the
+/// upstream.
+async fn store_site_and_upstream(
     tx: &Tx<'_>,
     id: ResourceId,
     poll: &mut Poll,

@@ -1,8 +1,6 @@
 //! Fan-out of an append: marks subscriptions due, and advances the cursors of subscriptions that
 //! are not sent the new records.
 
-use std::ops::Range;
-
 use chrono::{DateTime, Utc};
 use futures_util::try_join;
 
@@ -63,8 +61,7 @@ pub(crate) async fn mark_due(
     let is_changed = after.head > before.head || after.body_version > before.body_version;
     let is_large = pending_fan_outs::is_large(subscribers);
     if after.head > before.head {
-        let is_collected = !is_silent && after.audience > Audience::Nobody;
-        queue_for_others(tx, id, before.head..after.head, is_collected, at).await?;
+        queue_for_search_and_collections(tx, id, &change).await?;
     }
     if is_silent {
         // Unless nobody was subscribed, a silent poll hides only the first body: any later body is a
@@ -90,22 +87,20 @@ pub(crate) async fn mark_due(
     }
 }
 
-/// Queues the records behind `new.start` up to `new.end` for the search index, and for the collections that
-/// take them in, if any may.
-async fn queue_for_others(
+/// Queues the new records for the search index and, unless they are sent to nobody, for collections.
+async fn queue_for_search_and_collections(
     tx: &Tx<'_>,
     id: ResourceId,
-    new: Range<i64>,
-    is_collected: bool,
-    at: DateTime<Utc>,
+    change: &LogChange<'_>,
 ) -> Result<(), StoreError> {
+    let LogChange { at, is_silent, before, after, .. } = *change;
     let collect = async {
-        match is_collected {
-            true => enqueue::enqueue(tx, id, new.start, new.end, at).await,
-            false => Ok(()),
+        if is_silent || after.audience == Audience::Nobody {
+            return Ok(());
         }
+        enqueue::enqueue(tx, id, before.head, after.head, at).await
     };
-    try_join!(filling::queue(tx, id, (new.start, new.end), at), collect).map(drop)
+    try_join!(filling::queue(tx, id, (before.head, after.head), at), collect).map(drop)
 }
 
 /// The versions of a status, which count its changes.

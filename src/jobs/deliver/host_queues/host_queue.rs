@@ -10,6 +10,7 @@ use feedgate_core::resource::ResourceId;
 use feedgate_core::subscription::{DueSubscription, SubscriptionId};
 
 /// The number of deliveries of one host that are claimed together while its speed is unknown.
+/// `FIRST_CLAIMED` in the store's `batch_members.rs` must be the same.
 pub(super) const FIRST_PORTION: usize = 16;
 /// The most deliveries of one host that are claimed together.
 const LARGEST_PORTION: usize = 1_024;
@@ -70,8 +71,8 @@ impl HostQueue {
         self.running == 0 && self.waiting_count == 0
     }
 
-    /// Returns whether the latency is unknown, and a delivery in progress will show it while others wait.
-    pub(super) fn awaits_first_response(&self) -> bool {
+    /// Returns whether the latency is unknown and a delivery in progress may reveal it while others wait.
+    pub(super) fn awaits_latency(&self) -> bool {
         self.limit.latency().is_none() && self.running > 0 && self.waiting_count > 0
     }
 

@@ -94,12 +94,12 @@ impl Queues {
         started
     }
 
-    /// Requests a claim for a host that has few waiting deliveries and more in the store. How many are
-    /// worth claiming is not known before the first response, so that is awaited.
+    /// Requests a claim for a host that has few waiting deliveries and more in the store. While the latency
+    /// is unknown, so is a good portion: a response is awaited as long as deliveries wait here.
     pub(super) fn refill_if_low(&mut self, name: &str) {
         let Some(host) = self.hosts.get_mut(name) else { return };
         let portion = host.portion();
-        let is_low = host.waiting_count <= portion / 2 && !host.awaits_first_response();
+        let is_low = host.waiting_count <= portion / 2 && !host.awaits_latency();
         if host.has_more && !host.awaits_refill && is_low {
             host.has_more = false;
             host.awaits_refill = true;

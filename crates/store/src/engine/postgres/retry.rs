@@ -3,7 +3,7 @@
 //!
 //! PostgreSQL ends one of the transactions that wait for each other, and one of those whose changes
 //! cannot be put in an order. Such a transaction has changed nothing, so it is repeated from its
-//! first statement. So is one whose connection was lost or refused, which happens while a server
+//! first statement. The same applies if only the rejection of a later statement was seen, and to one whose connection was lost or refused, which happens while a server
 //! restarts, be it this one or, on Citus, the one that holds the schema. A connection that is lost
 //! while the transaction commits is another matter: the commit may have reached the server.
 
@@ -76,7 +76,7 @@ impl FailedTransaction {
     fn most_attempts(&self) -> u32 {
         let StoreError::Database(err) = &self.err else { return 1 };
         let Some(err) = err.downcast_ref::<tokio_postgres::Error>() else { return 1 };
-        if is_conflict(err) {
+        if may_be_conflict(err) {
             CONFLICT_ATTEMPTS
         } else if is_lost_connection(err) && !self.is_commit_sent {
             CONNECTION_ATTEMPTS
@@ -86,10 +86,10 @@ impl FailedTransaction {
     }
 }
 
-/// Returns whether the transaction failed only because of another one at the same time. Of statements that
-/// are sent together, the one behind that which failed may be seen first: that a statement came too late in
-/// a failed transaction does not say why the transaction failed, so it is repeated too.
-fn is_conflict(err: &tokio_postgres::Error) -> bool {
+/// Returns whether the transaction failed, or may have failed, because of a concurrent one. When statements
+/// are sent together, PostgreSQL rejects those after the failed one, and that error may be seen instead of
+/// the cause.
+fn may_be_conflict(err: &tokio_postgres::Error) -> bool {
     let conflicts = [
         SqlState::T_R_DEADLOCK_DETECTED,
         SqlState::T_R_SERIALIZATION_FAILURE,
