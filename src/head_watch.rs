@@ -55,7 +55,7 @@ impl HeadWatch {
         let signals = self.store.wake_signals();
         loop {
             // Created before the heads are read, so that no signal in between is missed.
-            let appended = signals.subscriptions.notified();
+            let appended = signals.logs.notified();
             let followed = self.followed();
             let is_idle = followed.is_empty();
             let next = async {

@@ -164,7 +164,9 @@ impl HostQueues {
         let (held, lost): (HashSet<_>, HashSet<_>) =
             claims.iter().copied().partition(|(id, _)| renewed.contains(id));
         let mut queues = self.queues();
-        for host in queues.hosts.values_mut() {
+        let mut shortened = Vec::new();
+        for (name, host) in &mut queues.hosts {
+            let waiting_count = host.waiting_count;
             let queues = host.waiting.iter_mut().flat_map(|(_, resources)| resources);
             for (_, waiting) in queues {
                 let before = waiting.len();
@@ -178,8 +180,17 @@ impl HostQueues {
                 resources.retain(|(_, waiting)| !waiting.is_empty());
             }
             host.waiting.retain(|(_, resources)| !resources.is_empty());
+            if host.waiting_count < waiting_count {
+                shortened.push(name.clone());
+            }
         }
         queues.in_hand.retain(|id, token| !lost.contains(&(*id, *token)));
+        for name in shortened {
+            queues.refill_if_low(&name);
+        }
+        if !queues.refills.is_empty() {
+            self.ready.notify_one();
+        }
     }
 
     /// Starts no more deliveries, and returns the claims of all that have not begun.

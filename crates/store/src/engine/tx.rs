@@ -80,6 +80,7 @@ impl Wake {
             Wake::Subscriptions => {
                 wake_signals.subscription_signals.fetch_add(1, Ordering::Release);
                 wake_signals.subscriptions.notify_waiters();
+                wake_signals.logs.notify_waiters();
             }
             Wake::Intents => wake_signals.intents.notify_waiters(),
             Wake::Collections => wake_signals.collections.notify_waiters(),

@@ -165,6 +165,16 @@ fn a_delivery_is_not_begun_after_its_claim_has_expired_or_is_lost() {
 }
 
 #[test]
+fn a_host_that_waits_for_its_first_response_is_claimed_for_if_its_other_claims_are_lost() {
+    let queues = queues(8);
+    queues.add((0..16).map(|n| due(1, n, "a.test")).collect(), later());
+    let _running = queues.start(100);
+    assert_eq!(queues.take_refills(16), []);
+    queues.renew(&queues.claims(), &HashSet::new(), later());
+    assert_eq!(queues.take_refills(16).len(), 1);
+}
+
+#[test]
 fn an_overloaded_host_whose_claims_were_lost_is_claimed_for_again() {
     let queues = queues(8);
     queues.add((0..16).map(|n| due(1, n, "a.test")).collect(), later());

@@ -44,6 +44,7 @@ const SMALL_RANGES: &[(&str, &str, &str)] = &[
         "batches that overlap a chunk of subscriptions, or may have one of them",
     ),
     ("deliveries", "subscription_id", "the rows of a chunk of subscriptions"),
+    ("subscriptions", "id", "members of batches, or results that are stored together"),
 ];
 
 /// An index, or the primary key of a table.

@@ -19,6 +19,8 @@ use feedgate_core::ports::StoreError;
 /// The most attempts at a transaction that conflicts with others. Each deadlock lets one of its
 /// transactions through, so even five that collide are all done by then.
 const CONFLICT_ATTEMPTS: u32 = 5;
+/// The most attempts at a transaction of which only the rejection of a later statement was seen.
+const UNKNOWN_ATTEMPTS: u32 = 3;
 /// The most attempts at a transaction that loses its connection. Their waits add up to about 4 s,
 /// enough for a restart, and there are more of them than connections in a pool of the default size,
 /// each of which may have been cut off.
@@ -76,8 +78,10 @@ impl FailedTransaction {
     fn most_attempts(&self) -> u32 {
         let StoreError::Database(err) = &self.err else { return 1 };
         let Some(err) = err.downcast_ref::<tokio_postgres::Error>() else { return 1 };
-        if may_be_conflict(err) {
+        if is_conflict(err) {
             CONFLICT_ATTEMPTS
+        } else if is_of_later_statement(err) {
+            UNKNOWN_ATTEMPTS
         } else if is_lost_connection(err) && !self.is_commit_sent {
             CONNECTION_ATTEMPTS
         } else {
@@ -86,16 +90,17 @@ impl FailedTransaction {
     }
 }
 
-/// Returns whether the transaction failed, or may have failed, because of a concurrent one. When statements
-/// are sent together, PostgreSQL rejects those after the failed one, and that error may be seen instead of
-/// the cause.
-fn may_be_conflict(err: &tokio_postgres::Error) -> bool {
-    let conflicts = [
-        SqlState::T_R_DEADLOCK_DETECTED,
-        SqlState::T_R_SERIALIZATION_FAILURE,
-        SqlState::IN_FAILED_SQL_TRANSACTION,
-    ];
-    err.code().is_some_and(|code| conflicts.contains(code))
+/// Returns whether the transaction failed only because of another one at the same time.
+fn is_conflict(err: &tokio_postgres::Error) -> bool {
+    err.code().is_some_and(|code| {
+        *code == SqlState::T_R_DEADLOCK_DETECTED || *code == SqlState::T_R_SERIALIZATION_FAILURE
+    })
+}
+
+/// Returns whether the cause is unknown: when statements are sent together, PostgreSQL rejects those after
+/// the failed one, and that error may be seen first.
+fn is_of_later_statement(err: &tokio_postgres::Error) -> bool {
+    err.code() == Some(&SqlState::IN_FAILED_SQL_TRANSACTION)
 }
 
 /// Returns whether a connection, to the server or from it to another, was lost or refused.
