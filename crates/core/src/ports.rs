@@ -558,7 +558,8 @@ pub struct WakeSignals {
     pub resources: Arc<Notify>,
     /// A subscription became due.
     pub subscriptions: Arc<Notify>,
-    /// The same, for those who follow logs: they take no permit that is to wake the deliverer.
+    /// A subscription became due, for clients that follow a log: what wakes the deliverer goes to one
+    /// waiter of `subscriptions`, which must not be such a client.
     pub logs: Arc<Notify>,
     /// How often this node learned that a transaction of any node made subscriptions due. Direct
     /// notifications of `subscriptions` do not count.

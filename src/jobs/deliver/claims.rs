@@ -26,9 +26,9 @@ const SEARCH_LONGEST: Duration = Duration::from_secs(30);
 /// While deliveries are in progress, a search that found nothing is not repeated sooner than this, however
 /// often it is signalled that deliveries became due.
 const SEARCH_PAUSE: Duration = Duration::from_millis(3);
-/// The same pause while no deliveries were signalled as due. The end of each delivery wakes the worker, and a
-/// search that finds nothing costs six statements. Only retries that come due and expired claims wait this
-/// long.
+/// How long a search that found nothing is not repeated if nothing was signalled as due since. The end of each
+/// delivery wakes the worker, and a search that finds nothing costs six statements. Only retries that come
+/// due and expired claims wait this long.
 const UNSIGNALLED_PAUSE: Duration = Duration::from_millis(50);
 /// The most claims for single hosts before deliveries are started: others wait for them.
 const REFILLS: usize = 16;

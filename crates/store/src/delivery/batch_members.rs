@@ -11,8 +11,8 @@ use feedgate_core::ports::StoreError;
 /// The most members of a batch: an eighth of what is claimed together for a fast host (`LARGEST_PORTION`
 /// of the delivery job), so that most claims take whole batches.
 const MOST_MEMBERS: usize = 128;
-/// The number of members of the batch that is claimed first: as many as are claimed for a host whose speed is unknown
-/// (`FIRST_PORTION` of the delivery job), so that no batch is split for it.
+/// The number of members of the batch that is claimed first: as many as are claimed for a host whose speed
+/// is unknown (`FIRST_PORTION` of the delivery job), so that no batch is split for it.
 const FIRST_CLAIMED: usize = 16;
 /// How far apart the ids of two members of a batch may be: a lookup reads the index entries of all batches
 /// whose last member is so far away, some 64 for a resource with subscribers on one host. `has_member!`

@@ -3,9 +3,10 @@
 //!
 //! PostgreSQL ends one of the transactions that wait for each other, and one of those whose changes
 //! cannot be put in an order. Such a transaction has changed nothing, so it is repeated from its
-//! first statement. The same applies if only the rejection of a later statement was seen, and to one whose connection was lost or refused, which happens while a server
-//! restarts, be it this one or, on Citus, the one that holds the schema. A connection that is lost
-//! while the transaction commits is another matter: the commit may have reached the server.
+//! first statement. The same applies if only the rejection of a later statement was seen, and to a
+//! transaction whose connection was lost or refused, which happens while a server restarts, be it
+//! this one or, on Citus, the one that holds the schema. A connection that is lost while the
+//! transaction commits is another matter: the commit may have reached the server.
 
 use std::error::Error;
 use std::io;
