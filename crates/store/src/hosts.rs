@@ -163,19 +163,7 @@ pub(super) async fn renew_groups(
     tx.execute_rows(RENEW, params![until], &[("host", Value::Texts(names))]).await.map(drop)
 }
 
-/// Claims the host group of one resource that is polled out of turn.
-pub(super) async fn claim_group_for(
-    tx: &Tx<'_>,
-    groups: &HostGroups,
-    id: ResourceId,
-    lease: ClaimLease,
-) -> Result<(), StoreError> {
-    const GROUP: &str = "select host from resources where id = $1";
-    let Some(mut row) = tx.first(GROUP, params![id.0]).await? else { return Ok(()) };
-    hold_group(tx, groups, row.text()?, lease).await
-}
-
-/// Claims a host group, whether it is free or not.
+/// Claims a host group, whether it is free or not, for a resource that is polled out of turn.
 pub(super) async fn hold_group(
     tx: &Tx<'_>,
     groups: &HostGroups,

@@ -12,6 +12,8 @@
 
 use std::collections::{HashMap, HashSet};
 
+use futures_util::try_join;
+
 use crate::engine::claims::{self, Picked};
 use crate::engine::lease::ClaimLease;
 use crate::engine::sql::{Row, Value, params};
@@ -243,7 +245,8 @@ pub(crate) async fn claim_one(
            set claimed_until = $3, claim_token = $4,
                pinged = case when pinged = 1 then 2 else pinged end
          where id = $1 and (claimed_until is null or claimed_until <= $2)
-           and kind <> 'collection'";
+           and kind <> 'collection'
+        returning host";
     const CLAIMED: &str = concat!(
         "select ",
         due_columns!(),
@@ -251,11 +254,11 @@ pub(crate) async fn claim_one(
          where r.id = $1"
     );
     let params = params![id.0, lease.begins, lease.ends, lease.token.0];
-    if tx.execute(CLAIM, params).await? == 0 {
-        return Ok(None);
-    }
-    hosts::claim_group_for(tx, groups, id, lease).await?;
-    let claimed = tx.first(CLAIMED, params![id.0]).await?.map(due_resource).transpose()?;
+    let Some(mut row) = tx.first(CLAIM, params).await? else { return Ok(None) };
+    let hold = hosts::hold_group(tx, groups, row.text()?, lease);
+    let id = params![id.0];
+    let ((), claimed) = try_join!(hold, tx.first(CLAIMED, id))?;
+    let claimed = claimed.map(due_resource).transpose()?;
     // A resource is claimed out of turn for a request that waits for the result.
     Ok(claimed.map(|due| DueResource { trigger: Trigger::Ping, ..due }))
 }
