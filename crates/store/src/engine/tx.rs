@@ -12,9 +12,8 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use futures_util::TryStreamExt;
-use tokio_postgres::types::ToSql;
 
-use crate::engine::postgres::row;
+use crate::engine::postgres::{Session, row};
 use crate::engine::sql::{self, Columns, Row, Value};
 use crate::engine::sqlite::statement as sqlite;
 use feedgate_core::ports::{StoreError, WakeSignals};
@@ -37,9 +36,9 @@ pub(crate) enum Conn<'a> {
     /// connection; it makes the connection usable in a future that is `Send`.
     Sqlite(&'a Mutex<rusqlite::Connection>),
     /// A connection of PostgreSQL, on which each statement is a transaction of its own.
-    Client(&'a deadpool_postgres::Client),
+    Client(Session<'a>),
     /// A transaction of PostgreSQL.
-    Transaction(&'a deadpool_postgres::Transaction<'a>),
+    Transaction(Session<'a>),
 }
 
 /// The workers that a transaction wakes once it is committed.
@@ -165,13 +164,8 @@ impl<'a> Tx<'a> {
                 let visit = |row| visit(self.with_keys(row));
                 return sqlite::query(&lock(conn), sql, params, columns, visit);
             }
-            Conn::Client(client) => {
-                let statement = client.prepare_cached(&text()).await.map_err(store_error)?;
-                client.query_raw(&statement, bind(params, columns)).await
-            }
-            Conn::Transaction(transaction) => {
-                let statement = transaction.prepare_cached(&text()).await.map_err(store_error)?;
-                transaction.query_raw(&statement, bind(params, columns)).await
+            Conn::Client(session) | Conn::Transaction(session) => {
+                session.query(&text(), params, columns).await
             }
         };
         let mut found = pin!(found.map_err(store_error)?);
@@ -199,16 +193,8 @@ impl<'a> Tx<'a> {
         let text = || sql::postgres(sql, params.len() + 1, columns);
         Ok(match self.conn {
             Conn::Sqlite(conn) => sqlite::execute(&lock(conn), sql, params, columns)?,
-            Conn::Client(client) => {
-                let statement = client.prepare_cached(&text()).await.map_err(store_error)?;
-                client.execute(&statement, &bind(params, columns)).await.map_err(store_error)?
-            }
-            Conn::Transaction(transaction) => {
-                let statement = transaction.prepare_cached(&text()).await.map_err(store_error)?;
-                transaction
-                    .execute(&statement, &bind(params, columns))
-                    .await
-                    .map_err(store_error)?
+            Conn::Client(session) | Conn::Transaction(session) => {
+                session.execute(&text(), params, columns).await.map_err(store_error)?
             }
         })
     }
@@ -221,14 +207,9 @@ impl<'a> Tx<'a> {
             Conn::Sqlite(conn) => {
                 lock(conn).execute_batch(&sql::sqlite(sql, 1, &[])).map_err(store_error)?;
             }
-            Conn::Client(client) => {
+            Conn::Client(session) | Conn::Transaction(session) => {
                 for statement in sql::statements(&sql::postgres(sql, 1, &[])) {
-                    client.batch_execute(&statement).await.map_err(store_error)?;
-                }
-            }
-            Conn::Transaction(transaction) => {
-                for statement in sql::statements(&sql::postgres(sql, 1, &[])) {
-                    transaction.batch_execute(&statement).await.map_err(store_error)?;
+                    session.script(&statement).await.map_err(store_error)?;
                 }
             }
         }
@@ -255,10 +236,8 @@ impl<'a> Tx<'a> {
                    case when current_setting('citus.shard_count', true) is null
                         then set_config('plan_cache_mode', 'force_generic_plan', true) end";
         match self.conn {
-            Conn::Transaction(transaction) => {
-                let statement = transaction.prepare_cached(JOIN_BY_KEYS).await;
-                let statement = statement.map_err(store_error)?;
-                transaction.query(&statement, &[]).await.map(drop).map_err(store_error)
+            Conn::Transaction(session) => {
+                session.execute(JOIN_BY_KEYS, &[], &[]).await.map(drop).map_err(store_error)
             }
             Conn::Sqlite(_) | Conn::Client(_) => Ok(()),
         }
@@ -274,9 +253,7 @@ impl<'a> Tx<'a> {
             set local jit to default;
             set local plan_cache_mode to default";
         match self.conn {
-            Conn::Transaction(transaction) => {
-                transaction.batch_execute(PLAN_AS_USUAL).await.map_err(store_error)
-            }
+            Conn::Transaction(session) => session.script(PLAN_AS_USUAL).await.map_err(store_error),
             Conn::Sqlite(_) | Conn::Client(_) => Ok(()),
         }
     }
@@ -308,11 +285,6 @@ fn trace_statement(sql: &str, params: &[Value], columns: &Columns<'_>) {
         sqlite = sql::sqlite(sql, first, columns),
         postgres = sql::postgres(sql, first, columns),
     );
-}
-
-fn bind<'v>(params: &'v [Value], columns: &'v Columns<'_>) -> Vec<&'v (dyn ToSql + Sync)> {
-    let columns = columns.iter().map(|(_, list)| list);
-    params.iter().chain(columns).map(|value| value as &(dyn ToSql + Sync)).collect()
 }
 
 /// Locks a mutex and ignores poisoning: a panic leaves a connection intact, and the transaction in
