@@ -8,7 +8,7 @@
 //! * A transaction that the server ends because of another one (a deadlock, a serialization
 //!   failure), or that loses its connection before it commits, is repeated here, a bounded number
 //!   of times, and nowhere else.
-//! * Statements are prepared once per connection, at their second use.
+//! * Statements are prepared once per connection, at their first or second use.
 //! * The connection uses TLS, and the server's certificate is checked, if the URL contains
 //!   `sslmode=require`.
 
@@ -38,7 +38,7 @@ use crate::engine::sql::Value;
 use crate::engine::tx::{Conn, Tx, Wake};
 use feedgate_core::ports::{StoreError, WakeSignals};
 
-pub(crate) use self::connection::Session;
+pub(crate) use self::connection::{PrepareAt, Session};
 pub(crate) use self::migration::Migrating;
 pub(crate) use self::schema_lock::SchemaLock;
 
@@ -254,7 +254,8 @@ async fn signal_nodes(session: Session<'_>, woken: &[Wake]) {
         select pg_notify('feedgate', current_schema() || ' ' || word)
           from unnest(cast($1 as text[])) as word";
     let words = woken.iter().map(|whom| whom.as_str().to_owned()).collect();
-    if let Err(err) = session.execute(SIGNAL, &[Value::Texts(words)], &[]).await {
+    let params = [Value::Texts(words)];
+    if let Err(err) = session.execute(SIGNAL, (&params, &[]), PrepareAt::SecondUse).await {
         tracing::warn!(
             error = &err as &dyn Error,
             "waking other nodes failed; they find the new work at their next check"

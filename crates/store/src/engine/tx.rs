@@ -8,12 +8,12 @@
 use crate::engine::envelope::{RowIdentity, SecretKeys};
 use crate::engine::error::store_error;
 use std::pin::pin;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use futures_util::TryStreamExt;
 
-use crate::engine::postgres::{Session, row};
+use crate::engine::postgres::{PrepareAt, Session, row};
 use crate::engine::sql::{self, Columns, Row, Value};
 use crate::engine::sqlite::statement as sqlite;
 use feedgate_core::ports::{StoreError, WakeSignals};
@@ -26,6 +26,8 @@ pub const STATEMENT_TARGET: &str = "feedgate_store::statements";
 pub(crate) struct Tx<'a> {
     conn: Conn<'a>,
     woken: AtomicU8,
+    /// Whether [`Tx::join_by_keys`] applies.
+    joins_by_keys: AtomicBool,
     /// The keys of encrypted columns; unset if there are none.
     keys: OnceLock<Arc<SecretKeys>>,
 }
@@ -90,7 +92,8 @@ impl Wake {
 
 impl<'a> Tx<'a> {
     pub(crate) fn new(conn: Conn<'a>) -> Tx<'a> {
-        Tx { conn, woken: AtomicU8::new(0), keys: OnceLock::new() }
+        let (woken, joins_by_keys) = (AtomicU8::new(0), AtomicBool::new(false));
+        Tx { conn, woken, joins_by_keys, keys: OnceLock::new() }
     }
 
     /// Encrypts the secrets that the transaction stores, and opens those that it reads.
@@ -165,7 +168,7 @@ impl<'a> Tx<'a> {
                 return sqlite::query(&lock(conn), sql, params, columns, visit);
             }
             Conn::Client(session) | Conn::Transaction(session) => {
-                session.query(&text(), params, columns).await
+                session.query(&text(), (params, columns), self.prepare_at()).await
             }
         };
         let mut found = pin!(found.map_err(store_error)?);
@@ -194,7 +197,8 @@ impl<'a> Tx<'a> {
         Ok(match self.conn {
             Conn::Sqlite(conn) => sqlite::execute(&lock(conn), sql, params, columns)?,
             Conn::Client(session) | Conn::Transaction(session) => {
-                session.execute(&text(), params, columns).await.map_err(store_error)?
+                let changed = session.execute(&text(), (params, columns), self.prepare_at()).await;
+                changed.map_err(store_error)?
             }
         })
     }
@@ -219,8 +223,9 @@ impl<'a> Tx<'a> {
     /// Makes PostgreSQL look up joined rows by their keys, until the end of this transaction or
     /// [`Tx::plan_as_usual`]. A prepared statement keeps its plan, and a plan that was made while the
     /// queue was empty would read the whole table when the queue is full. Generic plans also save the
-    /// five times that each connection would plan a statement first; Citus refuses them. Has no effect on
-    /// SQLite.
+    /// five times that each connection would plan a statement first; Citus refuses them. These statements
+    /// are repeated at once and take long to plan, so they are prepared at their first use. Has no effect
+    /// on SQLite.
     ///
     /// A statement that joins `{rows}` to several tables must not filter one of them by another
     /// condition: PostgreSQL may take it for selective and begin there. Such conditions are checked after
@@ -237,7 +242,9 @@ impl<'a> Tx<'a> {
                         then set_config('plan_cache_mode', 'force_generic_plan', true) end";
         match self.conn {
             Conn::Transaction(session) => {
-                session.execute(JOIN_BY_KEYS, &[], &[]).await.map(drop).map_err(store_error)
+                self.joins_by_keys.store(true, Ordering::Relaxed);
+                let changed = session.execute(JOIN_BY_KEYS, (&[], &[]), self.prepare_at());
+                changed.await.map(drop).map_err(store_error)
             }
             Conn::Sqlite(_) | Conn::Client(_) => Ok(()),
         }
@@ -253,8 +260,18 @@ impl<'a> Tx<'a> {
             set local jit to default;
             set local plan_cache_mode to default";
         match self.conn {
-            Conn::Transaction(session) => session.script(PLAN_AS_USUAL).await.map_err(store_error),
+            Conn::Transaction(session) => {
+                self.joins_by_keys.store(false, Ordering::Relaxed);
+                session.script(PLAN_AS_USUAL).await.map_err(store_error)
+            }
             Conn::Sqlite(_) | Conn::Client(_) => Ok(()),
+        }
+    }
+
+    fn prepare_at(&self) -> PrepareAt {
+        match self.joins_by_keys.load(Ordering::Relaxed) {
+            true => PrepareAt::FirstUse,
+            false => PrepareAt::SecondUse,
         }
     }
 

@@ -1,9 +1,10 @@
 //! A connection of a pool, and how statements are sent on it.
 //!
-//! A statement never waits for being prepared, which would take another round trip. At its first use on
-//! a connection it is sent with the types of its parameters, and not prepared: many statements of an
-//! append are used once in minutes. At its second use it is sent like this again, behind the request
-//! that prepares it for the later ones.
+//! Preparing a statement takes another round trip, and many statements of an append are used once in
+//! minutes. So a statement is sent with the types of its parameters, and not prepared, at its first use on a
+//! connection. At its second use it is sent like this again, behind the request that prepares it for
+//! the later ones. The statements of workers, which take long to plan and are repeated at once, are
+//! prepared at their first use.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -47,6 +48,15 @@ pub(crate) struct Session<'a> {
     statements: &'a Statements,
 }
 
+/// When a statement that is new to its connection is prepared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PrepareAt {
+    /// Before it is used.
+    FirstUse,
+    /// Together with its second use.
+    SecondUse,
+}
+
 /// The statements that a connection has sent, by their texts.
 #[derive(Default)]
 struct Statements {
@@ -64,7 +74,9 @@ enum StatementState {
 enum Use<'a> {
     Unprepared,
     /// Unprepared, behind the request that prepares it.
-    Second(Preparation<'a>),
+    PrepareToo(Preparation<'a>),
+    /// Prepared, once it is.
+    PrepareFirst(Preparation<'a>),
     Prepared(Statement),
 }
 
@@ -141,45 +153,45 @@ impl Session<'_> {
     pub(crate) async fn query(
         &self,
         sql: &str,
-        params: &[Value],
-        columns: &Columns<'_>,
+        (params, columns): (&[Value], &Columns<'_>),
+        prepare_at: PrepareAt,
     ) -> Result<RowStream, Error> {
         let unprepared = || self.client.query_typed_raw(sql, typed(params, columns));
-        match self.statements.next_use(sql) {
-            Use::Unprepared => unprepared().await,
-            Use::Second(preparation) => {
+        let statement = match self.statements.next_use(sql, prepare_at) {
+            Use::Unprepared => return unprepared().await,
+            Use::PrepareToo(preparation) => {
                 // The rows are read only after this has returned, so the answers to the preparation
                 // have to arrive before them.
-                try_join!(preparation.run(self.client), unprepared()).map(|((), rows)| rows)
+                let (_, rows) = try_join!(preparation.run(self.client), unprepared())?;
+                return Ok(rows);
             }
-            Use::Prepared(statement) => {
-                let values = values(params, columns).collect::<Vec<_>>();
-                self.client.query_raw(&statement, values).await
-            }
-        }
+            Use::PrepareFirst(preparation) => preparation.run(self.client).await?,
+            Use::Prepared(statement) => statement,
+        };
+        self.client.query_raw(&statement, values(params, columns).collect::<Vec<_>>()).await
     }
 
     /// Runs a statement. Returns how many rows it changed.
     pub(crate) async fn execute(
         &self,
         sql: &str,
-        params: &[Value],
-        columns: &Columns<'_>,
+        (params, columns): (&[Value], &Columns<'_>),
+        prepare_at: PrepareAt,
     ) -> Result<u64, Error> {
         let unprepared = async {
             let typed: Vec<_> = typed(params, columns).collect();
             self.client.execute_typed(sql, &typed).await
         };
-        match self.statements.next_use(sql) {
-            Use::Unprepared => unprepared.await,
-            Use::Second(preparation) => {
-                try_join!(preparation.run(self.client), unprepared).map(|((), changed)| changed)
+        let statement = match self.statements.next_use(sql, prepare_at) {
+            Use::Unprepared => return unprepared.await,
+            Use::PrepareToo(preparation) => {
+                let (_, changed) = try_join!(preparation.run(self.client), unprepared)?;
+                return Ok(changed);
             }
-            Use::Prepared(statement) => {
-                let values = values(params, columns).collect::<Vec<_>>();
-                self.client.execute_raw(&statement, values).await
-            }
-        }
+            Use::PrepareFirst(preparation) => preparation.run(self.client).await?,
+            Use::Prepared(statement) => statement,
+        };
+        self.client.execute_raw(&statement, values(params, columns).collect::<Vec<_>>()).await
     }
 
     /// Runs statements that take no parameters.
@@ -190,30 +202,37 @@ impl Session<'_> {
 
 impl Statements {
     /// Records that a statement is used. Returns how it is sent.
-    fn next_use<'a>(&'a self, sql: &'a str) -> Use<'a> {
+    fn next_use<'a>(&'a self, sql: &'a str, prepare_at: PrepareAt) -> Use<'a> {
         let mut known = lock(&self.known);
-        match known.get_mut(sql) {
-            None => {
-                known.insert(sql.into(), StatementState::Sent);
-                Use::Unprepared
-            }
-            Some(state @ StatementState::Sent) => {
+        let is_first = !known.contains_key(sql);
+        let state = match known.get_mut(sql) {
+            Some(state) => state,
+            None => known.entry(sql.into()).or_insert(StatementState::Sent),
+        };
+        match state {
+            StatementState::Sent if prepare_at == PrepareAt::FirstUse => {
                 *state = StatementState::Preparing;
-                Use::Second(Preparation { statements: self, sql })
+                Use::PrepareFirst(Preparation { statements: self, sql })
             }
-            Some(StatementState::Preparing) => Use::Unprepared,
-            Some(StatementState::Prepared(statement)) => Use::Prepared(statement.clone()),
+            StatementState::Sent if is_first => Use::Unprepared,
+            StatementState::Sent => {
+                *state = StatementState::Preparing;
+                Use::PrepareToo(Preparation { statements: self, sql })
+            }
+            StatementState::Preparing => Use::Unprepared,
+            StatementState::Prepared(statement) => Use::Prepared(statement.clone()),
         }
     }
 }
 
 impl Preparation<'_> {
-    async fn run(self, client: &Client) -> Result<(), Error> {
+    /// Prepares the statement, and keeps it for later uses.
+    async fn run(self, client: &Client) -> Result<Statement, Error> {
         let statement = client.prepare(self.sql).await?;
         if let Some(state) = lock(&self.statements.known).get_mut(self.sql) {
-            *state = StatementState::Prepared(statement);
+            *state = StatementState::Prepared(statement.clone());
         }
-        Ok(())
+        Ok(statement)
     }
 }
 
