@@ -219,9 +219,10 @@ pub(crate) async fn subscribe_together(
     let Some((first, now)) = requests.first() else { return Ok(Vec::new()) };
     let resource = ensure(tx, groups, &first.topic, *now).await?;
     // PostgreSQL gets all inserts at once, so that the resource is not locked for as many round
-    // trips.
-    let make_all = requests.iter().map(|(request, now)| make(tx, &resource, request, *now));
-    let made = try_join_all(make_all).await?;
+    // trips. The first one goes ahead, because it prepares the statement for the others.
+    let (first, others) = (&requests[..1], &requests[1..]);
+    let mut made = make_all(tx, &resource, first).await?;
+    made.extend(make_all(tx, &resource, others).await?);
     let begun: Vec<_> = made.iter().flatten().map(CountedSubscription::from).collect();
     let mut subscriptions = Vec::with_capacity(requests.len());
     for (made, (request, now)) in made.into_iter().zip(&requests) {
@@ -255,6 +256,15 @@ async fn has_budget(
         }
     }
     Ok(false)
+}
+
+/// Creates the subscriptions, as [`make`] does, in their order.
+async fn make_all(
+    tx: &Tx<'_>,
+    resource: &Resource,
+    requests: &[(SubscriptionRequest, DateTime<Utc>)],
+) -> Result<Vec<Option<Subscription>>, StoreError> {
+    try_join_all(requests.iter().map(|(request, now)| make(tx, resource, request, *now))).await
 }
 
 /// Creates the subscription. Returns `None` if there is one with this account, callback, protocol

@@ -8,11 +8,10 @@
 //! * A transaction that the server ends because of another one (a deadlock, a serialization
 //!   failure), or that loses its connection before it commits, is repeated here, a bounded number
 //!   of times, and nowhere else.
-//! * Statements are prepared once per connection, at their first or second use.
+//! * Statements are prepared once per connection.
 //! * The connection uses TLS, and the server's certificate is checked, if the URL contains
 //!   `sslmode=require`.
 
-mod connection;
 mod listen;
 mod migration;
 mod retry;
@@ -24,21 +23,20 @@ use crate::engine::error::store_error;
 use std::error::Error;
 use std::time::Duration;
 
-use deadpool_postgres::{Manager, ManagerConfig, QueueMode, RecyclingMethod, Runtime};
+use deadpool_postgres::{
+    Hook, HookError, Manager, ManagerConfig, Pool, QueueMode, RecyclingMethod, Runtime,
+};
 use futures_util::future::BoxFuture;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio_postgres::config::{Host, SslMode};
 use tokio_postgres::{Config, NoTls};
 
-use self::connection::{Connections, Pool};
 use self::retry::FailedTransaction;
 use crate::OpenPurpose;
-use crate::engine::sql::Value;
 use crate::engine::tx::{Conn, Tx, Wake};
 use feedgate_core::ports::{StoreError, WakeSignals};
 
-pub(crate) use self::connection::{PrepareAt, Session};
 pub(crate) use self::migration::Migrating;
 pub(crate) use self::schema_lock::SchemaLock;
 
@@ -122,12 +120,15 @@ impl Connector {
             Some(tls) => Manager::from_config(self.config.clone(), tls, recycling),
             None => Manager::from_config(self.config.clone(), NoTls, recycling),
         };
-        let pool = Pool::builder(Connections::new(manager, session));
-        let pool = pool.max_size(connections).runtime(Runtime::Tokio1);
+        let pool = Pool::builder(manager).max_size(connections).runtime(Runtime::Tokio1);
         // The connection that was used last has the plans of the statements that are used now.
         let pool = pool.queue_mode(QueueMode::Lifo);
         let pool = pool.wait_timeout(Some(WAIT)).create_timeout(Some(WAIT));
-        pool.build().map_err(|err| StoreError::Database(Box::new(err)))
+        let begin = Hook::async_fn(move |client: &mut deadpool_postgres::ClientWrapper, _| {
+            Box::pin(async move { client.batch_execute(session).await.map_err(HookError::Backend) })
+        });
+        let pool = pool.post_create(begin).build();
+        pool.map_err(|err| StoreError::Database(Box::new(err)))
     }
 }
 
@@ -141,9 +142,9 @@ impl Postgres {
         const SCHEMA: &str = "select coalesce(current_schema()::text, '')";
         let pool = connector.pool(connections, connector.session)?;
         // A missing server is reported now and not by the first operation.
-        let connection = pool.get().await.map_err(store_error)?;
-        let schema = connection.client().query_one(SCHEMA, &[]).await.map_err(store_error)?.get(0);
-        drop(connection);
+        let client = pool.get().await.map_err(store_error)?;
+        let schema = client.query_one(SCHEMA, &[]).await.map_err(store_error)?.get(0);
+        drop(client);
         Ok(Postgres { connector, pool, schema, wake_signals, listening: None })
     }
 
@@ -191,10 +192,10 @@ impl Postgres {
         T: Send + 'static,
         F: for<'t> FnOnce(&'t Tx<'t>) -> BoxFuture<'t, Result<T, StoreError>> + Send + 'static,
     {
-        let mut connection = self.pool.get().await.map_err(store_error)?;
-        let transaction = connection.begin().await.map_err(store_error)?;
+        let mut client = self.pool.get().await.map_err(store_error)?;
+        let transaction = client.transaction().await.map_err(store_error)?;
         let (done, woken) = {
-            let tx = Tx::new(Conn::Transaction(transaction.session()));
+            let tx = Tx::new(Conn::Transaction(&transaction));
             let done = op(&tx).await?;
             (done, tx.woken())
         };
@@ -202,7 +203,7 @@ impl Postgres {
         let woken: Vec<Wake> = woken.collect();
         if !woken.is_empty() {
             woken.iter().for_each(|whom| whom.notify(&self.wake_signals));
-            signal_nodes(connection.session(), &woken).await;
+            signal_nodes(&client, &woken).await;
         }
         Ok(done)
     }
@@ -230,8 +231,8 @@ impl Postgres {
         T: Send + 'static,
         F: for<'t> FnOnce(&'t Tx<'t>) -> BoxFuture<'t, Result<T, StoreError>> + Send + 'static,
     {
-        let connection = self.pool.get().await.map_err(store_error)?;
-        let tx = Tx::new(Conn::Client(connection.session()));
+        let client = self.pool.get().await.map_err(store_error)?;
+        let tx = Tx::new(Conn::Client(&client));
         op(&tx).await
     }
 
@@ -248,14 +249,17 @@ impl Postgres {
 /// until its commit is on the disk, and others with one wait for it; so signals are sent
 /// in a transaction of their own, which writes nothing and does not wait for the disk. If one is lost,
 /// the other nodes find the work at their next check.
-async fn signal_nodes(session: Session<'_>, woken: &[Wake]) {
+async fn signal_nodes(client: &deadpool_postgres::Client, woken: &[Wake]) {
     // Channels belong to the database; the name of the schema distinguishes gateways in it.
     const SIGNAL: &str = "
         select pg_notify('feedgate', current_schema() || ' ' || word)
           from unnest(cast($1 as text[])) as word";
-    let words = woken.iter().map(|whom| whom.as_str().to_owned()).collect();
-    let params = [Value::Texts(words)];
-    if let Err(err) = session.execute(SIGNAL, (&params, &[]), PrepareAt::SecondUse).await {
+    let words: Vec<&str> = woken.iter().map(|whom| whom.as_str()).collect();
+    let sent = async {
+        let statement = client.prepare_cached(SIGNAL).await?;
+        client.execute(&statement, &[&words]).await
+    };
+    if let Err(err) = sent.await {
         tracing::warn!(
             error = &err as &dyn Error,
             "waking other nodes failed; they find the new work at their next check"

@@ -8,12 +8,13 @@
 use crate::engine::envelope::{RowIdentity, SecretKeys};
 use crate::engine::error::store_error;
 use std::pin::pin;
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use futures_util::TryStreamExt;
+use tokio_postgres::types::ToSql;
 
-use crate::engine::postgres::{PrepareAt, Session, row};
+use crate::engine::postgres::row;
 use crate::engine::sql::{self, Columns, Row, Value};
 use crate::engine::sqlite::statement as sqlite;
 use feedgate_core::ports::{StoreError, WakeSignals};
@@ -26,8 +27,6 @@ pub const STATEMENT_TARGET: &str = "feedgate_store::statements";
 pub(crate) struct Tx<'a> {
     conn: Conn<'a>,
     woken: AtomicU8,
-    /// Whether [`Tx::join_by_keys`] applies.
-    joins_by_keys: AtomicBool,
     /// The keys of encrypted columns; unset if there are none.
     keys: OnceLock<Arc<SecretKeys>>,
 }
@@ -38,9 +37,9 @@ pub(crate) enum Conn<'a> {
     /// connection; it makes the connection usable in a future that is `Send`.
     Sqlite(&'a Mutex<rusqlite::Connection>),
     /// A connection of PostgreSQL, on which each statement is a transaction of its own.
-    Client(Session<'a>),
+    Client(&'a deadpool_postgres::Client),
     /// A transaction of PostgreSQL.
-    Transaction(Session<'a>),
+    Transaction(&'a deadpool_postgres::Transaction<'a>),
 }
 
 /// The workers that a transaction wakes once it is committed.
@@ -92,8 +91,7 @@ impl Wake {
 
 impl<'a> Tx<'a> {
     pub(crate) fn new(conn: Conn<'a>) -> Tx<'a> {
-        let (woken, joins_by_keys) = (AtomicU8::new(0), AtomicBool::new(false));
-        Tx { conn, woken, joins_by_keys, keys: OnceLock::new() }
+        Tx { conn, woken: AtomicU8::new(0), keys: OnceLock::new() }
     }
 
     /// Encrypts the secrets that the transaction stores, and opens those that it reads.
@@ -167,8 +165,13 @@ impl<'a> Tx<'a> {
                 let visit = |row| visit(self.with_keys(row));
                 return sqlite::query(&lock(conn), sql, params, columns, visit);
             }
-            Conn::Client(session) | Conn::Transaction(session) => {
-                session.query(&text(), (params, columns), self.prepare_at()).await
+            Conn::Client(client) => {
+                let statement = client.prepare_cached(&text()).await.map_err(store_error)?;
+                client.query_raw(&statement, bind(params, columns)).await
+            }
+            Conn::Transaction(transaction) => {
+                let statement = transaction.prepare_cached(&text()).await.map_err(store_error)?;
+                transaction.query_raw(&statement, bind(params, columns)).await
             }
         };
         let mut found = pin!(found.map_err(store_error)?);
@@ -196,9 +199,16 @@ impl<'a> Tx<'a> {
         let text = || sql::postgres(sql, params.len() + 1, columns);
         Ok(match self.conn {
             Conn::Sqlite(conn) => sqlite::execute(&lock(conn), sql, params, columns)?,
-            Conn::Client(session) | Conn::Transaction(session) => {
-                let changed = session.execute(&text(), (params, columns), self.prepare_at()).await;
-                changed.map_err(store_error)?
+            Conn::Client(client) => {
+                let statement = client.prepare_cached(&text()).await.map_err(store_error)?;
+                client.execute(&statement, &bind(params, columns)).await.map_err(store_error)?
+            }
+            Conn::Transaction(transaction) => {
+                let statement = transaction.prepare_cached(&text()).await.map_err(store_error)?;
+                transaction
+                    .execute(&statement, &bind(params, columns))
+                    .await
+                    .map_err(store_error)?
             }
         })
     }
@@ -211,9 +221,14 @@ impl<'a> Tx<'a> {
             Conn::Sqlite(conn) => {
                 lock(conn).execute_batch(&sql::sqlite(sql, 1, &[])).map_err(store_error)?;
             }
-            Conn::Client(session) | Conn::Transaction(session) => {
+            Conn::Client(client) => {
                 for statement in sql::statements(&sql::postgres(sql, 1, &[])) {
-                    session.script(&statement).await.map_err(store_error)?;
+                    client.batch_execute(&statement).await.map_err(store_error)?;
+                }
+            }
+            Conn::Transaction(transaction) => {
+                for statement in sql::statements(&sql::postgres(sql, 1, &[])) {
+                    transaction.batch_execute(&statement).await.map_err(store_error)?;
                 }
             }
         }
@@ -223,9 +238,8 @@ impl<'a> Tx<'a> {
     /// Makes PostgreSQL look up joined rows by their keys, until the end of this transaction or
     /// [`Tx::plan_as_usual`]. A prepared statement keeps its plan, and a plan that was made while the
     /// queue was empty would read the whole table when the queue is full. Generic plans also save the
-    /// five times that each connection would plan a statement first; Citus refuses them. These statements
-    /// are repeated at once and take long to plan, so they are prepared at their first use. Has no effect
-    /// on SQLite.
+    /// five times that each connection would plan a statement first; Citus refuses them. Has no effect on
+    /// SQLite.
     ///
     /// A statement that joins `{rows}` to several tables must not filter one of them by another
     /// condition: PostgreSQL may take it for selective and begin there. Such conditions are checked after
@@ -241,10 +255,10 @@ impl<'a> Tx<'a> {
                    case when current_setting('citus.shard_count', true) is null
                         then set_config('plan_cache_mode', 'force_generic_plan', true) end";
         match self.conn {
-            Conn::Transaction(session) => {
-                self.joins_by_keys.store(true, Ordering::Relaxed);
-                let changed = session.execute(JOIN_BY_KEYS, (&[], &[]), self.prepare_at());
-                changed.await.map(drop).map_err(store_error)
+            Conn::Transaction(transaction) => {
+                let statement = transaction.prepare_cached(JOIN_BY_KEYS).await;
+                let statement = statement.map_err(store_error)?;
+                transaction.query(&statement, &[]).await.map(drop).map_err(store_error)
             }
             Conn::Sqlite(_) | Conn::Client(_) => Ok(()),
         }
@@ -260,18 +274,10 @@ impl<'a> Tx<'a> {
             set local jit to default;
             set local plan_cache_mode to default";
         match self.conn {
-            Conn::Transaction(session) => {
-                self.joins_by_keys.store(false, Ordering::Relaxed);
-                session.script(PLAN_AS_USUAL).await.map_err(store_error)
+            Conn::Transaction(transaction) => {
+                transaction.batch_execute(PLAN_AS_USUAL).await.map_err(store_error)
             }
             Conn::Sqlite(_) | Conn::Client(_) => Ok(()),
-        }
-    }
-
-    fn prepare_at(&self) -> PrepareAt {
-        match self.joins_by_keys.load(Ordering::Relaxed) {
-            true => PrepareAt::FirstUse,
-            false => PrepareAt::SecondUse,
         }
     }
 
@@ -302,6 +308,11 @@ fn trace_statement(sql: &str, params: &[Value], columns: &Columns<'_>) {
         sqlite = sql::sqlite(sql, first, columns),
         postgres = sql::postgres(sql, first, columns),
     );
+}
+
+fn bind<'v>(params: &'v [Value], columns: &'v Columns<'_>) -> Vec<&'v (dyn ToSql + Sync)> {
+    let columns = columns.iter().map(|(_, list)| list);
+    params.iter().chain(columns).map(|value| value as &(dyn ToSql + Sync)).collect()
 }
 
 /// Locks a mutex and ignores poisoning: a panic leaves a connection intact, and the transaction in

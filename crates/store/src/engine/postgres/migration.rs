@@ -7,11 +7,9 @@
 
 use std::time::Duration;
 
-use deadpool::managed::Object;
+use deadpool_postgres::{ClientWrapper, Object};
 use futures_util::future::BoxFuture;
-use tokio_postgres::Client;
 
-use super::connection::Connection;
 use super::{Connector, NO_TIME_LIMITS};
 use crate::engine::error::store_error;
 use crate::engine::tx::{Conn, Tx};
@@ -28,23 +26,23 @@ const LOCK_RETRY: Duration = Duration::from_millis(200);
 
 /// A connection that owns the lock. Both end when it is dropped.
 pub(crate) struct Migrating {
-    connection: Connection,
+    client: ClientWrapper,
 }
 
 impl Migrating {
     /// Connects, and waits until no other node migrates.
     pub(crate) async fn begin(connector: &Connector) -> Result<Migrating, StoreError> {
         let pool = connector.pool(1, NO_TIME_LIMITS)?;
-        let connection = Object::take(pool.get().await.map_err(store_error)?);
+        let client = Object::take(pool.get().await.map_err(store_error)?);
         let mut is_waiting = false;
-        while !try_lock(connection.client()).await.map_err(store_error)? {
+        while !try_lock(&client).await.map_err(store_error)? {
             if !is_waiting {
                 tracing::info!("waiting for another node to finish migrating the database schema");
             }
             is_waiting = true;
             tokio::time::sleep(LOCK_RETRY).await;
         }
-        Ok(Migrating { connection })
+        Ok(Migrating { client })
     }
 
     /// Works in `schema` from now on, which is created if it does not exist.
@@ -58,7 +56,7 @@ impl Migrating {
             format!("set search_path to {schema}"),
         ];
         for statement in enter {
-            self.connection.client().batch_execute(&statement).await.map_err(store_error)?;
+            self.client.batch_execute(&statement).await.map_err(store_error)?;
         }
         Ok(())
     }
@@ -69,13 +67,13 @@ impl Migrating {
         T: Send + 'static,
         F: for<'t> FnOnce(&'t Tx<'t>) -> BoxFuture<'t, Result<T, StoreError>> + Send + 'static,
     {
-        let transaction = self.connection.begin().await.map_err(store_error)?;
-        let done = op(&Tx::new(Conn::Transaction(transaction.session()))).await?;
+        let transaction = self.client.transaction().await.map_err(store_error)?;
+        let done = op(&Tx::new(Conn::Transaction(&transaction))).await?;
         transaction.commit().await.map_err(store_error)?;
         Ok(done)
     }
 }
 
-async fn try_lock(client: &Client) -> Result<bool, tokio_postgres::Error> {
+async fn try_lock(client: &ClientWrapper) -> Result<bool, tokio_postgres::Error> {
     client.query_one(TRY_LOCK, &[&LOCK]).await?.try_get(0)
 }

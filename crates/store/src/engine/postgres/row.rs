@@ -30,19 +30,6 @@ pub(crate) fn row(row: &tokio_postgres::Row) -> Result<Row, StoreError> {
     Ok(Row::new(values))
 }
 
-/// Returns the type of a parameter. The type of a null is inferred by PostgreSQL.
-pub(super) fn parameter_type(value: &Value) -> Type {
-    match value {
-        Value::Null => Type::UNKNOWN,
-        Value::Int(_) => Type::INT8,
-        Value::Text(_) => Type::TEXT,
-        Value::Blob(_) => Type::BYTEA,
-        Value::Ints(_) | Value::OptInts(_) => Type::INT8_ARRAY,
-        Value::Texts(_) | Value::OptTexts(_) => Type::TEXT_ARRAY,
-        Value::Blobs(_) | Value::OptBlobs(_) => Type::BYTEA_ARRAY,
-    }
-}
-
 impl ToSql for Value {
     fn to_sql(
         &self,

@@ -5,11 +5,10 @@
 
 use std::time::Duration;
 
-use deadpool::managed::Object;
+use deadpool_postgres::{ClientWrapper, Object};
 use tokio::time::Instant;
 use tokio_postgres::Client;
 
-use super::connection::Connection;
 use super::{Connector, NO_TIME_LIMITS};
 use crate::engine::error::store_error;
 use feedgate_core::ports::StoreError;
@@ -33,20 +32,19 @@ pub(super) async fn try_share(client: &Client) -> Result<bool, StoreError> {
 
 /// A connection that has the lock exclusively. Both end when it is dropped.
 pub(crate) struct SchemaLock {
-    connection: Connection,
+    client: ClientWrapper,
 }
 
 impl SchemaLock {
     /// Locks the schema that `connector` works in; `None` if a node uses it.
     pub(crate) async fn acquire(connector: &Connector) -> Result<Option<SchemaLock>, StoreError> {
         let pool = connector.pool(1, NO_TIME_LIMITS)?;
-        let connection = Object::take(pool.get().await.map_err(store_error)?);
+        let client = Object::take(pool.get().await.map_err(store_error)?);
         let until = Instant::now() + PATIENCE;
         loop {
-            let locked = connection.client().query_one(TRY_LOCK, &[&CLASS]).await;
-            let row = locked.map_err(store_error)?;
+            let row = client.query_one(TRY_LOCK, &[&CLASS]).await.map_err(store_error)?;
             if row.try_get(0).map_err(store_error)? {
-                return Ok(Some(SchemaLock { connection }));
+                return Ok(Some(SchemaLock { client }));
             }
             if Instant::now() >= until {
                 return Ok(None);
@@ -58,13 +56,13 @@ impl SchemaLock {
     /// Releases the lock now. The server ends the session of a dropped connection a moment later,
     /// when a node may have tried to start.
     pub(crate) async fn release(&self) {
-        if let Err(error) = self.connection.client().query_one(UNLOCK, &[&CLASS]).await {
+        if let Err(error) = self.client.query_one(UNLOCK, &[&CLASS]).await {
             tracing::debug!(%error, "a lock was not released; it ends with its connection");
         }
     }
 
     /// Returns whether the connection is still there, and so the lock.
     pub(crate) fn is_held(&self) -> bool {
-        !self.connection.client().is_closed()
+        !self.client.is_closed()
     }
 }
