@@ -126,6 +126,13 @@ pub struct ClaimLimits {
     pub busy: Vec<String>,
 }
 
+impl ClaimLimits {
+    /// The number of deliveries of one host that are claimed together while its speed is unknown.
+    pub const FIRST_OF_HOST: usize = 16;
+    /// The most deliveries of one host that are claimed together.
+    pub const MOST_OF_HOST: usize = 1_024;
+}
+
 /// The result of an append.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Appended {

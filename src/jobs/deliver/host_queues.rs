@@ -26,7 +26,7 @@ use feedgate_core::claim::ClaimToken;
 use feedgate_core::ports::ClaimLimits;
 use feedgate_core::subscription::{DueSubscription, SubscriptionId};
 pub(super) use host_queue::Refill;
-use host_queue::{FIRST_PORTION, WaitingDelivery};
+use host_queue::WaitingDelivery;
 use queues::Queues;
 
 /// The deliveries that this node has claimed. Clones share them.
@@ -82,7 +82,7 @@ impl HostQueues {
                 busy.push(name.clone());
             }
         }
-        Some(ClaimLimits { limit, per_host: FIRST_PORTION, busy })
+        Some(ClaimLimits { limit, per_host: ClaimLimits::FIRST_OF_HOST, busy })
     }
 
     /// Returns whether deliveries are claimed and not finished.
@@ -111,7 +111,7 @@ impl HostQueues {
             *counts.entry(host).or_default() += 1;
         }
         for (host, claimed) in counts {
-            queues.note_claimed(&host, claimed >= FIRST_PORTION);
+            queues.note_claimed(&host, claimed >= ClaimLimits::FIRST_OF_HOST);
         }
     }
 

@@ -6,14 +6,14 @@
 //! [`GREATEST_SPAN`] apart, so that a bounded part of the index is read for a subscription.
 
 use crate::engine::sql::{Row, Value};
-use feedgate_core::ports::StoreError;
+use feedgate_core::ports::{ClaimLimits, StoreError};
 
-/// The most members of a batch: an eighth of what is claimed together for a fast host (`LARGEST_PORTION`
-/// of the delivery job), so that most claims take whole batches.
-const MOST_MEMBERS: usize = 128;
+/// The most members of a batch: an eighth of what is claimed together for a fast host, so that most claims
+/// take whole batches.
+const MOST_MEMBERS: usize = ClaimLimits::MOST_OF_HOST / 8;
 /// The number of members of the batch that is claimed first: as many as are claimed for a host whose speed
-/// is unknown (`FIRST_PORTION` of the delivery job), so that no batch is split for it.
-const FIRST_CLAIMED: usize = 16;
+/// is unknown, so that no batch is split for it.
+const FIRST_CLAIMED: usize = ClaimLimits::FIRST_OF_HOST;
 /// How far apart the ids of two members of a batch may be: a lookup reads the index entries of all batches
 /// whose last member is so far away, some 64 for a resource with subscribers on one host. `has_member!`
 /// has the same number.

@@ -6,14 +6,10 @@ use std::time::{Duration, Instant};
 use super::super::concurrency_limit::ConcurrencyLimit;
 use feedgate_core::account::AccountId;
 use feedgate_core::claim::ClaimToken;
+use feedgate_core::ports::ClaimLimits;
 use feedgate_core::resource::ResourceId;
 use feedgate_core::subscription::{DueSubscription, SubscriptionId};
 
-/// The number of deliveries of one host that are claimed together while its speed is unknown.
-/// `FIRST_CLAIMED` in the store's `batch_members.rs` must be the same.
-pub(super) const FIRST_PORTION: usize = 16;
-/// The most deliveries of one host that are claimed together.
-const LARGEST_PORTION: usize = 1_024;
 /// The time in which a host accepts about one portion.
 const PORTION_LASTS: Duration = Duration::from_millis(250);
 
@@ -81,10 +77,14 @@ impl HostQueue {
     pub(super) fn portion(&self) -> usize {
         let limit = self.limit.current();
         let Some(latency) = self.limit.latency() else {
-            return if self.limit.is_reduced() { limit } else { FIRST_PORTION.max(limit) };
+            return if self.limit.is_reduced() {
+                limit
+            } else {
+                ClaimLimits::FIRST_OF_HOST.max(limit)
+            };
         };
         let rounds = PORTION_LASTS.as_secs_f64() / latency.as_secs_f64().max(0.001);
-        ((limit as f64 * rounds) as usize).clamp(limit, LARGEST_PORTION.max(limit))
+        ((limit as f64 * rounds) as usize).clamp(limit, ClaimLimits::MOST_OF_HOST.max(limit))
     }
 
     /// Adds a delivery behind those of its account and resource.
