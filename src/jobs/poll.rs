@@ -324,6 +324,10 @@ impl Job for Poller {
 
     const NAME: &'static str = "poll";
 
+    /// A ping makes a resource due and wakes all nodes, and the request that brought it polls the
+    /// resource itself. Within this time it has claimed the resource, so that no worker competes for it.
+    const WAKE_DELAY: Duration = Duration::from_millis(5);
+
     async fn claim(&self, limit: usize) -> Result<Vec<Self::Item>, StoreError> {
         let now = runner::now();
         self.check_clock(now).await?;

@@ -52,6 +52,10 @@ pub trait Job: Send + Sync + 'static {
     /// The name of the job in log messages.
     const NAME: &'static str;
 
+    /// How long after a wake signal an idle worker claims, so that signals that follow each other cause
+    /// one claim.
+    const WAKE_DELAY: Duration = Duration::ZERO;
+
     /// Claims up to `limit` items that are due now.
     fn claim(
         &self,
@@ -127,7 +131,7 @@ pub async fn run<J: Job>(
         if is_idle {
             tokio::select! {
                 () = stop.cancelled() => {}
-                () = woken => {}
+                () = woken => wait_for_more_signals::<J>().await,
                 () = sleep(config.idle) => {}
             }
         }
@@ -148,6 +152,13 @@ pub async fn run<J: Job>(
     }
     job.finished().await;
     info!(job = J::NAME, "{} worker stopped", J::NAME);
+}
+
+/// Waits for [`Job::WAKE_DELAY`]. The claim that follows finds what is signalled meanwhile.
+async fn wait_for_more_signals<J: Job>() {
+    if !J::WAKE_DELAY.is_zero() {
+        sleep(J::WAKE_DELAY).await;
+    }
 }
 
 /// Claims items; none while the store fails. A failing store is logged when the failure begins

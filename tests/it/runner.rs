@@ -42,6 +42,7 @@ impl Job for Listed {
     type Item = Task;
 
     const NAME: &'static str = "listed";
+    const WAKE_DELAY: Duration = Duration::from_millis(5);
 
     async fn claim(&self, limit: usize) -> Result<Vec<Task>, StoreError> {
         self.claims.fetch_add(1, Ordering::SeqCst);
@@ -125,6 +126,19 @@ async fn news_wake_it_and_so_does_the_clock() {
         bench.until(|work| work.done.load(Ordering::SeqCst) == done + 1).await;
         assert!(begun.elapsed() <= most, "{:?} with wake_signals: {wake_signals}", begun.elapsed());
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn signals_that_follow_each_other_cause_one_claim() {
+    let bench = Bench::start([]);
+    bench.until(|work| work.claims.load(Ordering::SeqCst) == 1).await;
+    bench.wake_signals.notify_waiters();
+    sleep(Duration::from_millis(2)).await;
+    bench.wake_signals.notify_waiters();
+    sleep(Duration::from_millis(2)).await;
+    assert_eq!(bench.work.claims.load(Ordering::SeqCst), 1);
+    sleep(Duration::from_secs(1)).await;
+    assert_eq!(bench.work.claims.load(Ordering::SeqCst), 2);
 }
 
 #[tokio::test(start_paused = true)]
