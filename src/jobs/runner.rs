@@ -52,8 +52,8 @@ pub trait Job: Send + Sync + 'static {
     /// The name of the job in log messages.
     const NAME: &'static str;
 
-    /// How long after a wake signal an idle worker claims, so that signals that follow each other cause
-    /// one claim.
+    /// How long an idle worker waits between a wake signal and its claim. What is signalled meanwhile is
+    /// found by that claim.
     const WAKE_DELAY: Duration = Duration::ZERO;
 
     /// Claims up to `limit` items that are due now.
@@ -131,7 +131,7 @@ pub async fn run<J: Job>(
         if is_idle {
             tokio::select! {
                 () = stop.cancelled() => {}
-                () = woken => wait_for_more_signals::<J>().await,
+                () = async { woken.await; wait_after_signal::<J>().await } => {}
                 () = sleep(config.idle) => {}
             }
         }
@@ -154,8 +154,9 @@ pub async fn run<J: Job>(
     info!(job = J::NAME, "{} worker stopped", J::NAME);
 }
 
-/// Waits for [`Job::WAKE_DELAY`]. The claim that follows finds what is signalled meanwhile.
-async fn wait_for_more_signals<J: Job>() {
+/// Waits for [`Job::WAKE_DELAY`].
+async fn wait_after_signal<J: Job>() {
+    // A sleep takes at least a tick of the timer, which is 1 ms.
     if !J::WAKE_DELAY.is_zero() {
         sleep(J::WAKE_DELAY).await;
     }

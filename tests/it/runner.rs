@@ -129,16 +129,31 @@ async fn news_wake_it_and_so_does_the_clock() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn signals_that_follow_each_other_cause_one_claim() {
+async fn what_is_signalled_during_the_wait_is_claimed_with_the_rest() {
     let bench = Bench::start([]);
     bench.until(|work| work.claims.load(Ordering::SeqCst) == 1).await;
     bench.wake_signals.notify_waiters();
-    sleep(Duration::from_millis(2)).await;
+    sleep(Listed::WAKE_DELAY / 2).await;
+    bench.work.waiting.lock().unwrap().push_back(free());
     bench.wake_signals.notify_waiters();
-    sleep(Duration::from_millis(2)).await;
     assert_eq!(bench.work.claims.load(Ordering::SeqCst), 1);
-    sleep(Duration::from_secs(1)).await;
-    assert_eq!(bench.work.claims.load(Ordering::SeqCst), 2);
+    sleep(Listed::WAKE_DELAY * 4).await;
+    // The second claim finds the job, and the third one nothing more.
+    let (claims, done) = (&bench.work.claims, &bench.work.done);
+    assert_eq!((claims.load(Ordering::SeqCst), done.load(Ordering::SeqCst)), (3, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_that_waits_after_a_signal_stops_at_once() {
+    let bench = Bench::start([]);
+    bench.until(|work| work.claims.load(Ordering::SeqCst) == 1).await;
+    bench.wake_signals.notify_waiters();
+    sleep(Listed::WAKE_DELAY / 5).await;
+    let begun = Instant::now();
+    bench.stop.cancel();
+    bench.worker.await.unwrap();
+    assert!(begun.elapsed() < Listed::WAKE_DELAY / 2, "{:?}", begun.elapsed());
+    assert_eq!(bench.work.claims.load(Ordering::SeqCst), 1);
 }
 
 #[tokio::test(start_paused = true)]

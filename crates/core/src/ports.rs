@@ -127,10 +127,11 @@ pub struct ClaimLimits {
 }
 
 impl ClaimLimits {
-    /// The number of deliveries of one host that are claimed together while its speed is unknown.
-    pub const FIRST_OF_HOST: usize = 16;
-    /// The most deliveries of one host that are claimed together.
-    pub const MOST_OF_HOST: usize = 1_024;
+    /// The deliveries of one host that are claimed together while its speed is unknown: twice as many as
+    /// may be in progress at first.
+    pub const FIRST_PORTION: usize = 16;
+    /// The most deliveries of one host that are claimed together: some 30 ms of work for a fast host.
+    pub const LARGEST_PORTION: usize = 1_024;
 }
 
 /// The result of an append.

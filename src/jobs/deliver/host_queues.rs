@@ -82,7 +82,7 @@ impl HostQueues {
                 busy.push(name.clone());
             }
         }
-        Some(ClaimLimits { limit, per_host: ClaimLimits::FIRST_OF_HOST, busy })
+        Some(ClaimLimits { limit, per_host: ClaimLimits::FIRST_PORTION, busy })
     }
 
     /// Returns whether deliveries are claimed and not finished.
@@ -111,7 +111,7 @@ impl HostQueues {
             *counts.entry(host).or_default() += 1;
         }
         for (host, claimed) in counts {
-            queues.note_claimed(&host, claimed >= ClaimLimits::FIRST_OF_HOST);
+            queues.note_claimed(&host, claimed >= ClaimLimits::FIRST_PORTION);
         }
     }
 

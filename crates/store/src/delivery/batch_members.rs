@@ -10,13 +10,13 @@ use feedgate_core::ports::{ClaimLimits, StoreError};
 
 /// The most members of a batch: an eighth of what is claimed together for a fast host, so that most claims
 /// take whole batches.
-const MOST_MEMBERS: usize = ClaimLimits::MOST_OF_HOST / 8;
+const MOST_MEMBERS: usize = ClaimLimits::LARGEST_PORTION / 8;
 /// The number of members of the batch that is claimed first: as many as are claimed for a host whose speed
 /// is unknown, so that no batch is split for it.
-const FIRST_CLAIMED: usize = ClaimLimits::FIRST_OF_HOST;
+const FIRST_CLAIMED: usize = ClaimLimits::FIRST_PORTION;
 /// How far apart the ids of two members of a batch may be: a lookup reads the index entries of all batches
-/// whose last member is so far away, some 64 for a resource with subscribers on one host. `has_member!`
-/// has the same number.
+/// whose last member is so far away, some `GREATEST_SPAN / MOST_MEMBERS` (64) for a resource with
+/// subscribers on one host. `has_member!` has the same number.
 const GREATEST_SPAN: i64 = 8_192;
 
 /// The condition that `$batch`, a row of `deliveries`, is the batch of the subscription `$id` to

@@ -255,9 +255,10 @@ pub(crate) async fn claim_one(
     );
     let params = params![id.0, lease.begins, lease.ends, lease.token.0];
     let Some(mut row) = tx.first(CLAIM, params).await? else { return Ok(None) };
+    // The resource is locked now, before its group.
     let hold = hosts::hold_group(tx, groups, row.text()?, lease);
-    let id = params![id.0];
-    let ((), claimed) = try_join!(hold, tx.first(CLAIMED, id))?;
+    let params = params![id.0];
+    let ((), claimed) = try_join!(hold, tx.first(CLAIMED, params))?;
     let claimed = claimed.map(due_resource).transpose()?;
     // A resource is claimed out of turn for a request that waits for the result.
     Ok(claimed.map(|due| DueResource { trigger: Trigger::Ping, ..due }))

@@ -80,11 +80,11 @@ impl HostQueue {
             return if self.limit.is_reduced() {
                 limit
             } else {
-                ClaimLimits::FIRST_OF_HOST.max(limit)
+                ClaimLimits::FIRST_PORTION.max(limit)
             };
         };
         let rounds = PORTION_LASTS.as_secs_f64() / latency.as_secs_f64().max(0.001);
-        ((limit as f64 * rounds) as usize).clamp(limit, ClaimLimits::MOST_OF_HOST.max(limit))
+        ((limit as f64 * rounds) as usize).clamp(limit, ClaimLimits::LARGEST_PORTION.max(limit))
     }
 
     /// Adds a delivery behind those of its account and resource.
