@@ -82,6 +82,13 @@ impl Bench {
         Bench { work, wake_signals, stop, worker: tokio::spawn(worker) }
     }
 
+    /// Starts a worker that has found nothing to do.
+    async fn start_idle() -> Bench {
+        let bench = Bench::start([]);
+        bench.until(|work| work.claims.load(Ordering::SeqCst) == 1).await;
+        bench
+    }
+
     async fn until(&self, enough: impl Fn(&Listed) -> bool) {
         let wait = async {
             loop {
@@ -114,8 +121,7 @@ async fn no_more_jobs_are_in_hand_than_allowed() {
 
 #[tokio::test(start_paused = true)]
 async fn news_wake_it_and_so_does_the_clock() {
-    let bench = Bench::start([]);
-    bench.until(|work| work.claims.load(Ordering::SeqCst) == 1).await;
+    let bench = Bench::start_idle().await;
     for (wake_signals, most) in [(true, Duration::from_secs(1)), (false, CONFIG.idle * 2)] {
         let begun = Instant::now();
         let done = bench.work.done.load(Ordering::SeqCst);
@@ -130,8 +136,7 @@ async fn news_wake_it_and_so_does_the_clock() {
 
 #[tokio::test(start_paused = true)]
 async fn what_is_signalled_during_the_wait_is_claimed_with_the_rest() {
-    let bench = Bench::start([]);
-    bench.until(|work| work.claims.load(Ordering::SeqCst) == 1).await;
+    let bench = Bench::start_idle().await;
     bench.wake_signals.notify_waiters();
     sleep(Listed::WAKE_DELAY / 2).await;
     bench.work.waiting.lock().unwrap().push_back(free());
@@ -145,8 +150,7 @@ async fn what_is_signalled_during_the_wait_is_claimed_with_the_rest() {
 
 #[tokio::test(start_paused = true)]
 async fn a_worker_that_waits_after_a_signal_stops_at_once() {
-    let bench = Bench::start([]);
-    bench.until(|work| work.claims.load(Ordering::SeqCst) == 1).await;
+    let bench = Bench::start_idle().await;
     bench.wake_signals.notify_waiters();
     sleep(Listed::WAKE_DELAY / 5).await;
     let begun = Instant::now();
