@@ -6,9 +6,9 @@
 //! for them; the rest are counted. Failures have more lines than successes.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 use std::time::Duration;
 
+use foldhash::HashMap;
 use tokio::time::Instant;
 
 use feedgate_core::event::{Event, EventKind, EventOutcome};

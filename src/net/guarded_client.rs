@@ -23,7 +23,7 @@ use ipnet::IpNet;
 use rustls::{ClientConfig, RootCertStore};
 use tokio::time::Instant;
 use tracing::warn;
-use url::{Host, Url};
+use url::{Host, Position, Url};
 
 use super::FetchError;
 use feedgate_core::topic::host;
@@ -111,17 +111,26 @@ impl GuardedClient {
     /// connection of the first request is closed after it; from the second request on, connections
     /// are kept alive.
     pub(super) fn client_for_rare_server(&self, url: &Url) -> &reqwest::Client {
-        let (now, host) = (Instant::now(), host(url));
+        if self.is_recent_server(&url[..Position::BeforePath], Instant::now()) {
+            self.client(url)
+        } else {
+            &self.no_keepalive
+        }
+    }
+
+    /// Returns whether a server, given with its scheme, received a request recently, and notes this one.
+    fn is_recent_server(&self, server: &str, now: Instant) -> bool {
         let mut servers = self.recent_servers.lock().unwrap_or_else(PoisonError::into_inner);
-        if servers.len() >= KEEPALIVE_SERVERS && !servers.contains_key(&host) {
+        if let Some(until) = servers.get_mut(server) {
+            return std::mem::replace(until, now + IDLE) > now;
+        }
+        if servers.len() >= KEEPALIVE_SERVERS {
             servers.retain(|_, until| *until > now);
         }
-        let is_known = servers.get(&host).is_some_and(|until| *until > now);
-        if is_known || servers.len() < KEEPALIVE_SERVERS {
-            servers.insert(host, now + IDLE);
+        if servers.len() < KEEPALIVE_SERVERS {
+            servers.insert(server.to_owned(), now + IDLE);
         }
-        drop(servers);
-        if is_known { self.client(url) } else { &self.no_keepalive }
+        false
     }
 
     /// Uses HTTP/1.1 for the server of `url` from now on (rule P38). Returns `false` if it was used

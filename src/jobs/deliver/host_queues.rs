@@ -15,10 +15,11 @@
 mod host_queue;
 mod queues;
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use foldhash::{HashMap, HashMapExt as _};
 use tokio::sync::Notify;
 
 use super::concurrency_limit::Attempt;

@@ -127,7 +127,7 @@ impl Members {
     }
 
     /// Keeps only the members for which `is_kept` returns true.
-    pub(super) fn retain(&mut self, is_kept: impl Fn(i64) -> bool) {
+    pub(super) fn retain(&mut self, mut is_kept: impl FnMut(i64) -> bool) {
         self.0.retain(|number| is_kept(*number));
     }
 }

@@ -13,8 +13,9 @@
 //!   than the batch has ([`take_out_first_members`]), and when a subscription is treated by itself ([`take_out`]).
 //! * Whoever changes the members has locked the row of the batch.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 
+use foldhash::{HashSet, HashSetExt as _};
 use futures_util::try_join;
 
 use crate::delivery::batch_members::{Members, has_member};
@@ -203,7 +204,7 @@ pub(super) struct DeliveredMember {
 pub(super) async fn end_members(
     tx: &Tx<'_>,
     members: &[DeliveredMember],
-) -> Result<HashSet<(SubscriptionId, ClaimToken)>, StoreError> {
+) -> Result<Vec<(SubscriptionId, ClaimToken)>, StoreError> {
     const LOCK: &str = "
         select b.resource_id, b.subscription_id, b.claim_token, b.members
           from {rows}
@@ -218,19 +219,20 @@ pub(super) async fn end_members(
     let [resources, numbers] = key_columns(&keys);
     let tokens = claims.keys().map(|(_, _, token)| *token).collect();
     let columns = [resources, numbers, ("claim", Value::Ints(tokens))];
-    let (mut remaining, mut ended) = (Vec::new(), HashSet::new());
+    let (mut remaining, mut ended) = (Vec::new(), Vec::with_capacity(members.len()));
     for mut row in tx.query_rows(LOCK, &[], &columns).await? {
         let (resource, number, token) = (row.int()?, row.int()?, row.int()?);
         let Some(members) = readable(Members::read(&mut row)) else { continue };
         let mut batch = LockedBatch { resource, number, members };
-        let delivered = claims.get(&(resource, number, token));
-        let is_delivered = |id| delivered.is_some_and(|delivered| delivered.contains(&id));
-        let removed = batch.members.ids().iter().filter(|id| is_delivered(**id)).map(|id| {
-            let id = SubscriptionId { resource: ResourceId(resource), number: *id };
-            (id, ClaimToken(token))
+        let Some(delivered) = claims.get(&(resource, number, token)) else { continue };
+        batch.members.retain(|id| {
+            let is_delivered = delivered.contains(&id);
+            if is_delivered {
+                let id = SubscriptionId { resource: ResourceId(resource), number: id };
+                ended.push((id, ClaimToken(token)));
+            }
+            !is_delivered
         });
-        ended.extend(removed);
-        batch.members.retain(|id| !is_delivered(id));
         remaining.push(batch);
     }
     store_members(tx, remaining).await?;

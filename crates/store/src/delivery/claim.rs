@@ -4,8 +4,7 @@
 //! claim on them is valid, so nodes that read the same candidates never both get one. Whether a
 //! claim has expired is decided by the clock of the database, not by that of a node.
 
-use std::collections::HashMap;
-
+use foldhash::{HashMap, HashMapExt as _};
 use futures_util::try_join;
 
 use crate::delivery::account_turns::AccountTurns;

@@ -2,7 +2,9 @@
 //!
 //! Many claimed subscriptions are to the same resource, which is read once for all of them.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
+
+use foldhash::{HashMap, HashMapExt as _};
 
 use crate::delivery::row::subscription_to;
 use crate::engine::claims::{self, Picked};
@@ -15,7 +17,7 @@ use feedgate_core::ports::StoreError;
 use feedgate_core::record::Seq;
 use feedgate_core::resource::ResourceId;
 use feedgate_core::subscription::{BatchNumber, DueSubscription, Format};
-use feedgate_core::topic::Topic;
+use feedgate_core::topic::{Callback, Topic};
 
 /// The columns of a claimed delivery to a subscription `s`, after the number of its row or its batch. A
 /// delivery that is in no batch has two more: the token of its claim, and where to set the cursor back to.
@@ -54,15 +56,12 @@ pub(super) async fn read(
     resources: &HashMap<i64, ClaimedResource>,
     query: ClaimedQuery<'_>,
 ) -> Result<Vec<(i64, ClaimedRow)>, StoreError> {
-    let read = |mut row: Row| {
-        let number = row.int()?;
-        let claimed = claimed_row(row, number, lease.token, resources)?;
-        Ok(claimed.map(|claimed| (number, claimed)))
-    };
-    let mut valid = Vec::with_capacity(query.count);
-    let is_valid = |(_, row): &(i64, ClaimedRow)| row.due.subscription.lease_until > lease.now;
+    let mut valid: Vec<(i64, ClaimedRow)> = Vec::with_capacity(query.count);
     tx.visit_rows(query.sql, &[], query.columns, |row| {
-        valid.extend(claims::readable(read(row)).flatten().filter(is_valid));
+        let neighbour = valid.last().map(|(_, last)| &last.due.subscription.callback);
+        let claimed = claimed_row(row, lease.token, resources, neighbour);
+        let is_valid = |row: &ClaimedRow| row.due.subscription.lease_until > lease.now;
+        valid.extend(claims::readable(claimed).flatten().filter(|(_, row)| is_valid(row)));
     })
     .await?;
     Ok(valid)
@@ -113,16 +112,19 @@ pub(super) async fn claimed_resources(
     Ok(rows.into_iter().filter_map(|row| claims::readable(read(row))).collect())
 }
 
-/// Reads a row; `None` if its resource cannot be read or its claim has another token.
+/// Reads a row, with the number of its delivery or batch; `None` if its resource cannot be read or its
+/// claim has another token. Its callback is probably at the same server as `neighbour`.
 fn claimed_row(
     mut row: Row,
-    number: i64,
     token: ClaimToken,
     resources: &HashMap<i64, ClaimedResource>,
-) -> Result<Option<ClaimedRow>, StoreError> {
+    neighbour: Option<&Callback>,
+) -> Result<Option<(i64, ClaimedRow)>, StoreError> {
+    let number = row.int()?;
     let id = ResourceId(row.int()?);
     let Some(resource) = resources.get(&id.0) else { return Ok(None) };
-    let mut subscription = Box::new(subscription_to(id, resource.topic.clone(), &mut row)?);
+    let topic = resource.topic.clone();
+    let mut subscription = Box::new(subscription_to(id, topic, &mut row, neighbour)?);
     let newest = resource.newest(subscription.format);
     let (all, announced) = (resource.status_version, resource.announced_status_version);
     let status = subscription.statuses.version_of(all, announced);
@@ -149,5 +151,5 @@ fn claimed_row(
     let due = DueSubscription {
         subscription, claim, batch, owed, newest, told_before, replays, is_digest, acknowledged, hops, status,
     };
-    Ok(Some(ClaimedRow { due, replay_from }))
+    Ok(Some((number, ClaimedRow { due, replay_from })))
 }

@@ -3,9 +3,8 @@
 //! A change with thousands of subscribers ends in the same way for nearly all of them. PostgreSQL needs
 //! a third of the time for such an update if it gets the values once, and not for each row.
 
-use std::collections::HashMap;
-
 use chrono::{DateTime, Utc};
+use foldhash::{HashMap, HashMapExt as _};
 
 use crate::delivery::batch_members::consecutive_ranges;
 use crate::delivery::result_columns::{Newest, status_code};
@@ -18,30 +17,30 @@ const FEWEST: usize = 8;
 
 /// The result of some deliveries of one resource.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct CommonResult {
+struct CommonResult<'r> {
     resource: i64,
     /// The last number that was acknowledged.
     cursor: i64,
     /// The version of the status that was sent.
     status: i64,
     code: i64,
-    excerpt: String,
+    excerpt: &'r str,
     newest: Newest,
 }
 
 /// Groups of successful deliveries, each with its common result.
 #[derive(Debug, Default)]
-pub(super) struct CommonResults {
-    groups: HashMap<CommonResult, Vec<i64>>,
+pub(super) struct CommonResults<'r> {
+    groups: HashMap<CommonResult<'r>, Vec<i64>>,
 }
 
-impl CommonResults {
+impl<'r> CommonResults<'r> {
     /// Takes those of `results` out that are worth storing together. Each has where to set its cursor
     /// back to, and the newest numbers of its resource; one whose cursor is set back is left.
     pub(super) fn take_from(
-        results: &mut Vec<(&DeliveryResult, Option<i64>, Newest)>,
-    ) -> CommonResults {
-        let mut groups: HashMap<CommonResult, Vec<i64>> = HashMap::new();
+        results: &mut Vec<(&'r DeliveryResult, Option<i64>, Newest)>,
+    ) -> CommonResults<'r> {
+        let mut groups: HashMap<CommonResult<'r>, Vec<i64>> = HashMap::new();
         for (result, replay_from, newest) in results.iter() {
             if let Some(common) = CommonResult::new(result, *replay_from, *newest) {
                 groups.entry(common).or_default().push(result.id.number);
@@ -118,16 +117,16 @@ impl CommonResults {
     }
 }
 
-impl CommonResult {
+impl<'r> CommonResult<'r> {
     /// Returns what the result of a delivery may have in common with others; `None` if it failed, or
     /// if the cursor is set back.
     fn new(
-        result: &DeliveryResult,
+        result: &'r DeliveryResult,
         replay_from: Option<i64>,
         newest: Newest,
-    ) -> Option<CommonResult> {
+    ) -> Option<CommonResult<'r>> {
         let DeliveryOutcome::Delivered { cursor, status } = result.outcome else { return None };
-        let excerpt = result.response.as_ref().map(|response| response.excerpt.clone());
+        let excerpt = result.response.as_ref().map(|response| response.excerpt.as_str());
         replay_from.is_none().then(|| CommonResult {
             resource: result.id.resource.0,
             cursor: cursor.0,

@@ -3,9 +3,10 @@
 //! The delivery is removed from the queue first (its row, or its id from its batch), which shows whether
 //! its claim is still held. It is queued again if the subscription is owed more, or waits for a retry.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
 use chrono::{DateTime, Utc};
+use foldhash::HashMap;
 use futures_util::try_join;
 
 use crate::delivery::batches::{self, DeliveredMember};
@@ -82,8 +83,9 @@ async fn end_claims(
     });
     let members: Vec<_> = members.collect();
     let ended = batches::end_members(tx, &members).await?;
+    let mut held: HashMap<_, _> = ended.into_iter().map(|claim| (claim, None)).collect();
     // A delivery that has left its batch has the claim itself.
-    let single = settled.iter().filter(|result| !ended.contains(&(result.id, result.claim)));
+    let single = settled.iter().filter(|result| !held.contains_key(&(result.id, result.claim)));
     let single: Vec<_> = single.collect();
     let numbers = |number: fn(&DeliveryResult) -> i64| {
         Value::Ints(single.iter().map(|result| number(result)).collect())
@@ -93,7 +95,6 @@ async fn end_claims(
         ("id", numbers(|result| result.id.number)),
         ("claim", numbers(|result| result.claim.0)),
     ];
-    let mut held: HashMap<_, _> = ended.into_iter().map(|claim| (claim, None)).collect();
     for mut row in tx.query_rows(END, &[], &columns).await? {
         let id = SubscriptionId { resource: ResourceId(row.int()?), number: row.int()? };
         held.insert((id, ClaimToken(row.int()?)), row.opt_int()?);

@@ -1,8 +1,7 @@
 //! Putting deliveries into the queue, those that are alike in batches.
 
-use std::collections::{HashMap, HashSet};
-
 use chrono::{DateTime, Utc};
+use foldhash::{HashMap, HashMapExt as _, HashSet, HashSetExt as _};
 
 use crate::delivery::batch_members::{Members, search_range};
 use crate::delivery::batches::key_columns;

@@ -64,19 +64,21 @@ pub(crate) fn account(row: &mut Row) -> Result<Option<AccountId>, StoreError> {
 pub(crate) fn subscription(row: &mut Row) -> Result<Subscription, StoreError> {
     let resource = ResourceId(row.int()?);
     let topic = topic(row)?;
-    subscription_to(resource, topic, row)
+    subscription_to(resource, topic, row, None)
 }
 
-/// Reads `own_columns!` of a subscription to this resource.
+/// Reads `own_columns!` of a subscription to this resource. Its callback is probably at the same server
+/// as `neighbour`.
 pub(crate) fn subscription_to(
     resource: ResourceId,
     topic: Topic,
     row: &mut Row,
+    neighbour: Option<&Callback>,
 ) -> Result<Subscription, StoreError> {
     let id = SubscriptionId { resource, number: row.int()? };
     let account = account(row)?;
     let topic = topic.with_alias(alias(row)?);
-    let callback = callback(row)?;
+    let callback = callback_beside(row, neighbour)?;
     let protocol = protocol(row)?;
     let (format, updates) = (row.word(Format::from_word)?, row.word(Updates::from_word)?);
     let statuses = row.word(Statuses::from_word)?;
@@ -160,7 +162,17 @@ pub(crate) fn alias(row: &mut Row) -> Result<Option<String>, StoreError> {
 
 /// Reads a callback.
 pub(crate) fn callback(row: &mut Row) -> Result<Callback, StoreError> {
-    Callback::parse(row.text()?).map_err(|err| StoreError::Corrupt(err.to_string()))
+    callback_beside(row, None)
+}
+
+/// Reads a callback that is probably at the same server as `neighbour`.
+fn callback_beside(row: &mut Row, neighbour: Option<&Callback>) -> Result<Callback, StoreError> {
+    let text = row.text()?;
+    let callback = match neighbour {
+        Some(neighbour) => Callback::parse_beside(text, neighbour),
+        None => Callback::parse(text),
+    };
+    callback.map_err(|err| StoreError::Corrupt(err.to_string()))
 }
 
 /// Reads a protocol and its procedure.

@@ -1,7 +1,9 @@
 //! The queues of all hosts: whose turn it is, what starts, and which hosts are claimed for again.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::time::Instant;
+
+use foldhash::HashMap;
 
 use super::host_queue::{HostQueue, Refill, WaitingDelivery};
 use crate::jobs::deliver::concurrency_limit::Attempt;
