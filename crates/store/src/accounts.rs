@@ -7,7 +7,8 @@ pub(crate) mod stored_files;
 use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::engine::sql::{Row, params};
+use super::engine::row::Row;
+use super::engine::sql::params;
 use super::engine::tx::Tx;
 use crate::Db;
 use crate::maintenance::drop_owned;

@@ -13,7 +13,8 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use super::delivery::subscriptions::subscribe;
 use super::engine::lease::Leases;
-use super::engine::sql::{Row, Value, params};
+use super::engine::row::Row;
+use super::engine::sql::{Value, params};
 use super::engine::tx::{Tx, Wake};
 use super::log::before;
 use crate::Db;

@@ -15,7 +15,8 @@ use chrono::{DateTime, TimeDelta, Utc};
 use futures_util::future::try_join_all;
 use url::Url;
 
-use super::engine::sql::{Row, Value, params};
+use super::engine::row::Row;
+use super::engine::sql::{Value, params};
 use super::engine::tx::Tx;
 use crate::Db;
 use feedgate_core::ping::{Ping, TimeUnit, WeblogChange, start_of_hour};

@@ -6,6 +6,7 @@ pub(crate) mod error;
 pub(crate) mod lease;
 pub(crate) mod migrate;
 pub(crate) mod postgres;
+pub(crate) mod row;
 pub(crate) mod sql;
 pub(crate) mod sqlite;
 pub(crate) mod tx;

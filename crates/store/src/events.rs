@@ -9,7 +9,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
-use super::engine::sql::{Row, Value, params};
+use super::engine::row::Row;
+use super::engine::sql::{Value, params};
 use super::engine::tx::Tx;
 use crate::Db;
 use crate::log::row::most;

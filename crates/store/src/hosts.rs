@@ -16,7 +16,8 @@ use chrono::{DateTime, Utc};
 use url::Url;
 
 use super::engine::lease::ClaimLease;
-use super::engine::sql::{self, Row, Value, params};
+use super::engine::row::Row;
+use super::engine::sql::{self, Value, params};
 use super::engine::tx::Tx;
 use crate::Db;
 use feedgate_core::host::{Host, HostBackoff, HostRefusal, PausedHost};

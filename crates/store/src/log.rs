@@ -14,7 +14,8 @@ pub(crate) mod row;
 
 use async_trait::async_trait;
 
-use super::engine::sql::{Row, Value, params};
+use super::engine::row::Row;
+use super::engine::sql::{Value, params};
 use crate::Db;
 use crate::log::row::{most, record, record_columns};
 use feedgate_core::change_detection::Known;

@@ -11,6 +11,7 @@ use chrono::{DateTime, Utc};
 
 use crate::Db;
 use crate::collections::collecting;
+use crate::engine::row::Row;
 use crate::engine::sql::{Value, params};
 use crate::engine::tx::Tx;
 use crate::log::row::most;
@@ -394,7 +395,7 @@ async fn next_version(tx: &Tx<'_>) -> Result<i64, StoreError> {
     tx.first(NEXT, &[]).await?.ok_or_else(vanished)?.int()
 }
 
-fn numbers(rows: Vec<crate::engine::sql::Row>) -> Result<Vec<i64>, StoreError> {
+fn numbers(rows: Vec<Row>) -> Result<Vec<i64>, StoreError> {
     rows.into_iter().map(|mut row| row.int()).collect()
 }
 

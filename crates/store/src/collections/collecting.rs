@@ -10,7 +10,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use chrono::{DateTime, Utc};
 
 use crate::engine::claims;
-use crate::engine::sql::{Row, Value, params};
+use crate::engine::row::Row;
+use crate::engine::sql::{Value, params};
 use crate::engine::tx::{Tx, Wake};
 use crate::log::append_budget::{self, AppendBudget};
 use crate::log::fan_out;

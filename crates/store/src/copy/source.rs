@@ -18,7 +18,8 @@ use crate::copy::tables::{CopiedTable, NUMBERED_IN_CELLS};
 use crate::engine::error::store_error;
 use crate::engine::migrate::MIGRATIONS;
 use crate::engine::postgres::{self, Connector, Postgres, SchemaLock};
-use crate::engine::sql::{Row, Value, params};
+use crate::engine::row::Row;
+use crate::engine::sql::{Value, params};
 use crate::{Db, OpenPurpose, StoreSettings, name_place, sqlite_path};
 use feedgate_core::ports::{StoreError, WakeSignals};
 
@@ -148,7 +149,7 @@ impl CopySource {
         }
         let chunk = format!("select {} {next} limit {limit}", columns.join(", "));
         let rows = query(db, chunk, params).await?;
-        Ok(rows.into_iter().map(|row| row.into_values()).collect())
+        rows.into_iter().map(Row::into_values).collect()
     }
 
     /// Returns where these resources lie in the target. Those that do not exist are missing.

@@ -10,7 +10,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use crate::Db;
-use crate::engine::sql::{Row, Value, json, params};
+use crate::engine::row::Row;
+use crate::engine::sql::{Value, json, params};
 use crate::engine::tx::Tx;
 use crate::log::row::most;
 use feedgate_core::attempt::{

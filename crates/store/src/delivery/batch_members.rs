@@ -5,7 +5,8 @@
 //! last member at the time when the batch was made are columns with an index. They are at most
 //! [`GREATEST_SPAN`] apart, so that a bounded part of the index is read for a subscription.
 
-use crate::engine::sql::{Row, Value};
+use crate::engine::row::Row;
+use crate::engine::sql::Value;
 use feedgate_core::ports::{ClaimLimits, StoreError};
 
 /// The most members of a batch: an eighth of what is claimed together for a fast host, so that most claims

@@ -14,7 +14,8 @@ use crate::delivery::claimed_rows::{
 };
 use crate::engine::claims::{self, HostLimitedSearch, Picked};
 use crate::engine::lease::ClaimLease;
-use crate::engine::sql::{Row, params};
+use crate::engine::row::Row;
+use crate::engine::sql::params;
 use crate::engine::tx::Tx;
 use feedgate_core::claim::QueuePosition;
 use feedgate_core::ports::{ClaimLimits, ClaimedSubscriptions, StoreError};

@@ -8,7 +8,8 @@ use foldhash::{HashMap, HashMapExt as _};
 
 use crate::delivery::batch_members::consecutive_ranges;
 use crate::delivery::result_columns::{Newest, status_code};
-use crate::engine::sql::{Row, Value, params};
+use crate::engine::row::Row;
+use crate::engine::sql::{Value, params};
 use crate::engine::tx::Tx;
 use feedgate_core::ports::{DeliveryOutcome, DeliveryResult, StoreError};
 

@@ -6,7 +6,8 @@ use chrono::{DateTime, Utc};
 
 use crate::delivery::batch_members::has_member;
 use crate::delivery::batches;
-use crate::engine::sql::{Row, Value, params};
+use crate::engine::row::Row;
+use crate::engine::sql::{Value, params};
 use crate::engine::tx::{Tx, Wake};
 use feedgate_core::claim::ClaimToken;
 use feedgate_core::ports::StoreError;

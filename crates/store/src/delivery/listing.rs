@@ -1,7 +1,8 @@
 //! Listing subscriptions in pages.
 
 use crate::delivery::row::{health, health_columns, subscription, subscription_columns};
-use crate::engine::sql::{Row, Value, params};
+use crate::engine::row::Row;
+use crate::engine::sql::{Value, params};
 use crate::engine::tx::Tx;
 use crate::log::row::most;
 use crate::resources::row::{resource, resource_columns};

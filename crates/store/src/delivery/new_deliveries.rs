@@ -6,7 +6,8 @@ use foldhash::{HashMap, HashMapExt as _, HashSet, HashSetExt as _};
 use crate::delivery::batch_members::{Members, search_range};
 use crate::delivery::batches::key_columns;
 use crate::engine::claims::readable;
-use crate::engine::sql::{Row, Value, params};
+use crate::engine::row::Row;
+use crate::engine::sql::{Value, params};
 use crate::engine::tx::{Tx, Wake};
 use feedgate_core::ports::StoreError;
 

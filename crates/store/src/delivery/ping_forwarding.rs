@@ -12,7 +12,8 @@ use url::Url;
 
 use crate::Db;
 use crate::engine::lease::ClaimLease;
-use crate::engine::sql::{Row, Value, params};
+use crate::engine::row::Row;
+use crate::engine::sql::{Value, params};
 use crate::engine::tx::Tx;
 use crate::log::row::most;
 use feedgate_core::claim::ClaimToken;

@@ -1,7 +1,7 @@
 //! Rows of subscriptions: their columns, and reading them.
 
 use crate::engine::envelope::RowIdentity;
-use crate::engine::sql::Row;
+use crate::engine::row::Row;
 use crate::resources::row::topic;
 use feedgate_core::account::AccountId;
 use feedgate_core::delivery_health::{AttemptResponse, DeliveryHealth, LastAttempt};

@@ -6,7 +6,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::engine::sql::{Row, Value, params};
+use crate::engine::row::Row;
+use crate::engine::sql::{Value, params};
 use crate::engine::tx::Tx;
 use feedgate_core::account::AccountId;
 use feedgate_core::ports::StoreError;

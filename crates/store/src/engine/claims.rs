@@ -20,7 +20,8 @@ use chrono::{DateTime, Utc};
 use tracing::error;
 
 use crate::Db;
-use crate::engine::sql::{Row, Value, params};
+use crate::engine::row::Row;
+use crate::engine::sql::{Value, params};
 use crate::engine::tx::Tx;
 use feedgate_core::claim::{ClaimToken, QueuePosition};
 use feedgate_core::ports::{ClaimLimits, StoreError};

@@ -14,8 +14,9 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use futures_util::TryStreamExt;
 use tokio_postgres::types::ToSql;
 
-use crate::engine::postgres::row;
-use crate::engine::sql::{self, Columns, Row, Value};
+use crate::engine::postgres::row::PostgresRow;
+use crate::engine::row::Row;
+use crate::engine::sql::{self, Columns, Value};
 use crate::engine::sqlite::statement as sqlite;
 use feedgate_core::ports::{StoreError, WakeSignals};
 
@@ -176,7 +177,7 @@ impl<'a> Tx<'a> {
         };
         let mut found = pin!(found.map_err(store_error)?);
         while let Some(row) = found.try_next().await.map_err(store_error)? {
-            visit(self.with_keys(row::row(&row)?));
+            visit(self.with_keys(PostgresRow::from(row).into()));
         }
         Ok(())
     }

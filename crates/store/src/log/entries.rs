@@ -6,7 +6,8 @@
 use chrono::{DateTime, TimeDelta, Utc};
 use futures_util::try_join;
 
-use crate::engine::sql::{Row, Value, params};
+use crate::engine::row::Row;
+use crate::engine::sql::{Value, params};
 use crate::engine::tx::Tx;
 use feedgate_core::change_detection::{
     Candidate, ChangeSet, EntryChange, FeedDocument, Known, KnownEntry,

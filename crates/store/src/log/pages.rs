@@ -4,7 +4,8 @@ use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
 use crate::Db;
-use crate::engine::sql::{Row, Value, params};
+use crate::engine::row::Row;
+use crate::engine::sql::{Value, params};
 use crate::engine::tx::Tx;
 use crate::log::row::{most, record, record_columns};
 use crate::resources::row;

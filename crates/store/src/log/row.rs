@@ -1,6 +1,6 @@
 //! Rows of records: their columns, and reading them.
 
-use crate::engine::sql::Row;
+use crate::engine::row::Row;
 use feedgate_core::ports::StoreError;
 use feedgate_core::record::{Record, RecordKind, Seq};
 

@@ -16,7 +16,8 @@ use futures_util::try_join;
 
 use crate::engine::claims::{self, Picked};
 use crate::engine::lease::ClaimLease;
-use crate::engine::sql::{Row, Value, params};
+use crate::engine::row::Row;
+use crate::engine::sql::{Value, params};
 use crate::engine::tx::Tx;
 use crate::hosts;
 use crate::resources::group_queue::{self, GroupQueue};

@@ -4,7 +4,8 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::engine::sql::{self, Row, params};
+use crate::engine::row::Row;
+use crate::engine::sql::{self, params};
 use crate::engine::tx::Tx;
 use feedgate_core::poll::Polling;
 use feedgate_core::poll_times::PollTimes;

@@ -7,7 +7,8 @@ use url::Url;
 
 use crate::Db;
 use crate::changes::pings;
-use crate::engine::sql::{Row, params};
+use crate::engine::row::Row;
+use crate::engine::sql::params;
 use crate::engine::tx::{Tx, Wake};
 use crate::resources::details;
 use feedgate_core::host_groups::HostGroups;

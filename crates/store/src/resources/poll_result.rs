@@ -10,7 +10,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use chrono::{DateTime, TimeDelta, Utc};
 use futures_util::try_join;
 
-use crate::engine::sql::{self, Row, Value, params};
+use crate::engine::row::Row;
+use crate::engine::sql::{self, Value, params};
 use crate::engine::tx::{Tx, Wake};
 use crate::hosts;
 use crate::log::append_budget;

@@ -1,6 +1,7 @@
 //! Rows of resources: their columns, reading and locking them.
 
-use crate::engine::sql::{Row, Value};
+use crate::engine::row::Row;
+use crate::engine::sql::Value;
 use crate::engine::tx::Tx;
 use crate::resources::details;
 use feedgate_core::ports::StoreError;

@@ -10,7 +10,8 @@ use chrono::{DateTime, Utc};
 use serde::Deserialize;
 
 use crate::Db;
-use crate::engine::sql::{Row, Value, params};
+use crate::engine::row::Row;
+use crate::engine::sql::{Value, params};
 use crate::engine::tx::Tx;
 use crate::log::row::most;
 use crate::resources::row::{resource, resource_columns};

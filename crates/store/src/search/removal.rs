@@ -1,6 +1,7 @@
 //! Removes entries from the search index, with the records that they were found by.
 
-use crate::engine::sql::{Row, Value, params};
+use crate::engine::row::Row;
+use crate::engine::sql::{Value, params};
 use crate::engine::tx::Tx;
 use feedgate_core::ports::StoreError;
 

@@ -6,28 +6,46 @@ use bytes::BytesMut;
 use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
 
 use crate::engine::error::store_error;
-use crate::engine::sql::{Row, Value, storable, storable_list};
+use crate::engine::sql::{Value, storable, storable_list};
 use feedgate_core::ports::StoreError;
 
-/// Converts a row of PostgreSQL.
-pub(crate) fn row(row: &tokio_postgres::Row) -> Result<Row, StoreError> {
-    let value = |n: usize| {
-        let column = row.columns()[n].type_();
-        Ok::<_, StoreError>(match *column {
-            Type::INT8 => row.try_get::<_, Option<i64>>(n).map_err(store_error)?.into(),
-            Type::INT4 => {
-                row.try_get::<_, Option<i32>>(n).map_err(store_error)?.map(i64::from).into()
-            }
-            Type::BYTEA => row.try_get::<_, Option<Vec<u8>>>(n).map_err(store_error)?.into(),
-            Type::VOID => Value::Null,
-            _ => row.try_get::<_, Option<String>>(n).map_err(store_error)?.into(),
-        })
-    };
-    let mut values = Vec::with_capacity(row.len());
-    for n in 0..row.len() {
-        values.push(value(n)?);
+/// A row, whose columns are converted as they are read, from left to right.
+#[derive(Clone, Debug)]
+pub(crate) struct PostgresRow {
+    row: tokio_postgres::Row,
+    next: usize,
+}
+
+impl From<tokio_postgres::Row> for PostgresRow {
+    fn from(row: tokio_postgres::Row) -> PostgresRow {
+        PostgresRow { row, next: 0 }
     }
-    Ok(Row::new(values))
+}
+
+impl PostgresRow {
+    /// Returns the next column, which must be a text or null.
+    pub(crate) fn next_text(&mut self) -> Result<Option<&str>, StoreError> {
+        let text = self.row.try_get(self.next).map_err(store_error)?;
+        self.next += 1;
+        Ok(text)
+    }
+}
+
+impl Iterator for PostgresRow {
+    type Item = Result<Value, StoreError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let (row, n) = (&self.row, self.next);
+        let value = match *row.columns().get(n)?.type_() {
+            Type::INT8 => row.try_get::<_, Option<i64>>(n).map(Value::from),
+            Type::INT4 => row.try_get::<_, Option<i32>>(n).map(|it| it.map(i64::from).into()),
+            Type::BYTEA => row.try_get::<_, Option<Vec<u8>>>(n).map(Value::from),
+            Type::VOID => Ok(Value::Null),
+            _ => row.try_get::<_, Option<String>>(n).map(Value::from),
+        };
+        self.next += 1;
+        Some(value.map_err(store_error))
+    }
 }
 
 impl ToSql for Value {

@@ -6,7 +6,8 @@ use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, Statement};
 
 use crate::engine::error::store_error;
-use crate::engine::sql::{self, Columns, Row, Value};
+use crate::engine::row::Row;
+use crate::engine::sql::{self, Columns, Value};
 use feedgate_core::ports::StoreError;
 
 /// Passes each row of a statement to `visit`.
@@ -28,7 +29,7 @@ pub(crate) fn query(
             for column in 0..width {
                 values.push(value(row.get_ref(column).map_err(store_error)?)?);
             }
-            visit(Row::new(values));
+            visit(Row::from(values));
         }
     }
     Ok(())
