@@ -30,6 +30,7 @@ mod test_notification;
 mod test_subscriptions;
 mod verdict;
 
+use std::collections::VecDeque;
 use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
@@ -143,7 +144,7 @@ impl Job for Deliverer {
 
     /// Delivers, and continues with the deliveries that wait for the same host.
     async fn perform(&self, first: Self::Item) {
-        let (mut next, mut recording) = (Some(first), Vec::new());
+        let (mut next, mut recording) = (Some(first), VecDeque::new());
         while let Some((due, permit)) = next.take() {
             let id = due.subscription.id;
             match self.attempt(&due).await {
@@ -158,15 +159,21 @@ impl Job for Deliverer {
                         outcome,
                         response,
                     };
-                    recording.push((id, self.results.submit(result).await));
+                    recording.push_back((id, self.results.submit(result).await));
                 }
                 Err(err) => log_not_stored(id, &err),
             }
-            if recording.len() >= MOST_UNRECORDED {
-                await_recorded(&mut recording).await;
+            // The oldest result has been stored by now, unless the store is slow. To wait for all of them
+            // would leave the permit unused for as long as a batch of results takes.
+            if recording.len() >= MOST_UNRECORDED
+                && let Some((id, oldest)) = recording.pop_front()
+            {
+                await_recorded(id, oldest).await;
             }
         }
-        await_recorded(&mut recording).await;
+        for (id, result) in recording {
+            await_recorded(id, result).await;
+        }
     }
 
     async fn stopped(&self) {
@@ -178,12 +185,10 @@ impl Job for Deliverer {
     }
 }
 
-/// Waits until results are stored, so that a worker that has finished leaves nothing behind.
-async fn await_recorded(recording: &mut Vec<(SubscriptionId, PendingRecord)>) {
-    for (id, recorded) in recording.drain(..) {
-        if let Err(err) = recorded.stored().await {
-            log_not_stored(id, &err);
-        }
+/// Waits until a result is stored, so that a worker that has finished leaves nothing behind.
+async fn await_recorded(id: SubscriptionId, result: PendingRecord) {
+    if let Err(err) = result.stored().await {
+        log_not_stored(id, &err);
     }
 }
 
