@@ -167,12 +167,8 @@ pub(crate) fn callback(row: &mut Row) -> Result<Callback, StoreError> {
 
 /// Reads a callback that is probably at the same server as `neighbour`.
 fn callback_beside(row: &mut Row, neighbour: Option<&Callback>) -> Result<Callback, StoreError> {
-    let text = row.text()?;
-    let callback = match neighbour {
-        Some(neighbour) => Callback::parse_beside(text, neighbour),
-        None => Callback::parse(text),
-    };
-    callback.map_err(|err| StoreError::Corrupt(err.to_string()))
+    Callback::parse_beside(row.text()?, neighbour)
+        .map_err(|err| StoreError::Corrupt(err.to_string()))
 }
 
 /// Reads a protocol and its procedure.
