@@ -49,6 +49,7 @@ mod poll;
 mod polling;
 mod publish_content;
 mod quotas;
+mod readiness;
 mod readme;
 mod real_feeds;
 mod refused;

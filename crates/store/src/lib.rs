@@ -32,6 +32,7 @@ mod search;
 mod secrets;
 mod tracks;
 mod transfer;
+mod write_health;
 
 use crate::cells::Cells;
 use crate::changes::ping_batcher::PingBatcher;
@@ -48,6 +49,7 @@ use crate::log::append_budget::AppendBudget;
 use crate::resources::poll_result_batcher::PollResultBatcher;
 use crate::resources::upstreams;
 use crate::secrets::registered_keys;
+use crate::write_health::WriteHealth;
 use futures_util::future::BoxFuture;
 use std::error::Error;
 use std::path::Path;
@@ -213,6 +215,8 @@ pub(crate) struct Db {
     append_permits: Semaphore,
     /// The changes that are forwarded to ping targets.
     pub(crate) forwarding: Arc<PingForwarding>,
+    /// Whether the database accepts writes.
+    pub(crate) write_health: WriteHealth,
     /// Is called with each transaction that ends.
     pub(crate) transaction_observer: OnceLock<TransactionObserver>,
 }
@@ -289,6 +293,7 @@ impl Db {
             },
             append_permits,
             forwarding: Arc::new(settings.forwarding.clone()),
+            write_health: WriteHealth::default(),
             transaction_observer: OnceLock::new(),
         })
     }
@@ -335,7 +340,7 @@ impl Db {
             Engine::Postgres(postgres) => postgres.write(op).await,
         };
         self.report_transaction("write", started);
-        result
+        result.inspect_err(|err| self.write_health.note_failure(err, Instant::now()))
     }
 
     /// Runs `op`, which writes nothing. Two of its statements may see different states.

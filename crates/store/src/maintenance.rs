@@ -3,7 +3,7 @@
 mod old_rows;
 
 use std::collections::HashMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
@@ -196,7 +196,10 @@ impl Maintenance for Db {
 
     async fn ready(&self) -> Result<(), StoreError> {
         let known = self.schema_version;
-        self.write(move |tx| Box::pin(migrate::check(tx, known))).await
+        let checked = self.write(move |tx| Box::pin(migrate::check(tx, known))).await;
+        // If the database refused this write too, the reason is known here.
+        self.write_health.check(Instant::now())?;
+        checked
     }
 
     fn wake_signals(&self) -> WakeSignals {

@@ -1,5 +1,5 @@
 //! How many requests one client without an account may make (rules S26, S27), and one account
-//! (rule S44).
+//! (rule S44). A request whose answer takes much reading counts as several.
 //!
 //! Registrations, subscriptions and pings need no account, and each makes feedgate send requests of
 //! its own. So each address has a budget that refills with time, and so has each account. The table
@@ -25,6 +25,13 @@ const SLOTS: usize = 1 << 16;
 /// The time in which an empty budget refills. A budget is what may be requested in this time,
 /// and all of it may be requested at once.
 const REFILL_TIME: Duration = Duration::from_secs(60);
+/// The rows that may be read for each request at no further cost.
+const FREE_ROWS: usize = 100;
+/// The number of further rows that count as one request. Reading them takes a tenth of a millisecond, so
+/// that an account with 60,000 requests a minute has a tenth of a processor for lists and searches.
+const ROWS_PER_REQUEST: usize = 8;
+/// The number of rows that can be skipped in an index in the time in which one is read.
+const SKIPPED_PER_ROW: usize = 32;
 
 /// The budgets of all clients without an account.
 #[derive(Debug)]
@@ -74,6 +81,51 @@ impl AccountRateLimit {
             .take_requests(account, count, Instant::now())
             .map_err(Rejection::account_rate_limited)
     }
+
+    /// Takes from the budget of the account what an answer costs for which at most these rows are
+    /// read, but no more than half of a whole budget: the request itself was taken from it before.
+    pub(crate) fn admit_rows(
+        &self,
+        account: AccountId,
+        most: RowsRead,
+    ) -> Result<RowCharge<'_>, Rejection> {
+        let requests = most.requests().min(self.0.size() / 2);
+        self.admit(account, requests)?;
+        Ok(RowCharge { limit: self, account, requests })
+    }
+}
+
+/// The rows that are read for one answer: some are read, and others are only skipped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct RowsRead {
+    /// The rows that are read.
+    pub(crate) read: usize,
+    /// The rows before them.
+    pub(crate) skipped: usize,
+}
+
+impl RowsRead {
+    /// Returns the number of requests that the rows count as, besides the one that asks for them.
+    fn requests(self) -> usize {
+        let rows = self.read.saturating_add(self.skipped / SKIPPED_PER_ROW);
+        rows.saturating_sub(FREE_ROWS) / ROWS_PER_REQUEST
+    }
+}
+
+/// The requests that were taken from the budget of an account for rows that it has not read yet.
+#[derive(Debug)]
+pub(crate) struct RowCharge<'l> {
+    limit: &'l AccountRateLimit,
+    account: AccountId,
+    requests: usize,
+}
+
+impl RowCharge<'_> {
+    /// Returns to the budget what the rows that were read did not need.
+    pub(crate) fn settle(self, rows: RowsRead) {
+        let unused = self.requests.saturating_sub(rows.requests());
+        self.limit.0.return_requests(self.account, unused);
+    }
 }
 
 /// A table of budgets.
@@ -110,6 +162,22 @@ impl RequestBudgets {
             remaining: self.cost_of_all.saturating_sub(used) / self.cost_of_one,
             full_in_s: used.div_ceil(1_000_000),
         }
+    }
+
+    /// Returns the number of requests that a budget allows at once.
+    fn size(&self) -> usize {
+        usize::try_from(self.cost_of_all / self.cost_of_one).unwrap_or(usize::MAX)
+    }
+
+    /// Returns `count` requests to the budget of `client`.
+    fn return_requests(&self, client: impl Hash, count: usize) {
+        let cost = self.cost_of_one.saturating_mul(count as u64);
+        let returned = |at: u64| Some(at.saturating_sub(cost));
+        let _ = self.full_at[self.slot(client)].fetch_update(
+            Ordering::Relaxed,
+            Ordering::Relaxed,
+            returned,
+        );
     }
 
     fn slot(&self, client: impl Hash) -> usize {
@@ -205,6 +273,32 @@ mod tests {
         assert_eq!(take(1, 60), Ok(()));
         assert_eq!(take(1, 1), Err(1));
         assert_eq!(take(2, 60), Ok(()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn h12_an_answer_costs_its_account_as_many_requests_as_it_takes_reading() {
+        let rows = |read, skipped| RowsRead { read, skipped };
+        let limit = AccountRateLimit::new(600, Instant::now());
+        let account = AccountId(1);
+        // The rows that may be read, those that were read, and the requests left then.
+        #[rustfmt::skip]
+        let cases = [
+            (rows(100, 0),     rows(100, 0),   600),
+            (rows(500, 0),     rows(500, 0),   550),
+            (rows(2_000, 0),   rows(180, 0),   540),
+            (rows(180, 25_600), rows(180, 256), 529),
+        ];
+        for (most, read, left) in cases {
+            limit.admit_rows(account, most).unwrap().settle(read);
+            assert_eq!(limit.0.quota(account, Instant::now()).remaining, left, "{most:?}");
+        }
+        let huge = rows(usize::MAX, usize::MAX);
+        assert!(limit.admit_rows(AccountId(2), huge).is_ok());
+        assert!(limit.admit_rows(AccountId(2), huge).is_ok(), "the other half");
+        assert!(limit.admit_rows(AccountId(2), huge).is_err());
+        let small = AccountRateLimit::new(3, Instant::now());
+        small.admit(account, 1).unwrap();
+        assert!(small.admit_rows(account, huge).is_ok(), "even with the smallest budget");
     }
 
     #[test]

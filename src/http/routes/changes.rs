@@ -2,10 +2,9 @@
 //! and those that changed in an earlier hour (seed 002, "Retrieving Pings").
 //!
 //! A document is rendered once for all clients, until a change is listed, and for a minute at most.
-//! A document that is too long to be cached is read from the store page by page for each client, so
-//! that memory use is bounded. The document of a completed hour never changes. Nothing is rendered
-//! for a client that already has the document, or that requests only its headers (HEAD). Weblogs and
-//! feeds at inner addresses are listed for the operator's networks only (rule S55).
+//! No document is longer than what is cached. The document of a completed hour never changes. Nothing
+//! is rendered for a client that already has the document, or that requests only its headers (HEAD).
+//! Weblogs and feeds at inner addresses are listed for the operator's networks only (rule S55).
 
 mod answer;
 mod cache;
@@ -33,7 +32,7 @@ use feedgate_core::ping::{HOUR, TimeUnit, start_of_hour};
 use feedgate_core::ports::StoreError;
 use feedgate_protocol::form::Form;
 
-use answer::Caching;
+use answer::{Caching, RequestedPart};
 use cache::{ChangesCache, CoveredTime, RequestedDocument};
 use edition::{Edition, Lines};
 
@@ -74,10 +73,11 @@ async fn recent_changes(
     cache: Arc<ChangesCache>,
 ) -> Response {
     let query = params::read_query(&request);
-    let time = CoveredTime::Last(span(&query, longest).as_secs());
     let unit = unit(&query).unwrap_or(gateway.settings.changes_unit);
     let access = ViewerAccess::of_request(&gateway, &request);
-    let requested = RequestedDocument::Open(time, unit, access);
+    let time = CoveredTime::Last(longest.as_secs());
+    let document = RequestedDocument::Open(time, unit, access);
+    let requested = RequestedPart { document, span: span(&query, longest) };
     answer::reply(&cache, &gateway, &request, requested, Caching::Minute).await
 }
 
@@ -91,7 +91,8 @@ async fn changes_of(
     let query = params::read_query(&request);
     let access = ViewerAccess::of_request(&gateway, &request);
     match hour(&gateway, begins, unit(&query), access).await {
-        Ok(Some((requested, caching))) => {
+        Ok(Some((document, caching))) => {
+            let requested = RequestedPart { document, span: None };
             answer::reply(&cache, &gateway, &request, requested, caching).await
         }
         Ok(None) => not_found(),
@@ -131,11 +132,11 @@ async fn hour(
     Ok(Some((requested, Caching::Minute)))
 }
 
-/// Returns the requested time span. `?last=SECONDS` asks for less than the default, as Technorati's
-/// spider did.
-fn span(query: &Form, longest: Duration) -> Duration {
-    let last = query.get("last").and_then(|secs| secs.parse().ok());
-    last.map_or(longest, |secs| Duration::from_secs(secs).min(longest))
+/// Returns the requested time span if it is shorter than the longest: `?last=SECONDS` asks for less,
+/// as Technorati's spider did.
+fn span(query: &Form, longest: Duration) -> Option<TimeDelta> {
+    let last: u64 = query.get("last").and_then(|secs| secs.parse().ok())?;
+    (last < longest.as_secs()).then(|| TimeDelta::seconds(last as i64))
 }
 
 /// Returns the requested unit of `when`.
@@ -197,10 +198,13 @@ mod tests {
     #[test]
     fn last_asks_for_less_and_never_for_more() {
         #[rustfmt::skip]
-        let cases = [("", 300), ("last=60", 60), ("last=0", 0), ("last=9999", 300), ("last=x", 300)];
+        let cases = [
+            ("", None), ("last=60", Some(60)), ("last=0", Some(0)), ("last=300", None),
+            ("last=9999", None), ("last=x", None), ("last=-1", None),
+        ];
         for (query, want) in cases {
             let query = Form::from_urlencoded(query.as_bytes()).unwrap();
-            assert_eq!(span(&query, SHORT).as_secs(), want);
+            assert_eq!(span(&query, SHORT), want.map(TimeDelta::seconds));
         }
     }
 }

@@ -24,6 +24,7 @@ mod search;
 mod signing;
 mod stream;
 mod subscribe;
+mod subscription_search;
 mod unsubscribe_found;
 mod wait;
 
@@ -143,7 +144,7 @@ async fn carry_out(
         }
         "list" => {
             auth::require(&access, Scope::List)?;
-            list::list(gateway, form, &access).await.map(ApiReply::Json)
+            list::list(gateway, form, &access).await
         }
         "attempts" => {
             auth::require(&access, Scope::List)?;
@@ -160,7 +161,7 @@ async fn carry_out(
         }
         "search" => {
             auth::require(&access, Scope::Retrieve)?;
-            entry_search::search(gateway, request, form).await
+            entry_search::search(gateway, request, form, &access).await
         }
         "replay" => {
             auth::require(&access, Scope::Retrieve)?;

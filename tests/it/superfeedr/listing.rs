@@ -1,11 +1,14 @@
 //! What an account sees of its subscriptions, and what a program sees of an error.
 
-use http::header::CONTENT_TYPE;
+use http::header::{CONTENT_TYPE, LINK};
 use http::{Method, StatusCode};
 use serde_json::Value;
 
-use super::World;
+use super::{BASIC, World};
+use crate::store::on_both_stores;
 use crate::support::PATIENCE;
+use crate::support::gateway::Gateway;
+use crate::support::postgres::Database;
 use crate::support::server::client;
 use crate::support::subscriber::Mood;
 
@@ -30,6 +33,90 @@ impl World {
         };
         tokio::time::timeout(PATIENCE, wait).await.unwrap_or_else(|_| panic!("never {state}"))
     }
+}
+
+on_both_stores!(
+    h12_a_search_compares_so_many_for_one_answer_and_says_where_it_continues,
+    h12_what_an_account_reads_is_taken_from_its_own_requests,
+);
+
+/// A gateway whose account has so many subscriptions, with the callbacks `https://cb.test/0x` and so on.
+async fn with_many(database: &Database, many: usize, settings: &[(&str, &str)]) -> Gateway {
+    let gateway = Gateway::start(database, settings).await;
+    database
+        .run(&format!(
+            "insert into resources (topic, fetch_url, host, kind, subscribers, next_fetch, due_at,
+                                    measured_at)
+             values ('https://feeds.test/a', '', '', 'feed', {many}, 9000000000000000,
+                     9000000000000000, 9000000000000000);
+             insert into resource_details (resource_id, status, polling)
+             select id, '{{}}', '{{}}' from resources;
+             with recursive n (n) as (select 0 union all select n + 1 from n where n + 1 < {many})
+             insert into subscriptions (resource_id, account_id, callback, host, protocol,
+                                        procedure, format, cursor, lease_until, created_at)
+             select r.id, a.id, 'https://cb.test/' || n || 'x', 'cb.test:443', 'websub', '', 'atom', 0,
+                    9000000000000000, 0
+               from n cross join resources r cross join accounts a where a.login = 'tester'
+              order by n"
+        ))
+        .await;
+    gateway
+}
+
+/// The answer to a request of the account: its status, its header `Link` and its body.
+async fn answer(url: &str) -> (StatusCode, Option<String>, Value) {
+    let response = client().get(url).header("authorization", BASIC).send().await.unwrap();
+    let (status, link) = (response.status(), response.headers().get(LINK).cloned());
+    let body = serde_json::from_str(&response.text().await.unwrap()).unwrap_or_default();
+    (status, link.map(|link| link.to_str().unwrap().to_owned()), body)
+}
+
+async fn h12_a_search_compares_so_many_for_one_answer_and_says_where_it_continues(
+    database: Database,
+) {
+    const MANY: usize = 4_500;
+    let gateway = with_many(&database, MANY, &[]).await;
+    let search = "hub.mode=list&search%5Bendpoint%5D%5Binurl%5D=7x&by_page=500";
+    for further in ["", "&detailed=true"] {
+        let (mut url, mut found) = (gateway.url(&format!("/?{search}{further}")), Vec::new());
+        let mut parts = 0;
+        loop {
+            let (status, link, mut body) = answer(&url).await;
+            assert_eq!(status, StatusCode::OK, "{body}");
+            parts += 1;
+            let next = link.map(|link| link[1..].split('>').next().unwrap().to_owned());
+            if !further.is_empty() {
+                assert_eq!(body["meta"]["next"].as_str(), next.as_deref());
+                body = body["subscriptions"].take();
+            }
+            let endpoint =
+                |one: &Value| one["subscription"]["endpoint"].as_str().unwrap().to_owned();
+            found.extend(body.as_array().unwrap().iter().map(endpoint));
+            let Some(next) = next else { break };
+            assert!(next.contains("skip=") && !next.contains("s3cret"), "{next}");
+            url = next;
+        }
+        let want = (0..MANY).filter(|n| n % 10 == 7).map(|n| format!("https://cb.test/{n}x"));
+        assert_eq!(found, want.collect::<Vec<_>>());
+        assert_eq!(parts, 3, "2,000 are compared for one answer");
+    }
+    let (_, link, all) = answer(&gateway.url("/?hub.mode=list&page=451&by_page=10")).await;
+    assert_eq!((link, all.as_array().map(Vec::len)), (None, Some(0)));
+    let (_, _, last) = answer(&gateway.url("/?hub.mode=list&page=450&by_page=10")).await;
+    assert_eq!(last[9]["subscription"]["endpoint"], "https://cb.test/4499x");
+}
+
+async fn h12_what_an_account_reads_is_taken_from_its_own_requests(database: Database) {
+    let settings = [("FEEDGATE_ACCOUNT_REQUESTS_PER_MIN", "500")];
+    let gateway = with_many(&database, 2_500, &settings).await;
+    let search = gateway.url("/?hub.mode=list&search=nothing");
+    // Each compares 2,000 subscriptions, which counts as some 240 requests.
+    let (first, _, body) = answer(&search).await;
+    assert_eq!((first, body.as_array().map(Vec::len)), (StatusCode::OK, Some(0)));
+    assert_eq!(answer(&search).await.0, StatusCode::OK);
+    assert_eq!(answer(&search).await.0, StatusCode::TOO_MANY_REQUESTS);
+    let (status, ..) = answer(&gateway.url("/?hub.mode=list")).await;
+    assert_eq!(status, StatusCode::OK, "a page of twenty is one request");
 }
 
 /// The parameters of a request.

@@ -41,6 +41,12 @@ pub enum StoreError {
         /// What SQLite found.
         reason: String,
     },
+    /// The database can be read, but not written: its disk is full or fails, or it is read-only.
+    #[error("the database does not accept writes: {reason}")]
+    Unwritable {
+        /// What the database reported.
+        reason: String,
+    },
     /// A row contains a value that this program cannot have written.
     #[error("a stored row cannot be read: {0}")]
     Corrupt(String),
@@ -111,6 +117,7 @@ impl StoreError {
             Self::NoDatabase { .. } => "no_database",
             Self::WalMissing { .. } => "wal_missing",
             Self::Damaged { .. } => "database_damaged",
+            Self::Unwritable { .. } => "database_unwritable",
             Self::Corrupt(_) => "corrupt_row",
             Self::Newer { .. } => "newer_schema",
             Self::Cells { .. } => "cells",

@@ -55,13 +55,17 @@ pub(crate) async fn list_page(
         return Ok(Vec::new());
     };
     let (limit, offset) = (params.len() + 1, params.len() + 2);
+    // Rows before the page are skipped in the index, before anything is joined to them.
     let page = format!(
         "select {COLUMNS}
-           from subscriptions s
+           from (select s.resource_id, s.id
+                   from subscriptions s
+                   {conditions}
+                  order by s.id limit ${limit} offset ${offset}) page
+           join subscriptions s on s.resource_id = page.resource_id and s.id = page.id
            join resources r on r.id = s.resource_id
            join resource_details d on d.resource_id = r.id
-           {conditions}
-          order by s.id limit ${limit} offset ${offset}"
+          order by s.id"
     );
     params.extend([most(filter.limit).into(), most(filter.offset).into()]);
     tx.query(&page, &params).await?.iter_mut().map(read).collect()

@@ -87,8 +87,12 @@ pub(crate) fn prepare<'t>(tx: &'t Tx<'t>) -> BoxFuture<'t, Result<(), StoreError
 
 /// Fails unless the store accepts writes and its schema is no newer than `known`.
 pub(crate) async fn check(tx: &Tx<'_>, known: i64) -> Result<(), StoreError> {
-    // The check is a write, because a full disk and a standby server can still be read.
-    tx.execute("update migrations set name = name where version = $1", params![known]).await?;
+    // The check is a write, because a full disk and a standby server can still be read. It stores
+    // another value each time: SQLite does not write a row that stays as it is.
+    const PROBE: &str = "
+        insert into counters (name, count) values ('write_probes', 1)
+            on conflict (name) do update set count = counters.count + 1";
+    tx.execute(PROBE, &[]).await?;
     version(tx, known).await.map(drop)
 }
 

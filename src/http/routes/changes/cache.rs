@@ -5,19 +5,25 @@
 //! * A document is served until a new change is listed. A long document is served longer, in
 //!   proportion to its rendering time, so that clients cannot keep the store busy with it. No
 //!   document older than a minute is served.
-//! * A document is rendered once however many clients request it, and only a few are rendered at
-//!   the same time, because the parameter `last` multiplies the number of documents.
-//! * The memory for texts is bounded. For a text that is too long, only that fact is cached.
+//! * A document is rendered once however many clients request it, and compressed once. What the
+//!   parameter `last` requests is a part of a cached document, so that it multiplies nothing.
+//! * Few documents are rendered at the same time, and renderers pause, so that requests for many
+//!   documents take a bounded share of the processors.
+//! * No document is longer than the cache has room for, in both forms.
 
+use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use chrono::{DateTime, Utc};
-use tokio::sync::{Semaphore, SemaphorePermit};
-use tokio::time::{Instant, timeout};
+use chrono::{DateTime, TimeDelta, Utc};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use tokio::sync::{OnceCell, OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, sleep, timeout};
+use tracing::error;
 
-use super::edition::{Edition, Lines, Pages};
+use super::edition::{self, Edition, EditionText, LineEnd, Lines, MAX_BYTES, Pages};
 use super::stretch;
 use crate::byte_cache::{ByteCache, ByteSize};
 use crate::http::kit::viewer_access::ViewerAccess;
@@ -25,16 +31,16 @@ use crate::jobs::runner;
 use feedgate_core::ping::TimeUnit;
 use feedgate_core::ports::{ChangesWindow, Store, StoreError};
 
-/// The maximum length of a cached text, in bytes: about thirty thousand lines.
-const LONGEST_TEXT_BYTES: usize = 4 << 20;
-/// The capacity of the cache, in bytes: sixteen texts of the maximum length.
-const CAPACITY_BYTES: usize = 16 * LONGEST_TEXT_BYTES;
-/// The maximum number of clients that are sent long documents at the same time: each holds some
-/// pages until it has read them.
-const READERS: usize = 64;
-/// The maximum number of documents rendered at the same time: each is read from the store line by
-/// line.
-const RENDERERS: usize = 4;
+/// The capacity of the cache, in bytes. The cache stores what takes up to half of it: the longest
+/// document, plain and compressed, with the ends of its lines.
+const CAPACITY_BYTES: usize = 2 * (2 * MAX_BYTES + MAX_BYTES / 2);
+/// The maximum number of documents rendered at the same time.
+const RENDERERS: usize = 2;
+/// How many times as long as it rendered a renderer pauses: all renderers together take a fifth of a
+/// processor.
+const PAUSE_FACTOR: u32 = 9;
+/// The longest pause. It is shorter than [`LONGEST_WAIT`].
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 /// The maximum time that a request waits until its document may be rendered.
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
 /// The maximum age of a served document.
@@ -42,6 +48,8 @@ const LONGEST_AGE: Duration = Duration::from_secs(60);
 /// How much longer each line lets a document be served despite a new change: ten times its
 /// rendering time.
 const EXTENSION_PER_LINE: Duration = Duration::from_micros(100);
+/// The longest part of a document that is compressed for one client.
+const MAX_ZIPPED_PART_BYTES: usize = 256 << 10;
 
 /// The reason why a document was not rendered.
 #[derive(Debug, thiserror::Error)]
@@ -80,32 +88,48 @@ type ChangesKey = (CoveredTime, TimeUnit, ViewerAccess);
 pub(super) struct RenderedChanges {
     /// The edition.
     pub(super) edition: Edition,
-    /// The text; `None` if it is too long to be cached.
-    pub(super) text: Option<Bytes>,
-    lines: usize,
+    /// The text up to the end of the last line.
+    text: Bytes,
+    head_bytes: usize,
+    line_ends: Vec<LineEnd>,
+    is_cut: bool,
+    zipped: OnceCell<Bytes>,
     rendered_at: Instant,
 }
 
-impl ByteSize for Arc<RenderedChanges> {
+/// A cache entry. A document grows when it is compressed, but the weight of an entry must not change
+/// while it is cached, so the weight is stored here.
+#[derive(Clone)]
+struct Entry {
+    document: Arc<RenderedChanges>,
+    bytes: usize,
+}
+
+impl ByteSize for Entry {
     fn byte_size(&self) -> usize {
-        self.text.as_ref().map_or(0, Bytes::len)
+        self.bytes
     }
+}
+
+/// A document, or the newest part of it, as it is sent.
+pub(super) struct ChangesBody {
+    /// The pieces of the body.
+    pub(super) pieces: Vec<Bytes>,
+    /// Whether they are compressed.
+    pub(super) is_zipped: bool,
 }
 
 /// A cache of the documents of changes of one node.
 pub(super) struct ChangesCache {
-    documents: ByteCache<ChangesKey, Arc<RenderedChanges>>,
-    renderers: Semaphore,
-    /// Permits for clients that read documents too long to be cached.
-    pub(super) readers: Arc<Semaphore>,
+    documents: ByteCache<ChangesKey, Entry>,
+    renderers: Arc<Semaphore>,
 }
 
 impl Default for ChangesCache {
     fn default() -> ChangesCache {
         ChangesCache {
             documents: ByteCache::new(CAPACITY_BYTES),
-            renderers: Semaphore::new(RENDERERS),
-            readers: Arc::new(Semaphore::new(READERS)),
+            renderers: Arc::new(Semaphore::new(RENDERERS)),
         }
     }
 }
@@ -118,7 +142,7 @@ impl ChangesCache {
         requested: &RequestedDocument,
     ) -> Result<(Edition, Option<Arc<RenderedChanges>>), StoreError> {
         let current = current_edition(store, requested).await?;
-        let stored = self.documents.get(&requested.key());
+        let stored = self.documents.get(&requested.key()).map(|entry| entry.document);
         Ok(match stored.filter(|stored| stored.may_serve(&current, Instant::now())) {
             Some(rendered) => (rendered.edition.clone(), Some(rendered)),
             None => (current, None),
@@ -132,21 +156,85 @@ impl ChangesCache {
         requested: &RequestedDocument,
     ) -> Result<Arc<RenderedChanges>, RenderError> {
         let current = current_edition(store, requested).await?;
-        let is_fresh = |stored: &Arc<RenderedChanges>| stored.may_serve(&current, Instant::now());
+        let is_fresh = |entry: &Entry| entry.document.may_serve(&current, Instant::now());
         let make = async {
-            let _permit = self.acquire_renderer().await?;
+            let renderer = self.acquire_renderer().await?;
+            let begun = Instant::now();
             // More changes may have been listed while this request waited.
             let edition = current_edition(store, requested).await?;
-            Ok(Arc::new(render(store, edition).await?))
+            let rendered = render(store, edition).await;
+            pause(renderer, begun.elapsed());
+            Ok::<_, RenderError>(Entry::new(&Arc::new(rendered?)))
         };
-        self.documents.get_or_make(&requested.key(), is_fresh, make).await
+        let entry = self.documents.get_or_make(&requested.key(), is_fresh, make).await?;
+        Ok(entry.document)
     }
 
-    async fn acquire_renderer(&self) -> Result<SemaphorePermit<'_>, RenderError> {
-        match timeout(LONGEST_WAIT, self.renderers.acquire()).await {
+    /// Returns the body of a document, or of the part of it that covers the last `span`.
+    pub(super) async fn body(
+        &self,
+        requested: &RequestedDocument,
+        document: &Arc<RenderedChanges>,
+        span: Option<TimeDelta>,
+        takes_gzip: bool,
+    ) -> ChangesBody {
+        let pieces = document.pieces(span);
+        let is_whole = pieces[0].len() == document.text.len();
+        if !takes_gzip || (!is_whole && pieces[0].len() > MAX_ZIPPED_PART_BYTES) {
+            return ChangesBody { pieces, is_zipped: false };
+        }
+        let zipped = match is_whole {
+            true => document.zipped.get_or_try_init(|| zip(pieces.clone())).await.cloned(),
+            false => zip(pieces.clone()).await,
+        };
+        match zipped {
+            Ok(zipped) => {
+                if is_whole {
+                    let is_same = |entry: &Entry| Arc::ptr_eq(&entry.document, document);
+                    self.documents.replace(&requested.key(), Entry::new(document), is_same);
+                }
+                ChangesBody { pieces: vec![zipped], is_zipped: true }
+            }
+            Err(err) => {
+                let error = &err as &dyn std::error::Error;
+                error!(error, "a list of changes could not be compressed; it is sent uncompressed");
+                ChangesBody { pieces, is_zipped: false }
+            }
+        }
+    }
+
+    async fn acquire_renderer(&self) -> Result<OwnedSemaphorePermit, RenderError> {
+        match timeout(LONGEST_WAIT, Arc::clone(&self.renderers).acquire_owned()).await {
             Ok(Ok(permit)) => Ok(permit),
             Ok(Err(_)) | Err(_) => Err(RenderError::Busy),
         }
+    }
+}
+
+/// Keeps a renderer that has taken `took` from rendering the next document for a while.
+fn pause(renderer: OwnedSemaphorePermit, took: Duration) {
+    let pause = took.saturating_mul(PAUSE_FACTOR).min(LONGEST_PAUSE);
+    tokio::spawn(async move {
+        sleep(pause).await;
+        drop(renderer);
+    });
+}
+
+/// Compresses a text on a blocking thread.
+async fn zip(pieces: Vec<Bytes>) -> std::io::Result<Bytes> {
+    let zip = tokio::task::spawn_blocking(move || {
+        let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
+        pieces.iter().try_for_each(|piece| gzip.write_all(piece))?;
+        let mut zipped = gzip.finish()?;
+        zipped.shrink_to_fit();
+        Ok(Bytes::from(zipped))
+    });
+    zip.await.map_err(std::io::Error::other)?
+}
+
+impl Entry {
+    fn new(document: &Arc<RenderedChanges>) -> Entry {
+        Entry { document: Arc::clone(document), bytes: document.bytes() }
     }
 }
 
@@ -178,6 +266,14 @@ async fn current_edition(
 }
 
 impl RenderedChanges {
+    fn new(edition: Edition, text: EditionText, rendered_at: Instant) -> RenderedChanges {
+        let EditionText { mut text, head_bytes, mut line_ends, is_cut } = text;
+        text.shrink_to_fit();
+        line_ends.shrink_to_fit();
+        let (text, zipped) = (text.into(), OnceCell::new());
+        RenderedChanges { edition, text, head_bytes, line_ends, is_cut, zipped, rendered_at }
+    }
+
     /// Returns whether a cached document may be served at `now`, given that `current` was the
     /// edition a moment ago.
     fn may_serve(&self, current: &Edition, now: Instant) -> bool {
@@ -187,31 +283,52 @@ impl RenderedChanges {
             return self.edition == *current;
         };
         let age = now.saturating_duration_since(self.rendered_at);
-        let lines = u32::try_from(self.lines).unwrap_or(u32::MAX);
+        let lines = u32::try_from(self.line_ends.len()).unwrap_or(u32::MAX);
         let is_extended = age < EXTENSION_PER_LINE.saturating_mul(lines);
         // A document that was rendered while this request waited is newer than the edition.
         age < LONGEST_AGE && (rendered.newest >= listed.newest || is_extended)
     }
+
+    /// Returns the text in two pieces, or of the part of it that covers the last `span`.
+    fn pieces(&self, span: Option<TimeDelta>) -> Vec<Bytes> {
+        let last_line = self.text.len();
+        let part = span.map_or(last_line, |span| {
+            let from = self.edition.updated - span;
+            let lines = self.line_ends.partition_point(|line| line.at >= from);
+            match lines {
+                0 => self.head_bytes,
+                lines => self.line_ends[lines - 1].end,
+            }
+        });
+        let end = edition::end(self.is_cut && part == last_line);
+        vec![self.text.slice(..part), end.into()]
+    }
+
+    /// Returns the length of the body without compression.
+    pub(super) fn length(&self, span: Option<TimeDelta>) -> usize {
+        self.pieces(span).iter().map(Bytes::len).sum()
+    }
+
+    /// Returns the current size in memory, in bytes.
+    fn bytes(&self) -> usize {
+        let zipped = self.zipped.get().map_or(0, Bytes::len);
+        self.text.len() + size_of_val(self.line_ends.as_slice()) + zipped
+    }
 }
 
-/// Renders an edition, and drops the text if it is too long to be cached.
+/// Renders an edition.
 async fn render(store: &Arc<dyn Store>, edition: Edition) -> Result<RenderedChanges, StoreError> {
     let rendered_at = Instant::now();
-    let mut pages = Pages::read(store, edition.clone());
-    let mut text = String::new();
-    while let Some(page) = pages.next().await? {
-        text.push_str(&page);
-        if text.len() > LONGEST_TEXT_BYTES {
-            let lines = usize::MAX; // enough to be served for the whole minute
-            return Ok(RenderedChanges { edition, text: None, lines, rendered_at });
-        }
-    }
-    let lines = pages.lines;
-    Ok(RenderedChanges { edition, text: Some(text.into()), lines, rendered_at })
+    let text = Pages::read(store, edition.clone()).into_text().await?;
+    Ok(RenderedChanges::new(edition, text, rendered_at))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::io::Read;
+
+    use flate2::read::GzDecoder;
+
     use super::*;
 
     fn edition(newest: i64) -> Edition {
@@ -221,25 +338,40 @@ mod tests {
         Edition { lines, updated, count: 0, unit: TimeUnit::Minutes, access }
     }
 
-    fn rendered(lines: usize, text: Option<Bytes>) -> RenderedChanges {
-        RenderedChanges { edition: edition(7), text, lines, rendered_at: Instant::now() }
+    /// A document of so many lines, one for each second before it was rendered.
+    fn rendered(lines: usize, line: &str) -> Arc<RenderedChanges> {
+        let mut text = EditionText {
+            text: "head\n".to_owned(),
+            head_bytes: 5,
+            line_ends: Vec::new(),
+            is_cut: true,
+        };
+        for number in 0..lines {
+            text.text.push_str(line);
+            let at = DateTime::UNIX_EPOCH - TimeDelta::seconds(number as i64);
+            text.line_ends.push(LineEnd { at, end: text.text.len() });
+        }
+        Arc::new(RenderedChanges::new(edition(7), text, Instant::now()))
+    }
+
+    fn open(secs: u64) -> RequestedDocument {
+        let (time, access) = (CoveredTime::Last(secs), ViewerAccess::Public);
+        RequestedDocument::Open(time, TimeUnit::Minutes, access)
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_document_is_served_until_something_is_new_and_a_long_one_for_longer() {
         #[rustfmt::skip]
         let cases = [
-            ("as it was rendered",                10,         7, 59, true),
-            ("rendered while it was waited for",  10,         6,  1, true),
-            ("a minute at most",                  10,         7, 60, false),
-            ("something is new",                  10,         8,  1, false),
-            ("a long one is rendered less often", 100_000,    8,  9, true),
-            ("but is",                            100_000,    8, 10, false),
-            ("once a minute",                     usize::MAX, 8, 59, true),
-            ("at least",                          usize::MAX, 8, 60, false),
+            ("as it was rendered",                10,        7, 59, true),
+            ("rendered while it was waited for",  10,        6,  1, true),
+            ("a minute at most",                  10,        7, 60, false),
+            ("something is new",                  10,        8,  1, false),
+            ("a long one is rendered less often", 100_000,   8,  9, true),
+            ("but is",                            100_000,   8, 10, false),
         ];
         for (reason, lines, newest, after_s, want) in cases {
-            let rendered = rendered(lines, None);
+            let rendered = rendered(lines, "");
             let now = rendered.rendered_at + Duration::from_secs(after_s);
             assert_eq!(rendered.may_serve(&edition(newest), now), want, "{reason}");
         }
@@ -257,18 +389,86 @@ mod tests {
         assert!(cache.acquire_renderer().await.is_ok());
     }
 
+    #[tokio::test(start_paused = true)]
+    async fn h11_renderers_pause_for_many_times_as_long_as_they_rendered() {
+        let cache = ChangesCache::default();
+        for (took_ms, pause_ms) in [(10, 90), (60_000, 2_000)] {
+            for _ in 0..RENDERERS {
+                pause(cache.acquire_renderer().await.unwrap(), Duration::from_millis(took_ms));
+            }
+            let begun = Instant::now();
+            let next = cache.acquire_renderer().await;
+            assert_eq!(begun.elapsed().as_millis(), pause_ms, "{took_ms}");
+            drop(next);
+            sleep(LONGEST_PAUSE).await;
+        }
+    }
+
+    #[tokio::test]
+    async fn h11_the_longest_document_is_cached_plain_and_compressed() {
+        let cache = ChangesCache::default();
+        let noise: String = (0..MAX_BYTES as u64 / 100)
+            .map(|n| format!("{:0100x}", n.wrapping_mul(0x9e37_79b9_7f4a_7c15)))
+            .collect();
+        let document = rendered(1, &noise);
+        assert!(document.text.len() <= MAX_BYTES + 5 && document.text.len() > MAX_BYTES - 100);
+        for secs in 0..10 {
+            let key = open(secs).key();
+            cache.documents.insert(key, Entry::new(&document));
+            assert!(cache.documents.get(&key).is_some());
+            let body = cache.body(&open(secs), &document, None, true).await;
+            assert!(body.is_zipped && body.pieces.len() == 1);
+            let entry = cache.documents.get(&key).expect("it is cached with its compressed form");
+            assert_eq!(entry.bytes, document.bytes());
+            assert!(entry.bytes > document.text.len() + body.pieces[0].len());
+            assert!(cache.documents.bytes() <= CAPACITY_BYTES);
+        }
+        let most = MAX_BYTES + MAX_BYTES + MAX_BYTES / 2;
+        let longest = Entry { document: rendered(0, ""), bytes: most - 1_024 };
+        cache.documents.insert(open(99).key(), longest);
+        assert!(cache.documents.get(&open(99).key()).is_some(), "whatever it is compressed to");
+    }
+
+    #[tokio::test]
+    async fn h11_a_shorter_time_is_a_part_of_the_document() {
+        let cache = ChangesCache::default();
+        let document = rendered(9, "line\n");
+        #[rustfmt::skip]
+        let cases = [
+            (None,      9, true),
+            (Some(0),   1, false),
+            (Some(3),   4, false),
+            (Some(8),   9, true),
+            (Some(-1),  0, false),
+            (Some(600), 9, true),
+        ];
+        for (secs, lines, says_cut) in cases {
+            let span = secs.map(TimeDelta::seconds);
+            for takes_gzip in [false, true] {
+                let body = cache.body(&open(3_600), &document, span, takes_gzip).await;
+                let bytes = body.pieces.concat();
+                let mut text = String::new();
+                match body.is_zipped {
+                    true => GzDecoder::new(&*bytes).read_to_string(&mut text).unwrap(),
+                    false => bytes.as_slice().read_to_string(&mut text).unwrap(),
+                };
+                assert_eq!(body.is_zipped, takes_gzip);
+                assert!(text.starts_with("head\n") && text.ends_with("</weblogUpdates>\n"));
+                assert_eq!(text.matches("line\n").count(), lines, "{secs:?}");
+                assert_eq!(text.contains("<!--"), says_cut, "{secs:?}: {text}");
+                assert_eq!(document.length(span), text.len());
+            }
+        }
+    }
+
     #[tokio::test]
     async fn the_texts_take_no_more_than_their_capacity() {
         let cache = ChangesCache::default();
-        let longest = Bytes::from(vec![b'x'; LONGEST_TEXT_BYTES]);
+        let document = rendered(1, &"x".repeat(MAX_BYTES / 2));
         for secs in 0..40 {
-            let document = Arc::new(rendered(10, Some(longest.clone())));
-            cache.documents.insert(
-                (CoveredTime::Last(secs), TimeUnit::Minutes, ViewerAccess::Public),
-                document,
-            );
+            cache.documents.insert(open(secs).key(), Entry::new(&document));
             assert!(cache.documents.bytes() <= CAPACITY_BYTES);
         }
-        assert!(cache.documents.len() >= 12, "{}", cache.documents.len());
+        assert!(cache.documents.len() >= 8, "{}", cache.documents.len());
     }
 }

@@ -1,11 +1,11 @@
 //! Editions: the state of a document of changes at one moment, and its pages.
 //!
 //! An edition contains everything that its text depends on, so reading its pages twice gives the
-//! same text. Only one page is in memory at a time.
+//! same text, which has no more than [`MAX_BYTES`].
 
 use std::sync::Arc;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::http::kit::viewer_access::ViewerAccess;
 use crate::http::routes::changes::render::{push_end, push_head, push_line};
@@ -57,6 +57,18 @@ impl Edition {
         addresses.into_iter().flatten().all(|address| self.access.sees_host_of(address))
     }
 
+    /// Returns the edition that covers only the last `span` of this one.
+    pub(super) fn of_last(&self, span: TimeDelta) -> Edition {
+        let lines = match &self.lines {
+            Lines::Listed(window) => {
+                let from = window.from.max(self.updated - span);
+                Lines::Listed(ChangesWindow { from, ..*window })
+            }
+            kept @ Lines::Kept { .. } => kept.clone(),
+        };
+        Edition { lines, ..self.clone() }
+    }
+
     /// Returns an entity tag that identifies the edition. The tag is weak, because the document may
     /// be sent compressed.
     pub(super) fn etag(&self) -> String {
@@ -78,93 +90,146 @@ pub(super) struct Pages {
     store: Arc<dyn Store>,
     edition: Edition,
     at: Place,
-    /// The number of lines read so far.
-    pub(super) lines: usize,
-    /// The length of what was read so far, in bytes.
-    bytes: usize,
+    text: String,
+    head_bytes: usize,
+    line_ends: Vec<LineEnd>,
+    /// The number of changes read so far, including those that the edition leaves out.
+    read: usize,
+}
+
+/// The text of an edition.
+pub(super) struct EditionText {
+    /// The text without its end, which [`end`] returns.
+    pub(super) text: String,
+    /// The length of what precedes the first line, in bytes.
+    pub(super) head_bytes: usize,
+    /// The time and the end of each line, newest first.
+    pub(super) line_ends: Vec<LineEnd>,
+    /// Whether there are more changes than the text lists.
+    pub(super) is_cut: bool,
+}
+
+/// Where a line ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct LineEnd {
+    /// The time of the change.
+    pub(super) at: DateTime<Utc>,
+    /// The length of the text up to the end of the line, in bytes.
+    pub(super) end: usize,
 }
 
 /// The most lines of a document. Pings need no account, so that anybody could make a document of
 /// any length.
 const MAX_LINES: usize = 100_000;
-/// The length at which a document ends, in bytes.
-const MAX_BYTES: usize = 16 << 20;
+/// The most bytes of a document. The cache has room for every document (`cache::CAPACITY_BYTES`), so
+/// that none is rendered for each request.
+pub(super) const MAX_BYTES: usize = 16 << 20;
+/// The most bytes of what follows the last line.
+const MAX_END_BYTES: usize = 256;
 
 enum Place {
     Head,
     After(Option<ChangeLine>),
     Part(usize),
-    End,
+    /// The end; whether there are more changes.
+    End(bool),
 }
 
 impl Pages {
     /// Reads `edition` from the beginning.
     pub(super) fn read(store: &Arc<dyn Store>, edition: Edition) -> Pages {
-        Pages { store: Arc::clone(store), edition, at: Place::Head, lines: 0, bytes: 0 }
-    }
-
-    /// Returns the next piece of the text; `None` at the end.
-    pub(super) async fn next(&mut self) -> Result<Option<String>, StoreError> {
-        let mut text = String::new();
-        match std::mem::replace(&mut self.at, Place::End) {
-            Place::Head => {
-                push_head(&mut text, self.edition.updated, self.edition.count);
-                self.at = match self.edition.lines {
-                    Lines::Listed(_) => Place::After(None),
-                    Lines::Kept { .. } => Place::Part(0),
-                };
-            }
-            Place::After(last) => self.listed(&mut text, last).await?,
-            Place::Part(part) => self.kept(&mut text, part).await?,
-            Place::End => return Ok(None),
+        Pages {
+            store: Arc::clone(store),
+            edition,
+            at: Place::Head,
+            text: String::new(),
+            head_bytes: 0,
+            line_ends: Vec::new(),
+            read: 0,
         }
-        self.bytes += text.len();
-        Ok(Some(text))
     }
 
-    /// Returns whether the document is as long as it may be.
-    fn is_full(&self) -> bool {
-        self.lines >= MAX_LINES || self.bytes >= MAX_BYTES
+    /// Returns the text of the whole edition.
+    pub(super) async fn into_text(mut self) -> Result<EditionText, StoreError> {
+        loop {
+            self.at = match std::mem::replace(&mut self.at, Place::End(false)) {
+                Place::Head => {
+                    push_head(&mut self.text, self.edition.updated, self.edition.count);
+                    self.head_bytes = self.text.len();
+                    match self.edition.lines {
+                        Lines::Listed(_) => Place::After(None),
+                        Lines::Kept { .. } => Place::Part(0),
+                    }
+                }
+                Place::After(last) => self.push_listed(last).await?,
+                Place::Part(part) => self.push_kept(part).await?,
+                Place::End(is_cut) => {
+                    let Pages { text, head_bytes, line_ends, .. } = self;
+                    return Ok(EditionText { text, head_bytes, line_ends, is_cut });
+                }
+            }
+        }
     }
 
-    async fn listed(
-        &mut self,
-        text: &mut String,
-        last: Option<ChangeLine>,
-    ) -> Result<(), StoreError> {
-        let Lines::Listed(window) = &self.edition.lines else { return Ok(()) };
-        if self.is_full() {
-            push_end(text, true);
-            return Ok(());
+    async fn push_listed(&mut self, last: Option<ChangeLine>) -> Result<Place, StoreError> {
+        let Lines::Listed(window) = &self.edition.lines else { return Ok(Place::End(false)) };
+        if self.read >= MAX_LINES {
+            return Ok(Place::End(true));
         }
         let mut page = self.store.changes(window, last.as_ref()).await?;
-        self.push(text, page.iter().map(|line| &line.change));
-        match page.pop() {
-            Some(last) => self.at = Place::After(Some(last)),
-            None => push_end(text, false),
-        }
-        Ok(())
+        let is_full = self.push(page.iter().map(|line| &line.change));
+        Ok(match page.pop() {
+            _ if is_full => Place::End(true),
+            Some(last) => Place::After(Some(last)),
+            None => Place::End(false),
+        })
     }
 
-    async fn kept(&mut self, text: &mut String, part: usize) -> Result<(), StoreError> {
-        let Lines::Kept { begins, parts } = self.edition.lines else { return Ok(()) };
-        if part == parts || self.is_full() {
-            push_end(text, part < parts);
-            return Ok(());
+    async fn push_kept(&mut self, part: usize) -> Result<Place, StoreError> {
+        let Lines::Kept { begins, parts } = self.edition.lines else {
+            return Ok(Place::End(false));
+        };
+        if part == parts || self.read >= MAX_LINES {
+            return Ok(Place::End(part < parts));
         }
         let page = self.store.hour_part(begins, part).await?;
-        self.push(text, page.iter());
-        self.at = Place::Part(part + 1);
-        Ok(())
+        let is_full = self.push(page.iter());
+        Ok(if is_full { Place::End(true) } else { Place::Part(part + 1) })
     }
 
-    fn push<'c>(&mut self, text: &mut String, page: impl Iterator<Item = &'c WeblogChange>) {
+    /// Appends the lines of the changes, and returns whether there is no room for one of them.
+    fn push<'c>(&mut self, page: impl Iterator<Item = &'c WeblogChange>) -> bool {
         let Edition { updated, unit, .. } = self.edition;
         for change in page {
-            if self.edition.sees(change) {
-                push_line(text, change, updated, unit);
+            self.read += 1;
+            if !self.edition.sees(change) {
+                continue;
             }
-            self.lines += 1;
+            let end = self.text.len();
+            push_line(&mut self.text, change, updated, unit);
+            if self.text.len() > MAX_BYTES - MAX_END_BYTES {
+                self.text.truncate(end);
+                return true;
+            }
+            self.line_ends.push(LineEnd { at: change.at, end: self.text.len() });
         }
+        false
+    }
+}
+
+/// Returns what follows the last line.
+pub(super) fn end(is_cut: bool) -> String {
+    let mut end = String::new();
+    push_end(&mut end, is_cut);
+    end
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_is_room_for_the_end_of_a_document() {
+        assert!(end(true).len() <= MAX_END_BYTES && end(false).len() < end(true).len());
     }
 }

@@ -6,7 +6,6 @@ use chrono::{DateTime, Utc};
 use maud::html;
 use warp::reply::Response;
 
-use super::cache::{ChangesCache, RequestedDocument};
 use super::edition::{Edition, Lines};
 use crate::http::kit::browser_view::{BrowserView, web_link};
 use crate::http::kit::html::parts::relative_time;
@@ -24,17 +23,8 @@ const WEBLOGS: usize = 100;
 const NAME_CHARS: usize = 120;
 
 /// Returns the response with the page.
-pub(super) async fn reply(
-    cache: &ChangesCache,
-    gateway: &Gateway,
-    request: &Request,
-    requested: RequestedDocument,
-) -> Response {
-    let found = match cache.find(&gateway.store, &requested).await {
-        Ok((edition, _)) => newest_lines(&gateway.store, &edition).await,
-        Err(err) => Err(err),
-    };
-    match found {
+pub(super) async fn reply(gateway: &Gateway, request: &Request, edition: &Edition) -> Response {
+    match newest_lines(&gateway.store, edition).await {
         Ok(changes) => page(gateway, request, &changes),
         Err(err) => unavailable(&err),
     }

@@ -17,8 +17,9 @@ use feedgate_core::ports::{ListedSubscription, SubscriptionFilter};
 
 /// The number of subscriptions on a page.
 const PAGE: usize = 100;
-/// The maximum number of subscriptions that are read to find those of a search.
-const SEARCHED: usize = 5_000;
+/// The number of subscriptions that are read to find those of a search: as many as for a list of the
+/// API.
+const SEARCHED: usize = 2_000;
 /// The states of the filter.
 const STATES: [DeliveryState; 6] = [
     DeliveryState::Ok,
@@ -75,29 +76,22 @@ async fn read(visit: &Visit, number: usize, now: DateTime<Utc>) -> Result<Found,
     let account = visit.visible_account()?;
     let (query, state) = (visit.value("q").to_lowercase(), visit.value("state"));
     let offset = (number - 1) * PAGE;
-    let filter = |offset| SubscriptionFilter {
+    let filter = |offset, limit| SubscriptionFilter {
         account,
         offset,
-        limit: PAGE,
+        limit,
         ..SubscriptionFilter::default()
     };
     let store = &visit.gateway.store;
     let unavailable = |err| Rejection::unavailable(&err);
     if query.is_empty() && state.is_empty() {
-        let (listed, total) = store.list(&filter(offset)).await.map_err(unavailable)?;
+        let (listed, total) = store.list(&filter(offset, PAGE)).await.map_err(unavailable)?;
         return Ok(Found { listed, total, is_partial: false });
     }
-    let (mut found, mut searched, mut is_partial) = (Vec::new(), 0, true);
-    while searched < SEARCHED {
-        let (listed, _) = store.list(&filter(searched)).await.map_err(unavailable)?;
-        let is_end = listed.len() < PAGE;
-        searched += listed.len();
-        found.extend(listed.into_iter().filter(|listed| is_found(listed, &query, state, now)));
-        if is_end {
-            is_partial = false;
-            break;
-        }
-    }
+    let (listed, _) = store.list(&filter(0, SEARCHED)).await.map_err(unavailable)?;
+    let is_partial = listed.len() == SEARCHED;
+    let is_match = |listed: &ListedSubscription| is_found(listed, &query, state, now);
+    let found: Vec<ListedSubscription> = listed.into_iter().filter(is_match).collect();
     let total = found.len() as u64;
     let listed = found.into_iter().skip(offset).take(PAGE).collect();
     Ok(Found { listed, total, is_partial })

@@ -17,9 +17,9 @@ use tokio::time::{Instant, timeout_at};
 use super::address;
 use super::api_reply::ApiReply;
 use super::entries_document::{EntriesDocument, sanitized_mark, with_caching_headers};
-use super::list;
 use super::params;
 use super::search::SubscriptionSearch;
+use super::subscription_search;
 use super::wait::{LONGEST_WAIT, Wait};
 use crate::http::kit::conditional::etag_matches;
 use crate::http::kit::rejection::Rejection;
@@ -203,7 +203,8 @@ pub(super) async fn found_resources(
         ..SubscriptionFilter::default()
     };
     let (listed, total) =
-        list::find(gateway, &SubscriptionSearch::from_form(form), &filter).await?;
+        subscription_search::find(gateway, access, &SubscriptionSearch::from_form(form), &filter)
+            .await?;
     if total >= MAX_FEEDS as u64 {
         return Err(Rejection::unprocessable(format!(
             "{total} subscriptions match, which is too many. Please narrow the search to fewer \

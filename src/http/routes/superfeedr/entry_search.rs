@@ -14,11 +14,13 @@ use super::api_reply::ApiReply;
 use super::entries_document::{EntriesDocument, with_caching_headers};
 use super::params;
 use crate::http::kit::conditional::etag_matches;
+use crate::http::kit::rate_limit::RowsRead;
 use crate::http::kit::rejection::Rejection;
 use crate::http::kit::reply::empty;
 use crate::http::kit::request::Request;
 use crate::http::state::Gateway;
 use crate::jobs::runner;
+use feedgate_core::account::Access;
 use feedgate_core::ports::StoreError;
 use feedgate_core::query::{EntryText, Query, QueryError};
 use feedgate_core::record::{Record, Seq};
@@ -36,6 +38,8 @@ use feedgate_protocol::form::Form;
 const PORTION: usize = 100;
 /// How often entries are read for one request: comparing 500 entries takes some 100 ms.
 const MAX_PORTIONS: usize = 5;
+/// The number of subscriptions that are read in the time in which an entry is read and compared.
+const ROWS_PER_ENTRY: usize = 8;
 
 /// What a search has found.
 struct FoundEntries {
@@ -43,6 +47,8 @@ struct FoundEntries {
     entries: Vec<PossibleMatch>,
     /// Where the search continues; `None`: no older entry matches.
     continues_before: Option<SearchPosition>,
+    /// The number of entries that were compared.
+    compared: usize,
 }
 
 /// Answers with the newest entries that match a query.
@@ -50,6 +56,7 @@ pub(super) async fn search(
     gateway: &Gateway,
     request: &Request,
     form: &Form,
+    access: &Access,
 ) -> Result<ApiReply, Rejection> {
     if !gateway.settings.has_search_index {
         let reason = "This gateway has no search index: it was switched off (FEEDGATE_SEARCH). \
@@ -65,8 +72,11 @@ pub(super) async fn search(
     let track = Track::new(&gateway.settings.public_url, query.clone()).map_err(reject_query)?;
     let (before, after) = (position(form, "before")?, position(form, "after")?);
     let search = IndexSearch { keys: query.search_keys(), before, after, limit: PORTION };
+    let most = RowsRead { read: MAX_PORTIONS * PORTION * ROWS_PER_ENTRY, skipped: 0 };
+    let charge = gateway.account_rate_limit.admit_rows(access.account, most)?;
     let found = find_entries(gateway, &query, search, count).await;
     let found = found.map_err(|err| Rejection::unavailable(&err))?;
+    charge.settle(RowsRead { read: found.compared * ROWS_PER_ENTRY, skipped: 0 });
     let etag = found.etag(format);
     if etag_matches(&request.headers, &etag) {
         let response = with_caching_headers(empty(StatusCode::NOT_MODIFIED), &etag);
@@ -98,10 +108,11 @@ async fn find_entries(
     mut search: IndexSearch,
     count: usize,
 ) -> Result<FoundEntries, StoreError> {
-    let mut entries = Vec::new();
+    let (mut entries, mut compared) = (Vec::new(), 0);
     for _ in 0..MAX_PORTIONS {
         let found = gateway.store.find_possible_matches(&search).await?;
         for entry in found.entries {
+            compared += 1;
             let text = EntryText::read(&entry.resource, &entry.record.atom);
             if text.is_some_and(|text| query.matches(&text)) {
                 entries.push(entry);
@@ -110,7 +121,7 @@ async fn find_entries(
             if entries.len() > count {
                 entries.truncate(count);
                 let continues_before = entries.last().map(|entry| entry.position);
-                return Ok(FoundEntries { entries, continues_before });
+                return Ok(FoundEntries { entries, continues_before, compared });
             }
             yield_now().await;
         }
@@ -119,7 +130,7 @@ async fn find_entries(
             break;
         }
     }
-    Ok(FoundEntries { entries, continues_before: search.before })
+    Ok(FoundEntries { entries, continues_before: search.before, compared })
 }
 
 impl FoundEntries {

@@ -11,7 +11,7 @@ const MODES: [(&str, &[&[&str]]); 12] = [
     ("subscribe", &[SUBSCRIBE]),
     // Clients send the same form to subscribe and to unsubscribe.
     ("unsubscribe", &[&["search"], SUBSCRIBE]),
-    ("list", &[ONE, &["page", "by_page", "byPage", "detailed", "search"]]),
+    ("list", &[ONE, &["page", "by_page", "byPage", "skip", "detailed", "search"]]),
     // EventSource in scripts cannot set headers, so its substitutes send `lastEventId`.
     (
         "retrieve",

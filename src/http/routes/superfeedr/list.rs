@@ -2,12 +2,20 @@
 //!
 //! A secret is shown as a fingerprint, because a token for listing is no reason to be able to sign.
 
-use chrono::{DateTime, Utc};
-use serde_json::{Value, json};
+use std::collections::HashMap;
 
+use chrono::{DateTime, Utc};
+use http::{StatusCode, header};
+use serde_json::{Value, json};
+use url::form_urlencoded::Serializer;
+
+use super::api_reply::ApiReply;
 use super::params::{NumberRange, number};
 use super::search::SubscriptionSearch;
+use super::subscription_search;
+use crate::http::kit::jsonp;
 use crate::http::kit::rejection::Rejection;
+use crate::http::kit::reply::{set_header, with_content_type};
 use crate::http::state::Gateway;
 use crate::jobs::runner;
 use feedgate_core::account::Access;
@@ -25,18 +33,22 @@ use feedgate_protocol::signature::SignatureMethod;
 const BY_PAGE: NumberRange = NumberRange { default: 20, max: 500 };
 /// The pages: there is no last one.
 const PAGE: NumberRange = NumberRange { default: 1, max: usize::MAX };
-/// The most subscriptions that a search goes through.
-const MAX_SEARCHED: usize = 20_000;
+/// The subscriptions that a search skips, if it skips any.
+const SKIP: NumberRange = NumberRange { default: 1, max: usize::MAX };
 
 /// Returns one page of the account's subscriptions.
 pub(super) async fn list(
     gateway: &Gateway,
     form: &Form,
     access: &Access,
-) -> Result<Value, Rejection> {
+) -> Result<ApiReply, Rejection> {
     let page = number(form, "page", PAGE)?;
     let spelling = if form.get("by_page").is_some() { "by_page" } else { "byPage" };
     let by_page = number(form, spelling, BY_PAGE)?;
+    let skip = match form.get("skip") {
+        None | Some("0") => 0,
+        Some(_) => number(form, "skip", SKIP)?,
+    };
     let offset = (page - 1).saturating_mul(by_page);
 
     let search = SubscriptionSearch::from_form(form);
@@ -48,61 +60,75 @@ pub(super) async fn list(
         Some((text, Err(_))) => Some(text.to_owned()),
         None => None,
     };
-    let filter = SubscriptionFilter {
+    let all = SubscriptionFilter {
         account: Some(access.account),
         topic,
-        offset,
-        limit: by_page,
         ..SubscriptionFilter::default()
     };
-    let (listed, total) = match search.is_empty() {
-        true => gateway.store.list(&filter).await.map_err(|err| Rejection::unavailable(&err))?,
-        false => find(gateway, &search, &filter).await?,
+    let (listed, total, next) = if search.is_empty() {
+        let filter = SubscriptionFilter { offset, limit: by_page, ..all };
+        let (listed, total) = subscription_search::read(gateway, access, &filter).await?;
+        (listed, total, None)
+    } else {
+        let part = subscription_search::search_part(gateway, access, &search, &all, skip).await?;
+        let total = part.found.len() as u64;
+        let listed = part.found.into_iter().skip(offset).take(by_page).collect();
+        (listed, total, part.next.map(|skip| address(gateway, form, skip)))
     };
 
     let is_detailed = form.is_set("detailed");
     let ids: Vec<ResourceId> = listed.iter().map(|listed| listed.resource.id).collect();
     let histories =
         gateway.store.backfills(&ids).await.map_err(|err| Rejection::unavailable(&err))?;
+    let histories: HashMap<ResourceId, &Backfill> =
+        histories.iter().map(|history| (history.resource, history)).collect();
     let subscriptions = listed.iter().map(|listed| {
         let mut entry = subscription(listed, is_detailed);
-        if let Some(history) =
-            histories.iter().find(|history| history.resource == listed.resource.id)
-        {
+        if let Some(history) = histories.get(&listed.resource.id) {
             entry["subscription"]["backfill"] = backfill(history);
         }
         entry
     });
-    let subscriptions: Vec<Value> = subscriptions.collect();
-    if !is_detailed {
-        return Ok(Value::Array(subscriptions));
-    }
-    // Clients read either spelling (L-5).
-    let meta = json!({ "total": total, "page": page, "by_page": by_page, "byPage": by_page });
-    Ok(json!({ "subscriptions": subscriptions, "meta": meta }))
+    let subscriptions = Value::Array(subscriptions.collect());
+    let list = if is_detailed {
+        // Clients read either spelling of by_page (L-5).
+        let mut meta =
+            json!({ "total": total, "page": page, "by_page": by_page, "byPage": by_page });
+        if let Some(next) = &next {
+            meta["next"] = json!(next);
+        }
+        json!({ "subscriptions": subscriptions, "meta": meta })
+    } else {
+        subscriptions
+    };
+    Ok(reply(form, list, next.as_deref()))
 }
 
-/// Returns one page of the subscriptions that a search finds, and how many it finds in all.
-pub(super) async fn find(
-    gateway: &Gateway,
-    search: &SubscriptionSearch,
-    filter: &SubscriptionFilter,
-) -> Result<(Vec<ListedSubscription>, u64), Rejection> {
-    let mut found = Vec::new();
-    let mut offset = 0;
-    while offset < MAX_SEARCHED {
-        let part = SubscriptionFilter { offset, limit: BY_PAGE.max, ..filter.clone() };
-        let (listed, _) =
-            gateway.store.list(&part).await.map_err(|err| Rejection::unavailable(&err))?;
-        let is_last_part = listed.len() < BY_PAGE.max;
-        found.extend(listed.into_iter().filter(|listed| search.matches(listed)));
-        if is_last_part {
-            break;
+/// Returns the reply with a list. If a search continues elsewhere, the reply names the address.
+fn reply(form: &Form, list: Value, next: Option<&str>) -> ApiReply {
+    let Some(next) = next else { return ApiReply::Json(list) };
+    let mut response = match jsonp::function(form) {
+        Some(function) => jsonp::wrap(function, &list),
+        None => {
+            let content_type = "application/json; charset=utf-8";
+            with_content_type(StatusCode::OK, content_type, list.to_string())
         }
-        offset += BY_PAGE.max;
-    }
-    let total = found.len() as u64;
-    Ok((found.into_iter().skip(filter.offset).take(filter.limit).collect(), total))
+    };
+    set_header(&mut response, header::LINK, &format!("<{next}>; rel=\"next\""));
+    ApiReply::Response(response)
+}
+
+/// Returns the address at which a search continues. It contains no credentials.
+fn address(gateway: &Gateway, form: &Form, skip: usize) -> String {
+    let mut query = Serializer::new(String::new());
+    let is_kept = |name: &str| {
+        name.starts_with("hub.callback")
+            || name.starts_with("search")
+            || ["hub.mode", "hub.topic", "by_page", "byPage", "detailed"].contains(&name)
+    };
+    query.extend_pairs(form.pairs().filter(|(name, _)| is_kept(name)));
+    query.append_pair("skip", &skip.to_string());
+    gateway.public_url(&format!("?{}", query.finish()))
 }
 
 /// Returns how far the history of a resource has been backfilled.

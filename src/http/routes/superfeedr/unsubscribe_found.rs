@@ -6,9 +6,9 @@ use http::StatusCode;
 use super::api_reply::ApiReply;
 use super::batch::MAX_ITEMS;
 use super::batch_report::{BatchReport, ItemResult};
-use super::list;
 use super::refusal::reject_refusal;
 use super::search::SubscriptionSearch;
+use super::subscription_search;
 use crate::http::kit::rejection::Rejection;
 use crate::http::state::Gateway;
 use crate::jobs::runner;
@@ -53,7 +53,7 @@ pub(super) async fn carry_out(
         limit: MAX_ITEMS,
         ..SubscriptionFilter::default()
     };
-    let (found, total) = list::find(gateway, &search, &filter).await?;
+    let (found, total) = subscription_search::find(gateway, access, &search, &filter).await?;
     let remaining = total.saturating_sub(found.len() as u64);
     let ended = found.iter().map(|listed| end(gateway, &listed.subscription).boxed());
     let ended: Vec<_> = ended.collect();
