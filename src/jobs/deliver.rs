@@ -49,7 +49,7 @@ use feedgate_protocol::signature::SignatureMethod;
 use attempt::Attempted;
 use attempt_log::AttemptLog;
 use claims::DeliveryClaims;
-pub(crate) use compose::{Composer, LogRange};
+pub(crate) use compose::{ComposedRange, Composer, LogGap, LogRange};
 use delivery_result_batcher::{DeliveryResultBatcher, PendingRecord};
 use host_queues::{DeliveryPermit, HostQueues};
 pub(crate) use message::X_HOPS;

@@ -11,6 +11,7 @@ mod paging;
 mod retrieval;
 mod sanitize;
 mod search;
+mod stream_gaps;
 mod streams;
 mod subscriptions;
 mod track;

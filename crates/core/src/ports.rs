@@ -295,6 +295,10 @@ pub trait Archives: Send + Sync {
     /// Returns the number of the oldest stored page; the pages before it were dropped.
     async fn oldest_page(&self, id: ResourceId) -> Result<i64, StoreError>;
 
+    /// Returns the number of the oldest stored record, 1 if the log is empty; the records before it
+    /// were dropped with their pages.
+    async fn oldest_seq(&self, id: ResourceId) -> Result<Seq, StoreError>;
+
     /// Returns the records of a page, ascending, with their archive ids. Which records belong to a
     /// page was decided when they were appended. It is an error if records are missing because the
     /// page was dropped meanwhile, because archived documents never change.

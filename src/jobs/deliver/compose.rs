@@ -21,8 +21,8 @@ use url::Url;
 
 use crate::byte_cache::{ByteCache, ByteSize};
 use feedgate_core::ports::{OwedRange, Store, StoreError};
-use feedgate_core::record::Seq;
-use feedgate_core::resource::{Resource, ResourceKind};
+use feedgate_core::record::{Record, Seq};
+use feedgate_core::resource::{Resource, ResourceId, ResourceKind};
 use feedgate_core::stored_entry::read_back;
 use feedgate_core::subscription::{DueSubscription, Format, Subscription};
 use feedgate_feed::model::Link;
@@ -65,6 +65,28 @@ pub(super) struct Payload {
     pub(super) waiting_since: Option<DateTime<Utc>>,
     /// The version of the resource's status that the payload includes.
     pub(super) status: StatusInclusion,
+    /// The records before those of the payload that are no longer stored.
+    pub(super) gap: Option<LogGap>,
+}
+
+/// Records that a reader is owed and that are no longer stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LogGap {
+    /// The number of the first one.
+    pub(crate) from: Seq,
+    /// The number of the last one.
+    pub(crate) to: Seq,
+}
+
+/// A part of a log, composed for streams.
+#[derive(Clone, Debug)]
+pub(crate) struct ComposedRange {
+    /// The body of the notification; `None` if no record of that part is sent to anybody.
+    pub(crate) body: Option<Bytes>,
+    /// The last record that it covers.
+    pub(crate) last: Seq,
+    /// The records of that part that are no longer stored.
+    pub(crate) gap: Option<LogGap>,
 }
 
 impl Payload {
@@ -90,9 +112,9 @@ pub(super) enum StatusInclusion {
 enum Composed {
     /// A payload to send.
     Payload(Payload),
-    /// No record in the range is for these subscribers. This result is final, because records are
-    /// only appended behind the range.
-    NothingOwed,
+    /// No record in the range is for these subscribers, or none that is still stored. This result
+    /// is final, because records are only appended behind the range.
+    NothingOwed(Option<LogGap>),
     /// The resource or its body is missing, so there is nothing to send at the moment.
     NothingStored,
 }
@@ -101,7 +123,7 @@ impl ByteSize for Composed {
     fn byte_size(&self) -> usize {
         match self {
             Composed::Payload(payload) => payload.content_type.len() + payload.body.len(),
-            Composed::NothingOwed | Composed::NothingStored => 0,
+            Composed::NothingOwed(_) | Composed::NothingStored => 0,
         }
     }
 }
@@ -138,6 +160,7 @@ impl Composer {
                 entries: 0,
                 waiting_since: None,
                 status: StatusInclusion::None,
+                gap: None,
             }));
         }
         let is_behind = subscription.cursor < due.owed;
@@ -151,16 +174,16 @@ impl Composer {
         self.payload(due, true).await
     }
 
-    /// Returns the body of the notification of a part of a log, and the last record that it covers.
-    /// The body is `None` if no record of that part is sent to anybody.
-    pub(crate) async fn compose_range(
-        &self,
-        range: LogRange,
-    ) -> Result<(Option<Bytes>, Seq), StoreError> {
-        let upto = range.upto;
+    /// Returns the body of the notification of a part of a log, how far it goes, and which records
+    /// in it are no longer stored.
+    pub(crate) async fn compose_range(&self, range: LogRange) -> Result<ComposedRange, StoreError> {
+        let last = range.upto;
         Ok(match self.composed(&BodyKey::from_range(range)).await? {
-            Composed::Payload(payload) => (Some(payload.body), payload.last),
-            Composed::NothingOwed | Composed::NothingStored => (None, upto),
+            Composed::Payload(Payload { body, last, gap, .. }) => {
+                ComposedRange { body: Some(body), last, gap }
+            }
+            Composed::NothingOwed(gap) => ComposedRange { body: None, last, gap },
+            Composed::NothingStored => ComposedRange { body: None, last, gap: None },
         })
     }
 
@@ -183,7 +206,7 @@ impl Composer {
         let key = BodyKey::of_test(subscription, !is_body);
         Ok(match self.render(&key).await? {
             Composed::Payload(payload) => Some(payload),
-            Composed::NothingOwed | Composed::NothingStored => None,
+            Composed::NothingOwed(_) | Composed::NothingStored => None,
         })
     }
 
@@ -195,7 +218,7 @@ impl Composer {
     ) -> Result<Option<Payload>, StoreError> {
         Ok(match self.composed(&BodyKey::new(due, is_status_only)).await? {
             Composed::Payload(payload) => Some(payload),
-            Composed::NothingOwed | Composed::NothingStored => None,
+            Composed::NothingOwed(_) | Composed::NothingStored => None,
         })
     }
 
@@ -245,12 +268,13 @@ impl Composer {
             entries: 0,
             waiting_since: None,
             status: StatusInclusion::None,
+            gap: None,
         }))
     }
 
     /// Returns the new entries, newest first, each in its newest version (row N-16).
     async fn entries(&self, key: &BodyKey, resource: &Resource) -> Result<Composed, StoreError> {
-        let (mut after, limit) = (key.after, MOST_RECORDS);
+        let (mut after, mut gap, limit) = (key.after, None, MOST_RECORDS);
         let (records, last) = loop {
             let max_bytes = MAX_RECORD_BYTES;
             let owed = OwedRange { after, upto: key.owed, least: key.least, limit, max_bytes };
@@ -258,6 +282,7 @@ impl Composer {
             // Records in between that are not sent count as delivered with them.
             let bytes: usize = records.iter().map(|record| record.atom.len()).sum();
             let is_all = records.len() < limit && bytes < max_bytes;
+            gap = gap.or(self.gap(key.resource, &owed, records.first()).await?);
             let last = records.last().filter(|_| !is_all).map_or(key.owed, |record| record.seq);
             leave_out_replaced(&mut records, key.format);
             if is_all || !records.is_empty() {
@@ -266,7 +291,7 @@ impl Composer {
             after = last;
         };
         let Some(waiting_since) = records.first().map(|record| record.at) else {
-            return Ok(Composed::NothingOwed);
+            return Ok(Composed::NothingOwed(gap));
         };
         let status = StatusReport { is_digest: key.is_digest, ..resource.status.report() };
         let atom = document(resource, status, &records, &self.links(key), key.is_sanitized);
@@ -282,7 +307,26 @@ impl Composer {
             entries: records.len(),
             waiting_since: Some(waiting_since),
             status: StatusInclusion::WithEntries(key.statuses.version(&resource.status)),
+            gap,
         }))
+    }
+
+    /// Returns the records of a range before `first`, the first one read of it, that the log no
+    /// longer stores. Others are missing because they have another audience.
+    async fn gap(
+        &self,
+        id: ResourceId,
+        range: &OwedRange,
+        first: Option<&Record>,
+    ) -> Result<Option<LogGap>, StoreError> {
+        let from = Seq(range.after.0 + 1);
+        let read = first.map_or(Seq(range.upto.0 + 1), |record| record.seq);
+        if read == from {
+            return Ok(None);
+        }
+        // Asked after the records were read, so that none of them can be dropped in between unseen.
+        let stored = self.store.oldest_seq(id).await?.min(read);
+        Ok((stored > from).then_some(LogGap { from, to: Seq(stored.0 - 1) }))
     }
 
     /// Returns the status of the resource, without entries (rule P33).
@@ -305,6 +349,7 @@ impl Composer {
             entries: 0,
             waiting_since: None,
             status: StatusInclusion::Only(key.statuses.version(&resource.status)),
+            gap: None,
         }
     }
 

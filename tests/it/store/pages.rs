@@ -7,7 +7,7 @@ use feedgate_core::change_detection::Candidate;
 use feedgate_core::host_groups::HostGroups;
 use feedgate_core::page::{ArchiveRetention, ArchivedId, LocatedPage, Page, PageLimits};
 use feedgate_core::poll::{NewContent, Poll};
-use feedgate_core::ports::{DeliveryOutcome, Store, StoreError};
+use feedgate_core::ports::{DeliveryOutcome, Store, StoreError, SubscriptionFilter};
 use feedgate_core::record::{Digest, RecordKind, Seq};
 use feedgate_core::resource::{ResourceId, ResourceKind};
 use feedgate_feed::Body;
@@ -21,6 +21,7 @@ on_both_stores!(
     no_two_records_go_by_one_id_in_an_archive,
     old_pages_are_dropped_whole_and_what_was_in_them_is_no_news,
     what_somebody_is_owed_is_not_dropped,
+    h17_what_a_lease_that_is_renewed_late_is_owed_is_not_dropped,
 );
 
 const DAY: i64 = 86_400;
@@ -220,4 +221,26 @@ async fn what_somebody_is_owed_is_not_dropped(database: Database) {
         .await
         .unwrap();
     assert_eq!(store.drop_pages(&newest, at(61)).await.unwrap(), 0, "it waits to be tried again");
+}
+
+/// Rule D9: a subscription that is renewed after its end continues where it stopped.
+async fn h17_what_a_lease_that_is_renewed_late_is_owed_is_not_dropped(database: Database) {
+    let store = open(&database, 1, 1_000).await;
+    let id = store.ensure(&topic("a"), at(0)).await.unwrap().id;
+    subscribe(&store, "a", "https://callback.test/").await;
+    store.record(id, &poll(at(1), &["one", "two"])).await.unwrap();
+    store.record(id, &poll(at(2), &["one", "two", "three"])).await.unwrap();
+    assert_eq!(store.drop_expired(at(4_000)).await.unwrap().len(), 1);
+    let newest = ArchiveRetention { days: None, pages: Some(1) };
+    assert_eq!(store.drop_pages(&newest, at(4_001)).await.unwrap(), 0, "it may come back");
+    assert_eq!(store.oldest_seq(id).await.unwrap(), Seq(1));
+    let renewed = wish("a", "https://callback.test/");
+    let renewed = store.subscribe(&renewed, at(4_002)).await.unwrap();
+    assert!(renewed.cursor < Seq(3), "{renewed:?}");
+    let filter = SubscriptionFilter { limit: 1, ..SubscriptionFilter::default() };
+    let listed = store.list(&filter).await.unwrap().0;
+    assert_eq!(listed[0].begun_after, renewed.cursor, "so does a stream");
+    store.drop_expired(at(9_000)).await.unwrap();
+    assert_eq!(store.drop_pages(&newest, at(9_000 + 8 * DAY)).await.unwrap(), 2);
+    assert_eq!(store.oldest_seq(id).await.unwrap(), Seq(3));
 }

@@ -22,7 +22,7 @@ pub(super) struct Opened {
 
 impl Opened {
     /// Returns the stream up to and including the next `end`.
-    async fn until(&mut self, end: &str) -> String {
+    pub(super) async fn until(&mut self, end: &str) -> String {
         loop {
             if let Some(at) = self.received.find(end) {
                 let rest = self.received.split_off(at + end.len());
@@ -36,17 +36,22 @@ impl Opened {
 
     /// Returns the id and the document of the next event.
     pub(super) async fn event(&mut self) -> (String, String) {
+        self.event_of("notification").await
+    }
+
+    /// Returns the id and the data of the next event, which has this type.
+    pub(super) async fn event_of(&mut self, kind: &str) -> (String, String) {
         let text = self.until("\n\n").await;
         let field = |name: &str| {
             let lines = text.lines().filter_map(|line| line.strip_prefix(name));
             lines.collect::<Vec<_>>().join("\n")
         };
-        assert_eq!(field("event: "), "notification", "{text}");
+        assert_eq!(field("event: "), kind, "{text}");
         (field("id: "), field("data: "))
     }
 
     /// Returns the id of the next event, and the ids of its entries in JSON.
-    async fn json_event(&mut self) -> (String, Vec<String>) {
+    pub(super) async fn json_event(&mut self) -> (String, Vec<String>) {
         let (id, data) = self.event().await;
         (id, item_ids(&data))
     }
@@ -72,7 +77,11 @@ impl World {
         self.open_query(&[&[("hub.topic", self.topic.as_str())], further].concat(), headers).await
     }
 
-    async fn open_query(&self, query: &[(&str, &str)], headers: &[(&str, &str)]) -> Opened {
+    pub(super) async fn open_query(
+        &self,
+        query: &[(&str, &str)],
+        headers: &[(&str, &str)],
+    ) -> Opened {
         let mut url = url::Url::parse(&self.gateway.url("/?hub.mode=retrieve")).unwrap();
         url.query_pairs_mut().extend_pairs(query);
         let mut request = client().get(url).header("authorization", BASIC);

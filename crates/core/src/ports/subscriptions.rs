@@ -40,6 +40,8 @@ pub struct ListedSubscription {
     pub resource: Resource,
     /// The state of its deliveries.
     pub delivery: DeliveryHealth,
+    /// The last record from before the subscription: its first notification began behind it.
+    pub begun_after: Seq,
 }
 
 /// How a claimed delivery ended.

@@ -208,6 +208,20 @@ pub fn head_of_none(topic: &str, status: Option<StatusReport<'_>>) -> String {
     minimal_head(&iri::encode(topic), title.unwrap_or(topic), topic, updated)
 }
 
+/// Serializes a document about `topic` without entries, whose only other content is one empty
+/// element: `name` in `namespace`, with these attributes.
+pub fn notice(topic: &str, namespace: &str, name: &str, attributes: &[(&str, String)]) -> String {
+    let mut out = format!("{DECLARATION}{}", head_of_none(topic, None));
+    out.push('<');
+    out.push_str(name);
+    push_attribute(&mut out, "xmlns", namespace);
+    for (attribute, value) in attributes {
+        push_attribute(&mut out, attribute, value);
+    }
+    out.push_str("/>\n</feed>\n");
+    out
+}
+
 /// Returns the minimum that RFC 4287 requires of a feed. Its author is the host of the topic.
 pub fn minimal_head(
     id: &str,

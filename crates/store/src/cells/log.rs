@@ -77,6 +77,10 @@ impl Archives for Cells {
         self.of_number(id.0).oldest_page(id).await
     }
 
+    async fn oldest_seq(&self, id: ResourceId) -> Result<Seq, StoreError> {
+        self.of_number(id.0).oldest_seq(id).await
+    }
+
     async fn read_page(&self, id: ResourceId, page: &Page) -> Result<Vec<Archived>, StoreError> {
         self.of_number(id.0).read_page(id, page).await
     }

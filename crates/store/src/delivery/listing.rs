@@ -7,7 +7,23 @@ use crate::engine::tx::Tx;
 use crate::log::row::most;
 use crate::resources::row::{resource, resource_columns};
 use feedgate_core::ports::{ListedSubscription, StoreError, SubscriptionFilter};
+use feedgate_core::record::Seq;
 use feedgate_core::subscription::SubscriptionId;
+
+/// The columns of a listed subscription `s` to a resource `r` with the details `d`, as [`read`] reads
+/// them. Of a subscription from before `begun_after` was stored, its cursor is what is known.
+macro_rules! listed_columns {
+    () => {
+        concat!(
+            subscription_columns!(),
+            ", ",
+            resource_columns!(),
+            ", ",
+            health_columns!(),
+            ", coalesce(s.begun_after, case when s.format = 'raw' then r.head else s.cursor end)"
+        )
+    };
+}
 
 /// The most subscriptions that a list counts after its offset: a client that reads on sees the
 /// total grow, and no list costs more than this however many subscriptions there are.
@@ -49,8 +65,7 @@ pub(crate) async fn list_page(
     tx: &Tx<'_>,
     filter: SubscriptionFilter,
 ) -> Result<Vec<ListedSubscription>, StoreError> {
-    const COLUMNS: &str =
-        concat!(subscription_columns!(), ", ", resource_columns!(), ", ", health_columns!());
+    const COLUMNS: &str = listed_columns!();
     let Some((conditions, mut params)) = select(tx, &filter).await? else {
         return Ok(Vec::new());
     };
@@ -78,11 +93,7 @@ pub(crate) async fn listed(
 ) -> Result<Option<ListedSubscription>, StoreError> {
     const ONE: &str = concat!(
         "select ",
-        subscription_columns!(),
-        ", ",
-        resource_columns!(),
-        ", ",
-        health_columns!(),
+        listed_columns!(),
         " from subscriptions s
           join resources r on r.id = s.resource_id
           join resource_details d on d.resource_id = r.id
@@ -97,6 +108,7 @@ fn read(row: &mut Row) -> Result<ListedSubscription, StoreError> {
         subscription: subscription(row)?,
         resource: resource(row)?,
         delivery: health(row)?,
+        begun_after: Seq(row.int()?),
     })
 }
 

@@ -35,7 +35,7 @@ use feedgate_core::record::Seq;
 use feedgate_core::resource::{Resource, ResourceId};
 use feedgate_core::signing::Secret;
 use feedgate_core::subscription::{
-    DueSubscription, Subscription, SubscriptionId, SubscriptionOwner, SubscriptionRequest,
+    DueSubscription, Format, Subscription, SubscriptionId, SubscriptionOwner, SubscriptionRequest,
 };
 use feedgate_core::topic::{Callback, Topic};
 use feedgate_protocol::signature::SignatureMethod;
@@ -281,14 +281,16 @@ async fn make(
                                    procedure, format, updates, statuses,
                                    acknowledged_status, secret, cursor, lease_until,
                                    created_at, alias, signature_method, digest_at,
-                                   is_sanitized)
-        values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)
+                                   is_sanitized, begun_after)
+        values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18,
+                $19)
             on conflict (resource_id, account_id, callback, protocol, alias) do nothing
         returning id";
     let status = request.statuses.version(&resource.status);
     let (head, lease_until) = (newest_number(resource, request.format), request.lease.end(now));
     let kept = kept_cursors::take_cursor(tx, resource.id, request, now).await?;
     let cursor = kept.map_or(head, |kept| kept.min(head));
+    let begun_after = if request.format == Format::Raw { resource.head.0 } else { cursor };
     let (topic, callback) = (&request.topic, &request.callback);
     let identity = subscriber(topic, callback, &request.protocol);
     let secret = request.signing.secret.as_ref().map(Secret::expose);
@@ -301,7 +303,7 @@ async fn make(
         secret, cursor, lease_until, now,
         request.topic.alias().unwrap_or_default(),
         request.signing.method.map(SignatureMethod::as_str), digests::first(request, now),
-        request.is_sanitized,
+        request.is_sanitized, begun_after,
     ];
     let Some(mut made) = tx.first(MAKE, params).await? else { return Ok(None) };
     let id = SubscriptionId { resource: resource.id, number: made.int()? };

@@ -52,6 +52,7 @@ pub const MIGRATIONS: &[Migration] = &[
     migration!("0010", "maintenance"),
     migration!("0011", "search"),
     migration!("0012", "nodes"),
+    migration!("0013", "begun_after"),
 ];
 
 /// Returns the version of the schema once all of these migrations are applied.

@@ -79,7 +79,9 @@ async fn send_newest(
 ) -> Result<(), StoreError> {
     const SET_BACK: &str = concat!(
         "update subscriptions
-            set cursor = cursor - 1
+            set cursor = cursor - 1,
+                begun_after = case when begun_after > 0 and begun_after >= cast($5 as bigint)
+                                   then cast($5 as bigint) - 1 else begun_after end
           where resource_id = $1 and lease_until > $2 and created_at <= $3 and cursor > 0
             and cursor = case when format = 'raw' then cast($4 as bigint)
                               else cast($5 as bigint) end and ",

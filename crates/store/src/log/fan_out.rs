@@ -203,7 +203,8 @@ async fn advance_cursors(
 
 /// Advances the cursors of subscriptions that were up to date past records that are sent to nobody:
 /// to the head or the body version of `to`. The cursor of a subscription with a pending status
-/// notification moves too, because recording its result never moves a cursor back.
+/// notification moves too, because recording its result never moves a cursor back. Subscriptions that
+/// began at the head begin behind these records.
 async fn skip(
     tx: &Tx<'_>,
     id: ResourceId,
@@ -214,7 +215,9 @@ async fn skip(
         update subscriptions
            set cursor = case when format <> 'raw' then cast($3 as bigint)
                              when cursor < cast($2 as bigint) then cast($2 as bigint)
-                             else cursor end
+                             else cursor end,
+               begun_after = case when begun_after >= cast($5 as bigint) then cast($3 as bigint)
+                                  else begun_after end
          where resource_id = $1
            and cursor >= case when format = 'raw' then cast($4 as bigint)
                               else cast($5 as bigint) end";

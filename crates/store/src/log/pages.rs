@@ -72,6 +72,13 @@ impl Archives for Db {
         Ok(self.oldest(id).await?.unwrap_or(1))
     }
 
+    async fn oldest_seq(&self, id: ResourceId) -> Result<Seq, StoreError> {
+        const OLDEST: &str = "
+            select first_seq from pages where resource_id = $1 order by page limit 1";
+        let rows = self.rows(OLDEST, params![id.0]).await?;
+        rows.into_iter().next().map_or(Ok(Seq(1)), |mut row| Ok(Seq(row.int()?)))
+    }
+
     async fn read_page(&self, id: ResourceId, page: &Page) -> Result<Vec<Archived>, StoreError> {
         const READ: &str = concat!(
             "select r.repeats_id, coalesce(r.replaces_id, ''), ",
@@ -183,7 +190,8 @@ async fn find(
           limit $2"
     );
     // A subscription whose delivery failed is owed records, even if it waits for the next change or is paused.
-    // While there are batches, all subscriptions count, because some of them are members.
+    // While there are batches, all subscriptions count, because some of them are members. A lease
+    // that ended may be renewed, and the subscription then continues where it stopped (rule D9).
     // The cursor of a subscription to whole documents counts versions of the body and not records.
     const OWED: &str = "
         select min(owed.cursor)
@@ -197,7 +205,10 @@ async fn find(
                         or exists (select 1 from deliveries
                                     where resource_id = $1 and last_member is not null))
                 union all
-                select cursor from collection_cursors where resource_id = $1) owed";
+                select cursor from collection_cursors where resource_id = $1
+                union all
+                select cursor from kept_cursors
+                 where resource_id = $1 and counts_bodies = 0 and until > $2) owed";
     let mut pages = Vec::new();
     for mut row in tx.query(OLDEST, params![id, FEW]).await? {
         let (page, newest) = (page(&mut row)?, row.int()?);
@@ -207,7 +218,7 @@ async fn find(
         pages.push(page);
     }
     if !pages.is_empty() {
-        let owed = tx.first(OWED, params![id]).await?;
+        let owed = tx.first(OWED, params![id, now]).await?;
         if let Some(cursor) = owed.map_or(Ok(None), |mut row| row.opt_int())? {
             pages.retain(|page| page.last.0 <= cursor);
         }

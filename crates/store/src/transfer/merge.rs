@@ -80,6 +80,7 @@ impl SourceLogs {
         };
         let changed = [
             ("cursor", Value::Int(cursor)),
+            ("begun_after", Value::Int(if is_raw { head } else { cursor })),
             ("acknowledged_status", Value::Int(status_version)),
             ("replayed_upto", Value::Int(0)),
             ("failed_upto", Value::Int(0)),

@@ -283,7 +283,7 @@ async fn show(
 }
 
 fn facts(visit: &Visit, listed: &ListedSubscription, now: DateTime<Utc>) -> Markup {
-    let ListedSubscription { subscription, resource, delivery } = listed;
+    let ListedSubscription { subscription, resource, delivery, .. } = listed;
     let signing = &subscription.signing;
     let feed = visit.address(&format!("console/feeds/{}", resource.id));
     html! {

@@ -27,7 +27,7 @@ use crate::http::kit::reply::empty;
 use crate::http::kit::request::Request;
 use crate::http::state::Gateway;
 use feedgate_core::account::Access;
-use feedgate_core::ports::SubscriptionFilter;
+use feedgate_core::ports::{ListedSubscription, SubscriptionFilter};
 use feedgate_core::record::Record;
 use feedgate_core::resource::{Resource, ResourceId};
 use feedgate_core::stored_entry::sourced;
@@ -192,11 +192,21 @@ fn head(gateway: &Gateway, feeds: usize, records: &[Record]) -> String {
 }
 
 /// Returns the resources of the subscriptions that a form selects.
-pub(super) async fn found_resources(
+async fn found_resources(
     gateway: &Gateway,
     form: &Form,
     access: &Access,
 ) -> Result<BTreeMap<ResourceId, Resource>, Rejection> {
+    let listed = found_subscriptions(gateway, form, access).await?;
+    Ok(listed.into_iter().map(|listed| (listed.resource.id, listed.resource)).collect())
+}
+
+/// Returns the subscriptions that a form selects.
+pub(super) async fn found_subscriptions(
+    gateway: &Gateway,
+    form: &Form,
+    access: &Access,
+) -> Result<Vec<ListedSubscription>, Rejection> {
     let filter = SubscriptionFilter {
         account: Some(access.account),
         limit: MAX_FEEDS,
@@ -211,5 +221,5 @@ pub(super) async fn found_resources(
              than {MAX_FEEDS}."
         )));
     }
-    Ok(listed.into_iter().map(|listed| (listed.resource.id, listed.resource)).collect())
+    Ok(listed)
 }

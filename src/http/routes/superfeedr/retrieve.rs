@@ -18,7 +18,7 @@ use crate::http::kit::request::Request;
 use crate::http::routes::discovered_feeds;
 use crate::http::state::Gateway;
 use feedgate_core::account::Access;
-use feedgate_core::ports::{EntryRange, StoreError, SubscriptionFilter};
+use feedgate_core::ports::{EntryRange, ListedSubscription, StoreError, SubscriptionFilter};
 use feedgate_core::record::{Record, Seq};
 use feedgate_core::resource::{Resource, ResourceKind};
 use feedgate_core::subscription::Format;
@@ -41,7 +41,7 @@ pub(super) async fn retrieve(
     if !form.has("hub.topic") && combined::is_requested(form) {
         return combined::retrieve(gateway, request, form, access, wait).await;
     }
-    let resource = subscribed_resource(gateway, form, access).await?;
+    let resource = first_subscription(gateway, form, access).await?.resource;
     let format = params::format(request, form)?;
     let is_sanitized = form.is_set("sanitize");
     if resource.kind == ResourceKind::Other && format.is_none() && !is_sanitized {
@@ -71,12 +71,12 @@ pub(super) async fn retrieve(
     Ok(document.to_reply(gateway, form))
 }
 
-/// Returns the resource, if the account subscribes to it.
-pub(super) async fn subscribed_resource(
+/// Returns the oldest subscription of the account to the topic.
+pub(super) async fn first_subscription(
     gateway: &Gateway,
     form: &Form,
     access: &Access,
-) -> Result<Resource, Rejection> {
+) -> Result<ListedSubscription, Rejection> {
     let topic = gateway.subscribe.resolve(&params::topic(form)?).await;
     let topic = topic.map_err(|err| Rejection::unavailable(&err))?;
     let filter = SubscriptionFilter {
@@ -87,11 +87,10 @@ pub(super) async fn subscribed_resource(
     };
     let (listed, _) =
         gateway.store.list(&filter).await.map_err(|err| Rejection::unavailable(&err))?;
-    let listed = listed.into_iter().next().ok_or_else(|| {
+    listed.into_iter().next().ok_or_else(|| {
         let reason = "You are not subscribed to this topic.";
         Rejection::new(StatusCode::NOT_FOUND, reason).with_code("no_subscription")
-    })?;
-    Ok(listed.resource)
+    })
 }
 
 /// Returns the requested records. A client that waits is answered once there is at least one, or

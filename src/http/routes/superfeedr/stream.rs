@@ -3,10 +3,12 @@
 //!
 //! A stream is either server-sent events, one document each, or documents one after the other. The
 //! id of an event is the position in all logs of the stream, so a client that reconnects with
-//! `Last-Event-ID`, to any node, misses nothing. A stream holds one document at a time and reads
-//! the next when the client has taken it, so a slow client needs no memory.
+//! `Last-Event-ID`, to any node, misses nothing without being told (`gap`). A stream holds one document
+//! at a time and reads the next when the client has taken it, so a slow client needs no memory.
 
+mod gap;
 mod position;
+mod resumption;
 mod scope;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -37,7 +39,7 @@ use crate::http::kit::reply::{sandboxed, set_header};
 use crate::http::kit::request::Request;
 use crate::http::kit::slots::{HeldSlot, NoSlot};
 use crate::http::state::Gateway;
-use crate::jobs::deliver::LogRange;
+use crate::jobs::deliver::{ComposedRange, LogGap, LogRange};
 use feedgate_core::account::{Access, AccountId};
 use feedgate_core::ports::StoreError;
 use feedgate_core::record::{Audience, Seq};
@@ -45,8 +47,10 @@ use feedgate_core::resource::{Resource, ResourceId};
 use feedgate_core::subscription::{Format, Updates};
 use feedgate_protocol::form::Form;
 
+use gap::{GapReason, StreamGap};
 use position::StreamPosition;
-use scope::StreamScope;
+use resumption::{Resumption, resume};
+use scope::{SelectedLog, StreamScope};
 
 /// The interval between heartbeats: proxies close silent connections, and a closed connection is
 /// noticed only by writing to it.
@@ -86,9 +90,9 @@ pub(super) async fn reply(
     })?;
     let credentials = Credentials::read(request, form)?;
     let scope = StreamScope { form: form.clone(), credentials };
-    let resources = scope.resources(gateway, access).await?;
+    let logs = scope.logs(gateway, access).await?;
     let mut entries = EntryStream::new(gateway, (scope, slot), (framing, format));
-    entries.begin(&resources, request).await?;
+    entries.begin(logs, request).await?;
     Ok(ApiReply::Response(response(entries.into_response(), framing, format)))
 }
 
@@ -152,27 +156,30 @@ impl EntryStream {
         }
     }
 
-    /// Follows the logs of `resources` from where the client stopped.
+    /// Follows the logs from where the client stopped.
     async fn begin(
         &mut self,
-        resources: &BTreeMap<ResourceId, Resource>,
+        logs: BTreeMap<ResourceId, SelectedLog>,
         request: &Request,
     ) -> Result<(), Rejection> {
-        for resource in resources.values() {
-            self.follow(resource, resource.head);
+        let ids =
+            [request.header("last-event-id"), self.scope.form.get("lastEventId").unwrap_or("")];
+        let resumed = match ids.into_iter().find(|id| !id.trim().is_empty()) {
+            Some(id) => resume(&*self.gateway.store, &logs, id).await,
+            None => Ok(Resumption::default()),
+        };
+        let resumed = resumed.map_err(|err| Rejection::unavailable(&err))?;
+        for (id, log) in &logs {
+            let sent = resumed.sent.get(id).copied().unwrap_or(log.resource.head);
+            self.follow(&log.resource, sent);
         }
-        let header = request.header("last-event-id");
-        let resumed = StreamPosition::parse(header)
-            .or_else(|| StreamPosition::parse(self.scope.form.get("lastEventId")?));
-        let is_resumed = resumed.is_some();
-        for (id, seq) in resumed.unwrap_or_default().0 {
-            if let Some(log) = self.logs.get_mut(&id) {
-                log.sent = log.sent.min(seq);
-            }
+        for gap in &resumed.gaps {
+            self.push_gap(gap);
         }
-        if !is_resumed {
+        if !resumed.is_position {
             let address = address::of_document(&self.gateway, request, &self.scope.form);
-            self.begin_with_entries(resources, &address).await?;
+            let resources = logs.into_iter().map(|(id, log)| (id, log.resource)).collect();
+            self.begin_with_entries(&resources, &address).await?;
         }
         Ok(())
     }
@@ -294,12 +301,34 @@ impl EntryStream {
             format: self.format,
             is_sanitized: self.scope.form.is_set("sanitize"),
         };
-        let (body, last) = self.gateway.composer.compose_range(range).await?;
-        log.sent = last;
+        let ComposedRange { body, last, gap } = self.gateway.composer.compose_range(range).await?;
+        if let Some(LogGap { from, to }) = gap {
+            log.sent = to;
+            let (topic, to) = (Some(log.topic.clone()), Some(to));
+            self.push_gap(&StreamGap { topic, from, to, reason: GapReason::NotStored });
+        }
+        if let Some(log) = self.logs.get_mut(&id) {
+            log.sent = last;
+        }
         if let Some(body) = body {
             self.push(body);
         }
         Ok(())
+    }
+
+    /// Adds a gap. Its id is the position behind it, so that a client is told of it once.
+    fn push_gap(&mut self, gap: &StreamGap) {
+        self.pending.push_back(match self.framing {
+            Framing::Documents => format!("{}\n", gap.to_document(self.format)).into(),
+            Framing::Events => {
+                let id = self.position();
+                format!("id: {id}\nevent: gap\ndata: {}\n\n", gap.to_json()).into()
+            }
+        });
+    }
+
+    fn position(&self) -> StreamPosition {
+        StreamPosition(self.logs.iter().map(|(id, log)| (*id, log.sent)).collect())
     }
 
     /// Adds a document, framed. The document itself is shared by all streams that send it.
@@ -307,8 +336,7 @@ impl EntryStream {
         match self.framing {
             Framing::Documents => self.pending.extend([document, Bytes::from_static(b"\n")]),
             Framing::Events => {
-                let position = self.logs.iter().map(|(id, log)| (*id, log.sent)).collect();
-                let id = StreamPosition(position);
+                let id = self.position();
                 self.pending.push_back(format!("id: {id}\nevent: notification\ndata: ").into());
                 self.pending.push_back(match document.contains(&b'\n') {
                     // Each line of the data has a field of its own.
@@ -321,15 +349,15 @@ impl EntryStream {
     }
 
     /// Ends the stream if its client may not read it any more. Otherwise logs are followed that it
-    /// subscribed to since, and the others no more.
+    /// subscribed to since, from where its subscription began, and the others no more.
     async fn check(&mut self) {
         self.next_check = Instant::now() + CHECK_INTERVAL;
         match self.scope.select(&self.gateway).await {
-            Ok(resources) => {
-                self.logs.retain(|id, _| resources.contains_key(id));
-                for resource in resources.values() {
-                    if !self.logs.contains_key(&resource.id) {
-                        self.follow(resource, resource.head);
+            Ok(selected) => {
+                self.logs.retain(|id, _| selected.contains_key(id));
+                for (id, SelectedLog { resource, begun_after }) in selected {
+                    if !self.logs.contains_key(&id) {
+                        self.follow(&resource, begun_after);
                     }
                 }
             }

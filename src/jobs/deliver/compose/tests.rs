@@ -117,6 +117,7 @@ async fn the_bodies_take_no_more_than_their_capacity() {
             entries: 1,
             waiting_since: None,
             status: StatusInclusion::None,
+            gap: None,
         };
         let key = BodyKey::new(&due(id, 1, number), true);
         composer.bodies.insert(key.clone(), Composed::Payload(payload));

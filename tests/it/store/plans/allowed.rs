@@ -82,6 +82,8 @@ pub(super) const ALLOWED: &[Allowed] = &[
         "only when pages of the resource are to be dropped"),
     allow("log/pages.rs OWED", "deliveries",
         "only when pages of the resource are to be dropped"),
+    allow("log/pages.rs OWED", "kept_cursors",
+        "only when pages of the resource are to be dropped"),
     allow("log/pages.rs READ", "records",
         "the records of one page"),
     allow("log/pages.rs RECORDS", "records",

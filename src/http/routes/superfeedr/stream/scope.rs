@@ -10,6 +10,8 @@ use crate::http::kit::rejection::Rejection;
 use crate::http::routes::superfeedr::{combined, retrieve};
 use crate::http::state::Gateway;
 use feedgate_core::account::{Access, Scope};
+use feedgate_core::ports::ListedSubscription;
+use feedgate_core::record::Seq;
 use feedgate_core::resource::{Resource, ResourceId};
 use feedgate_protocol::form::Form;
 
@@ -20,6 +22,14 @@ pub(super) struct StreamScope {
     pub(super) credentials: Credentials,
 }
 
+/// A log that a stream sends.
+#[derive(Clone, Debug)]
+pub(super) struct SelectedLog {
+    pub(super) resource: Resource,
+    /// The last record from before the client's first subscription to the resource.
+    pub(super) begun_after: Seq,
+}
+
 impl StreamScope {
     /// Returns whether the stream combines the logs of several subscriptions: all with a callback,
     /// all that a search finds, or all of the account.
@@ -27,26 +37,32 @@ impl StreamScope {
         !self.form.has("hub.topic")
     }
 
-    /// Authenticates the client again, and returns the resources.
+    /// Authenticates the client again, and returns the logs.
     pub(super) async fn select(
         &self,
         gateway: &Gateway,
-    ) -> Result<BTreeMap<ResourceId, Resource>, Rejection> {
+    ) -> Result<BTreeMap<ResourceId, SelectedLog>, Rejection> {
         let access = self.credentials.authenticate(gateway).await?;
         auth::require(&access, Scope::Retrieve)?;
-        self.resources(gateway, &access).await
+        self.logs(gateway, &access).await
     }
 
-    /// Returns the resources of the subscriptions of `access` that the parameters select.
-    pub(super) async fn resources(
+    /// Returns the logs of the subscriptions of `access` that the parameters select.
+    pub(super) async fn logs(
         &self,
         gateway: &Gateway,
         access: &Access,
-    ) -> Result<BTreeMap<ResourceId, Resource>, Rejection> {
-        if self.is_combined() {
-            return combined::found_resources(gateway, &self.form, access).await;
+    ) -> Result<BTreeMap<ResourceId, SelectedLog>, Rejection> {
+        let listed = match self.is_combined() {
+            true => combined::found_subscriptions(gateway, &self.form, access).await?,
+            false => vec![retrieve::first_subscription(gateway, &self.form, access).await?],
+        };
+        let mut logs = BTreeMap::new();
+        for ListedSubscription { resource, begun_after, .. } in listed {
+            let begun_after = begun_after.min(resource.head);
+            let log = logs.entry(resource.id).or_insert(SelectedLog { resource, begun_after });
+            log.begun_after = log.begun_after.min(begun_after);
         }
-        let resource = retrieve::subscribed_resource(gateway, &self.form, access).await?;
-        Ok(BTreeMap::from([(resource.id, resource)]))
+        Ok(logs)
     }
 }
