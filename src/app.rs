@@ -12,7 +12,7 @@ use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use tracing::{error, info};
+use tracing::{error, info, warn};
 use url::Url;
 
 use crate::authoring::AuthoringService;
@@ -36,6 +36,7 @@ use crate::jobs::maintenance;
 use crate::jobs::poll::Poller;
 use crate::jobs::runner::{self, Job, WorkerConfig};
 use crate::jobs::search_index::SearchIndexer;
+use crate::jobs::signing_keys::SigningKeyring;
 use crate::jobs::upstream::{self, UpstreamClient};
 use crate::metrics::Metrics;
 use crate::net::HttpClient;
@@ -145,6 +146,7 @@ impl Running {
             event_log,
             stop: CancellationToken::new(),
         };
+        let keyring = keyring(&shared, &config).await;
         let services = Services::new(&shared, &config, &public_url).await?;
         let gateway = Arc::new(services.gateway(&shared, config.http(&public_url)));
         let stop = shared.stop.clone();
@@ -153,6 +155,9 @@ impl Running {
             tasks.spawn(listener.serve(Router::health(&gateway), stop.clone()));
         }
         tasks.spawn(listener.serve(Router::new(gateway), stop.clone()));
+        if let Some(keyring) = keyring {
+            tasks.spawn(keyring.run(stop.clone()));
+        }
         info!(%addr, %public_url, "feedgate {} is running", env!("CARGO_PKG_VERSION"));
         Ok(Running { addr, public_url, admin_token, store, tasks, event_log_writer, stop })
     }
@@ -294,6 +299,7 @@ impl Services {
             composer: self.deliverer.composer(),
             test_notifier: self.deliverer.test_notifier(),
             heads: Arc::clone(&self.heads),
+            request_signer: shared.client.request_signer().clone(),
             streams: Arc::new(Slots::new(settings.max_streams, settings.max_streams_per_account)),
             settings,
             metrics: shared.metrics.clone(),
@@ -354,6 +360,18 @@ impl Workers {
         let config = WorkerConfig { concurrency, idle: IDLE, shutdown_grace };
         self.tasks.spawn(runner::run(job, config, wake, self.stop.clone()));
     }
+}
+
+/// Returns the keys of requests to publishers, if others can reach this gateway to read them. They are
+/// read before the first request, which is not signed if that fails.
+async fn keyring(shared: &Shared, config: &Config) -> Option<SigningKeyring> {
+    let public_url = config.public_url.clone()?;
+    let signer = shared.client.request_signer().clone();
+    let keyring = SigningKeyring::new(Arc::clone(&shared.store), signer, public_url);
+    if let Err(err) = keyring.update(runner::now()).await {
+        warn!(error = &err as &dyn std::error::Error, "requests to publishers are not signed yet");
+    }
+    Some(keyring)
 }
 
 /// Returns this node, which starts now.

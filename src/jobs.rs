@@ -12,5 +12,6 @@ pub mod maintenance;
 pub mod poll;
 pub mod runner;
 pub mod search_index;
+pub mod signing_keys;
 pub mod track;
 pub mod upstream;

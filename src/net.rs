@@ -17,6 +17,7 @@ mod first_fetch_limit;
 pub mod freshness;
 mod guarded_client;
 mod politeness;
+mod request_signer;
 mod resolver;
 mod robots;
 mod topic;
@@ -43,6 +44,7 @@ pub(crate) use address_rules::{address_and_network, network};
 pub use address_rules::{is_inner, is_metadata, is_public};
 pub use guarded_client::{Lookup, SystemLookup};
 pub use politeness::{HostBusy, Patience};
+pub use request_signer::{PublishedKey, REQUEST_TAG, RequestSigner, Signer, VALID_FOR, authority};
 pub use robots::RobotsResponse;
 
 /// The maximum number of addresses of a name that are told apart: no honest name has more.
@@ -383,6 +385,7 @@ struct Inner {
     fetches: fetch_limit::FetchLimit,
     first_fetches: first_fetch_limit::FirstFetchLimit,
     documents: DocumentBudget,
+    signer: request_signer::RequestSigner,
 }
 
 impl HttpClient {
@@ -426,6 +429,7 @@ impl HttpClient {
             fetches: fetch_limit::FetchLimit::new(settings.fetch_concurrency, &documents),
             first_fetches: first_fetch_limit::FirstFetchLimit::default(),
             documents,
+            signer: request_signer::RequestSigner::default(),
             settings,
         };
         HttpClient { inner: Arc::new(inner) }
@@ -434,6 +438,11 @@ impl HttpClient {
     /// Returns the memory for documents, which everything that reads documents shares.
     pub fn documents(&self) -> &DocumentBudget {
         &self.inner.documents
+    }
+
+    /// Returns what signs the requests of this client to publishers.
+    pub fn request_signer(&self) -> &RequestSigner {
+        &self.inner.signer
     }
 
     /// Returns whether the host of the callback `url` resolves to `ip` and passes the guard.

@@ -40,7 +40,7 @@ pub async fn inspect_enclosure(fetch: &HttpClient, url: &Url) -> Enclosure {
             headers: HeaderMap::new(),
             body: Bytes::new(),
         };
-        let Ok(reply) = fetch.call(call).await else { break };
+        let Ok(reply) = fetch.call_signed(call).await else { break };
         let text = |name| reply.headers.get(name).and_then(|value| value.to_str().ok());
         if reply.status.is_redirection() {
             let Some(next) = text(LOCATION).and_then(|location| at.join(location).ok()) else {

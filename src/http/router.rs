@@ -79,6 +79,8 @@ fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
         .unify()
         .or(ops::bot::routes(gateway))
         .unify()
+        .or(ops::key_directory::routes(gateway))
+        .unify()
         .or(upstream::routes(gateway))
         .unify()
         .or(event_log::routes(gateway))

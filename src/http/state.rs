@@ -23,6 +23,7 @@ use crate::http::routes::rsscloud::aliases::CloudAliases;
 use crate::jobs::deliver::{Composer, TestNotifier};
 use crate::jobs::upstream::UpstreamClient;
 use crate::metrics::Metrics;
+use crate::net::RequestSigner;
 use crate::subscriptions::SubscriptionService;
 use feedgate_core::account::AccountId;
 use feedgate_core::collection::ConfiguredCollection;
@@ -96,6 +97,8 @@ pub struct Gateway {
     pub publish: Arc<AuthoringService>,
     /// Takes pushes from hubs and clouds; `None` where those could not reach this gateway.
     pub upstreams: Option<Arc<UpstreamClient>>,
+    /// Who signs requests to publishers, and the keys.
+    pub request_signer: RequestSigner,
     /// The operator's settings.
     pub settings: HttpSettings,
     /// Limits requests of clients that have no account.

@@ -24,6 +24,15 @@ impl HttpClient {
         self.call_reading(call, LONGEST_REPLY_BYTES).await
     }
 
+    /// Sends one request to a publisher or its hub as [`call`](Self::call) does, signed like a fetch.
+    pub async fn call_signed(
+        &self,
+        mut call: CallbackRequest,
+    ) -> Result<CallbackResponse, FetchError> {
+        self.inner.signer.sign(&call.url, &mut call.headers);
+        self.call(call).await
+    }
+
     /// Sends one request as [`call`](Self::call) does, and reads up to `limit_bytes` of the response.
     pub async fn call_reading(
         &self,

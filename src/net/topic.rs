@@ -7,6 +7,7 @@
 //! * Credentials in the topic's URL become an `Authorization` header, which is dropped
 //!   for good at the first change of origin (P18, S9).
 //! * At most one request is in flight, and only during the turn of its host (P41).
+//! * Each hop is signed for its own server, if the client has keys (`request_signer`).
 
 use std::time::{Duration, SystemTime};
 
@@ -236,6 +237,7 @@ impl<'a> FetchSession<'a> {
         };
         insert(IF_NONE_MATCH, conditional.and_then(|held| held.etag.as_ref()));
         insert(IF_MODIFIED_SINCE, conditional.and_then(|held| held.last_modified.as_ref()));
+        self.inner.signer.sign(&self.at, &mut headers);
         headers
     }
 

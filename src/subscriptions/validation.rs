@@ -143,7 +143,7 @@ impl SubscriptionService {
         headers.insert(header::CONTENT_TYPE, form);
         let body = Bytes::from(parameters.to_owned());
         let call = CallbackRequest { method: Method::POST, url: url.url().clone(), headers, body };
-        let reply = self.fetch.call(call).await;
+        let reply = self.fetch.call_signed(call).await;
         // A denial is an agreement to be asked.
         let is_answered = matches!(&reply, Ok(reply) if matches!(reply.status.as_u16(), 204 | 401));
         permit.ends(is_answered);

@@ -65,6 +65,7 @@ mod second_opinion;
 mod secrets_at_rest;
 mod self_calls;
 mod shutdown;
+mod signed_requests;
 mod simulate;
 mod storage;
 mod store;

@@ -39,6 +39,7 @@ pub mod resource_id;
 pub mod schedule;
 pub mod search;
 pub mod signing;
+pub mod signing_key;
 pub mod status;
 pub mod stored_entry;
 pub mod stored_file;

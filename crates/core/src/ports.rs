@@ -17,6 +17,7 @@ mod nodes;
 mod ping_forwarding;
 mod search_index;
 mod sessions;
+mod signing_keys;
 mod store_error;
 mod subscriptions;
 mod survey;
@@ -56,6 +57,7 @@ pub use nodes::Nodes;
 pub use ping_forwarding::PingTargets;
 pub use search_index::SearchIndex;
 pub use sessions::Sessions;
+pub use signing_keys::SigningKeys;
 pub use store_error::StoreError;
 pub use subscriptions::{
     ClaimedSubscriptions, DeliveryOutcome, DeliveryProgress, DeliveryResult, Intents,
@@ -79,7 +81,8 @@ macro_rules! store_of {
 
 store_of! {
     Accounts Sessions Resources Log FanOuts Archives Collections Tracks SearchIndex Subscriptions Attempts Intents Backfills Pings Changes
-    Upstreams Hosts PingTargets Moves Rescheduler Schedule StoredFiles Events Nodes Survey Maintenance
+    Upstreams Hosts PingTargets Moves Rescheduler Schedule StoredFiles Events Nodes SigningKeys Survey
+    Maintenance
 }
 
 /// A resource that was claimed for a poll.

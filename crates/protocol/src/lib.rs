@@ -10,6 +10,7 @@
 
 pub mod form;
 pub mod link;
+pub mod message_signatures;
 pub mod multipart;
 pub mod opml;
 mod protocol;

@@ -30,6 +30,7 @@ mod nodes;
 mod resources;
 mod search;
 mod secrets;
+mod signing_keys;
 mod tracks;
 mod transfer;
 mod write_health;

@@ -3,4 +3,5 @@
 pub(crate) mod bot;
 pub(crate) mod gauges;
 pub(crate) mod health;
+pub(crate) mod key_directory;
 pub(crate) mod metrics;

@@ -132,7 +132,7 @@ async fn send_following(
 ) -> Result<CallbackResponse, FetchError> {
     let mut redirects = 0;
     loop {
-        let reply = client.call(call.clone()).await?;
+        let reply = client.call_signed(call.clone()).await?;
         let is_kept =
             matches!(reply.status, StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT);
         let target = reply.redirect_target(&call.url).filter(|_| is_kept);

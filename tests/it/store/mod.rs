@@ -43,6 +43,7 @@ mod row_locks;
 mod search;
 mod secrets;
 mod sessions;
+mod signing_keys;
 mod statuses;
 mod storage;
 mod subscription_counts;

@@ -20,8 +20,8 @@ use super::{
     accounts, append_budgets, attempts, backfills, batches, changes, claims, collections,
     deliveries, delivery_queue, digests, endings, entries, events, fan_outs, hosts, intents, log,
     maintenance, moves, nodes, nul, page_bytes, pages, pausing, ping_targets, pings, queue,
-    queue_claims, resource_claims, retention, search, secrets, sessions, statuses, storage,
-    subscription_counts, subscriptions, survey, tracks, upstreams,
+    queue_claims, resource_claims, retention, search, secrets, sessions, signing_keys, statuses,
+    storage, subscription_counts, subscriptions, survey, tracks, upstreams,
 };
 use crate::support::postgres::{Database, Kind};
 use access::Access;
@@ -164,6 +164,7 @@ fn contract_cases() -> Vec<super::Case> {
         subscription_counts::contract_cases(),
         subscriptions::contract_cases(),
         sessions::contract_cases(),
+        signing_keys::contract_cases(),
         survey::contract_cases(),
         survey::one_cell_cases(),
         tracks::contract_cases(),

@@ -142,6 +142,7 @@ pub(crate) const TABLES: &[CopiedTable] = &[
     table("maintenance_tasks", &["name"], Shared, &[]),
     table("control_values", &["name"], Shared, &[]),
     table("secret_keys", &["id"], Shared, &[]),
+    table("signing_keys", &["generation"], Shared, &[]),
 ];
 
 /// The tables of a cell whose rows are numbered.

@@ -16,6 +16,7 @@ use crate::engine::sql::{Value, params};
 use crate::resources::row::topic;
 use crate::resources::upstreams::{self, SECRET as UPSTREAM_SECRET};
 use crate::secrets::registered_keys;
+use crate::signing_keys::{self, SEED};
 use crate::{Db, OpenPurpose, StoreSettings, check_exists, name_place};
 use feedgate_core::ports::StoreError;
 use feedgate_core::upstream::AdvertisedUpstream;
@@ -242,6 +243,21 @@ const COLUMNS: &[SecretColumn] = &[
                set secret = {given sealed}
             {from rows}
              where upstreams.resource_id = {given resource_id} and secret = {given found}",
+    },
+    SecretColumn {
+        name: SEED,
+        key: &["generation"],
+        read: "
+            select generation, generation, seed
+              from signing_keys
+             where generation > $1
+             order by generation limit $2",
+        identity: |row| Ok(signing_keys::identity(row.int()?)),
+        write: "
+            update signing_keys
+               set seed = {given sealed}
+            {from rows}
+             where signing_keys.generation = {given generation} and seed = {given found}",
     },
 ];
 

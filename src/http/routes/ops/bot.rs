@@ -14,7 +14,11 @@ use crate::http::kit::endpoint::Endpoint;
 use crate::http::kit::html::{HtmlPage, Interaction, Place, Width};
 use crate::http::kit::reply::{set_header, with_content_type};
 use crate::http::kit::request::Request;
+use crate::http::routes::ops::key_directory;
 use crate::http::state::{Gateway, HttpSettings};
+use crate::jobs::runner;
+use crate::net::{REQUEST_TAG, Signer, VALID_FOR};
+use feedgate_protocol::message_signatures::SigningKey;
 
 const ENDPOINT: Endpoint = Endpoint { name: "bot", methods: &["GET"], body_limit_bytes: 1_024 };
 
@@ -23,7 +27,7 @@ pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
     let about = warp::path!("bot").boxed();
     let addresses = warp::path!("bot-ips.txt").boxed();
     let about = ENDPOINT.route(gateway, about, |gateway, _: Request| async move {
-        cacheable(page(&gateway.settings, &gateway.public_url("bot-ips.txt")).reply(StatusCode::OK))
+        cacheable(page(&gateway).reply(StatusCode::OK))
     });
     let addresses = ENDPOINT.route(gateway, addresses, |gateway, _: Request| async move {
         let text = addresses_of(&gateway.settings);
@@ -32,7 +36,9 @@ pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
     about.or(addresses).unify().boxed()
 }
 
-fn page(settings: &HttpSettings, addresses: &str) -> HtmlPage<'static> {
+fn page(gateway: &Gateway) -> HtmlPage<'static> {
+    let (settings, addresses) = (&gateway.settings, gateway.public_url("bot-ips.txt"));
+    let signer = gateway.request_signer.signer();
     HtmlPage {
         title: "Why feedgate fetches from your server",
         width: Width::Text,
@@ -42,6 +48,7 @@ fn page(settings: &HttpSettings, addresses: &str) -> HtmlPage<'static> {
             (about())
             (how_to_slow_it_down())
             (how_to_stop_it())
+            @if let Some(signer) = signer { (how_to_verify_it(&signer)) }
             h2 { "Who runs it" }
             p {
                 @match &settings.contact {
@@ -120,6 +127,64 @@ fn how_to_stop_it() -> Markup {
                 "Rules for " code { "*" }
                 " are meant for crawlers, and do not apply to what somebody has subscribed to."
             }
+        }
+    }
+}
+
+fn how_to_verify_it(signer: &Signer) -> Markup {
+    let origin = signer.origin();
+    let directory = format!("{origin}/{}", key_directory::PATH);
+    let used = signer.current(runner::now()).map(SigningKey::key_id);
+    let minutes = VALID_FOR.as_secs() / 60;
+    html! {
+        h2 { "How to verify it" }
+        p {
+            "Anybody can send this user agent. The requests of this gateway for feeds and pages, and for "
+            code { "robots.txt" } ", are signed: HTTP Message Signatures ("
+            a href="https://www.rfc-editor.org/rfc/rfc9421" { "RFC 9421" }
+            ") as "
+            a href="https://datatracker.ietf.org/doc/draft-ietf-webbotauth-httpsig-protocol/" {
+                "Web Bot Auth"
+            }
+            " profiles them. A firewall that supports Web Bot Auth needs no more than the address of this \
+             gateway, " code { (origin) } "."
+        }
+        p { "To verify a request yourself:" }
+        ol {
+            li {
+                "Its header " code { "Signature-Agent" } " is " code { "sig1=\"" (origin) "\"" }
+                ". The public keys are at " a href=(directory) { (directory) } "."
+            }
+            li {
+                code { "Signature-Input" } " names the key (" code { "keyid" } ", the thumbprint of the \
+                 key), the algorithm Ed25519, the tag " code { (REQUEST_TAG) } ", a nonce, and the \
+                 times between which the signature is valid, " (minutes) " minutes."
+            }
+            li {
+                "What is signed are the name of your server (" code { "@authority" } ") and the address \
+                 of this gateway:"
+                pre { code {
+                    "\"@authority\": www.example.com\n\"signature-agent\";key=\"sig1\": \""
+                    (origin) "\"\n\"@signature-params\": "
+                    "(\"@authority\" \"signature-agent\";key=\"sig1\");created=…;keyid=\"…\";…"
+                } }
+            }
+        }
+        @if let Some(used) = used { p { "The key in use is " code { (used) } ". " (others(signer, used)) } }
+        p {
+            "Keys are replaced every month. The next one is in the directory two days before it is used."
+        }
+    }
+}
+
+/// Names the published keys beside the one that is used.
+fn others(signer: &Signer, used: &str) -> Markup {
+    let ids = signer.keys().iter().map(|published| published.key.key_id());
+    let ids: Vec<&str> = ids.filter(|id| *id != used).collect();
+    html! {
+        @if !ids.is_empty() {
+            "The key before it, or the next one: "
+            @for id in ids { code { (id) } " " }
         }
     }
 }

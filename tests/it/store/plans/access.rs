@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 
 /// Tables whose number of rows does not depend on what is stored.
-const SMALL_TABLES: [&str; 6] = [
+const SMALL_TABLES: [&str; 7] = [
     "migrations",
     "maintenance_tasks",
     "counters",
     "control_values",
     "database_properties",
     "secret_keys",
+    "signing_keys",
 ];
 
 /// Columns that few rows of a table share, and why they are few.
