@@ -66,6 +66,7 @@ use observation::{Failure, Found, Observation};
 use put_off::PollStop;
 use records::PollRecords;
 use report::{PollReport, ReportInputs};
+use robots::RobotsVerdict;
 
 pub use observation::links;
 pub use poll_now::{PolledNow, StartedPoll};
@@ -193,15 +194,18 @@ impl Poller {
     ) -> Result<Observation, PollStop> {
         self.check_disk_space(due.resource.id).await?;
         self.admit_first_fetch(due, patience).await?;
-        if let Some(disallowed) = self.check_robots(due, now, patience).await? {
-            return Ok(disallowed);
-        }
+        let verdict = match self.check_robots(due, now, patience).await? {
+            RobotsVerdict::Disallowed(failure) => return Ok(Observation::skipped(now, failure)),
+            verdict => verdict,
+        };
         let source = fetch_and_parse::Source {
             client: &self.client,
             shared_documents: &self.shared_documents,
             patience,
         };
-        source.fetch_and_parse(due, now).await.map_err(PollStop::PutOff)
+        let mut observation = source.fetch_and_parse(due, now).await.map_err(PollStop::PutOff)?;
+        verdict.judge(&mut observation);
+        Ok(observation)
     }
 
     /// Records the consequences of an observation for a resource.
@@ -213,7 +217,7 @@ impl Poller {
     ) -> Result<(), StoreError> {
         let resource = &due.resource;
         let _memory = observation.found.memory(); // until everything is recorded
-        let records = self.detect_changes(resource, &mut observation, now).await?;
+        let records = self.detect_changes(due, &mut observation, now).await?;
         let upstream = self.advertised_upstream(resource, &observation);
         let is_network_outage = self.is_network_outage(due, &observation).await?;
         let refusal = self.report_refusal(due, &observation).await?;
@@ -238,11 +242,11 @@ impl Poller {
     /// panic adds none, and becomes a failure of the resource.
     async fn detect_changes(
         &self,
-        resource: &Resource,
+        due: &DueResource,
         observation: &mut Observation,
         now: DateTime<Utc>,
     ) -> Result<PollRecords, StoreError> {
-        let records = records::records(&*self.store, resource, &mut observation.found, now).await?;
+        let records = records::records(&*self.store, due, &mut observation.found, now).await?;
         Ok(records.unwrap_or_else(|| {
             observation.found = Found::Failure(Failure::parser_panicked());
             PollRecords::default()

@@ -21,6 +21,8 @@ async fn p35_the_page_says_how_to_slow_and_stop_us_and_whom_to_write_to() {
         "Retry-After",
         "Cache-Control",
         "410 Gone",
+        "not feeds",
+        "RFC 9309",
         "href=\"mailto:ops@gateway.test\"",
         "/bot-ips.txt",
     ] {

@@ -38,6 +38,7 @@ mod main_job;
 mod many_resources;
 mod memory;
 mod metrics;
+mod news;
 mod nodes;
 mod normalize;
 mod nul;

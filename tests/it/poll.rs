@@ -6,6 +6,7 @@ mod new_entries;
 mod redirects;
 mod renewal;
 mod tarpit;
+mod watched_pages;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

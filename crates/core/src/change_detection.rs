@@ -10,8 +10,8 @@
 //!
 //! * An entry of the document is matched with at most one known entry, and vice versa: a known
 //!   entry whose id is in the document is never matched with another entry.
-//! * In doubt an entry is new. An entry is held back only if its own date is old, or if many
-//!   entries without dates arrive together.
+//! * In doubt an entry is new. An entry is held back only if its own date is old, or if it is one of
+//!   many without dates in a document that has become another feed.
 //! * Entries keep the order of the document, oldest first.
 
 mod candidate;
@@ -23,6 +23,7 @@ mod tests;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
+use super::poll::Trigger;
 use super::polling::Polling;
 use super::record::{Audience, EntryKey};
 use super::resource_id::ResourceKind;
@@ -49,11 +50,21 @@ pub struct Baseline {
     pub is_failing: bool,
     /// The average number of entries published per hour.
     pub per_hour: f64,
+    /// The number of entries without dates that came under another id since an entry last kept its
+    /// id: see [`Polling::id_changes`].
+    pub id_changes: u32,
+    /// Whether the publisher, or somebody else, said that there is something new.
+    pub is_announced: bool,
 }
 
 impl Baseline {
     /// Derives the state from a stored resource.
-    pub fn from_stored(kind: ResourceKind, status: &Status, polling: &Polling) -> Baseline {
+    pub fn from_stored(
+        kind: ResourceKind,
+        status: &Status,
+        polling: &Polling,
+        trigger: Trigger,
+    ) -> Baseline {
         let is_failing = polling.failing_since.is_some();
         Baseline {
             is_known: kind == ResourceKind::Feed,
@@ -61,6 +72,8 @@ impl Baseline {
             last_good: if is_failing { polling.rate_at } else { status.last_fetch },
             is_failing,
             per_hour: polling.entries_per_hour,
+            id_changes: polling.id_changes,
+            is_announced: trigger != Trigger::Schedule,
         }
     }
 }
@@ -112,6 +125,8 @@ pub struct ChangeSet {
     pub deleted: Vec<(usize, KnownEntry)>,
     /// The number of entries whose id has changed (rules N3, N4).
     pub renamed: usize,
+    /// The new value of [`Polling::id_changes`].
+    pub id_changes: u32,
     /// Whether the document seems to be another feed than before (rule N5).
     pub is_another_feed: bool,
     /// Whether an entry to be appended has not been rendered, because an earlier classification
@@ -194,7 +209,7 @@ pub fn classify(
     standing: &Baseline,
     now: DateTime<Utc>,
 ) -> ChangeSet {
-    let matched = matching::matched(document, known);
+    let matching::Matches { matched, id_changes } = matching::matched(document, known, standing);
     let candidates = &document.candidates;
     let unknown = matched.iter().filter(|found| matches!(found, matching::Match::None)).count();
     let is_crowd = |many: usize| candidates.len() >= CROWD && many * 100 > candidates.len() * 80;
@@ -203,7 +218,7 @@ pub fn classify(
         && !standing.title.is_empty()
         && standing.title != document.title;
     let audiences = new_entries::audiences(document, &matched, standing, is_another_feed);
-    let mut changes = ChangeSet { is_another_feed, ..ChangeSet::default() };
+    let mut changes = ChangeSet { is_another_feed, id_changes, ..ChangeSet::default() };
     for ((candidate, found), audience) in candidates.iter().zip(&matched).zip(audiences) {
         changes.verdicts.push(match found {
             matching::Match::None => EntryChange::New(audience),

@@ -84,6 +84,10 @@ pub struct Polling {
     pub known_by: KnownBy,
     /// When the identification of entries last changed.
     pub known_by_since: Option<DateTime<Utc>>,
+    /// The number of entries without dates that came under another id, although link and text were
+    /// known, since an entry last kept its id. Many of them mean that the publisher makes new ids for
+    /// the same entries (rule N3).
+    pub id_changes: u32,
     /// When the last poll ended, if it was the first one of a resource that had subscribers by
     /// then: what it found may contain a change that they have not been notified of. The next poll
     /// clears it.

@@ -11,6 +11,7 @@
 //! are pushed before a poll finds them.
 
 mod advertised;
+mod known_hubs;
 
 use std::time::Duration;
 

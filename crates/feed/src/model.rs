@@ -61,6 +61,9 @@ pub struct Feed {
     /// The position of each `at:deleted-entry` among the extensions (RFC 6721), in their order: the
     /// number of entries before it.
     pub taken_back: Vec<usize>,
+    /// The number of entries before those that were left out in the middle, because the document has
+    /// too many and no dates that order them; `None` if none were left out there.
+    pub gap: Option<usize>,
     /// The polling hints of the document.
     pub hints: Hints,
     /// How the entries are to be identified from now on (rule N2).

@@ -15,6 +15,7 @@
 //! `modules`.
 
 mod bases;
+mod crop;
 pub(crate) mod dates;
 mod decode;
 mod faults;
@@ -30,6 +31,7 @@ mod microformats;
 mod modules;
 mod opml;
 mod person;
+mod selection;
 mod target;
 mod texts;
 mod trace;
@@ -45,11 +47,13 @@ pub use memory_bound::{max_memory, memory_bound};
 pub use opml::{ListedFeed, NotAList, listed_feeds};
 pub(crate) use trace::{SourceLocation, SourceTrace};
 
+use url::Url;
+
 use crate::context::Context;
 use crate::model::Feed;
 use crate::repair::Repair;
 
-/// The maximum number of entries read from one document (rule S16).
+/// The maximum number of entries read from one document (rule S16): the newest ones.
 const MAX_ENTRIES: usize = 5000;
 
 /// The reason why a document is not a feed.
@@ -115,12 +119,12 @@ fn read(bytes: &[u8], context: &Context, trace: &mut SourceTrace) -> Result<Feed
     let notes = Notes { repairs: &mut repairs, trace: &mut *trace };
     let mut feed = match text.trim_start().chars().next() {
         None => return Err(NotAFeed::Empty),
-        Some('{' | '[') => formats::read_json(&text, notes)?,
+        Some('{' | '[') => formats::read_json(&text, context.received_at, notes)?,
         Some(c)
             if c != '<'
                 && let Some(text) = json::jsonp_argument(&text) =>
         {
-            formats::read_json(text, notes)?
+            formats::read_json(text, context.received_at, notes)?
         }
         Some(_) => match read_markup(&text, context, notes) {
             Ok(feed) => feed,
@@ -131,7 +135,7 @@ fn read(bytes: &[u8], context: &Context, trace: &mut SourceTrace) -> Result<Feed
                     read_markup(&text, context, notes)?
                 } else {
                     let json = json::behind_other_output(&text).ok_or(not_a_feed)?;
-                    formats::read_json(json, notes)?
+                    formats::read_json(json, context.received_at, notes)?
                 }
             }
         },
@@ -153,39 +157,61 @@ fn escaped_document(text: &str) -> Option<String> {
 
 fn read_markup(text: &str, context: &Context, mut notes: Notes<'_>) -> Result<Feed, NotAFeed> {
     let url = context.base();
-    let before_tidy = notes.repairs.len();
-    let mut tidy = Cow::Borrowed(text);
-    let mut after_tidy = before_tidy;
-    let tree = match tree::build_sound(text, notes.repairs) {
-        Some(tree) => tree,
-        None => {
-            tidy = tree::tidy(tidy, notes.repairs);
-            after_tidy = notes.repairs.len();
-            tree::build(&tidy, notes.repairs)
-        }
-    };
-    let bases = bases::Bases { url: &url, known: &bases::KnownBases::default() };
-    match formats::read(&tree, bases, notes.reborrow()) {
-        Ok(feed) => {
-            // Offsets are reported in the text before `tidy` changed it.
-            let offsets = tree::OriginalOffsets::new(text, &tidy);
-            let repairs = notes.repairs[after_tidy..].iter_mut();
-            let bytes = repairs.filter_map(|repair| repair.byte.as_mut());
-            bytes.chain(notes.trace.offsets_mut()).for_each(|byte| *byte = offsets.original(*byte));
+    let before = notes.repairs.len();
+    let cropped = crop::crop(text, context.received_at);
+    let read = cropped.as_ref().map_or(text, |cropped| cropped.text.as_str());
+    let nodes = memory_bound::max_nodes(text.len());
+    match read_tree(read, nodes, &url, notes.reborrow()) {
+        Ok(mut feed) => {
+            if let Some(cropped) = cropped {
+                let repairs = notes.repairs[before..].iter_mut();
+                let bytes = repairs.filter_map(|repair| repair.byte.as_mut());
+                let bytes = bytes.chain(notes.trace.offsets_mut());
+                bytes.for_each(|byte| *byte = cropped.original(*byte));
+                feed.gap = cropped.gap;
+                notes.repairs.push(cropped.repair);
+            }
             Ok(feed)
         }
         Err(not_a_feed) => {
             // Repairs of the XML reading do not apply to a page, which is read as HTML.
-            notes.repairs.truncate(before_tidy);
-            formats::read_page(text, &url, notes).ok_or(not_a_feed)
+            notes.repairs.truncate(before);
+            let received_at = context.received_at;
+            formats::read_page(text, (&url, received_at), notes).ok_or(not_a_feed)
         }
     }
+}
+
+/// Reads a feed from a tree of at most so many nodes.
+fn read_tree(
+    text: &str,
+    max_nodes: usize,
+    url: &Url,
+    mut notes: Notes<'_>,
+) -> Result<Feed, NotAFeed> {
+    let mut tidy = Cow::Borrowed(text);
+    let mut after_tidy = notes.repairs.len();
+    let tree = match tree::build_sound(text, max_nodes, notes.repairs) {
+        Some(tree) => tree,
+        None => {
+            tidy = tree::tidy(tidy, notes.repairs);
+            after_tidy = notes.repairs.len();
+            tree::build(&tidy, max_nodes, notes.repairs)
+        }
+    };
+    let bases = bases::Bases { url, known: &bases::KnownBases::default() };
+    let feed = formats::read(&tree, bases, notes.reborrow())?;
+    // Offsets are reported in the text before `tidy` changed it.
+    let offsets = tree::OriginalOffsets::new(text, &tidy);
+    let repairs = notes.repairs[after_tidy..].iter_mut();
+    let bytes = repairs.filter_map(|repair| repair.byte.as_mut());
+    bytes.chain(notes.trace.offsets_mut()).for_each(|byte| *byte = offsets.original(*byte));
+    Ok(feed)
 }
 
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use url::Url;
 
     use super::*;
     use crate::model::Text;

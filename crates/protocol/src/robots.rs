@@ -1,25 +1,38 @@
 //! `robots.txt` (RFC 9309), as far as it applies to feedgate.
 //!
-//! A feed is fetched on behalf of a reader who asked for it. Rules for all robots (`User-agent: *`)
-//! are written against crawlers and therefore ignored; rules that name feedgate are followed (rule
-//! P40). No library implements this: all fall back to `*`.
+//! Rules that name feedgate hold for everything. Where none do, rules for all robots (`User-agent: *`)
+//! hold for watched pages, as RFC 9309 has it, but not for feeds: a feed is published for programs that
+//! fetch it for a reader who asked for it, and rules for `*` are written against crawlers of pages
+//! (rule P40). This deviates from RFC 9309. No library implements it: all fall back to `*`.
 
 use serde::{Deserialize, Serialize};
 
 /// The product token of feedgate in `robots.txt`.
 const OUR_NAME: &str = "feedgate";
-/// The maximum number of rules that are kept.
+/// The maximum number of rules that are kept of each kind.
 const MOST_RULES: usize = 1_000;
 /// The maximum length of a rule in bytes: that of a long path.
 const LONGEST_RULE: usize = 2_048;
-/// The maximum total length of rules in bytes: every rule is compared with every path.
+/// The maximum total length of the rules of each kind in bytes: every rule is compared with every path.
 const MOST_BYTES: usize = 64 * 1_024;
 
 /// The rules of one `robots.txt` for feedgate.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Robots {
+    /// The rules of the groups that name feedgate.
     rules: Vec<Rule>,
+    /// Whether a group names feedgate, so that those for all robots do not apply to it.
+    is_named: bool,
+    /// The rules of the groups for all robots.
+    for_all: Vec<Rule>,
+}
+
+/// Whom a group of rules is for.
+#[derive(Clone, Copy, Default)]
+struct Group {
+    us: bool,
+    all: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,11 +42,11 @@ struct Rule {
 }
 
 impl Robots {
-    /// Parses the groups that name feedgate.
+    /// Parses the groups that name feedgate, and those for all robots.
     pub fn parse(text: &str) -> Robots {
         let mut robots = Robots::default();
-        let (mut ours, mut in_rules) = (false, true);
-        let mut room = MOST_BYTES;
+        let (mut group, mut in_rules) = (Group::default(), true);
+        let (mut room, mut room_for_all) = (MOST_BYTES, MOST_BYTES);
         for line in text.trim_start_matches('\u{feff}').lines() {
             let line = line.split('#').next().unwrap_or_default();
             let Some((key, value)) = line.split_once(':') else { continue };
@@ -41,20 +54,28 @@ impl Robots {
             match key.trim().to_ascii_lowercase().as_str() {
                 "user-agent" => {
                     // Consecutive `User-agent` lines form one group.
-                    ours = is_us(value) || (ours && !in_rules);
+                    group = if in_rules { Group::default() } else { group };
+                    group = Group { us: group.us || is_us(value), all: group.all || value == "*" };
+                    robots.is_named |= group.us;
                     in_rules = false;
                 }
                 key @ ("allow" | "disallow") => {
                     in_rules = true;
                     // "Disallow:" without a path disallows nothing.
-                    if !ours || value.is_empty() || value.len() > LONGEST_RULE {
+                    if value.is_empty() || value.len() > LONGEST_RULE {
                         continue;
                     }
                     let (allow, pattern) = (key == "allow", encoded(value));
-                    let is_short = pattern.len() <= LONGEST_RULE.min(room);
-                    if is_short && robots.rules.len() < MOST_RULES {
-                        room -= pattern.len();
-                        robots.rules.push(Rule { allow, pattern });
+                    let lists = [
+                        (group.us, &mut robots.rules, &mut room),
+                        (group.all, &mut robots.for_all, &mut room_for_all),
+                    ];
+                    for (is_theirs, rules, room) in lists {
+                        let is_short = pattern.len() <= LONGEST_RULE.min(*room);
+                        if is_theirs && is_short && rules.len() < MOST_RULES {
+                            *room -= pattern.len();
+                            rules.push(Rule { allow, pattern: pattern.clone() });
+                        }
                     }
                 }
                 _ => {}
@@ -63,13 +84,30 @@ impl Robots {
         robots
     }
 
-    /// Returns whether a path with its query may be fetched. The longest matching rule decides; of
-    /// two equally long ones, the one that allows (RFC 9309 `#the-allow-and-disallow-lines`).
-    pub fn allows(&self, path: &str) -> bool {
-        let fits = self.rules.iter().filter(|rule| fits(&rule.pattern, path));
-        let decides = fits.max_by_key(|rule| (rule.pattern.len(), rule.allow));
-        decides.is_none_or(|rule| rule.allow)
+    /// Returns whether a feed may be fetched, by its path with its query.
+    pub fn allows_feed(&self, path: &str) -> bool {
+        allow(&self.rules, path)
     }
+
+    /// Returns whether a page or another document that is not a feed may be fetched, by its path with
+    /// its query. Rules for all robots hold if no group names feedgate (RFC 9309
+    /// `#the-user-agent-line`).
+    pub fn allows_page(&self, path: &str) -> bool {
+        allow(if self.is_named { &self.rules } else { &self.for_all }, path)
+    }
+
+    /// Returns whether every feed may be fetched.
+    pub fn allows_all_feeds(&self) -> bool {
+        self.rules.is_empty()
+    }
+}
+
+/// Returns whether rules allow a path. The longest matching rule decides; of two equally long ones, the
+/// one that allows (RFC 9309 `#the-allow-and-disallow-lines`).
+fn allow(rules: &[Rule], path: &str) -> bool {
+    let fits = rules.iter().filter(|rule| fits(&rule.pattern, path));
+    let decides = fits.max_by_key(|rule| (rule.pattern.len(), rule.allow));
+    decides.is_none_or(|rule| rule.allow)
 }
 
 /// Returns whether a `User-agent` names feedgate, with or without a version.
@@ -136,7 +174,35 @@ mod tests {
             ("rules without a name",      "Disallow: /",                                          true),
         ];
         for (why, text, want) in cases {
-            assert_eq!(Robots::parse(text).allows("/feed?x=1"), want, "{why}");
+            assert_eq!(Robots::parse(text).allows_feed("/feed?x=1"), want, "{why}");
+        }
+    }
+
+    #[test]
+    fn p40_rules_for_all_robots_hold_for_pages_unless_some_call_us_by_our_name() {
+        #[rustfmt::skip]
+        let cases = [
+            ("none",                   "",                                                                      true),
+            ("for everybody",          "User-agent: *\nDisallow: /",                                            false),
+            ("another path",           "User-agent: *\nDisallow: /private",                                     true),
+            ("for us as well",         "User-agent: *\nDisallow: /\n\nUser-agent: feedgate\nAllow: /",         true),
+            ("nothing for us",         "User-agent: *\nDisallow: /\n\nUser-agent: feedgate\nDisallow:",        true),
+            ("for us alone",           "User-agent: feedgate\nDisallow: /page",                                 false),
+            ("for all among others",   "User-agent: a\nUser-agent: *\nUser-agent: b\nDisallow: /page",         false),
+            ("for another",            "User-agent: a\nDisallow: /",                                            true),
+            ("for another after all",  "User-agent: *\nDisallow: /x\nUser-agent: a\nDisallow: /",              true),
+            ("the longest decides",    "User-agent: *\nDisallow: /\nAllow: /page",                              true),
+        ];
+        for (why, text, want) in cases {
+            let robots = Robots::parse(text);
+            assert_eq!(robots.allows_page("/page?x=1"), want, "{why}");
+            let is_ours = text.contains("feedgate\nDisallow: /");
+            assert_eq!(robots.allows_feed("/page?x=1"), !is_ours, "a feed: {why}");
+            assert_eq!(
+                robots.allows_all_feeds(),
+                !text.contains("feedgate\nDisallow: /") && !text.contains("feedgate\nAllow"),
+                "{why}"
+            );
         }
     }
 
@@ -162,7 +228,7 @@ mod tests {
         ];
         for (pattern, path, want) in cases {
             let robots = Robots::parse(&format!("User-agent: feedgate\nDisallow: {pattern}"));
-            assert_eq!(!robots.allows(path), want, "{pattern} {path}");
+            assert_eq!(!robots.allows_feed(path), want, "{pattern} {path}");
         }
     }
 
@@ -177,7 +243,7 @@ mod tests {
         let many = of(&(stars.repeat(100) + "Disallow: /private"));
         let bytes: usize = many.rules.iter().map(|rule| rule.pattern.len()).sum();
         assert!(bytes <= 65_536, "{bytes}");
-        assert!(many.allows(&format!("/{}", "a".repeat(2_000))));
-        assert!(!many.allows("/private"), "a short one has room still");
+        assert!(many.allows_feed(&format!("/{}", "a".repeat(2_000))));
+        assert!(!many.allows_feed("/private"), "a short one has room still");
     }
 }

@@ -10,6 +10,7 @@ use crate::document_budget::DocumentMemory;
 use crate::fetch_traces::TracedRequest;
 use crate::net::{FetchError, FetchedDocument, ResourceLocation};
 use feedgate_core::poll::Validators;
+use feedgate_core::resource::ResourceKind;
 use feedgate_core::schedule::FailureClass;
 use feedgate_feed::Body;
 use feedgate_feed::documents::DiscoveredFeed;
@@ -18,6 +19,8 @@ use feedgate_protocol::link;
 
 /// The error code of a resource without the fragment that its topic names (`docs/errors.md`).
 pub(super) const FRAGMENT_NOT_FOUND: &str = "fragment_not_found";
+/// The error code of a resource that `robots.txt` disallows (`docs/errors.md`).
+pub(super) const ROBOTS_DISALLOWED: &str = "robots_disallowed";
 /// A document that changed less than this before it was sent may change again without a new
 /// `Last-Modified`, which counts in seconds.
 const STILL_CHANGING: Duration = Duration::from_secs(2);
@@ -112,6 +115,8 @@ pub(super) struct Failure {
     pub(super) http_code: u16,
     /// The seconds for which the server does not accept requests, if it gave a time.
     pub(super) retry_after_s: Option<u32>,
+    /// The kind of the resource, if the fetch showed it although nothing of it is used.
+    pub(super) kind: Option<ResourceKind>,
 }
 
 impl ReceivedBody {
@@ -195,7 +200,7 @@ impl From<&FetchError> for Failure {
             _ => (0, None),
         };
         let (code, class) = (err.code(), err.class());
-        Failure { code, message: err.to_string(), class, http_code, retry_after_s }
+        Failure { code, message: err.to_string(), class, http_code, retry_after_s, kind: None }
     }
 }
 
@@ -208,6 +213,7 @@ impl Failure {
             class: FailureClass::Unusable,
             http_code: 200,
             retry_after_s: None,
+            kind: None,
         }
     }
 
@@ -222,7 +228,7 @@ impl Failure {
     pub(super) fn gone() -> Failure {
         let message = "the document says that the feed was removed".to_owned();
         let class = FailureClass::Gone;
-        Failure { code: "gone", message, class, http_code: 410, retry_after_s: None }
+        Failure { code: "gone", message, class, http_code: 410, retry_after_s: None, kind: None }
     }
 }
 

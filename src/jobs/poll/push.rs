@@ -10,7 +10,7 @@ use chrono::{DateTime, Utc};
 use tracing::debug;
 use url::Url;
 
-use feedgate_core::poll::NewContent;
+use feedgate_core::poll::{NewContent, Trigger};
 use feedgate_core::ports::StoreError;
 use feedgate_core::resource::{Resource, ResourceKind};
 use feedgate_feed::Context;
@@ -70,7 +70,7 @@ impl Poller {
         {
             return Ok(0);
         }
-        let held = InMemory { feed: &mut feed, memory: &memory };
+        let held = InMemory { feed: &mut feed, memory: &memory, trigger: Trigger::Push };
         let records = records::records_of_feed(&*self.store, resource, held, now).await?;
         let Some(PollRecords { found: NewContent::Feed(document), .. }) = records else {
             return Ok(0);

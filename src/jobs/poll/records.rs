@@ -8,8 +8,8 @@ use chrono::{DateTime, FixedOffset, Utc};
 
 use crate::document_budget::DocumentMemory;
 use feedgate_core::change_detection::{self, Baseline, Candidate, ChangeSet, FeedDocument};
-use feedgate_core::poll;
-use feedgate_core::ports::{Store, StoreError};
+use feedgate_core::poll::{self, Trigger};
+use feedgate_core::ports::{DueResource, Store, StoreError};
 use feedgate_core::record::Digest;
 use feedgate_core::resource::Resource;
 use feedgate_feed::model::{Entry, Feed};
@@ -35,13 +35,15 @@ pub(super) struct PollRecords {
 /// Returns the records that `found` adds to the log. `None` if reading it panicked.
 pub(super) async fn records(
     store: &dyn Store,
-    resource: &Resource,
+    due: &DueResource,
     found: &mut Found,
     now: DateTime<Utc>,
 ) -> Result<Option<PollRecords>, StoreError> {
+    let DueResource { resource, trigger, .. } = due;
     match found {
         Found::Feed { feed, received } => {
-            records_of_feed(store, resource, InMemory { feed, memory: &received.memory }, now).await
+            let held = InMemory { feed, memory: &received.memory, trigger: *trigger };
+            records_of_feed(store, resource, held, now).await
         }
         Found::Other(received) => {
             let found = revision(resource, received, now);
@@ -54,11 +56,12 @@ pub(super) async fn records(
     }
 }
 
-/// A feed, and the memory reserved for it.
+/// A feed, the memory reserved for it, and why it was read.
 #[derive(Debug)]
 pub(super) struct InMemory<'m> {
     pub(super) feed: &'m mut Feed,
     pub(super) memory: &'m DocumentMemory,
+    pub(super) trigger: Trigger,
 }
 
 /// Returns the records of a feed. `None` if reading it panicked.
@@ -68,7 +71,7 @@ pub(super) async fn records_of_feed(
     held: InMemory<'_>,
     now: DateTime<Utc>,
 ) -> Result<Option<PollRecords>, StoreError> {
-    let InMemory { feed, memory } = held;
+    let InMemory { feed, memory, trigger } = held;
     let known_by = resource.polling.known_by;
     let mut owned = std::mem::take(feed);
     let read = memory.run_blocking(move || {
@@ -82,7 +85,7 @@ pub(super) async fn records_of_feed(
     });
     let Some((digest, document, owned)) = read.await else { return Ok(None) };
     *feed = owned;
-    entries(store, resource, InMemory { feed, memory }, document, digest).await
+    entries(store, resource, InMemory { feed, memory, trigger }, document, digest).await
 }
 
 /// Returns the entries of a document. Only those that may be appended are rendered.
@@ -93,9 +96,10 @@ async fn entries(
     document: FeedDocument,
     digest: Option<Digest>,
 ) -> Result<Option<PollRecords>, StoreError> {
-    let InMemory { feed, memory } = held;
+    let InMemory { feed, memory, trigger } = held;
     let known = store.known(resource.id, &document.keys()).await?;
-    let standing = Baseline::from_stored(resource.kind, &resource.status, &resource.polling);
+    let Resource { kind, status, polling, .. } = resource;
+    let standing = Baseline::from_stored(*kind, status, polling, trigger);
     let changes = change_detection::classify(&document, &known, &standing, document.at);
     let (new, updated) = (changes.new_records(), changes.updated());
     let owned = std::mem::take(feed);

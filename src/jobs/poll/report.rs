@@ -20,7 +20,9 @@ use feedgate_core::upstream::UpstreamFinding;
 use feedgate_feed::model::Feed;
 use feedgate_feed::render;
 
-use super::observation::{FRAGMENT_NOT_FOUND, Found, FragmentMissing, Observation, ReceivedBody};
+use super::observation::{
+    FRAGMENT_NOT_FOUND, Found, FragmentMissing, Observation, ROBOTS_DISALLOWED, ReceivedBody,
+};
 use super::records::PollRecords;
 use status::status;
 
@@ -65,7 +67,13 @@ pub(super) fn report(
     let outcome = outcome(&observation.found, &records);
     let (took, wire_bytes) = (observation.took, observation.wire_bytes);
     let kind = kind(&observation.found);
+    let learnt_kind = match &observation.found {
+        Found::Failure(failure) => failure.kind,
+        _ => None,
+    };
     let is_baseline = kind.is_some() && resource.subscribers == 0;
+    // A page may be known as one, and never have been read, because its server disallowed it.
+    let is_unread = resource.body_version == 0 && resource.status.error == ROBOTS_DISALLOWED;
     let held = ScheduleInput {
         kind: resource.kind,
         subscribers: resource.subscribers,
@@ -94,7 +102,7 @@ pub(super) fn report(
         at: now,
         trigger: due.trigger,
         answered_well,
-        kind,
+        kind: kind.or(learnt_kind),
         fetch_url: None,
         site_url: feed.as_deref().and_then(Feed::site_url),
         feed_head: feed.as_deref().map(render::atom::stored_head),
@@ -102,7 +110,7 @@ pub(super) fn report(
         upstream: UpstreamFinding::Unknown,
         semantic_digest: records.semantic_digest,
         found: records.found,
-        silent: kind.is_some_and(|kind| kind != resource.kind || is_baseline),
+        silent: kind.is_some_and(|kind| kind != resource.kind || is_baseline || is_unread),
         is_baseline,
         next_fetch,
         demand,
@@ -148,7 +156,9 @@ fn remembered(resource: &Resource, observation: &Observation) -> Polling {
             }
         }
         Found::Other(_) | Found::FragmentMissing(_) => polling.format.clear(),
-        Found::NotModified { .. } | Found::Same(_) | Found::Failure(_) => {}
+        // A second fetch has found the same ids.
+        Found::NotModified { .. } | Found::Same(_) => polling.id_changes = 0,
+        Found::Failure(_) => {}
     }
     polling.since_whole = polling.since_whole.saturating_add(1);
     polling.whole_at.get_or_insert(observation.at);
@@ -269,7 +279,8 @@ mod tests {
     fn failure(http_code: u16, retry_after_s: Option<u32>) -> Found {
         let message = "trouble".to_owned();
         let class = FailureClass::of_status(http_code);
-        Found::Failure(Failure { code: "http_status", message, class, http_code, retry_after_s })
+        let code = "http_status";
+        Found::Failure(Failure { code, message, class, http_code, retry_after_s, kind: None })
     }
 
     fn received() -> ReceivedBody {

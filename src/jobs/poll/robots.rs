@@ -1,5 +1,9 @@
-//! Honours the rules for feedgate in a server's `robots.txt`, before anything else is requested
-//! from the server (rule P40).
+//! Honours a server's `robots.txt`, before anything else is requested from the server (rule P40).
+//!
+//! Rules that name feedgate hold for everything, those for all robots for pages and other documents that
+//! are not feeds. What a resource is shows at its first fetch, which somebody asked for who subscribed.
+//! If it is a page that may not be fetched, nothing of it is stored or sent, and it is not fetched
+//! again.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,44 +14,63 @@ use url::Url;
 
 use crate::net::{HostBusy, Patience, ResourceLocation, RobotsResponse};
 use feedgate_core::ports::{DueResource, StoreError};
+use feedgate_core::resource::{Resource, ResourceKind};
 use feedgate_core::schedule::FailureClass;
+use feedgate_feed::documents::Fragment;
 use feedgate_protocol::robots::Robots;
 
 use super::Poller;
-use super::observation::{Failure, Found, Observation};
+use super::observation::{Failure, Found, Observation, ROBOTS_DISALLOWED};
 use super::put_off::{Busy, PollStop, PutOff};
 
 /// How long a fetched `robots.txt` is valid: a day.
 const VALID_FOR: Duration = Duration::from_secs(24 * 3_600);
 
 impl Poller {
-    /// Returns the observation of a resource that `robots.txt` disallows; `None` if it is allowed.
+    /// Returns what `robots.txt` allows of a resource.
     pub(super) async fn check_robots(
         &self,
         due: &DueResource,
         now: DateTime<Utc>,
         patience: Patience,
-    ) -> Result<Option<Observation>, PollStop> {
-        let Ok(url) = Url::parse(&due.resource.fetch_url) else { return Ok(None) };
-        let robots = match self.robots(&url, now, patience).await? {
+    ) -> Result<RobotsVerdict, PollStop> {
+        let resource = &due.resource;
+        let Ok(url) = Url::parse(&resource.fetch_url) else { return Ok(RobotsVerdict::Allowed) };
+        let needed = match resource.kind {
+            ResourceKind::Feed => RobotsRules::ForFeeds,
+            _ => RobotsRules::ForPages,
+        };
+        let robots = match self.robots(&url, needed, now, patience).await? {
             RobotsLookup::Known(robots) => robots,
             RobotsLookup::HostBusy { busy, .. } => {
                 let busy = Busy::Host(busy);
                 return Err(PollStop::PutOff(PutOff { busy, has_begun: false }));
             }
         };
-        let is_allowed = robots.allows(&path_and_query(&url));
-        Ok((!is_allowed).then(|| Observation::skipped(now, Failure::disallowed(&url))))
+        let path = path_and_query(&url);
+        if !robots.allows_feed(&path) {
+            let failure = Failure::disallowed(&url, "this address");
+            return Ok(RobotsVerdict::Disallowed(failure));
+        }
+        if resource.kind == ResourceKind::Feed || robots.allows_page(&path) {
+            return Ok(RobotsVerdict::Allowed);
+        }
+        let failure = Failure::disallowed(&url, "pages at this address, and this is not a feed");
+        Ok(match is_known_as_page(resource) {
+            true => RobotsVerdict::Disallowed(failure),
+            false => RobotsVerdict::OnlyFeed(failure),
+        })
     }
 
-    /// Returns whether `robots.txt` allows fetching `url`. If its server is too busy to fetch it,
+    /// Returns whether `robots.txt` allows fetching the feed at `url`. If its server is too busy to fetch it,
     /// the stored one decides.
     pub async fn is_allowed(&self, url: &Url, now: DateTime<Utc>) -> Result<bool, StoreError> {
-        let robots = match self.robots(url, now, Patience::Interactive).await? {
+        let needed = RobotsRules::ForFeeds;
+        let robots = match self.robots(url, needed, now, Patience::Interactive).await? {
             RobotsLookup::Known(robots) => robots,
             RobotsLookup::HostBusy { before, .. } => before,
         };
-        Ok(robots.allows(&path_and_query(url)))
+        Ok(robots.allows_feed(&path_and_query(url)))
     }
 
     /// Returns the `robots.txt` of the server of `url`, fetched if the stored one is older than a
@@ -55,11 +78,12 @@ impl Poller {
     async fn robots(
         &self,
         url: &Url,
+        needed: RobotsRules,
         now: DateTime<Utc>,
         patience: Patience,
     ) -> Result<RobotsLookup, StoreError> {
         let origin = url.origin().ascii_serialization();
-        if self.robots_cache.contains(&origin, now) {
+        if self.robots_cache.has_none(&origin, needed, now) {
             return Ok(RobotsLookup::Known(Robots::default()));
         }
         let held = self.store.robots(&origin).await?;
@@ -84,6 +108,42 @@ impl Poller {
     }
 }
 
+/// What `robots.txt` allows of a resource.
+pub(super) enum RobotsVerdict {
+    /// It may be fetched.
+    Allowed,
+    /// It may not be fetched.
+    Disallowed(Failure),
+    /// It may be fetched if it is a feed, which is not known yet. If it is not, this is its failure.
+    OnlyFeed(Failure),
+}
+
+impl RobotsVerdict {
+    /// Replaces what was found by a failure if it is not what may be fetched.
+    pub(super) fn judge(self, observation: &mut Observation) {
+        let is_page = matches!(observation.found, Found::Other(_) | Found::FragmentMissing(_));
+        if let (true, RobotsVerdict::OnlyFeed(failure)) = (is_page, self) {
+            let kind = Some(ResourceKind::Other);
+            observation.found = Found::Failure(Failure { kind, ..failure });
+        }
+    }
+}
+
+/// The rules that a resource needs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum RobotsRules {
+    ForFeeds,
+    ForPages,
+}
+
+/// Returns whether a resource is a page or another document that is not a feed, or the part of one that
+/// no feed has.
+fn is_known_as_page(resource: &Resource) -> bool {
+    let fragment = resource.topic.fragment().map(Fragment::parse);
+    resource.kind == ResourceKind::Other
+        || matches!(fragment, Some(Ok(fragment)) if !fragment.is_anchor())
+}
+
 /// The rules of a server.
 enum RobotsLookup {
     Known(Robots),
@@ -102,49 +162,62 @@ fn path_and_query(url: &Url) -> String {
     }
 }
 
-/// The servers without rules for feedgate, which are nearly all, and when their `robots.txt` was
-/// fetched, so that most polls need not read it from the store. Clones share the cache.
+/// The servers without rules for feeds, which are nearly all, and when their `robots.txt` was fetched,
+/// so that most polls need not read it from the store. Clones share the cache.
 #[derive(Clone, Debug, Default)]
-pub(super) struct RobotsCache(Arc<Mutex<HashMap<String, DateTime<Utc>>>>);
+pub(super) struct RobotsCache(Arc<Mutex<HashMap<String, CachedRobots>>>);
+
+#[derive(Clone, Copy, Debug)]
+struct CachedRobots {
+    fetched_at: DateTime<Utc>,
+    /// Whether there are rules for pages.
+    is_for_pages: bool,
+}
 
 /// The most servers in the cache: some megabytes.
 const MAX_SERVERS: usize = 50_000;
 
 impl RobotsCache {
-    fn contains(&self, origin: &str, now: DateTime<Utc>) -> bool {
-        self.lock().get(origin).is_some_and(|fetched_at| now < *fetched_at + VALID_FOR)
+    /// Returns whether a server has none of the rules that are needed.
+    fn has_none(&self, origin: &str, needed: RobotsRules, now: DateTime<Utc>) -> bool {
+        self.lock().get(origin).is_some_and(|held| {
+            let applies = held.is_for_pages && needed == RobotsRules::ForPages;
+            !applies && now < held.fetched_at + VALID_FOR
+        })
     }
 
     fn update(&self, origin: String, robots: &Robots, fetched_at: DateTime<Utc>) {
         let mut held = self.lock();
-        if *robots != Robots::default() {
+        if !robots.allows_all_feeds() {
             held.remove(&origin);
             return;
         }
         if held.len() >= MAX_SERVERS {
-            held.retain(|_, held| fetched_at < *held + VALID_FOR);
+            held.retain(|_, held| fetched_at < held.fetched_at + VALID_FOR);
         }
         if held.len() >= MAX_SERVERS {
             held.clear();
         }
-        held.insert(origin, fetched_at);
+        let is_for_pages = *robots != Robots::default();
+        held.insert(origin, CachedRobots { fetched_at, is_for_pages });
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, DateTime<Utc>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, CachedRobots>> {
         // A panic can only have left out a server.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Failure {
-    fn disallowed(url: &Url) -> Failure {
+    fn disallowed(url: &Url, what: &str) -> Failure {
         let host = url.host_str().unwrap_or_default();
         Failure {
-            code: "robots_disallowed",
-            message: format!("the robots.txt of {host} disallows fetching this address"),
+            code: ROBOTS_DISALLOWED,
+            message: format!("the robots.txt of {host} disallows fetching {what}"),
             class: FailureClass::Denied,
             http_code: 0,
             retry_after_s: None,
+            kind: None,
         }
     }
 }

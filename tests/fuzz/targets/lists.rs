@@ -50,14 +50,16 @@ fn robots(text: &str) {
     let (path, file) = text.split_once('\n').unwrap_or((text, ""));
     let robots = Robots::parse(file);
     let kept = serde_json::to_string(&robots).expect("rules can be kept");
-    // A character of a pattern takes three bytes at most when it is encoded, and six in JSON.
-    assert!(kept.len() < 8 * 64 * 1_024, "{} bytes are kept", kept.len());
+    // A character of a pattern takes three bytes at most when it is encoded, and six in JSON. There are
+    // two kinds of rules.
+    assert!(kept.len() < 2 * 8 * 64 * 1_024, "{} bytes are kept", kept.len());
     let again: Robots = serde_json::from_str(&kept).expect("rules can be read");
     assert_eq!(again, robots);
-    assert_eq!(again.allows(path), robots.allows(path));
-    assert!(Robots::default().allows(path), "nothing is disallowed without a rule");
+    assert_eq!(again.allows_feed(path), robots.allows_feed(path));
+    assert_eq!(again.allows_page(path), robots.allows_page(path));
+    assert!(Robots::default().allows_page(path), "nothing is disallowed without a rule");
     let all = format!("User-agent: feedgate\nDisallow: /\n\n{file}");
-    assert!(!Robots::parse(&all).allows("/") || file.to_ascii_lowercase().contains("allow"));
+    assert!(!Robots::parse(&all).allows_feed("/") || file.to_ascii_lowercase().contains("allow"));
 }
 
 fn feeds(bytes: &[u8]) {

@@ -20,6 +20,7 @@ on_both_stores!(
     n03_n04_entries_whose_ids_change_are_not_news,
     n05_a_flood_is_kept_and_what_is_recent_is_sent,
     n05_a_feed_that_became_another_floods_nobody,
+    h16_a_distinct_id_is_an_entry_unless_ids_change_all_the_time,
     n06_what_slides_back_into_a_document_is_not_news,
     n07_an_edit_takes_the_place_of_what_was_there,
     n08_a_tombstone_is_told_in_the_log,
@@ -135,6 +136,36 @@ async fn n03_n04_entries_whose_ids_change_are_not_news(database: Database) {
     for (place, (why, documents, want)) in cases.into_iter().enumerate() {
         let resource = bench.follow(&format!("/{place}"), &documents).await;
         assert_eq!(bench.letters(&resource).await, want, "{why}");
+    }
+}
+
+async fn h16_a_distinct_id_is_an_entry_unless_ids_change_all_the_time(database: Database) {
+    let bench = Bench::start(&database).await;
+    let beacon = |n: usize| item(&format!("urn:b:{n}"), "https://t.test/up", "up", None);
+    let only = |items: &[Item]| rss("Beacon", items);
+    let each_alone = |count: usize| (0..count).map(|n| only(&[beacon(n)])).collect::<Vec<_>>();
+    // The same bytes again, which prove that ids are kept, and the next one.
+    let twice = |count: usize| {
+        let documents =
+            each_alone(count).into_iter().flat_map(|document| [document.clone(), document]);
+        documents.collect::<Vec<_>>()
+    };
+    let unreliable = |more: &[Vec<Item>]| {
+        let rest = more.iter().map(|items| only(items));
+        each_alone(12).into_iter().chain(rest).collect::<Vec<_>>()
+    };
+    let both = vec![beacon(11), beacon(10)];
+    #[rustfmt::skip]
+    let cases: [(&str, Vec<String>, usize); 5] = [
+        ("six after the first",                       each_alone(7),                       7),
+        ("an id for each fetch, until that is clear", each_alone(40),                      11),
+        ("ids that are there twice",                  twice(40),                           40),
+        ("two at once, of which one was an alias",    unreliable(std::slice::from_ref(&both)),         12),
+        ("and ids that are kept from then on",        unreliable(&[both, vec![beacon(12)]]), 13),
+    ];
+    for (place, (why, documents, want)) in cases.into_iter().enumerate() {
+        let resource = bench.follow(&format!("/{place}"), &documents).await;
+        assert_eq!(bench.letters(&resource).await, "N".repeat(want), "{why}");
     }
 }
 

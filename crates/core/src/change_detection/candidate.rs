@@ -29,6 +29,8 @@ pub struct Candidate {
     pub text: Option<EntryKey>,
     /// The future key of the entry, if the identification changes (rule N2).
     pub renamed: Option<EntryKey>,
+    /// Whether the id is one that the publisher gave, and neither made of the content nor the link.
+    pub has_own_id: bool,
     /// The title.
     pub title: Digest,
     /// The digest of the content (rule N7).
@@ -52,6 +54,7 @@ impl Candidate {
             link: None,
             text: None,
             renamed: None,
+            has_own_id: true,
             title: Digest::from_parts(&[]),
             digest: Digest::from_parts(&[&atom]),
             published: None,
@@ -72,12 +75,14 @@ impl Candidate {
             vec![folded(&title), without_space(&text), link.clone().unwrap_or_default()];
         parts.extend(enclosures.into_iter().map(str::to_owned));
         let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+        let is_link = link.as_ref().is_some_and(|link| *link == plain_link(&entry.id));
         Candidate {
             id: EntryKey::from_id(&entry.id),
             bare: bare(&entry.id),
             link: link.map(|link| EntryKey::from_id(&format!("link {link}"))),
             text: fingerprint(&title, &text),
             renamed: None,
+            has_own_id: !entry.id_generated && !is_link,
             title: Digest::from_parts(&[&folded(&title)]),
             digest: Digest::from_parts(&parts),
             published: stated(entry, entry.published),
@@ -159,6 +164,9 @@ pub struct FeedDocument {
     pub title: String,
     /// The entries, oldest first.
     pub candidates: Vec<Candidate>,
+    /// The index of the first entry after those that were left out in the middle of a document with
+    /// too many entries, whose order is not known.
+    pub gap: Option<usize>,
     /// The deletions.
     pub deletions: Vec<Deletion>,
 }
@@ -178,8 +186,10 @@ impl FeedDocument {
         for (candidate, id) in candidates.iter_mut().zip(renamed.unwrap_or_default()) {
             candidate.renamed = Some(EntryKey::from_id(&id));
         }
+        let mut gap = feed.gap;
         if !oldest_first {
             candidates.reverse();
+            gap = gap.map(|gap| candidates.len().saturating_sub(gap));
         }
         keep_unique(&mut candidates, |candidate| &mut candidate.link);
         keep_unique(&mut candidates, |candidate| &mut candidate.text);
@@ -187,7 +197,7 @@ impl FeedDocument {
         let title = feed.title.as_ref().map(Text::to_plain).unwrap_or_default();
         let deletions = feed.extensions.iter().filter_map(Deletion::from_element);
         let deletions = deletions.map(|deletion| deletion.dated(at)).collect();
-        FeedDocument { at, title, candidates, deletions }
+        FeedDocument { at, title, candidates, gap, deletions }
     }
 
     /// Returns all keys by which its entries may be known.

@@ -29,6 +29,8 @@ pub struct KnownEntry {
     pub seen_at: DateTime<Utc>,
     /// Whether the publisher has deleted the entry.
     pub is_deleted: bool,
+    /// Whether the key is an id that the entry had once, in place of its own.
+    pub is_alias: bool,
 }
 
 /// The known entries among those with the requested keys.

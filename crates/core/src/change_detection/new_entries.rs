@@ -10,7 +10,8 @@ use crate::record::Audience;
 const FEW: usize = 25;
 /// An entry dated more than this before the last fetch was not published since.
 const GRACE: TimeDelta = TimeDelta::hours(48);
-/// The number of entries without dates, the newest ones, that are sent out of a flood.
+/// The number of entries without dates, the newest ones, that are sent of a document that has become
+/// another feed. In any other document they are news: nothing says that they are old.
 const MOST_UNDATED: usize = 10;
 /// A feed may publish this much more than on average before its new entries count as a flood.
 const LIVELY: f64 = 4.0;
@@ -27,6 +28,9 @@ pub(super) fn audiences(
     let candidates = &document.candidates;
     let mut audiences = vec![Audience::Everybody; candidates.len()];
     let (true, Some(last_good)) = (standing.is_known, standing.last_good) else { return audiences };
+    for at in out_of_the_middle(document, matched) {
+        audiences[at] = Audience::Nobody;
+    }
     let is_new = |at: usize| matched[at] == Match::None;
     let is_old =
         |candidate: &Candidate| candidate.date().is_some_and(|date| date < last_good - GRACE);
@@ -35,10 +39,9 @@ pub(super) fn audiences(
     if is_flood || is_another_feed {
         let mut undated = 0;
         for at in (0..candidates.len()).rev().filter(|at| is_new(*at)) {
-            let is_crowded = candidates[at].date().is_none() && {
+            let is_crowded = is_another_feed && candidates[at].date().is_none() && {
                 undated += 1;
-                // A resource that was unavailable may return with all entries published meanwhile.
-                undated > MOST_UNDATED && (!standing.is_failing || is_another_feed)
+                undated > MOST_UNDATED
             };
             if is_old(&candidates[at]) || is_crowded {
                 audiences[at] = Audience::Nobody;
@@ -54,6 +57,20 @@ pub(super) fn audiences(
         }
     }
     audiences
+}
+
+/// Returns the unknown entries beside the gap of a document that is read at both ends only. They come
+/// out of the middle, where entries that were added or removed have moved them, unless everything on
+/// that side is unknown.
+fn out_of_the_middle(document: &FeedDocument, matched: &[Match]) -> Vec<usize> {
+    let Some(gap) = document.gap else { return Vec::new() };
+    let (before, after) = matched.split_at(gap.min(matched.len()));
+    let is_unknown = |found: &&Match| **found == Match::None;
+    let run = before.iter().rev().take_while(is_unknown).count();
+    let from = if run < before.len() { before.len() - run } else { before.len() };
+    let run = after.iter().take_while(is_unknown).count();
+    let to = if run < after.len() { before.len() + run } else { before.len() };
+    (from..to).collect()
 }
 
 /// Returns "max(25, half of the document)", or as many entries as a feed with this rate may have

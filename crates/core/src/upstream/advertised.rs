@@ -5,6 +5,7 @@ use std::time::Duration;
 use url::Url;
 
 use super::super::topic::host;
+use super::known_hubs;
 use feedgate_feed::model::{Element, Feed};
 use feedgate_protocol::Protocol;
 
@@ -40,7 +41,8 @@ impl AdvertisedUpstream {
     /// document (WebSub `#discovery`); `url` is where the resource is fetched.
     ///
     /// A hub takes precedence over a cloud, because a hub sends the new entries and signs them;
-    /// `<source:cloud>` takes precedence over `<cloud>`, which cannot express "https".
+    /// `<source:cloud>` takes precedence over `<cloud>`, which cannot express "https". A feed that
+    /// names neither may have a hub that is known for it.
     pub fn find_in(
         links: &[(String, String)],
         feed: Option<&Feed>,
@@ -66,7 +68,16 @@ impl AdvertisedUpstream {
                 topic,
             });
         }
-        let extensions = &feed?.extensions;
+        let feed = feed?;
+        let known = || {
+            let (endpoint, topic) = known_hubs::find(url)?;
+            Some(AdvertisedUpstream { protocol: Protocol::WebSub, endpoint, topic })
+        };
+        AdvertisedUpstream::find_cloud(&feed.extensions, topic).or_else(known)
+    }
+
+    /// Returns the cloud that the extensions of a feed name.
+    fn find_cloud(extensions: &[Element], topic: String) -> Option<AdvertisedUpstream> {
         let named = |name: &str, is_source: bool| {
             extensions.iter().find(move |element| {
                 element.name == name && (element.namespace == SOURCE) == is_source
@@ -199,6 +210,24 @@ mod tests {
             let want = want.map(|(p, e, t)| (p, String::new(), e.to_owned(), t.to_owned()));
             assert_eq!(offer, want, "{why}");
         }
+    }
+
+    #[test]
+    fn p53_a_hub_that_is_known_counts_after_those_that_are_named() {
+        let url = "https://www.youtube.com/feeds/videos.xml?channel_id=UC1";
+        let known = (
+            "websub",
+            String::new(),
+            "https://pubsubhubbub.appspot.com/subscribe".to_owned(),
+            "https://www.youtube.com/xml/feeds/videos.xml?channel_id=UC1".to_owned(),
+        );
+        let of = |feed: Option<&Feed>| told(AdvertisedUpstream::find_in(&[], feed, url));
+        let plain =
+            feed(&[("self", "http://www.youtube.com/feeds/videos.xml?channel_id=UC1")], vec![]);
+        assert_eq!(of(Some(&plain)), Some(known));
+        assert_eq!(of(None), None, "a page is not what the hub publishes");
+        let named = of(Some(&feed(&[("hub", "https://h.test/")], vec![]))).unwrap();
+        assert_eq!((named.2.as_str(), named.3.as_str()), ("https://h.test/", url));
     }
 
     #[test]

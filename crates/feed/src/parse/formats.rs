@@ -77,7 +77,11 @@ impl Reading<'_> {
 
 /// Without the feature `html`, no feed is read from a page.
 #[cfg(not(feature = "html"))]
-pub(super) fn read_page(_: &str, _: &url::Url, _: Notes<'_>) -> Option<Feed> {
+pub(super) fn read_page(
+    _: &str,
+    _: (&url::Url, Option<chrono::DateTime<chrono::Utc>>),
+    _: Notes<'_>,
+) -> Option<Feed> {
     None
 }
 
@@ -113,7 +117,9 @@ pub(super) fn read(tree: &Tree<'_>, bases: Bases<'_>, notes: Notes<'_>) -> Resul
 }
 
 /// Returns the items of a document, at any depth, except items nested in other items. An item that
-/// is cut off by the end of the document is left out, unless it is the only one.
+/// is cut off by the end of the document is left out, unless it is the only one. A document with too
+/// many items was shortened before its tree was built; where its items are not where they belong, the
+/// first ones are read.
 fn items<'t>(
     tree: &'t Tree<'t>,
     is_item: impl Fn(XmlElement<'t>) -> bool,

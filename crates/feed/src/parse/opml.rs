@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use super::memory_bound::max_nodes;
 use super::tree::XmlElement;
 use super::{decode, tree};
 use crate::repair::RepairCode;
@@ -56,7 +57,7 @@ pub fn listed_feeds(bytes: &[u8]) -> Result<Vec<ListedFeed>, NotAList> {
     let mut repairs = Vec::new();
     let text = decode::decode(bytes, None, &mut repairs);
     let tidy = tree::tidy(Cow::Borrowed(&*text), &mut repairs);
-    let tree = tree::build(&tidy, &mut repairs);
+    let tree = tree::build(&tidy, max_nodes(tidy.len()), &mut repairs);
     let left_out = [RepairCode::TooDeep, RepairCode::TooManyNodes];
     if repairs.iter().any(|repair| left_out.contains(&repair.code)) {
         return Err(NotAList::TooDeep);

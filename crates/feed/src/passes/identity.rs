@@ -52,7 +52,8 @@ pub(super) fn assign_ids(mut feed: Feed, context: &Context) -> Feed {
     let without_id = feed.entries.iter().any(|entry| entry.id.trim().is_empty());
     let links = if without_id { link_counts(&feed.entries) } else { HashMap::new() };
     let mut repairs = assign_independent(&mut feed.entries, &links);
-    make_distinct(&mut feed.entries, &mut repairs);
+    let repeated = make_distinct(&mut feed.entries, &mut repairs);
+    feed.gap = feed.gap.map(|gap| gap - repeated.range(..gap).count());
     outline::add_references(&mut feed.entries);
     feed.repairs.append(&mut repairs);
     feed

@@ -61,7 +61,8 @@ pub(crate) async fn record(
     };
     let mut after = match std::mem::take(&mut poll.found) {
         NewContent::Feed(mut document) => {
-            let (after, changes) = keep_entries(tx, cut, &before, &mut document, poll.at).await?;
+            let source = (&mut document, poll.trigger);
+            let (after, changes) = keep_entries(tx, cut, &before, source, poll.at).await?;
             entries::note(tx, id, &document, &changes).await?;
             judged(&changes, &before, &mut poll);
             after
@@ -188,7 +189,8 @@ pub(crate) async fn push(
     if append_budget::earliest(before.held.appends_paid_at) > at {
         return Ok(Appended { head: Seq(before.log.head), new: 0 }); // the next poll finds it
     }
-    let (mut after, _) = keep_entries(tx, cut, &before, &mut document, at).await?;
+    let source = (&mut document, Trigger::Push);
+    let (mut after, _) = keep_entries(tx, cut, &before, source, at).await?;
     after.body_version = before.log.body_version;
     if after.head > before.log.head {
         let mut status = before.status.clone();
@@ -220,12 +222,12 @@ async fn keep_entries(
     tx: &Tx<'_>,
     cut: &PageLimits,
     before: &Before,
-    document: &mut FeedDocument,
+    (document, trigger): (&mut FeedDocument, Trigger),
     at: DateTime<Utc>,
 ) -> Result<(After, ChangeSet), StoreError> {
     let id = before.id;
     let known = entries::known(tx, id, document.keys()).await?;
-    let standing = Baseline::from_stored(before.kind, &before.status, &before.polling);
+    let standing = Baseline::from_stored(before.kind, &before.status, &before.polling, trigger);
     let mut changes = change_detection::classify(document, &known, &standing, document.at);
 
     let mut records = RecordBatch::after(before.log.head);
@@ -281,6 +283,7 @@ fn judged(changes: &ChangeSet, before: &Before, poll: &mut Poll) {
         poll.status.http_message = format!("{}; {remark}", poll.status.http_message);
     }
     poll.status.bozo_rank = changes.bozo_rank(poll.status.bozo_rank);
+    poll.polling.id_changes = changes.id_changes;
     if changes.is_put_off() {
         // Validators must match the stored content, and some of this content is not stored (rule
         // P7).

@@ -35,7 +35,7 @@ pub(crate) async fn known(
 ) -> Result<Known, StoreError> {
     const KNOWN: &str = "
         select k.key, e.first_seq, e.newest_seq, e.digest, e.title_digest, e.published, e.updated,
-               e.updates_sent, e.last_update_at, e.seen_at, e.deleted
+               e.updates_sent, e.last_update_at, e.seen_at, e.deleted, k.alias
           from entry_keys k
           join entries e on e.resource_id = k.resource_id and e.first_seq = k.first_seq
          where k.resource_id = $1 and k.key in ({blobs $2})";
@@ -65,6 +65,7 @@ fn known_entry(mut row: Row) -> Result<(EntryKey, KnownEntry), StoreError> {
         revised_at: row.opt_time()?,
         seen_at: row.time()?,
         is_deleted: row.int()? != 0,
+        is_alias: row.int()? != 0,
     };
     Ok((key, entry))
 }
@@ -169,8 +170,8 @@ pub(crate) async fn learn(
     try_join!(keep_entries, keep_keys(tx, id, document, changes, seqs)).map(drop)
 }
 
-/// Stores the keys of the candidates. An ambiguous key is assigned to the entry that had it last;
-/// an id is never assigned to another entry.
+/// Stores the keys of the candidates. An ambiguous key is assigned to the entry that had it last; an
+/// id is assigned to another entry only if it was an alias, and has turned out to be an id.
 async fn keep_keys(
     tx: &Tx<'_>,
     id: ResourceId,
@@ -180,7 +181,8 @@ async fn keep_keys(
 ) -> Result<(), StoreError> {
     const IDS: &str = "
         insert into entry_keys (resource_id, key, first_seq)
-        select cast($1 as bigint), given.key, given.first_seq from {rows}";
+        select cast($1 as bigint), given.key, given.first_seq from {rows} where true
+            on conflict (resource_id, key) do update set first_seq = excluded.first_seq, alias = 0";
     const FORGET: &str = "
         delete from entry_keys {sqlite indexed by entry_keys_entry}
          where resource_id = $1 and alias = 1 and first_seq in ({ids $2})";

@@ -125,7 +125,10 @@ fn how_to_stop_it() -> Markup {
                 ", which feedgate reads once a day:"
                 pre { code { "User-agent: feedgate\nDisallow: /" } }
                 "Rules for " code { "*" }
-                " are meant for crawlers, and do not apply to what somebody has subscribed to."
+                " hold for pages and other documents that are not feeds. They do not apply to feeds: a \
+                 feed is published for programs that fetch it for a reader who subscribed, and rules \
+                 for " code { "*" } " are written against crawlers. This deviates from RFC 9309. An \
+                 address is fetched once to find out whether it is a feed."
             }
         }
     }

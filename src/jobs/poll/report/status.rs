@@ -8,7 +8,7 @@ use feedgate_core::schedule::{self, PollPlan};
 use feedgate_core::status::Status;
 use feedgate_feed::documents;
 use feedgate_feed::model::{Feed, Text};
-use feedgate_feed::repair;
+use feedgate_feed::repair::{self, Repair, RepairCode};
 
 use crate::jobs::poll::observation::{FRAGMENT_NOT_FOUND, Found, Observation, ReceivedBody};
 
@@ -84,7 +84,13 @@ fn set_http(status: &mut Status, code: u16, message: &str) {
 fn repaired(feed: &Feed) -> String {
     let codes: BTreeSet<&str> = feed.repairs.iter().map(|repair| repair.code.as_str()).collect();
     let codes: Vec<&str> = codes.into_iter().collect();
-    if codes.is_empty() { String::new() } else { format!("; repaired: {}", codes.join(", ")) }
+    let is_limit = |repair: &&Repair| repair.code == RepairCode::TooManyEntries;
+    let limit = feed.repairs.iter().find(is_limit);
+    let limit = limit.map(|repair| format!("; {}", repair.detail)).unwrap_or_default();
+    match codes.is_empty() {
+        true => limit,
+        false => format!("{limit}; repaired: {}", codes.join(", ")),
+    }
 }
 
 fn bytes(received: &ReceivedBody) -> String {

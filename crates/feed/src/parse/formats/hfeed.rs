@@ -12,14 +12,16 @@ mod entry;
 mod person;
 mod place;
 
+use chrono::{DateTime, Utc};
 use url::Url;
 
 use crate::model::{Attribute, Element, Entry, Feed, FeedFormat, Generator, Link, Node, Text};
 use crate::parse::html::{Descend, HtmlElement, ParsedHtml};
 use crate::parse::microformats::{MicroformatItem, Property, ValueForm, absolute, outermost};
+use crate::parse::selection::{Choice, Room, Selection};
 use crate::parse::texts::line;
 use crate::parse::trace::{SourceTrace, Traceable};
-use crate::parse::{MAX_ENTRIES, Notes};
+use crate::parse::{MAX_ENTRIES, Notes, dates};
 use crate::repair::{Repair, RepairCode};
 
 /// A namespace in which elements are written.
@@ -51,12 +53,20 @@ struct Reading<'r> {
     /// The base that the page declares, if it declares one.
     told: Option<String>,
     told_by: Option<HtmlElement<'r>>,
+    received_at: Option<DateTime<Utc>>,
+    /// See [`Feed::gap`].
+    gap: Option<usize>,
     repairs: &'r mut Vec<Repair>,
     trace: &'r mut SourceTrace,
 }
 
-/// Reads the feed in the page at `url`; `None` if the page is not a feed.
-pub(in crate::parse) fn read(text: &str, url: &Url, notes: Notes<'_>) -> Option<Feed> {
+/// Reads the feed in the page at `url`, which was received at this time; `None` if the page is not a
+/// feed.
+pub(in crate::parse) fn read(
+    text: &str,
+    (url, received_at): (&Url, Option<DateTime<Utc>>),
+    notes: Notes<'_>,
+) -> Option<Feed> {
     // Most pages are ruled out by a text search, without parsing.
     if !(text.contains("h-entry") || text.contains("hentry")) {
         return None;
@@ -68,23 +78,20 @@ pub(in crate::parse) fn read(text: &str, url: &Url, notes: Notes<'_>) -> Option<
     let base = page.base(url);
     let told = (base != *url).then(|| base.to_string());
     let told_by = page.tells_base();
+    let repairs = &mut found;
     let mut reading =
-        Reading { base: &base, told, told_by, repairs: &mut found, trace: notes.trace };
-    let (item, mut entries) = entries(root, &mut reading)?;
+        Reading { base: &base, told, told_by, received_at, gap: None, repairs, trace: notes.trace };
+    let (item, entries) = entries(root, &mut reading)?;
     if page.is_cut {
         let detail = "the rest of the page is not read".to_owned();
         reading.repairs.push(Repair::new(RepairCode::PageCut, detail));
-    }
-    if entries.len() > MAX_ENTRIES {
-        entries.truncate(MAX_ENTRIES);
-        let detail = format!("only the first {MAX_ENTRIES} are read");
-        reading.repairs.push(Repair::new(RepairCode::TooManyEntries, detail));
     }
     let mut feed = Feed {
         format: FeedFormat::HFeed,
         lang: item.map_or(root, |item| item.tag).lang().map(str::to_owned),
         base: reading.told.clone(),
         entries,
+        gap: reading.gap,
         ..Feed::default()
     };
     let scope = item.map_or(root, |item| item.tag);
@@ -126,8 +133,32 @@ fn entries<'p>(
 
 impl Reading<'_> {
     fn entries(&mut self, items: &[MicroformatItem<'_>]) -> Vec<Entry> {
-        let items = items.iter().take(MAX_ENTRIES + 1);
-        items.filter_map(|item| self.entry(*item)).collect()
+        self.gap = None;
+        if items.len() <= MAX_ENTRIES {
+            return items.iter().filter_map(|item| self.entry(*item)).collect();
+        }
+        let choices: Vec<Choice> = items.iter().map(|item| self.choice(*item)).collect();
+        let selection = Selection::choose(&choices, Room::ENTRIES, self.received_at);
+        let before = |at: &usize| selection.gap.is_some_and(|gap| *at < gap);
+        let (mut entries, mut gap) = (Vec::with_capacity(selection.kept.len()), 0);
+        for at in &selection.kept {
+            entries.extend(self.entry(items[*at]));
+            gap = if before(at) { entries.len() } else { gap };
+        }
+        self.gap = selection.gap.map(|_| gap);
+        self.repairs.push(selection.report(entries.len()));
+        entries
+    }
+
+    /// Returns what decides whether an entry is read of a page that has too many.
+    fn choice(&self, item: MicroformatItem<'_>) -> Choice {
+        let properties = item.properties();
+        let date = |name| {
+            let mut named = properties.iter().filter(|property| property.name == name);
+            named.find_map(|property| dates::parse(&property.date()))
+        };
+        let date = date("published").or_else(|| date("updated"));
+        Choice::of_entry(date)
     }
 
     /// Reads the properties of the item that contains the entries.
@@ -283,7 +314,7 @@ mod tests {
         let mut repairs = Vec::new();
         let url = Url::parse("https://tides.test/").unwrap();
         let notes = Notes { repairs: &mut repairs, trace: &mut SourceTrace::default() };
-        (read(text, &url, notes), repairs)
+        (read(text, (&url, None), notes), repairs)
     }
 
     /// Fragments of pages, valid and malformed, that the property tests combine.

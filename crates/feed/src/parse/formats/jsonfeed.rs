@@ -6,7 +6,7 @@
 
 mod values;
 
-use chrono::{DateTime, FixedOffset};
+use chrono::{DateTime, FixedOffset, Utc};
 use serde_json::{Map, Value};
 
 use crate::model::{
@@ -14,6 +14,7 @@ use crate::model::{
     TextKind,
 };
 use crate::parse::memory_bound::has_too_many_values;
+use crate::parse::selection::{Choice, Room, Selection};
 use crate::parse::trace::{JsonPointer, SourceTrace, Traceable};
 use crate::parse::{MAX_ENTRIES, NotAFeed, Notes, dates, json};
 use crate::repair::{Repair, RepairCode};
@@ -40,7 +41,11 @@ const KEPT: [&str; 4] = ["expired", "user_comment", "banner_image", "date_create
 const LISTS: [&str; 6] = ["author", "authors", "hubs", "items", "tags", "attachments"];
 
 /// Reads a feed from a JSON text.
-pub(in crate::parse) fn read(text: &str, notes: Notes<'_>) -> Result<Feed, NotAFeed> {
+pub(in crate::parse) fn read(
+    text: &str,
+    received_at: Option<DateTime<Utc>>,
+    notes: Notes<'_>,
+) -> Result<Feed, NotAFeed> {
     let Notes { repairs, trace } = notes;
     if has_too_many_values(text) {
         return Err(NotAFeed::Other("JSON with too many values"));
@@ -66,19 +71,29 @@ pub(in crate::parse) fn read(text: &str, notes: Notes<'_>) -> Result<Feed, NotAF
     let mut feed = Feed { format, ..Feed::default() };
     let mut reading = Reading { object: &object, item: None, repairs, trace };
     reading.feed(&mut feed);
-    let items =
-        list(&object, "items").enumerate().filter_map(|(n, item)| Some((n, item.as_object()?)));
-    for (n, item) in items.take(MAX_ENTRIES) {
+    let items = list(&object, "items").enumerate();
+    let mut items: Vec<_> = items.filter_map(|(n, item)| Some((n, item.as_object()?))).collect();
+    if items.len() > MAX_ENTRIES {
+        let choices: Vec<Choice> = items.iter().map(|(_, item)| choice(item)).collect();
+        let selection = Selection::choose(&choices, Room::ENTRIES, received_at);
+        repairs.push(selection.report(selection.kept.len()));
+        items = selection.kept.iter().map(|at| items[*at]).collect();
+        feed.gap = selection.gap;
+    }
+    for (n, item) in items {
         let mut entry = Entry::default();
         let mut reading = Reading { object: item, item: Some(n), repairs, trace };
         reading.entry(&mut entry);
         feed.entries.push(entry);
     }
-    if list(&object, "items").count() > MAX_ENTRIES {
-        let detail = format!("only the first {MAX_ENTRIES} are read");
-        repairs.push(Repair::new(RepairCode::TooManyEntries, detail));
-    }
     Ok(feed)
+}
+
+/// Returns what decides whether an item is read of a feed that has too many.
+fn choice(item: &Map<String, Value>) -> Choice {
+    let date = |field: &str| dates::parse(&string(item, field)?);
+    let date = date("date_published").or_else(|| date("date_modified"));
+    Choice::of_entry(date)
 }
 
 /// The state of reading one JSON object.

@@ -10,13 +10,14 @@ use scraper::node::{Element, Text};
 use scraper::{Html, Node};
 
 use super::{DEPTH, NODES, ParsedHtml};
+use crate::parse::memory_bound::max_nodes;
 use crate::parse::tree::{self, XmlChild, XmlElement};
 
 impl ParsedHtml {
     /// Parses XML, up to the limits of a page.
     pub(crate) fn read_xml(text: &str) -> ParsedHtml {
         let tidy = tree::tidy(Cow::Borrowed(text), &mut Vec::new());
-        let tree = tree::build(&tidy, &mut Vec::new());
+        let tree = tree::build(&tidy, max_nodes(tidy.len()), &mut Vec::new());
         ParsedHtml::from_tree(tree.document())
     }
 

@@ -28,7 +28,6 @@ use super::tidy::begins_name;
 use super::tokens::{Token, Tokens};
 use super::{DOCUMENT, Kind, NONE, Node, Scope, Tree, XmlAttribute, offset};
 use crate::parse::faults::Faults;
-use crate::parse::memory_bound::max_nodes;
 use crate::parse::mend::mend;
 use crate::repair::{Repair, RepairCode};
 
@@ -41,23 +40,28 @@ const DEPTH: usize = 256;
 const STRUCTURE: [&str; 9] =
     ["rss", "channel", "items", "item", "feed", "entry", "rdf", "image", "author"];
 
-/// Builds the tree of `text` if it is well-formed, so that neither [`tidy`](super::tidy()) would change
+/// Builds the tree of `text`, of at most so many nodes and attributes, if it is well-formed, so that neither [`tidy`](super::tidy()) would change
 /// it nor any end tag has to be inferred.
 pub(in super::super) fn build_sound<'t>(
     text: &'t str,
+    max_nodes: usize,
     repairs: &mut Vec<Repair>,
 ) -> Option<Tree<'t>> {
-    let mut builder = Builder::new(text);
+    let mut builder = Builder::new(text, max_nodes);
     builder.is_tidy = Some(true);
     (builder.read(text) && builder.is_tidy == Some(true)).then(|| builder.finish(repairs))
 }
 
 /// Builds the tree of `text`, which [`tidy`](super::tidy()) has processed.
-pub(in super::super) fn build<'t>(text: &'t str, repairs: &mut Vec<Repair>) -> Tree<'t> {
-    let mut builder = Builder::new(text);
+pub(in super::super) fn build<'t>(
+    text: &'t str,
+    max_nodes: usize,
+    repairs: &mut Vec<Repair>,
+) -> Tree<'t> {
+    let mut builder = Builder::new(text, max_nodes);
     if !builder.read(text) {
         // The rules for missing end tags would tear apart a well-formed document.
-        builder = Builder::new(text);
+        builder = Builder::new(text, max_nodes);
         builder.guesses = true;
         builder.read(text);
     }
@@ -95,11 +99,13 @@ struct Builder<'t> {
     layout: &'t str,
     tag: Tag<'t>,
     broke_off: bool,
+    /// The most nodes and attributes that are read.
+    max_nodes: usize,
     faults: Faults,
 }
 
 impl<'t> Builder<'t> {
-    fn new(text: &'t str) -> Builder<'t> {
+    fn new(text: &'t str, max_nodes: usize) -> Builder<'t> {
         let document = Kind::Element {
             prefix: "",
             name: "",
@@ -129,6 +135,7 @@ impl<'t> Builder<'t> {
             layout: "",
             tag: Tag::default(),
             broke_off: false,
+            max_nodes,
             faults: Faults::default(),
         }
         .with_root(node)
@@ -143,10 +150,9 @@ impl<'t> Builder<'t> {
     /// unusable.
     fn read(&mut self, text: &'t str) -> bool {
         let mut tokens = Tokens::new(text);
-        let max_nodes = max_nodes(text.len());
         while let Some(token) = tokens.next() {
             self.faults.at = Some(tokens.start());
-            if self.nodes.len() + self.attributes.len() > max_nodes {
+            if self.nodes.len() + self.attributes.len() > self.max_nodes {
                 self.broke_off = true;
                 self.faults.count(RepairCode::TooManyNodes);
                 return true;

@@ -11,11 +11,15 @@ use crate::repair::{Repair, RepairCode};
 /// Makes ids unique within the document.
 ///
 /// The oldest of the entries that share an id keeps it, because subscribers may already know it by
-/// that id; a newer entry with that id would be dropped as known. Identical entries are dropped.
-pub(super) fn make_distinct(entries: &mut Vec<Entry>, repairs: &mut Vec<Repair>) {
+/// that id; a newer entry with that id would be dropped as known. Identical entries are dropped;
+/// returns the indices that they had.
+pub(super) fn make_distinct(
+    entries: &mut Vec<Entry>,
+    repairs: &mut Vec<Repair>,
+) -> BTreeSet<usize> {
     let mut seen = HashSet::with_capacity(entries.len());
     if entries.iter().all(|entry| seen.insert(entry.id.as_str())) {
-        return;
+        return BTreeSet::new();
     }
     let mut sharing: HashMap<&str, Vec<usize>> = HashMap::new();
     for (at, entry) in entries.iter().enumerate() {
@@ -55,6 +59,7 @@ pub(super) fn make_distinct(entries: &mut Vec<Entry>, repairs: &mut Vec<Repair>)
         entries[at].id = id;
     }
     outline::remove_repeated(entries, &repeated);
+    repeated
 }
 
 /// The ids in use.

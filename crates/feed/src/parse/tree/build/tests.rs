@@ -6,6 +6,9 @@ use super::super::Tree;
 use super::super::element::WalkStep;
 use super::*;
 
+/// More nodes than any document of these tests has.
+const NODES: usize = 1 << 20;
+
 /// Returns the tree in brackets: `a(b("x"))`.
 fn shape(tree: &Tree<'_>) -> String {
     let mut walk = tree.document().walk();
@@ -53,19 +56,19 @@ fn any_text_becomes_a_tree() {
         ("a document type of its own", "<!DOCTYPE a [<!ENTITY b \"c\">]><a d=\"&b;\">x &b; &e;</a>", r#"a("x c &e;")"#),
     ];
     for (why, text, want) in cases {
-        assert_eq!(shape(&build(text, &mut Vec::new())), want, "{why}: {text}");
+        assert_eq!(shape(&build(text, NODES, &mut Vec::new())), want, "{why}: {text}");
     }
 }
 
 #[test]
 fn depth_and_size_do_no_harm() {
     let deep = "<a>".repeat(100_000) + "x";
-    let tree = build(&deep, &mut Vec::new());
+    let tree = build(&deep, NODES, &mut Vec::new());
     assert_eq!(tree.document().text(), "x");
     let wide = format!("<a {}/>", "b='c' ".repeat(100_000));
-    build(&wide, &mut Vec::new());
+    build(&wide, NODES, &mut Vec::new());
     let open = "<!--".repeat(100_000);
-    build(&open, &mut Vec::new());
+    build(&open, NODES, &mut Vec::new());
 }
 
 proptest! {
@@ -82,10 +85,10 @@ proptest! {
         ];
         let text: String = at.into_iter().map(|at| pieces[at]).collect();
         let (mut repairs, mut of_tidied) = (Vec::new(), Vec::new());
-        if let Some(tree) = build_sound(&text, &mut repairs) {
+        if let Some(tree) = build_sound(&text, NODES, &mut repairs) {
             let tidied = super::super::tidy(Cow::Borrowed(&text), &mut of_tidied);
             prop_assert_eq!(&tidied, &text);
-            prop_assert_eq!(shape(&tree), shape(&build(&tidied, &mut of_tidied)));
+            prop_assert_eq!(shape(&tree), shape(&build(&tidied, NODES, &mut of_tidied)));
             prop_assert_eq!(repairs, of_tidied);
         }
     }
