@@ -6,15 +6,16 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use tracing::debug;
 use url::Url;
 
+use feedgate_core::change_detection::Baseline;
 use feedgate_core::poll::{NewContent, Trigger};
 use feedgate_core::ports::StoreError;
 use feedgate_core::resource::{Resource, ResourceKind};
 use feedgate_feed::Context;
-use feedgate_feed::model::FeedFormat;
+use feedgate_feed::model::{Feed, FeedFormat};
 
 use super::Poller;
 use super::read_document::parse_in_background;
@@ -23,6 +24,9 @@ use super::records::{InMemory, PollRecords};
 
 /// How long an upstream waits until there is memory for its document.
 const ADMISSION_WAIT: Duration = Duration::from_secs(5);
+/// An entry that was published so long before the last good fetch is left to the poll that follows. Some
+/// hubs, such as YouTube's, push edits of entries that have left the feed, which would look new.
+const LEFT_TO_POLL: TimeDelta = TimeDelta::hours(48);
 
 /// A document, as an upstream sent it.
 #[derive(Clone, Debug)]
@@ -70,6 +74,10 @@ impl Poller {
         {
             return Ok(0);
         }
+        leave_old_to_poll(&mut feed, resource);
+        if feed.entries.is_empty() {
+            return Ok(0);
+        }
         let held = InMemory { feed: &mut feed, memory: &memory, trigger: Trigger::Push };
         let records = records::records_of_feed(&*self.store, resource, held, now).await?;
         let Some(PollRecords { found: NewContent::Feed(document), .. }) = records else {
@@ -79,4 +87,15 @@ impl Poller {
         self.metrics.fetched(0, appended.new);
         Ok(appended.new)
     }
+}
+
+/// Removes the entries that are left to the poll, which sees where they are in the document.
+fn leave_old_to_poll(feed: &mut Feed, resource: &Resource) {
+    let Resource { kind, status, polling, .. } = resource;
+    let standing = Baseline::from_stored(*kind, status, polling, Trigger::Push);
+    let Some(last_good) = standing.last_good else { return };
+    feed.entries.retain(|entry| {
+        let date = entry.published.or(entry.updated).filter(|_| !entry.date_assumed);
+        date.is_none_or(|date| date >= last_good - LEFT_TO_POLL)
+    });
 }

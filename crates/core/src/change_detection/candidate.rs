@@ -75,7 +75,9 @@ impl Candidate {
             vec![folded(&title), without_space(&text), link.clone().unwrap_or_default()];
         parts.extend(enclosures.into_iter().map(str::to_owned));
         let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
-        let is_link = link.as_ref().is_some_and(|link| *link == plain_link(&entry.id));
+        let is_address = entry.id.contains("://");
+        let is_link =
+            is_address && link.as_ref().is_some_and(|link| *link == plain_link(&entry.id));
         Candidate {
             id: EntryKey::from_id(&entry.id),
             bare: bare(&entry.id),

@@ -275,8 +275,9 @@ mod tests {
 
     #[test]
     fn the_scan_finds_entries_and_their_dates() {
+        type Case<'c> = (&'c str, &'c str, &'c [(&'c str, Option<&'c str>)]);
         #[rustfmt::skip]
-        let cases: [(&str, &str, &[(&str, Option<&str>)]); 8] = [
+        let cases: [Case<'_>; 8] = [
             ("rss",           "<rss><channel><pubDate>2001-01-01</pubDate><item><pubDate>2002-09-07</pubDate></item> <item><title>1 &lt; 2</title></item></channel></rss>",
                               &[("<item><pubDate>2002-09-07</pubDate></item>", Some("2002-09-07")), ("<item><title>1 &lt; 2</title></item>", None)]),
             ("atom",          "<feed><a:entry><source><updated>2001-01-01</updated></source><updated>2002-09-07</updated></a:entry></feed>",

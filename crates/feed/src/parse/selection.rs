@@ -136,8 +136,9 @@ mod tests {
     #[test]
     fn h15_the_newest_are_chosen_whichever_end_they_stand_at() {
         let now = DateTime::from_timestamp(12_100 * 86_400, 0).unwrap();
+        type Case<'c> = (&'c str, &'c [i64], &'c [usize], Option<usize>);
         #[rustfmt::skip]
-        let cases: [(&str, &[i64], &[usize], Option<usize>); 9] = [
+        let cases: [Case<'_>; 9] = [
             ("newest first",           &[5, 4, 3, 2, 1],    &[0, 1, 2],    None),
             ("oldest first",           &[1, 2, 3, 4, 5],    &[2, 3, 4],    None),
             ("in no order",            &[2, 5, 1, 4, 3],    &[1, 3, 4],    None),
