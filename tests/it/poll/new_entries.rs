@@ -190,11 +190,11 @@ async fn n05_a_flood_is_kept_and_what_is_recent_is_sent(database: Database) {
     let mut many: Vec<_> = (10_000..10_003).map(|n| nth(n, 0)).collect();
     many.extend((10..5_000).map(|n| nth(n, -1_000 - n as i64)));
     many.extend(few.clone());
-    // The documents are long: this is case h.
+    // The documents are long: this is case h. The three oldest entries of the second are not read.
     let resource = bench.follow("/feed", &[rss("Tides", &few), rss("Tides", &many)]).await;
     let letters = bench.letters(&resource).await;
-    assert_eq!((letters.matches('N').count(), letters.matches('O').count()), (13, 4_990));
-    let said = "4990 old entries were not sent";
+    assert_eq!((letters.matches('N').count(), letters.matches('O').count()), (13, 4_987));
+    let said = "4987 old entries were not sent";
     assert!(resource.status.http_message.contains(said), "{}", resource.status.http_message);
 }
 
