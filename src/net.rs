@@ -195,6 +195,8 @@ pub struct FetchedDocument {
     pub validators: Validators,
     /// The number of seconds for which the document is fresh according to the headers (rule P12).
     pub hint_s: u32,
+    /// How far the clock of the server is ahead of ours, in seconds.
+    pub clock_ahead_s: i64,
     /// The memory reserved for the document; `None` once another place accounts for it.
     pub memory: Option<DocumentMemory>,
 }

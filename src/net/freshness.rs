@@ -57,6 +57,22 @@ pub fn is_from_the_future(headers: &HeaderMap, received: SystemTime) -> bool {
     modified > server_time(headers, received) + Duration::from_secs(24 * 3_600)
 }
 
+/// Returns how far the clock of the server is ahead of ours, in seconds. Less than a minute is the time
+/// that responses take, and more than a day is no clock.
+pub fn clock_ahead_s(headers: &HeaderMap, received: SystemTime) -> i64 {
+    let Some(date) = text(headers, DATE).and_then(|date| httpdate::parse_http_date(date).ok())
+    else {
+        return 0;
+    };
+    // A cache sends the date at which it received the response.
+    let age = text(headers, AGE).and_then(|age| age.parse().ok()).unwrap_or(0);
+    let date = date + Duration::from_secs(age.min(LONGEST_S));
+    let (ahead, behind) = (date.duration_since(received), received.duration_since(date));
+    let seconds = |apart: Duration| i64::try_from(apart.as_secs()).unwrap_or(i64::MAX);
+    let ahead = ahead.map_or_else(|_| -behind.map_or(0, seconds), seconds);
+    if (60..=LONGEST_S).contains(&ahead.unsigned_abs()) { ahead } else { 0 }
+}
+
 fn server_time(headers: &HeaderMap, received: SystemTime) -> SystemTime {
     let date = text(headers, DATE).and_then(|date| httpdate::parse_http_date(date).ok());
     date.unwrap_or(received)
@@ -148,6 +164,23 @@ mod tests {
             assert_eq!(retry_after_s(&headers, SystemTime::UNIX_EPOCH), want, "{why}");
         }
         assert_eq!(retry_after_s(&HeaderMap::new(), noon()), None);
+    }
+
+    #[test]
+    fn p47_the_clock_of_a_server_is_compared_with_ours() {
+        #[rustfmt::skip]
+        let cases: [(&str, &Lines, i64); 7] = [
+            ("no date",                   &[],                                                              0),
+            ("the same time",             &[("date", NOON)],                                                0),
+            ("as long as a response takes", &[("date", "Sun, 06 Nov 1994 11:59:01 GMT")],                   0),
+            ("an hour behind",            &[("date", "Sun, 06 Nov 1994 11:00:00 GMT")],                     -3_600),
+            ("an hour ahead",             &[("date", "Sun, 06 Nov 1994 13:00:00 GMT")],                     3_600),
+            ("from a cache",              &[("date", "Sun, 06 Nov 1994 11:00:00 GMT"), ("age", "3600")],    0),
+            ("no clock",                  &[("date", "Sun, 06 Nov 1990 12:00:00 GMT")],                     0),
+        ];
+        for (why, lines, want) in cases {
+            assert_eq!(clock_ahead_s(&headers(lines), noon()), want, "{why}");
+        }
     }
 
     #[test]

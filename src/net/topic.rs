@@ -369,6 +369,7 @@ impl<'a> FetchSession<'a> {
             url: self.at.clone(),
             validators: validators(&self.at, &headers, received),
             hint_s: hint_s.unwrap_or(0),
+            clock_ahead_s: freshness::clock_ahead_s(&headers, received),
             headers,
             body,
             memory: Some(memory),

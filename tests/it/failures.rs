@@ -1,6 +1,9 @@
 //! Publishers and subscribers who give trouble: they hurt nobody but themselves, and are
 //! told later what they missed.
 
+use std::fmt::Write;
+use std::time::{Duration, SystemTime};
+
 use http::StatusCode;
 
 use crate::store::{on_both_stores, on_one_store};
@@ -13,6 +16,7 @@ use crate::support::subscriber::{Mood, Subscriber};
 on_both_stores!(
     a_callback_that_fails_holds_nobody_up_and_is_told_later,
     a_publisher_who_fails_and_recovers_loses_no_entry,
+    h14_what_is_published_while_a_new_topic_fails_is_delivered,
 );
 
 on_one_store!(who_does_not_agree_is_not_subscribed);
@@ -103,4 +107,55 @@ async fn a_publisher_who_fails_and_recovers_loses_no_entry(database: Database) {
     gateway.post("/ping", &[("url", &topic)]).await;
     let id = entry_id("tides", 1);
     subscriber.until("/callback", |told| told.iter().any(|n| n.text().contains(&id))).await;
+}
+
+/// A feed with these items and their dates, newest first.
+fn dated(items: &[(usize, SystemTime)]) -> String {
+    let mut feed = "<rss version=\"2.0\"><channel><title>tides</title>".to_owned();
+    for (n, date) in items.iter().rev() {
+        let (id, date) = (entry_id("tides", *n), httpdate::fmt_http_date(*date));
+        write!(
+            feed,
+            "<item><title>Item {n}</title><guid isPermaLink=\"false\">{id}</guid>\
+             <pubDate>{date}</pubDate></item>"
+        )
+        .unwrap();
+    }
+    feed + "</channel></rss>"
+}
+
+async fn h14_what_is_published_while_a_new_topic_fails_is_delivered(database: Database) {
+    let gateway = Gateway::start(&database, &[]).await;
+    let publisher = Publisher::start().await;
+    let subscriber = Subscriber::start().await;
+    let topic = publisher.url("/feed.xml");
+    publisher.fail("/feed.xml", StatusCode::SERVICE_UNAVAILABLE);
+    for path in ["/first", "/second"] {
+        gateway.subscribe_superfeedr(&topic, &subscriber.url(path), "atom").await;
+    }
+    gateway.subscribe_websub(&topic, &subscriber.url("/raw"), &[]).await;
+    publisher.fetched("/feed.xml", 1).await;
+
+    let (now, hour) = (SystemTime::now(), Duration::from_secs(3_600));
+    let items: Vec<(usize, SystemTime)> = vec![
+        (1, now - 9 * hour),
+        (2, now - hour),
+        // Dates have no fractions of a second, and the clocks of publishers differ.
+        (3, now + Duration::from_secs(1)),
+        (4, now + Duration::from_secs(2)),
+        (5, now + Duration::from_secs(3)),
+        (6, now + Duration::from_secs(4)),
+    ];
+    publisher.put_rss("/feed.xml", dated(&items));
+    gateway.post("/ping", &[("url", &topic)]).await;
+    for path in ["/first", "/second"] {
+        subscriber.until(path, |told| !told.is_empty()).await;
+        let told: Vec<_> =
+            subscriber.notified(path).iter().flat_map(|note| entry_ids(&note.text())).collect();
+        assert_eq!(told, [6, 5, 4, 3].map(|n| entry_id("tides", n)), "{path}");
+    }
+    subscriber.until("/raw", |told| !told.is_empty()).await;
+    assert_eq!(subscriber.notified("/raw")[0].text(), dated(&items));
+    gateway.comes_to_rest().await;
+    assert_eq!(subscriber.notified("/first").len(), 1);
 }

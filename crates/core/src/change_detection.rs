@@ -18,6 +18,7 @@ mod candidate;
 mod known;
 mod matching;
 mod new_entries;
+mod published_since;
 #[cfg(test)]
 mod tests;
 

@@ -9,6 +9,7 @@ pub(crate) mod entries;
 pub(crate) mod fan_out;
 pub(crate) mod pages;
 pub(crate) mod pending_fan_outs;
+pub(crate) mod published_since;
 pub(crate) mod records;
 pub(crate) mod row;
 

@@ -78,6 +78,8 @@ pub(super) struct ReceivedBody {
     pub(super) hash: String,
     /// The freshness lifetime in the response headers, in seconds.
     pub(super) hint_s: u32,
+    /// How far the clock of the server is ahead of ours, in seconds.
+    pub(super) clock_ahead_s: i64,
     /// The body as received, or the watched part of it.
     pub(super) body: Body,
     /// Relation and target of each link in the headers.
@@ -129,6 +131,7 @@ impl ReceivedBody {
             validators: validators(document),
             hash: hex::encode(Sha256::digest(&document.body)),
             hint_s: document.hint_s,
+            clock_ahead_s: document.clock_ahead_s,
             body: Body { content_type, bytes: document.body.to_vec() },
             links: links(document),
             gate: String::new(),

@@ -4,7 +4,7 @@
 //! classification runs here first, with the entries that the store knows at that moment, so that
 //! only entries that may become records are rendered: rendering takes longer than all the rest.
 
-use chrono::{DateTime, FixedOffset, Utc};
+use chrono::{DateTime, FixedOffset, TimeDelta, Utc};
 
 use crate::document_budget::DocumentMemory;
 use feedgate_core::change_detection::{self, Baseline, Candidate, ChangeSet, FeedDocument};
@@ -43,7 +43,11 @@ pub(super) async fn records(
     match found {
         Found::Feed { feed, received } => {
             let held = InMemory { feed, memory: &received.memory, trigger: *trigger };
-            records_of_feed(store, resource, held, now).await
+            let mut records = records_of_feed(store, resource, held, now).await?;
+            if let Some(PollRecords { found: poll::NewContent::Feed(document), .. }) = &mut records {
+                document.clock_ahead = TimeDelta::seconds(received.clock_ahead_s);
+            }
+            Ok(records)
         }
         Found::Other(received) => {
             let found = revision(resource, received, now);

@@ -290,6 +290,7 @@ mod tests {
             validators,
             hash: "00".to_owned(),
             hint_s: 0,
+            clock_ahead_s: 0,
             body,
             gate: String::new(),
             offers: Vec::new(),

@@ -178,6 +178,7 @@ mod tests {
             body: Bytes::from(vec![b'x'; body]),
             validators: Validators::default(),
             hint_s: 0,
+            clock_ahead_s: 0,
             memory: None,
         }
     }

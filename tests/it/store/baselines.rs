@@ -2,13 +2,15 @@
 
 use std::time::Duration;
 
+use feedgate_core::change_detection::Candidate;
 use feedgate_core::poll::{NewContent, Poll};
-use feedgate_core::resource::ResourceId;
+use feedgate_core::record::Seq;
+use feedgate_core::resource::{ResourceId, ResourceKind};
 use feedgate_core::subscription::{Format, SubscriptionId};
 use feedgate_feed::Body;
 
 use super::pings::ping;
-use super::{at, on_both_stores, poll, resource, room, wish};
+use super::{at, document, entry, on_both_stores, poll, resource, room, wish};
 use crate::support::claiming_store::ClaimingStore;
 use crate::support::postgres::Database;
 
@@ -17,6 +19,8 @@ on_both_stores!(
     f19_a_ping_during_the_first_poll_is_decided_by_the_next,
     f19_a_ping_about_something_newer_or_much_later_brings_nothing_old,
     f19_who_subscribes_while_the_first_poll_runs_is_sent_nothing_that_was_there,
+    h14_each_subscription_is_sent_what_was_published_since_it_was_made,
+    h14_what_returns_after_a_while_without_subscriptions_is_baseline,
 );
 
 /// Two subscribers of a resource that was not polled yet: to its entries, and to its body.
@@ -125,4 +129,62 @@ async fn f19_who_subscribes_while_the_first_poll_runs_is_sent_nothing_that_was_t
     claim(&store, id, 5).await;
     store.record(id, &found(6, &["2", "3"])).await.unwrap();
     assert_eq!(due(&store, 7).await.iter().map(|due| due.1).collect::<Vec<_>>(), [2, 2]);
+}
+
+/// An entry that its source dates so.
+fn dated(id: &str, seconds: Option<i64>) -> Candidate {
+    Candidate { published: seconds.map(at), ..entry(id) }
+}
+
+async fn h14_each_subscription_is_sent_what_was_published_since_it_was_made(database: Database) {
+    let store = ClaimingStore::new(database.open().await);
+    let mut made = Vec::new();
+    for (seconds, format) in
+        [(105, Format::Atom), (305, Format::Atom), (305, Format::Raw), (905, Format::Raw)]
+    {
+        let mut wanted = wish("a", &format!("https://{seconds}-{}.test/", format.as_str()));
+        wanted.format = format;
+        made.push(store.subscribe(&wanted, at(seconds)).await.unwrap().id);
+    }
+    let id = made[0].resource;
+    claim(&store, id, 910).await;
+    let entries = [
+        dated("after both", Some(401)),
+        dated("undated", None),
+        dated("before", Some(99)),
+        dated("long before", Some(-9_999)),
+        dated("after the first", Some(201)),
+    ];
+    let kind = Some(ResourceKind::Feed);
+    let poll = Poll { found: document(at(911), entries.into()), kind, ..first(911, &["x"]) };
+    store.record(id, &poll).await.unwrap();
+    let want = [(made[0], 3, 5), (made[1], 4, 5), (made[2], 0, 1)];
+    assert_eq!(due(&store, 912).await, want, "from which cursor to which number");
+    let log = store.read_after(id, Seq::NONE, 9).await.unwrap();
+    let ids: Vec<_> = log.iter().map(|record| record.entry_id.as_str()).collect();
+    assert_eq!(ids, ["undated", "before", "long before", "after the first", "after both"]);
+}
+
+async fn h14_what_returns_after_a_while_without_subscriptions_is_baseline(database: Database) {
+    const DAY: i64 = 86_400;
+    let store = ClaimingStore::new(database.open().await);
+    let id = store.ensure(&wish("a", "https://x.test/").topic, at(0)).await.unwrap().id;
+    let kind = Some(ResourceKind::Feed);
+    let mut known = Poll { kind, is_baseline: true, ..first(1, &["1"]) };
+    known.polling.rate_at = Some(at(1));
+    store.record(id, &known).await.unwrap();
+
+    let made = store.subscribe(&wish("a", "https://x.test/"), at(DAY)).await.unwrap().id;
+    claim(&store, id, DAY + 1).await;
+    let mut failed = poll(at(DAY + 2), &[]);
+    failed.found = NewContent::Nothing;
+    failed.polling = known.polling.clone();
+    failed.polling.failing_since = Some(at(DAY + 2));
+    store.record(id, &failed).await.unwrap();
+
+    claim(&store, id, DAY + 3).await;
+    let entries = [dated("1", Some(0)), dated("2", Some(DAY - 9)), dated("3", Some(DAY + 9))];
+    let back = Poll { found: document(at(DAY + 20), entries.into()), kind, ..poll(at(DAY + 20), &[]) };
+    store.record(id, &back).await.unwrap();
+    assert_eq!(due(&store, DAY + 21).await, [(made, 2, 3)], "the entry of the day of the subscription");
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use chrono::{DateTime, SecondsFormat, Utc};
+use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use url::Url;
 
 use crate::record::{Digest, EntryKey};
@@ -171,6 +171,8 @@ pub struct FeedDocument {
     pub gap: Option<usize>,
     /// The deletions.
     pub deletions: Vec<Deletion>,
+    /// How far the clock of the publisher is ahead of ours.
+    pub clock_ahead: TimeDelta,
 }
 
 impl FeedDocument {
@@ -199,7 +201,8 @@ impl FeedDocument {
         let title = feed.title.as_ref().map(Text::to_plain).unwrap_or_default();
         let deletions = feed.extensions.iter().filter_map(Deletion::from_element);
         let deletions = deletions.map(|deletion| deletion.dated(at)).collect();
-        FeedDocument { at, title, candidates, gap, deletions }
+        let clock_ahead = TimeDelta::zero();
+        FeedDocument { at, title, candidates, gap, deletions, clock_ahead }
     }
 
     /// Returns all keys by which its entries may be known.

@@ -147,6 +147,7 @@ pub(crate) async fn append_old(
         let change = LogChange {
             at: now,
             is_silent: false,
+            news: &[],
             is_baseline: false,
             subscribers,
             before,

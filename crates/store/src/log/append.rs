@@ -17,6 +17,7 @@ use crate::log::baseline;
 use crate::log::before::{Before, lock};
 use crate::log::entries;
 use crate::log::fan_out::{LogChange, LogState, mark_due};
+use crate::log::published_since::{self, PublishedSince};
 use crate::log::records::{After, NewRecord, RecordBatch, append};
 use crate::resources::poll_result::{self, PollResult, ResourceBefore};
 use crate::resources::{details, moves, upstreams};
@@ -59,10 +60,13 @@ pub(crate) async fn record(
         }
         None => before.log.body_version,
     };
+    let mut news = Vec::new();
     let mut after = match std::mem::take(&mut poll.found) {
         NewContent::Feed(mut document) => {
+            let since = published_since::put_last(tx, &before, &mut poll, &mut document).await?;
             let source = (&mut document, poll.trigger);
-            let (after, changes) = keep_entries(tx, cut, &before, source, poll.at).await?;
+            let (after, changes, seqs) = keep_entries(tx, cut, &before, source, poll.at).await?;
+            news = published_since::appended(&document, &seqs, since);
             entries::note(tx, id, &document, &changes).await?;
             judged(&changes, &before, &mut poll);
             after
@@ -94,7 +98,7 @@ pub(crate) async fn record(
         changes::seen(tx, id, &poll.status.title, poll.at).await?;
     }
     store_site_and_upstream(tx, id, &mut poll, &after).await?;
-    mark_subscriptions_due(tx, &before, &mut poll, &after).await?;
+    mark_subscriptions_due(tx, &before, &mut poll, (&after, &news)).await?;
     let held = charge(tx, budget, &before, &after, &mut poll).await?;
     keep_measured(&before.status, &after, &mut poll);
     poll_result::end(tx, &[(PollResult::from_poll(id, &poll, true), held)]).await?;
@@ -166,11 +170,12 @@ async fn mark_subscriptions_due(
     tx: &Tx<'_>,
     before: &Before,
     poll: &mut Poll,
-    after: &After,
+    (after, news): (&After, &[PublishedSince]),
 ) -> Result<(), StoreError> {
     let Poll { at, silent: is_silent, is_baseline, .. } = *poll;
     let subscribers = before.subscribers;
-    let change = LogChange { at, is_silent, is_baseline, subscribers, before: before.log, after };
+    let change =
+        LogChange { at, is_silent, news, is_baseline, subscribers, before: before.log, after };
     mark_due(tx, before.id, change).await?;
     baseline::settle(tx, before.polled(), poll, after).await
 }
@@ -190,7 +195,7 @@ pub(crate) async fn push(
         return Ok(Appended { head: Seq(before.log.head), new: 0 }); // the next poll finds it
     }
     let source = (&mut document, Trigger::Push);
-    let (mut after, _) = keep_entries(tx, cut, &before, source, at).await?;
+    let (mut after, ..) = keep_entries(tx, cut, &before, source, at).await?;
     after.body_version = before.log.body_version;
     if after.head > before.log.head {
         let mut status = before.status.clone();
@@ -203,6 +208,7 @@ pub(crate) async fn push(
         let change = LogChange {
             at,
             is_silent: false,
+            news: &[],
             is_baseline: false,
             subscribers: before.subscribers,
             before: before.log,
@@ -217,14 +223,14 @@ pub(crate) async fn push(
 }
 
 /// Classifies the entries of a document, appends the new ones, and stores the result for the next
-/// poll.
+/// poll. Returns the number of the record of each entry that has one now.
 async fn keep_entries(
     tx: &Tx<'_>,
     cut: &PageLimits,
     before: &Before,
     (document, trigger): (&mut FeedDocument, Trigger),
     at: DateTime<Utc>,
-) -> Result<(After, ChangeSet), StoreError> {
+) -> Result<(After, ChangeSet, Vec<Option<i64>>), StoreError> {
     let id = before.id;
     let known = entries::known(tx, id, document.keys()).await?;
     let standing = Baseline::from_stored(before.kind, &before.status, &before.polling, trigger);
@@ -271,7 +277,7 @@ async fn keep_entries(
     let appended = append(tx, cut, id, at, records);
     let (after, ()) = try_join!(appended, entries::learn(tx, id, document, &changes, &seqs))?;
     entries::mark_deleted(tx, id, gone, gone_seqs).await?;
-    Ok((after, changes))
+    Ok((after, changes, seqs))
 }
 
 /// The delay of a postponed update: slightly longer than the minimum interval of updates.

@@ -11,6 +11,7 @@ use crate::delivery::queue::{enqueue_unless_queued, has_no_own_row, select_due};
 use crate::engine::sql::params;
 use crate::engine::tx::Tx;
 use crate::log::pending_fan_outs;
+use crate::log::published_since::{self, PublishedSince};
 use crate::log::records::After;
 use crate::search::filling;
 use feedgate_core::ports::StoreError;
@@ -38,8 +39,10 @@ pub(crate) struct LogState {
 pub(crate) struct LogChange<'a> {
     /// When the change was stored.
     pub(crate) at: DateTime<Utc>,
-    /// Whether the new records are sent to nobody.
+    /// Whether the new records are sent to nobody, except for `news`.
     pub(crate) is_silent: bool,
+    /// The last of the new records of a silent change, which were published after subscriptions were made.
+    pub(crate) news: &'a [PublishedSince],
     /// Whether the new body is sent to nobody either, if the change is silent.
     pub(crate) is_baseline: bool,
     /// How many subscribers the resource has.
@@ -57,7 +60,7 @@ pub(crate) async fn mark_due(
     id: ResourceId,
     change: LogChange<'_>,
 ) -> Result<(), StoreError> {
-    let LogChange { at, is_silent, is_baseline, subscribers, before, after } = change;
+    let LogChange { at, is_silent, news, is_baseline, subscribers, before, after } = change;
     let is_changed = after.head > before.head || after.body_version > before.body_version;
     let is_large = pending_fan_outs::is_large(subscribers);
     if after.head > before.head {
@@ -69,6 +72,7 @@ pub(crate) async fn mark_due(
         let is_hidden = is_baseline || before.body_version == 0;
         let body_version = if is_hidden { after.body_version } else { 0 };
         skip(tx, id, before, LogState { head: after.head, body_version }).await?;
+        published_since::set_back(tx, id, news, after).await?;
     } else if after.head > before.head {
         // Of a large resource, whoever is not sent this update is found to be up to date later.
         let is_advanced = match after.audience {
@@ -93,12 +97,15 @@ async fn queue_for_search_and_collections(
     id: ResourceId,
     change: &LogChange<'_>,
 ) -> Result<(), StoreError> {
-    let LogChange { at, is_silent, before, after, .. } = *change;
+    let LogChange { at, is_silent, news, before, after, .. } = *change;
     let collect = async {
-        if is_silent || after.audience == Audience::Nobody {
-            return Ok(());
-        }
-        enqueue::enqueue(tx, id, before.head, after.head, at).await
+        let collected_from = match (is_silent, news.first()) {
+            (true, Some(first)) => first.seq - 1,
+            (true, None) => return Ok(()),
+            (false, _) if after.audience == Audience::Nobody => return Ok(()),
+            (false, _) => before.head,
+        };
+        enqueue::enqueue(tx, id, collected_from, after.head, at).await
     };
     try_join!(filling::queue(tx, id, (before.head, after.head), at), collect).map(drop)
 }
