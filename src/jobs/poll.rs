@@ -63,7 +63,7 @@ use feedgate_core::schedule::{K_LEAST, ScheduleBounds};
 use feedgate_core::upstream::UpstreamFinding;
 
 use observation::{Failure, Found, Observation};
-use put_off::PollStop;
+use put_off::{Busy, PollStop, PutOff};
 use records::PollRecords;
 use report::{PollReport, ReportInputs};
 use robots::RobotsVerdict;
@@ -192,6 +192,12 @@ impl Poller {
         now: DateTime<Utc>,
         patience: Patience,
     ) -> Result<Observation, PollStop> {
+        if let Some(until) = due.resource.polling.left_alone_after(now) {
+            return Err(PollStop::PutOff(PutOff {
+                busy: Busy::LeftAlone(until),
+                has_begun: false,
+            }));
+        }
         self.check_disk_space(due.resource.id).await?;
         self.admit_first_fetch(due, patience).await?;
         let verdict = match self.check_robots(due, now, patience).await? {

@@ -43,6 +43,7 @@ mod nodes;
 mod normalize;
 mod nul;
 mod openapi;
+mod outages;
 mod packaging;
 mod peer_defects;
 mod ping_forwarding;

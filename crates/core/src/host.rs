@@ -110,7 +110,7 @@ impl Host {
         seen: RefusalEvidence,
         least: Duration,
     ) -> Option<HostBackoff> {
-        let is_block = matches!(refused.http_code, 401 | 403) && seen.alike >= BLOCKED;
+        let is_block = is_block(refused, seen);
         let is_busy = refused.http_code == 503 && seen.busy >= SEVERAL;
         let is_slow_down = refused.http_code == 429
             || is_block
@@ -121,9 +121,14 @@ impl Host {
         // A refusal with `Retry-After: 0` is treated as one without the header (P26).
         let retry_after = refused.retry_after_s.filter(|secs| *secs > 0);
         let retry_after = retry_after.map(|secs| Duration::from_secs(secs.into()));
+        // The response to a request from before the pause says nothing about the pause, however many such
+        // responses there are.
+        if self.cool_until.is_some_and(|until| until > refused.at) {
+            return Some(self.refused_in_pause(refused, seen, retry_after));
+        }
         let doubled = SLOW_DOWN * 2_u32.pow(self.slow_downs.min(10));
         let pause = retry_after.unwrap_or(doubled.min(LONGEST_SLOW_DOWN)).min(LONGEST_RETRY_AFTER);
-        let until = (refused.at + pause).max(self.cool_until.unwrap_or(refused.at));
+        let until = refused.at + pause;
         let spacing = self.spacing_at(least, refused.at).max(FIRST_SPACING) * 2;
         let host = Host {
             cool_until: Some(until),
@@ -134,6 +139,26 @@ impl Host {
         let why = why(refused, seen, is_block, until);
         Some(HostBackoff { host, leave_alone: (until, why), is_block })
     }
+
+    /// Returns the consequences of a refusal during a pause, which its `Retry-After` may lengthen.
+    fn refused_in_pause(
+        &self,
+        refused: &HostRefusal,
+        seen: RefusalEvidence,
+        retry_after: Option<Duration>,
+    ) -> HostBackoff {
+        let is_block = is_block(refused, seen);
+        let requested = refused.at + retry_after.unwrap_or_default().min(LONGEST_RETRY_AFTER);
+        let until = requested.max(self.cool_until.unwrap_or(requested));
+        let why = why(refused, seen, is_block, until);
+        let host = Host { cool_until: Some(until), ..*self };
+        HostBackoff { host, leave_alone: (until, why), is_block }
+    }
+}
+
+/// Returns whether the group refuses all requests of this gateway.
+fn is_block(refused: &HostRefusal, seen: RefusalEvidence) -> bool {
+    matches!(refused.http_code, 401 | 403) && seen.alike >= BLOCKED
 }
 
 /// Explains why no requests are sent to a group, for the status of its resources.
@@ -219,18 +244,35 @@ mod tests {
         let least = Duration::from_millis(500);
         let mut host = Host::default();
         let mut pauses = Vec::new();
-        for _ in 0..8 {
-            host =
-                host.refused(&refused(429, None), RefusalEvidence::default(), least).unwrap().host;
+        for n in 0..8 {
+            let refused = HostRefusal { at: at(n), ..refused(429, Some(1)) };
+            host = host.refused(&refused, RefusalEvidence::default(), least).unwrap().host;
             pauses.push(host.spacing.as_secs());
         }
         assert_eq!(pauses, [2, 4, 8, 16, 32, 60, 60, 60]);
-        let after = |hours: i64| host.spacing_at(least, at(hours * 3_600)).as_millis();
+        let after = |hours: i64| host.spacing_at(least, at(7 + hours * 3_600)).as_millis();
         assert_eq!([after(0), after(1), after(2), after(100)], [60_000, 54_000, 48_600, 500]);
         let reddit = Duration::from_secs(60);
         let slower =
             Host::default().refused(&refused(429, None), RefusalEvidence::default(), reddit);
         assert_eq!(slower.unwrap().host.spacing, reddit, "never less than its own");
+    }
+
+    #[test]
+    fn h02_p26_refusals_of_requests_from_before_a_pause_do_not_lengthen_it() {
+        let least = Duration::from_secs(1);
+        let seen = RefusalEvidence::default();
+        let first = Host::default().refused(&refused(429, None), seen, least).unwrap().host;
+        let mut host = first;
+        for second in 0..9 {
+            let refused = HostRefusal { at: at(second), ..refused(429, None) };
+            host = host.refused(&refused, seen, least).unwrap().host;
+        }
+        assert_eq!(host, first, "nine more that were on their way");
+        let longer = host.refused(&refused(429, Some(900)), seen, least).unwrap().host;
+        assert_eq!(longer, Host { cool_until: Some(at(900)), ..first }, "it asks for more time");
+        let after = HostRefusal { at: at(900), ..refused(429, None) };
+        assert_eq!(longer.refused(&after, seen, least).unwrap().host.slow_downs, 2);
     }
 
     #[test]

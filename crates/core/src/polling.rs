@@ -92,6 +92,14 @@ pub struct Polling {
     /// then: what it found may contain a change that they have not been notified of. The next poll
     /// clears it.
     pub baseline_at: Option<DateTime<Utc>>,
+    /// Until when the resource is not fetched, whatever reports a change of it: its server requested
+    /// that. The store keeps it apart from the other fields.
+    #[serde(skip)]
+    pub left_alone_until: Option<DateTime<Utc>>,
+    /// The time that the last poll planned for the next one, whatever has made that sooner or later since.
+    /// It is read with the resource and not changed by its polls.
+    #[serde(skip)]
+    pub planned_at: Option<DateTime<Utc>>,
 }
 
 /// The time of consecutive "not modified" responses after which the next request is unconditional.
@@ -103,7 +111,23 @@ const STUCK_TIMES: u32 = 8;
 /// such unconditional GET per feed per day" (rule P9).
 const DOUBT_EVERY: TimeDelta = TimeDelta::hours(24);
 
+/// A poll so much before its planned time is still the planned one (rule P48).
+const PUNCTUAL: TimeDelta = TimeDelta::seconds(1);
+/// The longest time for which a resource is left alone (rule P25). A time beyond was set by a wrong clock.
+const LONGEST_LEFT_ALONE: TimeDelta = TimeDelta::hours(25);
+
 impl Polling {
+    /// Returns until when the resource must not be fetched, if that is not over at `now`.
+    pub fn left_alone_after(&self, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
+        self.left_alone_until.filter(|until| *until > now && *until <= now + LONGEST_LEFT_ALONE)
+    }
+
+    /// Returns whether a poll at `now` is made before the planned one, because of a ping, a subscription
+    /// or a request.
+    pub fn is_ahead_of_plan(&self, now: DateTime<Utc>) -> bool {
+        self.planned_at.is_some_and(|planned| now + PUNCTUAL < planned)
+    }
+
     /// Returns whether "not modified" may be checked again.
     pub fn may_doubt(&self, now: DateTime<Utc>) -> bool {
         self.doubted_at.is_none_or(|at| now >= at + DOUBT_EVERY)

@@ -116,6 +116,9 @@ pub struct ReleasedResource {
     pub at: DateTime<Utc>,
     /// When it is due again, and why then, in a sentence; `None` leaves it due as it was.
     pub put_off: Option<(DateTime<Utc>, String)>,
+    /// Until when the resource is not fetched, whatever reports a change of it; `None` leaves that
+    /// unchanged.
+    pub left_alone_until: Option<DateTime<Utc>>,
 }
 
 /// The number of jobs that a claim may return.

@@ -169,6 +169,12 @@ pub fn plan(
     } else {
         polling.hints.next(period, now, jitter)
     };
+    let next_fetch = match found {
+        PollFinding::Failure(_) => {
+            backoff::keep_plan(&polling, next_fetch, bounds.min_period_s, now)
+        }
+        _ => next_fetch,
+    };
     PollPlan { polling, period, steps, demand, next_fetch }
 }
 

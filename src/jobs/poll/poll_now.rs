@@ -115,6 +115,9 @@ impl Poller {
         let (this, now) = (self.clone(), runner::now());
         let (claimed, is_claimed) = oneshot::channel();
         let task = tokio::spawn(async move {
+            if before.polling.left_alone_after(now).is_some() {
+                return Ok(Some(PollEnd::PutOff(None)));
+            }
             let due = this.store.claim_resource(before.id, now, now + this.settings.claim).await?;
             // Nobody may be waiting for it.
             let _ = claimed.send(());
@@ -150,7 +153,8 @@ impl Poller {
     /// Releases a claimed resource as it was.
     async fn give_back(&self, due: &DueResource, now: DateTime<Utc>) -> Result<(), StoreError> {
         let (id, claim) = (due.resource.id, due.claim);
-        let released = ReleasedResource { id, claim, at: now, put_off: None };
+        let released =
+            ReleasedResource { id, claim, at: now, put_off: None, left_alone_until: None };
         self.store.release_resource(&released).await
     }
 
@@ -167,14 +171,16 @@ impl Poller {
         polled
     }
 
-    /// Returns the time until which the host of a resource must not be contacted, if there is one.
+    /// Returns the time until which a resource must not be fetched, if there is one: its server requested that
+    /// for the resource, or for all of its resources.
     pub async fn host_backoff_until(
         &self,
         resource: &Resource,
         now: DateTime<Utc>,
     ) -> Result<Option<DateTime<Utc>>, StoreError> {
         let host = self.store.host(&self.store.group(&resource.fetch_url)).await?;
-        Ok(host.cool_until.filter(|until| *until > now))
+        let of_host = host.cool_until.filter(|until| *until > now);
+        Ok(of_host.max(resource.polling.left_alone_after(now)))
     }
 
     /// Returns the resource as it is in the store now.

@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use tracing::debug;
 use url::Url;
 
@@ -57,11 +57,14 @@ pub(super) enum Busy {
     Gateway(GatewayBusy),
     /// The disk has little space left.
     Disk,
+    /// The server requested not to be contacted before this time.
+    LeftAlone(DateTime<Utc>),
 }
 
 impl Busy {
-    fn retry_in(&self) -> Duration {
+    fn retry_in(&self, now: DateTime<Utc>) -> Duration {
         match self {
+            Busy::LeftAlone(until) => (*until - now).to_std().unwrap_or_default(),
             Busy::Host(busy) => busy.retry_in,
             Busy::Gateway(busy) => busy.retry_in,
             Busy::Disk => DISK_CHECK_AGAIN,
@@ -71,6 +74,10 @@ impl Busy {
     /// Returns the reason, for the status of the resource.
     fn reason(&self) -> String {
         match self {
+            Busy::LeftAlone(until) => {
+                let until = until.to_rfc3339_opts(SecondsFormat::Secs, true);
+                format!("the server requested a pause until {until}")
+            }
             Busy::Host(busy) => {
                 format!("the server {} is busy with other polls from this gateway", busy.host)
             }
@@ -81,7 +88,7 @@ impl Busy {
 
     fn gateway(&self) -> Option<GatewayBusy> {
         match self {
-            Busy::Host(_) => None,
+            Busy::Host(_) | Busy::LeftAlone(_) => None,
             Busy::Gateway(busy) => Some(*busy),
             Busy::Disk => Some(GatewayBusy { retry_in: DISK_CHECK_AGAIN }),
         }
@@ -109,8 +116,11 @@ impl PutOff {
     /// were put off at the same time by half of the wait.
     fn due_at(&self, now: DateTime<Utc>, jitter: f64) -> DateTime<Utc> {
         let least = if self.has_begun { AFTER_REQUEST } else { Duration::from_secs(1) };
-        let wait = self.busy.retry_in().max(least).mul_f64(1.0 + 0.5 * jitter.clamp(0.0, 1.0));
-        now + TimeDelta::from_std(wait).unwrap_or(TimeDelta::hours(1))
+        let wait = self.busy.retry_in(now).max(least).mul_f64(1.0 + 0.5 * jitter.clamp(0.0, 1.0));
+        match self.busy {
+            Busy::LeftAlone(until) => until.max(now),
+            _ => now + TimeDelta::from_std(wait).unwrap_or(TimeDelta::hours(1)),
+        }
     }
 }
 
@@ -151,6 +161,7 @@ impl Poller {
             claim: due.claim,
             at: now,
             put_off: Some((due_at, reason)),
+            left_alone_until: None,
         };
         self.store.release_resource(&released).await?;
         Ok(PollEnd::PutOff(why.busy.gateway()))

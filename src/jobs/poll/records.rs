@@ -44,7 +44,8 @@ pub(super) async fn records(
         Found::Feed { feed, received } => {
             let held = InMemory { feed, memory: &received.memory, trigger: *trigger };
             let mut records = records_of_feed(store, resource, held, now).await?;
-            if let Some(PollRecords { found: poll::NewContent::Feed(document), .. }) = &mut records {
+            if let Some(PollRecords { found: poll::NewContent::Feed(document), .. }) = &mut records
+            {
                 document.clock_ahead = TimeDelta::seconds(received.clock_ahead_s);
             }
             Ok(records)

@@ -193,7 +193,8 @@ fn usable(found: &Found) -> Option<&ReceivedBody> {
 /// Counts a poll without the watched fragment as a failure, so that subscribers who are notified
 /// of lasting failures are notified of this one too.
 fn count_missing_fragment(polling: &mut Polling, before: &Polling, now: DateTime<Utc>) {
-    polling.failures = before.failures.saturating_add(1);
+    let is_ahead = before.is_ahead_of_plan(now);
+    polling.failures = before.failures.saturating_add(u32::from(!is_ahead)).max(1);
     polling.failing_since = Some(before.failing_since.unwrap_or(now));
 }
 

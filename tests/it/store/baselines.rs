@@ -184,7 +184,12 @@ async fn h14_what_returns_after_a_while_without_subscriptions_is_baseline(databa
 
     claim(&store, id, DAY + 3).await;
     let entries = [dated("1", Some(0)), dated("2", Some(DAY - 9)), dated("3", Some(DAY + 9))];
-    let back = Poll { found: document(at(DAY + 20), entries.into()), kind, ..poll(at(DAY + 20), &[]) };
+    let back =
+        Poll { found: document(at(DAY + 20), entries.into()), kind, ..poll(at(DAY + 20), &[]) };
     store.record(id, &back).await.unwrap();
-    assert_eq!(due(&store, DAY + 21).await, [(made, 2, 3)], "the entry of the day of the subscription");
+    assert_eq!(
+        due(&store, DAY + 21).await,
+        [(made, 2, 3)],
+        "the entry of the day of the subscription"
+    );
 }

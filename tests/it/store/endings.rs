@@ -149,7 +149,7 @@ async fn a_poll_may_leave_the_details_as_they_are(database: Database) {
     store.record(id, &pace).await.unwrap();
     let after = resource(&store, id).await;
     assert_eq!(after.status, Status { last_maintenance_at: at(12), ..pace.status });
-    assert_eq!(after.polling, pace.polling);
+    assert_eq!(after.polling, Polling { planned_at: next_fetch, ..pace.polling });
 }
 
 async fn details_are_written_if_they_are_others_by_now(database: Database) {

@@ -186,7 +186,13 @@ async fn p41_a_poll_that_is_put_off_gives_its_server_back(database: Database) {
     database.run(&format!("update resources set pinged = 1 where id = {}", first.0)).await;
     assert_eq!(claimed(&store, 0).await, [first]);
     let put_off = Some((at(30), "its server is busy".to_owned()));
-    let released = ReleasedResource { id: first, claim: store.claim_of(first), at: at(1), put_off };
+    let released = ReleasedResource {
+        id: first,
+        claim: store.claim_of(first),
+        at: at(1),
+        put_off,
+        left_alone_until: None,
+    };
     store.release_resource(&released).await.unwrap();
 
     let waits = resource(&store, first).await;
@@ -200,8 +206,13 @@ async fn p41_a_poll_that_is_put_off_gives_its_server_back(database: Database) {
     let due = other.claim_resources(at(30), at(90), &room).await.unwrap();
     assert_eq!((due.len(), due[0].trigger), (1, Trigger::Ping), "the ping is not forgotten");
 
-    let released =
-        ReleasedResource { id: first, claim: store.claim_of(first), at: at(31), put_off: None };
+    let released = ReleasedResource {
+        id: first,
+        claim: store.claim_of(first),
+        at: at(31),
+        put_off: None,
+        left_alone_until: None,
+    };
     store.release_resource(&released).await.unwrap();
     assert_eq!(claimed(&store, 31_000).await, [first], "it is due as it was");
 }
@@ -278,10 +289,9 @@ async fn p28_a_learned_pause_is_kept_for_all_nodes(database: Database) {
     let [store, other] = nodes(&database).await;
     let first = watch(&store, "https://a.tumblr.com/rss").await;
     let second = watch(&store, "https://b.tumblr.com/rss").await;
-    let mut slow_down = refused(&store, first, 429, at(-1));
-    slow_down.retry_after_s = Some(1);
-    for _ in 0..3 {
-        store.refuse(&slow_down).await.unwrap();
+    for seconds in [-5, -3, -1] {
+        let slow_down = refused(&store, first, 429, at(seconds));
+        store.refuse(&HostRefusal { retry_after_s: Some(1), ..slow_down }).await.unwrap();
     }
     assert_eq!(store.host("tumblr.com").await.unwrap().spacing, Duration::from_secs(8));
     assert_eq!(claimed(&other, 1_000).await, [first]);

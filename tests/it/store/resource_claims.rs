@@ -61,7 +61,8 @@ async fn a_claim_that_was_lost_is_not_released(database: Database) {
     let [lost, valid] = claimed_twice(&*store, &*other, id).await;
     let before = resource(&store, id).await;
     let put_off = Some((at(11), "its server is busy".to_owned()));
-    let mut released = ReleasedResource { id, claim: lost.claim, at: at(11), put_off };
+    let mut released =
+        ReleasedResource { id, claim: lost.claim, at: at(11), put_off, left_alone_until: None };
     store.release_resource(&released).await.unwrap();
     assert_eq!(resource(&store, id).await, before);
     assert_eq!(store.claim_resource(id, at(12), at(30)).await.unwrap(), None, "the claim stays");

@@ -1,11 +1,12 @@
 //! The delay after a failure, by its class.
 //!
 //! Polling never ends (rule P30): the longest delay is a month, and a ping or a new subscription
-//! causes an immediate poll.
+//! causes an immediate poll. Only planned polls lengthen the delay: however often a failing resource is
+//! polled for other reasons, at most one failure counts for each planned period.
 
 use std::time::Duration;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 
 use super::super::polling::Polling;
 use super::failure_class::FailureClass;
@@ -68,23 +69,30 @@ impl FailureClass {
     }
 }
 
-/// Counts a failure.
+/// Counts a failure, unless it is a further one before the next planned poll: anybody may cause such polls,
+/// and a resource that fails ten times within a minute is not worse off than one that fails once.
 pub(super) fn count(polling: &mut Polling, setback: &PollSetback, now: DateTime<Utc>) {
-    // A 429 is no sign of a dead feed (rule P26).
+    let is_ahead = polling.is_ahead_of_plan(now);
+    let counted = |times: u32| if is_ahead { times.max(1) } else { times.saturating_add(1) };
+    // A 429 is no sign of a dead feed (rule P26). Each one is the response to a request after the pause
+    // that the one before led to.
     if setback.class == FailureClass::SlowDown {
         polling.slow_downs = polling.slow_downs.saturating_add(1);
     } else {
-        polling.failures = polling.failures.saturating_add(1);
+        polling.failures = counted(polling.failures);
     }
     polling.failing_since.get_or_insert(now);
     let is_gone = setback.class == FailureClass::Gone;
-    polling.gone = if is_gone { polling.gone.saturating_add(1) } else { 0 };
+    polling.gone = if is_gone { counted(polling.gone) } else { 0 };
+    let left_alone = TimeDelta::seconds(leave_alone_s(polling, setback).into());
+    polling.left_alone_until = (!left_alone.is_zero()).then(|| now + left_alone);
 }
 
 /// Resets the failures after a successful poll.
 pub(super) fn forget(polling: &mut Polling) {
     (polling.failures, polling.failing_since) = (0, None);
     (polling.gone, polling.slow_downs) = (0, 0);
+    polling.left_alone_until = None;
 }
 
 /// Returns whether the resource counts as permanently gone.
@@ -101,6 +109,23 @@ fn leave_alone_s(polling: &Polling, setback: &PollSetback) -> u32 {
     }
     let times = polling.slow_downs.saturating_sub(1).min(16);
     requested_s.max((SLOW_DOWN_S << times).min(LONGEST_SLOW_DOWN_S))
+}
+
+/// Returns when a failing resource is polled next, which a failure at `now` has planned for `next`. A poll
+/// ahead of the planned one does not postpone that, except for a minimum of `min_period_s` between
+/// the two, and for as long as the server wants to be left alone.
+pub(super) fn keep_plan(
+    polling: &Polling,
+    next: DateTime<Utc>,
+    min_period_s: u32,
+    now: DateTime<Utc>,
+) -> DateTime<Utc> {
+    let Some(planned) = polling.planned_at.filter(|_| polling.is_ahead_of_plan(now)) else {
+        return next;
+    };
+    let soonest = now + TimeDelta::seconds(min_period_s.into());
+    let planned = planned.max(soonest).max(polling.left_alone_until.unwrap_or(now));
+    next.min(planned)
 }
 
 /// Lengthens the period of a failing resource. `polling` has counted this failure.

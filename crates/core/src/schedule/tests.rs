@@ -314,3 +314,47 @@ fn p53_what_is_pushed_is_polled_once_a_day_and_failures_count_all_the_same() {
     let polled = plan(held(steady(100.0)), &same).period;
     assert!(polled.as_secs() < 86_400);
 }
+
+/// Polls a resource whose next poll is planned in two hours again and again, and returns how long after
+/// the first of these polls the next one is planned then, in minutes, and how many failures count.
+fn polled_again(setbacks: &[PollSetback]) -> (i64, u32) {
+    let mut polling = Polling { planned_at: Some(at(2)), ..steady(24.0) };
+    for (n, setback) in (0..).zip(setbacks) {
+        let now = at(0) + TimeDelta::seconds(n);
+        let plan = plan(held(polling), &PollFinding::Failure(*setback), &BOUNDS, now, 0.5);
+        polling = Polling { planned_at: Some(plan.next_fetch), ..plan.polling };
+    }
+    ((polling.planned_at.unwrap() - at(0)).num_minutes(), polling.failures)
+}
+
+#[test]
+fn h02_p29_polls_ahead_of_the_plan_do_not_lengthen_the_wait() {
+    use FailureClass::{Denied, Gone, Lookup, Missing, Network, NoName, Server, Tls, Unusable};
+    for class in [Denied, Gone, Lookup, Missing, Network, NoName, Server, Tls, Unusable] {
+        let once = polled_again(&[setback(class)]);
+        assert_eq!(polled_again(&[setback(class); 9]), once, "{class:?}");
+        assert!(once.0 <= 120 && once.1 == 1, "{class:?}: {once:?}");
+    }
+    let mixed = [Server, Gone, Missing, Network, Server, Gone].map(setback);
+    assert_eq!(polled_again(&mixed), (11, 1));
+    let gone = plan(held(steady(24.0)), &PollFinding::Failure(setback(Gone)), &BOUNDS, at(0), 0.5);
+    let since = Polling { failing_since: Some(at(-90)), planned_at: Some(at(9)), ..gone.polling };
+    let again = plan(held(since), &PollFinding::Failure(setback(Gone)), &BOUNDS, at(1), 0.5);
+    assert_eq!(again.polling.gone, 1, "the planned poll confirms that a resource is gone");
+}
+
+#[test]
+fn h02_p25_a_server_is_left_alone_for_as_long_as_it_requested() {
+    let planned = Polling { planned_at: Some(at(2)), ..steady(24.0) };
+    let found = PollFinding::Failure(told(FailureClass::Server, 3 * 3_600));
+    let plan = plan(held(planned), &found, &BOUNDS, at(0), 0.5);
+    assert!(plan.next_fetch >= at(3), "{}", plan.next_fetch);
+    let left_alone = |hours| plan.polling.left_alone_after(at(hours));
+    assert_eq!([left_alone(0), left_alone(2), left_alone(3)], [Some(at(3)), Some(at(3)), None]);
+    assert_eq!(left_alone(-30), None, "the clock was wrong");
+    assert_eq!(planned_again(plan.polling).left_alone_until, None, "it is over");
+}
+
+fn planned_again(polling: Polling) -> Polling {
+    plan(held(polling), &SAME, &BOUNDS, at(4), 0.5).polling
+}

@@ -146,7 +146,10 @@ async fn mark_pinged(
                              else wanted end
           from (select wanted_id,
                        case when paid_at > spaced then paid_at else spaced end as wanted
-                  from (select id as wanted_id, appends_paid_at - cast($4 as bigint) as paid_at,
+                  from (select id as wanted_id,
+                               case when left_alone_until > appends_paid_at - cast($4 as bigint)
+                                    then left_alone_until
+                                    else appends_paid_at - cast($4 as bigint) end as paid_at,
                                case when fetched_at + $3 > $2 then fetched_at + $3
                                     else cast($2 as bigint) end as spaced
                           from resources

@@ -54,6 +54,7 @@ pub const MIGRATIONS: &[Migration] = &[
     migration!("0012", "nodes"),
     migration!("0013", "begun_after"),
     migration!("0014", "signing_keys"),
+    migration!("0015", "politeness"),
 ];
 
 /// Returns the version of the schema once all of these migrations are applied.

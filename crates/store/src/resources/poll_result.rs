@@ -41,6 +41,7 @@ pub(crate) struct PollResult {
     is_failing: bool,
     versions: Versions,
     period_s: u32,
+    left_alone_until: Option<DateTime<Utc>>,
     /// JSON of [`PollTimes`].
     pace: String,
     /// The details of the resource; `None` if they are unchanged.
@@ -95,6 +96,7 @@ impl PollResult {
             is_failing: status.is_failing(),
             versions: Versions::from_status(status),
             period_s: status.period_s,
+            left_alone_until: poll.polling.left_alone_until,
             pace: sql::json(&PollTimes::from_stored(status, &poll.polling)),
             details: (with_details || !poll.leaves_details).then(kept),
         }
@@ -299,7 +301,7 @@ async fn move_on(
                next_fetch = {given next_fetch}, due_at = {given next_fetch}, claimed_until = null,
                claim_token = 0, pinged = {given pinged}, fetched_at = {given at}, delay_reason = nullif({given reason}, ''),
                status_version = {given version}, announced_status_version = {given announced},
-               period_s = {given period_s}
+               period_s = {given period_s}, left_alone_until = {given left_alone_until}
           {from rows}
          where resources.id = {given id}";
     let ints = |of: fn(&PollResult) -> i64| Value::Ints(ended.iter().map(|(e, _)| of(e)).collect());
@@ -313,6 +315,10 @@ async fn move_on(
         reasons.push(reason);
     }
     let pinged = ended.iter().map(|(_, held)| i64::from(held.pinged == 1));
+    let left_alone = ended
+        .iter()
+        .map(|(ending, _)| ending.left_alone_until.map(|until| until.timestamp_micros()));
+    let left_alone = Value::OptInts(left_alone.collect());
     let columns = [
         ("id", ints(|ending| ending.id.0)),
         ("poll_times", texts(|ending| &ending.pace)),
@@ -324,6 +330,7 @@ async fn move_on(
         ("version", ints(|ending| ending.versions.all)),
         ("announced", ints(|ending| ending.versions.announced)),
         ("period_s", ints(|ending| ending.period_s.into())),
+        ("left_alone_until", left_alone),
     ];
     tx.execute_rows(MOVE_ON, params![], &columns).await.map(drop)
 }
@@ -341,6 +348,7 @@ fn next_fetch(
         // The change that a ping reported may have been written after the server responded.
         _ if held.pinged == 1 => {
             let spaced = ending.at + TimeDelta::microseconds(held.spacing_us);
+            let spaced = spaced.max(ending.left_alone_until.unwrap_or(spaced));
             (wanted.min(spaced.max(earliest)).timestamp_micros(), String::new())
         }
         Some(queue) => {

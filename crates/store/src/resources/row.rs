@@ -17,7 +17,7 @@ macro_rules! resource_columns {
          (select u.lease_until
             from upstreams u
            where u.resource_id = r.id and u.state = 'active' and u.is_trusted = 1),
-         r.delay_reason"
+         r.delay_reason, r.left_alone_until"
     };
 }
 pub(crate) use resource_columns;
@@ -46,12 +46,14 @@ pub(crate) fn resource(row: &mut Row) -> Result<Resource, StoreError> {
     let (fetch_url, kind) = (row.text()?, row.word(ResourceKind::from_word)?);
     let (head, body_version, feed_head) = (Seq(row.int()?), row.int()?, row.text()?);
     let next_fetch = row.time()?;
-    let (mut status, polling) = details::read(row)?;
+    let (mut status, mut polling) = details::read(row)?;
+    polling.planned_at = status.next_fetch;
     let (subscribers, pushed_until) = (row.small()?, row.opt_time()?);
     if let Some(why) = row.opt_text()? {
         status.next_fetch = Some(next_fetch);
         status.period_reason = why;
     }
+    polling.left_alone_until = row.opt_time()?;
     #[rustfmt::skip]
     let resource = Resource {
         id, topic, fetch_url, kind, head, body_version, feed_head, next_fetch, status, polling,
