@@ -32,6 +32,7 @@ use crate::jobs::deliver::Deliverer;
 use crate::jobs::fan_out::FanOutJob;
 use crate::jobs::forward_pings::{self, PingForwarder};
 use crate::jobs::heartbeat;
+use crate::jobs::host_gate::SharedHostGate;
 use crate::jobs::maintenance;
 use crate::jobs::poll::Poller;
 use crate::jobs::runner::{self, Job, WorkerConfig};
@@ -140,7 +141,10 @@ impl Running {
             listen: addr,
             node: new_node(&config),
             store: Arc::clone(&store),
-            client: HttpClient::new(config.net(&public_url)),
+            client: HttpClient::with_host_gate(
+                config.net(&public_url),
+                Arc::new(SharedHostGate::new(Arc::clone(&store))),
+            ),
             disk_space: config.disk_space(),
             metrics,
             event_log,

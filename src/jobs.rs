@@ -7,6 +7,7 @@ pub mod deliver;
 pub mod fan_out;
 pub mod forward_pings;
 pub mod heartbeat;
+pub mod host_gate;
 pub mod host_permits;
 pub mod maintenance;
 pub mod poll;

@@ -7,6 +7,7 @@
 //! remember is passed in and returned.
 
 mod address_rules;
+mod admitted_groups;
 mod body;
 mod callback;
 mod credentials;
@@ -16,9 +17,12 @@ mod fetch_limit;
 mod first_fetch_limit;
 pub mod freshness;
 mod guarded_client;
+mod host_gate;
 mod politeness;
 mod request_signer;
 mod resolver;
+mod resource_location;
+mod response_headers;
 mod robots;
 mod topic;
 
@@ -42,9 +46,12 @@ use feedgate_feed::model::KnownBy;
 
 pub(crate) use address_rules::{address_and_network, network};
 pub use address_rules::{is_inner, is_metadata, is_public};
+pub use admitted_groups::ClaimedGroup;
 pub use guarded_client::{Lookup, SystemLookup};
+pub use host_gate::{GateRefusal, HostGate};
 pub use politeness::{HostBusy, Patience};
 pub use request_signer::{PublishedKey, REQUEST_TAG, RequestSigner, Signer, VALID_FOR, authority};
+pub use resource_location::ResourceLocation;
 pub use robots::RobotsResponse;
 
 /// The maximum number of addresses of a name that are told apart: no honest name has more.
@@ -127,24 +134,6 @@ impl Fetched {
             }
         }
     }
-}
-
-/// The location of a resource, judged by the redirects to the response (rule P19).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ResourceLocation {
-    /// Unknown: there was no response.
-    Unknown,
-    /// At the requested address.
-    Here,
-    /// Behind a temporary redirect.
-    Elsewhere,
-    /// At another address, permanently.
-    Moved {
-        /// The end of the leading permanent redirects.
-        to: Url,
-        /// Whether all redirects were permanent, so that the response came from this address.
-        for_good: bool,
-    },
 }
 
 /// One request and its response, for `feedgate poll`.
@@ -272,6 +261,14 @@ pub enum FetchError {
     /// to it. This says nothing about the host.
     #[error("{} is busy with other requests from this gateway; try again in {} s", .0.host, .0.retry_in.as_secs().max(1))]
     HostBusy(HostBusy),
+    /// The server, to which a redirect may have led, requested a pause, so no request was sent to it.
+    #[error("the server {host} requested that nothing is sent to it before {until}")]
+    HostPaused {
+        /// The host of the request that was not sent.
+        host: String,
+        /// The end of the pause.
+        until: DateTime<Utc>,
+    },
     /// This gateway had no memory for the document, or too many other fetches, for too long. This
     /// says nothing about the host.
     #[error(transparent)]
@@ -304,6 +301,7 @@ impl FetchError {
             Self::Redirects(_) => "bad_redirect",
             Self::Encoding(_) => "bad_encoding",
             Self::HostBusy(_) => "host_busy",
+            Self::HostPaused { .. } => "host_paused",
             Self::GatewayBusy(_) => "gateway_busy",
             Self::Unreachable { .. } => "unreachable",
         }
@@ -315,7 +313,10 @@ impl FetchError {
             Self::Forbidden { .. } | Self::ForbiddenPort { .. } | Self::BadUrl(_) => {
                 FailureClass::Forbidden
             }
-            Self::TimedOut(_) | Self::HostBusy(_) | Self::GatewayBusy(_) => FailureClass::Network,
+            Self::TimedOut(_)
+            | Self::HostBusy(_)
+            | Self::HostPaused { .. }
+            | Self::GatewayBusy(_) => FailureClass::Network,
             Self::Status { status, .. } => FailureClass::of_status(status.as_u16()),
             Self::Blocked { .. } => FailureClass::Denied,
             Self::BodyTooLarge { .. } | Self::Encoding(_) => FailureClass::Unusable,
@@ -384,6 +385,7 @@ struct Inner {
     topics: guarded_client::GuardedClient,
     callbacks: guarded_client::GuardedClient,
     hosts: politeness::HostTurns,
+    gate: Option<Arc<dyn HostGate>>,
     fetches: fetch_limit::FetchLimit,
     first_fetches: first_fetch_limit::FirstFetchLimit,
     documents: DocumentBudget,
@@ -399,8 +401,22 @@ impl HttpClient {
         )
     }
 
+    /// Creates the client of a gateway, whose nodes share the limits of servers.
+    pub fn with_host_gate(settings: NetworkSettings, gate: Arc<dyn HostGate>) -> HttpClient {
+        let lookup = Arc::new(resolver::CachingLookup::new(Arc::new(SystemLookup)));
+        HttpClient::build(settings, lookup, Some(gate))
+    }
+
     /// Creates a client that resolves names with `lookup`.
     pub fn with_lookup(settings: NetworkSettings, lookup: Arc<dyn Lookup>) -> HttpClient {
+        HttpClient::build(settings, lookup, None)
+    }
+
+    fn build(
+        settings: NetworkSettings,
+        lookup: Arc<dyn Lookup>,
+        gate: Option<Arc<dyn HostGate>>,
+    ) -> HttpClient {
         let topics = guarded_client::ConnectTimeouts {
             lookup: settings.fetch_timeout / 6,
             connect: settings.fetch_timeout / 2,
@@ -428,6 +444,7 @@ impl HttpClient {
                 tls,
             ),
             hosts: politeness::HostTurns::new(settings.host_spacing),
+            gate,
             fetches: fetch_limit::FetchLimit::new(settings.fetch_concurrency, &documents),
             first_fetches: first_fetch_limit::FirstFetchLimit::default(),
             documents,

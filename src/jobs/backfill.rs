@@ -140,7 +140,8 @@ impl Backfiller {
             return self.end(backfill, claim, ending, now).await;
         };
         let host = self.store.host(&self.store.group(url.as_str())).await?;
-        if let Some(until) = host.cool_until.filter(|until| *until > now) {
+        let paused = host.cool_until.filter(|until| *until > now);
+        if let Some(until) = paused.max(resource.polling.left_alone_after(now)) {
             return self.save(&backfill, claim, until).await;
         }
         if !self.poller.is_allowed(&url, now).await? {
@@ -175,9 +176,11 @@ impl Backfiller {
         failure: &PageFailure,
     ) -> Result<(), StoreError> {
         let Some(http_code @ (429 | 503)) = failure.http_code else { return Ok(()) };
+        let answered_by = failure.answered_by.as_ref().unwrap_or(url);
         let refused = HostRefusal {
-            group: self.store.group(url.as_str()),
+            group: self.store.group(answered_by.as_str()),
             resource: resource.id,
+            was_read: false,
             at: runner::now(),
             http_code,
             retry_after_s: failure.retry_after_s,
@@ -189,6 +192,9 @@ impl Backfiller {
     async fn retry_or_end(&self, due: DueBackfill, failure: PageFailure) -> Result<(), StoreError> {
         let now = runner::now();
         let DueBackfill { mut backfill, claim, resource } = due;
+        if let Some(until) = failure.paused_until {
+            return self.save(&backfill, claim, until).await;
+        }
         let wait = WAITS.get(backfill.attempts as usize).filter(|_| failure.is_passing);
         debug!(
             resource = backfill.resource.0,

@@ -23,6 +23,7 @@ mod discovered_feeds;
 mod disk_watch;
 mod events;
 mod fetch_and_parse;
+mod group_turn;
 mod host_backoff;
 mod node_health;
 mod observation;
@@ -62,6 +63,7 @@ use feedgate_core::resource::Resource;
 use feedgate_core::schedule::{K_LEAST, ScheduleBounds};
 use feedgate_core::upstream::UpstreamFinding;
 
+use group_turn::GroupTurn;
 use observation::{Failure, Found, Observation};
 use put_off::{Busy, PollStop, PutOff};
 use records::PollRecords;
@@ -175,8 +177,22 @@ impl Poller {
         now: DateTime<Utc>,
         patience: Patience,
     ) -> Result<PollEnd, StoreError> {
+        self.poll_with_permit(due, now, patience, None).await
+    }
+
+    /// Polls as [`poll`](Self::poll) does, with a permit for the host group, which is returned when the group
+    /// need not wait for this poll any more.
+    async fn poll_with_permit(
+        &self,
+        due: &DueResource,
+        now: DateTime<Utc>,
+        patience: Patience,
+        permit: Option<HostPermit>,
+    ) -> Result<PollEnd, StoreError> {
         let begun = Instant::now();
-        match self.observe(due, now, patience).await {
+        let group = self.store.group(&due.resource.fetch_url);
+        let turn = GroupTurn::new(Arc::clone(&self.store), permit, group);
+        match self.observe(due, now, (patience, &turn)).await {
             Ok(observation) => {
                 self.evaluate(due, observation, now).await.map(|()| PollEnd::Recorded)
             }
@@ -190,7 +206,7 @@ impl Poller {
         &self,
         due: &DueResource,
         now: DateTime<Utc>,
-        patience: Patience,
+        (patience, turn): (Patience, &GroupTurn),
     ) -> Result<Observation, PollStop> {
         if let Some(until) = due.resource.polling.left_alone_after(now) {
             return Err(PollStop::PutOff(PutOff {
@@ -208,6 +224,7 @@ impl Poller {
             client: &self.client,
             shared_documents: &self.shared_documents,
             patience,
+            turn,
         };
         let mut observation = source.fetch_and_parse(due, now).await.map_err(PollStop::PutOff)?;
         verdict.judge(&mut observation);
@@ -227,13 +244,17 @@ impl Poller {
         let upstream = self.advertised_upstream(resource, &observation);
         let is_network_outage = self.is_network_outage(due, &observation).await?;
         let refusal = self.report_refusal(due, &observation).await?;
+        let answered_well = self.credit_servers(resource, &observation).await?;
+        let is_redirected =
+            self.answering_group(resource, &observation) != self.store.group(&resource.fetch_url);
         let location = redirects::observe_redirect(resource, &observation, records.new);
 
         let inputs = self.report_inputs(now).await?;
         let mut report = report::report(due, observation, records, &inputs);
-        report.poll.upstream = upstream;
+        (report.poll.upstream, report.poll.answered_well) = (upstream, answered_well);
         if let Some(backoff) = &refusal {
             let jitter = runner::jitter();
+            let backoff = (backoff, is_redirected);
             host_backoff::apply_host_backoff(&mut report.poll, resource, backoff, jitter);
         }
         if is_network_outage {
@@ -353,11 +374,12 @@ impl Job for Poller {
     }
 
     async fn perform(&self, ClaimedPoll { due, permit, claim }: ClaimedPoll) {
-        if let Err(err) = self.poll(&due, runner::now(), Patience::Background).await {
+        let polled = self.poll_with_permit(&due, runner::now(), Patience::Background, Some(permit));
+        if let Err(err) = polled.await {
             let resource = due.resource.id.0;
             error!(resource, error = &err as &dyn Error, "the result of a poll was not stored");
         }
-        drop((permit, claim));
+        drop(claim);
     }
 }
 

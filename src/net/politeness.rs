@@ -115,7 +115,8 @@ enum HeldTurn {
 }
 
 impl Patience {
-    fn max_wait(self, spacing: Duration) -> Duration {
+    /// Returns the longest time that a fetch waits for a host with this pause between two fetches.
+    pub(super) fn max_wait(self, spacing: Duration) -> Duration {
         match self {
             Patience::Background => BACKGROUND_WAIT,
             Patience::Continued => BACKGROUND_WAIT + spacing,

@@ -5,6 +5,7 @@ use tokio::time::{Duration, timeout};
 use tracing::debug;
 use url::Url;
 
+use super::admitted_groups::ClaimedGroup;
 use super::politeness::{HostBusy, Patience};
 use super::topic::FetchSession;
 use super::{FetchError, FetchRequest, FetchResponse, HttpClient};
@@ -50,6 +51,8 @@ impl HttpClient {
         let Ok(mut session) = FetchSession::new(&self.inner, ask, patience) else {
             return RobotsResponse::None;
         };
+        // Whoever asks is about to fetch from this server, and knows that it is not paused.
+        session.groups.claim(ClaimedGroup { url: url.as_str(), give_back: &|| {} });
         session.accept = TEXT;
         session.body_limit_bytes = session.body_limit_bytes.min(LONGEST_BYTES);
         let answer = timeout(TIMEOUT, session.run()).await;
@@ -65,6 +68,7 @@ impl HttpClient {
                 debug!(code = err.code(), "robots.txt could not be fetched");
                 RobotsResponse::Unreached
             }
+            Ok(Err(FetchError::HostPaused { .. })) => RobotsResponse::Unreached,
             Ok(Err(FetchError::HostBusy(busy))) if !session.has_begun() => {
                 RobotsResponse::HostBusy(busy)
             }

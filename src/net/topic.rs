@@ -12,16 +12,18 @@
 use std::time::{Duration, SystemTime};
 
 use http::header::{
-    ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, ETAG, HeaderName, IF_MODIFIED_SINCE, IF_NONE_MATCH,
-    LAST_MODIFIED, LOCATION, USER_AGENT,
+    ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, HeaderName, IF_MODIFIED_SINCE, IF_NONE_MATCH,
+    USER_AGENT,
 };
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use reqwest::{Request, Response};
 use tokio::time::{Instant, timeout_at};
 use url::Url;
 
+use super::admitted_groups::{AdmittedGroups, ClaimedGroup};
 use super::fetch_limit::FetchPermit;
 use super::politeness::{HostTurn, Patience, host_of};
+use super::response_headers::{is_challenge, redirect_target, validators};
 use super::{
     FetchError, FetchRequest, FetchResponse, Fetched, FetchedDocument, Hop, HttpClient, Inner,
     ResourceLocation,
@@ -56,6 +58,25 @@ impl HttpClient {
 
     /// Fetches a topic, and waits for hosts no longer than `patience` allows.
     pub async fn get_with(&self, ask: FetchRequest<'_>, patience: Patience) -> Fetched {
+        self.fetch(ask, patience, None).await
+    }
+
+    /// Fetches a topic for a poll that has claimed a host group.
+    pub async fn get_claimed(
+        &self,
+        ask: FetchRequest<'_>,
+        patience: Patience,
+        claimed: ClaimedGroup<'_>,
+    ) -> Fetched {
+        self.fetch(ask, patience, Some(claimed)).await
+    }
+
+    async fn fetch<'a>(
+        &'a self,
+        ask: FetchRequest<'a>,
+        patience: Patience,
+        claimed: Option<ClaimedGroup<'a>>,
+    ) -> Fetched {
         let mut session = match FetchSession::new(&self.inner, ask, patience) {
             Ok(session) => session,
             Err(err) => {
@@ -64,6 +85,9 @@ impl HttpClient {
                 return Fetched { result: Err(err), location, hops, took, wire_bytes: 0 };
             }
         };
+        if let Some(claimed) = claimed {
+            session.groups.claim(claimed);
+        }
         let result = session.run().await;
         let took = session.begun.elapsed().saturating_sub(session.waited);
         let location = session.location();
@@ -83,6 +107,8 @@ pub(super) struct FetchSession<'a> {
     /// The accepted media types.
     pub(super) accept: HeaderValue,
     turn: Option<HostTurn>,
+    /// The host groups to which requests may be sent.
+    pub(super) groups: AdmittedGroups<'a>,
     permit: Option<FetchPermit>,
     /// The maximum length of the body, on the wire and decoded.
     pub(super) body_limit_bytes: u64,
@@ -120,6 +146,7 @@ impl<'a> FetchSession<'a> {
             credentials,
             accept: ACCEPTED,
             turn: None,
+            groups: AdmittedGroups::new(inner.gate.as_deref()),
             permit: None,
             body_limit_bytes: inner.settings.body_limit_bytes,
             hops: Vec::new(),
@@ -168,13 +195,17 @@ impl<'a> FetchSession<'a> {
             return Ok(());
         }
         (self.turn, self.permit) = (None, None);
+        let waiting = Instant::now();
+        let spacing = self.inner.settings.host_spacing;
+        self.groups.enter((self.hops.last(), &self.at), (self.patience, spacing)).await?;
         let host = host_of(&self.at);
         let is_revisit = self.hops.iter().any(|hop| host_of(&hop.url) == host);
         let patience = match self.patience {
             Patience::Background if is_revisit => Patience::Continued,
+            // What a redirect leads to is not what the subscriber named.
+            Patience::FirstFetch if self.groups.is_elsewhere() => Patience::Interactive,
             patience => patience,
         };
-        let waiting = Instant::now();
         let turn = self.inner.hosts.turn(&self.at, patience).await;
         self.turn = turn.map(Some).map_err(FetchError::HostBusy)?;
         let permit = self.inner.fetches.acquire(self.patience).await;
@@ -375,42 +406,6 @@ impl<'a> FetchSession<'a> {
             memory: Some(memory),
         })))
     }
-}
-
-/// Returns both validators as received; a missing one stays missing (rule P5).
-fn validators(url: &Url, headers: &HeaderMap, received: SystemTime) -> Validators {
-    let raw = |name: HeaderName| headers.get(name).map(|value| value.as_bytes().to_vec());
-    let believable = !freshness::is_from_the_future(headers, received);
-    Validators {
-        url: url.as_str().to_owned(),
-        etag: raw(ETAG),
-        last_modified: raw(LAST_MODIFIED).filter(|_| believable),
-    }
-}
-
-/// Returns the target of a redirect. A 300 with a `Location` is a redirect; without one it is an
-/// ordinary response.
-fn redirect_target(response: &Response, at: &Url) -> Result<Option<Url>, FetchError> {
-    let location = response.headers().get(LOCATION);
-    let location = match (response.status().as_u16(), location) {
-        (300, None) => return Ok(None),
-        (300..=303 | 307 | 308, Some(location)) => location.as_bytes(),
-        (301..=303 | 307 | 308, None) => {
-            return Err(FetchError::Redirects(format!("{} without a Location", response.status())));
-        }
-        _ => return Ok(None),
-    };
-    // Non-ASCII bytes are not allowed in `Location` but occur; they are read as UTF-8.
-    let location = String::from_utf8_lossy(location);
-    let target = at.join(&location);
-    target
-        .map(Some)
-        .map_err(|err| FetchError::Redirects(format!("the Location is not a valid URL ({err})")))
-}
-
-/// Returns whether a bot protection requires a browser (a Cloudflare header).
-fn is_challenge(headers: &HeaderMap) -> bool {
-    headers.get("cf-mitigated").is_some_and(|value| value.as_bytes() == b"challenge")
 }
 
 fn user_agent(inner: &Inner, ask: &FetchRequest<'_>) -> HeaderValue {

@@ -81,12 +81,13 @@ impl SubscriptionService {
             return Err(unreadable());
         };
         let known = self.store.find(topic.as_str()).await?;
-        let is_readable = match known.filter(|resource| resource.subscribers > 0) {
-            Some(resource) => {
+        let is_readable = match known {
+            Some(resource) if resource.subscribers > 0 => {
                 self.ping(ping, spacing).await?;
                 self.is_readable(&resource, ping.at, spacing).await?
             }
-            None => {
+            Some(resource) if resource.polling.left_alone_after(ping.at).is_some() => false,
+            _ => {
                 let is_readable = self.can_fetch(&topic).await;
                 if is_readable {
                     self.ping(ping, spacing).await?;
@@ -139,8 +140,10 @@ impl SubscriptionService {
             feed_id: None,
         };
         let fetched = timeout(PATIENCE, self.fetch.get(ask)).await;
-        let is_fetchable =
-            |fetched: Fetched| matches!(fetched.result, Ok(_) | Err(FetchError::GatewayBusy(_)));
+        let is_fetchable = |fetched: Fetched| {
+            use FetchError::{GatewayBusy, HostPaused};
+            matches!(fetched.result, Ok(_) | Err(GatewayBusy(_) | HostPaused { .. }))
+        };
         fetched.map_or(true, is_fetchable)
     }
 }

@@ -18,7 +18,8 @@ use crate::jobs::runner;
 use crate::net::{FetchError, FetchRequest, FetchResponse, Patience, Purpose};
 use feedgate_core::account::AccountId;
 use feedgate_core::poll::Validators;
-use feedgate_core::topic::Topic;
+use feedgate_core::ports::StoreError;
+use feedgate_core::topic::{Topic, host};
 use feedgate_feed::documents::DiscoveredFeed;
 use feedgate_feed::model::Feed;
 
@@ -83,6 +84,9 @@ pub enum NoPreview {
     /// The fetch failed.
     #[error(transparent)]
     Failed(#[from] FetchError),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
     /// The server took too long.
     #[error("the server did not send the document within {} s", PATIENCE.as_secs())]
     TooSlow,
@@ -136,6 +140,12 @@ impl SubscriptionService {
             return Err(SubscriptionRefusal::Forbidden(Purpose::Topic, why).into());
         }
         check_part(topic)?;
+        if let Some(known) = self.store.find(topic.as_str()).await?
+            && let Some(until) = known.polling.left_alone_after(runner::now())
+        {
+            let host = host(&topic.fetch_url());
+            return Err(FetchError::HostPaused { host, until }.into());
+        }
         let admitted = self.previews.admit(account, Instant::now());
         admitted.map_err(|retry_in| NoPreview::RateLimited { retry_in })?;
         let fetched = async {

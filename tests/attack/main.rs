@@ -8,6 +8,7 @@
 
 mod costs;
 mod floods;
+mod outages;
 #[path = "../bench/program.rs"]
 mod program;
 mod publisher;
@@ -47,6 +48,8 @@ async fn main() -> Result<ExitCode, Trouble> {
         findings.iter().for_each(Finding::print);
         failed += findings.iter().filter(|finding| !finding.is_held).count();
     };
+    report(outages::pings().await?);
+    report(outages::redirects().await?);
     report(costs::attack(&publisher).await?);
     report(rows::attack(&publisher).await?);
     report(floods::memory(&publisher).await?);

@@ -15,8 +15,13 @@ const BACKLOG: u32 = 4_096;
 
 /// Returns the body of the response to a request: its head and its body.
 pub(crate) trait Respond: Send + Sync + 'static {
-    /// Returns the body; the status is always 200.
+    /// Returns the body of a response with the status 200.
     fn respond(&self, request: &str) -> String;
+
+    /// Returns the head of a response with another status and without a body, up to the empty line.
+    fn refuse(&self, _request: &str) -> Option<String> {
+        None
+    }
 }
 
 /// Starts a server on all addresses of this machine, and returns its port. It runs until the process
@@ -68,9 +73,15 @@ async fn serve(listener: TcpListener, state: Arc<impl Respond>) {
 async fn talk(mut stream: TcpStream, state: &impl Respond) -> std::io::Result<()> {
     let mut buffer = Vec::with_capacity(1_024);
     while let Some(end) = read_request(&mut stream, &mut buffer).await? {
-        let body = state.respond(&String::from_utf8_lossy(&buffer[..end]));
-        let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", body.len());
-        stream.write_all((head + &body).as_bytes()).await?;
+        let request = String::from_utf8_lossy(&buffer[..end]);
+        let response = match state.refuse(&request) {
+            Some(head) => format!("{head}\r\nContent-Length: 0\r\n\r\n"),
+            None => {
+                let body = state.respond(&request);
+                format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len())
+            }
+        };
+        stream.write_all(response.as_bytes()).await?;
         buffer.drain(..end);
     }
     Ok(())

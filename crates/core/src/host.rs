@@ -15,6 +15,9 @@ use super::resource_id::ResourceId;
 const SLOW_DOWN: Duration = Duration::from_secs(600);
 /// … doubled each time, up to this.
 const LONGEST_SLOW_DOWN: Duration = Duration::from_secs(6 * 3_600);
+/// The pause of a server that fails without a request for one: short, because it may be well again soon, and
+/// anybody may cause the polls that find that it fails.
+const OUTAGE_PAUSE: Duration = Duration::from_secs(60);
 /// The maximum `Retry-After` of a server that is followed (P25).
 const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(24 * 3_600);
 /// Refusals within this time are counted together (P27).
@@ -54,6 +57,17 @@ pub struct PausedHost {
     pub pauses: u32,
 }
 
+/// Whether a request that a redirect leads to a group may be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RequestAdmission {
+    /// It may be sent now, and counts towards the interval of the group.
+    Admitted,
+    /// The group has no time for it before this.
+    NotBefore(DateTime<Utc>),
+    /// No requests are sent to the group before this.
+    Paused(DateTime<Utc>),
+}
+
 /// The refusal of one URL of a group: 401, 403, 429 or 503.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostRefusal {
@@ -61,6 +75,9 @@ pub struct HostRefusal {
     pub group: String,
     /// The resource whose URL was refused.
     pub resource: ResourceId,
+    /// Whether the group has answered requests for the resource well before. Otherwise anybody could name
+    /// URLs of a group that require a password, and have all of its resources paused.
+    pub was_read: bool,
     /// The time of the response.
     pub at: DateTime<Utc>,
     /// The status code.
@@ -125,6 +142,12 @@ impl Host {
         // responses there are.
         if self.cool_until.is_some_and(|until| until > refused.at) {
             return Some(self.refused_in_pause(refused, seen, retry_after));
+        }
+        if !is_slow_down && retry_after.is_none() {
+            let until = refused.at + OUTAGE_PAUSE;
+            let why = why(refused, seen, is_block, until);
+            let host = Host { cool_until: Some(until), ..*self };
+            return Some(HostBackoff { host, leave_alone: (until, why), is_block });
         }
         let doubled = SLOW_DOWN * 2_u32.pow(self.slow_downs.min(10));
         let pause = retry_after.unwrap_or(doubled.min(LONGEST_SLOW_DOWN)).min(LONGEST_RETRY_AFTER);
@@ -205,7 +228,7 @@ mod tests {
 
     fn refused(http_code: u16, retry_after_s: Option<u32>) -> HostRefusal {
         let (group, resource) = ("a.test:443".to_owned(), ResourceId(1));
-        HostRefusal { group, resource, at: at(0), http_code, retry_after_s }
+        HostRefusal { group, resource, was_read: true, at: at(0), http_code, retry_after_s }
     }
 
     #[test]
@@ -224,7 +247,8 @@ mod tests {
             ("p26 up to six hours",                   again(9), refused(429, None),         seen(1, 0, 1), Some(21_600)),
             ("an earlier end shortens nothing",       cooling,  refused(429, Some(60)),     seen(1, 0, 1), Some(9_000)),
             ("503: the URL only",                     again(0), refused(503, Some(60)),     seen(2, 0, 1), None),
-            ("503 for three URLs: the group",         again(0), refused(503, Some(60)),     seen(3, 0, 1), Some(60)),
+            ("503 for three URLs: the group",         again(0), refused(503, Some(120)),    seen(3, 0, 1), Some(120)),
+            ("h02 without a time, for a minute",      again(3), refused(503, None),         seen(3, 0, 1), Some(60)),
             ("403: the URL only",                     again(0), refused(403, None),         seen(0, 2, 2), None),
             ("403 for three URLs: as a 429",          again(0), refused(403, None),         seen(0, 3, 3), Some(600)),
             ("401 for four",                          again(0), refused(401, None),         seen(0, 0, 4), None),

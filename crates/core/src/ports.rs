@@ -33,7 +33,7 @@ use tokio::sync::Notify;
 
 use crate::change_detection::{FeedDocument, Known};
 use crate::claim::ClaimToken;
-use crate::host::{Host, HostBackoff, HostRefusal, PausedHost};
+use crate::host::{Host, HostBackoff, HostRefusal, PausedHost, RequestAdmission};
 use crate::moves::Move;
 use crate::page::{ArchiveRetention, Archived, LocatedPage, Page};
 use crate::ping::Ping;
@@ -399,6 +399,21 @@ pub trait Hosts: Send + Sync {
     /// In that case, the polls that are due before the end of the pause are postponed, with the
     /// reason in the status, so that they resume one by one.
     async fn refuse(&self, refused: &HostRefusal) -> Result<Option<HostBackoff>, StoreError>;
+
+    /// Takes a time of a group for a request that a redirect leads there, if the group has one now. Own
+    /// resources of the group have at least every second time.
+    async fn admit_request(
+        &self,
+        group: &str,
+        now: DateTime<Utc>,
+    ) -> Result<RequestAdmission, StoreError>;
+
+    /// Ends the claim of a group whose poll a redirect has led to another group. The interval between two
+    /// polls of the group stays.
+    async fn leave_group(&self, group: &str) -> Result<(), StoreError>;
+
+    /// Records that a group answered well to a request for a resource of another group.
+    async fn credit(&self, group: &str, at: DateTime<Utc>) -> Result<(), StoreError>;
 
     /// Returns the last `robots.txt` of a server (scheme, host and port), and when it was fetched.
     async fn robots(&self, origin: &str) -> Result<Option<(Robots, DateTime<Utc>)>, StoreError>;

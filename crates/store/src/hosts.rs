@@ -7,6 +7,7 @@
 
 pub(crate) mod backoff;
 pub(crate) mod prune;
+mod redirected;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Duration;
@@ -20,7 +21,7 @@ use super::engine::row::Row;
 use super::engine::sql::{self, Value, params};
 use super::engine::tx::Tx;
 use crate::Db;
-use feedgate_core::host::{Host, HostBackoff, HostRefusal, PausedHost};
+use feedgate_core::host::{Host, HostBackoff, HostRefusal, PausedHost, RequestAdmission};
 use feedgate_core::host_groups::HostGroups;
 use feedgate_core::ports::{Hosts, StoreError};
 use feedgate_core::resource::ResourceId;
@@ -64,6 +65,28 @@ impl Hosts for Db {
         let least = self.groups.spacing(&refused.group);
         let refused = refused.clone();
         self.write(move |tx| Box::pin(backoff::refuse(tx, refused, least))).await
+    }
+
+    async fn admit_request(
+        &self,
+        group: &str,
+        now: DateTime<Utc>,
+    ) -> Result<RequestAdmission, StoreError> {
+        let (group, groups, leases) = (group.to_owned(), self.groups.clone(), self.claims.clone());
+        let admitted = self.write(move |tx| {
+            Box::pin(async move { redirected::admit(tx, (&groups, &leases), group, now).await })
+        });
+        admitted.await
+    }
+
+    async fn leave_group(&self, group: &str) -> Result<(), StoreError> {
+        let group = group.to_owned();
+        self.write(move |tx| Box::pin(redirected::leave(tx, group))).await
+    }
+
+    async fn credit(&self, group: &str, at: DateTime<Utc>) -> Result<(), StoreError> {
+        let group = group.to_owned();
+        self.write(move |tx| Box::pin(redirected::credit(tx, group, at))).await
     }
 
     async fn put_off(
@@ -146,22 +169,23 @@ pub(super) async fn claim_groups(
     held.into_iter().map(|mut row| row.text()).collect()
 }
 
-/// Extends the claims of the groups whose polls are in progress.
+/// Extends the claims of the groups whose polls are in progress. A claim that was given back stays so.
 pub(super) async fn renew_groups(
     tx: &Tx<'_>,
     mut names: Vec<String>,
-    until: DateTime<Utc>,
+    lease: ClaimLease,
 ) -> Result<(), StoreError> {
     const RENEW: &str = "
         update hosts
            set next_fetch_at = $1
         {from rows}
-         where hosts.host = {given host} and next_fetch_at < $1";
+         where hosts.host = {given host} and next_fetch_at < $1 and next_fetch_at > $2";
     // Groups are locked in the order in which they are claimed, or two nodes would wait for each
     // other.
     names.sort_unstable();
     names.dedup();
-    tx.execute_rows(RENEW, params![until], &[("host", Value::Texts(names))]).await.map(drop)
+    let params = params![lease.ends, lease.begins];
+    tx.execute_rows(RENEW, params, &[("host", Value::Texts(names))]).await.map(drop)
 }
 
 /// Claims a host group, whether it is free or not, for a resource that is polled out of turn.

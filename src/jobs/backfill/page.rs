@@ -5,7 +5,7 @@ use http::header::LINK;
 use url::Url;
 
 use crate::jobs::poll;
-use crate::net::{FetchError, FetchRequest, FetchResponse, FetchedDocument, HttpClient};
+use crate::net::{FetchError, FetchRequest, FetchResponse, FetchedDocument, Hop, HttpClient};
 use feedgate_core::backfill::{Backfill, PastPage, leads_to};
 use feedgate_core::poll::Validators;
 use feedgate_core::resource::Resource;
@@ -19,7 +19,7 @@ use feedgate_protocol::link;
 use super::with_credentials;
 
 /// Why a document could not be read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PageFailure {
     /// A code of `docs/errors.md`.
     pub(super) code: &'static str,
@@ -29,14 +29,25 @@ pub(super) struct PageFailure {
     pub(super) http_code: Option<u16>,
     /// The seconds for which the server does not accept requests, if it gave a time.
     pub(super) retry_after_s: Option<u32>,
+    /// The URL of the server that answered, to which redirects may have led.
+    pub(super) answered_by: Option<Url>,
+    /// Until when the server, to which redirects may have led, is not contacted.
+    pub(super) paused_until: Option<DateTime<Utc>>,
 }
 
 impl PageFailure {
     fn lasting(code: &'static str) -> PageFailure {
-        PageFailure { code, is_passing: false, http_code: None, retry_after_s: None }
+        PageFailure {
+            code,
+            is_passing: false,
+            http_code: None,
+            retry_after_s: None,
+            answered_by: None,
+            paused_until: None,
+        }
     }
 
-    fn from_fetch_error(err: &FetchError) -> PageFailure {
+    fn from_fetch_error(err: &FetchError, hops: &[Hop]) -> PageFailure {
         let (http_code, retry_after_s) = match err {
             FetchError::Status { status, retry_after_s, .. } => {
                 (Some(status.as_u16()), *retry_after_s)
@@ -47,7 +58,13 @@ impl PageFailure {
             FetchError::Status { status, .. } => status.is_server_error() || status.as_u16() == 429,
             _ => err.class() == FailureClass::Network,
         };
-        PageFailure { code: err.code(), is_passing, http_code, retry_after_s }
+        let answered_by = hops.last().map(|hop| hop.url.clone());
+        let paused_until = match err {
+            FetchError::HostPaused { until, .. } => Some(*until),
+            _ => None,
+        };
+        let code = err.code();
+        PageFailure { code, is_passing, http_code, retry_after_s, answered_by, paused_until }
     }
 }
 
@@ -74,10 +91,11 @@ pub(super) async fn read(
     let validators = Validators::default(); // each document is read once
     let (subscribers, feed_id) = (resource.subscribers, Some(resource.id.0));
     let request = FetchRequest { url: url.as_str(), validators: &validators, subscribers, feed_id };
-    let document = match client.get(request).await.result {
+    let fetched = client.get(request).await;
+    let document = match fetched.result {
         Ok(FetchResponse::Document(document)) => document,
         Ok(FetchResponse::NotModified { .. }) => return Err(PageFailure::lasting("http_status")),
-        Err(err) => return Err(PageFailure::from_fetch_error(&err)),
+        Err(err) => return Err(PageFailure::from_fetch_error(&err, &fetched.hops)),
     };
     let known_by = backfill.known_by.max(resource.polling.known_by);
     let context = Context { known_by, ..document.context(now) };

@@ -9,12 +9,14 @@ use chrono::{DateTime, Utc};
 use crate::document_budget::GatewayBusy;
 use crate::fetch_traces::TracedRequest;
 use crate::net::{
-    FetchError, FetchRequest, FetchResponse, Fetched, HttpClient, Patience, ResourceLocation,
+    ClaimedGroup, FetchError, FetchRequest, FetchResponse, Fetched, HttpClient, Patience,
+    ResourceLocation,
 };
 use feedgate_core::poll::{Trigger, Validators};
 use feedgate_core::ports::DueResource;
 
-use super::observation::{Failure, Found, Observation};
+use super::group_turn::GroupTurn;
+use super::observation::{Failure, Found, Observation, ServerVisit};
 use super::put_off::{Busy, PutOff};
 use super::read_document::{PollResponse, read};
 use super::redirects;
@@ -30,6 +32,8 @@ pub(super) struct Source<'a> {
     pub(super) client: &'a HttpClient,
     pub(super) shared_documents: &'a SharedDocuments,
     pub(super) patience: Patience,
+    /// The turn of the host group of the resource.
+    pub(super) turn: &'a GroupTurn,
 }
 
 impl Source<'_> {
@@ -50,6 +54,7 @@ impl Source<'_> {
                     took,
                     wire_bytes: 0,
                     requests: Vec::new(),
+                    visits: Vec::new(),
                     doubted: false,
                     location,
                     found,
@@ -60,11 +65,12 @@ impl Source<'_> {
         let (url, unconditional) = (&due.resource.fetch_url, Validators::default());
         let (mut doubted, mut has_begun) = (polling.is_stuck(now), false);
         let validators = if doubted { &unconditional } else { &polling.validators };
-        let mut requests = Vec::new();
+        let (mut requests, mut visits) = (Vec::new(), Vec::new());
         let mut fetched = self.get(due, url, validators).await;
         if is_doubtful(&fetched, due, now) {
             (doubted, has_begun) = (true, true);
             requests = TracedRequest::from_hops(&fetched.hops);
+            visits.extend(ServerVisit::from_hops(&fetched.hops));
             fetched = self.continued().get(due, url, &unconditional).await;
         }
         match &fetched.result {
@@ -74,11 +80,13 @@ impl Source<'_> {
         }
         let fetched = not_put_off(fetched, has_begun)?;
         requests.extend(TracedRequest::from_hops(&fetched.hops));
+        visits.extend(ServerVisit::from_hops(&fetched.hops));
         let observation = Observation {
             at: now,
             took: fetched.took,
             wire_bytes: fetched.wire_bytes,
             requests,
+            visits,
             doubted,
             location: fetched.location,
             found: self.read(fetched.result, due, now).await.map_err(PutOff::begun)?,
@@ -103,6 +111,7 @@ impl Source<'_> {
             let fetched = not_put_off(fetched, true)?;
             observation.took += fetched.took;
             observation.requests.extend(TracedRequest::from_hops(&fetched.hops));
+            observation.visits.extend(ServerVisit::from_hops(&fetched.hops));
             observation.wire_bytes += fetched.wire_bytes;
             observation.location =
                 redirects::location_after_move(observation.location, &target, fetched.location);
@@ -135,24 +144,22 @@ impl Source<'_> {
     async fn get(self, due: &DueResource, url: &str, validators: &Validators) -> Fetched {
         let (subscribers, feed_id) = (due.resource.subscribers, Some(due.resource.id.0));
         let request = FetchRequest { url, validators, subscribers, feed_id };
-        self.client.get_with(request, self.patience).await
+        let give_back = || self.turn.give_back();
+        let claimed = ClaimedGroup { url: &due.resource.fetch_url, give_back: &give_back };
+        self.client.get_claimed(request, self.patience, claimed).await
     }
 }
 
-/// Returns an error if the fetch was put off because its host or this gateway was busy. `has_begun` states whether
-/// the poll had sent a request before this fetch.
+/// Returns an error if the fetch was put off because a host or this gateway was busy, or a host is paused.
+/// `has_begun` states whether the poll had sent a request before this fetch.
 fn not_put_off(fetched: Fetched, has_begun: bool) -> Result<Fetched, PutOff> {
-    match fetched.result {
-        Err(FetchError::HostBusy(busy)) => {
-            let has_begun = has_begun || !fetched.hops.is_empty();
-            Err(PutOff { busy: Busy::Host(busy), has_begun })
-        }
-        Err(FetchError::GatewayBusy(busy)) => {
-            let has_begun = has_begun || !fetched.hops.is_empty();
-            Err(PutOff { busy: Busy::Gateway(busy), has_begun })
-        }
-        _ => Ok(fetched),
-    }
+    let busy = match fetched.result {
+        Err(FetchError::HostBusy(busy)) => Busy::Host(busy),
+        Err(FetchError::HostPaused { host, until }) => Busy::Paused { host, until },
+        Err(FetchError::GatewayBusy(busy)) => Busy::Gateway(busy),
+        _ => return Ok(fetched),
+    };
+    Err(PutOff { busy, has_begun: has_begun || !fetched.hops.is_empty() })
 }
 
 /// Returns whether the publisher reported a change of the resource while its server responds that

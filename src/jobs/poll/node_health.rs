@@ -1,6 +1,7 @@
 //! Problems that a node detects in itself: its clock was set, the node was suspended, or its
 //! network is down. None of these may be mistaken for a failure of a resource.
 
+use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 use chrono::{DateTime, TimeDelta, Utc};
@@ -11,6 +12,7 @@ use feedgate_core::backlog_smoothing::{ClockReading, ClockWatch};
 use feedgate_core::outage_detector::{FetchOutcome, OutageChange, OutageDetector};
 use feedgate_core::ports::{DueResource, StoreError};
 use feedgate_core::resource::Resource;
+use feedgate_core::schedule::FailureClass;
 
 use super::Poller;
 use super::observation::{Found, Observation};
@@ -79,27 +81,54 @@ impl Poller {
             _ => None,
         };
         let at = observation.at + observation.took;
-        let host = self.store.group(&due.resource.fetch_url);
-        let fetch = FetchOutcome { at, host, resource: due.resource.id, failed };
-        let (change, is_outage) = {
+        let hosts = self.visited_hosts(observation, failed);
+        let (changes, is_outage) = {
             let mut fetches = self.health.fetches.lock().unwrap_or_else(PoisonError::into_inner);
-            let change = fetches.saw(fetch);
-            (change, failed.is_some_and(|class| fetches.explains(class)))
+            let outcomes = hosts.into_iter().map(|(host, failed)| {
+                let resource = due.resource.id;
+                FetchOutcome { at, host, resource, failed }
+            });
+            let changes: Vec<_> = outcomes.filter_map(|fetch| fetches.saw(fetch)).collect();
+            (changes, failed.is_some_and(|class| fetches.explains(class)))
         };
+        for change in changes {
+            self.handle_outage_change(change, at).await?;
+        }
+        Ok(is_outage)
+    }
+
+    /// Returns the host groups that were asked, and how the last request to each failed. Only the last of
+    /// all requests can have failed: those before it were answered with redirects.
+    fn visited_hosts(
+        &self,
+        observation: &Observation,
+        failed: Option<FailureClass>,
+    ) -> BTreeMap<String, Option<FailureClass>> {
+        let last = observation.visits.len().saturating_sub(1);
+        let visits = observation.visits.iter().enumerate();
+        visits
+            .map(|(at, visit)| (self.store.group(&visit.url), failed.filter(|_| at == last)))
+            .collect()
+    }
+
+    async fn handle_outage_change(
+        &self,
+        change: OutageChange,
+        at: DateTime<Utc>,
+    ) -> Result<(), StoreError> {
         match change {
-            Some(OutageChange::CutOff(failed)) => {
+            OutageChange::CutOff(failed) => {
                 self.metrics.network_outage(true);
                 warn!("network outage: most fetches of this node fail in the same way");
                 let soon = at + TimeDelta::seconds(RETRY_WITHIN_S as i64);
                 self.store.poll_soon(&failed, soon).await?;
             }
-            Some(OutageChange::Back) => {
+            OutageChange::Back => {
                 self.metrics.network_outage(false);
                 info!("network outage ended: fetches succeed again");
             }
-            None => {}
         }
-        Ok(is_outage)
+        Ok(())
     }
 }
 

@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 
 use crate::document_budget::DocumentMemory;
 use crate::fetch_traces::TracedRequest;
-use crate::net::{FetchError, FetchedDocument, ResourceLocation};
+use crate::net::{FetchError, FetchedDocument, Hop, ResourceLocation};
 use feedgate_core::poll::Validators;
 use feedgate_core::resource::ResourceKind;
 use feedgate_core::schedule::FailureClass;
@@ -36,12 +36,33 @@ pub(super) struct Observation {
     pub(super) wire_bytes: u64,
     /// The requests of the fetch.
     pub(super) requests: Vec<TracedRequest>,
+    /// The servers that were asked, in order. The last one gave what was found.
+    pub(super) visits: Vec<ServerVisit>,
     /// Whether a "not modified" was doubted, and the resource fetched unconditionally.
     pub(super) doubted: bool,
     /// The location at which the resource was found.
     pub(super) location: ResourceLocation,
     /// The content that was found.
     pub(super) found: Found,
+}
+
+/// A request to a server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct ServerVisit {
+    /// The requested URL.
+    pub(super) url: String,
+    /// Whether the server responded, with whatever status.
+    pub(super) has_responded: bool,
+}
+
+impl ServerVisit {
+    /// Returns the visits of a fetch.
+    pub(super) fn from_hops(hops: &[Hop]) -> impl Iterator<Item = ServerVisit> {
+        hops.iter().map(|hop| ServerVisit {
+            url: hop.url.as_str().to_owned(),
+            has_responded: hop.status.is_some(),
+        })
+    }
 }
 
 /// The content at the address of a resource.

@@ -166,8 +166,8 @@ impl Poller {
     ) -> Result<PollEnd, StoreError> {
         let claim = self.claims.hold_claim(due.resource.id, due.claim);
         let permit = self.permits.acquire(self.store.group(&due.resource.fetch_url));
-        let polled = self.poll(&due, now, patience).await;
-        drop((permit, claim));
+        let polled = self.poll_with_permit(&due, now, patience, Some(permit)).await;
+        drop(claim);
         polled
     }
 

@@ -57,14 +57,18 @@ pub(super) enum Busy {
     Gateway(GatewayBusy),
     /// The disk has little space left.
     Disk,
-    /// The server requested not to be contacted before this time.
+    /// The server requested that the resource is not fetched before this time.
     LeftAlone(DateTime<Utc>),
+    /// A server to which the resource redirects is not contacted before this time.
+    Paused { host: String, until: DateTime<Utc> },
 }
 
 impl Busy {
     fn retry_in(&self, now: DateTime<Utc>) -> Duration {
         match self {
-            Busy::LeftAlone(until) => (*until - now).to_std().unwrap_or_default(),
+            Busy::LeftAlone(until) | Busy::Paused { until, .. } => {
+                (*until - now).to_std().unwrap_or_default()
+            }
             Busy::Host(busy) => busy.retry_in,
             Busy::Gateway(busy) => busy.retry_in,
             Busy::Disk => DISK_CHECK_AGAIN,
@@ -74,8 +78,15 @@ impl Busy {
     /// Returns the reason, for the status of the resource.
     fn reason(&self) -> String {
         match self {
+            Busy::Paused { host, until } => {
+                let (name, until) = (host_name(host), rfc3339(*until));
+                format!(
+                    "the server {name}, to which this address redirects, requested a pause of all \
+                     requests until {until}"
+                )
+            }
             Busy::LeftAlone(until) => {
-                let until = until.to_rfc3339_opts(SecondsFormat::Secs, true);
+                let until = rfc3339(*until);
                 format!("the server requested a pause until {until}")
             }
             Busy::Host(busy) => {
@@ -86,13 +97,31 @@ impl Busy {
         }
     }
 
+    /// Returns until when a server is not contacted to which the resource redirects. Its own server, which
+    /// has sent the redirect, is not asked again before that either.
+    fn paused_until(&self) -> Option<DateTime<Utc>> {
+        match self {
+            Busy::Paused { until, .. } => Some(*until),
+            _ => None,
+        }
+    }
+
     fn gateway(&self) -> Option<GatewayBusy> {
         match self {
-            Busy::Host(_) | Busy::LeftAlone(_) => None,
+            Busy::Host(_) | Busy::LeftAlone(_) | Busy::Paused { .. } => None,
             Busy::Gateway(busy) => Some(*busy),
             Busy::Disk => Some(GatewayBusy { retry_in: DISK_CHECK_AGAIN }),
         }
     }
+}
+
+/// Returns the name of a host, without the usual ports.
+fn host_name(host: &str) -> &str {
+    host.trim_end_matches(":443").trim_end_matches(":80")
+}
+
+fn rfc3339(at: DateTime<Utc>) -> String {
+    at.to_rfc3339_opts(SecondsFormat::Secs, true)
 }
 
 impl From<StoreError> for PollStop {
@@ -117,8 +146,13 @@ impl PutOff {
     fn due_at(&self, now: DateTime<Utc>, jitter: f64) -> DateTime<Utc> {
         let least = if self.has_begun { AFTER_REQUEST } else { Duration::from_secs(1) };
         let wait = self.busy.retry_in(now).max(least).mul_f64(1.0 + 0.5 * jitter.clamp(0.0, 1.0));
-        match self.busy {
-            Busy::LeftAlone(until) => until.max(now),
+        match &self.busy {
+            Busy::LeftAlone(until) => now.max(*until),
+            // Those that wait for the same server do not all return at once.
+            Busy::Paused { until, .. } => {
+                let wait = (*until - now).max(TimeDelta::zero());
+                now + wait + wait * (100.0 * jitter.clamp(0.0, 1.0)) as i32 / 1_000
+            }
             _ => now + TimeDelta::from_std(wait).unwrap_or(TimeDelta::hours(1)),
         }
     }
@@ -161,7 +195,7 @@ impl Poller {
             claim: due.claim,
             at: now,
             put_off: Some((due_at, reason)),
-            left_alone_until: None,
+            left_alone_until: why.busy.paused_until(),
         };
         self.store.release_resource(&released).await?;
         Ok(PollEnd::PutOff(why.busy.gateway()))

@@ -273,8 +273,9 @@ mod tests {
 
     fn observation(hours: i64, found: Found) -> Observation {
         let (took, location) = (Duration::ZERO, ResourceLocation::Here);
-        let (wire_bytes, requests) = (0, Vec::new());
-        Observation { at: at(hours), took, wire_bytes, requests, doubted: false, location, found }
+        let (wire_bytes, requests, visits) = (0, Vec::new(), Vec::new());
+        let (at, doubted) = (at(hours), false);
+        Observation { at, took, wire_bytes, requests, visits, doubted, location, found }
     }
 
     fn failure(http_code: u16, retry_after_s: Option<u32>) -> Found {

@@ -227,7 +227,7 @@ impl Observation {
     pub(super) fn skipped(at: DateTime<Utc>, failure: Failure) -> Observation {
         let (took, location) = (Duration::ZERO, ResourceLocation::Unknown);
         let found = Found::Failure(failure);
-        let requests = Vec::new();
-        Observation { at, took, wire_bytes: 0, requests, doubted: false, location, found }
+        let (requests, visits) = (Vec::new(), Vec::new());
+        Observation { at, took, wire_bytes: 0, requests, visits, doubted: false, location, found }
     }
 }

@@ -49,6 +49,7 @@ async fn an_account_sees_its_own_events_and_no_charts() {
     let refused = HostRefusal {
         group: "slow.test:443".to_owned(),
         resource: ResourceId(1),
+        was_read: true,
         at: feedgate::jobs::runner::now(),
         http_code: 429,
         retry_after_s: None,

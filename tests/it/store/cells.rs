@@ -130,6 +130,7 @@ async fn p27_a_pause_of_a_host_reaches_all_cells() {
     let refused = HostRefusal {
         group,
         resource: all[0],
+        was_read: true,
         at: at(0),
         http_code: 429,
         retry_after_s: Some(600),

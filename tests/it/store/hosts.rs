@@ -37,7 +37,7 @@ in_one_cell! {
 }
 
 /// Two nodes with a second between two visits of a server.
-async fn nodes(database: &Database) -> [ClaimingStore; 2] {
+pub(super) async fn nodes(database: &Database) -> [ClaimingStore; 2] {
     let groups = HostGroups::new(Duration::from_secs(1));
     let one = ClaimingStore::new(database.open_with(groups.clone()).await);
     let other = one.beside(database.open_with(groups).await);
@@ -45,14 +45,14 @@ async fn nodes(database: &Database) -> [ClaimingStore; 2] {
 }
 
 /// A watched resource at `url`.
-async fn watch(store: &Arc<dyn Store>, url: &str) -> ResourceId {
+pub(super) async fn watch(store: &Arc<dyn Store>, url: &str) -> ResourceId {
     let mut wish = wish("", "https://callback.test/");
     wish.topic = Topic::parse(url).unwrap();
     store.subscribe(&wish, at(0)).await.unwrap().id.resource
 }
 
 /// Takes what is due at `millis` as a poller does: one for each server.
-async fn claimed(store: &ClaimingStore, millis: i64) -> Vec<ResourceId> {
+pub(super) async fn claimed(store: &ClaimingStore, millis: i64) -> Vec<ResourceId> {
     let now = at(0) + Duration::from_millis(millis as u64);
     let room = ClaimLimits { per_host: 1, ..room() };
     let due = store.claim_resources(now, now + Duration::from_secs(60), &room).await.unwrap();
@@ -61,13 +61,25 @@ async fn claimed(store: &ClaimingStore, millis: i64) -> Vec<ResourceId> {
     ids
 }
 
-async fn ends(store: &ClaimingStore, id: ResourceId, seconds: i64) {
+pub(super) async fn ends(store: &ClaimingStore, id: ResourceId, seconds: i64) {
     store.record(id, &poll(at(seconds), &[])).await.unwrap();
 }
 
-fn refused(store: &Arc<dyn Store>, id: ResourceId, code: u16, when: DateTime<Utc>) -> HostRefusal {
+pub(super) fn refused(
+    store: &Arc<dyn Store>,
+    id: ResourceId,
+    code: u16,
+    when: DateTime<Utc>,
+) -> HostRefusal {
     let group = store.group("https://a.tumblr.com/rss");
-    HostRefusal { group, resource: id, at: when, http_code: code, retry_after_s: None }
+    HostRefusal {
+        group,
+        resource: id,
+        was_read: true,
+        at: when,
+        http_code: code,
+        retry_after_s: None,
+    }
 }
 
 async fn hosts_in_a_pause_are_listed_until_it_ends(database: Database) {

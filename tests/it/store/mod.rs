@@ -36,6 +36,7 @@ mod plans;
 mod properties;
 mod queue;
 mod queue_claims;
+mod redirected_hosts;
 mod resource_claims;
 mod retention;
 mod retries;

@@ -25,6 +25,8 @@ impl FeedDocument {
     /// in which they were published.
     pub fn put_published_since_last(&mut self, since: DateTime<Utc>) {
         let ahead = self.clock_ahead;
+        // The place of the gap says nothing any more.
+        self.gap = None;
         // The sort is stable, and `None` comes first.
         self.candidates.sort_by_key(|candidate| {
             published_until(candidate, ahead).filter(|until| *until > since)

@@ -147,7 +147,7 @@ pub(crate) async fn append_old(
         let change = LogChange {
             at: now,
             is_silent: false,
-            news: &[],
+            new_entries: &[],
             is_baseline: false,
             subscribers,
             before,

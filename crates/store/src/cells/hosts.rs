@@ -7,7 +7,7 @@ use futures_util::future::try_join_all;
 
 use crate::cells::Cells;
 use crate::hosts::backoff::Pause;
-use feedgate_core::host::{Host, HostBackoff, HostRefusal, PausedHost};
+use feedgate_core::host::{Host, HostBackoff, HostRefusal, PausedHost, RequestAdmission};
 use feedgate_core::ports::{Hosts, StoreError};
 use feedgate_core::resource::ResourceId;
 use feedgate_protocol::robots::Robots;
@@ -38,6 +38,22 @@ impl Hosts for Cells {
         });
         try_join_all(delayed).await?;
         Ok(Some(backoff))
+    }
+
+    async fn admit_request(
+        &self,
+        group: &str,
+        now: DateTime<Utc>,
+    ) -> Result<RequestAdmission, StoreError> {
+        self.shared.admit_request(group, now).await
+    }
+
+    async fn leave_group(&self, group: &str) -> Result<(), StoreError> {
+        self.shared.leave_group(group).await
+    }
+
+    async fn credit(&self, group: &str, at: DateTime<Utc>) -> Result<(), StoreError> {
+        self.shared.credit(group, at).await
     }
 
     async fn robots(&self, origin: &str) -> Result<Option<(Robots, DateTime<Utc>)>, StoreError> {

@@ -147,7 +147,7 @@ impl Cells {
         let renewed = self.shared.write(move |tx| {
             Box::pin(async move {
                 let lease = leases.lease(tx, times.now, times.until).await?;
-                hosts::renew_groups(tx, groups, lease.ends).await
+                hosts::renew_groups(tx, groups, lease).await
             })
         });
         renewed.await

@@ -38,9 +38,12 @@ pub(super) async fn refuse(
          where host = $1";
     let name = refused.group.as_str();
     let code = i64::from(refused.http_code);
-    tx.execute(KEEP, params![refused.resource.0, name, refused.at, code]).await?;
     tx.execute(MAKE, params![name]).await?;
     let (host, well_at) = known(tx, name, "{for update}").await?;
+    if is_no_evidence(&refused, well_at) {
+        return Ok(None);
+    }
+    tx.execute(KEEP, params![refused.resource.0, name, refused.at, code]).await?;
     let seen = evidence(tx, &refused, well_at).await?;
     let Some(verdict) = host.refused(&refused, seen, least) else { return Ok(None) };
 
@@ -50,6 +53,17 @@ pub(super) async fn refuse(
     tx.execute(COOL, params![name, until, spacing, refused.at, slow_downs]).await?;
     pause(tx, Pause::new(&refused, &verdict, (0, 1))).await?;
     Ok(Some(verdict))
+}
+
+/// Returns whether a refusal concerns its URL only, because the group answers others well and never
+/// answered this one well: a URL that requires a password or does not work, which anybody may name.
+fn is_no_evidence(refused: &HostRefusal, well_at: Option<DateTime<Utc>>) -> bool {
+    let within = match refused.http_code {
+        401 | 403 => host::BLOCK_WITHIN,
+        503 => host::TOGETHER,
+        _ => return false,
+    };
+    !refused.was_read && well_at.is_some_and(|at| at > refused.at - within)
 }
 
 /// A pause of a group, which delays its resources.

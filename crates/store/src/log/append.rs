@@ -60,13 +60,13 @@ pub(crate) async fn record(
         }
         None => before.log.body_version,
     };
-    let mut news = Vec::new();
+    let mut new_entries = Vec::new();
     let mut after = match std::mem::take(&mut poll.found) {
         NewContent::Feed(mut document) => {
             let since = published_since::put_last(tx, &before, &mut poll, &mut document).await?;
             let source = (&mut document, poll.trigger);
             let (after, changes, seqs) = keep_entries(tx, cut, &before, source, poll.at).await?;
-            news = published_since::appended(&document, &seqs, since);
+            new_entries = published_since::appended(&document, &seqs, since);
             entries::note(tx, id, &document, &changes).await?;
             judged(&changes, &before, &mut poll);
             after
@@ -98,7 +98,7 @@ pub(crate) async fn record(
         changes::seen(tx, id, &poll.status.title, poll.at).await?;
     }
     store_site_and_upstream(tx, id, &mut poll, &after).await?;
-    mark_subscriptions_due(tx, &before, &mut poll, (&after, &news)).await?;
+    mark_subscriptions_due(tx, &before, &mut poll, (&after, &new_entries)).await?;
     let held = charge(tx, budget, &before, &after, &mut poll).await?;
     keep_measured(&before.status, &after, &mut poll);
     poll_result::end(tx, &[(PollResult::from_poll(id, &poll, true), held)]).await?;
@@ -170,12 +170,19 @@ async fn mark_subscriptions_due(
     tx: &Tx<'_>,
     before: &Before,
     poll: &mut Poll,
-    (after, news): (&After, &[PublishedSince]),
+    (after, new_entries): (&After, &[PublishedSince]),
 ) -> Result<(), StoreError> {
     let Poll { at, silent: is_silent, is_baseline, .. } = *poll;
     let subscribers = before.subscribers;
-    let change =
-        LogChange { at, is_silent, news, is_baseline, subscribers, before: before.log, after };
+    let change = LogChange {
+        at,
+        is_silent,
+        new_entries,
+        is_baseline,
+        subscribers,
+        before: before.log,
+        after,
+    };
     mark_due(tx, before.id, change).await?;
     baseline::settle(tx, before.polled(), poll, after).await
 }
@@ -208,7 +215,7 @@ pub(crate) async fn push(
         let change = LogChange {
             at,
             is_silent: false,
-            news: &[],
+            new_entries: &[],
             is_baseline: false,
             subscribers: before.subscribers,
             before: before.log,

@@ -39,10 +39,10 @@ pub(crate) struct LogState {
 pub(crate) struct LogChange<'a> {
     /// When the change was stored.
     pub(crate) at: DateTime<Utc>,
-    /// Whether the new records are sent to nobody, except for `news`.
+    /// Whether the new records are sent to nobody, except for `new_entries`.
     pub(crate) is_silent: bool,
     /// The last of the new records of a silent change, which were published after subscriptions were made.
-    pub(crate) news: &'a [PublishedSince],
+    pub(crate) new_entries: &'a [PublishedSince],
     /// Whether the new body is sent to nobody either, if the change is silent.
     pub(crate) is_baseline: bool,
     /// How many subscribers the resource has.
@@ -60,7 +60,7 @@ pub(crate) async fn mark_due(
     id: ResourceId,
     change: LogChange<'_>,
 ) -> Result<(), StoreError> {
-    let LogChange { at, is_silent, news, is_baseline, subscribers, before, after } = change;
+    let LogChange { at, is_silent, new_entries, is_baseline, subscribers, before, after } = change;
     let is_changed = after.head > before.head || after.body_version > before.body_version;
     let is_large = pending_fan_outs::is_large(subscribers);
     if after.head > before.head {
@@ -72,7 +72,7 @@ pub(crate) async fn mark_due(
         let is_hidden = is_baseline || before.body_version == 0;
         let body_version = if is_hidden { after.body_version } else { 0 };
         skip(tx, id, before, LogState { head: after.head, body_version }).await?;
-        published_since::set_back(tx, id, news, after).await?;
+        published_since::set_back(tx, id, new_entries, after).await?;
     } else if after.head > before.head {
         // Of a large resource, whoever is not sent this update is found to be up to date later.
         let is_advanced = match after.audience {
@@ -97,9 +97,9 @@ async fn queue_for_search_and_collections(
     id: ResourceId,
     change: &LogChange<'_>,
 ) -> Result<(), StoreError> {
-    let LogChange { at, is_silent, news, before, after, .. } = *change;
+    let LogChange { at, is_silent, new_entries, before, after, .. } = *change;
     let collect = async {
-        let collected_from = match (is_silent, news.first()) {
+        let collected_from = match (is_silent, new_entries.first()) {
             (true, Some(first)) => first.seq - 1,
             (true, None) => return Ok(()),
             (false, _) if after.audience == Audience::Nobody => return Ok(()),

@@ -295,7 +295,7 @@ pub(crate) async fn renew(
         ids.push(ResourceId(row.int()?));
         groups.push(row.text()?);
     }
-    hosts::renew_groups(tx, groups, lease.ends).await?;
+    hosts::renew_groups(tx, groups, lease).await?;
     Ok(ids)
 }
 

@@ -200,8 +200,14 @@ async fn hosts(store: &ClaimingStore) {
         let resource =
             store.find(&format!("https://feeds.test/feed{n}")).await.unwrap().unwrap().id;
         let group = store.group("https://feeds.test/");
-        let refused =
-            HostRefusal { group, resource, at: at(60), http_code: 503, retry_after_s: None };
+        let refused = HostRefusal {
+            group,
+            resource,
+            was_read: true,
+            at: at(60),
+            http_code: 503,
+            retry_after_s: None,
+        };
         store.refuse(&refused).await.unwrap();
     }
     store.save_robots("https://feeds.test", &Robots::default(), at(61)).await.unwrap();
