@@ -24,7 +24,7 @@ use crate::http::kit::slots::Slots;
 use crate::http::serve::listener::{ListenError, Listener};
 use crate::http::{
     AccountRateLimit, AnonymousRateLimit, ArchiveDocumentCache, CachedGauges, Gateway,
-    HttpSettings, Imports, RecentRegistrants, Router,
+    HttpSettings, Imports, RecentRegistrants, Router, VerificationRateLimit,
 };
 use crate::jobs::backfill::Backfiller;
 use crate::jobs::collect::Collector;
@@ -141,10 +141,7 @@ impl Running {
             listen: addr,
             node: new_node(&config),
             store: Arc::clone(&store),
-            client: HttpClient::with_host_gate(
-                config.net(&public_url),
-                Arc::new(SharedHostGate::new(Arc::clone(&store))),
-            ),
+            client: new_client(&config, &public_url, &store),
             disk_space: config.disk_space(),
             metrics,
             event_log,
@@ -293,6 +290,7 @@ impl Services {
             publish: Arc::clone(&self.publish),
             upstreams: self.upstreams.clone(),
             recent_registrants: RecentRegistrants::new(),
+            verification_rate_limit: VerificationRateLimit::new(now),
             anonymous_rate_limit: AnonymousRateLimit::new(settings.anonymous_requests_per_min, now),
             account_rate_limit: AccountRateLimit::new(settings.account_requests_per_min, now),
             archive_documents: ArchiveDocumentCache::new(settings.archive_cache_bytes),
@@ -376,6 +374,16 @@ async fn keyring(shared: &Shared, config: &Config) -> Option<SigningKeyring> {
         warn!(error = &err as &dyn std::error::Error, "requests to publishers are not signed yet");
     }
     Some(keyring)
+}
+
+/// Returns the client for all outgoing requests.
+fn new_client(config: &Config, public_url: &Url, store: &Arc<dyn Store>) -> HttpClient {
+    let gate = Arc::new(SharedHostGate::new(Arc::clone(store)));
+    let client = HttpClient::with_host_gate(config.net(public_url), gate);
+    match config.anonymous.reaches_inner_callbacks() {
+        true => client.with_inner_callbacks_for_all(),
+        false => client,
+    }
 }
 
 /// Returns this node, which starts now.

@@ -23,8 +23,9 @@ pub mod routes;
 pub mod serve;
 mod state;
 
+pub use kit::anonymous_access::AnonymousAccess;
 pub use kit::client_address::PeerAddr;
-pub use kit::rate_limit::{AccountRateLimit, AnonymousRateLimit};
+pub use kit::rate_limit::{AccountRateLimit, AnonymousRateLimit, VerificationRateLimit};
 pub use kit::recent_registrants::RecentRegistrants;
 pub use router::Router;
 pub use routes::archive::document_cache::ArchiveDocumentCache;

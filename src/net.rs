@@ -10,6 +10,7 @@ mod address_rules;
 mod admitted_groups;
 mod body;
 mod callback;
+mod callback_networks;
 mod credentials;
 mod decode;
 mod failure;
@@ -43,6 +44,8 @@ use feedgate_core::poll::Validators;
 use feedgate_core::schedule::FailureClass;
 use feedgate_feed::Context;
 use feedgate_feed::model::KnownBy;
+
+use callback_networks::CallbackNetworks;
 
 pub(crate) use address_rules::{address_and_network, network};
 pub use address_rules::{is_inner, is_metadata, is_public};
@@ -375,6 +378,10 @@ impl CallbackResponse {
 #[derive(Clone, Debug)]
 pub struct HttpClient {
     inner: Arc<Inner>,
+    /// Where callbacks may be.
+    callbacks: CallbackNetworks,
+    /// Whether callbacks without an account may be in private networks too.
+    has_inner_for_all: bool,
 }
 
 #[derive(Debug)]
@@ -383,7 +390,9 @@ struct Inner {
     /// The user agent for callbacks, without subscriber counts.
     user_agent: HeaderValue,
     topics: guarded_client::GuardedClient,
-    callbacks: guarded_client::GuardedClient,
+    callbacks: Arc<guarded_client::GuardedClient>,
+    /// The same, if no private network is allowed.
+    public_callbacks: Arc<guarded_client::GuardedClient>,
     hosts: politeness::HostTurns,
     gate: Option<Arc<dyn HostGate>>,
     fetches: fetch_limit::FetchLimit,
@@ -429,6 +438,15 @@ impl HttpClient {
         let documents = DocumentBudget::new(settings.document_memory_bytes, parsers);
         let tls = guarded_client::tls();
         let user_agent = HeaderValue::from_str(&format!("{})", settings.user_agent));
+        let callbacks = |allowed: &[IpNet]| {
+            let (lookup, tls) = (Arc::clone(&lookup), tls.clone());
+            Arc::new(guarded_client::GuardedClient::new(allowed, lookup, callbacks, tls))
+        };
+        let allowed_callbacks = callbacks(&settings.allow_callbacks);
+        let public_callbacks = match settings.allow_callbacks.is_empty() {
+            true => Arc::clone(&allowed_callbacks),
+            false => callbacks(&[]),
+        };
         let inner = Inner {
             user_agent: user_agent.unwrap_or(HeaderValue::from_static("feedgate")),
             topics: guarded_client::GuardedClient::new(
@@ -437,12 +455,8 @@ impl HttpClient {
                 topics,
                 tls.clone(),
             ),
-            callbacks: guarded_client::GuardedClient::new(
-                &settings.allow_callbacks,
-                lookup,
-                callbacks,
-                tls,
-            ),
+            callbacks: allowed_callbacks,
+            public_callbacks,
             hosts: politeness::HostTurns::new(settings.host_spacing),
             gate,
             fetches: fetch_limit::FetchLimit::new(settings.fetch_concurrency, &documents),
@@ -451,7 +465,8 @@ impl HttpClient {
             signer: request_signer::RequestSigner::default(),
             settings,
         };
-        HttpClient { inner: Arc::new(inner) }
+        let callbacks = CallbackNetworks::Allowed;
+        HttpClient { inner: Arc::new(inner), callbacks, has_inner_for_all: false }
     }
 
     /// Returns the memory for documents, which everything that reads documents shares.
@@ -466,7 +481,7 @@ impl HttpClient {
 
     /// Returns whether the host of the callback `url` resolves to `ip` and passes the guard.
     pub async fn resolves_to(&self, url: &Url, ip: IpAddr) -> bool {
-        self.inner.callbacks.resolves_to(url, ip).await
+        self.guarded(Purpose::Callback).resolves_to(url, ip).await
     }
 
     /// Returns the public addresses that the host of `url` resolves to; none if its name does not
@@ -501,7 +516,10 @@ impl HttpClient {
     fn guarded(&self, purpose: Purpose) -> &guarded_client::GuardedClient {
         match purpose {
             Purpose::Topic => &self.inner.topics,
-            Purpose::Callback => &self.inner.callbacks,
+            Purpose::Callback => match self.callbacks {
+                CallbackNetworks::Allowed => &self.inner.callbacks,
+                CallbackNetworks::Public => &self.inner.public_callbacks,
+            },
         }
     }
 }

@@ -15,6 +15,7 @@
 //!   before its callback is verified, so that no subscriber misses a later change (`first_fetch`).
 //! * Work that cannot be done at once is stored as an intent, and survives a restart.
 
+mod callback_reach;
 pub mod cancellation;
 mod discovered_feeds;
 mod events;
@@ -60,6 +61,7 @@ use first_fetch::{ANSWER_WAIT, FIRST_FETCH_WAIT, SYNC_WAIT};
 use preview::PreviewLimit;
 use verification_limits::{VerificationLimits, VerificationPermit};
 
+pub use callback_reach::CallbackReach;
 pub use discovered_feeds::TopicFindings;
 pub use preview::{NoPreview, PreviewedContent, TopicPreview};
 pub use quotas::{QuotaExceeded, SubscriptionQuotas};
@@ -124,6 +126,24 @@ impl FirstFetchWait {
     }
 }
 
+/// How a request to subscribe or unsubscribe is carried out.
+#[derive(Clone, Copy, Debug)]
+pub struct RequestTerms {
+    /// Whether and when its callback is verified.
+    pub verification: Verification,
+    /// How long the answer waits for the first fetch.
+    pub wait: FirstFetchWait,
+    /// Which callbacks the caller may name.
+    pub reach: CallbackReach,
+}
+
+impl RequestTerms {
+    /// Returns the terms of a request of an account.
+    pub fn of_account(verification: Verification, wait: FirstFetchWait) -> RequestTerms {
+        RequestTerms { verification, wait, reach: CallbackReach::Inner }
+    }
+}
+
 /// The progress of a subscription request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SubscribeOutcome {
@@ -181,10 +201,14 @@ impl SubscriptionService {
     pub async fn carry_out(
         &self,
         intent: &Intent,
-        verification: Verification,
-        wait: FirstFetchWait,
+        terms: RequestTerms,
         now: DateTime<Utc>,
     ) -> Result<SubscribeOutcome, SubscriptionRefusal> {
+        let RequestTerms { verification, wait, reach } = terms;
+        if let Err(why) = self.check_reach(&intent.request.callback, reach) {
+            self.event_log.record(events::refused(intent, &why, now));
+            return Err(why);
+        }
         let track = self.opened_track(intent, now).await?;
         let of_collection = self.of_collection(intent, track.as_ref()).await?;
         let intent = of_collection.as_ref().unwrap_or(intent);
@@ -343,7 +367,9 @@ impl SubscriptionService {
         let verified = match visit {
             _ if intent.request.callback.is_null_device() => Ok(()),
             Ok(visit) => {
-                let verified = verify::intent(&self.fetch, intent).await;
+                let (account, callback) = (intent.request.account, &intent.request.callback);
+                let fetch = self.callback_client(account, callback);
+                let verified = verify::intent(&fetch, intent).await;
                 visit.ends(verified.is_ok());
                 verified
             }

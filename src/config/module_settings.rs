@@ -218,6 +218,7 @@ impl Config {
             cloud_aliases: self.rsscloud_paths.clone().and(&self.rsscloud_procedures),
             anonymous_requests_per_min: self.anonymous_requests_per_min,
             account_requests_per_min: self.account_requests_per_min,
+            anonymous: self.anonymous,
             metrics_networks: self.metrics_networks.clone(),
             gauges_max_age: self.gauges_max_age,
             has_public_views: self.public_views,

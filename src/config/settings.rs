@@ -25,7 +25,7 @@ use std::time::Duration;
 use ipnet::IpNet;
 use url::Url;
 
-use crate::http::CloudAliases;
+use crate::http::{AnonymousAccess, CloudAliases};
 use feedgate_core::collection::ConfiguredCollection;
 use feedgate_core::password::Password;
 use feedgate_core::ping::TimeUnit;
@@ -63,8 +63,9 @@ settings! {
         /// The private key of the certificate, in PEM.
         FEEDGATE_TLS_KEY = "" => tls_key: Option<PathBuf>, FILE;
 
-        /// The proxies whose `X-Forwarded-For` header is trusted. This decides more than logs and
-        /// limits: rssCloud notifications are sent to the address that a request came from.
+        /// The proxies whose `X-Forwarded-For` header is trusted; no other header is. This decides more
+        /// than logs and limits: rssCloud notifications are sent to the address that a request came
+        /// from. A client that no trusted proxy names counts as a stranger.
         FEEDGATE_TRUSTED_PROXIES = "" => trusted_proxies: Vec<IpNet>, NETWORKS;
 
         /// The maximum number of open connections. Further connections wait.
@@ -362,11 +363,23 @@ settings! {
     }
 
     "Access" {
-        /// The number of requests without an account that one public address may make per minute:
+        /// What callers without an account may do, separated by commas. `hub`: subscribe at `/hub`.
+        /// `rsscloud`: register and cancel. `pings`: report changes, in all ways. `storage`: read
+        /// stored feeds. `views`: read archives, lists, statistics, `/changes.xml` and the event log.
+        /// `none`: nothing of these. What is not listed is for accounts only. `inner-callbacks`, which
+        /// is not in the default, lets them name callbacks in
+        /// `FEEDGATE_EGRESS_ALLOW_CALLBACK_CIDRS`, which is otherwise for accounts, and for programs
+        /// on this machine whose callbacks are on this machine. See [without an
+        /// account](#without-an-account).
+        FEEDGATE_ANONYMOUS = "hub,rsscloud,pings,storage,views" => anonymous: AnonymousAccess,
+            ANONYMOUS;
+
+        /// The number of requests without an account that one address may make per minute:
         /// registrations, subscriptions, pings and pages of `/subscriptions.json`. An IPv6 /64 counts
         /// as one address, and each URL in a request counts as one request. Requests beyond it are
-        /// rejected with an error of their protocol. Private addresses have no limit: behind a proxy,
-        /// set `FEEDGATE_TRUSTED_PROXIES`.
+        /// rejected with an error of their protocol. Only programs on this machine have no limit. Behind
+        /// a proxy, set `FEEDGATE_TRUSTED_PROXIES`: without it, or where the proxy does not name its
+        /// client, all clients of the proxy count as one address.
         FEEDGATE_ANONYMOUS_REQUESTS_PER_MIN = "600" => anonymous_requests_per_min: usize,
             number("requests", 1..=1_000_000);
 
@@ -401,14 +414,13 @@ settings! {
         FEEDGATE_ACCOUNT_STORAGE_BYTES_PER_DAY = "34359738368" => account_bytes_per_day: u64,
             number("bytes", 1_048_576..=1_125_899_906_842_624);
 
-        /// Networks that may read `/metrics`. A client behind one of `FEEDGATE_TRUSTED_PROXIES` is
-        /// identified by the address that the proxy reports; a client behind any other proxy is
-        /// refused. Requests that a page of another site makes through a browser in these networks
+        /// Networks that may read `/metrics`, by default this machine only: add the network of your
+        /// Prometheus. A client behind one of `FEEDGATE_TRUSTED_PROXIES` is identified by the address
+        /// that the proxy reports; a client behind any other proxy, or behind one that reports no
+        /// address, is refused. Requests that a page of another site makes through a browser in these networks
         /// are refused as well, and so are requests whose `Host` is not an IP address, a name
         /// without a dot or the host of `FEEDGATE_PUBLIC_URL`.
-        FEEDGATE_METRICS_NETWORKS =
-            "127.0.0.0/8,::1,10.0.0.0/8,172.16.0.0/12,192.168.0.0/16,fc00::/7"
-            => metrics_networks: Vec<IpNet>, NETWORKS;
+        FEEDGATE_METRICS_NETWORKS = "127.0.0.0/8,::1" => metrics_networks: Vec<IpNet>, NETWORKS;
 
         /// The maximum age of the gauges in `/metrics`, which are counted in the database; 0 counts
         /// them for each request.

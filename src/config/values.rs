@@ -14,7 +14,7 @@ use tracing_subscriber::filter::{EnvFilter, LevelFilter};
 use url::Url;
 
 use crate::document_budget::SMALLEST_BUDGET_BYTES;
-use crate::http::CloudAliases;
+use crate::http::{AnonymousAccess, CloudAliases};
 use feedgate_core::collection::ConfiguredCollection;
 use feedgate_core::host_groups::HostGroups;
 use feedgate_core::password::Password;
@@ -286,6 +286,14 @@ pub(super) const SECRETS_KEYS: ValueKind<Vec<SecretKey>> = ValueKind::Text {
 pub(super) const PING_TARGETS: ValueKind<Vec<PingTarget>> = ValueKind::Text {
     expected: "URLs separated by commas, each with `get=` before it if it is requested with GET",
     parse: |text| list(text, "a ping target", PingTarget::parse),
+};
+
+pub(super) const ANONYMOUS: ValueKind<AnonymousAccess> = ValueKind::Text {
+    expected: "`none`, or some of `hub`, `rsscloud`, `pings`, `storage`, `views` and \
+               `inner-callbacks`, separated by commas",
+    parse: |text| {
+        AnonymousAccess::parse(text).map_err(|part| not(&part, "something that can be allowed"))
+    },
 };
 
 pub(super) const RSSCLOUD_PATHS: ValueKind<CloudAliases> = ValueKind::Text {

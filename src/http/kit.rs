@@ -1,5 +1,6 @@
 //! Common code of all endpoints: reading a request, rejecting it, and writing the reply.
 
+pub(crate) mod anonymous_access;
 pub(crate) mod auth;
 pub(crate) mod body;
 pub(crate) mod browser_view;
@@ -12,6 +13,7 @@ pub(crate) mod html;
 pub(crate) mod jsonp;
 pub(crate) mod open_ended;
 pub(crate) mod params;
+pub(crate) mod permissions;
 pub(crate) mod rate_limit;
 pub(crate) mod recent_registrants;
 pub(crate) mod rejected_request;

@@ -13,7 +13,8 @@ use crate::document_budget::DocumentBudget;
 use crate::event_log::EventLog;
 use crate::fetch_traces::FetchTraces;
 use crate::head_watch::HeadWatch;
-use crate::http::kit::rate_limit::{AccountRateLimit, AnonymousRateLimit};
+use crate::http::kit::anonymous_access::{AnonymousAccess, Permission};
+use crate::http::kit::rate_limit::{AccountRateLimit, AnonymousRateLimit, VerificationRateLimit};
 use crate::http::kit::recent_registrants::RecentRegistrants;
 use crate::http::kit::slots::Slots;
 use crate::http::routes::archive::document_cache::ArchiveDocumentCache;
@@ -69,6 +70,8 @@ pub struct HttpSettings {
     pub anonymous_requests_per_min: usize,
     /// Requests a minute from one account.
     pub account_requests_per_min: usize,
+    /// What callers without an account may do.
+    pub anonymous: AnonymousAccess,
     /// The operator's networks: `/metrics` is shown to these only (rule S45).
     pub metrics_networks: Vec<IpNet>,
     /// The maximum age of the gauges in `/metrics`.
@@ -103,6 +106,8 @@ pub struct Gateway {
     pub settings: HttpSettings,
     /// Limits requests of clients that have no account.
     pub anonymous_rate_limit: AnonymousRateLimit,
+    /// Limits the verifications of each callback.
+    pub verification_rate_limit: VerificationRateLimit,
     /// Limits requests of accounts.
     pub account_rate_limit: AccountRateLimit,
     /// The addresses that lately registered subscriptions.
@@ -136,6 +141,11 @@ pub struct Gateway {
 }
 
 impl Gateway {
+    /// Returns whether anybody may see which feeds are watched, and the statistics.
+    pub(crate) fn shows_public_views(&self) -> bool {
+        self.settings.has_public_views && self.settings.anonymous.allows(Permission::Views)
+    }
+
     /// Returns the public URL of `path` on this gateway.
     pub(crate) fn public_url(&self, path: &str) -> String {
         let public = self.settings.public_url.as_str().trim_end_matches('/');

@@ -24,11 +24,11 @@ use crate::event_log::EventLog;
 use crate::jobs::poll::{Poller, PushedDocument};
 use crate::jobs::runner::{self, HostPermit, HostPermits, Job};
 use crate::metrics::Metrics;
-use crate::net::HttpClient;
+use crate::net::{HttpClient, is_inner};
 use feedgate_core::event::{Event, EventKind, EventOutcome};
 use feedgate_core::ping::{Ping, PingSource};
 use feedgate_core::ports::{DueUpstream, Store, StoreError};
-use feedgate_core::resource::Resource;
+use feedgate_core::resource::{Resource, ResourceId};
 use feedgate_core::subscription::Lease;
 use feedgate_core::topic;
 use feedgate_core::upstream::Upstream;
@@ -113,10 +113,11 @@ impl UpstreamClient {
     async fn process(&self, item: ClaimedUpstream) -> Result<(), StoreError> {
         let ClaimedUpstream { due, permit: _permit } = item;
         let DueUpstream { mut upstream, claim } = due;
+        let client = self.client_for(upstream.resource).await?;
         let protocol = &upstream.offer.protocol;
         if upstream.subscribers == 0 {
             if *protocol == Protocol::WebSub {
-                let unsubscribed = self.request(&upstream, "unsubscribe").await;
+                let unsubscribed = self.request(&client, &upstream, "unsubscribe").await;
                 debug!(
                     ok = unsubscribed.is_ok(),
                     "unsubscribed from the hub of a resource without subscribers"
@@ -124,7 +125,7 @@ impl UpstreamClient {
             }
             return self.parts.store.end_upstream(&upstream, Some(claim)).await;
         }
-        let requested = self.request(&upstream, "subscribe").await;
+        let requested = self.request(&client, &upstream, "subscribe").await;
         let result = requested.as_ref().map_or_else(UpstreamError::code, |()| "ok");
         self.parts.metrics.upstream_requested(protocol.as_str(), result);
         let now = runner::now();
@@ -144,8 +145,24 @@ impl UpstreamClient {
         self.parts.store.save_upstream(&upstream, Some(claim), due_at).await.map(drop)
     }
 
-    async fn request(&self, upstream: &Upstream, mode: &str) -> Result<(), UpstreamError> {
-        request::send(&self.parts.client, upstream, mode, &self.parts.settings.public_url).await
+    async fn request(
+        &self,
+        client: &HttpClient,
+        upstream: &Upstream,
+        mode: &str,
+    ) -> Result<(), UpstreamError> {
+        request::send(client, upstream, mode, &self.parts.settings.public_url).await
+    }
+
+    /// Returns the client for the upstream of a resource. Anybody may have a public topic that names
+    /// any hub, so that only a topic in a private network may name a hub there.
+    async fn client_for(&self, resource: ResourceId) -> Result<HttpClient, StoreError> {
+        let resource = self.parts.store.get(resource).await?;
+        let is_inner = resource.is_some_and(|resource| is_inner(&resource.topic.fetch_url()));
+        Ok(match is_inner {
+            true => self.parts.client.clone(),
+            false => self.parts.client.public_callbacks_only(),
+        })
     }
 
     /// Logs the first failure only, and only the host, because addresses carry tokens.

@@ -6,7 +6,7 @@ use reqwest::Request;
 use tokio::time::{Instant, timeout_at};
 use url::Url;
 
-use super::{CallbackRequest, CallbackResponse, FetchError, HttpClient, is_public};
+use super::{CallbackRequest, CallbackResponse, FetchError, HttpClient, Purpose, is_public};
 use super::{body, failure};
 
 /// The maximum length of a response body that is read, in bytes (rule D4).
@@ -39,8 +39,8 @@ impl HttpClient {
         call: CallbackRequest,
         limit_bytes: usize,
     ) -> Result<CallbackResponse, FetchError> {
-        let inner = &self.inner;
-        inner.callbacks.check(&call.url)?;
+        let (inner, callbacks) = (&self.inner, self.guarded(Purpose::Callback));
+        callbacks.check(&call.url)?;
         let allowed = inner.settings.callback_timeout;
         let deadline = Instant::now() + allowed;
 
@@ -55,10 +55,10 @@ impl HttpClient {
         // A GET changes nothing at the callback, so it can be repeated.
         let again = (request.method() == Method::GET).then(|| request.try_clone()).flatten();
         let sent = async {
-            match inner.callbacks.client_for_rare_server(&url).execute(request).await {
+            match callbacks.client_for_rare_server(&url).execute(request).await {
                 // The server may have closed the connection while it was idle.
                 Err(err) if is_broken_off(&err, &url) => match again {
-                    Some(again) => inner.callbacks.client_without_reuse().execute(again).await,
+                    Some(again) => callbacks.client_without_reuse().execute(again).await,
                     None => Err(err),
                 },
                 sent => sent,

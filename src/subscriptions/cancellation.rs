@@ -10,7 +10,7 @@ use std::net::IpAddr;
 use tokio::time::Instant;
 
 use super::registration::NotificationHandler;
-use super::{SubscriptionRefusal, SubscriptionService, events, verify};
+use super::{CallbackReach, SubscriptionRefusal, SubscriptionService, events, verify};
 use crate::jobs::runner;
 use feedgate_core::event::{Event, EventKind};
 use feedgate_core::ports::SubscriptionFilter;
@@ -61,6 +61,7 @@ impl Cancelled {
                     port: port.to_owned(),
                     path: self.path.clone(),
                     caller: self.caller,
+                    reach: CallbackReach::Public,
                 };
                 callbacks.extend(handler.callback().filter(|found| !callbacks.contains(found)));
             }
@@ -137,8 +138,9 @@ impl SubscriptionService {
         };
         if !is_own {
             let begun = Instant::now();
+            let fetch = self.callback_client(None, callback);
             // The handler is subscribed, so it has agreed to requests before.
-            let verified = verify::cancelled(&self.fetch, url, topic.as_str()).await;
+            let verified = verify::cancelled(&fetch, url, topic.as_str()).await;
             let result = verified.as_ref().map_or_else(verify::NotVerified::code, |()| "ok");
             self.metrics.verified("cancel", result);
             let event = about(EventKind::Verify).lasting(begun.elapsed());

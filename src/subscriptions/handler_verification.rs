@@ -40,6 +40,7 @@ impl SubscriptionService {
                 Err(why) => return Err(why),
             };
             let next = Callback::parse(target.as_str()).map_err(|_| NotVerified::BadRedirect)?;
+            self.check_reach(&next, handler.reach).map_err(|_| NotVerified::BadRedirect)?;
             if next.host_name() != address.host_name() {
                 let permit = self.wait_for_permit(&next).await;
                 permits
@@ -76,9 +77,10 @@ impl SubscriptionService {
         is_proven: bool,
     ) -> Result<(), NotVerified> {
         let (url, topic) = (address.url().clone(), topic.as_str());
+        let fetch = self.callback_client(None, address);
         match &handler.protocol {
-            Protocol::HttpPost if !is_proven => verify::challenged(&self.fetch, url, topic).await,
-            protocol => verify::test_call(&self.fetch, protocol, url, topic, !is_proven).await,
+            Protocol::HttpPost if !is_proven => verify::challenged(&fetch, url, topic).await,
+            protocol => verify::test_call(&fetch, protocol, url, topic, !is_proven).await,
         }
     }
 }

@@ -2,11 +2,19 @@
 
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
+
 use super::verification_limits::{VerificationPermit, VerificationTarget};
 use super::{NotVerified, SubscriptionRefusal, SubscriptionService};
 use crate::net::Purpose;
+use feedgate_core::account::AccountId;
 use feedgate_core::ports::{StoreError, SubscriptionFilter};
+use feedgate_core::subscription::SubscriptionRequest;
 use feedgate_core::topic::{Callback, Topic};
+
+/// The maximum number of open subscriptions of one callback to one topic that are examined: one in
+/// each protocol.
+const MOST_OF_ONE: usize = 4;
 
 impl SubscriptionService {
     /// Returns a permit to verify a callback, or after how long one may be free if its host or its
@@ -72,6 +80,27 @@ impl SubscriptionService {
     ) -> Option<VerificationTarget> {
         let found = self.fetch.public_addresses(callback.url(), Purpose::Callback).await?;
         Some(VerificationTarget::new(callback, &found))
+    }
+
+    /// Returns whether a request for an open subscription knows its secret.
+    pub async fn knows_secret(
+        &self,
+        request: &SubscriptionRequest,
+        now: DateTime<Utc>,
+    ) -> Result<bool, StoreError> {
+        if request.signing.secret.is_none() {
+            return Ok(false);
+        }
+        let filter = SubscriptionFilter {
+            account: Some(AccountId::NOBODY),
+            topic: Some(request.topic.as_str().to_owned()),
+            callback: Some(request.callback.as_str().to_owned()),
+            limit: MOST_OF_ONE,
+            ..SubscriptionFilter::default()
+        };
+        let (listed, _) = self.store.list(&filter).await?;
+        let mut held = listed.iter().map(|listed| &listed.subscription);
+        Ok(held.any(|held| held.signing.is_proven_by(&request.signing, now)))
     }
 
     /// Returns whether a callback has a subscription to a topic.

@@ -13,7 +13,7 @@ use futures_util::{FutureExt, StreamExt, stream};
 use tokio::time::Instant;
 use url::{Host, Url};
 
-use super::{SubscriptionRefusal, SubscriptionService, events, verify};
+use super::{CallbackReach, SubscriptionRefusal, SubscriptionService, events, verify};
 use crate::jobs::poll::PolledNow;
 use crate::jobs::runner;
 use feedgate_core::account::AccountId;
@@ -47,6 +47,8 @@ pub struct NotificationHandler {
     pub path: String,
     /// The address of the caller.
     pub caller: Option<IpAddr>,
+    /// Which handlers the caller may name.
+    pub reach: CallbackReach,
 }
 
 impl NotificationHandler {
@@ -146,6 +148,7 @@ impl SubscriptionService {
         super::check_part(&topic)?;
         let callback = handler.callback().ok_or(SubscriptionRefusal::NoHandler)?;
         self.check_is_elsewhere(&callback)?;
+        self.check_reach(&callback, handler.reach)?;
 
         let PolledNow { resource, busy } = self.ensure_read(&topic, now).await?;
         let is_reachable = busy.is_none() && self.is_reachable(&resource, spacing, now).await?;
@@ -239,6 +242,7 @@ mod tests {
             port: port.to_owned(),
             path: path.to_owned(),
             caller: Some("2001:db8::1".parse().unwrap()),
+            reach: CallbackReach::Public,
         };
         handler.callback().map(|callback| callback.as_str().to_owned())
     }

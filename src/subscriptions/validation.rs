@@ -18,10 +18,11 @@ use super::events;
 use super::verification_limits::VerificationPermit;
 use super::verify;
 use crate::jobs::runner;
-use crate::net::{CallbackRequest, FetchError};
+use crate::net::{CallbackRequest, FetchError, is_inner};
 use feedgate_core::intent::{Intent, IntentMode};
 use feedgate_core::ports::StoreError;
 use feedgate_core::resource::ResourceKind;
+use feedgate_core::subscription::SubscriptionRequest;
 use feedgate_core::topic::Callback;
 use feedgate_protocol::Protocol;
 
@@ -41,12 +42,24 @@ pub enum NotValidated {
     /// The publisher denied the subscription; holds its reason, which may be empty.
     #[error("the publisher denied the subscription{}", reason_suffix(.0))]
     Denied(String),
-    /// The publisher responded with neither 204 nor 401.
-    #[error("the publisher did not allow the subscription: it responded with {0} instead of 204")]
-    Status(StatusCode),
+    /// The publisher responded with neither 204 nor 401. Only accounts are told with what, because
+    /// strangers would learn it of any server that a topic can name.
+    #[error("the publisher did not allow the subscription{}", status_suffix(*.status, *.is_told))]
+    Status {
+        /// The status code.
+        status: StatusCode,
+        /// Whether the subscriber is told the status code.
+        is_told: bool,
+    },
     /// The publisher did not respond.
     #[error("the publisher did not allow the subscription: it could not be reached")]
     Unreachable(#[source] FetchError),
+    /// The publisher's URL is at another origin than its topic, and is not requested.
+    #[error(
+        "the publisher did not allow the subscription: its URL for this is at another host or port \
+         than the topic"
+    )]
+    ForeignOrigin,
     /// The publisher's URL cannot be requested.
     #[error("the publisher did not allow the subscription: its URL for this cannot be used")]
     BadUrl,
@@ -56,6 +69,10 @@ pub enum NotValidated {
         /// After how long another attempt may succeed.
         retry_after: Duration,
     },
+}
+
+fn status_suffix(status: StatusCode, is_told: bool) -> String {
+    if is_told { format!(": it responded with {status} instead of 204") } else { String::new() }
 }
 
 fn reason_suffix(reason: &str) -> String {
@@ -68,7 +85,9 @@ impl NotValidated {
         match self {
             Self::NotFetched => "topic_not_fetched",
             Self::Denied(_) => "denied_by_publisher",
-            Self::Status(_) | Self::Unreachable(_) | Self::BadUrl => "not_validated",
+            Self::Status { .. } | Self::Unreachable(_) | Self::ForeignOrigin | Self::BadUrl => {
+                "not_validated"
+            }
             Self::RateLimited { .. } => "rate_limited",
         }
     }
@@ -85,10 +104,10 @@ impl NotValidated {
     pub(super) fn is_transient(&self) -> bool {
         match self {
             Self::NotFetched | Self::Unreachable(_) | Self::RateLimited { .. } => true,
-            Self::Status(status) => {
+            Self::Status { status, .. } => {
                 status.is_server_error() || *status == StatusCode::TOO_MANY_REQUESTS
             }
-            Self::Denied(_) | Self::BadUrl => false,
+            Self::Denied(_) | Self::ForeignOrigin | Self::BadUrl => false,
         }
     }
 }
@@ -118,7 +137,7 @@ impl SubscriptionService {
             "" if resource.status.last_fetch.is_none() => Ok(Err(NotValidated::NotFetched)),
             "" => Ok(Ok(())),
             validator => {
-                let decision = self.request_decision(validator, &intent.parameters).await;
+                let decision = self.request_decision(validator, intent).await;
                 if let Err(why) = &decision {
                     let event = events::not_validated(intent, why, runner::now());
                     self.event_log.record(event);
@@ -128,22 +147,29 @@ impl SubscriptionService {
         }
     }
 
-    /// Sends the parameters of a subscription to the publisher. The limits are those of callbacks,
-    /// because a publisher can name any host.
-    async fn request_decision(
-        &self,
-        validator: &str,
-        parameters: &str,
-    ) -> Result<(), NotValidated> {
+    /// Sends the parameters of a subscription to the publisher: to the origin of its topic only,
+    /// because a publisher could name any host, and the parameters are whatever a subscriber chose.
+    /// The limits are those of callbacks.
+    async fn request_decision(&self, validator: &str, intent: &Intent) -> Result<(), NotValidated> {
+        let SubscriptionRequest { account, topic, callback, .. } = &intent.request;
         let url = Callback::parse(validator).map_err(|_| NotValidated::BadUrl)?;
+        if url.url().origin() != topic.fetch_url().origin() {
+            return Err(NotValidated::ForeignOrigin);
+        }
+        // A private publisher is asked for those who may name a callback in a private network.
+        let is_known = account.is_some() || is_inner(callback.url()) && !callback.is_null_device();
+        let fetch = match is_known {
+            true => self.fetch.clone(),
+            false => self.fetch.public_callbacks_only(),
+        };
         let permit = self.wait_for_permit(&url).await;
         let permit = permit.map_err(|retry_after| NotValidated::RateLimited { retry_after })?;
         let mut headers = HeaderMap::new();
         let form = HeaderValue::from_static("application/x-www-form-urlencoded");
         headers.insert(header::CONTENT_TYPE, form);
-        let body = Bytes::from(parameters.to_owned());
+        let body = Bytes::from(intent.parameters.clone());
         let call = CallbackRequest { method: Method::POST, url: url.url().clone(), headers, body };
-        let reply = self.fetch.call_signed(call).await;
+        let reply = fetch.call_signed(call).await;
         // A denial is an agreement to be asked.
         let is_answered = matches!(&reply, Ok(reply) if matches!(reply.status.as_u16(), 204 | 401));
         permit.ends(is_answered);
@@ -151,7 +177,7 @@ impl SubscriptionService {
         match reply.status {
             StatusCode::NO_CONTENT => Ok(()),
             StatusCode::UNAUTHORIZED => Err(NotValidated::Denied(reason(&reply.body))),
-            status => Err(NotValidated::Status(status)),
+            status => Err(NotValidated::Status { status, is_told: account.is_some() }),
         }
     }
 
@@ -181,11 +207,18 @@ impl SubscriptionService {
         if intent.request.callback.is_null_device() {
             return;
         }
-        let (fetch, intent, reason) = (self.fetch.clone(), intent.clone(), why.reason());
+        let fetch = self.callback_client(intent.request.account, &intent.request.callback);
+        let (intent, reason) = (intent.clone(), why.reason());
         tokio::spawn(async move {
             verify::denied(&fetch, &intent, &reason).await;
             drop(permit);
         });
+    }
+
+    /// Notifies the callback of an intent that its request is denied.
+    pub(super) async fn deny(&self, intent: &Intent, reason: &str) {
+        let fetch = self.callback_client(intent.request.account, &intent.request.callback);
+        verify::denied(&fetch, intent, reason).await;
     }
 
     /// Ends a subscription that was stored before the publisher denied it.

@@ -15,7 +15,7 @@ use tracing::{error, warn};
 
 use super::validation::{self, NotValidated};
 use super::verification_limits::{VerificationLimits, VerificationPermit};
-use super::{QuotaExceeded, SubscriptionRefusal, SubscriptionService, events, verify};
+use super::{QuotaExceeded, SubscriptionRefusal, SubscriptionService, events};
 use crate::jobs::runner::{self, Job};
 use feedgate_core::intent::{DueIntent, IntentMode};
 use feedgate_core::ports::{ClaimLimits, StoreError};
@@ -100,7 +100,7 @@ impl VerificationJob {
             None => {
                 if may_repeat {
                     let reason = "the callback could not be verified";
-                    verify::denied(&subscribe.fetch, &due.intent, reason).await;
+                    subscribe.deny(&due.intent, reason).await;
                 }
                 subscribe.store.end_intent(due).await
             }
@@ -115,7 +115,7 @@ impl VerificationJob {
         let refusal = SubscriptionRefusal::QuotaExceeded(why);
         subscribe.event_log.record(events::refused(&due.intent, &refusal, runner::now()));
         if !due.intent.request.callback.is_null_device() {
-            verify::denied(&subscribe.fetch, &due.intent, &reason).await;
+            subscribe.deny(&due.intent, &reason).await;
         }
         subscribe.store.end_intent(due).await
     }
@@ -162,7 +162,7 @@ impl VerificationJob {
                 subscribe.end_denied(&due.intent).await?;
             }
             if !due.intent.request.callback.is_null_device() {
-                verify::denied(&subscribe.fetch, &due.intent, &why.reason()).await;
+                subscribe.deny(&due.intent, &why.reason()).await;
             }
         }
         subscribe.store.end_intent(due).await

@@ -15,6 +15,7 @@ mod publisher;
 #[path = "../bench/responder.rs"]
 mod responder;
 mod rows;
+mod strangers;
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -56,6 +57,8 @@ async fn main() -> Result<ExitCode, Trouble> {
     report(floods::disk(&publisher).await?);
     report(floods::slow_bodies().await?);
     report(floods::pings(&publisher).await?);
+    report(strangers::inner_hosts(&publisher).await?);
+    report(strangers::renewals(&publisher).await?);
     println!("\n{failed} attacks were successful");
     Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -90,15 +90,23 @@ async fn b04_a_stranger_cannot_choose_whom_we_call() {
     let world = World::with_tides(2, &[]).await;
     let victim = Subscriber::start().await;
     let form = |port: u16| format!("port={port}&path=/cb&protocol=http-post&url1={}", world.topic);
-    // The subscriber listens at 127.0.0.1; nobody does at the address that is made up.
+    let register = async |port: u16, forwarded: Option<&str>| {
+        let request = client().post(world.gateway.url("/pleaseNotify")).body(form(port));
+        let request = match forwarded {
+            Some(address) => request.header("x-forwarded-for", address),
+            None => request,
+        };
+        request.send().await.unwrap().text().await.unwrap()
+    };
+    // The subscriber listens at 127.0.0.1; nobody does at the address that is made up. Behind a proxy
+    // that nobody declared, the caller may be anybody, and its address is in a private network.
     for (port, forwarded) in [(world.subscriber.port(), "127.0.0.2"), (victim.port(), "8.8.8.8")] {
-        let request = client()
-            .post(world.gateway.url("/pleaseNotify"))
-            .header("x-forwarded-for", forwarded)
-            .body(form(port));
-        let text = request.send().await.unwrap().text().await.unwrap();
-        assert!(text.contains("success=\"true\""), "the caller's own address counts: {text}");
+        let text = register(port, Some(forwarded)).await;
+        assert!(text.contains("success=\"false\""), "{forwarded}: {text}");
     }
+    assert!(world.subscriber.asked("/cb").is_empty() && victim.asked("/cb").is_empty());
+    let text = register(world.subscriber.port(), None).await;
+    assert!(text.contains("success=\"true\""), "the caller's own address counts: {text}");
     // Who names another must have it agree: it cannot be made to answer for a stranger.
     victim.set("/victim", Mood::Refusing);
     let port = victim.port().to_string();

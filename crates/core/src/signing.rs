@@ -14,6 +14,7 @@ use base64::engine::DecodePaddingMode;
 use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
 use chrono::{DateTime, Utc};
 use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
 
 use feedgate_protocol::signature::SignatureMethod;
 
@@ -186,6 +187,49 @@ impl Signing {
         Signing { previous, ..request.begin() }
     }
 
+    /// Returns how an open subscription, which no account owns, is signed after a renewal by
+    /// `request`. Anybody who knows topic and callback can make one, and many callbacks echo every
+    /// challenge.
+    ///
+    /// So a renewal without a secret leaves the secrets as they are. Another secret signs beside the
+    /// one that has stood longest, until the lease of that one ends at `lease_until`; only a renewal
+    /// with that one ends the other. However many further secrets are given meanwhile, the newest of
+    /// them is kept, and the one that has stood longest is not displaced.
+    pub fn renew_open(
+        &self,
+        request: &SigningRequest,
+        lease_until: DateTime<Utc>,
+        now: DateTime<Utc>,
+    ) -> Signing {
+        let standing = self.standing(lease_until, now);
+        let previous = match (&request.secret, standing) {
+            (None, _) => {
+                let previous = self.previous.clone().filter(|previous| previous.until > now);
+                return Signing { previous, ..self.clone() };
+            }
+            (Some(new), Some(standing)) if *new != standing.secret => Some(standing),
+            (Some(_), _) => None,
+        };
+        Signing { previous, ..request.begin() }
+    }
+
+    /// Returns whether a renewal of an open subscription by `request` has the rights of its
+    /// subscriber: it knows the secret that has stood longest.
+    pub fn is_proven_by(&self, request: &SigningRequest, now: DateTime<Utc>) -> bool {
+        // The end of the lease does not matter for who has stood longest.
+        let standing = self.standing(now, now);
+        let (Some(standing), Some(given)) = (standing, &request.secret) else { return false };
+        standing.secret.0.as_bytes().ct_eq(given.0.as_bytes()).into()
+    }
+
+    /// Returns the secret of an open subscription that has stood longest, and until when it signs
+    /// whoever gives another.
+    fn standing(&self, lease_until: DateTime<Utc>, now: DateTime<Utc>) -> Option<PreviousSecret> {
+        let previous = self.previous.clone().filter(|previous| previous.until > now);
+        let current = self.secret.clone();
+        previous.or(current.map(|secret| PreviousSecret { secret, until: lease_until }))
+    }
+
     /// Returns the keys that sign at `now`, the current one first.
     pub fn secrets(&self, now: DateTime<Utc>) -> impl Iterator<Item = &Secret> {
         let previous = self.previous.iter().filter(move |previous| previous.until > now);
@@ -229,6 +273,51 @@ mod tests {
             let key = Secret::new(text.to_owned()).map(|secret| secret.standard_key());
             assert_eq!(key, want, "{text}");
         }
+    }
+
+    #[test]
+    fn h06_a_stranger_who_renews_an_open_subscription_ends_no_secret() {
+        let asked = |text: Option<&str>| SigningRequest {
+            secret: text.map(secret),
+            ..SigningRequest::default()
+        };
+        let texts = |signing: &Signing, now| -> Vec<String> {
+            signing.secrets(now).map(|secret| secret.expose().to_owned()).collect()
+        };
+        // The renewals after a subscription with "own", and the secrets that sign before and after its
+        // first lease ends at 100 s.
+        #[rustfmt::skip]
+        let cases: [(&str, &[Option<&str>], &[&str], &[&str]); 8] = [
+            ("its own secret",           &[Some("own")],                            &["own"],         &["own"]),
+            ("another secret",           &[Some("b")],                              &["b", "own"],    &["b"]),
+            ("no secret",                &[None],                                   &["own"],         &["own"]),
+            ("another, then none",       &[Some("b"), None],                        &["b", "own"],    &["b"]),
+            ("many others",              &[Some("b"), Some("c"), Some("d")],        &["d", "own"],    &["d"]),
+            ("another one repeated",     &[Some("b"), Some("b"), Some("b")],        &["b", "own"],    &["b"]),
+            ("the own one ends others",  &[Some("b"), Some("c"), Some("own")],      &["own"],         &["own"]),
+            ("and may be replaced again", &[Some("b"), Some("own"), Some("c")],     &["c", "own"],    &["c"]),
+        ];
+        for (why, renewals, before, after) in cases {
+            let mut signing = asked(Some("own")).begin();
+            for renewal in renewals {
+                signing = signing.renew_open(&asked(*renewal), at(100), at(1));
+            }
+            assert_eq!(texts(&signing, at(99)), before, "{why}");
+            assert_eq!(texts(&signing, at(100)), after, "{why}");
+        }
+        let contested = asked(Some("own")).begin().renew_open(&asked(Some("b")), at(100), at(1));
+        for (given, now, want) in [
+            (Some("own"), 2, true),
+            (Some("b"), 2, false),
+            (None, 2, false),
+            (Some("b"), 100, true),
+        ] {
+            assert_eq!(contested.is_proven_by(&asked(given), at(now)), want, "{given:?} {now}");
+        }
+        let unsigned = asked(None).begin();
+        assert!(!unsigned.is_proven_by(&asked(None), at(1)), "anybody knows no secret");
+        let signed = unsigned.renew_open(&asked(Some("b")), at(100), at(1));
+        assert_eq!(texts(&signed, at(1)), ["b"]);
     }
 
     #[test]

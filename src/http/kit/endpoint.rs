@@ -132,7 +132,7 @@ impl Endpoint {
         // Responses to GET requests are kept by caches that serve several clients.
         let is_limited =
             request.method == Method::POST && request.header("authorization").is_empty();
-        let limited_client = request.limited_as.filter(|_| is_limited);
+        let limited_client = request.limited_as().filter(|_| is_limited);
         let mut memory = BodyReservation::new(&gateway.documents);
         let mut response = if request.method == Method::OPTIONS {
             self.preflight(&request)
@@ -257,16 +257,9 @@ fn request_head(
 ) -> Request {
     let trusted = &gateway.settings.trusted_proxies;
     let peer = peer.map(|PeerAddr(peer)| peer.ip());
-    let client = peer.map(|peer| client_address::find(peer, &headers, trusted));
-    let is_client_hidden =
-        peer.is_none_or(|peer| client_address::is_hidden(peer, &headers, trusted));
+    let client = client_address::find(peer, &headers, trusted);
+    client_address::notice_proxy(peer, client);
     let is_host_own = target.host.is_own(&gateway.settings.public_url);
-    let limited_as =
-        peer.and_then(|peer| client_address::limited_as(peer, client?, &headers, is_client_hidden));
     let (path, query, body) = (target.path.as_str().to_owned(), target.query, Bytes::new());
-    #[rustfmt::skip]
-    let request = Request {
-        method, path, query, headers, client, is_client_hidden, is_host_own, limited_as, body,
-    };
-    request
+    Request { method, path, query, headers, client, is_host_own, body }
 }

@@ -4,7 +4,7 @@
 //! Registrations, subscriptions and pings need no account, and each makes feedgate send requests of
 //! its own. So each address has a budget that refills with time, and so has each account. The table
 //! of budgets has a fixed size: clients share slots by a hash that cannot be computed from outside,
-//! so nobody can fill the table, nor choose whom to share a slot with. The field `limited_as` of a
+//! so nobody can fill the table, nor choose whom to share a slot with. The method `limited_as` of a
 //! [`Request`] says which address it is counted for. Each node counts for itself.
 
 use std::fmt;
@@ -46,7 +46,8 @@ impl AnonymousRateLimit {
     /// Takes `count` requests from the budget of the client, if that has as many left. A `count`
     /// above the size of a budget is admitted when the budget is full.
     pub(crate) fn admit(&self, request: &Request, count: usize) -> Result<(), Rejection> {
-        self.admit_from(request.limited_as, count, Instant::now()).map_err(Rejection::rate_limited)
+        self.admit_from(request.limited_as(), count, Instant::now())
+            .map_err(Rejection::rate_limited)
     }
 
     /// Returns what is left of the budget of the client; `None` if it is not limited.
@@ -125,6 +126,37 @@ impl RowCharge<'_> {
     pub(crate) fn settle(self, rows: RowsRead) {
         let unused = self.requests.saturating_sub(rows.requests());
         self.limit.0.return_requests(self.account, unused);
+    }
+}
+
+/// The verifications of one callback for one topic that the clients of one network may cause in a
+/// minute: many more than a subscriber needs, and few enough to harm nobody.
+const VERIFICATIONS_PER_MIN: usize = 30;
+
+/// The budgets of verifications of callbacks, for each network of clients (rule S26). A callback that
+/// agrees to everything could otherwise be sent any number of requests. Clients of other networks are
+/// not affected, and neither is a client that knows the secret of the subscription: so nobody can
+/// keep a subscriber from renewing its subscription.
+#[derive(Debug)]
+pub struct VerificationRateLimit(RequestBudgets);
+
+impl VerificationRateLimit {
+    /// Creates full budgets.
+    pub fn new(now: Instant) -> VerificationRateLimit {
+        VerificationRateLimit(RequestBudgets::new(VERIFICATIONS_PER_MIN, now))
+    }
+
+    /// Takes a verification from the budget of the client. `is_proven`: it knows the secret of the
+    /// subscription.
+    pub(crate) fn admit(
+        &self,
+        request: &Request,
+        (topic, callback): (&str, &str),
+        is_proven: bool,
+    ) -> Result<(), Rejection> {
+        let client = request.counted_client().map(network).filter(|_| !is_proven);
+        let taken = self.0.take_requests((client, is_proven, topic, callback), 1, Instant::now());
+        taken.map_err(Rejection::verification_rate_limited)
     }
 }
 

@@ -39,10 +39,10 @@ impl Default for RecentRegistrants {
     }
 }
 
-/// Returns the address of the client. A page of another site sends requests through the browsers of
-/// others, and a proxy that is not ours hides its clients.
+/// Returns the address of the client, if it is nobody else's. A page of another site sends requests
+/// through the browsers of others.
 fn client(request: &Request) -> Option<IpAddr> {
     let is_cross_site = request.headers.contains_key(http::header::ORIGIN);
-    let client = request.client.filter(|_| !request.is_client_hidden && !is_cross_site);
+    let client = request.own_address().filter(|_| !is_cross_site);
     client.map(|client| client.to_canonical())
 }

@@ -118,6 +118,16 @@ impl Rejection {
         Rejection { reason, ..Rejection::rate_limited(retry_after_s) }
     }
 
+    /// Returns the rejection of a request whose callback its client has had verified too often, and
+    /// which may be repeated after `retry_after_s` seconds (429).
+    pub(crate) fn verification_rate_limited(retry_after_s: u64) -> Rejection {
+        let reason = format!(
+            "This callback was verified too often for this topic, please try again in \
+             {retry_after_s} s."
+        );
+        Rejection { reason, ..Rejection::rate_limited(retry_after_s) }
+    }
+
     /// Returns the rejection of a request of an account that has as many streams open as it may
     /// have, and which it may repeat after `retry_after_s` seconds (429).
     pub(crate) fn too_many_streams(retry_after_s: u64) -> Rejection {

@@ -6,6 +6,9 @@ use bytes::Bytes;
 use http::{HeaderMap, Method, header};
 use ipnet::IpNet;
 
+use crate::http::kit::client_address::ClientAddress;
+use crate::net::is_public;
+
 /// A request, read to its end.
 #[derive(Debug)]
 pub(crate) struct Request {
@@ -17,15 +20,10 @@ pub(crate) struct Request {
     pub(crate) query: String,
     /// The headers.
     pub(crate) headers: HeaderMap,
-    /// The address of the client; `None` where the listener does not know it.
-    pub(crate) client: Option<IpAddr>,
-    /// Whether `client` is a proxy that is not one of ours, so that the real client is unknown.
-    pub(crate) is_client_hidden: bool,
+    /// The address of the client, and whether it is certain.
+    pub(crate) client: ClientAddress,
     /// Whether the request names this gateway as its host (`RequestHost::is_own`).
     pub(crate) is_host_own: bool,
-    /// The address whose budget of requests this one takes from; `None` for the operator's own
-    /// programs, which are not limited.
-    pub(crate) limited_as: Option<IpAddr>,
     /// The body; empty if there is none.
     pub(crate) body: Bytes,
 }
@@ -36,10 +34,30 @@ impl Request {
         self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
     }
 
-    /// Returns the address by which failed sign-ins are counted: also those of the operator's own
-    /// programs, whose requests are not limited.
+    /// Returns the address whose budget of requests this one takes from; `None` for programs on the
+    /// gateway's own machine, which are not limited.
+    pub(crate) fn limited_as(&self) -> Option<IpAddr> {
+        self.client.limited_as()
+    }
+
+    /// Returns whether this is a request of a program on the gateway's own machine, and not one that
+    /// a page of another site causes through a browser there.
+    pub(crate) fn is_local(&self) -> bool {
+        self.client.is_local() && self.is_host_own && !self.is_cross_site()
+    }
+
+    /// Returns the address by which failed sign-ins are counted: also those of programs on the
+    /// gateway's own machine, whose requests are not limited.
     pub(crate) fn counted_client(&self) -> Option<IpAddr> {
-        self.limited_as.or(self.client)
+        self.limited_as().or(self.client.ip)
+    }
+
+    /// Returns the address of the client if it belongs to this client alone: it is public, or that of
+    /// a program on the gateway's own machine. Strangers behind address translation share a private
+    /// one, and those behind an untrusted proxy share its address.
+    pub(crate) fn own_address(&self) -> Option<IpAddr> {
+        let is_own = |ip: &IpAddr| is_public(*ip) || ip.is_loopback();
+        self.client.ip.filter(|_| !self.client.is_hidden).filter(is_own)
     }
 
     /// Returns the media type of the body, in lower case, without parameters.
@@ -83,9 +101,9 @@ impl Request {
     pub(crate) fn is_from(&self, networks: &[IpNet]) -> bool {
         let is_listed = |ip: IpAddr| networks.iter().any(|network| network.contains(&ip));
         let is_cross_site = self.headers.contains_key(header::ORIGIN);
-        !self.is_client_hidden
+        !self.client.is_hidden
             && !is_cross_site
             && self.is_host_own
-            && self.client.is_some_and(is_listed)
+            && self.client.ip.is_some_and(is_listed)
     }
 }

@@ -23,9 +23,11 @@ use warp::Filter;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
+use crate::http::kit::anonymous_access::Permission;
 use crate::http::kit::browser_view;
 use crate::http::kit::endpoint::Endpoint;
 use crate::http::kit::params;
+use crate::http::kit::permissions;
 use crate::http::kit::rejection::unavailable;
 use crate::http::kit::reply::{empty, not_found, plain_text, set_header};
 use crate::http::kit::request::Request;
@@ -60,8 +62,17 @@ pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
     let collections = below("all").or(below("collections")).unify().boxed();
     let route = below("feeds").or(collections).unify().or(below("accounts")).unify().boxed();
     ENDPOINT.route_with_param(gateway, route, |gateway, request, path: String| async move {
+        let is_own = path.starts_with("accounts/"); // needs an account in any case
+        if !is_own
+            && let Err(rejection) =
+                permissions::check_by_query(&gateway, &request, Permission::Views).await
+        {
+            return rejection.to_response();
+        }
         match location::parse_path(&path) {
-            Some((owner, name)) => handle(&gateway, &request, owner, name).await,
+            Some((owner, name)) => {
+                permissions::keep_private(&gateway, handle(&gateway, &request, owner, name).await)
+            }
             None if path == "feeds/" => redirect_to_archive(&gateway, &request).await,
             None => not_found(),
         }

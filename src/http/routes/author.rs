@@ -15,6 +15,7 @@ use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use crate::authoring::{AuthoringRefusal, Draft, OwnFile, Posted};
+use crate::http::kit::anonymous_access::Permission;
 use crate::http::kit::endpoint::Endpoint;
 use crate::http::kit::params::{self, BodyFormats};
 use crate::http::kit::rejection::{Rejection, unavailable};
@@ -122,8 +123,11 @@ async fn show(
     response
 }
 
-/// Returns the feed of an account, if it has one.
+/// Returns the feed of an account, if it has one and anybody may read it.
 async fn load_feed(gateway: &Gateway, user: &str) -> Result<Option<AuthorFeed>, StoreError> {
+    if !gateway.settings.anonymous.allows(Permission::Storage) {
+        return Ok(None);
+    }
     let place = PathSegment::login(user).ok().zip(PathSegment::file(DEFAULT_NAME));
     let Some((login, name)) = place else { return Ok(None) };
     let Some(file) = gateway.publish.file(&login, &name).await? else { return Ok(None) };

@@ -20,8 +20,10 @@ use warp::filters::BoxedFilter;
 use warp::reply::Response;
 use warp::{Filter, Rejection};
 
+use crate::http::kit::anonymous_access::Permission;
 use crate::http::kit::endpoint::Endpoint;
 use crate::http::kit::params;
+use crate::http::kit::permissions;
 use crate::http::kit::rejection::unavailable;
 use crate::http::kit::reply::not_found;
 use crate::http::kit::request::Request;
@@ -72,13 +74,17 @@ async fn recent_changes(
     longest: Duration,
     cache: Arc<ChangesCache>,
 ) -> Response {
+    if let Some(rejected) = reject_stranger(&gateway, &request).await {
+        return rejected;
+    }
     let query = params::read_query(&request);
     let unit = unit(&query).unwrap_or(gateway.settings.changes_unit);
     let access = ViewerAccess::of_request(&gateway, &request);
     let time = CoveredTime::Last(longest.as_secs());
     let document = RequestedDocument::Open(time, unit, access);
     let requested = RequestedPart { document, span: span(&query, longest) };
-    answer::reply(&cache, &gateway, &request, requested, Caching::Minute).await
+    let reply = answer::reply(&cache, &gateway, &request, requested, Caching::Minute).await;
+    permissions::keep_private(&gateway, reply)
 }
 
 async fn changes_of(
@@ -87,17 +93,27 @@ async fn changes_of(
     begins: Option<DateTime<Utc>>,
     cache: Arc<ChangesCache>,
 ) -> Response {
+    if let Some(rejected) = reject_stranger(&gateway, &request).await {
+        return rejected;
+    }
     let Some(begins) = begins else { return not_found() };
     let query = params::read_query(&request);
     let access = ViewerAccess::of_request(&gateway, &request);
     match hour(&gateway, begins, unit(&query), access).await {
         Ok(Some((document, caching))) => {
             let requested = RequestedPart { document, span: None };
-            answer::reply(&cache, &gateway, &request, requested, caching).await
+            let reply = answer::reply(&cache, &gateway, &request, requested, caching).await;
+            permissions::keep_private(&gateway, reply)
         }
         Ok(None) => not_found(),
         Err(err) => unavailable(&err),
     }
+}
+
+/// Returns the reply to a caller without an account, if the operator shows views to accounts only.
+async fn reject_stranger(gateway: &Gateway, request: &Request) -> Option<Response> {
+    let entered = permissions::check_by_query(gateway, request, Permission::Views).await;
+    entered.err().map(|rejection| rejection.to_response())
 }
 
 /// Returns the document of an hour; `None` if the hour has not begun, or nothing is stored of it.

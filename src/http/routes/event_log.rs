@@ -19,7 +19,9 @@ use warp::Filter;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
+use crate::http::kit::anonymous_access::Permission;
 use crate::http::kit::endpoint::Endpoint;
+use crate::http::kit::permissions;
 use crate::http::kit::rejection::{Rejection, unavailable};
 use crate::http::kit::reply::{set_header, with_content_type};
 use crate::http::kit::request::Request;
@@ -94,6 +96,9 @@ async fn requested_view(gateway: &Gateway, request: &Request) -> Result<LogView,
         true => Some(auth::authenticate(gateway, request, &form).await?),
         false => session.as_ref().map(|session| session.access.clone()),
     };
+    if access.is_none() {
+        permissions::check(gateway, request, &form, Permission::Views).await?;
+    }
     let viewer = match &access {
         Some(access) if access.scopes.allow(Scope::Admin) => EventViewer::Admin,
         Some(access) if access.scopes.allow(Scope::List) => EventViewer::Account(access.account),

@@ -19,8 +19,10 @@ use warp::Filter;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
+use crate::http::kit::anonymous_access::Permission;
 use crate::http::kit::endpoint::Endpoint;
 use crate::http::kit::params::{self, BodyFormats};
+use crate::http::kit::permissions;
 use crate::http::kit::rejected_request::RejectedRequest;
 use crate::http::kit::rejection::Rejection;
 use crate::http::kit::reply::with_method_help;
@@ -35,7 +37,7 @@ use feedgate_protocol::form::Form;
 
 use pings::{PINGED, ping_and_wait, waits_for_delivery};
 use registration::{HandlerFields, REGISTERED, check_url_count, missing_parameters};
-use registration::{parse_handler, reject_refusal};
+use registration::{admit_handler, admit_verifications, reject_refusal};
 use reply::{RestReply, respond};
 
 const ENDPOINT: Endpoint =
@@ -85,11 +87,7 @@ pub(crate) async fn handle_cancellation(gateway: Arc<Gateway>, request: Request)
 }
 
 async fn register(gateway: &Gateway, request: &Request) -> Result<RestReply, Rejection> {
-    let read = read_form(request).and_then(|form| {
-        let (handler, urls) = parse_registration(&form, request)?;
-        gateway.anonymous_rate_limit.admit(request, urls.len())?;
-        Ok((handler, urls))
-    });
+    let read = admit_registration(gateway, request).await;
     let (handler, urls) = record_if_rejected(gateway, request, EventKind::Subscribe, read)?;
     let spacing = gateway.settings.ping_spacing;
     let done = gateway.subscribe.register(&handler, &urls, spacing, runner::now()).await;
@@ -104,11 +102,7 @@ async fn register(gateway: &Gateway, request: &Request) -> Result<RestReply, Rej
 }
 
 async fn ping(gateway: &Gateway, request: &Request) -> Result<RestReply, Rejection> {
-    let read = read_form(request).and_then(|form| {
-        require(&form, &["url"])?;
-        gateway.anonymous_rate_limit.admit(request, 1)?;
-        Ok(form)
-    });
+    let read = admit_ping(gateway, request).await;
     let form = record_if_rejected(gateway, request, EventKind::Ping, read)?;
     let ping = Ping {
         at: runner::now(),
@@ -132,13 +126,7 @@ async fn ping(gateway: &Gateway, request: &Request) -> Result<RestReply, Rejecti
 }
 
 async fn cancel(gateway: &Gateway, request: &Request) -> Result<RestReply, Rejection> {
-    let read = read_form(request).and_then(|form| {
-        require(&form, &["path"])?;
-        let urls = urls(&form);
-        check_url_count(&urls)?;
-        gateway.anonymous_rate_limit.admit(request, urls.len())?;
-        Ok((form, urls))
-    });
+    let read = admit_cancellation(gateway, request).await;
     let (form, urls) = record_if_rejected(gateway, request, EventKind::Unsubscribe, read)?;
     let text = |name| form.get(name).map(str::to_owned);
     let cancelled = Cancelled {
@@ -146,12 +134,36 @@ async fn cancel(gateway: &Gateway, request: &Request) -> Result<RestReply, Rejec
         domain: text("domain"),
         port: text("port"),
         path: text("path").unwrap_or_default(),
-        // Behind a proxy that is not ours, the address says nothing about the client.
-        caller: request.client.filter(|_| !request.is_client_hidden),
+        // An address that others share says nothing about the client.
+        caller: request.own_address(),
     };
     let done = gateway.subscribe.cancel(&cancelled, &urls).await;
     let done = done.map(|()| RestReply::from(CANCELLED));
     done.map_err(|refusal| reject_refusal("cancellation", &refusal))
+}
+
+async fn admit_ping(gateway: &Gateway, request: &Request) -> Result<Form, Rejection> {
+    let form = read_form(request)?;
+    require(&form, &["url"])?;
+    permissions::check(gateway, request, &form, Permission::Pings).await?;
+    gateway.anonymous_rate_limit.admit(request, 1)?;
+    Ok(form)
+}
+
+async fn admit_cancellation(
+    gateway: &Gateway,
+    request: &Request,
+) -> Result<(Form, Vec<String>), Rejection> {
+    let form = read_form(request)?;
+    require(&form, &["path"])?;
+    let urls = urls(&form);
+    check_url_count(&urls)?;
+    permissions::check(gateway, request, &form, Permission::RssCloud).await?;
+    gateway.anonymous_rate_limit.admit(request, urls.len())?;
+    let part = |name| form.get(name).unwrap_or_default();
+    let handler = format!("{}:{}{}", part("domain"), part("port"), part("path"));
+    admit_verifications(gateway, request, &urls, &handler)?;
+    Ok((form, urls))
 }
 
 fn read_form(request: &Request) -> Result<Form, Rejection> {
@@ -169,11 +181,12 @@ fn record_if_rejected<T>(
     RejectedRequest::rsscloud(kind, feed).record_if_rejected(gateway, read)
 }
 
-fn parse_registration(
-    form: &Form,
+async fn admit_registration(
+    gateway: &Gateway,
     request: &Request,
 ) -> Result<(NotificationHandler, Vec<String>), Rejection> {
-    require(form, &["port", "path", "protocol"])?;
+    let form = read_form(request)?;
+    require(&form, &["port", "path", "protocol"])?;
     let text = |name| form.get(name).unwrap_or_default().to_owned();
     let fields = HandlerFields {
         procedure: text("notifyProcedure"),
@@ -182,8 +195,8 @@ fn parse_registration(
         protocol: text("protocol"),
         domain: form.get("domain").map(str::to_owned),
     };
-    let urls = urls(form);
-    Ok((parse_handler(fields, &urls, request)?, urls))
+    let urls = urls(&form);
+    Ok((admit_handler(gateway, request, &form, (fields, &urls)).await?, urls))
 }
 
 fn require(form: &Form, names: &[&str]) -> Result<(), Rejection> {

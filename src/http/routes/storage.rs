@@ -1,6 +1,6 @@
 //! `/storage/{login}/{name}.xml`: feeds stored for authors who have no server of their own.
 //!
-//! Anybody may read them. Their author writes them, by HTTP Basic with the account's password or
+//! Anybody may read them, unless the operator says otherwise (`FEEDGATE_ANONYMOUS`). Their author writes them, by HTTP Basic with the account's password or
 //! with a token with the scope `publish`: PUT saves and pings, DELETE removes. `If-Match` and
 //! `If-None-Match` keep two writers from overwriting each other. There are no cookies, and
 //! browsers send a preflight before either method from another site, so a page of another site
@@ -14,9 +14,11 @@ use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use crate::authoring::{Author, AuthoringRefusal, OwnFile, SubmittedFeed};
+use crate::http::kit::anonymous_access::Permission;
 use crate::http::kit::auth::parse_basic;
 use crate::http::kit::conditional::is_unchanged;
 use crate::http::kit::endpoint::Endpoint;
+use crate::http::kit::permissions;
 use crate::http::kit::rejection::Rejection;
 use crate::http::kit::rejection::unavailable;
 use crate::http::kit::reply::{
@@ -51,6 +53,10 @@ async fn handle(gateway: Arc<Gateway>, request: Request, path: FilePath) -> Resp
     let path = PathSegment::login(&path.login).ok().zip(PathSegment::file(&path.name));
     if matches!(request.method, Method::GET | Method::HEAD) {
         let Some((login, name)) = path else { return not_found() };
+        let entered = permissions::check_by_query(&gateway, &request, Permission::Storage).await;
+        if let Err(rejection) = entered {
+            return rejection.to_response();
+        }
         return match gateway.publish.file(&login, &name).await {
             Ok(Some(file)) => serve(&request, &file),
             Ok(None) => not_found(),

@@ -27,10 +27,12 @@ use warp::Filter;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
+use crate::http::kit::anonymous_access::Permission;
 use crate::http::kit::auth;
 use crate::http::kit::browser_view;
 use crate::http::kit::endpoint::Endpoint;
 use crate::http::kit::params;
+use crate::http::kit::permissions;
 use crate::http::kit::rejection::Rejection;
 use crate::http::kit::rejection::unavailable;
 use crate::http::kit::reply::plain_text;
@@ -100,8 +102,12 @@ async fn handle(gateway: &Arc<Gateway>, request: &Request, views: &Views, view: 
                    FEEDGATE_PUBLIC_VIEWS is off.";
         return plain_text(StatusCode::NOT_FOUND, reason);
     }
+    let entered = permissions::check_by_query(gateway, request, Permission::Views).await;
+    if let Err(rejection) = entered {
+        return rejection.to_response();
+    }
     match render_view(gateway, request, views, view).await {
-        Ok(response) => response,
+        Ok(response) => permissions::keep_private(gateway, response),
         Err(Failure::Rejection(rejection)) => rejection.to_response(),
         Err(Failure::Store(err)) => unavailable(&err),
     }

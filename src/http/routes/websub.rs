@@ -14,8 +14,10 @@ use warp::Filter;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
+use crate::http::kit::anonymous_access::Permission;
 use crate::http::kit::endpoint::Endpoint;
 use crate::http::kit::params::{self, BodyFormats};
+use crate::http::kit::permissions;
 use crate::http::kit::rejected_request::RejectedRequest;
 use crate::http::kit::rejection::Rejection;
 use crate::http::kit::reply::empty;
@@ -25,7 +27,8 @@ use crate::http::state::Gateway;
 use crate::jobs::runner;
 use crate::net::{FetchError, Purpose};
 use crate::subscriptions::{
-    FirstFetchWait, NotValidated, NotVerified, SubscribeOutcome, SubscriptionRefusal, Verification,
+    FirstFetchWait, NotValidated, NotVerified, RequestTerms, SubscribeOutcome, SubscriptionRefusal,
+    Verification,
 };
 use feedgate_core::intent::{Intent, IntentMode, VerifyToken};
 use feedgate_core::signing::{BadSecret, Secret, SigningRequest};
@@ -74,16 +77,11 @@ async fn carry_out(gateway: &Gateway, request: &Request) -> Result<Response, Rej
             ));
         }
     };
-    let read = intent(&form, mode).and_then(|intent| {
-        let verification = verification(&form)?;
-        gateway.anonymous_rate_limit.admit(request, 1)?;
-        Ok((intent, verification))
-    });
-    let (intent, verification) =
+    let read = admit(gateway, request, &form, mode).await;
+    let (intent, terms) =
         RejectedRequest::hub(&form, mode, "websub").record_if_rejected(gateway, read)?;
     gateway.recent_registrants.remember(request);
-    let wait = FirstFetchWait::Moment;
-    match gateway.subscribe.carry_out(&intent, verification, wait, runner::now()).await {
+    match gateway.subscribe.carry_out(&intent, terms, runner::now()).await {
         Ok(SubscribeOutcome::Now) => {
             let mut response = empty(StatusCode::NO_CONTENT);
             let findings = gateway.subscribe.findings(&intent.request.topic, false).await;
@@ -93,6 +91,40 @@ async fn carry_out(gateway: &Gateway, request: &Request) -> Result<Response, Rej
         }
         Ok(SubscribeOutcome::Later) => Ok(empty(StatusCode::ACCEPTED)),
         Err(refusal) => Err(reject_refusal(mode, &refusal)),
+    }
+}
+
+/// Reads a request to subscribe or unsubscribe, if the caller may make it.
+async fn admit(
+    gateway: &Gateway,
+    request: &Request,
+    form: &Form,
+    mode: IntentMode,
+) -> Result<(Intent, RequestTerms), Rejection> {
+    let intent = intent(form, mode)?;
+    let verification = verification(form)?;
+    permissions::check(gateway, request, form, Permission::Hub).await?;
+    gateway.anonymous_rate_limit.admit(request, 1)?;
+    admit_verification(gateway, request, &intent.request).await?;
+    let callback = Some(&intent.request.callback);
+    let reach = permissions::callback_reach(gateway, request, form, callback).await?;
+    Ok((intent, RequestTerms { verification, wait: FirstFetchWait::Moment, reach }))
+}
+
+/// Counts the verification that a request causes, by its client, or if that has caused too many, by
+/// the secret of the subscription.
+async fn admit_verification(
+    gateway: &Gateway,
+    request: &Request,
+    wanted: &SubscriptionRequest,
+) -> Result<(), Rejection> {
+    let subject = (wanted.topic.as_str(), wanted.callback.as_str());
+    let limit = &gateway.verification_rate_limit;
+    let Err(rejection) = limit.admit(request, subject, false) else { return Ok(()) };
+    let is_proven = gateway.subscribe.knows_secret(wanted, runner::now()).await;
+    match is_proven.map_err(|err| Rejection::unavailable(&err))? {
+        true => limit.admit(request, subject, true),
+        false => Err(rejection),
     }
 }
 

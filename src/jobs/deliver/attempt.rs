@@ -11,7 +11,7 @@ use super::message::Message;
 use super::verdict::{self, DeliveryVerdict, HealthTransition};
 use super::{Deliverer, events};
 use crate::jobs::runner;
-use crate::net::{CallbackRequest, CallbackResponse, FetchError};
+use crate::net::{CallbackRequest, CallbackResponse, FetchError, HttpClient};
 use feedgate_core::delivery_health::AttemptResponse;
 use feedgate_core::ports::{DeliveryOutcome, StoreError};
 use feedgate_core::subscription::{DueSubscription, Subscription};
@@ -51,7 +51,9 @@ impl Deliverer {
         let message = Message::of_delivery(due, &payload, runner::now());
         let request = message.call(&self.settings);
         let (at, begun) = (runner::now(), Instant::now());
-        let answer = self.call(&request, begun).await;
+        let has_account = subscription.account.is_some();
+        let client = self.client.for_callback(has_account, subscription.callback.url());
+        let answer = call(&client, &request, begun).await;
         let took = begun.elapsed();
         let verdict = verdict::classify(subscription, &answer, runner::now(), runner::jitter);
 
@@ -96,18 +98,18 @@ impl Deliverer {
             self.metrics.waited((runner::now() - at).to_std().unwrap_or_default());
         }
     }
+}
 
-    async fn call(
-        &self,
-        request: &CallbackRequest,
-        begun: Instant,
-    ) -> Result<CallbackResponse, FetchError> {
-        match self.client.call(request.clone()).await {
-            Err(FetchError::Unreachable { .. }) if begun.elapsed() < CONNECT_FAILURE_WITHIN => {
-                self.client.call(request.clone()).await
-            }
-            answer => answer,
+async fn call(
+    client: &HttpClient,
+    request: &CallbackRequest,
+    begun: Instant,
+) -> Result<CallbackResponse, FetchError> {
+    match client.call(request.clone()).await {
+        Err(FetchError::Unreachable { .. }) if begun.elapsed() < CONNECT_FAILURE_WITHIN => {
+            client.call(request.clone()).await
         }
+        answer => answer,
     }
 }
 

@@ -20,6 +20,7 @@ on_both_stores!(
     a_subscription_keeps_what_was_wished,
     a_renewal_keeps_the_cursor_and_forgets_failures,
     a_secret_that_is_replaced_is_kept_for_the_overlap,
+    h06_a_renewal_by_a_stranger_ends_no_secret_and_no_lease,
     a_renewal_leaves_a_delivery_in_hand_alone,
     a_change_of_format_owes_the_latest_of_the_other,
     a_change_of_format_during_a_delivery_starts_its_own_count,
@@ -62,13 +63,15 @@ async fn a_subscription_keeps_what_was_wished(database: Database) {
 
 async fn a_renewal_keeps_the_cursor_and_forgets_failures(database: Database) {
     let store = ClaimingStore::new(database.open().await);
-    let made = subscribe(&store, "a", "https://callback.test/").await;
+    let mut wished = wish("a", "https://callback.test/");
+    wished.account = Some(AccountId(7));
+    let made = store.subscribe(&wished, at(0)).await.unwrap();
     store.record(made.id.resource, &poll(at(1), &["1"])).await.unwrap();
     store.claim_subscriptions(at(2), at(9), &room()).await.unwrap();
     let failed = (made.id, DeliveryOutcome::Failed { retry_at: Some(at(9_000)) });
     store.settle(&[failed], at(3)).await.unwrap();
 
-    let mut again = wish("a", "https://callback.test/");
+    let mut again = wished.clone();
     again.signing.secret = Secret::new("new".to_owned()).ok();
     again.lease = Lease::from(Duration::from_secs(60));
     let renewed = store.subscribe(&again, at(10)).await.unwrap();
@@ -82,7 +85,7 @@ async fn a_renewal_keeps_the_cursor_and_forgets_failures(database: Database) {
     assert_eq!(due.len(), 1, "whoever renews is there again, so it is tried at once");
 
     // Rule D12: a renewal without a secret takes it away.
-    let bare = subscribe(&store, "a", "https://callback.test/").await;
+    let bare = store.subscribe(&wished, at(0)).await.unwrap();
     assert_eq!(bare.signing.secret, None);
     assert_eq!(resource(&store, made.id.resource).await.subscribers, 1, "counted once");
 }
@@ -90,6 +93,7 @@ async fn a_renewal_keeps_the_cursor_and_forgets_failures(database: Database) {
 async fn a_secret_that_is_replaced_is_kept_for_the_overlap(database: Database) {
     let store = ClaimingStore::new(database.open().await);
     let mut wish = wish("a", "https://callback.test/");
+    wish.account = Some(AccountId(7));
     wish.signing.secret = Secret::new("old".to_owned()).ok();
     wish.signing.method = Some(SignatureMethod::Sha256);
     let made = store.subscribe(&wish, at(0)).await.unwrap();
@@ -110,6 +114,33 @@ async fn a_secret_that_is_replaced_is_kept_for_the_overlap(database: Database) {
     assert_eq!(again.signing, renewed.signing, "a renewal with the same secret changes nothing");
     let later = store.subscribe(&wish, at(70)).await.unwrap();
     assert_eq!(later.signing, wish.signing.begin());
+}
+
+async fn h06_a_renewal_by_a_stranger_ends_no_secret_and_no_lease(database: Database) {
+    let store = ClaimingStore::new(database.open().await);
+    let renewed = async |secret: Option<&str>, lease_s: u64, now: i64| {
+        let mut wish = wish("a", "https://callback.test/");
+        wish.signing.secret = secret.and_then(|text| Secret::new(text.to_owned()).ok());
+        wish.lease = Lease::from(Duration::from_secs(lease_s));
+        let renewed = store.subscribe(&wish, at(now)).await.unwrap();
+        let secrets = renewed.signing.secrets(at(now)).map(|secret| secret.expose().to_owned());
+        (secrets.collect::<Vec<_>>().join(" "), renewed.lease_until)
+    };
+    let told = |secrets: &str, until: i64| (secrets.to_owned(), at(until));
+    assert_eq!(renewed(Some("own"), 864_000, 0).await, told("own", 864_000));
+    assert_eq!(renewed(Some("b"), 300, 10).await, told("b own", 864_000));
+    assert_eq!(renewed(None, 300, 20).await, told("b own", 864_000));
+    assert_eq!(renewed(Some("c"), 300, 30).await, told("c own", 864_000));
+    assert_eq!(renewed(Some("d"), 864_000, 40).await, told("d own", 864_040), "it may be longer");
+    assert_eq!(
+        renewed(Some("d"), 300, 864_001).await,
+        told("d", 864_301),
+        "the first lease is over"
+    );
+
+    assert_eq!(renewed(Some("d"), 864_000, 864_002).await, told("d", 1_728_002));
+    assert_eq!(renewed(Some("e"), 300, 864_003).await, told("e d", 1_728_002));
+    assert_eq!(renewed(Some("d"), 300, 864_004).await, told("d", 864_304), "who knows it decides");
 }
 
 async fn a_renewal_leaves_a_delivery_in_hand_alone(database: Database) {

@@ -10,7 +10,7 @@ use crate::engine::sql::params;
 use crate::engine::tx::Tx;
 use feedgate_core::ports::StoreError;
 use feedgate_core::resource::Resource;
-use feedgate_core::signing::Secret;
+use feedgate_core::signing::{Secret, Signing};
 use feedgate_core::subscription::{Format, Subscription, SubscriptionRequest};
 use feedgate_protocol::signature::SignatureMethod;
 
@@ -50,6 +50,25 @@ pub(super) fn newest_number(resource: &Resource, format: Format) -> i64 {
     }
 }
 
+/// Returns how a subscription is signed after a renewal, and when its lease ends. An account decides
+/// about both. An open subscription has no owner, so that only who knows its secret can shorten the
+/// lease or end the secret.
+fn rights(
+    known: &Subscription,
+    request: &SubscriptionRequest,
+    now: DateTime<Utc>,
+) -> (Signing, DateTime<Utc>) {
+    let lease_until = request.lease.end(now);
+    if known.account.is_some() {
+        return (known.signing.renew(&request.signing, now), lease_until);
+    }
+    let signing = known.signing.renew_open(&request.signing, known.lease_until, now);
+    match known.signing.is_proven_by(&request.signing, now) {
+        true => (signing, lease_until),
+        false => (signing, lease_until.max(known.lease_until)),
+    }
+}
+
 /// Replaces the options with those of the request, resets failures, ends a suspension, and retries at
 /// once a delivery that waited for a retry. A delivery in progress, if there is one, ends first; the
 /// cursor in its result counts only if both cursors run over the same numbers.
@@ -85,7 +104,7 @@ async fn renew(
     };
     let status = request.statuses.version(&resource.status);
     let status_told = if known.statuses == request.statuses { known.status_told } else { status };
-    let signing = known.signing.renew(&request.signing, now);
+    let (signing, lease_until) = rights(known, request, now);
     let previous = signing.previous.as_ref();
     let identity = subscriber(&known.topic, &known.callback, &known.protocol);
     let secret = signing.secret.as_ref().map(Secret::expose);
@@ -95,7 +114,7 @@ async fn renew(
     #[rustfmt::skip]
     let params = params![
         known.id.resource.0, known.id.number, request.protocol.procedure(), request.format.as_str(),
-        secret, cursor, request.lease.end(now), request.is_sanitized,
+        secret, cursor, lease_until, request.is_sanitized,
         i64::from(changed), request.updates.as_str(), request.statuses.as_str(), status_told,
         signing.method.map(SignatureMethod::as_str), previous_secret,
         previous.map(|previous| previous.until), digests::first(request, now),

@@ -14,6 +14,7 @@ use super::ENDPOINT;
 use super::document_cache::DocumentKey;
 use super::location::{self, ArchiveOwner, DocumentName};
 use super::reply::{DocumentHeaders, DocumentRequest};
+use crate::http::kit::anonymous_access::Permission;
 use crate::http::kit::browser_view;
 use crate::http::routes::archive::render::Order;
 use crate::http::state::Gateway;
@@ -21,6 +22,9 @@ use crate::http::state::Gateway;
 /// Returns the response to this request, if it is ready.
 pub(crate) fn reply<B: Body>(gateway: &Gateway, request: &http::Request<B>) -> Option<Response> {
     let (uri, is_get) = (request.uri(), *request.method() == Method::GET);
+    if !gateway.settings.anonymous.allows(Permission::Views) {
+        return None;
+    }
     if !is_get || uri.query().is_some() || !request.body().is_end_stream() {
         return None;
     }

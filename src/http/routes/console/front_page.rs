@@ -69,7 +69,7 @@ async fn render(gateway: &Arc<Gateway>, request: Request) -> Result<Response, Re
 fn changes(gateway: &Gateway, events: &[StoredEvent]) -> Markup {
     let now = runner::now();
     html! {
-        @if gateway.settings.has_public_views && !events.is_empty() {
+        @if gateway.shows_public_views() && !events.is_empty() {
             h2 { "Changed lately" }
             ul {
                 @for StoredEvent { event, .. } in events {
@@ -91,7 +91,7 @@ fn links(gateway: &Gateway, visit: &Visit) -> Markup {
         ("pingSiteForm", "Report that a site has changed"),
         ("author", "Write a post"),
     ];
-    if gateway.settings.has_public_views {
+    if gateway.shows_public_views() {
         links.extend([("stats", "Statistics"), ("feeds.opml", "All feeds, as OPML")]);
     }
     html! {

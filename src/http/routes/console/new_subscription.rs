@@ -13,7 +13,7 @@ use crate::http::routes::websub::describe_forbidden;
 use crate::http::state::Gateway;
 use crate::jobs::runner;
 use crate::net::Purpose;
-use crate::subscriptions::{FirstFetchWait, SubscriptionRefusal, Verification};
+use crate::subscriptions::{FirstFetchWait, RequestTerms, SubscriptionRefusal, Verification};
 use feedgate_core::account::{AccountId, Scope};
 use feedgate_core::intent::{Intent, IntentMode};
 use feedgate_core::ports::{ListedSubscription, SubscriptionFilter};
@@ -110,7 +110,10 @@ impl NewSubscription {
         }
         let intent = self.intent(account, topic)?;
         let service = &gateway.subscribe;
-        match service.carry_out(&intent, Verification::None, wait, runner::now()).await {
+        match service
+            .carry_out(&intent, RequestTerms::of_account(Verification::None, wait), runner::now())
+            .await
+        {
             Ok(_) => Ok(SubscribeResult::Subscribed),
             Err(SubscriptionRefusal::Store(err)) => Err(Rejection::unavailable(&err)),
             Err(refusal) => Ok(SubscribeResult::Refused(describe_refusal(&refusal))),

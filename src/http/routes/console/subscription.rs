@@ -16,7 +16,7 @@ use crate::http::kit::html::parts::{grouped, relative_time, timestamp};
 use crate::http::kit::rejection::Rejection;
 use crate::jobs::deliver::TestOutcome;
 use crate::jobs::runner;
-use crate::subscriptions::{FirstFetchWait, Verification};
+use crate::subscriptions::{FirstFetchWait, RequestTerms, Verification};
 use feedgate_core::account::Scope;
 use feedgate_core::intent::{Intent, IntentMode};
 use feedgate_core::ports::ListedSubscription;
@@ -203,8 +203,11 @@ async fn rotate_secret(visit: &Visit, listed: &ListedSubscription) -> Result<Don
 async fn end(visit: &Visit, listed: &ListedSubscription) -> Result<(), Rejection> {
     let intent = Intent::new(IntentMode::Unsubscribe, request_of(listed));
     let wait = FirstFetchWait::Moment;
-    let ended =
-        visit.gateway.subscribe.carry_out(&intent, Verification::None, wait, runner::now()).await;
+    let ended = visit
+        .gateway
+        .subscribe
+        .carry_out(&intent, RequestTerms::of_account(Verification::None, wait), runner::now())
+        .await;
     ended.map(drop).map_err(|refusal| Rejection::unprocessable(refusal.to_string()))
 }
 

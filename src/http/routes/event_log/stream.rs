@@ -55,7 +55,7 @@ pub(super) async fn reply(
     view: LogView,
     streams: &Arc<Slots<ClientNetwork>>,
 ) -> Response {
-    let Ok(slot) = streams.acquire(client_network(request.client)) else {
+    let Ok(slot) = streams.acquire(client_network(request.client.ip)) else {
         let mut full = plain_text(
             StatusCode::SERVICE_UNAVAILABLE,
             "Too many streams are open, please try again later.",

@@ -1,12 +1,14 @@
 //! The common part of the procedures of XML-RPC and SOAP: carrying out a registration or a
 //! ping. The reason of a [`Rejection`] becomes the text of a fault.
 
+use crate::http::kit::anonymous_access::Permission;
 use crate::http::kit::params;
+use crate::http::kit::permissions;
 use crate::http::kit::rejected_request::RejectedRequest;
 use crate::http::kit::rejection::Rejection;
 use crate::http::kit::request::Request;
 use crate::http::routes::rsscloud::pings::{ping_and_wait, waits_for_delivery};
-use crate::http::routes::rsscloud::registration::{HandlerFields, parse_handler, reject_refusal};
+use crate::http::routes::rsscloud::registration::{HandlerFields, admit_handler, reject_refusal};
 use crate::http::state::Gateway;
 use crate::jobs::runner;
 use crate::subscriptions::SubscriptionRefusal;
@@ -41,10 +43,8 @@ pub(super) async fn register(
 ) -> Result<(), Rejection> {
     let urls = urls.iter().map(|url| url.trim().to_owned()).filter(|url| !url.is_empty());
     let urls: Vec<String> = urls.collect();
-    let read = parse_handler(fields, &urls, request).and_then(|handler| {
-        gateway.anonymous_rate_limit.admit(request, urls.len())?;
-        Ok(handler)
-    });
+    let form = params::read_query(request);
+    let read = admit_handler(gateway, request, &form, (fields, &urls)).await;
     let feed = urls.first().map_or("", String::as_str);
     let handler =
         RejectedRequest::rsscloud(EventKind::Subscribe, feed).record_if_rejected(gateway, read)?;
@@ -61,7 +61,8 @@ pub(super) async fn cloud_ping(
     request: &Request,
     url: &str,
 ) -> Result<(), Rejection> {
-    let admitted = gateway.anonymous_rate_limit.admit(request, 1);
+    let admitted = permissions::check_by_query(gateway, request, Permission::Pings).await;
+    let admitted = admitted.and_then(|()| gateway.anonymous_rate_limit.admit(request, 1));
     RejectedRequest::rsscloud(EventKind::Ping, url).record_if_rejected(gateway, admitted)?;
     let ping = Ping {
         at: runner::now(),

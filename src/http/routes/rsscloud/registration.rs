@@ -4,15 +4,22 @@
 //! The sentences are those of the deployed servers to the letter, because clients show and
 //! compare them.
 
+use crate::http::kit::anonymous_access::Permission;
+use crate::http::kit::permissions;
 use crate::http::kit::rejection::Rejection;
 use crate::http::kit::request::Request;
+use crate::http::state::Gateway;
 use crate::subscriptions::registration::NotificationHandler;
-use crate::subscriptions::{NotVerified, SubscriptionRefusal};
+use crate::subscriptions::{CallbackReach, NotVerified, SubscriptionRefusal};
 use feedgate_protocol::Protocol;
+use feedgate_protocol::form::Form;
 use feedgate_protocol::xml::is_name;
 
 /// The most resources of one registration (rule S26).
 const MAX_URLS: usize = 100;
+
+/// The longest name of a procedure, which is sent to a handler before that has agreed to anything.
+const MAX_PROCEDURE_BYTES: usize = 128;
 
 /// The reply to a registration that succeeded.
 pub(crate) const REGISTERED: &str = "Thanks for the registration. It worked. When the resource \
@@ -28,8 +35,42 @@ pub(crate) struct HandlerFields {
     pub(crate) domain: Option<String>,
 }
 
+/// Returns the handler of a registration for `urls`, if the caller may register it. `form` may have
+/// the credentials of an account.
+pub(crate) async fn admit_handler(
+    gateway: &Gateway,
+    request: &Request,
+    form: &Form,
+    (fields, urls): (HandlerFields, &[String]),
+) -> Result<NotificationHandler, Rejection> {
+    let mut handler = parse_handler(fields, urls, request)?;
+    permissions::check(gateway, request, form, Permission::RssCloud).await?;
+    gateway.anonymous_rate_limit.admit(request, urls.len())?;
+    let callback = handler.callback();
+    // A caller may have its own address called as often as it likes.
+    if let Some(callback) = callback.as_ref().filter(|_| handler.domain.is_some()) {
+        admit_verifications(gateway, request, urls, callback.as_str())?;
+    }
+    handler.reach = permissions::callback_reach(gateway, request, form, callback.as_ref()).await?;
+    Ok(handler)
+}
+
+/// Counts the verifications of a handler for each of `urls` that a client causes.
+pub(crate) fn admit_verifications(
+    gateway: &Gateway,
+    request: &Request,
+    urls: &[String],
+    handler: &str,
+) -> Result<(), Rejection> {
+    if request.is_local() {
+        return Ok(());
+    }
+    let limit = &gateway.verification_rate_limit;
+    urls.iter().try_for_each(|url| limit.admit(request, (url, handler), false))
+}
+
 /// Checks what can be checked without a request to anybody.
-pub(crate) fn parse_handler(
+fn parse_handler(
     fields: HandlerFields,
     urls: &[String],
     request: &Request,
@@ -57,7 +98,15 @@ pub(crate) fn parse_handler(
                  U+0000.",
             ));
         }
-        Protocol::Soap { procedure } if !is_name(procedure) => {
+        Protocol::XmlRpc { procedure } if !is_method_name(procedure) => {
+            return Err(Rejection::bad_request(
+                "Can't accept the subscription because notifyProcedure cannot be the name of an \
+                 XML-RPC procedure.",
+            ));
+        }
+        Protocol::Soap { procedure }
+            if !is_name(procedure) || procedure.len() > MAX_PROCEDURE_BYTES =>
+        {
             return Err(Rejection::bad_request(format!(
                 "Can't accept the subscription because {procedure} cannot be the name of a SOAP \
                  procedure."
@@ -68,7 +117,16 @@ pub(crate) fn parse_handler(
     check_url_count(urls)?;
     let domain = fields.domain.filter(|domain| !domain.trim().is_empty());
     let (port, path) = (fields.port, fields.path);
-    Ok(NotificationHandler { tls, protocol, domain, port, path, caller: request.client })
+    let (caller, reach) = (request.client.ip, CallbackReach::Public);
+    Ok(NotificationHandler { tls, protocol, domain, port, path, caller, reach })
+}
+
+/// Returns whether an XML-RPC procedure can have this name: "identifier characters, upper and
+/// lower-case A-Z, the numeric characters, 0-9, underscore, dot, colon and slash" (XML-RPC), and the
+/// hyphen, which some servers allow.
+fn is_method_name(name: &str) -> bool {
+    let is_allowed = |c: char| c.is_ascii_alphanumeric() || "_.:/-".contains(c);
+    name.len() <= MAX_PROCEDURE_BYTES && name.chars().all(is_allowed)
 }
 
 /// Rejects a request that names no resource, or too many.

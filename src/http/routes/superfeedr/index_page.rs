@@ -38,7 +38,7 @@ pub(super) fn index_page(gateway: &Gateway) -> Response {
         gateway.public_url("viewLog"),
         gateway.public_url("log.json"),
         gateway.public_url("openapi.json"),
-        if gateway.settings.has_public_views { views_section(gateway) } else { String::new() },
+        if gateway.shows_public_views() { views_section(gateway) } else { String::new() },
     );
     with_content_type(StatusCode::OK, "text/plain; charset=utf-8", text)
 }

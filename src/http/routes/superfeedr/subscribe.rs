@@ -18,7 +18,7 @@ use crate::http::kit::request::Request;
 use crate::http::routes::discovered_feeds;
 use crate::http::state::Gateway;
 use crate::jobs::runner;
-use crate::subscriptions::{FirstFetchWait, SubscribeOutcome, Verification};
+use crate::subscriptions::{FirstFetchWait, RequestTerms, SubscribeOutcome, Verification};
 use feedgate_core::account::Access;
 use feedgate_core::intent::{Intent, IntentMode, VerifyToken};
 use feedgate_core::record::Seq;
@@ -52,7 +52,10 @@ pub(super) async fn carry_out(
         true => FirstFetchWait::End,
         false => FirstFetchWait::Moment,
     };
-    let done = gateway.subscribe.carry_out(&intent, verification, wait, runner::now()).await;
+    let done = gateway
+        .subscribe
+        .carry_out(&intent, RequestTerms::of_account(verification, wait), runner::now())
+        .await;
     match done.map_err(reject_refusal)? {
         SubscribeOutcome::Later => Ok(ApiReply::Empty(StatusCode::ACCEPTED)),
         SubscribeOutcome::Now if mode == IntentMode::Unsubscribe => {

@@ -12,7 +12,7 @@ use super::subscription_search;
 use crate::http::kit::rejection::Rejection;
 use crate::http::state::Gateway;
 use crate::jobs::runner;
-use crate::subscriptions::{FirstFetchWait, Verification};
+use crate::subscriptions::{FirstFetchWait, RequestTerms, Verification};
 use feedgate_core::account::Access;
 use feedgate_core::intent::{Intent, IntentMode};
 use feedgate_core::ports::SubscriptionFilter;
@@ -78,7 +78,10 @@ async fn end(gateway: &Gateway, subscription: &Subscription) -> ItemResult {
     };
     let intent = Intent::new(IntentMode::Unsubscribe, request);
     let (verification, wait) = (Verification::None, FirstFetchWait::Moment);
-    let done = gateway.subscribe.carry_out(&intent, verification, wait, runner::now()).await;
+    let done = gateway
+        .subscribe
+        .carry_out(&intent, RequestTerms::of_account(verification, wait), runner::now())
+        .await;
     let names = [
         ("hub.topic".to_owned(), subscription.topic.subscribed_as().to_owned()),
         ("hub.callback".to_owned(), subscription.callback.as_str().to_owned()),

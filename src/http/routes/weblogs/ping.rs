@@ -3,6 +3,8 @@
 use http::StatusCode;
 use url::Url;
 
+use crate::http::kit::anonymous_access::Permission;
+use crate::http::kit::permissions;
 use crate::http::kit::rejected_request::RejectedRequest;
 use crate::http::kit::rejection::Rejection;
 use crate::http::kit::request::Request;
@@ -52,6 +54,7 @@ async fn check_and_take(
     ping: WeblogPing,
 ) -> Result<(), Rejection> {
     let (name, url) = checked_name_and_url(ping.name, ping.url)?;
+    permissions::check_by_query(gateway, request, Permission::Pings).await?;
     gateway.anonymous_rate_limit.admit(request, 1)?;
     let feed = match is_web_address(&ping.feed) {
         true => ping.feed,

@@ -5,6 +5,8 @@
 use futures_util::future::try_join_all;
 use url::Url;
 
+use crate::http::kit::anonymous_access::Permission;
+use crate::http::kit::permissions;
 use crate::http::kit::rejected_request::RejectedRequest;
 use crate::http::kit::rejection::Rejection;
 use crate::http::kit::request::Request;
@@ -27,7 +29,9 @@ pub(crate) async fn publish(
 ) -> Result<usize, Rejection> {
     let topics = topics(form);
     check_content(form, topics.len())?;
-    let admitted = gateway.anonymous_rate_limit.admit(request, topics.len());
+    let admitted = permissions::check(gateway, request, form, Permission::Pings).await;
+    let admitted =
+        admitted.and_then(|()| gateway.anonymous_rate_limit.admit(request, topics.len()));
     let feed = topics.first().map_or("", String::as_str);
     RejectedRequest {
         kind: EventKind::Ping,

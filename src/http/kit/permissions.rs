@@ -1,0 +1,83 @@
+//! Whether a caller without an account may do what it requests.
+//!
+//! Each function that serves callers without an account calls [`check`] first, and not the endpoints
+//! that lead to it: a ping arrives in seven ways, and none of them may forget the check. What is not
+//! permitted to everybody is permitted to accounts, which send their login and a token as they do
+//! elsewhere.
+
+use http::header;
+use warp::reply::Response;
+
+use crate::http::kit::anonymous_access::Permission;
+use crate::http::kit::auth;
+use crate::http::kit::params;
+use crate::http::kit::rejection::Rejection;
+use crate::http::kit::reply::set_header;
+use crate::http::kit::request::Request;
+use crate::http::state::Gateway;
+use crate::net;
+use crate::subscriptions::CallbackReach;
+use feedgate_core::topic::Callback;
+use feedgate_protocol::form::Form;
+
+/// Rejects a caller without an account who does not have this permission. `form` may have the
+/// credentials of an account.
+pub(crate) async fn check(
+    gateway: &Gateway,
+    request: &Request,
+    form: &Form,
+    permission: Permission,
+) -> Result<(), Rejection> {
+    if gateway.settings.anonymous.allows(permission) {
+        return Ok(());
+    }
+    if !auth::has_credentials(request, form) {
+        return Err(permission.rejection());
+    }
+    let access = auth::authenticate(gateway, request, form).await?;
+    auth::require(&access, permission.scope())
+}
+
+/// Rejects a caller without an account as [`check`] does. Only the query may have credentials.
+pub(crate) async fn check_by_query(
+    gateway: &Gateway,
+    request: &Request,
+    permission: Permission,
+) -> Result<(), Rejection> {
+    match gateway.settings.anonymous.allows(permission) {
+        true => Ok(()),
+        false => check(gateway, request, &params::read_query(request), permission).await,
+    }
+}
+
+/// Returns which callbacks a caller may name. Credentials are checked only if the answer depends on
+/// them.
+pub(crate) async fn callback_reach(
+    gateway: &Gateway,
+    request: &Request,
+    form: &Form,
+    callback: Option<&Callback>,
+) -> Result<CallbackReach, Rejection> {
+    let permission = Permission::InnerCallbacks;
+    if gateway.settings.anonymous.allows(permission) {
+        return Ok(CallbackReach::Inner);
+    }
+    let is_inner = callback.is_some_and(|callback| net::is_inner(callback.url()));
+    if is_inner && auth::has_credentials(request, form) {
+        let access = auth::authenticate(gateway, request, form).await?;
+        auth::require(&access, permission.scope())?;
+        return Ok(CallbackReach::Inner);
+    }
+    match request.is_local() {
+        true => Ok(CallbackReach::Local),
+        false => Ok(CallbackReach::Public),
+    }
+}
+
+/// Keeps caches that serve several clients from storing a response that only accounts may read.
+pub(crate) fn keep_private(gateway: &Gateway, mut response: Response) -> Response {
+    if !gateway.settings.anonymous.allows(Permission::Views) {
+        set_header(&mut response, header::CACHE_CONTROL, "private, no-cache");
+    }
+    response
+}

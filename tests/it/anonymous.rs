@@ -1,0 +1,160 @@
+//! What callers without an account may do, and whom they make the gateway contact.
+
+mod clients;
+mod inner;
+mod renewals;
+
+use http::Method;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, WWW_AUTHENTICATE};
+
+use crate::support::feeds::rss;
+use crate::support::gateway::{Gateway, LOGIN, TOKEN};
+use crate::support::postgres::{Database, Kind};
+use crate::support::publisher::Publisher;
+use crate::support::server::client;
+
+/// Behind a proxy on this machine, which says whom it speaks for.
+const PROXIED: (&str, &str) = ("FEEDGATE_TRUSTED_PROXIES", "127.0.0.1");
+const STRANGER: &str = "8.8.8.8";
+const FORM: &str = "application/x-www-form-urlencoded";
+const SYNC: (&str, &str) = ("hub.verify", "sync");
+
+/// Who sends a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Caller {
+    /// A program on this machine.
+    Local,
+    /// Somebody for whom the proxy speaks.
+    Stranger,
+    /// The same, with the login of an account.
+    Account,
+}
+
+async fn send(
+    gateway: &Gateway,
+    caller: Caller,
+    (method, path): (Method, &str),
+    (content_type, body): (&str, &str),
+) -> reqwest::Response {
+    let mut request = client().request(method, gateway.url(path)).body(body.to_owned());
+    if !content_type.is_empty() {
+        request = request.header(CONTENT_TYPE, content_type);
+    }
+    if caller != Caller::Local {
+        request = request.header("x-forwarded-for", STRANGER);
+    }
+    if caller == Caller::Account {
+        request = request.basic_auth(LOGIN, Some(TOKEN));
+    }
+    request.send().await.unwrap()
+}
+
+async fn post(gateway: &Gateway, caller: Caller, path: &str, form: &[(&str, &str)]) -> String {
+    let body = url::form_urlencoded::Serializer::new(String::new()).extend_pairs(form).finish();
+    let answer = send(gateway, caller, (Method::POST, path), (FORM, &body)).await;
+    format!("{} {}", answer.status().as_u16(), answer.text().await.unwrap())
+}
+
+/// Whether this is the answer to a stranger who is not permitted. The event log quotes such answers, at length.
+fn is_refused(text: &str) -> bool {
+    text.contains("from accounts only") && text.len() < 1_000
+}
+
+/// An XML-RPC call with these parameters.
+fn call(method: &str, params: &[&str]) -> String {
+    let params: String =
+        params.iter().map(|param| format!("<param><value>{param}</value></param>")).collect();
+    format!("<methodCall><methodName>{method}</methodName><params>{params}</params></methodCall>")
+}
+
+#[tokio::test]
+async fn h05_what_is_closed_to_strangers_is_refused_in_each_protocol() {
+    let database = Database::new(Kind::Sqlite).await;
+    let publisher = Publisher::start().await;
+    publisher.put_rss("/feed", rss("tides", 1..2));
+    let (topic, site) = (publisher.url("/feed"), "http://a.test/");
+    let subscribe = format!("hub.mode=subscribe&hub.topic={topic}&hub.callback=http://b.test/");
+    let register = format!("port=80&path=/&protocol=http-post&domain=b.test&url1={topic}");
+    let publish = format!("hub.mode=publish&hub.url={site}");
+    let cloud = call("rssCloud.ping", &[site]);
+    let weblog = call("weblogUpdates.ping", &["A", site]);
+    let notify = call("rssCloud.pleaseNotify", &["", "80", "/", "http-post", &topic, "b.test"]);
+    let envelope = "<e:Envelope xmlns:e=\"http://schemas.xmlsoap.org/soap/envelope/\"><e:Body>\
+                    <ping><url>http://a.test/</url></ping></e:Body></e:Envelope>";
+    let (get, sent) = (Method::GET, Method::POST);
+    #[rustfmt::skip]
+    let cases = [
+        ("hub",      &sent, "/hub",                   FORM,       subscribe.as_str(),  403, "from accounts only"),
+        ("hub",      &sent, "/websub",                FORM,       &subscribe,          403, "from accounts only"),
+        ("pings",    &sent, "/hub",                   FORM,       &publish,            403, "from accounts only"),
+        ("pings",    &sent, "/",                      FORM,       &publish,            403, "from accounts only"),
+        ("rsscloud", &sent, "/rsscloud/pleaseNotify", FORM,       &register,           200, "<notifyResult success=\"false\" msg=\"This gateway accepts rssCloud"),
+        ("rsscloud", &sent, "/cancel",                FORM,       &register,           200, "<cancelResult success=\"false\" msg=\"This gateway accepts rssCloud"),
+        ("rsscloud", &sent, "/RPC2",                  "text/xml", &notify,             200, "<fault>"),
+        ("pings",    &sent, "/ping",                  FORM,       "url=http://a.test/", 200, "<result success=\"false\" msg=\"This gateway accepts pings"),
+        ("pings",    &sent, "/RPC2",                  "text/xml", &cloud,              200, "<fault>"),
+        ("pings",    &sent, "/RPC2",                  "text/xml", &weblog,             200, "<name>flerror</name><value><boolean>1</boolean>"),
+        ("pings",    &sent, "/RPC2",                  "text/xml", envelope,            500, "from accounts only"),
+        ("pings",    &sent, "/pingSiteForm",          FORM,       "name=A&url=http://a.test/", 403, "from accounts only"),
+        ("pings",    &get,  "/pingSiteForm?name=A&url=http://a.test/", "", "",         403, "from accounts only"),
+        ("storage",  &get,  "/storage/tester/rss.xml", "",        "",                  401, "from accounts only"),
+        ("views",    &get,  "/feeds.opml",            "",         "",                  401, "from accounts only"),
+        ("views",    &get,  "/subscriptions.json",    "",         "",                  401, "from accounts only"),
+        ("views",    &get,  "/stats.json",            "",         "",                  401, "from accounts only"),
+        ("views",    &get,  "/stats",                 "",         "",                  401, "from accounts only"),
+        ("views",    &get,  "/changes.xml",           "",         "",                  401, "from accounts only"),
+        ("views",    &get,  "/shortChanges.xml",      "",         "",                  401, "from accounts only"),
+        ("views",    &get,  "/2026/11/01/00.xml",     "",         "",                  401, "from accounts only"),
+        ("views",    &get,  "/viewLog",               "",         "",                  401, "from accounts only"),
+        ("views",    &get,  "/log.json",              "",         "",                  401, "from accounts only"),
+        ("views",    &get,  "/log/stream",            "",         "",                  401, "from accounts only"),
+        ("views",    &get,  "/feeds/1",               "",         "",                  401, "from accounts only"),
+        ("views",    &get,  "/feeds/1/recent",        "",         "",                  401, "from accounts only"),
+        ("views",    &get,  "/feeds/1/documents/1",   "",         "",                  401, "from accounts only"),
+        ("views",    &get,  "/feeds?topic=http://a.test/", "",    "",                  401, "from accounts only"),
+        ("views",    &get,  "/all/recent",            "",         "",                  401, "from accounts only"),
+    ];
+    let gateway = Gateway::start(&database, &[PROXIED, ("FEEDGATE_ANONYMOUS", "none")]).await;
+    for (_, method, path, content_type, body, status, words) in &cases {
+        for caller in [Caller::Stranger, Caller::Local] {
+            let target = ((*method).clone(), *path);
+            let answer = send(&gateway, caller, target, (content_type, body)).await;
+            assert_eq!(answer.status().as_u16(), *status, "{path} {body}");
+            let asks = answer.headers().contains_key(WWW_AUTHENTICATE);
+            assert_eq!(asks, *status == 401, "{path}");
+            let text = answer.text().await.unwrap();
+            assert!(text.contains(words), "{path} {body}: {text}");
+        }
+        let target = ((*method).clone(), *path);
+        if *path == "/log/stream" {
+            continue; // it never ends
+        }
+        let answer = send(&gateway, Caller::Account, target, (content_type, body)).await;
+        let (status, headers) = (answer.status(), answer.headers().clone());
+        let text = answer.text().await.unwrap();
+        assert!(!is_refused(&text), "{path} {body}: {status} {text}");
+        let cached = headers.get(CACHE_CONTROL).and_then(|value| value.to_str().ok());
+        assert!(!cached.unwrap_or_default().contains("public"), "{path}: {cached:?}");
+    }
+    drop(gateway);
+
+    let all = ["hub", "rsscloud", "pings", "storage", "views"];
+    for closed in all {
+        let open: Vec<_> = all.into_iter().filter(|word| *word != closed).collect();
+        let open = ("FEEDGATE_ANONYMOUS", open.join(","));
+        let gateway = Gateway::start(&database, &[PROXIED, (open.0, &open.1)]).await;
+        for (word, method, path, content_type, body, ..) in &cases {
+            if *path == "/log/stream" {
+                continue;
+            }
+            let target = ((*method).clone(), *path);
+            let answer = send(&gateway, Caller::Stranger, target, (content_type, body)).await;
+            let text = answer.text().await.unwrap();
+            assert_eq!(
+                text.contains("from accounts only"),
+                *word == closed,
+                "{closed} {path}: {text}"
+            );
+        }
+    }
+}
