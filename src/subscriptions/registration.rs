@@ -152,7 +152,9 @@ impl SubscriptionService {
 
         let PolledNow { resource, busy } = self.ensure_read(&topic, now).await?;
         let is_reachable = busy.is_none() && self.is_reachable(&resource, spacing, now).await?;
-        if !is_reachable && !self.is_renewal(&topic, &callback, &handler.protocol).await? {
+        let held = self.held_protocol(&topic, &callback, &handler.protocol).await?;
+        // A renewal while the publisher is unavailable must not lose the subscription.
+        if !is_reachable && held.is_none() {
             return Err(busy.map_or_else(unreadable, SubscriptionRefusal::Busy));
         }
         let mut request = SubscriptionRequest {
@@ -181,6 +183,10 @@ impl SubscriptionService {
         self.event_log.record(event.lasting(begun.elapsed()));
         verified?;
 
+        // Anybody can name a handler by its domain, and some handlers respond to every procedure.
+        if let Some(held) = held.filter(|_| handler.domain.is_some()) {
+            request.protocol = held;
+        }
         // The handler may have redirected to another host.
         self.check_is_elsewhere(&request.callback)?;
         self.check_quota(&request).await?;
@@ -209,14 +215,13 @@ impl SubscriptionService {
         Ok(status.last_parse.is_some() && left_alone.is_some())
     }
 
-    /// Returns whether this handler is registered already: a renewal while the publisher is
-    /// unavailable must not lose the subscription.
-    async fn is_renewal(
+    /// Returns the protocol, with its procedure, in which this handler is registered already.
+    async fn held_protocol(
         &self,
         topic: &Topic,
         callback: &Callback,
         protocol: &Protocol,
-    ) -> Result<bool, StoreError> {
+    ) -> Result<Option<Protocol>, StoreError> {
         let filter = SubscriptionFilter {
             account: Some(AccountId::NOBODY),
             topic: Some(topic.as_str().to_owned()),
@@ -225,8 +230,8 @@ impl SubscriptionService {
             ..SubscriptionFilter::default()
         };
         let (listed, _) = self.store.list(&filter).await?;
-        let mut held = listed.iter().map(|listed| &listed.subscription.protocol);
-        Ok(held.any(|held| held.as_str() == protocol.as_str()))
+        let mut held = listed.into_iter().map(|listed| listed.subscription.protocol);
+        Ok(held.find(|held| held.as_str() == protocol.as_str()))
     }
 }
 

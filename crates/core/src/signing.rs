@@ -275,6 +275,9 @@ mod tests {
         }
     }
 
+    /// Why, the secrets of renewals, and those that sign before and after the first lease ends.
+    type Renewals<'a> = (&'a str, &'a [Option<&'a str>], &'a [&'a str], &'a [&'a str]);
+
     #[test]
     fn h06_a_stranger_who_renews_an_open_subscription_ends_no_secret() {
         let asked = |text: Option<&str>| SigningRequest {
@@ -284,10 +287,9 @@ mod tests {
         let texts = |signing: &Signing, now| -> Vec<String> {
             signing.secrets(now).map(|secret| secret.expose().to_owned()).collect()
         };
-        // The renewals after a subscription with "own", and the secrets that sign before and after its
-        // first lease ends at 100 s.
+        // The first lease, of a subscription with "own", ends at 100 s.
         #[rustfmt::skip]
-        let cases: [(&str, &[Option<&str>], &[&str], &[&str]); 8] = [
+        let cases: [Renewals<'_>; 8] = [
             ("its own secret",           &[Some("own")],                            &["own"],         &["own"]),
             ("another secret",           &[Some("b")],                              &["b", "own"],    &["b"]),
             ("no secret",                &[None],                                   &["own"],         &["own"]),

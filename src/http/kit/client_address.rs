@@ -137,8 +137,9 @@ mod tests {
         const XFF: &str = "x-forwarded-for";
         const PROXIES: &str = "10.0.0.0/8,127.0.0.0/8";
         type Lines = &'static [(&'static str, &'static [u8])];
+        type Case = (&'static str, &'static str, &'static str, Lines, Option<&'static str>);
         #[rustfmt::skip]
-        let cases: &[(&str, &str, &str, Lines, Option<&str>)] = &[
+        let cases: &[Case] = &[
             ("a client of the internet",           "8.8.4.4",          "",      &[],                            Some("8.8.4.4")),
             ("a program on this machine",          "127.0.0.1",        "",      &[],                            None),
             ("over IPv6",                          "::1",              "",      &[],                            None),

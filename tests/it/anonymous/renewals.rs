@@ -74,6 +74,33 @@ async fn h06_a_stranger_who_renews_takes_nothing_over_on_postgres() {
 }
 
 #[tokio::test]
+async fn h06_a_stranger_who_registers_a_handler_again_does_not_change_its_procedure() {
+    let database = Database::new(Kind::Sqlite).await;
+    let (publisher, subscriber) = (Publisher::start().await, Subscriber::start().await);
+    publisher.put_rss("/feed", rss("tides", 1..2));
+    let gateway = Gateway::start(&database, &[]).await;
+    let (topic, port) = (publisher.url("/feed"), subscriber.port().to_string());
+    for (procedure, domain) in [("river.changed", None), ("demo.sayHello", Some("127.0.0.1"))] {
+        let mut form = vec![
+            ("notifyProcedure", procedure),
+            ("port", port.as_str()),
+            ("path", "/rpc"),
+            ("protocol", "xml-rpc"),
+            ("url1", &topic),
+        ];
+        form.extend(domain.map(|domain| ("domain", domain)));
+        let (_, answer) = gateway.post("/pleaseNotify", &form).await;
+        assert!(answer.contains("success=\"true\""), "{answer}");
+    }
+    publisher.put_rss("/feed", rss("tides", 1..3));
+    gateway.post("/ping", &[("url", &topic)]).await;
+    // The first two are the tests of the handler.
+    subscriber.until("/rpc", |told| told.len() == 3).await;
+    let told = subscriber.notified("/rpc").pop().unwrap().text();
+    assert!(told.contains("river.changed"), "{told}");
+}
+
+#[tokio::test]
 async fn h06_a_callback_that_agrees_to_everything_is_asked_so_often_and_no_more() {
     let database = Database::new(Kind::Sqlite).await;
     let (publisher, subscriber) = (Publisher::start().await, Subscriber::start().await);
