@@ -227,7 +227,7 @@ impl Poller {
             turn,
         };
         let mut observation = source.fetch_and_parse(due, now).await.map_err(PollStop::PutOff)?;
-        verdict.judge(&mut observation);
+        verdict.reject_page(&mut observation);
         Ok(observation)
     }
 

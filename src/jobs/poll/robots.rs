@@ -120,7 +120,7 @@ pub(super) enum RobotsVerdict {
 
 impl RobotsVerdict {
     /// Replaces what was found by a failure if it is not what may be fetched.
-    pub(super) fn judge(self, observation: &mut Observation) {
+    pub(super) fn reject_page(self, observation: &mut Observation) {
         let is_page = matches!(observation.found, Found::Other(_) | Found::FragmentMissing(_));
         if let (true, RobotsVerdict::OnlyFeed(failure)) = (is_page, self) {
             let kind = Some(ResourceKind::Other);
