@@ -22,6 +22,7 @@ on_both_stores!(
     h02_pings_during_an_outage_do_not_lengthen_the_wait,
     h02_retry_after_holds_for_pings_and_one_fetch_follows_it,
     h02_retry_after_holds_for_every_door,
+    h02_pings_of_all_feeds_of_a_server_in_an_outage_do_not_pause_it,
     h03_a_refusal_is_that_of_the_server_that_answered,
     h03_a_server_in_a_pause_is_not_reached_by_redirects_either,
     h03_a_slow_server_behind_a_redirect_holds_up_nobody_else,
@@ -136,6 +137,31 @@ async fn h02_retry_after_holds_for_every_door(database: Database) {
     assert_eq!(site.fetches("/feed"), 1);
     let pause = gateway.next_fetch(&topic).await - site::now_s();
     assert!(Duration::from_secs(pause.unsigned_abs()) > Duration::from_secs(3_000), "{pause} s");
+}
+
+async fn h02_pings_of_all_feeds_of_a_server_in_an_outage_do_not_pause_it(database: Database) {
+    let gateway = Gateway::start(&database, &[]).await;
+    let (site, subscriber) = (Site::start().await, Subscriber::start().await);
+    let paths = ["/0", "/1", "/2", "/3", "/4", "/5"];
+    for path in paths {
+        site.feed(path, rss("tides", 1..3));
+        let callback = subscriber.url(path);
+        gateway.subscribe_superfeedr(&site.url(path), &callback, "atom").await;
+        site.fetched(path, 1).await;
+    }
+    for (round, code) in [503, 403, 401].into_iter().enumerate() {
+        for path in paths {
+            site.say(path, code, &[], "");
+            gateway.pinged(&site.url(path)).await;
+            site.fetched(path, 2 + 2 * round).await;
+        }
+        for path in paths {
+            site.feed(path, rss("tides", 1..round + 4));
+            gateway.pinged(&site.url(path)).await;
+            let id = entry_id("tides", round + 3);
+            subscriber.until(path, |told| told.iter().any(|note| note.text().contains(&id))).await;
+        }
+    }
 }
 
 impl Gateway {

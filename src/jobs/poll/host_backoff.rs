@@ -29,6 +29,11 @@ impl Poller {
         if !matches!(failure.http_code, 401 | 403 | 429 | 503) {
             return Ok(None);
         }
+        // Anybody may cause polls ahead of the plan, of all feeds of a server within one short outage.
+        let requests_pause = failure.http_code == 429 || failure.retry_after_s > Some(0);
+        if !requests_pause && due.resource.polling.is_ahead_of_plan(observation.at) {
+            return Ok(None);
+        }
         let group = self.answering_group(&due.resource, observation);
         let read_from = &due.resource.polling.validators.url;
         let refused = HostRefusal {
