@@ -262,6 +262,11 @@ impl DocumentMemory {
         DocumentMemory { reservation: None, is_large: false, budget }
     }
 
+    /// Returns whether the document takes much memory, and so much time.
+    pub fn is_large(&self) -> bool {
+        self.is_large
+    }
+
     /// Runs `work` on a blocking thread when a parser is free, so that it neither delays other
     /// tasks nor ends the process if it panics on somebody's document (rule S47). `None` if it
     /// panicked. The memory stays reserved until `work` ends, even if the caller is cancelled.

@@ -33,6 +33,7 @@ mod put_off;
 mod read_document;
 mod records;
 mod redirects;
+mod rendered_length;
 mod report;
 mod robots;
 mod semantic_digest;
@@ -239,7 +240,7 @@ impl Poller {
         now: DateTime<Utc>,
     ) -> Result<(), StoreError> {
         let resource = &due.resource;
-        let _memory = observation.found.memory(); // until everything is recorded
+        let memory = observation.found.memory(); // until everything is recorded
         let records = self.detect_changes(due, &mut observation, now).await?;
         let upstream = self.advertised_upstream(resource, &observation);
         let is_network_outage = self.is_network_outage(due, &observation).await?;
@@ -251,6 +252,7 @@ impl Poller {
 
         let inputs = self.report_inputs(now).await?;
         let mut report = report::report(due, observation, records, &inputs);
+        observation::free(report.feed.take(), memory.as_ref()).await;
         (report.poll.upstream, report.poll.answered_well) = (upstream, answered_well);
         if let Some(backoff) = &refusal {
             let jitter = runner::jitter();

@@ -67,7 +67,8 @@ pub(super) async fn read(
     let mut reserved_bytes = announced.max(SMALL_BODY_BYTES);
     let mut reservation = memory.reserve(reserved_bytes).await?;
     let begun = Instant::now();
-    let mut body = BytesMut::new();
+    // A buffer that grows takes up to three times what is in it.
+    let mut body = BytesMut::with_capacity(usize::try_from(announced).unwrap_or_default());
     loop {
         let (until, allowed) = soonest(limits);
         let piece = timeout_at(until, response.chunk());
@@ -84,6 +85,8 @@ pub(super) async fn read(
         if (body.len() + piece.len()) as u64 > reserved_bytes {
             reserved_bytes = limits.bytes;
             reservation = memory.reserve(reserved_bytes).await?;
+            let room = reserved_bytes - body.len() as u64;
+            body.reserve(usize::try_from(room).unwrap_or_default());
         }
         body.extend_from_slice(&piece);
         let took = begun.elapsed();

@@ -1,21 +1,15 @@
-//! Attacks by mass: memory, disk, connections, and the list of changes.
+//! Attacks by mass: disk, connections, and the list of changes.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
-use tokio::task::JoinSet;
 
 use super::program::Program;
 use super::publisher::Publisher;
 use super::{Finding, Trouble};
 
-/// Calls that name large documents, each at an address of its own.
-const LARGE_DOCUMENTS: usize = 60;
-/// The budget of documents in memory on a machine with 1 GiB, and the bound of all memory then.
-const DOCUMENT_MEMORY: (&str, &str) = ("FEEDGATE_DOCUMENT_MEMORY_BYTES", "268435456");
-const MOST_MEMORY_MIB: f64 = 512.0;
 /// Pings of the flooding feed, one a second.
 const FLOODING_PINGS: usize = 30;
 /// What a resource may store at once is 64 MiB; the rest is what a database needs for that.
@@ -26,35 +20,8 @@ const SITES: usize = 5_000;
 const MOST_CHANGES_MIB: f64 = 4.0;
 const MIB: u64 = 1_024 * 1_024;
 
-async fn start(folder: &Path, settings: &[(&str, &str)]) -> Result<Program, Trouble> {
+pub(crate) async fn start(folder: &Path, settings: &[(&str, &str)]) -> Result<Program, Trouble> {
     Program::start(&format!("sqlite:{}", folder.join("feedgate.db").display()), settings).await
-}
-
-/// Registrations that name documents which take many times their length to parse.
-pub(crate) async fn memory(publisher: &Publisher) -> Result<Vec<Finding>, Trouble> {
-    let folder = tempfile::tempdir()?;
-    let gateway = start(folder.path(), &[DOCUMENT_MEMORY]).await?;
-    let mut calls = JoinSet::new();
-    for number in 0..LARGE_DOCUMENTS {
-        let path = ["/numbers", "/objects", "/elements", "/page"][number % 4];
-        let topic = publisher.url(3, number, path);
-        let body: String = url::form_urlencoded::byte_serialize(topic.as_bytes()).collect();
-        let form = format!("port=1&path=/&protocol=http-post&url1={body}");
-        let request = gateway.client().post(format!("{}/rsscloud/pleaseNotify", gateway.url()));
-        let request =
-            request.header("content-type", "application/x-www-form-urlencoded").body(form);
-        calls.spawn(request.send());
-    }
-    while let Some(call) = calls.join_next().await {
-        call??;
-    }
-    let peak = gateway.memory_mib("VmHWM")?;
-    Ok(vec![Finding {
-        attack: format!("{LARGE_DOCUMENTS} registrations that name documents of 9.6 MB"),
-        measured: format!("{peak:.0} MiB of memory at the peak"),
-        bound: format!("{MOST_MEMORY_MIB} MiB"),
-        is_held: peak < MOST_MEMORY_MIB,
-    }])
 }
 
 /// A feed with 4,900 new entries in each fetch, pinged each second.

@@ -6,7 +6,9 @@
 //! attack that was ever successful; this program looks for the next one.
 #![expect(clippy::print_stdout, reason = "the program prints what it measured")]
 
+mod changes;
 mod costs;
+mod documents;
 mod floods;
 mod outages;
 #[path = "../bench/program.rs"]
@@ -53,7 +55,8 @@ async fn main() -> Result<ExitCode, Trouble> {
     report(outages::redirects().await?);
     report(costs::attack(&publisher).await?);
     report(rows::attack(&publisher).await?);
-    report(floods::memory(&publisher).await?);
+    report(documents::attack(&publisher).await?);
+    report(changes::attack(&publisher).await?);
     report(floods::disk(&publisher).await?);
     report(floods::slow_bodies().await?);
     report(floods::pings(&publisher).await?);

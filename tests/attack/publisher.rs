@@ -54,6 +54,11 @@ impl Respond for Documents {
             "/numbers" => filled("[", "1,"),
             "/objects" => filled("{\"items\":[", "{\"\":0},"),
             "/elements" => filled("<rss><channel><item>", "<a/>"),
+            "/values" => filled("[", "12345678,").trim_end_matches(',').to_owned() + "]",
+            "/parts" => filled("<rss><channel><item>", "<x:y>z</x:y>"),
+            "/tags" => {
+                filled("<rss><channel><item><description><![CDATA[", "<p>") + "]]></description>"
+            }
             "/page" => filled("<html><body>", "<p a b c d>"),
             "/flood" => {
                 let fetch = self.fetches.fetch_add(1, Ordering::Relaxed);

@@ -11,6 +11,7 @@ use http::header::{CONTENT_TYPE, RETRY_AFTER};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
+use crate::store::on_both_stores;
 use crate::support::PATIENCE;
 use crate::support::feeds::{entry_id, rss};
 use crate::support::gateway::Gateway;
@@ -32,6 +33,8 @@ const DOCUMENT_BYTES: usize = 9_600_000;
 /// Addresses that serve one document each, and documents at one address.
 const ADDRESSES: usize = 24;
 const OF_ONE_ADDRESS: usize = 12;
+
+on_both_stores!(h13_what_documents_become_is_within_the_budget);
 
 /// A text that compresses to half of its length. With it, the documents are long enough for the
 /// limit on the ratio of compression.
@@ -117,6 +120,48 @@ async fn s16_s18_whatever_is_sent_memory_is_bounded_and_feeds_are_polled_meanwhi
     };
     let given_back = timeout(PATIENCE, given_back).await.is_ok();
     assert!(given_back, "{} MB", gateway.memory_bytes("VmRSS") / MIB);
+}
+
+/// Documents of one shape each whose parsed and rendered forms are the largest for their length: a list of
+/// JSON that just grew, elements with texts, and tags that are escaped.
+async fn h13_what_documents_become_is_within_the_budget(database: Database) {
+    let gateway = Gateway::start(&database, &[BUDGET]).await;
+    let hostile = Origin::start_at("0.0.0.0").await;
+    let filled = |head: &str, unit: &str, tail: &str| {
+        format!("{head}{}{tail}", unit.repeat(DOCUMENT_BYTES / unit.len()))
+    };
+    let documents = [
+        ("/values", filled("[", "12345678,", "1]")),
+        ("/parts", filled("<rss><channel><item>", "<x:y>z</x:y>", "</item></channel></rss>")),
+        (
+            "/tags",
+            filled(
+                "<rss><channel><item><description><![CDATA[",
+                "<p>",
+                "]]></description></item></channel></rss>",
+            ),
+        ),
+    ];
+    let paths = documents.each_ref().map(|(path, _)| *path);
+    for (path, text) in documents {
+        let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", text.len());
+        let answer = [head.as_bytes(), text.as_bytes()].concat();
+        for n in 0..ADDRESSES {
+            hostile.script(&format!("{path}?{n}"), [Step::SendAndClose(answer.clone())]);
+        }
+    }
+    let mut calls = JoinSet::new();
+    for n in 0..ADDRESSES {
+        let path = format!("{}?{n}", paths[n % paths.len()]);
+        let topic = hostile.url_as(&format!("127.0.1.{n}"), &path);
+        calls.spawn(please_notify(gateway.url("/rsscloud/pleaseNotify"), topic));
+    }
+    while let Some(call) = calls.join_next().await {
+        call.unwrap();
+    }
+    let most = gateway.memory_bytes("VmHWM");
+    assert!(most < MOST, "{} MB", most / MIB);
+    gateway.measures("feedgate_document_memory_bytes 0").await;
 }
 
 /// Registers a handler that does not agree. The topic is refused, or feedgate is busy and names a

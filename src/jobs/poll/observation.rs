@@ -143,22 +143,32 @@ pub(super) struct Failure {
 }
 
 impl ReceivedBody {
-    /// Creates the stored data of a document that has not been parsed yet.
-    pub(super) fn new(document: &FetchedDocument, memory: DocumentMemory) -> ReceivedBody {
+    /// Creates the stored data of a document that has not been parsed yet. `None` if that panicked.
+    pub(super) async fn new(
+        document: &FetchedDocument,
+        memory: DocumentMemory,
+    ) -> Option<ReceivedBody> {
         let content_type = document.headers.get(http::header::CONTENT_TYPE);
         let content_type =
             content_type.map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
-        ReceivedBody {
+        let body = document.body.clone();
+        let copy = move || (hex::encode(Sha256::digest(&body)), body.to_vec());
+        // Hashing and copying a long body takes too long for a thread that serves other tasks.
+        let (hash, bytes) = match memory.is_large() {
+            true => memory.run_blocking(copy).await?,
+            false => copy(),
+        };
+        Some(ReceivedBody {
             validators: validators(document),
-            hash: hex::encode(Sha256::digest(&document.body)),
+            hash,
             hint_s: document.hint_s,
             clock_ahead_s: document.clock_ahead_s,
-            body: Body { content_type, bytes: document.body.to_vec() },
+            body: Body { content_type, bytes },
             links: links(document),
             gate: String::new(),
             offers: Vec::new(),
             memory,
-        }
+        })
     }
 }
 
@@ -173,6 +183,14 @@ impl Found {
             Found::NotModified { .. } | Found::Failure(_) => return None,
         };
         Some(received.memory.clone())
+    }
+}
+
+/// Frees a feed. A large one has hundreds of thousands of parts, which are not freed on a thread that
+/// serves other tasks.
+pub(super) async fn free(feed: Option<Box<Feed>>, memory: Option<&DocumentMemory>) {
+    if let Some(memory) = memory.filter(|memory| memory.is_large()) {
+        memory.run_blocking(move || drop(feed)).await.unwrap_or_default();
     }
 }
 
@@ -239,6 +257,11 @@ impl Failure {
             retry_after_s: None,
             kind: None,
         }
+    }
+
+    /// Returns the failure of a feed whose entries become too long when they are rendered.
+    pub(super) fn too_long_rendered(message: String) -> Failure {
+        Failure::unusable("feed_too_large", message)
     }
 
     /// Returns the failure of a document that made the parser panic.

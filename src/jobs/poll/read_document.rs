@@ -17,6 +17,7 @@ use feedgate_feed::passes;
 
 use super::discovered_feeds::discovered_feeds;
 use super::observation::{FRAGMENT_NOT_FOUND, Failure, Found, FragmentMissing, ReceivedBody};
+use super::rendered_length;
 
 /// How long a poll waits for memory for a document that another poll fetched.
 const ADMISSION_WAIT: Duration = Duration::from_secs(2);
@@ -70,7 +71,9 @@ pub(super) async fn read(
         Some(memory) => memory.clone(),
         None => documents.admit(&document.body, ADMISSION_WAIT).await?,
     };
-    let received = ReceivedBody::new(&document, memory);
+    let Some(received) = ReceivedBody::new(&document, memory).await else {
+        return Ok(Found::Failure(Failure::parser_panicked()));
+    };
     if received.hash == due.resource.polling.body_hash {
         return Ok(match missing {
             Some(reason) => Found::FragmentMissing(FragmentMissing::new(reason, received)),
@@ -81,9 +84,16 @@ pub(super) async fn read(
     let context = Context { known_by, ..document.context(now) };
     let (body, topic) = (document.body.clone(), due.resource.topic.clone());
     let was_feed = due.resource.kind == ResourceKind::Feed;
-    let parse = move || read_document(&body, &context, topic.fragment(), was_feed);
+    let parse = move || match read_document(&body, &context, topic.fragment(), was_feed) {
+        ParsedDocument::Feed(feed) => match rendered_length::is_too_long(&feed, body.len()) {
+            None => Ok(ParsedDocument::Feed(feed)),
+            Some(why) => Err(why),
+        },
+        parsed => Ok(parsed),
+    };
     Ok(match received.memory.run_blocking(parse).await {
-        Some(parsed) => found_in(parsed, received, due),
+        Some(Ok(parsed)) => found_in(parsed, received, due),
+        Some(Err(why)) => Found::Failure(Failure::too_long_rendered(why)),
         None => Found::Failure(Failure::parser_panicked()),
     })
 }
@@ -136,8 +146,11 @@ pub(super) async fn parse_in_background(
     memory: &DocumentMemory,
 ) -> Option<Result<Box<Feed>, NotAFeed>> {
     let parse = move || {
-        let feed = parse::parse(&body, &context)?;
-        Ok(Box::new(passes::run(feed, &context)))
+        let feed = passes::run(parse::parse(&body, &context)?, &context);
+        match rendered_length::is_too_long(&feed, body.len()) {
+            None => Ok(Box::new(feed)),
+            Some(_) => Err(NotAFeed::Other("a feed whose entries are too long")),
+        }
     };
     memory.run_blocking(parse).await
 }

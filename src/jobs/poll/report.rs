@@ -42,6 +42,8 @@ pub(super) struct PollReport {
     pub(super) requests: Vec<TracedRequest>,
     /// What each rule of the schedule made of the period.
     pub(super) steps: Vec<PeriodStep>,
+    /// The feed that was found, which nothing needs any more.
+    pub(super) feed: Option<Box<Feed>>,
 }
 
 /// The inputs of a report besides the observation.
@@ -118,7 +120,7 @@ pub(super) fn report(
         polling,
         leaves_details: false,
     };
-    PollReport { poll, outcome, took, wire_bytes, requests, steps }
+    PollReport { poll, outcome, took, wire_bytes, requests, steps, feed }
 }
 
 /// Returns the stable code of the outcome.

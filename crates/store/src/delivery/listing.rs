@@ -79,11 +79,14 @@ pub(crate) async fn list_page(
                   order by s.id limit ${limit} offset ${offset}) page
            join subscriptions s on s.resource_id = page.resource_id and s.id = page.id
            join resources r on r.id = s.resource_id
-           join resource_details d on d.resource_id = r.id
-          order by s.id"
+           join resource_details d on d.resource_id = r.id"
     );
     params.extend([most(filter.limit).into(), most(filter.offset).into()]);
-    tx.query(&page, &params).await?.iter_mut().map(read).collect()
+    let rows = tx.query(&page, &params).await?;
+    let mut listed =
+        rows.into_iter().map(|mut row| read(&mut row)).collect::<Result<Vec<_>, _>>()?;
+    listed.sort_unstable_by_key(|listed| listed.subscription.id.number);
+    Ok(listed)
 }
 
 /// Returns the subscription with this number.
