@@ -140,6 +140,8 @@ async fn render_view(
         View::Feeds => {
             let make = move |before| async move { feeds::render(&shared, access, before).await };
             let document = views.feeds.get_or_make(access, make).await?;
+            let requests = document.requests_to_decompress(&request.method, &request.headers);
+            gateway.anonymous_rate_limit.admit(request, requests).map_err(Failure::Rejection)?;
             let mut response = document.to_response(request, access);
             browser_view::vary_by_accept(&mut response);
             response

@@ -10,7 +10,7 @@ use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use futures_util::stream;
-use http::{StatusCode, header};
+use http::{HeaderMap, Method, StatusCode, header};
 use sha2::{Digest, Sha256};
 use warp::reply::{Reply, Response};
 
@@ -23,6 +23,10 @@ use crate::http::kit::viewer_access::ViewerAccess;
 
 /// How much is decompressed at a time.
 const PIECE_BYTES: usize = 64 << 10;
+/// The length up to which decompressing a document costs a client nothing: some 10 ms of processor time.
+const FREE_BYTES: usize = 4 << 20;
+/// Further bytes that count as a request each time they are decompressed.
+const BYTES_PER_REQUEST: usize = 1 << 20;
 /// Bytes of the hash in the entity tag.
 const HASH_BYTES: usize = 12;
 
@@ -67,11 +71,25 @@ impl ViewDocument {
         }
     }
 
+    /// Returns how many requests it counts as that the document is decompressed for a client.
+    pub(super) fn requests_to_decompress(&self, method: &Method, headers: &HeaderMap) -> usize {
+        let accepted = headers.get(header::ACCEPT_ENCODING).and_then(|value| value.to_str().ok());
+        let is_decompressed = method != Method::HEAD
+            && !takes_gzip(accepted.unwrap_or_default())
+            && !is_unchanged(headers, &self.etag(), self.modified);
+        let bytes = if is_decompressed { self.length } else { 0 };
+        bytes.saturating_sub(FREE_BYTES).div_ceil(BYTES_PER_REQUEST)
+    }
+
+    /// Returns the entity tag, which is weak: the document may be sent compressed, and the tag ignores
+    /// when it was rendered.
+    fn etag(&self) -> String {
+        format!("W/\"{}\"", self.hash_tag)
+    }
+
     /// Returns the reply to a request for this document.
     pub(super) fn to_response(&self, request: &Request, access: ViewerAccess) -> Response {
-        // The tag is weak: the document may be sent compressed, and the tag ignores when it was
-        // rendered.
-        let etag = format!("W/\"{}\"", self.hash_tag);
+        let etag = self.etag();
         let mut response = if is_unchanged(&request.headers, &etag, self.modified) {
             empty(StatusCode::NOT_MODIFIED)
         } else if takes_gzip(request.header("accept-encoding")) {
@@ -174,6 +192,33 @@ impl DocumentWriter {
             modified,
             next: None,
             policy: None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn h11_decompressing_a_long_document_counts_as_so_many_requests() {
+        let document = |mib: usize| {
+            let mut writer = DocumentWriter::new();
+            writer.push(&"<outline/>".repeat(mib * (1 << 20) / 10));
+            writer.finish("text/xml", DateTime::UNIX_EPOCH)
+        };
+        #[rustfmt::skip]
+        let cases = [
+            (1,  Method::GET,  "",     0),
+            (7,  Method::GET,  "",     3),
+            (7,  Method::GET,  "gzip", 0),
+            (7,  Method::HEAD, "",     0),
+        ];
+        for (mib, method, accepted, want) in cases {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::ACCEPT_ENCODING, accepted.parse().unwrap());
+            let requests = document(mib).requests_to_decompress(&method, &headers);
+            assert_eq!(requests, want, "{mib} MiB, {method} {accepted}");
         }
     }
 }
