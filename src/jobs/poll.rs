@@ -252,7 +252,7 @@ impl Poller {
 
         let inputs = self.report_inputs(now).await?;
         let mut report = report::report(due, observation, records, &inputs);
-        observation::free(report.feed.take(), memory.as_ref()).await;
+        observation::free_feed(report.feed.take(), memory.as_ref()).await;
         (report.poll.upstream, report.poll.answered_well) = (upstream, answered_well);
         if let Some(backoff) = &refusal {
             let jitter = runner::jitter();

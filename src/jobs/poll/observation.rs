@@ -188,7 +188,7 @@ impl Found {
 
 /// Frees a feed. A large one has hundreds of thousands of parts, which are not freed on a thread that
 /// serves other tasks.
-pub(super) async fn free(feed: Option<Box<Feed>>, memory: Option<&DocumentMemory>) {
+pub(super) async fn free_feed(feed: Option<Box<Feed>>, memory: Option<&DocumentMemory>) {
     if let Some(memory) = memory.filter(|memory| memory.is_large()) {
         memory.run_blocking(move || drop(feed)).await.unwrap_or_default();
     }

@@ -85,7 +85,7 @@ pub(super) async fn read(
     let (body, topic) = (document.body.clone(), due.resource.topic.clone());
     let was_feed = due.resource.kind == ResourceKind::Feed;
     let parse = move || match read_document(&body, &context, topic.fragment(), was_feed) {
-        ParsedDocument::Feed(feed) => match rendered_length::is_too_long(&feed, body.len()) {
+        ParsedDocument::Feed(feed) => match rendered_length::reason_too_long(&feed, body.len()) {
             None => Ok(ParsedDocument::Feed(feed)),
             Some(why) => Err(why),
         },
@@ -147,7 +147,7 @@ pub(super) async fn parse_in_background(
 ) -> Option<Result<Box<Feed>, NotAFeed>> {
     let parse = move || {
         let feed = passes::run(parse::parse(&body, &context)?, &context);
-        match rendered_length::is_too_long(&feed, body.len()) {
+        match rendered_length::reason_too_long(&feed, body.len()) {
             None => Ok(Box::new(feed)),
             Some(_) => Err(NotAFeed::Other("a feed whose entries are too long")),
         }

@@ -12,9 +12,9 @@ const MAX_RENDERED_BYTES: u64 = 32 << 20;
 /// The length up to which a document is not examined: it cannot become longer than that.
 const UNEXAMINED_BYTES: usize = 1 << 20;
 
-/// Returns whether the entries of a feed would become too long when they are rendered, with the
-/// sentence that says so. `document_bytes` is the length of the document.
-pub(super) fn is_too_long(feed: &Feed, document_bytes: usize) -> Option<String> {
+/// Returns why a feed cannot be used, if its entries would become too long when they are rendered.
+/// `document_bytes` is the length of the document.
+pub(super) fn reason_too_long(feed: &Feed, document_bytes: usize) -> Option<String> {
     if document_bytes <= UNEXAMINED_BYTES || estimate(feed) <= MAX_RENDERED_BYTES {
         return None;
     }
@@ -83,7 +83,12 @@ mod tests {
         ];
         for (why, items, want) in cases {
             let (feed, length) = feed(&items);
-            assert_eq!(is_too_long(&feed, length).is_some(), want, "{why}: {}", estimate(&feed));
+            assert_eq!(
+                reason_too_long(&feed, length).is_some(),
+                want,
+                "{why}: {}",
+                estimate(&feed)
+            );
         }
     }
 

@@ -30,10 +30,19 @@ pub(super) struct DocumentKey {
     /// Whether the document was requested as that of a collection: a request for a resource must
     /// not be answered with a document of a collection.
     pub(super) is_collection: bool,
-    /// The number of the document; `None` for the recent document.
+    /// The number of the document; `None` for the recent document. No document has a number below
+    /// zero, which stands for the feed of so many newest entries.
     pub(super) number: Option<i64>,
     /// The order of its entries.
     pub(super) order: Order,
+}
+
+impl DocumentKey {
+    /// Returns the key of the feed of the newest `count` entries.
+    pub(super) fn of_newest(id: ResourceId, is_collection: bool, count: usize) -> DocumentKey {
+        let number = -i64::try_from(count).unwrap_or(i64::MAX);
+        DocumentKey { id, is_collection, number: Some(number), order: Order::NewestFirst }
+    }
 }
 
 /// The state of a document.

@@ -2,16 +2,16 @@
 //!
 //! The recent document of an archive begins nearly empty whenever a document is full, so a reader
 //! that knows no archives would lose entries there. This feed has a fixed number of entries, each in
-//! its current version, and leads readers that do know archives (RFC 5005) on to older entries.
+//! its current version, and leads readers that do know archives (RFC 5005) on to older entries. It is
+//! rendered and compressed once for all clients that request as many entries, until one is new.
 
-use bytes::Bytes;
 use sha2::{Digest, Sha256};
 use warp::reply::Response;
 
+use super::document_cache::{DocumentKey, DocumentState};
 use super::location::ArchiveLocation;
 use super::render::{Archive, Order};
 use super::reply::{CachePolicy, DocumentHeaders, DocumentRequest};
-use crate::http::kit::content_coding::ContentCoding;
 use crate::http::kit::params;
 use crate::http::kit::rejection::Rejection;
 use crate::http::kit::request::Request;
@@ -29,6 +29,9 @@ const MAX_COUNT: usize = 500;
 /// The bytes of entries that end the feed, which has at least one: a feed of large entries leads on to
 /// older ones sooner.
 const MAX_BYTES: usize = 4 << 20;
+/// The bytes of entries that count as a request when a feed is rendered that is not cached: compressing
+/// them takes some 8 ms of processor time.
+const BYTES_PER_REQUEST: usize = 256 << 10;
 /// The version of the rendering, part of every entity tag, which is computed without the bytes.
 const RENDERING: u32 = 1;
 
@@ -64,16 +67,45 @@ pub(super) async fn serve(
         return Ok(Some(response));
     }
     let limit = count.unwrap_or_else(|| default_count(&newest));
-    let range = EntryRange { limit, max_bytes: Some(MAX_BYTES), ..EntryRange::default() };
-    let records = gateway.store.read_current(resource.id, &range).await?;
-    let bytes: usize = records.iter().map(|record| record.atom.len()).sum();
-    let before = match records.len() == limit || bytes >= MAX_BYTES {
-        true => previous_document(gateway, resource.id, &newest, &records).await?,
-        false => None,
+    let key = DocumentKey::of_newest(location.id, location.is_collection, limit);
+    let state = DocumentState { version: headers.version.clone(), is_archived: false };
+    let render = async {
+        let range = EntryRange { limit, max_bytes: Some(MAX_BYTES), ..EntryRange::default() };
+        let records = gateway.store.read_current(resource.id, &range).await?;
+        let bytes: usize = records.iter().map(|record| record.atom.len()).sum();
+        // Each number of entries is a document of its own, which clients can choose.
+        gateway.anonymous_rate_limit.admit(request, bytes / BYTES_PER_REQUEST)?;
+        let before = match records.len() == limit || bytes >= MAX_BYTES {
+            true => previous_document(gateway, resource.id, &newest, &records).await?,
+            false => None,
+        };
+        Ok(archive.newest(&head, &address, before, &records))
     };
-    let document = archive.newest(&head, &address, before, &records);
-    let (coding, body) = encoded(document, reader.coding).await;
+    let document = match gateway.archive_documents.get_or_render(key, state, render).await {
+        Ok(document) => document,
+        Err(NotRendered::Rejected(rejection)) => return Ok(Some(rejection.to_response())),
+        Err(NotRendered::Store(err)) => return Err(err),
+    };
+    let (coding, body) = gateway.archive_documents.encode(key, &document, reader.coding).await;
     Ok(Some(headers.document(&reader, coding, body)))
+}
+
+/// The reason why a feed was not rendered.
+enum NotRendered {
+    Store(StoreError),
+    Rejected(Rejection),
+}
+
+impl From<StoreError> for NotRendered {
+    fn from(err: StoreError) -> NotRendered {
+        NotRendered::Store(err)
+    }
+}
+
+impl From<Rejection> for NotRendered {
+    fn from(rejection: Rejection) -> NotRendered {
+        NotRendered::Rejected(rejection)
+    }
 }
 
 /// Returns the number of entries that the request names; rejects anything but a number.
@@ -130,14 +162,4 @@ fn version(texts: &[&str], resource: &Resource, oldest_page: i64) -> String {
         digest.update(text);
     }
     hex::encode(&digest.finalize()[..12])
-}
-
-/// Returns the document in the encoding that the client prefers, or unencoded if compression fails.
-async fn encoded(document: String, coding: ContentCoding) -> (ContentCoding, Bytes) {
-    let plain = Bytes::from(document);
-    let packing = plain.clone();
-    match tokio::task::spawn_blocking(move || coding.encode(&packing)).await {
-        Ok(Ok(packed)) => (coding, packed),
-        Ok(Err(_)) | Err(_) => (ContentCoding::Plain, plain),
-    }
 }
