@@ -74,7 +74,7 @@ pub(crate) fn appended(
 }
 
 /// Sets the cursors of subscriptions that are up to date before the first of these entries that is new
-/// to them; that of a subscription to bodies before the body.
+/// to them; that of a subscription to bodies before the body. Streams begin there, too.
 pub(crate) async fn set_back(
     tx: &Tx<'_>,
     id: ResourceId,
@@ -89,12 +89,14 @@ pub(crate) async fn set_back(
                              else cast($4 as bigint) end";
     const SET_BACK: &str = "
         update subscriptions
-           set cursor = {given cursor}
+           set cursor = {given cursor},
+               begun_after = case when begun_after > {given begun} then {given begun}
+                                  else begun_after end
         {from rows}
          where resource_id = $1 and subscriptions.id = {given id}";
     let Some(last) = entries.last() else { return Ok(()) };
     let params = params![id.0, last.until, after.body_version, after.head];
-    let (mut ids, mut cursors) = (Vec::new(), Vec::new());
+    let (mut ids, mut cursors, mut begun) = (Vec::new(), Vec::new(), Vec::new());
     for mut row in tx.query(MADE_EARLIER, params).await? {
         let (number, made_at, is_raw) = (row.int()?, row.time()?, row.int()? == 1);
         // The entries are in the order of these times.
@@ -102,7 +104,9 @@ pub(crate) async fn set_back(
         let Some(first) = entries.get(first) else { continue };
         ids.push(number);
         cursors.push(if is_raw { after.body_version } else { first.seq } - 1);
+        begun.push(first.seq - 1);
     }
-    let columns = [("id", Value::Ints(ids)), ("cursor", Value::Ints(cursors))];
+    let columns =
+        [("id", Value::Ints(ids)), ("cursor", Value::Ints(cursors)), ("begun", Value::Ints(begun))];
     tx.execute_rows(SET_BACK, params![id.0], &columns).await.map(drop)
 }
