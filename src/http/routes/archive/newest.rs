@@ -79,7 +79,7 @@ pub(super) async fn serve(
             true => previous_document(gateway, resource.id, &newest, &records).await?,
             false => None,
         };
-        Ok(archive.newest(&head, &address, before, &records))
+        Ok::<_, NotRendered>(archive.newest(&head, &address, before, &records))
     };
     let document = match gateway.archive_documents.get_or_render(key, state, render).await {
         Ok(document) => document,
