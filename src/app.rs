@@ -3,6 +3,8 @@
 //! `serve`, `demo` and the tests all start a node here. Nothing is global: two nodes can run in
 //! one process.
 
+mod outgoing;
+
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,7 +34,6 @@ use crate::jobs::deliver::Deliverer;
 use crate::jobs::fan_out::FanOutJob;
 use crate::jobs::forward_pings::{self, PingForwarder};
 use crate::jobs::heartbeat;
-use crate::jobs::host_gate::SharedHostGate;
 use crate::jobs::maintenance;
 use crate::jobs::poll::Poller;
 use crate::jobs::runner::{self, Job, WorkerConfig};
@@ -141,7 +142,7 @@ impl Running {
             listen: addr,
             node: new_node(&config),
             store: Arc::clone(&store),
-            client: new_client(&config, &public_url, &store),
+            client: outgoing::new_client(&config, &public_url, &store),
             disk_space: config.disk_space(),
             metrics,
             event_log,
@@ -374,16 +375,6 @@ async fn keyring(shared: &Shared, config: &Config) -> Option<SigningKeyring> {
         warn!(error = &err as &dyn std::error::Error, "requests to publishers are not signed yet");
     }
     Some(keyring)
-}
-
-/// Returns the client for all outgoing requests.
-fn new_client(config: &Config, public_url: &Url, store: &Arc<dyn Store>) -> HttpClient {
-    let gate = Arc::new(SharedHostGate::new(Arc::clone(store)));
-    let client = HttpClient::with_host_gate(config.net(public_url), gate);
-    match config.anonymous.reaches_inner_callbacks() {
-        true => client.with_inner_callbacks_for_all(),
-        false => client,
-    }
 }
 
 /// Returns this node, which starts now.

@@ -18,6 +18,7 @@ mod fetch_limit;
 mod first_fetch_limit;
 pub mod freshness;
 mod guarded_client;
+mod hop;
 mod host_gate;
 mod politeness;
 mod request_signer;
@@ -34,7 +35,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
-use http::{HeaderMap, HeaderValue, Method, StatusCode, Version};
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use ipnet::IpNet;
 use url::Url;
 
@@ -51,6 +52,7 @@ pub(crate) use address_rules::{address_and_network, network};
 pub use address_rules::{is_inner, is_metadata, is_public};
 pub use admitted_groups::ClaimedGroup;
 pub use guarded_client::{Lookup, SystemLookup};
+pub use hop::Hop;
 pub use host_gate::{GateRefusal, HostGate};
 pub use politeness::{HostBusy, Patience};
 pub use request_signer::{PublishedKey, REQUEST_TAG, RequestSigner, Signer, VALID_FOR, authority};
@@ -137,28 +139,6 @@ impl Fetched {
             }
         }
     }
-}
-
-/// One request and its response, for `feedgate poll`.
-#[derive(Clone, Debug)]
-pub struct Hop {
-    /// The requested URL.
-    pub url: Url,
-    /// The addresses that the name resolved to; empty for an address literal.
-    pub addresses: Vec<IpAddr>,
-    /// The headers sent; secrets among them are marked as sensitive.
-    pub request: HeaderMap,
-    /// The version of HTTP, if there was a response.
-    pub version: Option<Version>,
-    /// The status code, if there was a response.
-    pub status: Option<StatusCode>,
-    /// The headers received.
-    pub response: HeaderMap,
-    /// The time until the headers were received.
-    pub took: Duration,
-    /// The exact failure below HTTP. For the operator only, because it distinguishes a closed port
-    /// from a filtered one (rule S13).
-    pub failure: Option<String>,
 }
 
 /// A usable response.
