@@ -76,8 +76,8 @@ mod tests {
             |text: &str| format!("<item><description><![CDATA[{text}]]></description></item>");
         #[rustfmt::skip]
         let cases = [
-            ("tags",              item(&"<p>".repeat(3_000_000)),                        true),
-            ("a long text",       item(&"High water, and what it left. ".repeat(300_000)), false),
+            ("tags",              item(&"<p>".repeat(1_600_000)),                        true),
+            ("a long text",       item(&"High water, and what it left. ".repeat(100_000)), false),
             ("many paragraphs",   item(&format!("<p>{}</p>", "High water. ".repeat(20))).repeat(5_000), false),
             ("a short document",  item(&"<p>".repeat(300_000)),                          false),
         ];
@@ -101,6 +101,6 @@ mod tests {
         let rendered: usize =
             feed.entries.iter().map(|entry| feedgate_feed::render::atom::entry(entry).len()).sum();
         assert!(estimate(&feed) >= rendered as u64, "{} {rendered}", estimate(&feed));
-        assert!(estimate(&feed) <= 3 * rendered as u64, "{} {rendered}", estimate(&feed));
+        assert!(estimate(&feed) <= 8 * rendered as u64, "{} {rendered}", estimate(&feed));
     }
 }
