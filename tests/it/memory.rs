@@ -143,10 +143,10 @@ async fn h13_what_documents_become_is_within_the_budget(database: Database) {
         ),
     ];
     let paths = documents.each_ref().map(|(path, _)| *path);
-    for (path, text) in documents {
+    for (at, (path, text)) in documents.into_iter().enumerate() {
         let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", text.len());
         let answer = [head.as_bytes(), text.as_bytes()].concat();
-        for n in 0..ADDRESSES {
+        for n in (at..ADDRESSES).step_by(paths.len()) {
             hostile.script(&format!("{path}?{n}"), [Step::SendAndClose(answer.clone())]);
         }
     }
