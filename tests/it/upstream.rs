@@ -139,6 +139,26 @@ async fn p53_a_hub_is_asked_with_a_secret_and_believed_when_it_signs() {
 }
 
 #[tokio::test]
+async fn p53_an_old_entry_that_a_hub_pushes_is_left_to_the_poll() {
+    let hub = Hub::start().await;
+    let names = format!("<atom:link rel=\"hub\" href=\"{}\"/>", hub.server.url("/"));
+    let world = World::following(&names).await;
+    let form = hub.asked().await;
+    let secret = value(&form, "hub.secret").to_owned();
+    assert_eq!(verify(&form, &world.topic, "3600").await.0, StatusCode::OK);
+    let method = feedgate_protocol::signature::SignatureMethod::Sha256;
+    let date = "<pubDate>Sat, 07 Sep 2002 00:00:01 GMT</pubDate></item>";
+    // The hub says that an entry was edited that left the feed years ago.
+    for body in [feed(77..78, "").replace("</item>", date), feed(3..4, "")] {
+        let signed = feedgate_protocol::signature::sign(method, &secret, body.as_bytes());
+        assert_eq!(push(&form, &body, Some(signed)).await, StatusCode::OK);
+    }
+    world.hears_of(3).await;
+    let told = world.subscriber.notified("/cb");
+    assert!(!told.iter().any(|told| told.text().contains("Item 77<")), "it is not news");
+}
+
+#[tokio::test]
 async fn f21_a_hub_that_redirects_is_followed_with_the_whole_request() {
     for code in [StatusCode::TEMPORARY_REDIRECT, StatusCode::PERMANENT_REDIRECT] {
         let hub = Hub::start().await;
