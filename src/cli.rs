@@ -18,6 +18,7 @@ mod list;
 mod listen;
 mod man;
 mod migrate;
+mod new_file;
 mod normalize;
 mod poll;
 mod post;
@@ -29,16 +30,20 @@ mod rotate_key;
 mod serve;
 mod simulate;
 mod subscribe;
+pub(crate) mod terminal;
 mod token;
 
 use std::error::Error;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::config::{BadConfig, Config, Effective, FEEDGATE_DATABASE};
+
+use terminal::escaped;
 
 /// The result of a command. An error is printed with its causes, and the exit code is 1.
 type Outcome = Result<ExitCode, Box<dyn Error>>;
@@ -110,10 +115,30 @@ pub async fn run() -> ExitCode {
         Command::Completions(args) => completions::run(&args),
         Command::Man(args) => man::run(&args),
     };
-    outcome.unwrap_or_else(|err| {
-        print_error(&*err);
-        ExitCode::FAILURE
+    outcome.unwrap_or_else(|err| match is_broken_pipe(&*err) {
+        true => ExitCode::from(READER_GONE),
+        false => {
+            print_error(&*err);
+            ExitCode::FAILURE
+        }
     })
+}
+
+/// The exit code of a command whose output nobody reads to its end: that which shells report for programs
+/// that the signal SIGPIPE ended.
+const READER_GONE: u8 = 141;
+
+/// Returns whether a command failed because the reader of its output has gone.
+fn is_broken_pipe(err: &(dyn Error + 'static)) -> bool {
+    let mut cause = Some(err);
+    while let Some(err) = cause {
+        let io_error = err.downcast_ref::<io::Error>();
+        if io_error.is_some_and(|err| err.kind() == io::ErrorKind::BrokenPipe) {
+            return true;
+        }
+        cause = err.source();
+    }
+    false
 }
 
 /// The source of the settings, shared by the commands that need them.
@@ -143,17 +168,32 @@ impl SettingsArgs {
 /// Prints one or more lines of a command's output. A reader that stops early, as `head` does, is not
 /// an error.
 pub(crate) fn print_line(text: impl AsRef<str>) {
-    writeln!(io::stdout().lock(), "{}", text.as_ref()).unwrap_or_default();
+    writeln!(io::stdout().lock(), "{}", escaped(text.as_ref())).unwrap_or_default();
 }
 
-/// Prints a document of a command. A reader that stops early is not an error.
+/// Returns whether the reader of standard output has gone, so that a command that would go on printing
+/// can end.
+pub(crate) fn is_output_closed() -> bool {
+    let stdout = io::stdout();
+    let mut polled = [PollFd::new(&stdout, PollFlags::empty())];
+    let is_ready = poll(&mut polled, Some(&Timespec::default())).is_ok_and(|ready| ready > 0);
+    is_ready && polled[0].revents().contains(PollFlags::ERR)
+}
+
+/// Prints a document of a command: to the byte, unless it is displayed on a terminal. A reader that
+/// stops early is not an error.
 fn print_bytes(document: &[u8]) {
-    io::stdout().lock().write_all(document).unwrap_or_default();
+    let mut stdout = io::stdout().lock();
+    let printed = match stdout.is_terminal() {
+        true => stdout.write_all(escaped(&String::from_utf8_lossy(document)).as_bytes()),
+        false => stdout.write_all(document),
+    };
+    printed.unwrap_or_default();
 }
 
 /// Prints a line that is not part of a command's output.
 pub(crate) fn print_note(text: impl AsRef<str>) {
-    writeln!(io::stderr().lock(), "feedgate: {}", text.as_ref()).unwrap_or_default();
+    writeln!(io::stderr().lock(), "feedgate: {}", escaped(text.as_ref())).unwrap_or_default();
 }
 
 /// Prints which database a command uses, so that a wrong folder or a forgotten setting is noticed.
@@ -168,5 +208,5 @@ fn print_error(err: &dyn Error) {
         text.push_str(&format!(": {err}"));
         cause = err.source();
     }
-    writeln!(io::stderr().lock(), "{text}").unwrap_or_default();
+    writeln!(io::stderr().lock(), "{}", escaped(&text)).unwrap_or_default();
 }

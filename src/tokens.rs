@@ -2,13 +2,8 @@
 
 use chrono::{DateTime, Utc};
 
-use feedgate_core::account::{NewToken, Scope, Scopes, TokenHash};
+use feedgate_core::account::{Access, NewToken, Scope, Scopes, TokenHash};
 use feedgate_core::ports::{Store, StoreError};
-
-/// Returns the scopes of a token for which none are chosen: those of a subscriber.
-pub fn subscriber_scopes() -> Scopes {
-    [Scope::Subscribe, Scope::Unsubscribe, Scope::List, Scope::Retrieve].into_iter().collect()
-}
 
 /// A token to be made.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,20 +29,57 @@ pub enum TokenError {
     Random(getrandom::Error),
 }
 
+/// Why a token was not made with another one.
+#[derive(Debug, thiserror::Error)]
+pub enum ChildTokenError {
+    /// The token cannot be made at all.
+    #[error(transparent)]
+    Token(#[from] TokenError),
+    /// The token that creates it lacks a scope.
+    #[error("your token does not have the scope {}", .0.as_str())]
+    MissingScope(Scope),
+    /// The token that creates it was revoked or has ended.
+    #[error("your token is not valid any more")]
+    ParentEnded,
+}
+
 /// Makes a token. Returns it, which is the only time that it can be seen, and its number.
 pub async fn create_token(
     store: &dyn Store,
     request: TokenRequest,
     now: DateTime<Utc>,
 ) -> Result<(String, i64), TokenError> {
+    let (token, new) = generate(request)?;
+    let number = store.create_token(&new, now).await?;
+    Ok((token, number))
+}
+
+/// Makes a token with another one, `parent`. It has at most the scopes and the end of its parent, and
+/// is revoked with it. Returns it, which is the only time that it can be seen.
+pub async fn create_child_token(
+    store: &dyn Store,
+    mut request: TokenRequest,
+    parent: &Access,
+    now: DateTime<Utc>,
+) -> Result<String, ChildTokenError> {
+    let needed = request.scopes.with(Scope::Tokens);
+    if let Some(missing) = parent.scopes.first_missing(needed) {
+        return Err(ChildTokenError::MissingScope(missing));
+    }
+    request.expires_at = parent.end_of_child(request.expires_at);
+    let (token, new) = generate(request)?;
+    let created = store.create_child_token(&new, parent.token, now).await;
+    created.map_err(TokenError::from)?.map(|_| token).ok_or(ChildTokenError::ParentEnded)
+}
+
+/// Returns a random token, and what is stored of it.
+fn generate(request: TokenRequest) -> Result<(String, NewToken), TokenError> {
     let mut bytes = [0; 32];
     getrandom::fill(&mut bytes).map_err(TokenError::Random)?;
     let token = hex::encode(bytes);
     let TokenRequest { login, name, scopes, expires_at } = request;
     let hash = TokenHash::from_token(&token);
-    let number =
-        store.create_token(&NewToken { login, name, scopes, hash, expires_at }, now).await?;
-    Ok((token, number))
+    Ok((token, NewToken { login, name, scopes, hash, expires_at }))
 }
 
 /// Checks that Basic authentication can carry a login, which ends there at the first colon.

@@ -4,8 +4,10 @@ use std::process::ExitCode;
 
 use super::{Outcome, SettingsArgs, help, print_line, print_note};
 use crate::config::{SECRETS_IN_CLEAR, reference};
+use crate::http::serve::listener;
 
-/// Print the settings as they take effect, and where each was set. Secrets are masked.
+/// Print the settings as they take effect, and where each was set. Secrets are masked. Fails if the folder
+/// of the database or the files of the certificate are missing.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = help::CHECK_CONFIG.text_after(&reference::help()))]
 pub(super) struct CheckConfigArgs {
@@ -19,6 +21,8 @@ pub(super) fn run(args: &CheckConfigArgs) -> Outcome {
         let assignment = format!("{}={}", setting.name, setting.value);
         print_line(format!("{assignment:<60} # {}", setting.origin.as_str()));
     }
+    feedgate_store::check_folder(&config.store().url)?;
+    listener::check(&config.listener())?;
     print_note(match &config.secrets_key {
         Some(key) => format!("secrets in the database are encrypted with the key {}", key.id()),
         None => SECRETS_IN_CLEAR.to_owned(),

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 use tokio::time::{MissedTickBehavior, interval, sleep_until};
 
-use super::{Outcome, help, print_line};
+use super::{Outcome, help, is_output_closed, print_line};
 
 use samples::SAMPLES;
 use stage::Stage;
@@ -71,6 +71,9 @@ async fn play(stage: &mut Stage, lasts: Option<Duration>) -> DeliveryTally {
     let mut end = None;
     let mut next = 0;
     while end.is_none() || tally.missing() > 0 {
+        if end.is_none() && is_output_closed() {
+            end = Some(Instant::now() + PATIENCE);
+        }
         tokio::select! {
             _ = publish.tick(), if end.is_none() => {
                 let sample = next % SAMPLES.len();

@@ -1,13 +1,12 @@
 //! `feedgate export`: writes the state of a gateway as lines of JSON.
 
-use std::fs::OpenOptions;
 use std::io::{self, BufWriter, Write};
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use feedgate_store as store;
+use feedgate_store::{self as store, ExportSummary, StoreSettings};
 
+use super::new_file::NewFile;
 use super::{Outcome, SettingsArgs, help, print_database, print_note};
 
 /// Export resources, entries, subscriptions with their cursors, accounts and collections as lines of
@@ -30,17 +29,14 @@ pub(super) async fn run(args: ExportArgs) -> Outcome {
     let (config, _) = args.settings.load(&[])?;
     let settings = config.store();
     print_database(&settings.url);
-    let file: Box<dyn Write + Send> = if args.file.as_os_str() == "-" {
-        Box::new(io::stdout())
+    let exported = if args.file.as_os_str() == "-" {
+        write(&settings, args.with_secrets, io::stdout()).await?.0
     } else {
-        let mut options = OpenOptions::new();
-        let created = options.write(true).create_new(true).mode(0o600).open(&args.file);
-        Box::new(created.map_err(|err| format!("cannot create {}: {err}", args.file.display()))?)
+        let new = NewFile::create(&args.file).map_err(|err| cannot_create(&args.file, &err))?;
+        let (exported, file) = write(&settings, args.with_secrets, new).await?;
+        file.keep().map_err(|err| cannot_create(&args.file, &err))?;
+        exported
     };
-    let mut file = BufWriter::new(file);
-    let mut write = |line: &str| writeln!(file, "{line}");
-    let exported = store::export(&settings, args.with_secrets, &mut write).await?;
-    file.flush()?;
     for (kind, lines) in exported.kinds.iter().filter(|(_, lines)| *lines > 0) {
         print_note(format!("{kind}: {lines} lines"));
     }
@@ -49,4 +45,20 @@ pub(super) async fn run(args: ExportArgs) -> Outcome {
         print_note(format!("{count} secrets were left out; --with-secrets includes them"));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+async fn write<W: Write + Send>(
+    settings: &StoreSettings,
+    with_secrets: bool,
+    output: W,
+) -> Result<(ExportSummary, W), Box<dyn std::error::Error>> {
+    let mut file = BufWriter::new(output);
+    let mut write = |line: &str| writeln!(file, "{line}");
+    let exported = store::export(settings, with_secrets, &mut write).await?;
+    let file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
+    Ok((exported, file))
+}
+
+fn cannot_create(file: &Path, err: &io::Error) -> String {
+    format!("cannot create {}: {err}", file.display())
 }

@@ -1,13 +1,17 @@
 //! `feedgate healthcheck`: checks whether a running gateway is ready, for container images without
 //! curl.
 
+mod tls_readiness;
+
+use std::error::Error;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use http::{HeaderMap, Method};
+use http::{HeaderMap, Method, StatusCode};
 use ipnet::{Ipv4Net, Ipv6Net};
 use url::Url;
 
+use crate::config::Config;
 use crate::net::{CallbackRequest, HttpClient};
 
 use super::{Outcome, SettingsArgs, help, print_line};
@@ -28,16 +32,22 @@ pub(super) struct HealthcheckArgs {
 
 pub(super) async fn run(args: HealthcheckArgs) -> Outcome {
     let (config, _) = args.settings.load(&[])?;
-    let url = args.url.unwrap_or_else(|| match config.has_tls() {
-        // The certificate is for the public name.
-        true => config.public_url_at(config.listen),
-        false => crate::config::url_at("http", config.listen),
-    });
+    let (status, text) = match args.url {
+        None if config.has_tls() => tls_readiness::request(config.listen, PATIENCE).await?,
+        url => {
+            let url = url.unwrap_or_else(|| crate::config::url_at("http", config.listen));
+            request(&config, url).await?
+        }
+    };
+    print_line(format!("{status} {text}"));
+    Ok(if status.is_success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+async fn request(config: &Config, mut url: Url) -> Result<(StatusCode, String), Box<dyn Error>> {
     let mut settings = config.net(&url);
     // The operator named the URL, so that any address is allowed.
     settings.allow_callbacks = vec![Ipv4Net::default().into(), Ipv6Net::default().into()];
     settings.callback_timeout = PATIENCE;
-    let mut url = url;
     if let Ok(mut path) = url.path_segments_mut() {
         path.pop_if_empty().push("readyz");
     }
@@ -48,6 +58,5 @@ pub(super) async fn run(args: HealthcheckArgs) -> Outcome {
         body: Default::default(),
     };
     let reply = HttpClient::new(settings).call(call).await?;
-    print_line(format!("{} {}", reply.status, String::from_utf8_lossy(&reply.body).trim()));
-    Ok(if reply.status.is_success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok((reply.status, String::from_utf8_lossy(&reply.body).trim().to_owned()))
 }

@@ -6,7 +6,8 @@ use http::Method;
 use serde_json::Value;
 
 use super::remote::{RemoteArgs, RemoteGateway};
-use super::{Outcome, help, print_line};
+use super::terminal::printable;
+use super::{Outcome, help, is_output_closed, print_line};
 
 /// The subscriptions that one request returns.
 const BY_PAGE: usize = 100;
@@ -52,7 +53,7 @@ pub(super) async fn run(args: &ListArgs) -> Outcome {
                 false => row(subscription),
             });
         }
-        if listed.len() < BY_PAGE {
+        if listed.len() < BY_PAGE || is_output_closed() {
             break;
         }
     }
@@ -66,9 +67,6 @@ fn row(subscription: &Value) -> String {
         &subscription["format"],
         &subscription["delivery"]["state"],
     ];
-    let plain = |field: &Value| {
-        let text = field.as_str().unwrap_or("-");
-        text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect::<String>()
-    };
+    let plain = |field: &Value| printable(field.as_str().unwrap_or("-"));
     fields.map(plain).join("\t")
 }

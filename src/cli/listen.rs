@@ -30,6 +30,7 @@ use crate::http::serve::listener::Listener;
 use crate::net::HttpClient;
 use feedgate_protocol::Protocol;
 
+use super::is_output_closed;
 use super::remote::{self, AccountCredentials};
 use super::serve::Signals;
 use super::{Outcome, help};
@@ -252,11 +253,14 @@ impl Session {
         one.renew_at = Instant::now() + self.renew.map_or(renewal, Duration::from_secs);
     }
 
-    /// Prints what arrives, and renews, until a signal comes.
+    /// Prints what arrives, and renews, until a signal comes or nobody reads any more.
     async fn listen(&mut self, signals: &mut Signals) {
         loop {
             let next = self.followed.iter().enumerate().min_by_key(|(_, one)| one.renew_at);
             let Some((n, renew_at)) = next.map(|(n, one)| (n, one.renew_at)) else { return };
+            if is_output_closed() {
+                return;
+            }
             tokio::select! {
                 () = signals.next() => return,
                 Some(event) = self.events.recv() => self.handle_event(event).await,

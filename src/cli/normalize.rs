@@ -15,7 +15,7 @@ use feedgate_feed::Context;
 use feedgate_feed::explain;
 use feedgate_feed::normalize;
 
-use super::{Outcome, help, print_line, print_note};
+use super::{Outcome, help, print_bytes, print_note};
 
 /// Convert a feed of any format to Atom or JSON. Neither the network nor a store is used.
 #[derive(Debug, clap::Args)]
@@ -87,7 +87,7 @@ pub(super) fn run(args: &NormalizeArgs) -> Outcome {
         _ => return Err("several documents are written one per line: add --ndjson".into()),
     };
     let written = written(&read(path)?, &context, args)?;
-    print_line(written.text.trim_end());
+    print_bytes(format!("{}\n", written.text.trim_end()).as_bytes());
     if !written.repairs.is_empty() {
         print_note(format!("repaired: {}; --explain has the details", written.repairs));
     }

@@ -16,6 +16,7 @@ use http::HeaderValue;
 use http::header::{HeaderName, SET_COOKIE};
 use url::Url;
 
+use super::terminal::printable;
 use super::{Outcome, help, print_line};
 use crate::config::Config;
 use crate::jobs::poll::{self, ParsedDocument};
@@ -127,17 +128,12 @@ fn redacted_header(name: &HeaderName, value: &HeaderValue) -> String {
     if value.is_sensitive() || *name == SET_COOKIE {
         return "***".to_owned();
     }
-    tame(&String::from_utf8_lossy(value.as_bytes()))
-}
-
-/// Replaces control characters, so that text from a server cannot control the terminal (S42).
-fn tame(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+    printable(&String::from_utf8_lossy(value.as_bytes()))
 }
 
 /// The beginning of a body, on one line.
 fn beginning(body: &[u8]) -> String {
     let start = String::from_utf8_lossy(&body[..body.len().min(240)]);
     let words: Vec<&str> = start.split_whitespace().collect();
-    tame(&words.join(" ")).chars().take(72).collect()
+    printable(&words.join(" ")).chars().take(72).collect()
 }

@@ -1,6 +1,7 @@
 //! `feedgate serve`: runs the gateway until a signal stops it.
 
 mod admin_token;
+mod log_output;
 
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
@@ -14,8 +15,9 @@ use tracing_subscriber::EnvFilter;
 use crate::app::Running;
 use crate::config::{Config, FEEDGATE_LISTEN, LogFormat, SECRETS_IN_CLEAR, reference};
 
-use super::{Outcome, SettingsArgs, help, print_line};
+use super::{Outcome, SettingsArgs, help};
 use admin_token::StoredToken;
+use log_output::LogOutput;
 
 /// A public sample feed.
 const SAMPLE: &str = "https://www.rssboard.org/files/sample-rss-2.xml";
@@ -33,14 +35,21 @@ pub(super) struct ServeArgs {
 pub(super) async fn run(args: ServeArgs) -> Outcome {
     let listen = [(FEEDGATE_LISTEN.name, args.listen.as_deref())];
     let (config, _) = args.settings.load(&listen)?;
-    start_logging(&config);
+    let output = LogOutput::start()?;
+    start_logging(&config, &output);
+    let ended = serve(config, &output).await;
+    LogOutput::flush(&output);
+    ended
+}
+
+async fn serve(config: Config, output: &LogOutput) -> Outcome {
     if config.secrets_key.is_none() {
         warn!("{SECRETS_IN_CLEAR}");
     }
     let mut signals = Signals::new()?;
     let database = config.store().url;
     let mut running = Running::start(config).await?;
-    print_line(greeting(&running, &database));
+    output.print(&greeting(&running, &database));
 
     tokio::select! {
         () = signals.next() => {}
@@ -49,7 +58,7 @@ pub(super) async fn run(args: ServeArgs) -> Outcome {
             return Ok(ExitCode::FAILURE);
         }
     }
-    print_line(
+    output.print(
         "stopping: waiting for running jobs to finish; send the signal again to stop immediately",
     );
     tokio::select! {
@@ -118,9 +127,12 @@ impl Signals {
 }
 
 /// Starts logging according to the settings.
-fn start_logging(config: &Config) {
+fn start_logging(config: &Config, output: &LogOutput) {
     let filter = EnvFilter::new(&config.log);
-    let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
+    let output = output.clone();
+    let lines = tracing_subscriber::fmt().with_env_filter(filter);
+    // Reports of its own would be printed in a way that panics if standard error is closed.
+    let lines = lines.log_internal_errors(false).with_writer(move || output.clone());
     let lines = lines.with_ansi(io::stderr().is_terminal());
     let begun = match config.log_format {
         LogFormat::Text => lines.with_target(false).try_init(),

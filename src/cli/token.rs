@@ -16,6 +16,9 @@ use super::{Outcome, SettingsArgs, help, print_database, print_line};
 /// The header of the list.
 const HEADER: &str = "NUMBER\tLOGIN\tNAME\tSCOPES\tCREATED\tSTATE";
 
+/// The scopes of [`Scopes::of_owner`].
+const OWNER_SCOPES: &str = "subscribe,unsubscribe,list,retrieve,tokens";
+
 /// Create, list and revoke tokens.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = help::TOKEN.text())]
@@ -36,8 +39,10 @@ enum What {
         /// The name of the token.
         #[arg(long, default_value = "", value_parser = name)]
         name: String,
-        /// The scopes of the token: subscribe, unsubscribe, list, retrieve, admin, publish.
-        #[arg(long, default_value = "subscribe,unsubscribe,list,retrieve", value_parser = scopes)]
+        /// The scopes of the token: subscribe, unsubscribe, list, retrieve, admin, publish, tokens.
+        /// With "tokens", its owner can create and revoke tokens in the console, with no more rights
+        /// and no later end than its own.
+        #[arg(long, default_value = OWNER_SCOPES, value_parser = scopes)]
         scopes: Scopes,
         /// The number of days after which the token ends; without it, it is valid until it is revoked.
         #[arg(long, value_parser = clap::value_parser!(u32).range(1..=3_650))]
@@ -49,7 +54,7 @@ enum What {
         #[arg(long)]
         json: bool,
     },
-    /// Revoke a token.
+    /// Revoke a token, and those that were created with it in the console.
     Revoke {
         /// The number of the token in the list.
         id: i64,
@@ -118,6 +123,7 @@ fn json_of(token: &TokenInfo) -> Value {
         "revoked": token.revoked_at.map(|at| at.to_rfc3339()),
         "expires": token.expires_at.map(|at| at.to_rfc3339()),
         "used": token.used_at.map(|at| at.to_rfc3339()),
+        "parent": token.parent,
     })
 }
 

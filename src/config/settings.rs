@@ -72,7 +72,8 @@ settings! {
         FEEDGATE_MAX_CONNECTIONS = "4096" => max_connections: usize, number("", 1..=1_000_000);
 
         /// The maximum number of open connections of one client: an IPv4 address or an IPv6 /64.
-        /// Further connections are closed at once. Trusted proxies may have more.
+        /// Further connections are closed at once, as are those of clients with many connections when
+        /// few are left. Trusted proxies may have more.
         FEEDGATE_MAX_CONNECTIONS_PER_CLIENT = "1024" => max_connections_per_client: usize,
             number("", 1..=1_000_000);
 

@@ -219,3 +219,38 @@ async fn t04_slow_bodies_of_one_client_do_not_block_health_checks() {
     assert_eq!(other.status(), StatusCode::NOT_FOUND, "nothing else is served there");
     drop(slow);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn h20_slow_bodies_of_five_addresses_do_not_keep_a_sixth_waiting() {
+    let database = Database::new(Kind::Sqlite).await;
+    let settings =
+        [("FEEDGATE_MAX_CONNECTIONS", "40"), ("FEEDGATE_MAX_CONNECTIONS_PER_CLIENT", "10")];
+    let gateway = Gateway::start(&database, &settings).await;
+    let address: std::net::SocketAddr =
+        gateway.url("").trim_start_matches("http://").parse().unwrap();
+    let connect = async |from: [u8; 4]| {
+        let socket = tokio::net::TcpSocket::new_v4().unwrap();
+        socket.bind((std::net::Ipv4Addr::from(from), 0).into()).unwrap();
+        socket.connect(address).await.unwrap()
+    };
+    let mut slow = Vec::new();
+    for n in 0..50 {
+        let mut stream = connect([127, 0, 0, 2 + n % 5]).await;
+        let head = b"POST /ping HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\nurl=";
+        let _closed = stream.write_all(head).await;
+        slow.push(stream);
+    }
+    // Accepted at once: the slow bodies are still awaited when the response is there.
+    let mut sixth = connect([127, 0, 0, 7]).await;
+    sixth.write_all(b"GET /livez HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").await.unwrap();
+    let mut response = String::new();
+    sixth.read_to_string(&mut response).await.unwrap();
+    assert!(response.starts_with("HTTP/1.1 200"), "{response}");
+    let mut open = 0;
+    for stream in &slow {
+        let mut first = [0];
+        let is_open = matches!(stream.try_read(&mut first), Err(err) if err.kind() == std::io::ErrorKind::WouldBlock);
+        open += usize::from(is_open);
+    }
+    assert!(open >= 20, "{open} slow bodies are still awaited");
+}

@@ -7,6 +7,7 @@ mod live;
 mod opml;
 mod pages;
 mod replay;
+mod tokens;
 
 use feedgate_core::account::{NewToken, Scope, Scopes, TokenHash};
 use http::StatusCode;
@@ -354,4 +355,27 @@ async fn what_others_wrote_is_text_in_every_page() {
     assert!(
         root.page("/console/feeds?q=%22%3E%3Cb%3E").await.contains("value=\"&quot;&gt;&lt;b&gt;")
     );
+}
+
+#[tokio::test]
+async fn h20_pages_of_other_sites_may_not_read_the_console() {
+    let world = world_of_two().await;
+    let ada = Visitor::sign_in(&world, "ada", "ada").await;
+    let paths =
+        ["/console", "/console/feeds", "/console/page.js", "/console/opml/feeds.opml", "/viewLog"];
+    for path in paths {
+        let request = ada.client.get(world.gateway.url(path)).header("cookie", &ada.cookie);
+        let response = request.header("origin", "https://evil.test").send().await.unwrap();
+        assert!(response.status().is_success(), "{path}");
+        let allowed =
+            response.headers().keys().filter(|name| name.as_str().contains("access-control"));
+        assert_eq!(allowed.count(), 0, "{path}");
+    }
+    let preflight =
+        client().request(http::Method::OPTIONS, world.gateway.url("/console/accounts/ada"));
+    let preflight = preflight.header("origin", "https://evil.test");
+    let response = preflight.header("access-control-request-headers", "x-a").send().await.unwrap();
+    assert!(response.headers().keys().all(|name| !name.as_str().contains("access-control")));
+    let response = client().get(world.gateway.url("/changes.xml")).send().await.unwrap();
+    assert_eq!(response.headers()["access-control-allow-origin"], "*", "what is for programs");
 }

@@ -117,3 +117,42 @@ async fn a_renewed_certificate_is_used_and_open_connections_stay() {
     assert!(open.is_alive().await, "the connection from before is still served");
     assert!(connect(port, &[&second]).await.unwrap().is_alive().await);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn h20_a_gateway_with_tls_is_checked_at_its_address_and_tells_browsers_to_use_it() {
+    let (folder, port) = (tempfile::tempdir().unwrap(), free_port());
+    let database = Database::bare(Kind::Sqlite).await;
+    let pair = Pair::new();
+    pair.write(folder.path());
+    let command = |args: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_feedgate"));
+        command.args(args).env_clear();
+        command
+            .env("FEEDGATE_TLS_CERT", folder.path().join("cert.pem"))
+            .env("FEEDGATE_TLS_KEY", folder.path().join("key.pem"))
+            .env("FEEDGATE_LISTEN", format!("127.0.0.1:{port}"))
+            .env("FEEDGATE_DATABASE", &database.url)
+            // A name that no DNS server knows, and that is not in the certificate.
+            .env("FEEDGATE_PUBLIC_URL", "https://gateway.invalid/feeds/")
+            .env("FEEDGATE_LOG", "warn")
+            .stdout(Stdio::null());
+        command
+    };
+    let healthcheck = || {
+        let checked = command(&["healthcheck"]).stdout(Stdio::piped()).output().unwrap();
+        (checked.status.code(), String::from_utf8(checked.stdout).unwrap())
+    };
+    assert_eq!(healthcheck().0, Some(1), "nobody listens");
+    let _serving = Serving(command(&["serve"]).spawn().unwrap());
+    until("the gateway listens", async || connect(port, &[&pair]).await.is_some()).await;
+    until("the gateway is ready", async || healthcheck().0 == Some(0)).await;
+    assert!(healthcheck().1.starts_with("200 "), "{}", healthcheck().1);
+
+    let mut open = connect(port, &[&pair]).await.unwrap();
+    for path in ["/", "/console", "/nothing", "/feeds/1"] {
+        let request = http::Request::get(path).header("host", "localhost");
+        let answer = open.requests.send_request(request.body(Empty::new()).unwrap()).await.unwrap();
+        assert_eq!(answer.headers()["strict-transport-security"], "max-age=31536000", "{path}");
+        answer.into_body().collect().await.unwrap();
+    }
+}

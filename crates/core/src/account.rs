@@ -26,17 +26,20 @@ pub enum Scope {
     Admin,
     /// Save feeds below `/storage` in the folder of the account. Superfeedr has no such scope.
     Publish,
+    /// Create and revoke tokens. Superfeedr has no such scope.
+    Tokens,
 }
 
 impl Scope {
     /// All scopes, in display order.
-    pub const ALL: [Scope; 6] = [
+    pub const ALL: [Scope; 7] = [
         Scope::Subscribe,
         Scope::Unsubscribe,
         Scope::List,
         Scope::Retrieve,
         Scope::Admin,
         Scope::Publish,
+        Scope::Tokens,
     ];
 
     /// The name on the wire and on the command line.
@@ -48,6 +51,7 @@ impl Scope {
             Scope::Retrieve => "retrieve",
             Scope::Admin => "admin",
             Scope::Publish => "publish",
+            Scope::Tokens => "tokens",
         }
     }
 
@@ -65,6 +69,32 @@ impl Scopes {
     /// Every scope.
     pub fn all() -> Scopes {
         Scope::ALL.into_iter().collect()
+    }
+
+    /// Those of a token for which none are chosen, on the command line: the rights of a subscriber, and
+    /// the management of tokens within them.
+    pub fn of_owner() -> Scopes {
+        Scopes::of_subscriber().with(Scope::Tokens)
+    }
+
+    /// Those of Superfeedr, which a program that subscribes needs.
+    pub fn of_subscriber() -> Scopes {
+        [Scope::Subscribe, Scope::Unsubscribe, Scope::List, Scope::Retrieve].into_iter().collect()
+    }
+
+    /// The set and `scope`.
+    pub fn with(self, scope: Scope) -> Scopes {
+        Scopes(self.0 | 1 << scope as u8)
+    }
+
+    /// The set without `scope`.
+    pub fn without(self, scope: Scope) -> Scopes {
+        Scopes(self.0 & !(1 << scope as u8))
+    }
+
+    /// Returns a scope of `others` that is not in this set, if there is one.
+    pub fn first_missing(self, others: Scopes) -> Option<Scope> {
+        Scope::ALL.into_iter().find(|scope| others.allow(*scope) && !self.allow(*scope))
     }
 
     /// Whether the set contains `scope`.
@@ -91,6 +121,10 @@ impl FromIterator<Scope> for Scopes {
     }
 }
 
+/// The number of a token in the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TokenId(pub i64);
+
 /// The account and the scopes of a valid token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Access {
@@ -100,6 +134,39 @@ pub struct Access {
     pub login: String,
     /// The scopes of the token.
     pub scopes: Scopes,
+    /// The token.
+    pub token: TokenId,
+    /// When the token ends; `None`: it is valid until it is revoked.
+    pub expires_at: Option<DateTime<Utc>>,
+}
+
+impl Access {
+    /// Returns the end of a token that is created with this one, for which `wanted` was requested: no
+    /// later than that of this token.
+    pub fn end_of_child(&self, wanted: Option<DateTime<Utc>>) -> Option<DateTime<Utc>> {
+        [wanted, self.expires_at].into_iter().flatten().min()
+    }
+
+    /// Returns whether this token may revoke another one of its account: itself, and tokens that it
+    /// could have created, except those that it was created with. `tokens` are those of the account.
+    pub fn may_revoke(&self, token: &TokenInfo, tokens: &[TokenInfo]) -> bool {
+        let id = self.token.0;
+        let outlives = match (token.expires_at, self.expires_at) {
+            (_, None) => false,
+            (None, Some(_)) => true,
+            (Some(its), Some(own)) => its > own,
+        };
+        let is_weaker = self.scopes.first_missing(token.scopes).is_none() && !outlives;
+        token.id == id || (is_weaker && !is_ancestor(token.id, id, tokens))
+    }
+}
+
+/// Returns whether the token `id` was created with `ancestor`, or with one that was.
+fn is_ancestor(ancestor: i64, id: i64, tokens: &[TokenInfo]) -> bool {
+    let parent_of = |id: i64| tokens.iter().find(|held| held.id == id)?.parent;
+    let line = std::iter::successors(parent_of(id), |parent| parent_of(*parent));
+    // A parent is older than its child, so that the line ends.
+    line.take(tokens.len()).any(|parent| parent == ancestor)
 }
 
 /// A token to be stored.
@@ -136,6 +203,8 @@ pub struct TokenInfo {
     pub expires_at: Option<DateTime<Utc>>,
     /// When it was last used, exact to an hour.
     pub used_at: Option<DateTime<Utc>>,
+    /// The number of the token with which it was created, and with which it ends.
+    pub parent: Option<i64>,
 }
 
 impl TokenInfo {
@@ -224,5 +293,41 @@ mod tests {
         assert_eq!(Scopes::from_words("subscribe,list"), Ok(some));
         assert_eq!(Scopes::from_words("list fly"), Err("fly".to_owned()));
         assert!(!some.allow(Scope::Admin));
+    }
+
+    #[test]
+    fn h07_a_token_revokes_itself_and_what_it_could_have_created() {
+        let at = |day: i64| DateTime::from_timestamp(day * 86_400, 0).unwrap();
+        let token = |id, scopes, expires_at, parent| TokenInfo {
+            id,
+            login: "ada".to_owned(),
+            name: String::new(),
+            scopes,
+            created_at: at(0),
+            revoked_at: None,
+            expires_at,
+            used_at: None,
+            parent,
+        };
+        let (owner, list) = (Scopes::of_owner(), [Scope::List].into_iter().collect::<Scopes>());
+        let tokens = [
+            token(1, owner, None, None),
+            token(2, owner, None, Some(1)),
+            token(3, owner, Some(at(1)), Some(2)),
+            token(4, list, Some(at(1)), None),
+            token(5, list, None, None),
+            token(6, owner.with(Scope::Admin), None, None),
+        ];
+        let revoked_by = |id: i64, scopes: Scopes, expires_at| {
+            let (account, login) = (AccountId(1), "ada".to_owned());
+            let access = Access { account, login, scopes, token: TokenId(id), expires_at };
+            let held = tokens.iter().filter(|token| access.may_revoke(token, &tokens));
+            held.map(|token| token.id).collect::<Vec<_>>()
+        };
+        assert_eq!(revoked_by(1, owner, None), [1, 2, 3, 4, 5]);
+        assert_eq!(revoked_by(2, owner, None), [2, 3, 4, 5], "not the one that it comes from");
+        assert_eq!(revoked_by(3, owner, Some(at(1))), [3, 4], "nor one that ends later");
+        assert_eq!(revoked_by(4, list.with(Scope::Tokens), Some(at(1))), [4]);
+        assert_eq!(revoked_by(6, Scopes::all(), None), [1, 2, 3, 4, 5, 6]);
     }
 }

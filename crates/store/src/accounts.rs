@@ -3,6 +3,7 @@
 mod deactivation;
 mod sessions;
 pub(crate) mod stored_files;
+mod tokens;
 
 use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -11,9 +12,10 @@ use super::engine::row::Row;
 use super::engine::sql::params;
 use super::engine::tx::Tx;
 use crate::Db;
+use crate::accounts::tokens::{access, token_info};
 use crate::maintenance::drop_owned;
 use feedgate_core::account::{
-    Access, AccountHoldings, AccountId, AccountInfo, NewToken, Scopes, TokenHash, TokenInfo,
+    Access, AccountHoldings, AccountId, AccountInfo, NewToken, TokenHash, TokenId, TokenInfo,
 };
 use feedgate_core::password::PasswordHash;
 use feedgate_core::ports::{Accounts, StoreError};
@@ -25,7 +27,17 @@ pub(crate) const USE_RECORDED_EVERY: TimeDelta = TimeDelta::hours(1);
 impl Accounts for Db {
     async fn create_token(&self, token: &NewToken, now: DateTime<Utc>) -> Result<i64, StoreError> {
         let token = token.clone();
-        self.write(move |tx| Box::pin(create_token(tx, token, now))).await
+        self.write(move |tx| Box::pin(tokens::create(tx, token, None, now))).await
+    }
+
+    async fn create_child_token(
+        &self,
+        token: &NewToken,
+        parent: TokenId,
+        now: DateTime<Utc>,
+    ) -> Result<Option<i64>, StoreError> {
+        let token = token.clone();
+        self.write(move |tx| Box::pin(tokens::create_child(tx, token, parent, now))).await
     }
 
     async fn authenticate(
@@ -36,7 +48,8 @@ impl Accounts for Db {
     ) -> Result<Option<Access>, StoreError> {
         // Looked up by its hash, so that the time it takes says nothing (rule S33).
         const VALID: &str = "
-            select a.id, a.login, t.scopes, a.deactivated_at, t.id, t.used_at
+            select a.id, a.login, t.scopes, t.manages_tokens, t.id, t.expires_at, a.deactivated_at,
+                   t.used_at
               from tokens t
               join accounts a on a.id = t.account_id
              where t.hash = $1 and a.login = $2 and t.revoked_at is null
@@ -47,12 +60,11 @@ impl Accounts for Db {
         }
         let found = self.rows(VALID, params![hash.0.to_vec(), login, now]).await?;
         let Some(mut row) = found.into_iter().next() else { return Ok(None) };
-        let (account, login) = (AccountId(row.int()?), row.text()?);
-        let access = Access { account, login, scopes: scopes(&mut row)? };
+        let access = access(&mut row)?;
         if row.opt_time()?.is_some() {
             return Err(StoreError::AccountDeactivated(access.login));
         }
-        let (number, used_at) = (row.int()?, row.opt_time()?);
+        let (number, used_at) = (access.token.0, row.opt_time()?);
         if used_at.is_none_or(|at| now - at >= USE_RECORDED_EVERY) {
             let params = [number.into(), now.into()];
             self.write(move |tx| Box::pin(async move { tx.execute(USED, &params).await })).await?;
@@ -62,8 +74,8 @@ impl Accounts for Db {
 
     async fn list_tokens(&self) -> Result<Vec<TokenInfo>, StoreError> {
         const ALL: &str = "
-            select t.id, a.login, t.name, t.scopes, t.created_at, t.revoked_at, t.expires_at,
-                   t.used_at
+            select t.id, a.login, t.name, t.scopes, t.manages_tokens, t.created_at, t.revoked_at,
+                   t.expires_at, t.used_at, t.parent_id
               from tokens t
               join accounts a on a.id = t.account_id
              order by t.id";
@@ -73,8 +85,8 @@ impl Accounts for Db {
 
     async fn tokens_of(&self, login: &str) -> Result<Vec<TokenInfo>, StoreError> {
         const OF_ACCOUNT: &str = "
-            select t.id, a.login, t.name, t.scopes, t.created_at, t.revoked_at, t.expires_at,
-                   t.used_at
+            select t.id, a.login, t.name, t.scopes, t.manages_tokens, t.created_at, t.revoked_at,
+                   t.expires_at, t.used_at, t.parent_id
               from tokens t
               join accounts a on a.id = t.account_id
              where a.login = $1 order by t.id";
@@ -83,11 +95,7 @@ impl Accounts for Db {
     }
 
     async fn revoke_token(&self, id: i64, now: DateTime<Utc>) -> Result<bool, StoreError> {
-        const REVOKE: &str =
-            "update tokens set revoked_at = $2 where id = $1 and revoked_at is null";
-        let revoked = self
-            .write(move |tx| Box::pin(async move { tx.execute(REVOKE, params![id, now]).await }));
-        Ok(revoked.await? > 0)
+        self.write(move |tx| Box::pin(tokens::revoke(tx, id, now))).await
     }
 
     async fn create_account(
@@ -263,8 +271,6 @@ async fn remove_owner(
         update accounts set password_hash = null, removed_at = $2
          where login = $1 and removed_at is null
         returning id";
-    const TOKENS: &str =
-        "update tokens set revoked_at = $2 where account_id = $1 and revoked_at is null";
     const FILES: &str = "delete from stored_files where account_id = $1";
     if is_nobodys(login) {
         return Ok(None);
@@ -273,7 +279,7 @@ async fn remove_owner(
         return Ok(None);
     };
     let account = account.int()?;
-    let tokens = tx.execute(TOKENS, params![account, now]).await?;
+    let tokens = tokens::revoke_all(tx, account, now).await?;
     let files = tx.execute(FILES, params![account]).await?;
     Ok(Some((AccountId(account), AccountHoldings { subscriptions: 0, tokens, files })))
 }
@@ -290,7 +296,7 @@ async fn end_subscriptions(tx: &Tx<'_>, account: AccountId) -> Result<u64, Store
 }
 
 /// Fails if an account with this login was removed.
-async fn check_login(tx: &Tx<'_>, login: &str) -> Result<(), StoreError> {
+pub(crate) async fn check_login(tx: &Tx<'_>, login: &str) -> Result<(), StoreError> {
     const REMOVED: &str =
         "select 1 from accounts where login = $1 and removed_at is not null {for share}";
     match tx.first(REMOVED, params![login]).await? {
@@ -328,41 +334,4 @@ fn account_info(mut row: Row) -> Result<AccountInfo, StoreError> {
         files: row.count()?,
         bytes: row.count()?,
     })
-}
-
-async fn create_token(tx: &Tx<'_>, token: NewToken, now: DateTime<Utc>) -> Result<i64, StoreError> {
-    const ACCOUNT: &str = "
-        insert into accounts (login, created_at) values ($1, $2)
-            on conflict (login) do nothing";
-    const ACCOUNT_ID: &str = "select id from accounts where login = $1 {for share}";
-    const TOKEN: &str = "
-        insert into tokens (account_id, name, scopes, hash, created_at, expires_at)
-        values ($1, $2, $3, $4, $5, $6)
-        returning id";
-    tx.execute(ACCOUNT, params![token.login.as_str(), now]).await?;
-    check_login(tx, &token.login).await?;
-    let account = tx.first(ACCOUNT_ID, params![token.login]).await?;
-    let vanished = || StoreError::Corrupt("an account vanished".to_owned());
-    let account = account.ok_or_else(vanished)?.int()?;
-    let scopes = token.scopes.to_words();
-    let params = params![account, token.name, scopes, token.hash.0.to_vec(), now, token.expires_at];
-    tx.first(TOKEN, params).await?.ok_or_else(vanished)?.int()
-}
-
-fn token_info(mut row: Row) -> Result<TokenInfo, StoreError> {
-    Ok(TokenInfo {
-        id: row.int()?,
-        login: row.text()?,
-        name: row.text()?,
-        scopes: scopes(&mut row)?,
-        created_at: row.time()?,
-        revoked_at: row.opt_time()?,
-        expires_at: row.opt_time()?,
-        used_at: row.opt_time()?,
-    })
-}
-
-pub(crate) fn scopes(row: &mut Row) -> Result<Scopes, StoreError> {
-    let words = row.text()?;
-    Scopes::from_words(&words).map_err(|word| StoreError::Corrupt(format!("unknown scope {word}")))
 }

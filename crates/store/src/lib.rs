@@ -44,7 +44,7 @@ use crate::delivery::subscription_batcher::SubscriptionBatcher;
 use crate::engine::claims::SearchedQueue;
 use crate::engine::migrate;
 use crate::engine::postgres::{self, Connector, Postgres};
-use crate::engine::sqlite::Sqlite;
+use crate::engine::sqlite::{self, Sqlite};
 use crate::engine::tx::Tx;
 use crate::log::append_budget::AppendBudget;
 use crate::resources::poll_result_batcher::PollResultBatcher;
@@ -144,6 +144,19 @@ pub fn database_place(url: &str) -> String {
     match sqlite_path(url) {
         Some(path) => std::path::absolute(path).unwrap_or(path.to_owned()).display().to_string(),
         None => postgres::place(url),
+    }
+}
+
+/// Fails if the folder of a SQLite database does not exist and opening the store would not create it.
+/// Nothing is changed.
+pub fn check_folder(url: &str) -> Result<(), StoreError> {
+    let path = sqlite_path(url);
+    let folder = path.and_then(Path::parent).filter(|folder| !folder.as_os_str().is_empty());
+    match path.zip(folder) {
+        Some((path, folder)) => {
+            sqlite::check_folder(folder, path).map_err(|err| name_place(err, url))
+        }
+        None => Ok(()),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Passes entries to a command, or prints them on standard output.
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::process::Stdio;
 
 use tokio::io::AsyncWriteExt;
@@ -9,6 +9,7 @@ use tokio::process::Command;
 use super::Format;
 use super::item::ArchiveItem;
 use super::walk::{EntryHandler, Stopped};
+use crate::cli::terminal::escaped;
 
 /// Handles entries.
 #[derive(Debug)]
@@ -51,7 +52,10 @@ impl EntryHandler for CommandHandler {
 /// entry that was not written is not handled.
 fn print(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
-    writeln!(out, "{}", text.trim_end())?;
+    match out.is_terminal() {
+        true => writeln!(out, "{}", escaped(text.trim_end()))?,
+        false => writeln!(out, "{}", text.trim_end())?,
+    }
     out.flush()
 }
 

@@ -8,6 +8,7 @@ use http::HeaderMap;
 use serde_json::{Map, Value, json};
 
 use crate::cli::print_line;
+use crate::cli::terminal::printable;
 use crate::jobs::runner;
 
 use super::callback::ReceivedNotification;
@@ -39,7 +40,7 @@ impl EventPrinter {
             return print_line(object.to_string());
         }
         let line = format!("{at}  {event:<10} {topic}  {detail}");
-        print_line(visible(&line).trim_end());
+        print_line(printable(&line).trim_end());
     }
 
     /// Prints a notification with its headers and its body.
@@ -66,11 +67,11 @@ impl EventPrinter {
         self.print(event, topic, detail);
         for (name, value) in &received.headers {
             let value = String::from_utf8_lossy(value.as_bytes());
-            print_line(format!("    {name}: {}", visible(&value)));
+            print_line(format!("    {name}: {}", printable(&value)));
         }
         let printed: String = body.chars().take(PRINTED_CHARS).collect();
         for line in printed.lines() {
-            print_line(format!("    | {}", visible(line)));
+            print_line(format!("    | {}", printable(line)));
         }
         if printed.len() < body.len() {
             print_line(format!("    | ... {} bytes in all", received.body.len()));
@@ -88,10 +89,6 @@ fn headers_as_json(headers: &HeaderMap) -> Value {
         (name.as_str().to_owned(), Value::String(values.join(", ")))
     });
     Value::Object(names.collect::<Map<String, Value>>())
-}
-
-fn visible(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }
 
 /// An error with its causes, in one line.

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use chrono::SecondsFormat;
 use http::HeaderMap;
 
-use super::{Polled, beginning, redacted_header, tame};
+use super::{Polled, beginning, printable, redacted_header};
 use crate::jobs::poll::ParsedDocument;
 use crate::net::{FetchError, FetchResponse, FetchedDocument, Hop};
 use feedgate_core::poll::Polling;
@@ -37,10 +37,10 @@ pub(super) fn report(polled: &Polled<'_>) -> String {
         Some(ParsedDocument::Feed(feed)) => understood(feed, &mut out),
         Some(ParsedDocument::Other(content, why)) => other(content, why.as_ref(), &mut out),
         Some(ParsedDocument::NotAFeed(why)) => {
-            line(&mut out, "feed", &format!("none: {}", tame(&why.to_string())));
+            line(&mut out, "feed", &format!("none: {}", printable(&why.to_string())));
         }
         Some(ParsedDocument::FragmentNotFound(why)) => {
-            line(&mut out, "part", &format!("none: {}", tame(why)))
+            line(&mut out, "part", &format!("none: {}", printable(why)))
         }
         None => {}
     }
@@ -53,7 +53,7 @@ pub(super) fn report(polled: &Polled<'_>) -> String {
 }
 
 fn write_hop(hop: &Hop, out: &mut String) {
-    let _ = writeln!(out, "GET {}", tame(hop.url.as_str()));
+    let _ = writeln!(out, "GET {}", printable(hop.url.as_str()));
     let addresses: Vec<_> = hop.addresses.iter().map(ToString::to_string).collect();
     if !addresses.is_empty() {
         let _ = writeln!(out, "  at {}", addresses.join(", "));
@@ -64,7 +64,7 @@ fn write_hop(hop: &Hop, out: &mut String) {
     }
     headers('<', &hop.response, out);
     if let Some(failure) = &hop.failure {
-        let _ = writeln!(out, "  ! {}", tame(failure));
+        let _ = writeln!(out, "  ! {}", printable(failure));
     }
     out.push('\n');
 }
@@ -96,7 +96,7 @@ fn body(polled: &Polled<'_>, document: &FetchedDocument, out: &mut String) {
 }
 
 fn failed(err: &FetchError, out: &mut String) {
-    line(out, "failed", &format!("{}: {}", err.code(), tame(&err.to_string())));
+    line(out, "failed", &format!("{}: {}", err.code(), printable(&err.to_string())));
     if let FetchError::Forbidden { .. } = err {
         let setting = "FEEDGATE_EGRESS_ALLOW_TOPIC_CIDRS";
         line(out, "help", &format!("if this is your own network, add it to {setting}"));
@@ -106,9 +106,13 @@ fn failed(err: &FetchError, out: &mut String) {
 fn understood(feed: &Feed, out: &mut String) {
     let title = feed.title.as_ref().map_or("", |title| title.value.as_str());
     let entries = feed.entries.len();
-    line(out, "feed", &format!("{}, {entries} entries, titled \"{}\"", feed.format, tame(title)));
+    line(
+        out,
+        "feed",
+        &format!("{}, {entries} entries, titled \"{}\"", feed.format, printable(title)),
+    );
     if let Some(place) = &feed.moved_to {
-        line(out, "moved", &format!("according to the document, to \"{}\"", tame(place)));
+        line(out, "moved", &format!("according to the document, to \"{}\"", printable(place)));
     }
     let notice =
         "the first poll sends no notifications; later polls send the entries that are new since";
@@ -117,11 +121,11 @@ fn understood(feed: &Feed, out: &mut String) {
         let title = entry.title.as_ref().map_or("(no title)", |title| title.value.as_str());
         let date = entry.published.or(entry.updated);
         let date = date.map_or("no date".to_owned(), |date| date.to_rfc3339());
-        line(out, "entry", &format!("{date}  {}", tame(title)));
+        line(out, "entry", &format!("{date}  {}", printable(title)));
     }
     rest(entries, "entry", out);
     for repair in feed.repairs.iter().take(MOST_LISTED) {
-        line(out, "repaired", &format!("{}: {}", repair.code, tame(&repair.detail)));
+        line(out, "repaired", &format!("{}: {}", repair.code, printable(&repair.detail)));
     }
     rest(feed.repairs.len(), "repaired", out);
 }
@@ -130,17 +134,17 @@ fn understood(feed: &Feed, out: &mut String) {
 /// links to.
 fn other(content: &DocumentContent, why: Option<&NotAFeed>, out: &mut String) {
     if let Some(why) = why {
-        line(out, "feed", &format!("none: {}", tame(&why.to_string())));
+        line(out, "feed", &format!("none: {}", printable(&why.to_string())));
     }
     if let Some(part) = &content.part {
         let mime = part.content_type.as_deref().unwrap_or_default();
-        line(out, "part", &format!("{} bytes of {}", part.bytes.len(), tame(mime)));
+        line(out, "part", &format!("{} bytes of {}", part.bytes.len(), printable(mime)));
         line(out, "begins", &beginning(&part.bytes));
     }
     for offer in &content.feeds {
         let about = [offer.mime.as_str(), offer.title.as_str()];
         let about: Vec<&str> = about.into_iter().filter(|text| !text.is_empty()).collect();
-        line(out, "offers", &tame(&format!("{}  {}", offer.href, about.join(", "))));
+        line(out, "offers", &printable(&format!("{}  {}", offer.href, about.join(", "))));
     }
 }
 

@@ -3,6 +3,8 @@
 //! Clients that cannot set headers send the same as a parameter, `authorization`. Tokens are looked
 //! up by their hash, so that the time that takes says nothing about them (rule S33).
 
+use std::fmt;
+
 use base64::Engine;
 use base64::alphabet;
 use base64::engine::DecodePaddingMode;
@@ -30,6 +32,13 @@ pub(crate) struct Credentials {
     token: TokenHash,
 }
 
+/// Does not print the token.
+impl fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Credentials").field("login", &self.login).finish_non_exhaustive()
+    }
+}
+
 impl Credentials {
     /// Reads the credentials of a request.
     pub(crate) fn read(request: &Request, form: &Form) -> Result<Credentials, Rejection> {
@@ -42,6 +51,14 @@ impl Credentials {
             unauthorized("The credentials are not a login and a token in HTTP Basic.")
         })?;
         Ok(Credentials { login, token: TokenHash::from_token(&token) })
+    }
+
+    /// Returns whether the credentials are still those of an account.
+    pub(crate) async fn are_valid(&self, gateway: &Gateway) -> Result<bool, StoreError> {
+        match gateway.store.authenticate(&self.login, &self.token, runner::now()).await {
+            Err(StoreError::AccountDeactivated(_)) => Ok(false),
+            found => Ok(found?.is_some()),
+        }
     }
 
     /// Authenticates the account with these credentials. The request is taken from its budget.
@@ -64,7 +81,7 @@ impl Credentials {
 /// Rejects credentials that a browser added to a request of another site's page. A browser that has
 /// once been given a login and a token sends them with every request to this gateway, whoever causes
 /// it. Credentials in a parameter were written by the page itself.
-fn refuse_cross_site(request: &Request) -> Result<(), Rejection> {
+pub(crate) fn refuse_cross_site(request: &Request) -> Result<(), Rejection> {
     match request.has_stored_credentials() && request.is_cross_site() {
         true => Err(Rejection::new(
             StatusCode::FORBIDDEN,
@@ -75,15 +92,29 @@ fn refuse_cross_site(request: &Request) -> Result<(), Rejection> {
     }
 }
 
-/// Rejects a change that a link could cause in a browser which has stored a login: browsers say
-/// where a request comes from (`Sec-Fetch-Site`), programs do not.
+/// Rejects a change that a link could cause in a browser which has stored a login. Programs, such as old
+/// clients of Superfeedr's API, make changes by GET.
 pub(crate) fn require_no_link(request: &Request) -> Result<(), Rejection> {
-    let is_link = request.method == Method::GET && request.headers.contains_key("sec-fetch-site");
+    let is_link = request.method == Method::GET && request.is_from_browser();
     match request.has_stored_credentials() && is_link {
         true => Err(Rejection::new(
             StatusCode::METHOD_NOT_ALLOWED,
             "A link cannot make changes with the login that a browser has stored, please send a \
              POST request.",
+        )
+        .with_code("cross_site")),
+        false => Ok(()),
+    }
+}
+
+/// Rejects a response in the form of a script for a page of another site, whose browser has stored a
+/// login. Scripts of this site's pages have no need of that form.
+pub(crate) fn require_no_foreign_script(request: &Request) -> Result<(), Rejection> {
+    let is_own = request.header("sec-fetch-site") == "same-origin";
+    match request.has_stored_credentials() && request.is_from_browser() && !is_own {
+        true => Err(Rejection::new(
+            StatusCode::FORBIDDEN,
+            "Pages of other sites cannot use the login that a browser has stored.",
         )
         .with_code("cross_site")),
         false => Ok(()),

@@ -23,7 +23,7 @@ use crate::http::kit::body::{self, BodyReservation, CallRules};
 use crate::http::kit::client_address::{self, PeerAddr};
 use crate::http::kit::reply::{empty, plain_text, set_header, without_body};
 use crate::http::kit::request::Request;
-use crate::http::kit::request_host::RequestHost;
+use crate::http::kit::request_host::{self, RequestHost};
 use crate::http::state::Gateway;
 
 /// The headers that tell clients without an account what they may request
@@ -159,15 +159,19 @@ impl Endpoint {
         if is_head { without_body(response) } else { response }
     }
 
-    /// Finishes a reply: pages of other sites may read it (A-13), and it is counted.
+    /// Finishes a reply: pages of other sites may read it (A-13), unless it is a page for people, and it
+    /// is counted.
     pub(crate) fn finish(self, gateway: &Gateway, response: &mut Response, started: Instant) {
         const EXPOSED: HeaderValue = HeaderValue::from_static(
             "ETag, Link, WWW-Authenticate, RateLimit, RateLimit-Policy, Retry-After, \
              X-Feedgate-Note",
         );
         let headers = response.headers_mut();
-        headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
-        headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED);
+        let content_type = headers.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
+        if !content_type.is_some_and(|held| held.starts_with(b"text/html")) {
+            headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
+            headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED);
+        }
         let (class, took) = (status_class(response.status()), started.elapsed());
         gateway.metrics.http_request(self.name, class, took);
     }
@@ -228,22 +232,30 @@ struct Target {
     path: FullPath,
     query: String,
     host: RequestHost,
+    authority: Option<Authority>,
 }
 
 impl Target {
-    fn new(path: FullPath, query: String, host: RequestHost) -> Target {
-        Target { path, query, host }
+    fn new(
+        path: FullPath,
+        query: String,
+        (host, authority): (RequestHost, Option<Authority>),
+    ) -> Target {
+        Target { path, query, host, authority }
     }
 }
 
-/// Returns a filter that extracts the host of a request, and matches every request.
-fn request_host()
--> impl Filter<Extract = (RequestHost,), Error = Infallible> + Clone + Send + Sync + 'static {
-    let named = |authority: Option<Authority>| match authority {
-        Some(authority) => RequestHost::Named(authority.host().to_owned()),
-        None => RequestHost::Missing,
+/// Returns a filter that extracts the host of a request, with its port, and matches every request.
+fn request_host() -> impl Filter<Extract = ((RequestHost, Option<Authority>),), Error = Infallible>
++ Clone
++ Send
++ Sync
++ 'static {
+    let named = |authority: Option<Authority>| match &authority {
+        Some(named) => (RequestHost::Named(named.host().to_owned()), authority),
+        None => (RequestHost::Missing, None),
     };
-    let invalid = warp::any().map(|| RequestHost::Invalid);
+    let invalid = warp::any().map(|| (RequestHost::Invalid, None));
     warp::host::optional().map(named).or(invalid).unify()
 }
 
@@ -260,6 +272,9 @@ fn request_head(
     let client = client_address::find(peer, &headers, trusted);
     client_address::notice_proxy(peer, client);
     let is_host_own = target.host.is_own(&gateway.settings.public_url);
+    let public_url = &gateway.settings.public_url;
+    let is_origin_foreign =
+        request_host::is_foreign(&headers, target.authority.as_ref(), public_url);
     let (path, query, body) = (target.path.as_str().to_owned(), target.query, Bytes::new());
-    Request { method, path, query, headers, client, is_host_own, body }
+    Request { method, path, query, headers, client, is_host_own, is_origin_foreign, body }
 }

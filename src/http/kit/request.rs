@@ -24,6 +24,8 @@ pub(crate) struct Request {
     pub(crate) client: ClientAddress,
     /// Whether the request names this gateway as its host (`RequestHost::is_own`).
     pub(crate) is_host_own: bool,
+    /// Whether `Origin` names another origin than that of this gateway (`request_host::is_foreign`).
+    pub(crate) is_origin_foreign: bool,
     /// The body; empty if there is none.
     pub(crate) body: Bytes,
 }
@@ -43,7 +45,7 @@ impl Request {
     /// Returns whether this is a request of a program on the gateway's own machine, and not one that
     /// a page of another site causes through a browser there.
     pub(crate) fn is_local(&self) -> bool {
-        self.client.is_local() && self.is_host_own && !self.is_cross_site()
+        self.client.is_local() && self.is_host_own && !self.is_cross_origin()
     }
 
     /// Returns the address by which failed sign-ins are counted: also those of programs on the
@@ -71,24 +73,48 @@ impl Request {
         self.headers.contains_key(header::AUTHORIZATION)
     }
 
-    /// Returns whether a page of another origin caused the request without writing it itself: by an
-    /// image, a script, a form. Browsers tell it by `Sec-Fetch-Site` (Fetch Metadata), or, where they
-    /// do not send that, by an `Origin` that is not the host that is addressed. Requests of scripts
-    /// (mode `cors`) carry the credentials that the script chose; links to pages cannot be read by
-    /// the page that has them.
+    /// Returns whether a page of another origin caused the request: another port and another name of the
+    /// same site are other origins. Browsers name the origin of the page with each POST, and by
+    /// `Sec-Fetch-Site` (Fetch Metadata) how it relates to this one.
+    pub(crate) fn is_cross_origin(&self) -> bool {
+        self.is_origin_foreign
+            || !matches!(self.header("sec-fetch-site"), "" | "same-origin" | "none")
+    }
+
+    /// Returns whether a page of another origin caused the request, and may not: a change, or a response
+    /// that it could read. A script that reads (mode `cors`) sees the response only if it wrote the
+    /// credentials itself, and a page cannot read what a link leads to. Requests with other methods than
+    /// GET and POST are sent for such a page only after this gateway has agreed, which it does for
+    /// scripts that write the credentials themselves.
     pub(crate) fn is_cross_site(&self) -> bool {
-        match self.header("sec-fetch-site") {
-            "" => {
-                let origin = self.header("origin");
-                let authority = origin.split_once("://").map_or(origin, |(_, rest)| rest);
-                let is_foreign =
-                    !origin.is_empty() && !authority.eq_ignore_ascii_case(self.header("host"));
-                is_foreign && self.method != Method::GET
+        match self.method {
+            Method::POST => self.is_cross_origin(),
+            Method::GET => {
+                !matches!(self.header("sec-fetch-site"), "" | "same-origin" | "none")
+                    && self.header("sec-fetch-mode") != "cors"
+                    && self.header("sec-fetch-dest") != "document"
             }
-            "same-origin" | "none" => false,
-            _ if self.header("sec-fetch-mode") == "cors" => false,
-            _ => self.method != Method::GET || self.header("sec-fetch-dest") != "document",
+            _ => false,
         }
+    }
+
+    /// Returns whether a browser sent the request, as far as its headers tell. Over plain HTTP, browsers
+    /// send no `Sec-Fetch-` headers, and no `Origin` with a GET of a link or an image. What they always
+    /// send is a name that begins with `Mozilla/`, which a page cannot change. Crawlers that call
+    /// themselves compatible with it are programs.
+    pub(crate) fn is_from_browser(&self) -> bool {
+        const OF_BROWSERS: [&str; 7] = [
+            "sec-fetch-site",
+            "sec-fetch-mode",
+            "sec-fetch-dest",
+            "origin",
+            "referer",
+            "upgrade-insecure-requests",
+            "accept-language",
+        ];
+        let agent = self.header("user-agent");
+        let is_named = agent.starts_with("Mozilla/") && !agent.contains("(compatible;");
+        is_named || OF_BROWSERS.iter().any(|name| self.headers.contains_key(*name))
     }
 
     /// Returns whether this request comes from one of `networks`, and from no page of another site.

@@ -7,6 +7,8 @@
 
 use std::net::IpAddr;
 
+use http::uri::Authority;
+use http::{HeaderMap, header};
 use url::Url;
 
 /// The host that a request names in `Host`, or in `:authority` of HTTP/2.
@@ -37,9 +39,68 @@ impl RequestHost {
     }
 }
 
+/// Returns whether the `Origin` of a request names another origin than that of this gateway, which is
+/// `authority` or, behind a proxy, that of the public URL. A page over plain HTTP is not of the origin
+/// of a public URL with HTTPS. `null` stands for an origin that the browser does not tell.
+pub(crate) fn is_foreign(
+    headers: &HeaderMap,
+    authority: Option<&Authority>,
+    public_url: &Url,
+) -> bool {
+    let mut origins = headers.get_all(header::ORIGIN).iter();
+    let Some(origin) = origins.next() else { return false };
+    let origin = origin.to_str().ok().and_then(|text| Url::parse(text).ok());
+    let Some(origin) = origin.filter(|url| url.has_host() && origins.next().is_none()) else {
+        return true;
+    };
+    if origin.origin() == public_url.origin() {
+        return false;
+    }
+    let addressed = authority
+        .and_then(|authority| Url::parse(&format!("{}://{authority}", origin.scheme())).ok());
+    let is_addressed = addressed.is_some_and(|addressed| addressed.origin() == origin.origin());
+    let is_downgraded = origin.scheme() != public_url.scheme()
+        && public_url.scheme() == "https"
+        && origin.host() == public_url.host()
+        && origin.port().is_none();
+    !is_addressed || is_downgraded
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn h08_an_origin_is_that_of_the_gateway_or_foreign() {
+        #[rustfmt::skip]
+        let cases = [
+            ("http://127.0.0.1:4711",      "127.0.0.1:4711",  "http://127.0.0.1:4711/",  false),
+            ("http://127.0.0.1:4712",      "127.0.0.1:4711",  "http://127.0.0.1:4711/",  true),
+            ("http://127.0.0.1",           "127.0.0.1:4711",  "http://127.0.0.1:4711/",  true),
+            ("http://localhost:4711",      "localhost:4711",  "http://127.0.0.1:4711/",  false),
+            ("http://LocalHost:4711",      "localhost:4711",  "http://127.0.0.1:4711/",  false),
+            ("https://gateway.test",       "10.0.0.7:8080",   "https://gateway.test/",   false),
+            ("https://gateway.test",       "gateway.test",    "https://gateway.test/gw", false),
+            ("https://gateway.test:443",   "gateway.test",    "https://gateway.test/",   false),
+            ("https://gateway.test:8443",  "gateway.test",    "https://gateway.test/",   true),
+            ("http://gateway.test",        "gateway.test",    "https://gateway.test/",   true),
+            ("https://gateway.test",       "gateway.test",    "http://gateway.test/",    false),
+            ("https://blog.gateway.test",  "gateway.test",    "https://gateway.test/",   true),
+            ("https://evil.test",          "gateway.test",    "https://gateway.test/",   true),
+            ("null",                       "gateway.test",    "https://gateway.test/",   true),
+            ("file://",                    "gateway.test",    "https://gateway.test/",   true),
+            ("http://[::1]:4711",          "[::1]:4711",      "http://127.0.0.1:4711/",  false),
+        ];
+        for (origin, authority, public_url, want) in cases {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::ORIGIN, origin.parse().unwrap());
+            let (authority, public_url) =
+                (authority.parse::<Authority>().unwrap(), Url::parse(public_url).unwrap());
+            let found = is_foreign(&headers, Some(&authority), &public_url);
+            assert_eq!(found, want, "{origin} at {authority}, {public_url}");
+            assert!(!is_foreign(&HeaderMap::new(), Some(&authority), &public_url));
+        }
+    }
 
     #[test]
     fn t11_a_request_by_an_unknown_name_is_not_for_this_gateway() {

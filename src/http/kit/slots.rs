@@ -53,12 +53,21 @@ impl<K: Clone + Eq + Hash> Slots<K> {
 
     /// Acquires a slot for a holder. Nothing is stored for a holder that gets none.
     pub(crate) fn acquire(self: &Arc<Self>, holder: K) -> Result<HeldSlot<K>, NoSlot> {
+        self.acquire_at_most(holder, self.max_each)
+    }
+
+    /// Acquires a slot for a holder that may have `max_each` now.
+    pub(crate) fn acquire_at_most(
+        self: &Arc<Self>,
+        holder: K,
+        max_each: usize,
+    ) -> Result<HeldSlot<K>, NoSlot> {
         let mut held = self.held();
         let own = held.by.get(&holder).copied().unwrap_or(0);
         if held.total >= self.max {
             return Err(NoSlot::AllHeld);
         }
-        if own >= self.max_each {
+        if own >= max_each {
             return Err(NoSlot::TooManyHeld);
         }
         held.by.insert(holder.clone(), own + 1);

@@ -5,6 +5,7 @@
 //! without scripts. A change is a POST with the token of the session (S38), and ends with a redirect,
 //! so that reloading a page never repeats a change.
 
+mod account_tokens;
 mod accounts;
 mod add_feed;
 mod attempts;
@@ -61,10 +62,26 @@ const LIVE_SCRIPT: &str = include_str!("console/live.js");
 /// Returns the routes of this endpoint.
 pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
     let path = warp::path("console").and(warp::path::tail()).boxed();
-    ENDPOINT.route_with_param(gateway, path, |gateway, request, tail| async move {
+    let routes = ENDPOINT.route_with_param(gateway, path, |gateway, request, tail| async move {
         let segments: Vec<String> = tail.as_str().split('/').map(str::to_owned).collect();
         respond(gateway, request, &segments).await
-    })
+    });
+    routes.map(without_cors).boxed()
+}
+
+/// Removes what lets pages of other sites read a response: the console is for its own pages.
+fn without_cors(mut response: Response) -> Response {
+    const CORS: [header::HeaderName; 5] = [
+        header::ACCESS_CONTROL_ALLOW_ORIGIN,
+        header::ACCESS_CONTROL_EXPOSE_HEADERS,
+        header::ACCESS_CONTROL_ALLOW_METHODS,
+        header::ACCESS_CONTROL_ALLOW_HEADERS,
+        header::ACCESS_CONTROL_MAX_AGE,
+    ];
+    for name in CORS {
+        response.headers_mut().remove(name);
+    }
+    response
 }
 
 async fn respond(gateway: Arc<Gateway>, request: Request, segments: &[String]) -> Response {

@@ -20,14 +20,15 @@ use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use crate::http::kit::anonymous_access::Permission;
+use crate::http::kit::auth::{self, Credentials};
 use crate::http::kit::endpoint::Endpoint;
+use crate::http::kit::params;
 use crate::http::kit::permissions;
 use crate::http::kit::rejection::{Rejection, unavailable};
 use crate::http::kit::reply::{set_header, with_content_type};
 use crate::http::kit::request::Request;
 use crate::http::kit::slots::{ClientNetwork, Slots};
 use crate::http::kit::viewer_access::ViewerAccess;
-use crate::http::kit::{auth, params};
 use crate::http::routes::console::Session;
 use crate::http::state::Gateway;
 use feedgate_core::account::Scope;
@@ -80,6 +81,8 @@ struct LogView {
     is_own_only: bool,
     /// The session of the browser, if it is signed in to the console.
     session: Option<Session>,
+    /// The credentials of the request, which come before the session.
+    credentials: Option<Credentials>,
 }
 
 async fn requested_view(gateway: &Gateway, request: &Request) -> Result<LogView, Rejection> {
@@ -92,9 +95,13 @@ async fn requested_view(gateway: &Gateway, request: &Request) -> Result<LogView,
             Session::find(gateway, request).await.map_err(|err| Rejection::unavailable(&err))?
         }
     };
-    let access = match has_credentials || form.is_set("login") {
-        true => Some(auth::authenticate(gateway, request, &form).await?),
-        false => session.as_ref().map(|session| session.access.clone()),
+    let credentials = match has_credentials || form.is_set("login") {
+        true => Some(Credentials::read(request, &form)?),
+        false => None,
+    };
+    let access = match &credentials {
+        Some(credentials) => Some(credentials.authenticate(gateway).await?),
+        None => session.as_ref().map(|session| session.access.clone()),
     };
     if access.is_none() {
         permissions::check(gateway, request, &form, Permission::Views).await?;
@@ -113,7 +120,7 @@ async fn requested_view(gateway: &Gateway, request: &Request) -> Result<LogView,
         false => ViewerAccess::Public,
     };
     let is_own_only = form.is_set("own");
-    Ok(LogView { wanted, access, login, is_own_only, session })
+    Ok(LogView { wanted, access, login, is_own_only, session, credentials })
 }
 
 fn parse_filter(form: &Form, viewer: EventViewer) -> Result<EventFilter, Rejection> {
@@ -197,6 +204,15 @@ async fn stream(
 }
 
 impl LogView {
+    /// Returns whether the viewer still has the permissions of the view: they end with the token.
+    async fn is_valid(&self, gateway: &Gateway) -> Result<bool, StoreError> {
+        match (&self.credentials, &self.session) {
+            (Some(credentials), _) => credentials.are_valid(gateway).await,
+            (None, Some(session)) => session.is_valid(gateway).await,
+            (None, None) => Ok(true),
+        }
+    }
+
     /// Returns whether the viewer may see an event: topics at inner addresses are for their owners and
     /// the operator only (rule S55).
     fn shows(&self, event: &Event) -> bool {

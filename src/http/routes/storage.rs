@@ -15,7 +15,7 @@ use warp::reply::Response;
 
 use crate::authoring::{Author, AuthoringRefusal, OwnFile, SubmittedFeed};
 use crate::http::kit::anonymous_access::Permission;
-use crate::http::kit::auth::parse_basic;
+use crate::http::kit::auth::{parse_basic, refuse_cross_site};
 use crate::http::kit::conditional::is_unchanged;
 use crate::http::kit::endpoint::Endpoint;
 use crate::http::kit::permissions;
@@ -127,6 +127,7 @@ async fn write(
 
 async fn author(gateway: &Gateway, request: &Request) -> Result<Author, Rejection> {
     gateway.anonymous_rate_limit.admit(request, 1)?;
+    refuse_cross_site(request)?;
     let credentials = parse_basic(request.header("authorization"));
     let (login, password) =
         credentials.ok_or_else(|| reject_refusal(&AuthoringRefusal::WrongPassword))?;

@@ -126,9 +126,7 @@ async fn carry_out(
     }
     known_parameters::check_mode(&mode)?;
     let access = auth::authenticate(gateway, request, form).await?;
-    if !["list", "attempts", "retrieve", "search", "authenticate"].contains(&mode.as_str()) {
-        auth::require_no_link(request)?;
-    }
+    refuse_stored_login(request, &mode, form)?;
     check_parameters(gateway, &mode, form)?;
     match mode.as_str() {
         "subscribe" => {
@@ -174,6 +172,18 @@ async fn carry_out(
             }
             None => Ok(token_rights(form, &access)),
         },
+    }
+}
+
+/// Rejects what a page could cause in a browser that has stored a login: a change by a link, and a
+/// response as a script.
+fn refuse_stored_login(request: &Request, mode: &str, form: &Form) -> Result<(), Rejection> {
+    if !["list", "attempts", "retrieve", "search", "authenticate"].contains(&mode) {
+        auth::require_no_link(request)?;
+    }
+    match jsonp::function(form) {
+        Some(_) => auth::require_no_foreign_script(request),
+        None => Ok(()),
     }
 }
 

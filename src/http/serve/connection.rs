@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::{Either, FutureExt, ready};
+use http::{HeaderValue, header};
 use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -32,6 +33,9 @@ use crate::jobs::runner;
 /// The most bytes of headers in one request. A topic and a callback of 2 kB each need 12 kB when
 /// they are percent-encoded in a query.
 const HEADERS_LIMIT_BYTES: usize = 64 * 1024;
+/// What tells browsers that they shall use TLS from now on, for a year (RFC 6797). They heed it over TLS
+/// only, with a certificate that they trust, and for names, not for addresses.
+const STRICT_TRANSPORT_SECURITY: HeaderValue = HeaderValue::from_static("max-age=31536000");
 /// Concurrent requests on one HTTP/2 connection.
 const MAX_STREAMS: u32 = 128;
 
@@ -182,7 +186,8 @@ impl ConnectionServer {
 
     fn routes(&self, serving: &Serving) -> Routes {
         let has_request = serving.has_request.clone();
-        Routes { router: self.router.clone(), peer: serving.peer, has_request }
+        let has_tls = self.tls.is_some();
+        Routes { router: self.router.clone(), peer: serving.peer, has_request, has_tls }
     }
 }
 
@@ -231,6 +236,7 @@ struct Routes {
     router: Router,
     peer: SocketAddr,
     has_request: CancellationToken,
+    has_tls: bool,
 }
 
 impl Routes {
@@ -248,6 +254,13 @@ impl Routes {
                 Either::Right(replied.map(|Ok(reply): Result<Response, Infallible>| reply))
             }
         };
-        reply.map(|reply| with_date(reply, runner::now()))
+        let has_tls = self.has_tls;
+        reply.map(move |mut reply| {
+            if has_tls {
+                let headers = reply.headers_mut();
+                headers.insert(header::STRICT_TRANSPORT_SECURITY, STRICT_TRANSPORT_SECURITY);
+            }
+            with_date(reply, runner::now())
+        })
     }
 }

@@ -6,7 +6,8 @@
 //!   silent connections cannot exhaust the limit.
 //! * A client that reads nothing of its reply for a minute is disconnected (rule S19).
 //! * The number of open connections is limited; further ones wait in the kernel's backlog. A client
-//!   that has its share of them open is disconnected at once.
+//!   that has its share of them open is disconnected at once, and the share is smaller the fewer
+//!   connections are left, so that a few clients cannot make the others wait.
 //! * At shutdown the listener accepts nothing more, lets running requests finish, and closes the
 //!   remaining ones at the deadline.
 
@@ -87,6 +88,19 @@ impl From<BadTlsFile> for ListenError {
     }
 }
 
+/// Fails if a listener with these settings cannot start, whatever its address.
+pub fn check(settings: &ListenerSettings) -> Result<(), ListenError> {
+    settings.certificate().map(drop)
+}
+
+impl ListenerSettings {
+    fn certificate(&self) -> Result<Option<ListenerCertificate>, ListenError> {
+        let files = self.tls.as_ref();
+        let read = files.map(|(cert, key)| ListenerCertificate::read(cert, key));
+        Ok(read.transpose()?)
+    }
+}
+
 /// A bound address, before connections are accepted.
 #[derive(Debug)]
 pub struct Listener {
@@ -102,10 +116,7 @@ impl Listener {
         addr: SocketAddr,
         settings: ListenerSettings,
     ) -> Result<Listener, ListenError> {
-        let tls = match &settings.tls {
-            Some((cert, key)) => Some(Arc::new(ListenerCertificate::read(cert, key)?)),
-            None => None,
-        };
+        let tls = settings.certificate()?.map(Arc::new);
         let failed = |source| ListenError::Bind { addr, source };
         let socket = TcpListener::bind(addr).await.map_err(failed)?;
         let addr = socket.local_addr().map_err(failed)?;
@@ -143,7 +154,10 @@ impl Listener {
                 () = stop.cancelled() => break,
                 next = next => next,
             };
-            let Some(counted) = clients.admit(peer.ip()) else { continue };
+            let is_shared =
+                self.settings.max_connections_per_client < self.settings.max_connections;
+            let free = if is_shared { connections.available_permits() } else { usize::MAX };
+            let Some(counted) = clients.admit(peer.ip(), free) else { continue };
             let (server, closing) = (Arc::clone(&server), closing.subscribe());
             let cut = cut.clone();
             tokio::spawn(async move {

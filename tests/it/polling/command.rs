@@ -51,6 +51,27 @@ async fn a_trace_tells_hops_entries_and_schedule_and_keeps_secrets() {
     assert!(told.chars().all(tame), "a control character is in:\n{told:?}");
 }
 
+#[tokio::test]
+async fn h20_what_servers_write_cannot_change_how_the_report_looks() {
+    let origin = Origin::start().await;
+    let body = RSS.replace("Tides", "Tides \u{202e}gpj.exe\u{2066}\u{feff}");
+    for path in ["/f", "/missing\u{202e}"] {
+        let headers = ["X-Evil: a\u{202e}b\u{2069}", "ETag: \"\u{200f}\""];
+        origin.script("/f", [answer("200 OK", &headers, &body)]);
+        for arguments in [&[][..], &["--json"]] {
+            let url = origin.url(path);
+            let output = poll(&[&[url.as_str()], arguments].concat(), &[]).await;
+            let told = text(&output) + &String::from_utf8_lossy(&output.stderr);
+            let hidden = |c: char| {
+                matches!(c, '\u{200e}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
+                    | '\u{2066}'..='\u{2069}' | '\u{feff}')
+                    || (c.is_control() && c != '\n')
+            };
+            assert!(!told.chars().any(hidden), "{path} {arguments:?}: {told:?}");
+        }
+    }
+}
+
 /// Without what differs from one run to the next, numbers that measure and dates of the
 /// schedule, and without what was mended, which `feedgate normalize --explain` is tested by.
 fn settled(told: &str, port: &str) -> String {

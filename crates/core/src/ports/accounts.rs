@@ -5,7 +5,7 @@ use chrono::{DateTime, Utc};
 
 use super::StoreError;
 use crate::account::{
-    Access, AccountHoldings, AccountId, AccountInfo, NewToken, TokenHash, TokenInfo,
+    Access, AccountHoldings, AccountId, AccountInfo, NewToken, TokenHash, TokenId, TokenInfo,
 };
 use crate::password::PasswordHash;
 use crate::stored_file::{
@@ -18,6 +18,15 @@ pub trait Accounts: Send + Sync {
     /// Stores a token, and creates its account if necessary. Returns the number of the token. Fails
     /// with [`StoreError::AccountRemoved`] if the account was removed.
     async fn create_token(&self, token: &NewToken, now: DateTime<Utc>) -> Result<i64, StoreError>;
+
+    /// Stores a token that was created with the token `parent`, with which it is revoked. Returns its
+    /// number; `None` if the parent is not valid any more.
+    async fn create_child_token(
+        &self,
+        token: &NewToken,
+        parent: TokenId,
+        now: DateTime<Utc>,
+    ) -> Result<Option<i64>, StoreError>;
 
     /// Returns the account and the scopes of the token with this hash, and records that it was used;
     /// `None` if the token is unknown, revoked or expired, or belongs to another account. Fails with
@@ -35,7 +44,7 @@ pub trait Accounts: Send + Sync {
     /// Returns the tokens of an account, oldest first.
     async fn tokens_of(&self, login: &str) -> Result<Vec<TokenInfo>, StoreError>;
 
-    /// Revokes a token; `false` if there is no active token with this number.
+    /// Revokes a token, and those that were created with it; `false` if there is no active token with this number.
     async fn revoke_token(&self, id: i64, now: DateTime<Utc>) -> Result<bool, StoreError>;
 
     /// Creates an account with a password; `false` if the login exists. Fails with
@@ -59,7 +68,7 @@ pub trait Accounts: Send + Sync {
     /// Returns what an account owns; `None` if there is no such account, or it was removed.
     async fn account_holdings(&self, login: &str) -> Result<Option<AccountHoldings>, StoreError>;
 
-    /// Removes an account: its password, its tokens, its files, and its subscriptions with their
+    /// Removes an account: its password, its tokens with those that were created with them, its files, and its subscriptions with their
     /// secrets are deleted. Nobody can use its login again. Returns what was deleted; `None` if
     /// there is no such account.
     async fn remove_account(

@@ -4,10 +4,11 @@ use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::Db;
-use crate::accounts::{USE_RECORDED_EVERY, scopes};
+use crate::accounts::USE_RECORDED_EVERY;
+use crate::accounts::tokens::access;
 use crate::engine::sql::params;
 use crate::engine::tx::Tx;
-use feedgate_core::account::{Access, AccountId, SessionHash, TokenHash};
+use feedgate_core::account::{Access, SessionHash, TokenHash};
 use feedgate_core::ports::{Sessions, StoreError};
 
 #[async_trait]
@@ -29,7 +30,7 @@ impl Sessions for Db {
         now: DateTime<Utc>,
     ) -> Result<Option<Access>, StoreError> {
         const VALID: &str = "
-            select a.id, a.login, t.scopes, s.used_at
+            select a.id, a.login, t.scopes, t.manages_tokens, t.id, t.expires_at, s.used_at
               from sessions s
               join tokens t on t.id = s.token_id
               join accounts a on a.id = t.account_id
@@ -40,8 +41,7 @@ impl Sessions for Db {
         let hash = session.0.to_vec();
         let found = self.rows(VALID, params![hash.clone(), now - idle, now]).await?;
         let Some(mut row) = found.into_iter().next() else { return Ok(None) };
-        let (account, login) = (AccountId(row.int()?), row.text()?);
-        let access = Access { account, login, scopes: scopes(&mut row)? };
+        let access = access(&mut row)?;
         if now - row.time()? >= USE_RECORDED_EVERY {
             let params = [hash.into(), now.into()];
             self.write(move |tx| Box::pin(async move { tx.execute(USED, &params).await })).await?;
@@ -64,10 +64,12 @@ async fn begin(
     now: DateTime<Utc>,
 ) -> Result<bool, StoreError> {
     const TOKEN: &str = "
-        select id from tokens where hash = $1 and revoked_at is null {for share}";
+        select id from tokens
+         where hash = $1 and revoked_at is null and (expires_at is null or expires_at > $2)
+               {for share}";
     const BEGIN: &str = "
         insert into sessions (hash, token_id, created_at, used_at) values ($1, $2, $3, $3)";
-    let Some(mut token) = tx.first(TOKEN, params![token.0.to_vec()]).await? else {
+    let Some(mut token) = tx.first(TOKEN, params![token.0.to_vec(), now]).await? else {
         return Ok(false);
     };
     tx.execute(BEGIN, params![session.0.to_vec(), token.int()?, now]).await?;

@@ -6,7 +6,8 @@ use futures_util::future::try_join_all;
 
 use crate::cells::Cells;
 use feedgate_core::account::{
-    Access, AccountHoldings, AccountId, AccountInfo, NewToken, SessionHash, TokenHash, TokenInfo,
+    Access, AccountHoldings, AccountId, AccountInfo, NewToken, SessionHash, TokenHash, TokenId,
+    TokenInfo,
 };
 use feedgate_core::event::{Event, EventFilter, EventPage};
 use feedgate_core::password::PasswordHash;
@@ -19,6 +20,15 @@ use feedgate_core::stored_file::{
 impl Accounts for Cells {
     async fn create_token(&self, token: &NewToken, now: DateTime<Utc>) -> Result<i64, StoreError> {
         self.shared.create_token(token, now).await
+    }
+
+    async fn create_child_token(
+        &self,
+        token: &NewToken,
+        parent: TokenId,
+        now: DateTime<Utc>,
+    ) -> Result<Option<i64>, StoreError> {
+        self.shared.create_child_token(token, parent, now).await
     }
 
     async fn authenticate(

@@ -193,7 +193,7 @@ mod tests {
         "stored_files.account_id", "tokens.account_id", "subscriptions.account_id",
         "deliveries.account_id",
         "intents.account_id", "collections.account_id", "events.account_id", // accounts are shared
-        "accounts.id", "tokens.id", "events.id", // shared
+        "accounts.id", "tokens.id", "tokens.parent_id", "events.id", // shared
         "secret_keys.id", // of a key
         "moves.id", // counts the moves of a resource, which are copied together
         "records.repeats_id", "records.replaces_id", "records.entry_id", "staged_entries.entry_id",

@@ -55,6 +55,7 @@ pub const MIGRATIONS: &[Migration] = &[
     migration!("0013", "begun_after"),
     migration!("0014", "signing_keys"),
     migration!("0015", "politeness"),
+    migration!("0016", "token_parents"),
 ];
 
 /// Returns the version of the schema once all of these migrations are applied.

@@ -112,11 +112,24 @@ fn create_file(path: &Path) -> Result<(), StoreError> {
 }
 
 /// Makes sure that the folder of the database at `path` exists.
+pub(crate) fn prepare_folder(folder: &Path, path: &Path) -> Result<(), StoreError> {
+    check_folder(folder, path)?;
+    if folder.is_dir() {
+        return Ok(());
+    }
+    match DirBuilder::new().mode(0o700).create(folder) {
+        // Another process may have created it meanwhile.
+        Err(_) if folder.is_dir() => Ok(()),
+        made => made.map_err(|err| StoreError::Database(Box::new(err))),
+    }
+}
+
+/// Fails if the folder of the database at `path` does not exist and is not to be created.
 ///
 /// Only a folder that belongs to the database is created: one that contains the file under the name
 /// that `sqlite:FOLDER` stands for. Its parent must exist. Otherwise, a path with a typing error, or on
 /// a disk that is not mounted, would begin an empty database there.
-pub(crate) fn prepare_folder(folder: &Path, path: &Path) -> Result<(), StoreError> {
+pub(crate) fn check_folder(folder: &Path, path: &Path) -> Result<(), StoreError> {
     if folder.is_dir() {
         return Ok(());
     }
@@ -136,11 +149,7 @@ pub(crate) fn prepare_folder(folder: &Path, path: &Path) -> Result<(), StoreErro
     if let Some(missing) = missing {
         return failed(format!("the folder {} does not exist", missing.display()));
     }
-    match DirBuilder::new().mode(0o700).create(folder) {
-        // Another process may have created it meanwhile.
-        Err(_) if folder.is_dir() => Ok(()),
-        made => made.map_err(|err| StoreError::Database(Box::new(err))),
-    }
+    Ok(())
 }
 
 fn connect(path: &Path) -> Result<Connection, StoreError> {

@@ -177,6 +177,7 @@ impl Importer {
         let account = self.column(table.name, "account_id");
         let is_shared = NUMBERED_IN_SHARED.contains(&table.name);
         let id = self.column(table.name, "id").filter(|_| is_shared);
+        let parent = self.column(table.name, "parent_id").filter(|_| is_shared);
         for mut row in rows {
             if let Some(id) = id {
                 let old = number(&row.values[id]).unwrap_or_default();
@@ -190,6 +191,11 @@ impl Importer {
                         continue;
                     }
                 }
+            }
+            if let Some(parent) = parent
+                && let Some(old) = number(&row.values[parent])
+            {
+                row.values[parent] = Value::Int(old + self.numbers.shared_base);
             }
             if let Some(account) = account {
                 let old = number(&row.values[account]).unwrap_or_default();

@@ -1,23 +1,22 @@
-//! Accounts and their tokens: an administrator manages all of them, everybody else the tokens of the
-//! own account.
+//! Accounts and their tokens: an administrator manages all accounts, and a session whose token has the
+//! scope `tokens` the tokens of its account. What it creates is a child of its token.
 
-use chrono::{DateTime, Days, Utc};
 use http::StatusCode;
 use maud::{Markup, html};
 use warp::reply::Response;
 
+use super::account_tokens;
 use super::visit::Visit;
-use crate::http::kit::html::parts::{Tone, badge, counted, grouped, optional_time, timestamp};
+use crate::http::kit::auth;
+use crate::http::kit::html::parts::{Tone, badge, counted, grouped, timestamp};
 use crate::http::kit::rejection::Rejection;
 use crate::jobs::runner;
-use crate::tokens::{self, TokenRequest};
-use feedgate_core::account::{AccountInfo, Scope, Scopes, TokenInfo};
+use crate::tokens;
+use feedgate_core::account::{AccountInfo, Scope, Scopes};
 use feedgate_core::ports::StoreError;
 
 /// The section of the navigation.
 const SECTION: &str = "console/accounts";
-/// The longest life of a token that a form asks for, in days.
-const MOST_DAYS: u64 = 3_650;
 
 /// Returns the list of accounts; who is no administrator gets to the own account.
 pub(super) async fn page(visit: &Visit) -> Result<Response, Rejection> {
@@ -75,12 +74,14 @@ pub(super) async fn create(visit: &Visit) -> Result<Response, Rejection> {
     if !visit.is_admin() {
         return Err(not_found());
     }
+    auth::require(visit.access()?, Scope::Tokens)?;
     let login = visit.value("login");
     let reason = tokens::check_login(login).err();
     if let Some(reason) = reason {
         return Err(Rejection::unprocessable(format!("Please choose another login: {reason}.")));
     }
-    issue(visit, login, tokens::subscriber_scopes()).await
+    let note = account_tokens::issue(visit, login, Scopes::of_owner()).await?;
+    show(visit, &find(visit, login).await?, note).await
 }
 
 /// Returns the page of one account.
@@ -102,16 +103,11 @@ pub(super) async fn act(visit: &Visit, login: &str) -> Result<Response, Rejectio
     let account = find(visit, login).await?;
     let (store, now) = (&visit.gateway.store, runner::now());
     match visit.value("action") {
-        "create-token" => issue(visit, login, chosen_scopes(visit)).await,
-        "revoke-token" => {
-            let number = visit.value("token").parse::<i64>().unwrap_or_default();
-            let own = store.tokens_of(login).await.map_err(unavailable)?;
-            if !own.iter().any(|token| token.id == number) {
-                return Err(not_found());
-            }
-            store.revoke_token(number, now).await.map_err(unavailable)?;
-            Ok(visit.see_other(&format!("{}?done=revoked", path(login))))
+        "create-token" => {
+            let scopes = account_tokens::chosen_scopes(visit);
+            show(visit, &account, account_tokens::issue(visit, login, scopes).await?).await
         }
+        "revoke-token" => account_tokens::revoke(visit, login, &path(login)).await,
         action if !visit.is_admin() || login == visit.access()?.login => {
             let reason = match action {
                 "deactivate" | "remove" => "The account that you are signed in with stays.",
@@ -146,49 +142,6 @@ async fn find(visit: &Visit, login: &str) -> Result<AccountInfo, Rejection> {
     found.ok_or_else(not_found)
 }
 
-/// Creates a token, and shows it once. Nobody can give more rights than the own ones.
-async fn issue(visit: &Visit, login: &str, scopes: Scopes) -> Result<Response, Rejection> {
-    let own = visit.access()?.scopes;
-    if let Some(missing) =
-        Scope::ALL.into_iter().find(|scope| scopes.allow(*scope) && !own.allow(*scope))
-    {
-        let reason = format!("Your token does not have the scope {}.", missing.as_str());
-        return Err(Rejection::new(StatusCode::FORBIDDEN, reason));
-    }
-    let now = runner::now();
-    let request = TokenRequest {
-        login: login.to_owned(),
-        name: visit.value("name").chars().filter(|c| !c.is_control()).take(100).collect(),
-        scopes,
-        expires_at: expiry(visit, now),
-    };
-    let made = tokens::create_token(&*visit.gateway.store, request, now).await;
-    let (token, _) = made.map_err(|err| match err {
-        tokens::TokenError::Store(StoreError::AccountRemoved(_)) => Rejection::unprocessable(
-            "An account with this login was deleted. Its login cannot be used again.",
-        ),
-        err => Rejection::unavailable(&err),
-    })?;
-    let note = html! {
-        div.card role="status" {
-            p { "The new token is shown only now. Programs authenticate with the login and the token, \
-                 by HTTP Basic:" }
-            p { code { (login) ":" (token) } }
-        }
-    };
-    show(visit, &find(visit, login).await?, note).await
-}
-
-fn chosen_scopes(visit: &Visit) -> Scopes {
-    visit.form.all("scope").filter_map(Scope::from_word).collect()
-}
-
-/// Returns when a token ends that a form requests; `None` if it is valid until it is revoked.
-fn expiry(visit: &Visit, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
-    let days = visit.value("days").parse::<u64>().ok().filter(|days| *days > 0)?;
-    now.checked_add_days(Days::new(days.min(MOST_DAYS)))
-}
-
 async fn show(visit: &Visit, account: &AccountInfo, note: Markup) -> Result<Response, Rejection> {
     let tokens = visit.gateway.store.tokens_of(&account.login).await.map_err(unavailable)?;
     let action = visit.address(&path(&account.login));
@@ -200,8 +153,7 @@ async fn show(visit: &Visit, account: &AccountInfo, note: Markup) -> Result<Resp
             dt { "Files" } dd { (grouped(account.files)) " with " (grouped(account.bytes)) " bytes" }
         }
         h2 { "Tokens" }
-        (token_table(visit, &account.login, &tokens))
-        (token_form(visit, &action)?)
+        (account_tokens::section(visit, &tokens, &action)?)
         @if visit.is_admin() && account.login != visit.access()?.login {
             h2 { "Account" }
             form.inline method="post" action=(action) {
@@ -216,79 +168,6 @@ async fn show(visit: &Visit, account: &AccountInfo, note: Markup) -> Result<Resp
         }
     };
     Ok(visit.page(&account.login, SECTION, content))
-}
-
-fn token_table(visit: &Visit, login: &str, tokens: &[TokenInfo]) -> Markup {
-    let now = runner::now();
-    html! {
-        table.records {
-            thead { tr {
-                @for name in ["Name", "Scopes", "Created", "Last used", "Valid", "Action"] {
-                    th scope="col" { (name) }
-                }
-            } }
-            tbody {
-                @for token in tokens {
-                    @let is_valid = token.is_valid(now);
-                    tr {
-                        td data-name="" {
-                            @if token.name.is_empty() { "Token " (token.id) } @else { (token.name) }
-                        }
-                        td data-name="Scopes" { (token.scopes.to_words()) }
-                        td data-name="Created" { (timestamp(token.created_at)) }
-                        td data-name="Last used" { (optional_time(token.used_at, now)) }
-                        td data-name="Valid" {
-                            @match (token.revoked_at, token.expires_at) {
-                                (Some(at), _) => { (badge(Tone::Neutral, "revoked")) " " (timestamp(at)) }
-                                (None, Some(at)) if is_valid => { "until " (timestamp(at)) }
-                                (None, Some(at)) => { (badge(Tone::Neutral, "expired")) " " (timestamp(at)) }
-                                (None, None) => "until it is revoked",
-                            }
-                        }
-                        td data-name="" {
-                            @if is_valid {
-                                form method="post" action=(visit.address(&path(login))) {
-                                    (visit.csrf_field())
-                                    input type="hidden" name="token" value=(token.id);
-                                    button.quiet type="submit" name="action" value="revoke-token"
-                                        aria-label=(format!("Revoke token {} {}", token.id, token.name))
-                                        { "Revoke" }
-                                }
-                            }
-                        }
-                    }
-                }
-                @if tokens.is_empty() { tr { td colspan="6" { "No tokens." } } }
-            }
-        }
-    }
-}
-
-fn token_form(visit: &Visit, action: &str) -> Result<Markup, Rejection> {
-    let own = visit.access()?.scopes;
-    Ok(html! {
-        h3 { "New token" }
-        form method="post" action=(action) {
-            (visit.csrf_field())
-            div.actions {
-                label { "Name " small { "(optional)" } br; input name="name" maxlength="100"; }
-                label { "Valid for days " small { "(empty: until it is revoked)" } br;
-                    input name="days" type="number" min="1" max=(MOST_DAYS);
-                }
-            }
-            fieldset {
-                legend { "Scopes" }
-                @for scope in Scope::ALL.into_iter().filter(|scope| own.allow(*scope)) {
-                    label.choice {
-                        input type="checkbox" name="scope" value=(scope.as_str())
-                            checked[tokens::subscriber_scopes().allow(scope)];
-                        " " (scope.as_str())
-                    }
-                }
-            }
-            button type="submit" name="action" value="create-token" { "Create a token" }
-        }
-    })
 }
 
 /// Returns the page that says what is deleted with an account, and asks once more.

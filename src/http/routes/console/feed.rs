@@ -88,7 +88,8 @@ async fn poll(visit: &Visit, resource: &Resource) -> Result<Response, Rejection>
 /// What the page shows of a feed.
 struct FeedPage {
     resource: Resource,
-    entries: ListedEntries,
+    /// `None` if the token of the session may not read entries.
+    entries: Option<ListedEntries>,
     subscriptions: Vec<ListedSubscription>,
     fetches: Vec<StoredEvent>,
     moves: Vec<Move>,
@@ -99,7 +100,10 @@ impl FeedPage {
     async fn read(visit: &Visit, resource: Resource) -> Result<FeedPage, Rejection> {
         let unavailable = |err| Rejection::unavailable(&err);
         let store = &visit.gateway.store;
-        let entries = ListedEntries::read(visit, &resource).await?;
+        let entries = match visit.allows(Scope::Retrieve) {
+            true => Some(ListedEntries::read(visit, &resource).await?),
+            false => None,
+        };
         let viewer = visit.visible_account()?.map_or(EventViewer::Admin, EventViewer::Account);
         let wanted = EventFilter {
             viewer,
@@ -125,7 +129,10 @@ pub(super) async fn page(visit: &Visit, id: &str) -> Result<Response, Rejection>
         (status(visit, &feed, now))
         (actions(visit, &feed.resource))
         h2 #entries { "Entries" }
-        (feed.entries.table(visit, &feed.resource, now))
+        @match &feed.entries {
+            Some(entries) => (entries.table(visit, &feed.resource, now)),
+            None => p.soft { "Your token does not have the scope retrieve." },
+        }
         h2 { "Subscriptions" }
         (subscriptions::table(visit, feed.subscriptions.iter(), now))
         (transitions(&feed.resource))

@@ -44,7 +44,7 @@ pub(super) fn page(visit: &Visit, status: StatusCode, refused: Option<&str>) -> 
 /// Begins a session. Failed attempts count as requests of a client without an account (S39); a token
 /// cannot be guessed, so accounts are never locked.
 pub(super) async fn sign_in(visit: &Visit) -> Result<Response, Rejection> {
-    if visit.request.is_cross_site() {
+    if visit.request.is_cross_origin() {
         let reason = "Another site sent this form. Please sign in here.";
         return Err(Rejection::new(StatusCode::FORBIDDEN, reason).with_code("cross_site"));
     }

@@ -93,7 +93,8 @@ impl Action {
         matches!(self, Action::Pause | Action::Resume | Action::Retry | Action::End)
     }
 
-    fn scope(self) -> Scope {
+    /// The scope that a token needs for it.
+    pub(super) fn scope(self) -> Scope {
         match self {
             Action::End => Scope::Unsubscribe,
             Action::Replay => Scope::Retrieve,
@@ -353,11 +354,13 @@ fn actions(visit: &Visit, listed: &ListedSubscription) -> Markup {
         form.inline method="post" action=(&action) {
             (visit.csrf_field())
             @for held in [first, Action::Test, Action::Retry, Action::RotateSecret] {
-                button type="submit" name="action" value=(held.as_str()) { (held.label()) }
+                button type="submit" name="action" value=(held.as_str())
+                    disabled[!visit.allows(held.scope())] { (held.label()) }
             }
             button.danger type="submit" name="action" value=(Action::End.as_str())
+                disabled[!visit.allows(Action::End.scope())]
                 data-confirm="End this subscription?" { (Action::End.label()) }
         }
-        (replay::form(visit, &action))
+        @if visit.allows(Action::Replay.scope()) { (replay::form(visit, &action)) }
     }
 }

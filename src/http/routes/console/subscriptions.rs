@@ -9,9 +9,11 @@ use super::feed_state::title;
 use super::subscription::{Action, carry_out, find};
 use super::subscription_state::{SECTION, next_step, state_badge, to_path};
 use super::visit::Visit;
+use crate::http::kit::auth;
 use crate::http::kit::html::parts::{counted, grouped, relative_time};
 use crate::http::kit::rejection::Rejection;
 use crate::jobs::runner;
+use feedgate_core::account::Scope;
 use feedgate_core::delivery_health::DeliveryState;
 use feedgate_core::ports::{ListedSubscription, SubscriptionFilter};
 
@@ -45,7 +47,9 @@ pub(super) async fn page(visit: &Visit) -> Result<Response, Rejection> {
     let Found { listed, total, is_partial } = read(visit, number, now).await?;
     let content = html! {
         (outcome(visit))
-        p.actions { a.button href=(visit.address("console/feeds/add")) { "New subscription" } }
+        @if visit.allows(Scope::Subscribe) {
+            p.actions { a.button href=(visit.address("console/feeds/add")) { "New subscription" } }
+        }
         (filter(visit))
         p role="status" {
             (grouped(total)) " found"
@@ -56,7 +60,8 @@ pub(super) async fn page(visit: &Visit) -> Result<Response, Rejection> {
             (selectable_table(visit, &listed, now))
             p.actions {
                 @for action in [Action::Pause, Action::Resume, Action::Retry, Action::End] {
-                    button type="submit" name="action" value=(action.as_str()) {
+                    button type="submit" name="action" value=(action.as_str())
+                        disabled[!visit.allows(action.scope())] {
                         (action.label()) " selected"
                     }
                 }
@@ -113,6 +118,7 @@ pub(super) async fn act(visit: &Visit) -> Result<Response, Rejection> {
     let action = Action::from_word(visit.value("action")).filter(|action| action.is_for_many());
     let action =
         action.ok_or_else(|| Rejection::bad_request("The form names no action of this page."))?;
+    auth::require(visit.access()?, action.scope())?;
     let mut selected = Vec::new();
     for id in visit.form.all("id").take(PAGE) {
         selected.push(find(visit, id).await?);

@@ -61,6 +61,12 @@ impl Session {
         Ok(access.map(|access| Session::new(access, value)))
     }
 
+    /// Returns whether the session goes on: it was not ended, and its token is still valid.
+    pub(crate) async fn is_valid(&self, gateway: &Gateway) -> Result<bool, StoreError> {
+        let hash = SessionHash::from_cookie(&self.cookie);
+        Ok(gateway.store.session(&hash, SESSION_IDLE, runner::now()).await?.is_some())
+    }
+
     /// Returns the reader of the pages of this session.
     pub(crate) fn reader(&self) -> Reader<'_> {
         Reader::Account { login: &self.access.login, csrf_token: &self.csrf_token }
@@ -116,7 +122,12 @@ impl Visit {
 
     /// Returns whether everything is shown, not only what belongs to the account.
     pub(super) fn is_admin(&self) -> bool {
-        self.access().is_ok_and(|access| access.scopes.allow(Scope::Admin))
+        self.allows(Scope::Admin)
+    }
+
+    /// Returns whether the token of the session has this scope. Pages do not offer what it may not do.
+    pub(super) fn allows(&self, scope: Scope) -> bool {
+        self.access().is_ok_and(|access| access.scopes.allow(scope))
     }
 
     /// Returns the account whose feeds and subscriptions are shown; `None` shows all. Fails if the token
@@ -134,7 +145,7 @@ impl Visit {
     pub(super) fn check_form(&self) -> Result<(), Rejection> {
         let expected = self.session.as_ref().map(|session| session.csrf_token.as_str());
         let is_ours = self.form.get_verbatim("csrf_token") == expected && expected.is_some();
-        match is_ours && !self.request.is_cross_site() {
+        match is_ours && !self.request.is_cross_origin() {
             true => Ok(()),
             false => {
                 let reason = "This form is too old or comes from another site. Please reload the \

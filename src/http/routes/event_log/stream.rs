@@ -37,6 +37,8 @@ const MAX_STREAMS_PER_CLIENT: usize = 20;
 const BATCH: usize = 200;
 /// How often the store is checked for events of other nodes. Events of this node wake the stream.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
+/// How often a stream checks that the token of its viewer is still valid.
+const VALIDITY_INTERVAL: Duration = Duration::from_secs(5);
 /// The interval between heartbeats: proxies close silent connections, and a closed connection is
 /// noticed only by writing to it.
 const HEARTBEAT: Duration = Duration::from_secs(15);
@@ -120,7 +122,19 @@ impl Tail {
 
     async fn follow(&mut self) {
         self.send(RETRY.to_owned()).await;
+        let mut checked = Instant::now();
         loop {
+            if checked.elapsed() >= VALIDITY_INTERVAL {
+                checked = Instant::now();
+                match self.view.is_valid(&self.gateway).await {
+                    Ok(true) => {}
+                    Ok(false) => return,
+                    Err(err) => {
+                        warn!(error = &err as &dyn Error, "closing an event stream early");
+                        return;
+                    }
+                }
+            }
             self.written.mark_unchanged(); // before reading, so that no event in between is missed
             match self.more().await {
                 Ok(true) => continue,

@@ -148,6 +148,7 @@ impl Batch {
         request: &Request,
     ) -> Result<Access, Rejection> {
         let access = auth::authenticate(gateway, request, &self.common).await?;
+        auth::require_no_link(request)?;
         let others = self.items.len().saturating_sub(1); // the first was taken with the request
         gateway.account_rate_limit.admit(access.account, others)?;
         Ok(access)
