@@ -14,7 +14,7 @@ use self::fill::{FEEDS, fill};
 use super::collections::{log, named, publish, settle};
 use super::search::{self, indexed_rows};
 use super::secrets::keys;
-use super::{at, listed, resource, subscribe, topic};
+use super::{at, listed, resource, signing_keys, subscribe, topic};
 use crate::support::claiming_store::ClaimingStore;
 use crate::support::postgres::{Database, Kind, connect};
 
@@ -25,6 +25,9 @@ async fn filled(kind: Kind, cells: usize) -> Database {
     let mut database = Database::with_cells(kind, cells).await;
     database.secret_keys = keys(1, &[]);
     fill(&database).await;
+    let store = database.open().await;
+    store.add_signing_key(&signing_keys::key(1, "01")).await.unwrap();
+    store.close().await;
     database
 }
 

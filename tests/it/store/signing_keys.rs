@@ -12,7 +12,8 @@ on_both_stores!(
     s50_keys_are_encrypted_at_rest_and_rotated_with_the_other_secrets,
 );
 
-fn key(generation: i64, byte: &str) -> StoredSigningKey {
+/// The key of a generation, whose seed is this byte in hexadecimal 32 times.
+pub(super) fn key(generation: i64, byte: &str) -> StoredSigningKey {
     let seed = KeySeed::from_hex(&byte.repeat(32)).unwrap();
     StoredSigningKey { generation, seed, used_from: at(generation) }
 }
