@@ -26,6 +26,7 @@ use feedgate_core::page::{ArchiveRetention, PageLimits};
 use feedgate_core::ping_forwarding::PingForwarding;
 use feedgate_core::schedule::{K_LEAST, ScheduleBounds};
 use feedgate_core::stored_file::Quota;
+use feedgate_core::visibility::ListedTopics;
 use feedgate_store as store;
 
 impl Config {
@@ -37,6 +38,7 @@ impl Config {
             connections: self.database_connections,
             groups: HostGroups::with(self.host_min_interval, self.host_rate_groups.clone()),
             cut: PageLimits { records: self.page_records, bytes: self.page_bytes },
+            listed: self.listed_topics(),
             forwarding: PingForwarding::default(),
             anonymous_bytes_per_day: self.anonymous_bytes_per_day,
             account_bytes_per_day: self.account_bytes_per_day,
@@ -47,6 +49,11 @@ impl Config {
                 old: self.secrets_old_keys.clone(),
             },
         }
+    }
+
+    /// Returns which resources lists contain.
+    fn listed_topics(&self) -> ListedTopics {
+        if self.list_account_feeds { ListedTopics::OfAccounts } else { ListedTopics::Open }
     }
 
     /// Returns the name of this node: that of the host unless the operator chose another.
@@ -222,6 +229,7 @@ impl Config {
             metrics_networks: self.metrics_networks.clone(),
             gauges_max_age: self.gauges_max_age,
             has_public_views: self.public_views,
+            listed: self.listed_topics(),
             max_streams: self.max_streams,
             max_streams_per_account: self.max_streams_per_account,
             changes_unit: self.changes_when_unit,

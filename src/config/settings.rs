@@ -430,6 +430,11 @@ settings! {
         /// Whether everybody may see which resources are polled, and for whom. See [public
         /// views](#public-views).
         FEEDGATE_PUBLIC_VIEWS = "on" => public_views: bool, SWITCH;
+
+        /// Whether lists also contain the feeds that only accounts subscribe to. By default, they contain
+        /// those that somebody without an account subscribes to. Private feeds are never listed. See
+        /// [who sees which feed](#who-sees-which-feed).
+        FEEDGATE_LIST_ACCOUNT_FEEDS = "off" => list_account_feeds: bool, SWITCH;
     }
 
     "Maintenance" {

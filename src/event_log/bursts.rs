@@ -95,10 +95,11 @@ impl Bursts {
     }
 }
 
-/// An event that also stands for others.
+/// An event that also stands for others. Strangers know of it if they know of the event.
 fn anonymous(event: Event) -> Event {
     Event {
         callback: String::new(),
+        is_unlisted: event.is_unlisted || event.account.is_some(),
         account: None,
         detail: String::new(),
         private_detail: String::new(),

@@ -32,6 +32,7 @@ use feedgate_core::node::NodeId;
 use feedgate_core::ping::TimeUnit;
 use feedgate_core::ports::Store;
 use feedgate_core::publisher_secrets::PublisherSecrets;
+use feedgate_core::visibility::ListedTopics;
 
 /// The operator's settings for the endpoints.
 #[derive(Clone, Debug)]
@@ -78,6 +79,8 @@ pub struct HttpSettings {
     pub gauges_max_age: Duration,
     /// Whether anybody may see which feeds are watched, and the statistics.
     pub has_public_views: bool,
+    /// Which feeds lists contain.
+    pub listed: ListedTopics,
     /// The maximum number of open streams of entries.
     pub max_streams: usize,
     /// The maximum number of open streams of entries of one account.

@@ -39,6 +39,7 @@ use feedgate_core::claim::ClaimToken;
 use feedgate_core::host::HostRefusal;
 use feedgate_core::ports::{CommitProgress, DueBackfill, Store, StoreError};
 use feedgate_core::resource::{Resource, ResourceId};
+use feedgate_core::visibility::SourceNetwork;
 
 use page::PageFailure;
 
@@ -148,7 +149,13 @@ impl Backfiller {
             let ending = BackfillEnd::Broken("robots_disallowed".to_owned());
             return self.end(backfill, claim, ending, now).await;
         }
-        match page::read(&self.client, &backfill, &resource, &url, now).await {
+        let fetched = page::fetch(&self.client, &resource, &url).await;
+        if fetched.source_network == SourceNetwork::Inner
+            && resource.exposure.source_network != SourceNetwork::Inner
+        {
+            self.store.note_inner(resource.id).await?; // before anything is stored of it
+        }
+        match page::read(fetched, &backfill, &resource, &url, now).await {
             Ok(page) => {
                 debug!(
                     resource = resource.id.0,

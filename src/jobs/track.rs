@@ -7,20 +7,21 @@
 //! The queries are read after the range was claimed. So a query that was stored before a record is
 //! known when the record is compared, on every node.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use tokio::sync::Mutex;
 use tokio::task::yield_now;
 use tracing::error;
 
+use feedgate_core::account::AccountId;
 use feedgate_core::collection::PendingCollection;
 use feedgate_core::ports::{Store, StoreError};
 use feedgate_core::query::{EntryText, Query, QueryIndex};
 use feedgate_core::record::{RecordKind, Seq};
 use feedgate_core::resource::ResourceId;
 use feedgate_core::stored_entry::sourced;
-use feedgate_core::track::{ComparedRange, TrackChange, TrackPosition};
+use feedgate_core::track::{ComparedRange, Track, TrackChange, TrackPosition};
 
 /// The number of changes that are read at a time.
 const CHANGES: usize = 1_000;
@@ -36,12 +37,18 @@ struct KnownTracks {
     /// The last change that was read.
     position: TrackPosition,
     index: QueryIndex<ResourceId>,
+    /// The accounts that have a track for themselves.
+    owners: HashMap<ResourceId, AccountId>,
 }
 
 impl TrackMatcher {
     /// Returns a matcher that has yet to learn its queries.
     pub fn new(store: Arc<dyn Store>) -> TrackMatcher {
-        let known = KnownTracks { position: TrackPosition::START, index: QueryIndex::new() };
+        let known = KnownTracks {
+            position: TrackPosition::START,
+            index: QueryIndex::new(),
+            owners: HashMap::new(),
+        };
         TrackMatcher { store, known: Mutex::new(known) }
     }
 
@@ -68,9 +75,12 @@ impl KnownTracks {
         loop {
             let changes = store.track_changes(self.position, CHANGES).await?;
             let is_last = changes.len() < CHANGES;
-            for TrackChange { position, query } in changes {
+            for TrackChange { position, key } in changes {
                 self.position = position;
-                match query.as_deref().map(Query::parse) {
+                let (query, owner) = key.as_deref().map(Track::parse_key).unzip();
+                self.owners.remove(&position.log);
+                self.owners.extend(owner.flatten().map(|owner| (position.log, owner)));
+                match query.map(Query::parse) {
                     Some(Ok(query)) => self.index.insert(position.log, query),
                     Some(Err(err)) => {
                         let log = position.log.0;
@@ -93,7 +103,12 @@ impl KnownTracks {
                 continue;
             }
             let Some(entry) = EntryText::read(&range.member, &record.atom) else { continue };
-            let tracks = self.index.matching(&entry);
+            let mut tracks = self.index.matching(&entry);
+            if let Some(accounts) = &range.accounts {
+                tracks.retain(|log| {
+                    self.owners.get(log).is_some_and(|owner| accounts.contains(owner))
+                });
+            }
             if !tracks.is_empty() {
                 record.atom = sourced(&range.member, &record.atom);
             }

@@ -223,7 +223,7 @@ impl UpstreamClient {
     fn refuse_hops(&self, upstream: &Upstream, resource: &Resource, hops: u32) {
         let words = format!("not used: the notification has passed {hops} gateways");
         let event = Event::new(EventKind::Ping, runner::now()).via(PingSource::Upstream.as_str());
-        let event = event.about_topic(&resource.topic);
+        let event = event.about_resource(resource);
         let code = "too_many_hops";
         self.parts.event_log.record(event.ended(EventOutcome::Refused, code, &words));
         self.parts.metrics.record_upstream_push(upstream.offer.protocol.as_str(), code);
@@ -265,7 +265,7 @@ impl UpstreamClient {
         };
         self.parts.store.receive(&ping, spacing).await?;
         let event =
-            Event::new(EventKind::Ping, now).via(ping.source.as_str()).about_feed(&ping.url);
+            Event::new(EventKind::Ping, now).via(ping.source.as_str()).about_resource(resource);
         self.parts
             .event_log
             .record(event.saying(&format!("sent by the upstream over {protocol}, {result}")));

@@ -30,6 +30,7 @@ use super::{
 };
 use super::{body, credentials, decode, failure, freshness};
 use feedgate_core::poll::Validators;
+use feedgate_core::visibility::SourceNetwork;
 
 /// The maximum number of redirects in one fetch (rule P18).
 const MOST_REDIRECTS: usize = 5;
@@ -82,7 +83,15 @@ impl HttpClient {
             Err(err) => {
                 let (hops, took, location) =
                     (Vec::new(), Duration::ZERO, ResourceLocation::Unknown);
-                return Fetched { result: Err(err), location, hops, took, wire_bytes: 0 };
+                let source_network = SourceNetwork::Unknown;
+                return Fetched {
+                    result: Err(err),
+                    location,
+                    hops,
+                    took,
+                    wire_bytes: 0,
+                    source_network,
+                };
             }
         };
         if let Some(claimed) = claimed {
@@ -91,7 +100,9 @@ impl HttpClient {
         let result = session.run().await;
         let took = session.begun.elapsed().saturating_sub(session.waited);
         let location = session.location();
-        Fetched { result, location, hops: session.hops, took, wire_bytes: session.wire_bytes }
+        let source_network = Hop::source_network_of(&session.hops, result.is_ok());
+        let (hops, wire_bytes) = (session.hops, session.wire_bytes);
+        Fetched { result, location, hops, took, wire_bytes, source_network }
     }
 }
 
@@ -309,9 +320,9 @@ impl<'a> FetchSession<'a> {
                 if let (Some(turn), Some(address)) = (&mut self.turn, response.remote_addr()) {
                     turn.set_address(address.ip());
                 }
-                if hop.addresses.is_empty() {
-                    hop.addresses.extend(response.remote_addr().map(|address| address.ip()));
-                }
+                // A lookup of another fetch may have been traced while a connection was reused.
+                let connected = response.remote_addr().map(|address| address.ip());
+                hop.addresses.extend(connected.filter(|ip| !hop.addresses.contains(ip)));
                 Ok(response)
             }
         };

@@ -5,7 +5,7 @@ use chrono::{DateTime, Utc};
 use super::{NotValidated, NotVerified, SubscriptionRefusal};
 use feedgate_core::event::{Event, EventKind, EventOutcome};
 use feedgate_core::intent::{Intent, IntentMode};
-use feedgate_core::ping::Ping;
+use feedgate_core::ping::{Ping, PingSource};
 use feedgate_core::ports::EventArrival;
 use feedgate_core::subscription::{Subscription, SubscriptionRequest};
 
@@ -149,7 +149,8 @@ pub(super) fn ping_refused(
 
 fn of_ping(ping: &Ping) -> Event {
     let url = ping.feed_url.as_ref().unwrap_or(&ping.url);
-    Event::new(EventKind::Ping, ping.at).via(ping.source.as_str()).about_feed(url)
+    let event = Event::new(EventKind::Ping, ping.at).via(ping.source.as_str()).about_feed(url);
+    Event { is_unlisted: ping.source == PingSource::Console, ..event }
 }
 
 /// Returns the length of a lease as a clause for people.

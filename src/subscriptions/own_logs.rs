@@ -5,10 +5,12 @@
 use chrono::{DateTime, Utc};
 
 use super::{SubscriptionRefusal, SubscriptionService, events};
+use crate::jobs::collect::unguessable;
+use feedgate_core::account::AccountId;
 use feedgate_core::intent::{Intent, IntentMode};
 use feedgate_core::own_archive::{ArchivedLog, archived_log};
 use feedgate_core::ports::StoreError;
-use feedgate_core::resource::ResourceKind;
+use feedgate_core::resource::{Resource, ResourceKind};
 use feedgate_core::subscription::Format;
 use feedgate_core::topic::Topic;
 use feedgate_core::track::Track;
@@ -35,7 +37,8 @@ impl SubscriptionService {
         match checked {
             Ok(track) => {
                 if intent.mode == IntentMode::Subscribe {
-                    self.store.open_track(&track, now).await?;
+                    let opened = self.track_for(track.clone(), intent.request.account).await?;
+                    self.store.open_track(&opened, now).await?;
                 }
                 Ok(Some(track))
             }
@@ -54,7 +57,7 @@ impl SubscriptionService {
         intent: &Intent,
         track: Option<&Track>,
     ) -> Result<Option<Intent>, StoreError> {
-        let topic = self.resolve(&intent.request.topic).await?;
+        let topic = self.resolve(&intent.request.topic, intent.request.account).await?;
         let found = self.store.find(topic.as_str()).await?;
         let is_collection = found.is_some_and(|resource| resource.kind == ResourceKind::Collection);
         let is_archive = topic.alias().is_some();
@@ -75,15 +78,22 @@ impl SubscriptionService {
     /// Returns the topic of the resource whose archive has the address `topic`, or of the track that
     /// it describes, with that address as its alias. Any other topic is returned as it is, and so is
     /// one that has an alias, because it is resolved already.
-    pub async fn resolve(&self, topic: &Topic) -> Result<Topic, StoreError> {
+    ///
+    /// The archive of a feed that the subscriber may not read is answered as one that does not exist.
+    pub async fn resolve(
+        &self,
+        topic: &Topic,
+        account: Option<AccountId>,
+    ) -> Result<Topic, StoreError> {
         if topic.alias().is_some() {
             return Ok(topic.clone());
         }
         let public_url = self.public_url.as_ref();
         let resource = match public_url.and_then(|public_url| archived_log(public_url, topic)) {
-            Some(ArchivedLog::Resource(id)) => self.store.get(id).await?.filter(|resource| {
-                resource.kind != ResourceKind::Collection && resource.topic.is_public()
-            }),
+            Some(ArchivedLog::Resource(id)) => match self.store.get(id).await? {
+                Some(resource) => self.may_read(&resource, account).await?.then_some(resource),
+                None => None,
+            },
             // The topic of a private collection has a random fragment.
             Some(ArchivedLog::Collection(kind)) => {
                 let collection = self.store.collection(&kind).await?;
@@ -93,7 +103,10 @@ impl SubscriptionService {
         };
         let track = public_url.and_then(|public_url| Track::from_topic(public_url, topic));
         let resource = match track {
-            Some(Ok(track)) => self.store.find_track(&track.query.to_string()).await?,
+            Some(Ok(track)) => {
+                let track = self.track_for(track, account).await?;
+                self.store.find_track(&track.key()).await?
+            }
             Some(Err(_)) | None => resource,
         };
         let log = resource.map(|resource| resource.topic).filter(|log| log != topic);
@@ -101,5 +114,39 @@ impl SubscriptionService {
             Some(log) => log.with_alias(Some(topic.as_str().to_owned())),
             None => topic.clone(),
         })
+    }
+
+    /// Returns the track that an account subscribes to with a topic: its own, which contains entries that
+    /// nobody else may find, unless it subscribes to that of everybody since before there were others.
+    async fn track_for(
+        &self,
+        track: Track,
+        account: Option<AccountId>,
+    ) -> Result<Track, StoreError> {
+        let Some(account) = account else { return Ok(track) };
+        if let Some(of_all) = self.store.find_track(&track.key()).await?
+            && !self.store.subscribed_by(account, &[of_all.id]).await?.is_empty()
+        {
+            return Ok(track);
+        }
+        // Nobody else can name the log.
+        let topic = unguessable(&track.topic);
+        Ok(Track { topic, ..track.of_account(account) })
+    }
+
+    /// Returns whether the archive of a resource may be read by an account, or by anybody (`None`).
+    pub async fn may_read(
+        &self,
+        resource: &Resource,
+        account: Option<AccountId>,
+    ) -> Result<bool, StoreError> {
+        match account {
+            _ if resource.is_readable() => Ok(true),
+            Some(account) if resource.kind != ResourceKind::Collection => {
+                let own = self.store.subscribed_by(account, &[resource.id]).await?;
+                Ok(!own.is_empty())
+            }
+            Some(_) | None => Ok(false),
+        }
     }
 }

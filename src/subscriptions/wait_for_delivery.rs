@@ -47,7 +47,9 @@ impl SubscriptionService {
             Ok(polled) => polled.map(drop)?,
             Err(_) => {}
         }
-        Ok(self.told(&resource, until).await?)
+        let told = self.told(&resource, until).await?;
+        // Whoever pings learns no more of what belongs to accounts than that the feed can be read.
+        Ok(if resource.is_readable() { told } else { 0 })
     }
 
     /// Waits until the resource has been polled after the ping, and returns its state after the

@@ -11,6 +11,7 @@ use http::{Method, StatusCode};
 use reqwest::Response;
 
 use crate::support::feeds::{entry_id, entry_ids, link};
+use crate::support::gateway::{LOGIN, TOKEN};
 use crate::support::reader::Reader;
 use crate::support::server::client;
 use crate::support::until;
@@ -23,6 +24,7 @@ impl World {
         let world = World::with_tides(5, &[("FEEDGATE_PAGE_RECORDS", "2")]).await;
         let callback = world.subscriber.url("/cb");
         world.gateway.subscribe_superfeedr(&world.topic, &callback, "atom").await;
+        world.gateway.open_to_strangers(&world.topic).await;
         world
     }
 
@@ -167,13 +169,17 @@ async fn what_is_not_there_is_not_found() {
 }
 
 #[tokio::test]
-async fn s48_a_topic_with_a_secret_is_shown_to_nobody() {
+async fn s48_a_topic_with_a_secret_is_shown_to_its_accounts_only() {
     let world = World::with_archive().await;
     let password = world.topic.replace("http://", "http://me:opensesame@");
     for secret in [password, format!("{}?token=opensesame", world.topic)] {
         world.gateway.subscribe_superfeedr(&secret, "http://127.0.0.1:9/dev/null", "atom").await;
-        let (status, text) = world.gateway.fetch(&world.gateway.archive_of(&secret)).await;
+        world.gateway.subscribe_websub(&secret, "http://127.0.0.1:9/dev/null", &[]).await;
+        let archive = world.gateway.archive_of(&secret);
+        let (status, text) = world.gateway.fetch(&archive).await;
         assert_eq!(status, StatusCode::NOT_FOUND, "{secret}");
         assert!(!text.contains("opensesame"));
+        let own = client().get(&archive).basic_auth(LOGIN, Some(TOKEN)).send().await.unwrap();
+        assert_eq!(own.status(), StatusCode::OK, "{secret}");
     }
 }

@@ -242,6 +242,7 @@ async fn the_documents_agree_with_the_log() {
         publisher.put_rss(&path, rss(&format!("tides{n}"), 1..3));
         let (topic, callback) = (publisher.url(&path), subscriber.url(&back));
         gateway.subscribe_superfeedr(&topic, &callback, "atom").await;
+        gateway.open_to_strangers(&topic).await;
         gateway.archive_holds(&topic, &entry_id(&format!("tides{n}"), 2)).await;
         // Of half of them a ping tells, the others are due.
         publisher.put_rss(&path, rss(&format!("tides{n}"), 1..4));

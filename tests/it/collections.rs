@@ -48,6 +48,9 @@ async fn a_collection_gets_what_its_members_publish_once_and_survives_a_kill() {
         ("FEEDGATE_JOB_LEASE_S", "40"),
     ];
     let mut gateway = Gateway::start(&database, &settings).await;
+    // The collection of everything contains what strangers subscribe to.
+    gateway.open_to_strangers(&a).await;
+    gateway.open_to_strangers(&b).await;
     gateway.archive_holds(&a, &entry_id("a", 1)).await;
     gateway.archive_holds(&b, &entry_id("b", 1)).await;
 

@@ -46,6 +46,7 @@ async fn each_entry_is_handed_over_once_and_in_order() {
     let database = Database::new(Kind::Sqlite).await;
     let gateway = Gateway::start(&database, &[("FEEDGATE_PAGE_RECORDS", "3")]).await;
     gateway.subscribe_superfeedr(&topic, &subscriber.url("/cb"), "atom").await;
+    gateway.open_to_strangers(&topic).await;
     let archive = gateway.archive_of(&topic);
     let folder = tempfile::tempdir().unwrap();
     let state = ["--state", "place"];
@@ -78,6 +79,7 @@ async fn an_entry_that_a_command_does_not_take_is_offered_again() {
     let database = Database::new(Kind::Sqlite).await;
     let gateway = Gateway::start(&database, &[("FEEDGATE_PAGE_RECORDS", "2")]).await;
     gateway.subscribe_superfeedr(&topic, &publisher.url("/dev/null"), "atom").await;
+    gateway.open_to_strangers(&topic).await;
     let archive = gateway.archive_of(&topic);
     let folder = tempfile::tempdir().unwrap();
 
@@ -253,6 +255,7 @@ async fn a_reader_that_stops_early_ends_it_quietly() {
     let database = Database::new(Kind::Sqlite).await;
     let gateway = Gateway::start(&database, &[]).await;
     gateway.subscribe_superfeedr(&topic, &subscriber.url("/cb"), "atom").await;
+    gateway.open_to_strangers(&topic).await;
     gateway.archive_holds(&topic, &entry_id("tides", 9)).await;
     let mut command = Command::new(env!("CARGO_BIN_EXE_feedgate"));
     command.args(["consume", &gateway.archive_of(&topic)]).env_clear().stdin(Stdio::null());

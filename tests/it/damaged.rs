@@ -28,6 +28,7 @@ async fn stopped_with_an_archive(database: &Database) -> (Gateway, String) {
     let topic = publisher.url("/feed");
     let mut gateway = Gateway::start(database, &[("FEEDGATE_LOG", "off")]).await;
     gateway.subscribe_superfeedr(&topic, &gateway.url("/dev/null"), "atom").await;
+    gateway.open_to_strangers(&topic).await;
     gateway.archive_holds(&topic, &entry_id("tides", ENTRIES)).await;
     gateway.terminate();
     gateway.ended().await;

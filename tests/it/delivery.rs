@@ -30,6 +30,7 @@ use feedgate_core::subscription::{
 };
 use feedgate_core::topic::{Callback, Topic};
 use feedgate_core::upstream::UpstreamFinding;
+use feedgate_core::visibility::SourceNetwork;
 use feedgate_feed::Body;
 use feedgate_protocol::Protocol;
 use feedgate_protocol::signature::SignatureMethod;
@@ -188,6 +189,7 @@ fn poll(kind: ResourceKind) -> Poll {
         answered_well: true,
         kind: Some(kind),
         fetch_url: None,
+        source_network: Some(SourceNetwork::Public),
         site_url: None,
         feed_head: None,
         body: None,

@@ -83,6 +83,7 @@ mod tls;
 mod transfer;
 mod upstream;
 mod views;
+mod visibility;
 mod weblogs;
 mod websub;
 mod wire;

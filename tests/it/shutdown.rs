@@ -157,6 +157,7 @@ async fn a_delivery_in_hand_is_finished_and_kept() {
         connections: 1,
         groups,
         cut,
+        listed: Default::default(),
         forwarding: Default::default(),
         anonymous_bytes_per_day: 256 << 20,
         account_bytes_per_day: 32 << 30,

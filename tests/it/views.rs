@@ -255,8 +255,8 @@ async fn watch(database: &Database, topic: &str, title: &str) {
     database
         .run(&format!(
             "insert into resources (topic, fetch_url, host, kind, subscribers, next_fetch, due_at,
-                                    measured_at, period_s)
-             values ('{topic}', '{topic}', '', 'feed', 1, {due}, {due}, {due}, 86400);
+                                    measured_at, period_s, source_network)
+             values ('{topic}', '{topic}', '', 'feed', 1, {due}, {due}, {due}, 86400, 1);
              insert into resource_details (resource_id, status, polling)
              select id, '{status}', '{{}}' from resources where topic = '{topic}'"
         ))

@@ -98,6 +98,9 @@ pub struct PendingCollection {
     pub upto: Seq,
     /// The records in between with an audience, ascending.
     pub records: Vec<(Record, Audience)>,
+    /// The accounts whose tracks may receive the records, because nobody else may find the resource;
+    /// `None`: all tracks.
+    pub accounts: Option<Vec<AccountId>>,
 }
 
 #[cfg(test)]

@@ -12,7 +12,9 @@ use chrono::{DateTime, Utc};
 
 use super::account::AccountId;
 use super::redaction;
+use super::resource::{Resource, ResourceKind};
 use super::topic::Topic;
+use super::visibility::ListedTopics;
 use super::words::words;
 
 /// The maximum length of a sentence, in characters.
@@ -112,6 +114,9 @@ pub struct Event {
     pub detail: String,
     /// Details for the operator only: the response of a private address.
     pub private_detail: String,
+    /// Whether the feed is one that strangers may not find, so that only the owner and the operator see
+    /// the event (rule S56).
+    pub is_unlisted: bool,
 }
 
 impl Event {
@@ -130,7 +135,16 @@ impl Event {
             took: None,
             detail: String::new(),
             private_detail: String::new(),
+            is_unlisted: false,
         }
+    }
+
+    /// Sets the feed as one of which strangers may see the events, or not.
+    #[must_use]
+    pub fn about_resource(self, resource: &Resource) -> Event {
+        let is_unlisted =
+            resource.kind != ResourceKind::Collection && !resource.is_listed(ListedTopics::Open);
+        Event { is_unlisted, ..self.about_topic(&resource.topic) }
     }
 
     /// Sets the protocol of the subscription or the source of the ping.
@@ -225,6 +239,12 @@ impl EventViewer {
             EventViewer::Account(id) => event.account == Some(id),
             EventViewer::Admin => true,
         }
+    }
+
+    /// Whether the reader may know of `event` at all. What happened to the subscription of an account, or
+    /// to a feed that only accounts subscribe to, is nobody else's concern.
+    pub fn knows_of(self, event: &Event) -> bool {
+        self.owns(event) || (event.account.is_none() && !event.is_unlisted)
     }
 }
 

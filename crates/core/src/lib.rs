@@ -47,4 +47,5 @@ pub mod subscription;
 pub mod topic;
 pub mod track;
 pub mod upstream;
+pub mod visibility;
 mod words;

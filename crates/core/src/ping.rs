@@ -13,6 +13,8 @@ pub enum PingSource {
     Publish,
     /// A hub or cloud that a resource advertises.
     Upstream,
+    /// An account that requests a fetch in the console. It is no news for others.
+    Console,
 }
 
 impl PingSource {
@@ -23,6 +25,7 @@ impl PingSource {
             PingSource::Weblogs => "weblogs",
             PingSource::Publish => "publish",
             PingSource::Upstream => "upstream",
+            PingSource::Console => "console",
         }
     }
 }

@@ -11,6 +11,7 @@ use super::resource_id::ResourceKind;
 use super::schedule::Demand;
 use super::status::Status;
 use super::upstream::UpstreamFinding;
+use super::visibility::SourceNetwork;
 
 /// Why a poll was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,6 +69,9 @@ pub struct Poll {
     pub kind: Option<ResourceKind>,
     /// The new fetch URL; `None` leaves it unchanged.
     pub fetch_url: Option<String>,
+    /// Where the documents of this poll came from, if that says more than was known; `None` leaves it
+    /// unchanged.
+    pub source_network: Option<SourceNetwork>,
     /// The web site of the feed, by which weblogs ping; `None` leaves it unchanged.
     pub site_url: Option<String>,
     /// The feed without entries; `None` leaves it unchanged.

@@ -31,6 +31,7 @@ use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
 use tokio::sync::Notify;
 
+use crate::account::AccountId;
 use crate::change_detection::{FeedDocument, Known};
 use crate::claim::ClaimToken;
 use crate::host::{Host, HostBackoff, HostRefusal, PausedHost, RequestAdmission};
@@ -163,6 +164,18 @@ pub trait Resources: Send + Sync {
 
     /// Returns whether an account or a collection of the operator watches a resource.
     async fn has_trusted_watcher(&self, id: ResourceId) -> Result<bool, StoreError>;
+
+    /// Returns those of these resources that an account subscribes to, in any order. They are current
+    /// numbers.
+    async fn subscribed_by(
+        &self,
+        account: AccountId,
+        ids: &[ResourceId],
+    ) -> Result<Vec<ResourceId>, StoreError>;
+
+    /// Records that documents of a resource came from an address that is not public
+    /// ([`SourceNetwork::Inner`](crate::visibility::SourceNetwork)).
+    async fn note_inner(&self, id: ResourceId) -> Result<(), StoreError>;
 
     /// Claims resources that are due at `now`, longest due first, until `until`. Groups of servers
     /// in a pause, or to which a request was sent a moment ago, are skipped, and their skipped
@@ -325,7 +338,7 @@ pub trait Archives: Send + Sync {
 pub trait Pings: Send + Sync {
     /// Stores a ping and makes the resources due that it names: those whose topic, fetch URL or web
     /// site is the address of the ping or of its feed. No resource is fetched sooner than `spacing`
-    /// after its last fetch. Returns the number of resources.
+    /// after its last fetch. Returns the number of resources that strangers may know of.
     async fn receive(&self, ping: &Ping, spacing: Duration) -> Result<usize, StoreError>;
 }
 

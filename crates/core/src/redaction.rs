@@ -2,7 +2,7 @@
 //!
 //! Paths and queries of callbacks contain tokens, so only the host is shown, with a short hash that
 //! distinguishes callbacks on the same host (S54). Topics are public unless they contain
-//! credentials (S48), or a query that looks like credentials.
+//! credentials (S48), or something that looks like credentials.
 
 use std::borrow::Cow;
 
@@ -18,20 +18,38 @@ const CUT: &str = "…";
 const LONGEST_FEED_CHARS: usize = 2_048;
 /// Shorter parts of an address are not redacted from texts, because they occur anywhere.
 const SHORTEST_PIECE: usize = 6;
-/// Parts of the names of secret parameters …
-const KEY_PARTS: [&str; 6] = ["token", "secret", "passw", "apikey", "api_key", "signature"];
-/// … and complete names, because `author` and `keyword` are not secret.
-const KEYS: [&str; 4] = ["key", "auth", "authkey", "authorization"];
+/// Parts of the names of secret parameters, …
+const KEY_PARTS: [&str; 7] =
+    ["token", "secret", "pass", "apikey", "signature", "credential", "session"];
+/// … their ends, because `keyword` is not secret, …
+const KEY_ENDS: [&str; 2] = ["key", "sessid"];
+/// … and complete names, because neither are `author` and `design`.
+const KEYS: [&str; 10] =
+    ["auth", "authorization", "bearer", "hmac", "jwt", "otp", "pw", "pwd", "sid", "sig"];
+/// The beginning of the segment of a path that calendars have for those who may read everything.
+const PRIVATE_SEGMENT: &str = "private-";
 
-/// Whether an address may be listed publicly.
+/// Whether an address may be listed publicly. This judges by words, so it is a second wall only:
+/// which topics are listed is decided by who subscribes to them ([`visibility`](crate::visibility)).
 pub fn is_public(url: &Url) -> bool {
     let is_key = |name: &str| {
         let name = name.to_ascii_lowercase();
-        KEYS.contains(&name.as_str()) || KEY_PARTS.iter().any(|part| name.contains(part))
+        KEYS.contains(&name.as_str())
+            || KEY_PARTS.iter().any(|part| name.contains(part))
+            || KEY_ENDS.iter().any(|end| name.ends_with(end))
     };
     url.username().is_empty()
         && url.password().is_none()
         && !url.query_pairs().any(|(name, value)| is_key(&name) && !value.is_empty())
+        && !url.path_segments().is_some_and(|mut segments| segments.any(is_secret_segment))
+}
+
+/// Whether a segment of a path names a secret: `private-0f3a…`, or a parameter such as
+/// `;jsessionid=…`. An article about private matters has no digit in its name.
+fn is_secret_segment(segment: &str) -> bool {
+    let after = segment.strip_prefix(PRIVATE_SEGMENT);
+    after.is_some_and(|rest| rest.contains(|c: char| c.is_ascii_digit()))
+        || segment.to_ascii_lowercase().contains(";jsessionid=")
 }
 
 /// Returns the address of a feed for public display.
@@ -138,6 +156,18 @@ mod tests {
             ("https://me:pw@a.test/feed",         false),
             ("https://a.test/feed?access_token=1", false),
             ("https://a.test/feed?key=1",         false),
+            ("https://a.test/feed?design=3",      true),
+            ("https://a.test/feed?pass=",         true),
+            ("https://a.test/private-equity/rss", true),
+            ("https://a.test/feed?pass=1",        false),
+            ("https://a.test/feed?pwd=1",         false),
+            ("https://a.test/feed?sig=1",         false),
+            ("https://a.test/feed?rss_key=1",     false),
+            ("https://a.test/feed?jwt=1",         false),
+            ("https://a.test/feed?session=1",     false),
+            ("https://a.test/feed?PHPSESSID=1",   false),
+            ("https://a.test/feed;jsessionid=1",  false),
+            ("https://a.test/ical/private-0f3a9/basic.ics", false),
         ];
         for (text, is_whole) in cases {
             assert_eq!(feed(text) == text, is_whole, "{text}");

@@ -6,6 +6,7 @@ use super::polling::Polling;
 use super::record::Seq;
 use super::status::Status;
 use super::topic::Topic;
+use super::visibility::{Exposure, ListedTopics, Visibility};
 
 pub use super::resource_id::{ResourceId, ResourceKind};
 
@@ -39,4 +40,29 @@ pub struct Resource {
     /// Until when the notifications of an upstream are relied on (P53); `None` if there is no such
     /// upstream.
     pub pushed_until: Option<DateTime<Utc>>,
+    /// What decides who may see the resource.
+    pub exposure: Exposure,
+}
+
+impl Resource {
+    /// Returns who may see the resource. A collection belongs to whom it was made for, which its own
+    /// endpoints check.
+    pub fn visibility(&self, listed: ListedTopics) -> Visibility {
+        match self.kind {
+            ResourceKind::Collection => Visibility::Private,
+            ResourceKind::Unknown | ResourceKind::Feed | ResourceKind::Other => {
+                self.exposure.visibility(&self.topic, listed)
+            }
+        }
+    }
+
+    /// Returns whether everybody may read the resource who knows its address.
+    pub fn is_readable(&self) -> bool {
+        self.visibility(ListedTopics::Open) > Visibility::Private
+    }
+
+    /// Returns whether lists, searches and tracks of everybody may contain the resource.
+    pub fn is_listed(&self, listed: ListedTopics) -> bool {
+        self.visibility(listed) == Visibility::Listed
+    }
 }

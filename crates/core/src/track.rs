@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use url::Url;
 
+use crate::account::AccountId;
 use crate::collection::PendingCollection;
 use crate::query::{Query, QueryError};
 use crate::record::Seq;
@@ -21,6 +22,9 @@ pub const TRACKER: ResourceId = ResourceId(0);
 
 /// The host of tracks in the topics of Superfeedr's clients.
 const SUPERFEEDR_HOST: &str = "track.superfeedr.com";
+/// The beginning of the key of a track that has an owner. The text of a query begins with a word, a
+/// bracket, a quotation mark or a hyphen.
+const OWNER_MARK: char = '@';
 /// The folder of tracks below the address of the gateway.
 const FOLDER: &str = "track";
 
@@ -31,6 +35,9 @@ pub struct Track {
     pub query: Query,
     /// The topic of the track at this gateway, which is the same for equal queries.
     pub topic: Topic,
+    /// The account that has this track for itself, with the entries of feeds that only it and other
+    /// accounts subscribe to; `None`: the track is for everybody.
+    pub owner: Option<AccountId>,
     /// The format that the topic requests for notifications.
     pub format: Option<Format>,
 }
@@ -69,13 +76,33 @@ impl Track {
             },
         };
         let topic = topic(home.clone(), &query)?;
-        Ok(Track { query, topic, format })
+        Ok(Track { query, topic, owner: None, format })
     }
 
     /// Returns the track of a query.
     pub fn new(public_url: &Url, query: Query) -> Result<Track, QueryError> {
         let topic = topic(home(public_url), &query)?;
-        Ok(Track { query, topic, format: None })
+        Ok(Track { query, topic, owner: None, format: None })
+    }
+
+    /// Returns the track with the same query that an account has for itself.
+    pub fn of_account(self, account: AccountId) -> Track {
+        Track { owner: Some(account), ..self }
+    }
+
+    /// Returns the text by which the track is found: its query, and its owner.
+    pub fn key(&self) -> String {
+        match self.owner {
+            Some(AccountId(account)) => format!("{OWNER_MARK}{account} {}", self.query),
+            None => self.query.to_string(),
+        }
+    }
+
+    /// Returns the text of the query in a [`key`](Self::key), and the owner.
+    pub fn parse_key(key: &str) -> (&str, Option<AccountId>) {
+        let own = key.strip_prefix(OWNER_MARK).and_then(|key| key.split_once(' '));
+        own.and_then(|(account, query)| Some((query, Some(AccountId(account.parse().ok()?)))))
+            .unwrap_or((key, None))
     }
 
     /// Returns the title of the track's feed.
@@ -118,8 +145,8 @@ impl TrackPosition {
 pub struct TrackChange {
     /// The place of the change, and the log of the track.
     pub position: TrackPosition,
-    /// The text of the query, if the track is open.
-    pub query: Option<String>,
+    /// The [`key`](Track::key) of the track, if it is open.
+    pub key: Option<String>,
 }
 
 /// The records of a resource that were compared with all queries.
@@ -144,6 +171,7 @@ impl ComparedRange {
                 after: pending.after,
                 upto: pending.upto,
                 records: records.cloned().collect(),
+                accounts: pending.accounts.clone(),
             }
         })
     }
@@ -152,6 +180,16 @@ impl ComparedRange {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn h04_a_track_of_an_account_is_another_than_that_of_everybody() {
+        let public_url = Url::parse("https://gate.test/").unwrap();
+        let track = Track::new(&public_url, Query::parse("laurel hardy").unwrap()).unwrap();
+        let own = track.clone().of_account(AccountId(7));
+        assert_ne!(track.key(), own.key());
+        assert_eq!(Track::parse_key(&track.key()), ("hardy laurel", None));
+        assert_eq!(Track::parse_key(&own.key()), ("hardy laurel", Some(AccountId(7))));
+    }
 
     #[test]
     fn q02_topics_of_tracks_are_recognized() {

@@ -2,13 +2,14 @@
 //!
 //! A line contains what was known when it was stored, and is never changed. A line is deleted only
 //! within its own hour, when a ping reports the same change. An address with a password in it is
-//! never listed, nor is a topic with a token in it (rule S48).
+//! never listed, nor is a topic with a token in it (rule S48), nor, unless a ping says so, that a topic
+//! is watched that only accounts subscribe to (rule S56).
 
 pub(crate) mod hours;
 pub(crate) mod ping_batcher;
 pub(crate) mod pings;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 
 use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -19,11 +20,14 @@ use super::engine::row::Row;
 use super::engine::sql::{Value, params};
 use super::engine::tx::Tx;
 use crate::Db;
-use feedgate_core::ping::{Ping, TimeUnit, WeblogChange, start_of_hour};
+use crate::resources::row::{self, exposure_columns};
+use feedgate_core::ping::{Ping, PingSource, TimeUnit, WeblogChange, start_of_hour};
 use feedgate_core::ports::{ChangeLine, Changes, ChangesHour, ChangesWindow, StoreError};
 use feedgate_core::redaction;
 use feedgate_core::resource::ResourceId;
 use feedgate_core::status::Status;
+use feedgate_core::topic::Topic;
+use feedgate_core::visibility::{ListedTopics, Visibility};
 
 /// A ping this soon after a poll found a change reports that same change.
 const SAME_CHANGE: TimeDelta = TimeDelta::minutes(5);
@@ -129,29 +133,58 @@ fn line(mut row: Row) -> Result<ChangeLine, StoreError> {
     Ok(ChangeLine { id, change: WeblogChange { at, name, url, feed_url } })
 }
 
+/// What the line of a ping may say of a resource that the ping names.
+#[derive(Clone, Debug)]
+pub(super) struct NamedResource {
+    id: i64,
+    topic: Topic,
+    site: Option<String>,
+    title: String,
+    visibility: Visibility,
+}
+
+impl NamedResource {
+    /// Returns whether the sender may learn that the resource is watched.
+    pub(super) fn is_readable(&self) -> bool {
+        self.visibility > Visibility::Private
+    }
+}
+
+/// Returns what lines may say of these resources, by their number.
+pub(super) async fn named_resources(
+    tx: &Tx<'_>,
+    ids: Vec<i64>,
+    listed: ListedTopics,
+) -> Result<HashMap<i64, NamedResource>, StoreError> {
+    const WHOSE: &str = concat!(
+        "select r.id, r.topic, r.site_url, d.status, ",
+        exposure_columns!(),
+        " from resources r join resource_details d on d.resource_id = r.id
+         where r.id in ({ids $1})"
+    );
+    if ids.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let rows = tx.query(WHOSE, &[Value::Ints(ids)]).await?;
+    let read = |mut row: Row| {
+        let (id, topic, site) = (row.int()?, row::topic(&mut row)?, row.opt_text()?);
+        let (status, exposure): (Status, _) = (row.json()?, row::exposure(&mut row)?);
+        let visibility = exposure.visibility(&topic, listed);
+        Ok((id, NamedResource { id, topic, site, title: status.title, visibility }))
+    };
+    rows.into_iter().map(read).collect()
+}
+
 /// Adds a line to changes.xml for each ping, with the resources that it named.
 pub(super) async fn insert_ping_lines(
     tx: &Tx<'_>,
     pings: &[(&Ping, &[i64])],
+    resources: &HashMap<i64, NamedResource>,
 ) -> Result<(), StoreError> {
-    const WHOSE: &str = "
-        select r.id, r.topic, r.site_url, d.status
-          from resources r join resource_details d on d.resource_id = r.id
-         where r.id in ({ids $1})";
-    let firsts: BTreeSet<i64> =
-        pings.iter().filter_map(|(_, named)| named.first().copied()).collect();
-    let mut owners = HashMap::new();
-    if !firsts.is_empty() {
-        let firsts = Value::Ints(firsts.into_iter().collect());
-        for mut row in tx.query(WHOSE, &[firsts]).await? {
-            owners.insert(row.int()?, whose(row)?);
-        }
-    }
     let lines = pings.iter().filter_map(|(ping, named)| {
-        let first = named.first().copied();
-        let whose = first.and_then(|id| owners.get(&id).cloned());
-        let change = line_of(ping, whose)?;
-        Some(async move { insert_change(tx, &change, ping.source.as_str(), first).await })
+        let named: Vec<_> = named.iter().filter_map(|id| resources.get(id)).collect();
+        let (change, resource) = line_of(ping, &named)?;
+        Some(async move { insert_change(tx, &change, ping.source.as_str(), resource).await })
     });
     // The statements are sent one after another, without waiting for the answers in between.
     try_join_all(lines).await.map(drop)
@@ -171,18 +204,24 @@ pub(super) async fn replace_seen(
     tx.execute(SAME, params![Value::Ints(ids), since, at]).await.map(drop)
 }
 
-/// Lists a change that a poll found without a ping.
+/// Lists a change that a poll found without a ping, if lists contain the resource.
 pub(super) async fn seen(
     tx: &Tx<'_>,
-    id: ResourceId,
+    (id, listed): (ResourceId, ListedTopics),
     title: &str,
     at: DateTime<Utc>,
 ) -> Result<(), StoreError> {
-    const WHERE: &str = "select topic, site_url from resources where id = $1";
+    const WHERE: &str = concat!(
+        "select r.topic, r.site_url, ",
+        exposure_columns!(),
+        " from resources r where r.id = $1"
+    );
     let Some(mut row) = tx.first(WHERE, params![id.0]).await? else { return Ok(()) };
-    let (topic, site) = (row.text()?, row.opt_text()?);
+    let (topic, site) = (row::topic(&mut row)?, row.opt_text()?);
+    let visibility = row::exposure(&mut row)?.visibility(&topic, listed);
+    let topic = topic.as_str().to_owned();
     let url = site.unwrap_or_else(|| topic.clone());
-    if !is_public(&topic) || !is_public(&url) {
+    if visibility < Visibility::Listed || !is_public(&url) {
         return Ok(());
     }
     let change = WeblogChange { at, name: title.to_owned(), url, feed_url: Some(topic) };
@@ -206,35 +245,37 @@ async fn insert_change(
     tx.execute(KEEP, params).await.map(drop)
 }
 
-/// The topic, the web site and the title of a resource.
-type Whose = (String, Option<String>, String);
-
-fn whose(mut row: Row) -> Result<Whose, StoreError> {
-    let (topic, site) = (row.text()?, row.opt_text()?);
-    let status: Status = row.json()?;
-    Ok((topic, site, status.title))
-}
-
-/// Returns the line of a ping, or `None` if it would reveal a password. A ping whose sender need
-/// not know the password in the topic is listed unchanged.
-fn line_of(ping: &Ping, whose: Option<Whose>) -> Option<WeblogChange> {
+/// Returns the line of a ping with the resource that it is about, or `None` if the line would reveal a
+/// password. A ping whose sender need not know the password in the topic is listed unchanged.
+///
+/// Of a resource that is not listed, the line says nothing but what the sender said, as if nobody
+/// watched it.
+fn line_of(ping: &Ping, named: &[&NamedResource]) -> Option<(WeblogChange, Option<i64>)> {
     let (at, name, url) = (ping.at, ping.name.clone(), ping.url.clone());
     let feed_url = ping.feed_url.clone();
+    if ping.source == PingSource::Console {
+        return None;
+    }
     if has_credentials(&url) || feed_url.as_deref().is_some_and(has_credentials) {
         return None;
     }
-    let is_secret = whose.as_ref().is_some_and(|(topic, ..)| !is_public(topic));
+    let is_secret = named.iter().any(|resource| !resource.topic.is_public());
     if is_secret && !(is_public(&url) && feed_url.as_deref().is_none_or(is_public)) {
         return None;
     }
-    let Some((topic, site, title)) = whose.filter(|_| !is_secret) else {
-        return Some(WeblogChange { at, name, url, feed_url });
+    let listed = named.iter().find(|resource| resource.visibility == Visibility::Listed);
+    if ping.source == PingSource::Upstream && listed.is_none() {
+        return None; // the address in it is what was subscribed to, and its sender did not choose it
+    }
+    let Some(NamedResource { id, topic, site, title, .. }) = listed else {
+        return Some((WeblogChange { at, name, url, feed_url }, None));
     };
-    let feed_url = feed_url.or(Some(topic));
+    let feed_url = feed_url.or_else(|| Some(topic.as_str().to_owned()));
     // A ping without a name is a ping of the feed; the line is about the weblog of that feed.
-    let site = site.filter(|site| is_public(site));
-    let (name, url) = if name.is_empty() { (title, site.unwrap_or(url)) } else { (name, url) };
-    Some(WeblogChange { at, name, url, feed_url })
+    let site = site.clone().filter(|site| is_public(site));
+    let (name, url) =
+        if name.is_empty() { (title.clone(), site.unwrap_or(url)) } else { (name, url) };
+    Some((WeblogChange { at, name, url, feed_url }, Some(*id)))
 }
 
 fn is_public(url: &str) -> bool {

@@ -5,6 +5,7 @@
 
 pub(crate) mod collecting;
 pub(crate) mod enqueue;
+mod watchers;
 
 use std::collections::HashMap;
 
@@ -101,8 +102,8 @@ impl Collections for Db {
         until: DateTime<Utc>,
         limit: usize,
     ) -> Result<Vec<PendingCollection>, StoreError> {
-        self.write(move |tx| Box::pin(collecting::claim(tx, now, until, limit, COLLECT_BATCH)))
-            .await
+        let (most, listed) = ((limit, COLLECT_BATCH), self.listed);
+        self.write(move |tx| Box::pin(collecting::claim(tx, now, until, most, listed))).await
     }
 
     async fn collect(

@@ -29,7 +29,7 @@ macro_rules! wanted {
     ($then:literal) => {
         concat!(
             "select id, at, kind, outcome, code, via, feed, callback, account_id, count, took_ms,
-                    detail, private_detail
+                    detail, private_detail, is_unlisted
                from events
               where id > $1 and id < $2
                 and (cast($3 as text) is null or kind = $3)
@@ -166,10 +166,10 @@ async fn insert_events(tx: &Tx<'_>, events: Vec<Event>) -> Result<i64, StoreErro
     const KEEP: &str = "
         insert into events (id, at, kind, outcome, code, via, feed, callback,
                             redacted_callback, account_id, count, took_ms, detail,
-                            private_detail)
+                            private_detail, is_unlisted)
         select given.id, given.at, given.kind, given.outcome, given.code, given.via, given.feed,
                given.callback, given.redacted_callback, given.account_id, given.count,
-               nullif(given.took_ms, -1), given.detail, given.private_detail
+               nullif(given.took_ms, -1), given.detail, given.private_detail, given.is_unlisted
           from {rows}";
     let many = events.len() as i64;
     let last = tx.first(NUMBER, params![many]).await?;
@@ -191,6 +191,7 @@ async fn insert_events(tx: &Tx<'_>, events: Vec<Event>) -> Result<i64, StoreErro
         ("took_ms", ints(|event| event.took.map_or(-1, |took| took.as_millis() as i64))),
         ("detail", texts(|event| without_nul(&event.detail))),
         ("private_detail", texts(|event| without_nul(&event.private_detail))),
+        ("is_unlisted", ints(|event| event.is_unlisted.into())),
     ];
     tx.execute_rows(KEEP, &[], &columns).await?;
     Ok(last)
@@ -216,6 +217,7 @@ fn kept(mut row: Row) -> Result<StoredEvent, StoreError> {
         took: row.opt_int()?.map(|ms| Duration::from_millis(ms.unsigned_abs())),
         detail: row.text()?,
         private_detail: row.text()?,
+        is_unlisted: row.int()? != 0,
     };
     Ok(StoredEvent { id, event })
 }

@@ -83,6 +83,7 @@ pub use crate::transfer::import::Importer;
 pub use crate::transfer::report::{ImportReport, KindReport};
 use feedgate_core::ports::{EndedTransaction, Store, StoreError, TransactionObserver, WakeSignals};
 use feedgate_core::upstream::Upstream;
+use feedgate_core::visibility::ListedTopics;
 
 /// The location of the store, and the rules that it applies.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -101,6 +102,8 @@ pub struct StoreSettings {
     pub anonymous_bytes_per_day: u64,
     /// How many bytes may be appended in a day to the resources that an account watches.
     pub account_bytes_per_day: u64,
+    /// The resources that changes.xml, the collection of all resources and tracks may contain.
+    pub listed: ListedTopics,
     /// The changes that are forwarded, and the ping targets that receive them.
     pub forwarding: PingForwarding,
     /// The clock that decides whether a claim has expired.
@@ -224,6 +227,8 @@ pub(crate) struct Db {
     pub(crate) cut: PageLimits,
     /// How much may be appended for subscribers.
     pub(crate) append_budget: AppendBudget,
+    /// The resources that lists contain.
+    pub(crate) listed: ListedTopics,
     /// Limits concurrent appends. On PostgreSQL they use at most half of the connections, so that
     /// claims and results of deliveries do not wait behind them.
     append_permits: Semaphore,
@@ -305,6 +310,7 @@ impl Db {
                 account_bytes_per_day: settings.account_bytes_per_day
                     / settings.cells.max(1) as u64,
             },
+            listed: settings.listed,
             append_permits,
             forwarding: Arc::new(settings.forwarding.clone()),
             write_health: WriteHealth::default(),

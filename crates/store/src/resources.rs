@@ -25,12 +25,13 @@ use chrono::{DateTime, Utc};
 use tracing::warn;
 
 use super::delivery::ping_forwarding;
-use super::engine::sql::params;
+use super::engine::sql::{Value, params};
 use super::log::append::{self, AppendSettings};
 use super::log::append_budget;
 use crate::Db;
 use claim::ClaimedResources;
 use ensure::ensure;
+use feedgate_core::account::AccountId;
 use feedgate_core::change_detection::FeedDocument;
 use feedgate_core::claim::ClaimToken;
 use feedgate_core::poll::Poll;
@@ -39,6 +40,7 @@ use feedgate_core::ports::{
 };
 use feedgate_core::resource::{Resource, ResourceId};
 use feedgate_core::topic::Topic;
+use feedgate_core::visibility::SourceNetwork;
 use poll_result::{PollResult, StoredResult};
 use row::{resource, resource_columns};
 
@@ -74,6 +76,30 @@ impl Resources for Db {
 
     async fn has_trusted_watcher(&self, id: ResourceId) -> Result<bool, StoreError> {
         self.read(move |tx| Box::pin(append_budget::has_trusted_watcher(tx, id))).await
+    }
+
+    async fn subscribed_by(
+        &self,
+        account: AccountId,
+        ids: &[ResourceId],
+    ) -> Result<Vec<ResourceId>, StoreError> {
+        const SUBSCRIBED: &str = "
+            select r.id from resources r
+             where r.id in ({ids $1})
+               and exists (select 1 from subscriptions s
+                            where s.resource_id = r.id and s.account_id = $2
+                              and s.account_id <> 0)";
+        let ids = Value::Ints(ids.iter().map(|id| id.0).collect());
+        let rows = self.rows(SUBSCRIBED, &[ids, account.0.into()]).await?;
+        rows.into_iter().map(|mut row| row.int().map(ResourceId)).collect()
+    }
+
+    async fn note_inner(&self, id: ResourceId) -> Result<(), StoreError> {
+        const NOTE: &str =
+            "update resources set source_network = $2 where id = $1 and source_network < $2";
+        let params = params![id.0, SourceNetwork::Inner.as_number()].to_vec();
+        let noted = self.write(move |tx| Box::pin(async move { tx.execute(NOTE, &params).await }));
+        noted.await.map(drop)
     }
 
     async fn claim_resources(
@@ -157,13 +183,13 @@ impl Resources for Db {
             return Err(poll_result::missing(id));
         }
         let (poll, groups) = (poll.clone(), self.groups.clone());
-        let (cut, budget) = (self.cut, self.append_budget);
+        let (cut, budget, listed) = (self.cut, self.append_budget, self.listed);
         let forwarding = Arc::clone(&self.forwarding);
         let _permit = self.append_permit().await?;
         let record = self.write(move |tx| {
             Box::pin(async move {
                 let (at, silent) = (poll.at, poll.silent);
-                let settings = AppendSettings { groups: &groups, cut: &cut, budget };
+                let settings = AppendSettings { groups: &groups, cut: &cut, budget, listed };
                 let appended = append::record(tx, settings, id, poll).await?;
                 if appended.is_some_and(|appended| appended.new > 0) && !silent {
                     ping_forwarding::queue_changed_resource(tx, &forwarding, id, at).await?;
@@ -181,11 +207,12 @@ impl Resources for Db {
         now: DateTime<Utc>,
     ) -> Result<Appended, StoreError> {
         let (groups, cut, budget) = (self.groups.clone(), self.cut, self.append_budget);
+        let listed = self.listed;
         let forwarding = Arc::clone(&self.forwarding);
         let _permit = self.append_permit().await?;
         let push = self.write(move |tx| {
             Box::pin(async move {
-                let settings = AppendSettings { groups: &groups, cut: &cut, budget };
+                let settings = AppendSettings { groups: &groups, cut: &cut, budget, listed };
                 let appended = append::push(tx, settings, id, (document, now)).await?;
                 if appended.new > 0 {
                     ping_forwarding::queue_changed_resource(tx, &forwarding, id, now).await?;

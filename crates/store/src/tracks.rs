@@ -38,7 +38,7 @@ impl Tracks for Db {
         let track = track.clone();
         let opened = self.write(move |tx| {
             Box::pin(async move {
-                let query = track.query.to_string();
+                let query = track.key();
                 let known = find_log(tx, &query).await?;
                 let log = match known {
                     Some(log) if touch_log(tx, log, now).await? => log,
@@ -80,8 +80,8 @@ impl Tracks for Db {
         let changes = rows.into_iter().map(|mut row| {
             let position = TrackPosition { version: row.int()?, log: ResourceId(row.int()?) };
             let is_open = row.int()? != 0;
-            let query = row.text()?;
-            Ok(TrackChange { position, query: is_open.then_some(query) })
+            let key = row.text()?;
+            Ok(TrackChange { position, key: is_open.then_some(key) })
         });
         changes.collect()
     }

@@ -1,12 +1,14 @@
 //! What a client may see of what is watched: topics at inner addresses are shown to the operator's
-//! networks only (rule S55).
+//! networks only (rule S55), and those that only accounts subscribe to are in no list (rule S56).
 
 use url::Url;
 
 use crate::http::kit::request::Request;
 use crate::http::state::Gateway;
 use crate::net;
+use feedgate_core::ports::WatchedResource;
 use feedgate_core::redaction;
+use feedgate_core::visibility::{ListedTopics, SourceNetwork, Visibility};
 
 /// The data that a client may see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -24,6 +26,17 @@ impl ViewerAccess {
             true => ViewerAccess::OperatorNetwork,
             false => ViewerAccess::Public,
         }
+    }
+
+    /// Returns whether a list may contain a watched resource: lists contain it, and its documents do not
+    /// come from inside a private network, or the viewer is in the operator's.
+    pub(crate) fn lists(self, watched: &WatchedResource, listed: ListedTopics) -> bool {
+        let WatchedResource { topic, exposure, .. } = watched;
+        let is_near = self == ViewerAccess::OperatorNetwork
+            || exposure.source_network != SourceNetwork::Inner;
+        is_near
+            && exposure.visibility(topic, listed) == Visibility::Listed
+            && self.sees(topic.as_str())
     }
 
     /// Returns whether a topic or a site at this address may be shown.

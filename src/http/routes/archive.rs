@@ -3,8 +3,8 @@
 //!
 //! An archived document never changes and may be cached for a year; the recent document must be
 //! revalidated. A request with the current entity tag is answered without reading a record, and an
-//! archived document that is in the document cache is served without the store. Topics that contain
-//! a password or a token are secrets: their archives are never shown (rule S48).
+//! archived document that is in the document cache is served without the store. Archives of private
+//! resources are shown to the accounts that subscribe to them (rules S48, S56).
 
 pub(crate) mod document_cache;
 pub(crate) mod fast_path;
@@ -39,7 +39,7 @@ use feedgate_core::resource::Resource;
 use render::{Archive, Order};
 
 use document_cache::{CachedDocument, DocumentKey, DocumentState};
-use location::{ArchiveLocation, ArchiveOwner, DocumentName, is_public};
+use location::{ArchiveLocation, ArchiveOwner, DocumentName};
 use reply::{CachePolicy, DocumentHeaders, DocumentRequest, gone};
 
 const ENDPOINT: Endpoint = Endpoint { name: "archive", methods: &["GET"], body_limit_bytes: 1_024 };
@@ -114,22 +114,33 @@ async fn redirect_to_archive(gateway: &Gateway, request: &Request) -> Response {
     let Some(topic) = query.get("topic") else {
         return plain_text(StatusCode::BAD_REQUEST, "Please specify a topic: /feeds?topic=URL");
     };
-    match gateway.store.find(topic).await {
-        Ok(found) => match found.filter(is_public) {
-            Some(resource) => {
-                let mut response = empty(StatusCode::FOUND);
-                // A count is a parameter of the plain feed.
-                let path = match query.get("count") {
-                    Some(count) => format!("feeds/{}?count={count}", resource.id),
-                    None => format!("feeds/{}/recent", resource.id),
-                };
-                set_header(&mut response, header::LOCATION, &gateway.public_url(&path));
-                response
-            }
-            None => plain_text(StatusCode::NOT_FOUND, "This topic is not watched here."),
-        },
-        Err(err) => unavailable(&err),
+    let found = match gateway.store.find(topic).await {
+        Ok(found) => found,
+        Err(err) => return unavailable(&err),
+    };
+    let is_public = found.as_ref().is_some_and(Resource::is_readable);
+    let may_read = match is_public {
+        true => Ok(true),
+        false => location::belongs_to_client(gateway, request, found.as_ref()).await,
+    };
+    let resource = match may_read {
+        Ok(may_read) => found.filter(|_| may_read),
+        Err(rejection) => return rejection.to_response(),
+    };
+    let Some(resource) = resource else {
+        return plain_text(StatusCode::NOT_FOUND, "This topic is not watched here.");
+    };
+    let mut response = empty(StatusCode::FOUND);
+    // A count is a parameter of the plain feed.
+    let path = match query.get("count") {
+        Some(count) => format!("feeds/{}?count={count}", resource.id),
+        None => format!("feeds/{}/recent", resource.id),
+    };
+    set_header(&mut response, header::LOCATION, &gateway.public_url(&path));
+    if !is_public {
+        reply::keep_private(&mut response);
     }
+    response
 }
 
 /// Returns the requested order of entries.
@@ -145,8 +156,8 @@ async fn serve(
     location: &ArchiveLocation,
     number: Option<i64>,
 ) -> Result<Option<Response>, StoreError> {
-    let (id, is_collection) = (location.id, location.is_collection);
-    let key = DocumentKey { id, is_collection, number, order: order(&request.query) };
+    let ArchiveLocation { id, is_collection, is_private, .. } = *location;
+    let key = DocumentKey { id, is_collection, is_private, number, order: order(&request.query) };
     if let Some(document) = gateway.archive_documents.get_trusted(&key) {
         let headers = DocumentHeaders::archived(&document.state.version);
         return Ok(Some(document_reply(gateway, request, key, &headers, &document).await));

@@ -214,10 +214,14 @@ impl LogView {
     }
 
     /// Returns whether the viewer may see an event: topics at inner addresses are for their owners and
-    /// the operator only (rule S55).
+    /// the operator only (rule S55), and so are subscriptions of accounts and feeds that only accounts
+    /// subscribe to (rule S56).
     fn shows(&self, event: &Event) -> bool {
+        let is_operator = self.access == ViewerAccess::OperatorNetwork;
         self.wanted.viewer.owns(event)
-            || (!self.is_own_only && self.access.sees_host_of(&event.feed))
+            || (!self.is_own_only
+                && (is_operator || self.wanted.viewer.knows_of(event))
+                && self.access.sees_host_of(&event.feed))
     }
 
     /// Returns where the next page begins. If the viewer may see nothing of what was selected by feed,

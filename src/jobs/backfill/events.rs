@@ -44,7 +44,7 @@ pub(super) fn dropped(resource: &Resource, at: DateTime<Utc>) -> Event {
 }
 
 fn about(resource: &Resource, at: DateTime<Utc>) -> Event {
-    Event::new(EventKind::Backfill, at).about_topic(&resource.topic)
+    Event::new(EventKind::Backfill, at).about_resource(resource)
 }
 
 fn counted(number: impl Into<u64>, what: &str) -> String {

@@ -5,7 +5,9 @@ use http::header::LINK;
 use url::Url;
 
 use crate::jobs::poll;
-use crate::net::{FetchError, FetchRequest, FetchResponse, FetchedDocument, Hop, HttpClient};
+use crate::net::{
+    FetchError, FetchRequest, FetchResponse, Fetched, FetchedDocument, Hop, HttpClient,
+};
 use feedgate_core::backfill::{Backfill, PastPage, leads_to};
 use feedgate_core::poll::Validators;
 use feedgate_core::resource::Resource;
@@ -80,18 +82,22 @@ pub(super) fn address(backfill: &Backfill, resource: &Resource) -> Option<Url> {
     with_credentials(url, &topic)
 }
 
-/// Reads the document at `url`.
+/// Fetches the document at `url`.
+pub(super) async fn fetch(client: &HttpClient, resource: &Resource, url: &Url) -> Fetched {
+    let validators = Validators::default(); // each document is read once
+    let (subscribers, feed_id) = (resource.subscribers, Some(resource.id.0));
+    let request = FetchRequest { url: url.as_str(), validators: &validators, subscribers, feed_id };
+    client.get(request).await
+}
+
+/// Reads the document that was fetched from `url`.
 pub(super) async fn read(
-    client: &HttpClient,
+    fetched: Fetched,
     backfill: &Backfill,
     resource: &Resource,
     url: &Url,
     now: DateTime<Utc>,
 ) -> Result<PastPage, PageFailure> {
-    let validators = Validators::default(); // each document is read once
-    let (subscribers, feed_id) = (resource.subscribers, Some(resource.id.0));
-    let request = FetchRequest { url: url.as_str(), validators: &validators, subscribers, feed_id };
-    let fetched = client.get(request).await;
     let document = match fetched.result {
         Ok(FetchResponse::Document(document)) => document,
         Ok(FetchResponse::NotModified { .. }) => return Err(PageFailure::lasting("http_status")),

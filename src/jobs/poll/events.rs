@@ -18,7 +18,7 @@ pub(super) fn fetched(due: &DueResource, report: &PollReport, new: usize) -> Opt
         return None;
     }
     let event = Event::new(EventKind::Fetch, report.poll.at)
-        .about_topic(&due.resource.topic)
+        .about_resource(&due.resource)
         .lasting(report.took);
     let event = match (status.error.as_str(), new) {
         ("", 0) => event.saying("no new entries"),

@@ -45,7 +45,7 @@ impl Source<'_> {
     ) -> Result<Observation, PutOff> {
         let guard = match self.shared_documents.find_or_fetch(due, now).await {
             DocumentSource::Fetch(guard) => guard,
-            DocumentSource::Shared(at, document) => {
+            DocumentSource::Shared { fetched_at: at, document, source_network } => {
                 let response = Ok(FetchResponse::Document(document));
                 let found = self.read(response, due, at).await.map_err(PutOff::unbegun)?;
                 let (took, location) = (Duration::ZERO, ResourceLocation::Unknown);
@@ -57,6 +57,7 @@ impl Source<'_> {
                     visits: Vec::new(),
                     doubted: false,
                     location,
+                    source_network,
                     found,
                 });
             }
@@ -67,14 +68,16 @@ impl Source<'_> {
         let validators = if doubted { &unconditional } else { &polling.validators };
         let (mut requests, mut visits) = (Vec::new(), Vec::new());
         let mut fetched = self.get(due, url, validators).await;
+        let mut source_network = fetched.source_network;
         if is_doubtful(&fetched, due, now) {
             (doubted, has_begun) = (true, true);
             requests = TracedRequest::from_hops(&fetched.hops);
             visits.extend(ServerVisit::from_hops(&fetched.hops));
             fetched = self.continued().get(due, url, &unconditional).await;
+            source_network = source_network.max(fetched.source_network);
         }
         match &fetched.result {
-            Ok(FetchResponse::Document(document)) => guard.share(document, now),
+            Ok(FetchResponse::Document(document)) => guard.share(document, source_network, now),
             Ok(FetchResponse::NotModified { .. }) => guard.confirm(&polling.validators, now),
             Err(_) => guard.give_up(),
         }
@@ -89,6 +92,7 @@ impl Source<'_> {
             visits,
             doubted,
             location: fetched.location,
+            source_network,
             found: self.read(fetched.result, due, now).await.map_err(PutOff::begun)?,
         };
         self.continued().follow_moves(due, observation).await
@@ -110,6 +114,7 @@ impl Source<'_> {
             let fetched = self.get(due, &target, &due.resource.polling.validators).await;
             let fetched = not_put_off(fetched, true)?;
             observation.took += fetched.took;
+            observation.source_network = observation.source_network.max(fetched.source_network);
             observation.requests.extend(TracedRequest::from_hops(&fetched.hops));
             observation.visits.extend(ServerVisit::from_hops(&fetched.hops));
             observation.wire_bytes += fetched.wire_bytes;

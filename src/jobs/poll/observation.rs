@@ -12,6 +12,7 @@ use crate::net::{FetchError, FetchedDocument, Hop, ResourceLocation};
 use feedgate_core::poll::Validators;
 use feedgate_core::resource::ResourceKind;
 use feedgate_core::schedule::FailureClass;
+use feedgate_core::visibility::SourceNetwork;
 use feedgate_feed::Body;
 use feedgate_feed::documents::DiscoveredFeed;
 use feedgate_feed::model::Feed;
@@ -42,6 +43,8 @@ pub(super) struct Observation {
     pub(super) doubted: bool,
     /// The location at which the resource was found.
     pub(super) location: ResourceLocation,
+    /// Where the requests led.
+    pub(super) source_network: SourceNetwork,
     /// The content that was found.
     pub(super) found: Found,
 }

@@ -106,6 +106,8 @@ pub(super) fn report(
         answered_well,
         kind: kind.or(learnt_kind),
         fetch_url: None,
+        source_network: Some(observation.source_network)
+            .filter(|source_network| *source_network > resource.exposure.source_network),
         site_url: feed.as_deref().and_then(Feed::site_url),
         feed_head: feed.as_deref().map(render::atom::stored_head),
         body: received.map(|received| received.body),
@@ -241,6 +243,7 @@ mod tests {
     use feedgate_core::schedule::FailureClass;
     use feedgate_core::status::Status;
     use feedgate_core::topic::Topic;
+    use feedgate_core::visibility::SourceNetwork;
     use feedgate_feed::Body;
     use feedgate_feed::model::Entry;
     use feedgate_feed::repair::{Repair, RepairCode};
@@ -269,6 +272,7 @@ mod tests {
             polling,
             subscribers: 1,
             pushed_until: None,
+            exposure: Default::default(),
         };
         DueResource { resource, claim: ClaimToken::NONE, trigger: Trigger::Schedule }
     }
@@ -276,8 +280,18 @@ mod tests {
     fn observation(hours: i64, found: Found) -> Observation {
         let (took, location) = (Duration::ZERO, ResourceLocation::Here);
         let (wire_bytes, requests, visits) = (0, Vec::new(), Vec::new());
-        let (at, doubted) = (at(hours), false);
-        Observation { at, took, wire_bytes, requests, visits, doubted, location, found }
+        let (at, doubted, source_network) = (at(hours), false, SourceNetwork::Public);
+        Observation {
+            at,
+            took,
+            wire_bytes,
+            requests,
+            visits,
+            doubted,
+            location,
+            source_network,
+            found,
+        }
     }
 
     fn failure(http_code: u16, retry_after_s: Option<u32>) -> Found {

@@ -16,6 +16,7 @@ use crate::net::{HostBusy, Patience, ResourceLocation, RobotsResponse};
 use feedgate_core::ports::{DueResource, StoreError};
 use feedgate_core::resource::{Resource, ResourceKind};
 use feedgate_core::schedule::FailureClass;
+use feedgate_core::visibility::SourceNetwork;
 use feedgate_feed::documents::Fragment;
 use feedgate_protocol::robots::Robots;
 
@@ -228,6 +229,17 @@ impl Observation {
         let (took, location) = (Duration::ZERO, ResourceLocation::Unknown);
         let found = Found::Failure(failure);
         let (requests, visits) = (Vec::new(), Vec::new());
-        Observation { at, took, wire_bytes: 0, requests, visits, doubted: false, location, found }
+        let (wire_bytes, doubted, source_network) = (0, false, SourceNetwork::Unknown);
+        Observation {
+            at,
+            took,
+            wire_bytes,
+            requests,
+            visits,
+            doubted,
+            location,
+            source_network,
+            found,
+        }
     }
 }

@@ -17,6 +17,7 @@ use crate::byte_cache::{ByteCache, ByteSize, FillGuard};
 use crate::net::FetchedDocument;
 use feedgate_core::poll::{Trigger, Validators};
 use feedgate_core::ports::DueResource;
+use feedgate_core::visibility::SourceNetwork;
 
 /// The capacity for all documents together: bodies, headers and addresses.
 const CAPACITY_BYTES: usize = 32 * 1024 * 1024;
@@ -30,6 +31,8 @@ pub(super) struct SharedDocuments(Arc<ByteCache<String, SharedDocument>>);
 #[derive(Clone, Debug)]
 struct SharedDocument {
     fetched_at: DateTime<Utc>,
+    /// Where the fetch led.
+    source_network: SourceNetwork,
     document: Arc<FetchedDocument>,
 }
 
@@ -52,8 +55,12 @@ impl ByteSize for SharedDocument {
 /// The source of a poll's document.
 #[derive(Debug)]
 pub(super) enum DocumentSource<'a> {
-    /// A document that the poll of another part fetched at this time.
-    Shared(DateTime<Utc>, Box<FetchedDocument>),
+    /// A document that the poll of another part fetched at this time, from there.
+    Shared {
+        fetched_at: DateTime<Utc>,
+        source_network: SourceNetwork,
+        document: Box<FetchedDocument>,
+    },
     /// The guard of a document that this poll fetches.
     Fetch(FetchGuard<'a>),
 }
@@ -94,8 +101,9 @@ impl SharedDocuments {
             is_newer && now < shared.fetched_at + period
         };
         match documents.get_or_guard(waited, is_usable).await {
-            Ok(shared) => {
-                DocumentSource::Shared(shared.fetched_at, Box::new((*shared.document).clone()))
+            Ok(SharedDocument { fetched_at, source_network, document }) => {
+                let document = Box::new((*document).clone());
+                DocumentSource::Shared { fetched_at, source_network, document }
             }
             Err(guard) => DocumentSource::Fetch(FetchGuard { documents, url, guard: Some(guard) }),
         }
@@ -104,11 +112,16 @@ impl SharedDocuments {
 
 impl FetchGuard<'_> {
     /// Shares the document that was fetched.
-    pub(super) fn share(self, document: &FetchedDocument, fetched_at: DateTime<Utc>) {
+    pub(super) fn share(
+        self,
+        document: &FetchedDocument,
+        source_network: SourceNetwork,
+        fetched_at: DateTime<Utc>,
+    ) {
         if self.url.is_some() {
             // The capacity of the cache accounts for its memory.
             let document = FetchedDocument { memory: None, ..document.clone() };
-            self.store(SharedDocument { fetched_at, document: Arc::new(document) });
+            self.store(SharedDocument { fetched_at, source_network, document: Arc::new(document) });
         }
     }
 
@@ -200,6 +213,7 @@ mod tests {
             polling: Polling::default(),
             subscribers: 1,
             pushed_until: None,
+            exposure: Default::default(),
         };
         DueResource { resource, claim: ClaimToken::NONE, trigger }
     }
@@ -211,7 +225,7 @@ mod tests {
     /// Returns when the document that a due resource would use was fetched.
     async fn shared_at(shared: &SharedDocuments, due: &DueResource, now: i64) -> Option<i64> {
         match shared.find_or_fetch(due, at(now)).await {
-            DocumentSource::Shared(fetched_at, _) => Some(fetched_at.timestamp()),
+            DocumentSource::Shared { fetched_at, .. } => Some(fetched_at.timestamp()),
             DocumentSource::Fetch(guard) => {
                 guard.give_up();
                 None
@@ -222,8 +236,8 @@ mod tests {
     async fn fetch(shared: &SharedDocuments, document: &FetchedDocument, now: i64) {
         let due = due(Trigger::Schedule, "#first", Some(now));
         match shared.find_or_fetch(&due, at(now)).await {
-            DocumentSource::Fetch(guard) => guard.share(document, at(now)),
-            DocumentSource::Shared(..) => panic!("it is not newer than the last fetch"),
+            DocumentSource::Fetch(guard) => guard.share(document, SourceNetwork::Public, at(now)),
+            DocumentSource::Shared { .. } => panic!("it is not newer than the last fetch"),
         }
     }
 
@@ -269,11 +283,11 @@ mod tests {
         let (shared, fetches) = (SharedDocuments::default(), AtomicUsize::new(0));
         let polls = (0..20).map(|_| async {
             match shared.find_or_fetch(&part(), at(0)).await {
-                DocumentSource::Shared(_, document) => assert_eq!(document.body.len(), 10),
+                DocumentSource::Shared { document, .. } => assert_eq!(document.body.len(), 10),
                 DocumentSource::Fetch(guard) => {
                     fetches.fetch_add(1, Ordering::Relaxed);
                     sleep(Duration::from_secs(1)).await;
-                    guard.share(&document(10, 10), at(0));
+                    guard.share(&document(10, 10), SourceNetwork::Public, at(0));
                 }
             }
         });
@@ -292,7 +306,7 @@ mod tests {
         let second = async {
             match shared.find_or_fetch(&second, at(0)).await {
                 DocumentSource::Fetch(guard) => guard.give_up(),
-                DocumentSource::Shared(..) => panic!("nothing was fetched"),
+                DocumentSource::Shared { .. } => panic!("nothing was fetched"),
             }
         };
         let (first, ()) = tokio::join!(first, second);
@@ -308,14 +322,20 @@ mod tests {
             let document = Arc::new(document(body, header));
             for number in 0..MOST_DOCUMENTS + 10 {
                 let document = Arc::clone(&document);
-                let value = SharedDocument { fetched_at: at(0), document };
+                let value = SharedDocument {
+                    fetched_at: at(0),
+                    source_network: SourceNetwork::Public,
+                    document,
+                };
                 shared.0.insert(number.to_string(), value);
                 assert!(shared.0.bytes() <= CAPACITY_BYTES && shared.0.len() <= MOST_DOCUMENTS);
             }
             assert!(shared.0.get(&(MOST_DOCUMENTS + 9).to_string()).is_some(), "the last");
         }
         let shared = SharedDocuments::default();
-        let value = SharedDocument { fetched_at: at(0), document: Arc::new(document(33 * MB, 1)) };
+        let document = Arc::new(document(33 * MB, 1));
+        let value =
+            SharedDocument { fetched_at: at(0), source_network: SourceNetwork::Public, document };
         shared.0.insert("too large".to_owned(), value);
         assert!(shared.0.is_empty());
     }

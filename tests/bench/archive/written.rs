@@ -17,6 +17,7 @@ use feedgate_core::status::Status;
 use feedgate_core::subscription::{Format, Lease, Statuses, SubscriptionRequest, Updates};
 use feedgate_core::topic::{Callback, Topic};
 use feedgate_core::upstream::UpstreamFinding;
+use feedgate_core::visibility::SourceNetwork;
 use feedgate_protocol::Protocol;
 use feedgate_store as store;
 use futures_util::StreamExt;
@@ -48,6 +49,7 @@ pub(crate) async fn write(
         connections: 8,
         groups,
         cut,
+        listed: Default::default(),
         forwarding,
         anonymous_bytes_per_day: 256 << 20,
         account_bytes_per_day: 32 << 30,
@@ -105,6 +107,7 @@ fn poll(at: DateTime<Utc>, candidates: Vec<Candidate>) -> Poll {
         answered_well: true,
         kind: Some(ResourceKind::Feed),
         fetch_url: None,
+        source_network: Some(SourceNetwork::Public),
         site_url: None,
         feed_head: None,
         body: None,

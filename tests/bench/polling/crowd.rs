@@ -118,6 +118,7 @@ impl Crowd {
             connections: 8,
             groups,
             cut: PageLimits::default(),
+            listed: Default::default(),
             forwarding: Default::default(),
             anonymous_bytes_per_day: 256 << 20,
             account_bytes_per_day: 32 << 30,

@@ -63,6 +63,7 @@ async fn measure(url: &str, size: i64, table: &mut Table) -> Result<(), Failure>
         connections: 1,
         groups: HostGroups::new(std::time::Duration::ZERO),
         cut: PageLimits::default(),
+        listed: Default::default(),
         forwarding: Default::default(),
         anonymous_bytes_per_day: 256 << 20,
         account_bytes_per_day: 32 << 30,

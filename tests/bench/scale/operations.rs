@@ -20,6 +20,7 @@ use feedgate_core::status::Status;
 use feedgate_core::subscription::{Format, Lease, Statuses, SubscriptionRequest, Updates};
 use feedgate_core::topic::{Callback, Topic};
 use feedgate_core::upstream::UpstreamFinding;
+use feedgate_core::visibility::SourceNetwork;
 use feedgate_protocol::Protocol;
 
 use super::Failure;
@@ -306,6 +307,7 @@ fn poll(due: &DueResource, entries: &[&str]) -> Poll {
         answered_well: true,
         kind: None,
         fetch_url: None,
+        source_network: Some(SourceNetwork::Public),
         site_url: None,
         feed_head: None,
         body: None,

@@ -110,5 +110,6 @@ fn resource() -> Result<Resource, Box<dyn Error>> {
         polling: Polling::default(),
         subscribers: 1,
         pushed_until: None,
+        exposure: Default::default(),
     })
 }

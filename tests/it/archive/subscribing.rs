@@ -90,7 +90,7 @@ async fn f2_an_account_can_list_retrieve_and_replay_what_it_subscribed_to_as_an_
 async fn f2_a_document_of_a_collection_is_its_log() {
     let world = World::with_tides(1, &[("FEEDGATE_COLLECT_ALL", "on")]).await;
     let document = world.gateway.url("/all/documents/1");
-    world.gateway.subscribe_superfeedr(&world.topic, &world.subscriber.url("/cb"), "atom").await;
+    world.gateway.open_to_strangers(&world.topic).await;
     world.gateway.subscribe_websub(&document, &world.subscriber.url("/all"), &[]).await;
     world.publisher.put_rss("/feed", rss("tides", 1..3));
     world.gateway.post("/hub", &[("hub.mode", "publish"), ("hub.url", &world.topic)]).await;

@@ -59,6 +59,7 @@ async fn every_page_is_accessible_on_desktops_and_phones_in_light_and_dark() {
     for path in ["/root", "/failing"] {
         subscribe(&world, "root", path).await;
     }
+    world.gateway.open_to_strangers(&world.topic).await; // its archive is a page for everybody
     world.put_tides(4);
     world.gateway.post("/ping", &[("url", &world.topic)]).await;
     world.subscriber.until("/root", |received| !received.is_empty()).await;

@@ -10,6 +10,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use feedgate::net::{CallbackRequest, FetchError, HttpClient, Lookup, NetworkSettings};
 use feedgate_core::poll::Validators;
+use feedgate_core::visibility::SourceNetwork;
 use http::{HeaderMap, Method};
 use tokio::io::AsyncWriteExt;
 use url::Url;
@@ -68,6 +69,22 @@ async fn s04_a_name_is_judged_at_each_connection_by_what_it_leads_to_then() {
     let second = get_with(&fetch, &url, &Validators::default()).await;
     assert_eq!(code(&second), "forbidden_address");
     assert_eq!(origin.connections(), 1);
+}
+
+#[tokio::test]
+async fn h04_the_address_that_was_connected_to_decides_where_a_document_came_from() {
+    let origin = Origin::start().await;
+    let names = Names::of(&[("a.test", &["127.0.0.1"])]);
+    let fetch = HttpClient::with_lookup(settings(), names);
+    origin.script("/feed", [answer("200 OK", &[], "x"), answer("404 Not Found", &[], "")]);
+    // A name that looks public, and then a refusal on the connection that is open.
+    let (url, none) = (origin.url_as("a.test", "/feed"), Validators::default());
+    for _ in 0..2 {
+        let fetched = get_with(&fetch, &url, &none).await;
+        assert_eq!(fetched.source_network, SourceNetwork::Inner);
+    }
+    let dead = get_with(&fetch, "http://127.0.0.1:9999/", &none).await;
+    assert_eq!(dead.source_network, SourceNetwork::Inner, "by the address in the URL alone");
 }
 
 #[tokio::test]

@@ -13,6 +13,7 @@ use feedgate_core::record::{Digest, EntryKey, RecordKind, Seq};
 use feedgate_core::resource::{ResourceId, ResourceKind};
 use feedgate_core::subscription::{Lease, SubscriptionRequest};
 use feedgate_core::topic::Topic;
+use feedgate_core::visibility::SourceNetwork;
 use feedgate_feed::model::Element;
 use feedgate_store::COLLECT_BATCH;
 use futures_util::stream::{self, StreamExt};
@@ -70,7 +71,8 @@ fn found(second: i64, candidates: Vec<Candidate>) -> Poll {
     let mut poll = poll(at(second), &[]);
     poll.kind = Some(ResourceKind::Feed);
     poll.status.last_fetch = Some(at(second));
-    poll.found = document(at(second), candidates);
+    (poll.found, poll.source_network) =
+        (document(at(second), candidates), Some(SourceNetwork::Public));
     poll
 }
 

@@ -33,6 +33,7 @@ async fn the_child_that_is_killed() {
         connections: 2,
         groups: HostGroups::new(Duration::ZERO),
         cut: PageLimits::default(),
+        listed: Default::default(),
         forwarding: Default::default(),
         anonymous_bytes_per_day: 256 << 20,
         account_bytes_per_day: 32 << 30,

@@ -53,6 +53,7 @@ mod survey;
 mod tracks;
 mod upgrade;
 mod upstreams;
+mod visibility;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -71,6 +72,7 @@ use feedgate_core::subscription::{
 };
 use feedgate_core::topic::{Callback, Topic};
 use feedgate_core::upstream::UpstreamFinding;
+use feedgate_core::visibility::SourceNetwork;
 use feedgate_protocol::Protocol;
 use futures_util::future::LocalBoxFuture;
 
@@ -224,6 +226,7 @@ pub(crate) fn poll(at: DateTime<Utc>, ids: &[&str]) -> Poll {
         answered_well: true,
         kind: None,
         fetch_url: None,
+        source_network: (!ids.is_empty()).then_some(SourceNetwork::Public),
         site_url: None,
         feed_head: None,
         body: None,

@@ -21,7 +21,7 @@ use super::{
     deliveries, delivery_queue, digests, endings, entries, events, fan_outs, hosts, intents, log,
     maintenance, moves, nodes, nul, page_bytes, pages, pausing, ping_targets, pings, queue,
     queue_claims, resource_claims, retention, search, secrets, sessions, signing_keys, statuses,
-    storage, subscription_counts, subscriptions, survey, tracks, upstreams,
+    storage, subscription_counts, subscriptions, survey, tracks, upstreams, visibility,
 };
 use crate::support::postgres::{Database, Kind};
 use access::Access;
@@ -169,6 +169,7 @@ fn contract_cases() -> Vec<super::Case> {
         survey::one_cell_cases(),
         tracks::contract_cases(),
         upstreams::contract_cases(),
+        visibility::contract_cases(),
         upstreams::one_cell_cases(),
     ]
     .into_iter()

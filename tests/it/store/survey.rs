@@ -55,7 +55,7 @@ async fn all_that_is_watched_is_read_once_however_much_it_is(database: Database)
     assert_eq!(read.len(), MANY * 4 / 5, "what nobody watches is left out");
     assert!(read.is_sorted_by(|a, b| a.id < b.id));
     let same = |watched: &feedgate_core::ports::WatchedResource| {
-        watched.topic.ends_with(&format!("/{}", watched.title))
+        watched.topic.as_str().ends_with(&format!("/{}", watched.title))
             && watched.title == watched.subscribers.to_string()
     };
     assert!(read.iter().all(same));
@@ -124,7 +124,7 @@ async fn of_a_page_of_subscriptions_only_the_open_ones_that_last_are_given(datab
         assert!(page.open.len() <= 2);
         for open in &page.open {
             let whose = page.resources.iter().find(|held| held.id == open.id.resource).unwrap();
-            seen.push((whose.topic.clone(), open.callback.clone()));
+            seen.push((whose.topic.as_str().to_owned(), open.callback.clone()));
         }
         pages += 1;
         match page.next {

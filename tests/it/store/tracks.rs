@@ -192,7 +192,7 @@ async fn q02_every_node_learns_what_was_opened_and_closed(database: Database) {
     let (apple, pear) = (open(&store, "apple", 0).await, open(&store, "pear", 0).await);
     let fig = open(&store, "fig", 0).await;
     let known = |changes: &[TrackChange]| -> Vec<_> {
-        changes.iter().map(|change| (change.position.log, change.query.clone())).collect()
+        changes.iter().map(|change| (change.position.log, change.key.clone())).collect()
     };
     let first = changes(&store, TrackPosition::START).await;
     assert_eq!(known(&first), [(apple, Some("apple".into())), (pear, Some("pear".into()))]);

@@ -277,6 +277,12 @@ impl Gateway {
         assert!(status.is_success(), "{status}: {text}");
     }
 
+    /// Makes a feed of this machine one for everybody, as it is once somebody without an account
+    /// subscribes to it. The callback is never called.
+    pub(crate) async fn open_to_strangers(&self, topic: &str) {
+        self.subscribe_websub(topic, "http://127.0.0.1:9/dev/null", &[]).await;
+    }
+
     /// Subscribes by rssCloud; `protocol` as it stands on the wire.
     pub(crate) async fn subscribe_rsscloud(
         &self,

@@ -13,6 +13,7 @@ use feedgate_core::host_groups::HostGroups;
 use feedgate_core::page::PageLimits;
 use feedgate_core::ping_forwarding::PingForwarding;
 use feedgate_core::ports::Store;
+use feedgate_core::visibility::ListedTopics;
 use feedgate_store as store;
 use feedgate_store::{ClaimClock, SecretKeys, StoreSettings};
 use tempfile::TempDir;
@@ -246,6 +247,8 @@ impl Database {
             connections: 8,
             groups: HostGroups::new(Duration::ZERO),
             cut: PageLimits::default(),
+            // Few tests are about lists, and most have no subscriptions of strangers.
+            listed: ListedTopics::OfAccounts,
             forwarding: PingForwarding::default(),
             anonymous_bytes_per_day: 256 << 20,
             account_bytes_per_day: 32 << 30,

@@ -5,6 +5,7 @@
 use http::StatusCode;
 
 use super::feeds::{entry_ids, link};
+use super::gateway::{LOGIN, TOKEN};
 use super::server::client;
 use super::validator::assert_sound;
 
@@ -39,9 +40,11 @@ impl Reader {
     }
 }
 
-/// A document of an archive, which is sound.
+/// A document of an archive, which is sound. The reader has an account: most feeds of the tests are on
+/// this machine, and belong to the accounts that subscribe to them.
 async fn get(address: &str) -> Result<String, String> {
-    let answer = client().get(address).send().await.map_err(|err| err.to_string())?;
+    let request = client().get(address).basic_auth(LOGIN, Some(TOKEN));
+    let answer = request.send().await.map_err(|err| err.to_string())?;
     if answer.status() != StatusCode::OK {
         return Err(format!("{address}: {}", answer.status()));
     }

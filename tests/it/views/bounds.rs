@@ -70,15 +70,15 @@ async fn a_list_of_very_many_feeds_is_whole_and_the_top_is_not() {
         .run(&format!(
             "with recursive n (n) as (select 1 union all select n + 1 from n where n < {FEEDS})
              insert into resources (topic, fetch_url, host, kind, subscribers, next_fetch, due_at,
-                                    measured_at)
+                                    measured_at, source_network)
              select 'https://feeds.test/' || n, '', '', case when n = 1 then 'other' else 'feed' end,
-                    n, 9000000000000000, 9000000000000000, 9000000000000000
+                    n, 9000000000000000, 9000000000000000, 9000000000000000, 1
                from n;
              insert into resource_details (resource_id, status, polling)
              select id, '{{}}', '{{}}' from resources"
         ))
         .await;
-    let gateway = Gateway::start(&database, &[]).await;
+    let gateway = Gateway::start(&database, &[("FEEDGATE_LIST_ACCOUNT_FEEDS", "on")]).await;
     let listed = outlines(&gateway).await;
     let page = &listed[0];
     assert_eq!((page.r#type.as_deref(), &page.xml_url), (Some("link"), &None), "it is no feed");

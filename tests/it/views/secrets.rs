@@ -140,7 +140,7 @@ async fn s24_titles_are_text_whatever_is_in_them() {
     for (n, title) in titles.iter().enumerate() {
         watch(&database, &format!("https://feeds.test/{n}?a=1&b=<2>&c=\"3\""), title).await;
     }
-    let gateway = Gateway::start(&database, &[]).await;
+    let gateway = Gateway::start(&database, &[("FEEDGATE_LIST_ACCOUNT_FEEDS", "on")]).await;
     let seen: Vec<String> = outlines(&gateway).await.into_iter().map(|line| line.text).collect();
     assert_eq!(seen[..2], titles[..2]);
     assert_eq!(seen[2], "bell , nul , line end \u{fffe}".replace('\u{fffe}', ""));

@@ -7,6 +7,8 @@ use chrono::{DateTime, Utc};
 use super::StoreError;
 use crate::resource::{Resource, ResourceId, ResourceKind};
 use crate::subscription::SubscriptionId;
+use crate::topic::Topic;
+use crate::visibility::Exposure;
 
 /// A resource with subscriptions, as it is listed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,7 +16,7 @@ pub struct WatchedResource {
     /// The number of the resource.
     pub id: ResourceId,
     /// The topic, as the first subscriber wrote it.
-    pub topic: String,
+    pub topic: Topic,
     /// The title as plain text; empty if it is unknown.
     pub title: String,
     /// The web site of the feed.
@@ -27,6 +29,8 @@ pub struct WatchedResource {
     pub fetched_at: Option<DateTime<Utc>>,
     /// When the newest record was appended to its log.
     pub changed_at: Option<DateTime<Utc>>,
+    /// What decides who may see the resource.
+    pub exposure: Exposure,
 }
 
 /// An open subscription, which belongs to no account.

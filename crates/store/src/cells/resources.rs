@@ -8,6 +8,7 @@ use tracing::warn;
 use crate::cells::Cells;
 use crate::cells::claiming::CellClaims;
 use crate::cells::pacing::{ClaimTimes, EndedPoll};
+use feedgate_core::account::AccountId;
 use feedgate_core::change_detection::FeedDocument;
 use feedgate_core::claim::ClaimToken;
 use feedgate_core::poll::Poll;
@@ -40,6 +41,24 @@ impl Resources for Cells {
 
     async fn has_trusted_watcher(&self, id: ResourceId) -> Result<bool, StoreError> {
         self.of_number(id.0).has_trusted_watcher(id).await
+    }
+
+    async fn subscribed_by(
+        &self,
+        account: AccountId,
+        ids: &[ResourceId],
+    ) -> Result<Vec<ResourceId>, StoreError> {
+        let mut subscribed = Vec::new();
+        for (cell, ids) in self.cells.iter().zip(self.by_cell(ids.to_vec(), |id| id.0)) {
+            if !ids.is_empty() {
+                subscribed.extend(cell.subscribed_by(account, &ids).await?);
+            }
+        }
+        Ok(subscribed)
+    }
+
+    async fn note_inner(&self, id: ResourceId) -> Result<(), StoreError> {
+        self.of_number(id.0).note_inner(id).await
     }
 
     async fn claim_resources(

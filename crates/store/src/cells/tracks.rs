@@ -21,7 +21,7 @@ use feedgate_core::track::{ComparedRange, Track, TrackChange, TrackPosition};
 #[async_trait]
 impl Tracks for Cells {
     async fn open_track(&self, track: &Track, now: DateTime<Utc>) -> Result<Resource, StoreError> {
-        let query = track.query.to_string();
+        let query = track.key();
         let known = match self.shared.defined_track(&query).await? {
             Some(log) => self.of_number(log.0).touch_track_log(log, now).await?,
             None => None,

@@ -140,7 +140,7 @@ async fn store(db: &Db, batch: Vec<WaitingPing>, locked_rows: LockedRows) -> Vec
     let spacing = batch.iter().map(|waiting| waiting.spacing).max().unwrap_or_default();
     let pings = batch.iter().map(|waiting| waiting.ping.clone()).collect();
     let number = db.ping_batches.fetch_add(1, Ordering::Relaxed);
-    let received = PingBatch { pings, spacing, locked_rows, number };
+    let received = PingBatch { pings, spacing, locked_rows, number, listed: db.listed };
     match db.write(move |tx| Box::pin(async move { pings::receive(tx, &received).await })).await {
         Ok(stored) => batch.into_iter().zip(stored).filter_map(WaitingPing::reply).collect(),
         Err(err) => {

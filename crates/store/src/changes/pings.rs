@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 use url::Url;
 
 use crate::Db;
-use crate::changes;
+use crate::changes::{self, NamedResource};
 use crate::engine::sql::{Value, params};
 use crate::engine::tx::{Tx, Wake};
 use crate::log::append_budget;
@@ -18,6 +18,7 @@ use crate::resources::row;
 use feedgate_core::ping::Ping;
 use feedgate_core::ports::{Pings, StoreError};
 use feedgate_core::resource::ResourceId;
+use feedgate_core::visibility::ListedTopics;
 
 /// The name of the row that counted all pings in earlier versions, and the beginning of the names of
 /// those that count them now.
@@ -51,6 +52,8 @@ pub(crate) struct PingBatch {
     pub(crate) locked_rows: LockedRows,
     /// Selects the row that counts the pings: the number of the batch.
     pub(crate) number: u64,
+    /// The resources that lists contain.
+    pub(crate) listed: ListedTopics,
 }
 
 /// Returns whether the counter with this name counts pings.
@@ -59,7 +62,7 @@ pub(crate) fn is_ping_counter(name: &str) -> bool {
 }
 
 /// Stores pings and makes the resources that they name due. Returns the number of resources of each
-/// ping, or `None` for one that was skipped because a row is locked.
+/// ping that its sender may know of, or `None` for one that was skipped because a row is locked.
 pub(crate) async fn receive(
     tx: &Tx<'_>,
     batch: &PingBatch,
@@ -70,6 +73,8 @@ pub(crate) async fn receive(
     let PingBatch { pings, spacing, .. } = batch;
     let named = named(tx, pings).await?;
     let ids: BTreeSet<i64> = named.iter().flatten().copied().collect();
+    let resources =
+        changes::named_resources(tx, ids.iter().copied().collect(), batch.listed).await?;
     let locked = lock(tx, ids, batch.locked_rows).await?;
     let is_taken = |named: &Vec<i64>| named.iter().all(|id| locked.contains(id));
     let taken: Vec<(&Ping, &[i64])> = pings
@@ -83,16 +88,23 @@ pub(crate) async fn receive(
             taken.iter().flat_map(|(_, named)| named.iter().copied()).collect();
         mark_pinged(tx, marked.into_iter().collect(), last, *spacing).await?;
         // Lines are written after the lock, so that a change that a poll has just found is known.
-        changes::insert_ping_lines(tx, &taken).await?;
+        changes::insert_ping_lines(tx, &taken, &resources).await?;
         // The counter comes last: other batches wait for its row until this one is on the disk.
         let counter = format!("{COUNTER}/{}", batch.number % COUNTERS);
         tx.execute(COUNT, params![counter, taken.len() as i64]).await?;
     }
-    Ok(named.iter().map(|named| is_taken(named).then_some(named.len())).collect())
+    let known = |named: &Vec<i64>| count_readable(named, &resources);
+    Ok(named.iter().map(|named| is_taken(named).then(|| known(named))).collect())
+}
+
+/// Returns how many of these resources the sender of a ping may know of.
+fn count_readable(named: &[i64], resources: &HashMap<i64, NamedResource>) -> usize {
+    let known = named.iter().filter_map(|id| resources.get(id));
+    known.filter(|resource| resource.is_readable()).count()
 }
 
 /// Makes the resources that a ping names due. The ping is listed in changes.xml by another cell.
-/// Returns their number.
+/// Returns the number of those that its sender may know of.
 pub(crate) async fn mark_named_resources(
     tx: &Tx<'_>,
     ping: Ping,
@@ -100,8 +112,9 @@ pub(crate) async fn mark_named_resources(
 ) -> Result<usize, StoreError> {
     let at = ping.at;
     let ids: Vec<i64> = named(tx, &[ping]).await?.into_iter().flatten().collect();
+    let resources = changes::named_resources(tx, ids.clone(), ListedTopics::default()).await?;
     row::lock(tx, ids.clone()).await?;
-    let count = ids.len();
+    let count = count_readable(&ids, &resources);
     mark_pinged(tx, ids, at, spacing).await?;
     Ok(count)
 }

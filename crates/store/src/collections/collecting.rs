@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use chrono::{DateTime, Utc};
 
+use crate::collections::watchers;
 use crate::engine::claims;
 use crate::engine::row::Row;
 use crate::engine::sql::{Value, params};
@@ -26,17 +27,21 @@ use feedgate_core::record::{Audience, EntryKey, RecordKind, Seq};
 use feedgate_core::resource::{Resource, ResourceId};
 use feedgate_core::status::Status;
 use feedgate_core::track::TRACKER;
+use feedgate_core::visibility::ListedTopics;
 
 /// The most records of one resource that are collected in one transaction.
 pub const COLLECT_BATCH: i64 = 50;
 
-/// Claims up to `limit` cursors that lag, longest due first, each with up to `most` records.
+/// Claims up to `limit` cursors that lag, longest due first, each with up to `most` records. Everybody
+/// may read the collection of all resources, which receives no records of resources that are not
+/// listed; of the tracks, only those of the accounts that subscribe to them do. What the operator put
+/// into a collection is the operator's choice.
 pub(crate) async fn claim(
     tx: &Tx<'_>,
     now: DateTime<Utc>,
     until: DateTime<Utc>,
-    limit: usize,
-    most: i64,
+    (limit, most): (usize, i64),
+    listed: ListedTopics,
 ) -> Result<Vec<PendingCollection>, StoreError> {
     const PICK: &str = "
         select resource_id, collection_id, cursor, upto
@@ -69,12 +74,20 @@ pub(crate) async fn claim(
     for Cursor { resource, collection, stands, upto } in picked {
         let Some(member) = members.get(&resource).cloned() else { continue };
         let mut records = owed.remove(&(resource, collection)).unwrap_or_default();
-        let is_public = collection == all || collection == TRACKER.0;
-        if is_public && !member.topic.is_public() {
+        let is_tracked = collection == TRACKER.0;
+        let is_hidden = (collection == all || is_tracked) && !member.is_listed(listed);
+        let accounts = match is_hidden {
+            true if is_tracked && member.topic.is_public() => {
+                Some(watchers::accounts(tx, resource).await?)
+            }
+            true => Some(Vec::new()),
+            false => None,
+        };
+        if accounts.as_ref().is_some_and(Vec::is_empty) {
             records.clear();
         }
         let (collection, after, upto) = (ResourceId(collection), Seq(stands), Seq(upto));
-        claimed.push(PendingCollection { collection, member, after, upto, records });
+        claimed.push(PendingCollection { collection, member, after, upto, records, accounts });
     }
     Ok(claimed)
 }

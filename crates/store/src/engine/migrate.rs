@@ -56,6 +56,7 @@ pub const MIGRATIONS: &[Migration] = &[
     migration!("0014", "signing_keys"),
     migration!("0015", "politeness"),
     migration!("0016", "token_parents"),
+    migration!("0017", "visibility"),
 ];
 
 /// Returns the version of the schema once all of these migrations are applied.

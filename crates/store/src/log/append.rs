@@ -29,6 +29,7 @@ use feedgate_core::ports::{Appended, StoreError};
 use feedgate_core::record::{Audience, Digest, RecordKind, Seq};
 use feedgate_core::resource::ResourceId;
 use feedgate_core::status::Status;
+use feedgate_core::visibility::ListedTopics;
 use feedgate_feed::Body;
 
 /// The settings of appends.
@@ -40,6 +41,8 @@ pub(crate) struct AppendSettings<'s> {
     pub(crate) cut: &'s PageLimits,
     /// How much may be appended for subscribers.
     pub(crate) budget: AppendBudget,
+    /// The resources whose changes changes.xml lists.
+    pub(crate) listed: ListedTopics,
 }
 
 /// Stores everything that `poll` found. Returns `None` without changes if its claim was lost.
@@ -49,7 +52,7 @@ pub(crate) async fn record(
     id: ResourceId,
     mut poll: Poll,
 ) -> Result<Option<Appended>, StoreError> {
-    let AppendSettings { groups, cut, budget } = settings;
+    let AppendSettings { groups, cut, budget, .. } = settings;
     let before = lock(tx, id).await?;
     if before.held.claim != poll.claim {
         return Ok(None);
@@ -95,7 +98,7 @@ pub(crate) async fn record(
         moves::settle(tx, groups, id, (url, poll.at)).await?;
     }
     if after.new_records > 0 && before.held.pinged == 0 && poll.trigger != Trigger::Ping {
-        changes::seen(tx, id, &poll.status.title, poll.at).await?;
+        changes::seen(tx, (id, settings.listed), &poll.status.title, poll.at).await?;
     }
     store_site_and_upstream(tx, id, &mut poll, &after).await?;
     mark_subscriptions_due(tx, &before, &mut poll, (&after, &new_entries)).await?;
@@ -354,11 +357,15 @@ async fn keep_content(
         update resources
            set head = $2, body_version = $3, kind = coalesce($4, kind),
                site_url = coalesce($5, site_url),
+               source_network = case when source_network < cast($7 as bigint) then $7 else source_network end,
                hops = case when cast($6 as bigint) = 1 then 0 else hops end
          where id = $1";
     const HEAD: &str = "update resource_details set feed_head = $2 where resource_id = $1";
     let Poll { kind, site_url, feed_head, .. } = poll;
-    let is_same = kind.is_none() && site_url.is_none() && feed_head.is_none();
+    let is_same = kind.is_none()
+        && site_url.is_none()
+        && feed_head.is_none()
+        && poll.source_network.is_none();
     if is_same && before == (LogState { head: after.head, body_version: after.body_version }) {
         return Ok(());
     }
@@ -366,6 +373,7 @@ async fn keep_content(
     let params = params![
         id.0, after.head, after.body_version, poll.kind.map(|kind| kind.as_str()),
         poll.site_url.as_deref(), poll.trigger == Trigger::Schedule,
+        poll.source_network.unwrap_or_default().as_number(),
     ];
     let keep_head = async {
         match feed_head.as_deref() {

@@ -116,8 +116,20 @@ impl Details {
 
 /// Returns whether a poll stores nothing but its [`PollResult`].
 pub(crate) fn is_all(poll: &Poll) -> bool {
-    let Poll { kind, fetch_url, site_url, feed_head, body, upstream, found, silent, .. } = poll;
-    let is_same = kind.is_none() && fetch_url.is_none() && site_url.is_none();
+    let Poll {
+        kind,
+        fetch_url,
+        source_network,
+        site_url,
+        feed_head,
+        body,
+        upstream,
+        found,
+        silent,
+        ..
+    } = poll;
+    let is_same =
+        kind.is_none() && fetch_url.is_none() && site_url.is_none() && source_network.is_none();
     let is_empty = feed_head.is_none() && body.is_none() && *found == NewContent::Nothing;
     let follows_baseline = poll.polling.baseline_at.is_some();
     is_same && is_empty && *upstream == UpstreamFinding::Unknown && !silent && !follows_baseline

@@ -8,16 +8,30 @@ use feedgate_core::ports::StoreError;
 use feedgate_core::record::Seq;
 use feedgate_core::resource::{Resource, ResourceId, ResourceKind};
 use feedgate_core::topic::Topic;
+use feedgate_core::visibility::{Exposure, SourceNetwork};
+
+/// The columns of a resource `r`, as [`exposure`] reads them.
+macro_rules! exposure_columns {
+    () => {
+        "r.source_network,
+         case when exists (select 1 from subscriptions o
+                            where o.resource_id = r.id and o.account_id = 0) then 1 else 0 end"
+    };
+}
+pub(crate) use exposure_columns;
 
 /// The columns of a resource `r` with its details `d`, as [`resource`] reads them.
 macro_rules! resource_columns {
     () => {
-        "r.id, r.topic, r.fetch_url, r.kind, r.head, r.body_version, d.feed_head,
+        concat!(
+            "r.id, r.topic, r.fetch_url, r.kind, r.head, r.body_version, d.feed_head,
          r.next_fetch, d.status, d.polling, r.poll_times, r.subscribers,
          (select u.lease_until
             from upstreams u
            where u.resource_id = r.id and u.state = 'active' and u.is_trusted = 1),
-         r.delay_reason, r.left_alone_until"
+         r.delay_reason, r.left_alone_until, ",
+            $crate::resources::row::exposure_columns!()
+        )
     };
 }
 pub(crate) use resource_columns;
@@ -54,12 +68,21 @@ pub(crate) fn resource(row: &mut Row) -> Result<Resource, StoreError> {
         status.period_reason = why;
     }
     polling.left_alone_until = row.opt_time()?;
+    let exposure = exposure(row)?;
     #[rustfmt::skip]
     let resource = Resource {
         id, topic, fetch_url, kind, head, body_version, feed_head, next_fetch, status, polling,
-        subscribers, pushed_until,
+        subscribers, pushed_until, exposure,
     };
     Ok(resource)
+}
+
+/// Reads `exposure_columns!`.
+pub(crate) fn exposure(row: &mut Row) -> Result<Exposure, StoreError> {
+    Ok(Exposure {
+        source_network: SourceNetwork::from_number(row.int()?),
+        is_open: row.int()? != 0,
+    })
 }
 
 /// Reads a topic.

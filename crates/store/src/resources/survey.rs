@@ -14,7 +14,7 @@ use crate::engine::row::Row;
 use crate::engine::sql::{Value, params};
 use crate::engine::tx::Tx;
 use crate::log::row::most;
-use crate::resources::row::{resource, resource_columns};
+use crate::resources::row::{exposure, exposure_columns, resource, resource_columns, topic};
 use feedgate_core::ports::{
     BodySummary, OpenSubscription, OpenSubscriptions, ResourcesPage, StoreError, SubscriberGroup,
     SubscriptionCounts, Survey, WatchedResource,
@@ -32,8 +32,9 @@ const SUBSCRIPTIONS: i64 = 10_000;
 macro_rules! watched {
     ($which:literal) => {
         concat!(
-            "select r.id, r.topic, d.status, r.site_url, r.kind, r.subscribers, r.fetched_at, n.appended_at
-               from resources r
+            "select r.id, r.topic, d.status, r.site_url, r.kind, r.subscribers, r.fetched_at, n.appended_at, ",
+            exposure_columns!(),
+            " from resources r
                join resource_details d on d.resource_id = r.id
                left join records n on n.resource_id = r.id and n.seq = r.head
               where ",
@@ -240,7 +241,7 @@ fn watched(mut row: Row) -> Result<WatchedResource, StoreError> {
         #[serde(default)]
         title: String,
     }
-    let (id, topic) = (ResourceId(row.int()?), row.text()?);
+    let (id, topic) = (ResourceId(row.int()?), topic(&mut row)?);
     let Titled { title } = row.json()?;
     Ok(WatchedResource {
         id,
@@ -251,5 +252,6 @@ fn watched(mut row: Row) -> Result<WatchedResource, StoreError> {
         subscribers: row.small()?,
         fetched_at: row.opt_time()?,
         changed_at: row.opt_time()?,
+        exposure: exposure(&mut row)?,
     })
 }

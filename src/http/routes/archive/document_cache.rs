@@ -16,6 +16,7 @@ use tracing::error;
 
 use crate::byte_cache::{ByteCache, ByteSize};
 use crate::http::kit::content_coding::ContentCoding;
+use crate::http::routes::archive::location::ArchiveLocation;
 use crate::http::routes::archive::render::Order;
 use feedgate_core::resource::ResourceId;
 
@@ -30,6 +31,9 @@ pub(super) struct DocumentKey {
     /// Whether the document was requested as that of a collection: a request for a resource must
     /// not be answered with a document of a collection.
     pub(super) is_collection: bool,
+    /// Whether the document was requested by an account to which it belongs: others must not be
+    /// answered with it.
+    pub(super) is_private: bool,
     /// The number of the document; `None` for the recent document. No document has a number below
     /// zero, which stands for the feed of so many newest entries.
     pub(super) number: Option<i64>,
@@ -39,9 +43,10 @@ pub(super) struct DocumentKey {
 
 impl DocumentKey {
     /// Returns the key of the feed of the newest `count` entries.
-    pub(super) fn of_newest(id: ResourceId, is_collection: bool, count: usize) -> DocumentKey {
-        let number = -i64::try_from(count).unwrap_or(i64::MAX);
-        DocumentKey { id, is_collection, number: Some(number), order: Order::NewestFirst }
+    pub(super) fn of_newest(location: &ArchiveLocation, count: usize) -> DocumentKey {
+        let ArchiveLocation { id, is_collection, is_private, .. } = *location;
+        let number = Some(-i64::try_from(count).unwrap_or(i64::MAX));
+        DocumentKey { id, is_collection, is_private, number, order: Order::NewestFirst }
     }
 }
 
@@ -202,6 +207,7 @@ mod tests {
         DocumentKey {
             id: ResourceId(7),
             is_collection: false,
+            is_private: false,
             number: Some(number),
             order: Order::NewestFirst,
         }

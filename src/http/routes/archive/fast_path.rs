@@ -38,7 +38,8 @@ pub(crate) fn reply<B: Body>(gateway: &Gateway, request: &http::Request<B>) -> O
     };
     let started = Instant::now();
     let order = Order::NewestFirst;
-    let key = DocumentKey { id, is_collection: false, number: Some(number), order };
+    let key =
+        DocumentKey { id, is_collection: false, is_private: false, number: Some(number), order };
     let document = gateway.archive_documents.get_trusted(&key)?;
     let headers = DocumentHeaders::archived(&document.state.version);
     let reader = DocumentRequest::new(request.method(), request.headers());

@@ -56,14 +56,10 @@ impl ArchiveLocation {
     pub(super) fn is_of(&self, resource: &Resource) -> bool {
         match self.is_collection {
             true => resource.kind == ResourceKind::Collection,
-            false => is_public(resource),
+            false if resource.kind == ResourceKind::Collection => false,
+            false => self.is_private || resource.is_readable(),
         }
     }
-}
-
-/// Returns whether anybody may read the archive of a resource under its number.
-pub(super) fn is_public(resource: &Resource) -> bool {
-    resource.kind != ResourceKind::Collection && resource.topic.is_public()
 }
 
 /// Parses `feeds/7`, `feeds/7/recent` or `all/documents/3`.
@@ -110,7 +106,8 @@ pub(super) async fn find(
     let (scope, folder, account) = match owner {
         ArchiveOwner::Feed(id) => {
             let home = gateway.public_url(&format!("feeds/{id}"));
-            return Ok(Some(ArchiveLocation { id, home, is_collection: false, is_private: false }));
+            let is_private = is_of_account(gateway, request, id).await?;
+            return Ok(Some(ArchiveLocation { id, home, is_collection: false, is_private }));
         }
         ArchiveOwner::All if !gateway.settings.collects_all => return Ok(None),
         ArchiveOwner::All => (CollectionKind::All, vec!["all".to_owned()], None),
@@ -140,6 +137,42 @@ pub(super) async fn find(
     let home = recent.as_str().trim_end_matches("/recent").to_owned();
     let (id, is_private) = (collection.id, account.is_some());
     Ok(Some(ArchiveLocation { id, home, is_collection: true, is_private }))
+}
+
+/// Returns whether an archive belongs to the account whose credentials the request has, and not to
+/// everybody (rule S56). Whoever may not read it is answered as if it did not exist.
+async fn is_of_account(
+    gateway: &Gateway,
+    request: &Request,
+    id: ResourceId,
+) -> Result<bool, Rejection> {
+    let form = params::read_query(request);
+    if !auth::has_credentials(request, &form) {
+        return Ok(false);
+    }
+    let found = gateway.store.get(id).await.map_err(|err| Rejection::unavailable(&err))?;
+    match found {
+        Some(resource) if resource.is_readable() => Ok(false),
+        found => belongs_to_client(gateway, request, found.as_ref()).await,
+    }
+}
+
+/// Returns whether a resource that is not for everybody belongs to the account of a request. One that
+/// does not exist belongs to nobody, and is answered alike.
+pub(super) async fn belongs_to_client(
+    gateway: &Gateway,
+    request: &Request,
+    resource: Option<&Resource>,
+) -> Result<bool, Rejection> {
+    let form = params::read_query(request);
+    if !auth::has_credentials(request, &form) {
+        return Ok(false);
+    }
+    let access = auth::authenticate(gateway, request, &form).await?;
+    auth::require(&access, Scope::Retrieve)?;
+    let Some(resource) = resource else { return Ok(false) };
+    let may_read = gateway.subscribe.may_read(resource, Some(access.account)).await;
+    may_read.map_err(|err| Rejection::unavailable(&err))
 }
 
 /// Returns the collection. That of an account is created on the first request, so that accounts

@@ -50,7 +50,8 @@ pub(super) async fn serve(
         return Ok(None);
     };
     let Some(newest) = gateway.store.page(resource.id, None).await? else { return Ok(None) };
-    let hub = gateway.public_url("hub");
+    // A private archive has no topic that others could subscribe to.
+    let hub = if location.is_private { String::new() } else { gateway.public_url("hub") };
     let topic = resource.topic.as_str();
     let archive = Archive { topic, home: &location.home, hub: &hub, order: Order::NewestFirst };
     let address = match count {
@@ -59,7 +60,8 @@ pub(super) async fn serve(
     };
     let head = archive.head(&resource.feed_head, &resource.status);
     let version = version(&[&address, &hub, &head], &resource, newest.oldest);
-    let link = Some(format!("<{hub}>; rel=\"hub\", <{address}>; rel=\"self\""));
+    let link = format!("<{hub}>; rel=\"hub\", <{address}>; rel=\"self\"");
+    let link = (!hub.is_empty()).then_some(link);
     let headers =
         DocumentHeaders { version, cache_policy: CachePolicy::Brief, link, modified: None };
     let reader = DocumentRequest::from(request);
@@ -67,7 +69,7 @@ pub(super) async fn serve(
         return Ok(Some(response));
     }
     let limit = count.unwrap_or_else(|| default_count(&newest));
-    let key = DocumentKey::of_newest(location.id, location.is_collection, limit);
+    let key = DocumentKey::of_newest(location, limit);
     let state = DocumentState { version: headers.version.clone(), is_archived: false };
     let render = async {
         let range = EntryRange { limit, max_bytes: Some(MAX_BYTES), ..EntryRange::default() };

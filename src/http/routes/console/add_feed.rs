@@ -84,7 +84,8 @@ pub(super) async fn act(visit: &Visit) -> Result<Response, Rejection> {
 
 async fn resource_id(visit: &Visit, topic: &Topic) -> Result<ResourceId, Rejection> {
     let unavailable = |err| Rejection::unavailable(&err);
-    let topic = visit.gateway.subscribe.resolve(topic).await.map_err(unavailable)?;
+    let account = Some(visit.access()?.account);
+    let topic = visit.gateway.subscribe.resolve(topic, account).await.map_err(unavailable)?;
     let found = visit.gateway.store.find(topic.as_str()).await.map_err(unavailable)?;
     found.map(|resource| resource.id).ok_or_else(|| {
         Rejection::new(StatusCode::NOT_FOUND, "The subscription was ended meanwhile.")

@@ -75,7 +75,7 @@ async fn poll(visit: &Visit, resource: &Resource) -> Result<Response, Rejection>
     auth::require(visit.access()?, Scope::Subscribe)?;
     let ping = Ping {
         at: runner::now(),
-        source: PingSource::Publish,
+        source: PingSource::Console,
         name: String::new(),
         url: resource.topic.as_str().to_owned(),
         feed_url: None,

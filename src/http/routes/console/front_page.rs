@@ -16,7 +16,7 @@ use crate::http::kit::request::Request;
 use crate::http::kit::viewer_access::ViewerAccess;
 use crate::http::state::Gateway;
 use crate::jobs::runner;
-use feedgate_core::event::{EventFilter, EventKind, EventOutcome, StoredEvent};
+use feedgate_core::event::{EventFilter, EventKind, EventOutcome, EventViewer, StoredEvent};
 
 /// The number of changes that are listed.
 const CHANGES: usize = 15;
@@ -40,7 +40,9 @@ async fn render(gateway: &Arc<Gateway>, request: Request) -> Result<Response, Re
     let mut events = events.map_err(|err| Rejection::unavailable(&err))?.events;
     let mut seen = HashSet::new();
     events.retain(|StoredEvent { event, .. }| {
-        let is_change = event.outcome == EventOutcome::Ok && access.sees(&event.feed);
+        // The page is a list for everybody, whoever is signed in.
+        let is_listed = EventViewer::Anonymous.knows_of(event) && access.sees(&event.feed);
+        let is_change = event.outcome == EventOutcome::Ok && is_listed;
         is_change && seen.insert(event.feed.clone())
     });
     events.truncate(CHANGES);

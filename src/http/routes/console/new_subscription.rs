@@ -159,7 +159,7 @@ pub(super) async fn find(
     callback: Option<&Callback>,
 ) -> Result<Vec<ListedSubscription>, Rejection> {
     let unavailable = |err| Rejection::unavailable(&err);
-    let topic = gateway.subscribe.resolve(topic).await.map_err(unavailable)?;
+    let topic = gateway.subscribe.resolve(topic, Some(account)).await.map_err(unavailable)?;
     let filter = SubscriptionFilter {
         account: Some(account),
         topic: Some(topic.as_str().to_owned()),

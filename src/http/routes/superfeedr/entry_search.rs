@@ -3,7 +3,9 @@
 //!
 //! The index finds entries that may match, and the query decides. The number of entries that are
 //! compared for one request is bounded; the document then names the address at which the search
-//! continues.
+//! continues. An account finds the entries of listed feeds and of those that it subscribes to.
+
+use std::collections::HashMap;
 
 use http::StatusCode;
 use sha2::{Digest as _, Sha256};
@@ -20,7 +22,7 @@ use crate::http::kit::reply::empty;
 use crate::http::kit::request::Request;
 use crate::http::state::Gateway;
 use crate::jobs::runner;
-use feedgate_core::account::Access;
+use feedgate_core::account::{Access, AccountId};
 use feedgate_core::ports::StoreError;
 use feedgate_core::query::{EntryText, Query, QueryError};
 use feedgate_core::record::{Record, Seq};
@@ -74,7 +76,8 @@ pub(super) async fn search(
     let search = IndexSearch { keys: query.search_keys(), before, after, limit: PORTION };
     let most = RowsRead { read: MAX_PORTIONS * PORTION * ROWS_PER_ENTRY, skipped: 0 };
     let charge = gateway.account_rate_limit.admit_rows(access.account, most)?;
-    let found = find_entries(gateway, &query, search, count).await;
+    let mut searched = SearchedResources::new(gateway, access.account);
+    let found = find_entries(&mut searched, &query, search, count).await;
     let found = found.map_err(|err| Rejection::unavailable(&err))?;
     charge.settle(RowsRead { read: found.compared * ROWS_PER_ENTRY, skipped: 0 });
     let etag = found.etag(format);
@@ -101,16 +104,56 @@ pub(super) async fn search(
     Ok(document.to_reply(gateway, form))
 }
 
+/// The resources in which an account finds entries: those that lists contain, and those that it
+/// subscribes to (rule S56).
+struct SearchedResources<'g> {
+    gateway: &'g Gateway,
+    account: AccountId,
+    /// What is known of the resources that entries were found of.
+    known: HashMap<ResourceId, bool>,
+}
+
+impl<'g> SearchedResources<'g> {
+    fn new(gateway: &'g Gateway, account: AccountId) -> SearchedResources<'g> {
+        SearchedResources { gateway, account, known: HashMap::new() }
+    }
+
+    /// Removes the entries that the account may not find.
+    async fn retain(&mut self, entries: &mut Vec<PossibleMatch>) -> Result<(), StoreError> {
+        let listed = self.gateway.settings.listed;
+        let mut others = Vec::new();
+        for PossibleMatch { resource, .. } in entries.iter() {
+            if self.known.contains_key(&resource.id) {
+                continue;
+            }
+            let is_listed = resource.is_listed(listed);
+            self.known.insert(resource.id, is_listed);
+            if !is_listed {
+                others.push(resource.id);
+            }
+        }
+        if !others.is_empty() {
+            let own = self.gateway.store.subscribed_by(self.account, &others).await?;
+            self.known.extend(own.into_iter().map(|id| (id, true)));
+        }
+        entries.retain(|entry| self.known.get(&entry.resource.id).is_some_and(|found| *found));
+        Ok(())
+    }
+}
+
 /// Reads entries that may match, and returns the first `count` that do.
 async fn find_entries(
-    gateway: &Gateway,
+    searched: &mut SearchedResources<'_>,
     query: &Query,
     mut search: IndexSearch,
     count: usize,
 ) -> Result<FoundEntries, StoreError> {
     let (mut entries, mut compared) = (Vec::new(), 0);
     for _ in 0..MAX_PORTIONS {
-        let found = gateway.store.find_possible_matches(&search).await?;
+        let mut found = searched.gateway.store.find_possible_matches(&search).await?;
+        let read = found.entries.len();
+        searched.retain(&mut found.entries).await?;
+        compared += read - found.entries.len();
         for entry in found.entries {
             compared += 1;
             let text = EntryText::read(&entry.resource, &entry.record.atom);
@@ -200,6 +243,7 @@ fn described(track: Track) -> Resource {
         polling: Default::default(),
         subscribers: 0,
         pushed_until: None,
+        exposure: Default::default(),
     }
 }
 

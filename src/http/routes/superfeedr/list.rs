@@ -54,7 +54,7 @@ pub(super) async fn list(
     let search = SubscriptionSearch::from_form(form);
     let topic = match form.get("hub.topic").map(|text| (text, Topic::parse(text))) {
         Some((_, Ok(topic))) => {
-            let topic = gateway.subscribe.resolve(&topic).await;
+            let topic = gateway.subscribe.resolve(&topic, Some(access.account)).await;
             Some(topic.map_err(|err| Rejection::unavailable(&err))?.as_str().to_owned())
         }
         Some((text, Err(_))) => Some(text.to_owned()),

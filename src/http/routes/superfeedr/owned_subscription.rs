@@ -17,7 +17,7 @@ pub(super) async fn find(
     form: &Form,
     access: &Access,
 ) -> Result<ListedSubscription, Rejection> {
-    let topic = gateway.subscribe.resolve(&topic(form)?).await;
+    let topic = gateway.subscribe.resolve(&topic(form)?, Some(access.account)).await;
     let topic = topic.map_err(|err| Rejection::unavailable(&err))?;
     let callback = match callback(form)? {
         Some(callback) => callback,

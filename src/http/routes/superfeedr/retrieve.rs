@@ -77,7 +77,7 @@ pub(super) async fn first_subscription(
     form: &Form,
     access: &Access,
 ) -> Result<ListedSubscription, Rejection> {
-    let topic = gateway.subscribe.resolve(&params::topic(form)?).await;
+    let topic = gateway.subscribe.resolve(&params::topic(form)?, Some(access.account)).await;
     let topic = topic.map_err(|err| Rejection::unavailable(&err))?;
     let filter = SubscriptionFilter {
         account: Some(access.account),

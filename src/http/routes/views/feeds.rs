@@ -29,12 +29,12 @@ pub(super) async fn render(
     push_head(&mut text, &format!("Feeds that feedgate watches at {host}"), now);
     writer.push_unhashed(&text);
     text.clear();
-    let (mut after, mut is_empty) = (ResourceId(0), true);
+    let (mut after, mut is_empty, listed) = (ResourceId(0), true, gateway.settings.listed);
     loop {
         let some = gateway.store.watched(after).await?;
         let Some(last) = some.last() else { break };
         after = last.id;
-        let mut listed = some.iter().filter(|watched| access.sees(&watched.topic)).peekable();
+        let mut listed = some.iter().filter(|watched| access.lists(watched, listed)).peekable();
         is_empty &= listed.peek().is_none();
         listed.for_each(|watched| push(&mut text, watched, access));
         writer.push(&text);
@@ -55,7 +55,7 @@ pub(super) async fn render(
 fn push(text: &mut String, watched: &WatchedResource, access: ViewerAccess) {
     let outline = OpmlOutline {
         title: &redaction::line(&watched.title, TITLE_CHARS),
-        url: &watched.topic,
+        url: watched.topic.as_str(),
         site: watched.site_url.as_deref().filter(|site| access.sees(site)),
         is_feed: watched.kind != ResourceKind::Other,
     };

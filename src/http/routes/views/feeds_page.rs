@@ -22,7 +22,7 @@ pub(super) async fn reply(
     access: ViewerAccess,
 ) -> Result<Response, StoreError> {
     let mut feeds = gateway.store.watched(ResourceId(0)).await?;
-    feeds.retain(|feed| access.sees(&feed.topic));
+    feeds.retain(|feed| access.lists(feed, gateway.settings.listed));
     let are_more = feeds.len() > FEEDS;
     feeds.truncate(FEEDS);
     let content = html! {
@@ -38,8 +38,9 @@ pub(super) async fn reply(
             @for feed in &feeds {
                 li {
                     @let title = redaction::line(&feed.title, TITLE_CHARS);
-                    (web_link(&feed.topic, if title.is_empty() { &feed.topic } else { &title }))
-                    @if !title.is_empty() { br; small { (feed.topic) } }
+                    @let topic = feed.topic.as_str();
+                    (web_link(topic, if title.is_empty() { topic } else { &title }))
+                    @if !title.is_empty() { br; small { (topic) } }
                 }
             }
         }

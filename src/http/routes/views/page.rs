@@ -82,10 +82,11 @@ fn feeds(top: &[WatchedResource]) -> Markup {
 
 fn feed(watched: &WatchedResource) -> Markup {
     let title = redaction::line(&watched.title, TITLE_CHARS);
-    let text = if title.is_empty() { &watched.topic } else { &title };
+    let topic = watched.topic.as_str();
+    let text = if title.is_empty() { topic } else { &title };
     html! {
         tr {
-            td data-name="Feed" { a href=(watched.topic) rel="nofollow" { (text) } }
+            td data-name="Feed" { a href=(topic) rel="nofollow" { (text) } }
             td data-name="Subscribers" { (grouped(watched.subscribers.into())) }
             td data-name="Last changed" {
                 @if let Some(at) = watched.changed_at { (timestamp(at)) }

@@ -90,7 +90,7 @@ fn feed(watched: &WatchedResource) -> Value {
     let title =
         Some(redaction::line(&watched.title, TITLE_CHARS)).filter(|title| !title.is_empty());
     json!({
-        "url": watched.topic,
+        "url": watched.topic.as_str(),
         "subscriberCount": watched.subscribers,
         "whenLastUpdate": watched.changed_at.map(timestamp),
         "feedTitle": title,

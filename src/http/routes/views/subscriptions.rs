@@ -144,11 +144,11 @@ async fn render_page(
         let is_own = owner.is_some_and(|owner| owner.has_callback(&open.callback));
         by_resource.entry(open.id.resource).or_default().push(subscription(open, is_own));
     }
-    let mut feeds = Map::new();
-    for watched in page.resources.iter().filter(|watched| access.sees(&watched.topic)) {
+    let (mut feeds, listed) = (Map::new(), gateway.settings.listed);
+    for watched in page.resources.iter().filter(|watched| access.lists(watched, listed)) {
         let subscriptions = by_resource.remove(&watched.id).unwrap_or_default();
         let body = page.bodies.iter().find(|body| body.resource == watched.id);
-        feeds.insert(watched.topic.clone(), feed(watched, body, subscriptions, access));
+        feeds.insert(watched.topic.as_str().to_owned(), feed(watched, body, subscriptions, access));
     }
     if let Some(ListingOwner::Account(account)) = owner
         && cursor.is_first()
@@ -216,7 +216,7 @@ fn feed(
 ) -> Value {
     json!({
         "resource": {
-            "url": watched.topic,
+            "url": watched.topic.as_str(),
             "whenLastCheck": watched.fetched_at.map(timestamp),
             "whenLastUpdate": watched.changed_at.map(timestamp),
             "lastHash": body.map(|body| hex::encode(&body.sha256)),

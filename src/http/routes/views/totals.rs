@@ -82,7 +82,7 @@ impl StatsTotals {
         access: ViewerAccess,
     ) -> Result<(), StoreError> {
         let lately = self.at - TimeDelta::days(WINDOW_DAYS);
-        let mut after = ResourceId(0);
+        let (mut after, listed) = (ResourceId(0), gateway.settings.listed);
         loop {
             let some = gateway.store.watched(after).await?;
             let Some(last) = some.last() else { break };
@@ -90,7 +90,7 @@ impl StatsTotals {
             self.watched += some.len() as u64;
             let changed = some.iter().filter(|watched| watched.changed_at >= Some(lately));
             self.changed += changed.count() as u64;
-            self.top.extend(some.into_iter().filter(|watched| access.sees(&watched.topic)));
+            self.top.extend(some.into_iter().filter(|watched| access.lists(watched, listed)));
             self.top.sort_by_key(|watched| (u32::MAX - watched.subscribers, watched.id));
             self.top.truncate(MAX_LISTED);
         }
@@ -153,18 +153,20 @@ impl StatsTotals {
 mod tests {
     use super::*;
     use feedgate_core::resource::ResourceKind;
+    use feedgate_core::topic::Topic;
 
     #[test]
     fn those_that_tie_with_the_tenth_are_at_the_top_too() {
         let watched = |n: i64, subscribers: u32| WatchedResource {
             id: ResourceId(n),
-            topic: format!("https://a.test/{n}"),
+            topic: Topic::parse(format!("https://a.test/{n}")).unwrap(),
             title: String::new(),
             site_url: None,
             kind: ResourceKind::Feed,
             subscribers,
             fetched_at: None,
             changed_at: None,
+            exposure: Default::default(),
         };
         #[rustfmt::skip]
         let cases: [(&[u32], usize); 4] = [

@@ -25,6 +25,7 @@ async fn composer(folder: &Path) -> (Arc<Composer>, ResourceId) {
         connections: 4,
         groups: HostGroups::new(Duration::ZERO),
         cut: PageLimits::default(),
+        listed: Default::default(),
         forwarding: PingForwarding::default(),
         anonymous_bytes_per_day: 256 << 20,
         account_bytes_per_day: 32 << 30,
