@@ -18,6 +18,7 @@ mod publisher;
 mod responder;
 mod rows;
 mod strangers;
+mod writes;
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -57,6 +58,7 @@ async fn main() -> Result<ExitCode, Trouble> {
     report(rows::attack(&publisher).await?);
     report(documents::attack(&publisher).await?);
     report(changes::attack(&publisher).await?);
+    report(writes::attack(&publisher).await?);
     report(floods::disk(&publisher).await?);
     report(floods::slow_bodies().await?);
     report(floods::pings(&publisher).await?);

@@ -52,7 +52,7 @@ pub enum NewContent {
     },
 }
 
-/// Everything that one poll stores, in one transaction.
+/// Everything that one poll stores.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Poll {
     /// The claim under which the poll was made. [`ClaimToken::NONE`] is that of a resource that

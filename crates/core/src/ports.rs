@@ -177,6 +177,10 @@ pub trait Resources: Send + Sync {
     /// ([`SourceNetwork::Inner`](crate::visibility::SourceNetwork)).
     async fn note_inner(&self, id: ResourceId) -> Result<(), StoreError>;
 
+    /// Returns the earliest time of the next fetch of a resource: until then, it must wait because
+    /// much was stored for its subscribers.
+    async fn earliest_fetch(&self, id: ResourceId) -> Result<DateTime<Utc>, StoreError>;
+
     /// Claims resources that are due at `now`, longest due first, until `until`. Groups of servers
     /// in a pause, or to which a request was sent a moment ago, are skipped, and their skipped
     /// resources become due when the group may be free. If `room` allows one job per host, only one
@@ -214,8 +218,10 @@ pub trait Resources: Send + Sync {
     async fn release_resource(&self, released: &ReleasedResource) -> Result<(), StoreError>;
 
     /// Appends the new content to the log and stores everything else that a poll found, in one
-    /// transaction, which also ends the claim. `None` if the claim was lost: then nothing changes,
-    /// because the poll that holds the resource now finds the same content.
+    /// transaction, which also ends the claim. Of a document with many new entries, the first are
+    /// appended in transactions of their own; if the caller stops waiting, the next poll finds the
+    /// others. `None` if the claim was lost: then nothing more changes, because the poll that holds
+    /// the resource now finds the same content.
     ///
     /// Entries are classified here ([`crate::change_detection::classify`]). The records are
     /// numbered from head + 1 in the given order, and every subscription that is sent some of them

@@ -63,6 +63,8 @@ pub struct UnindexedRange {
     pub upto: Seq,
     /// The records in between that are still stored, ascending.
     pub records: Vec<Record>,
+    /// The most keys of each entry; 0: the entries are not found by searches.
+    pub most_keys: usize,
 }
 
 /// The keys of the entries in a range of records.
@@ -95,20 +97,49 @@ impl UnindexedRange {
     /// Returns the keys of the entries in this range. Like tracks, searches find no entries of topics
     /// that contain credentials; a collection has copies of entries that are found at their source.
     pub fn to_indexed(&self) -> IndexedRange {
-        let UnindexedRange { resource, after, upto, records } = self;
-        let is_searched = resource.topic.is_public() && resource.kind != ResourceKind::Collection;
+        let UnindexedRange { resource, after, upto, records, most_keys } = self;
+        let is_searched = resource.topic.is_public()
+            && resource.kind != ResourceKind::Collection
+            && *most_keys > 0;
         let replaced: Vec<Seq> = records.iter().filter_map(|record| record.predecessor).collect();
         let current = records.iter().filter(|record| {
             // The record of a deletion holds only the id of the entry.
             record.kind != RecordKind::Deleted && !replaced.contains(&record.seq)
         });
         let entries = current.filter_map(|record| {
-            let keys = EntryText::read(resource, &record.atom)?.search_keys();
+            let keys = EntryText::read(resource, &record.atom)?.search_keys(*most_keys);
             Some(IndexedEntry { seq: record.seq, at: record.at, keys })
         });
         let entries = if is_searched { entries.collect() } else { Vec::new() };
         let (after, upto) = (*after, *upto);
         IndexedRange { resource: resource.id, after, upto, entries, replaced }
+    }
+}
+
+impl IndexedRange {
+    /// Returns the range in parts of at most `most_keys` keys, or one entry each. What it replaces is
+    /// in the first part.
+    pub fn into_parts(self, most_keys: usize) -> Vec<IndexedRange> {
+        let IndexedRange { resource, mut after, upto, entries, mut replaced } = self;
+        let (mut parts, mut part, mut keys) = (Vec::new(), Vec::new(), 0);
+        for entry in entries {
+            if !part.is_empty() && keys + entry.keys.len() > most_keys {
+                let (entries, replaced) =
+                    (std::mem::take(&mut part), std::mem::take(&mut replaced));
+                let end = Seq(entry.seq.0 - 1);
+                parts.push(IndexedRange { resource, after, upto: end, entries, replaced });
+                (after, keys) = (end, 0);
+            }
+            keys += entry.keys.len();
+            part.push(entry);
+        }
+        parts.push(IndexedRange { resource, after, upto, entries: part, replaced });
+        parts
+    }
+
+    /// Returns how many keys its entries have.
+    pub fn key_count(&self) -> usize {
+        self.entries.iter().map(|entry| entry.keys.len()).sum()
     }
 }
 

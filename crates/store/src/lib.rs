@@ -44,7 +44,7 @@ use crate::delivery::subscription_batcher::SubscriptionBatcher;
 use crate::engine::claims::SearchedQueue;
 use crate::engine::migrate;
 use crate::engine::postgres::{self, Connector, Postgres};
-use crate::engine::sqlite::{self, Sqlite};
+use crate::engine::sqlite::{self, Sqlite, WriteSize};
 use crate::engine::tx::Tx;
 use crate::log::append_budget::AppendBudget;
 use crate::resources::poll_result_batcher::PollResultBatcher;
@@ -327,8 +327,8 @@ impl Db {
     async fn migrate(&self, migrations: Arc<[Migration]>) -> Result<(), StoreError> {
         match &self.engine {
             Engine::Sqlite(sqlite) => {
-                sqlite.write(migrate::prepare).await?;
-                while sqlite.write(migrate::apply_next(&migrations)).await? {}
+                sqlite.write(WriteSize::Large, migrate::prepare).await?;
+                while sqlite.write(WriteSize::Large, migrate::apply_next(&migrations)).await? {}
             }
             Engine::Postgres(postgres) => {
                 let mut migrating = postgres.begin_migrating().await?;
@@ -353,10 +353,21 @@ impl Db {
         F: for<'t> FnOnce(&'t Tx<'t>) -> BoxFuture<'t, Result<T, StoreError>>,
         F: Clone + Send + 'static,
     {
+        self.write_sized(WriteSize::Small, op).await
+    }
+
+    /// Runs `op` as [`Db::write`] does. On SQLite, a large operation does not share its transaction
+    /// with others, which get their turn before the next large one.
+    pub(crate) async fn write_sized<T, F>(&self, size: WriteSize, op: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: for<'t> FnOnce(&'t Tx<'t>) -> BoxFuture<'t, Result<T, StoreError>>,
+        F: Clone + Send + 'static,
+    {
         let started = Instant::now();
         let op = with_keys(&self.secret_keys, op);
         let result = match &self.engine {
-            Engine::Sqlite(sqlite) => sqlite.write(op).await,
+            Engine::Sqlite(sqlite) => sqlite.write(size, op).await,
             Engine::Postgres(postgres) => postgres.write(op).await,
         };
         self.report_transaction("write", started);

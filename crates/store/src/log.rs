@@ -5,11 +5,13 @@ pub(crate) mod append;
 pub(crate) mod append_budget;
 pub(crate) mod baseline;
 pub(crate) mod before;
+pub(crate) mod document_parts;
 pub(crate) mod entries;
 pub(crate) mod fan_out;
 pub(crate) mod pages;
 pub(crate) mod pending_fan_outs;
 pub(crate) mod published_since;
+pub(crate) mod recording;
 pub(crate) mod records;
 pub(crate) mod row;
 

@@ -26,15 +26,19 @@ use tracing::warn;
 
 use super::delivery::ping_forwarding;
 use super::engine::sql::{Value, params};
-use super::log::append::{self, AppendSettings};
+use super::log::append::{self, AppendSettings, PushedPart};
 use super::log::append_budget;
+use super::log::document_parts::AppendProgress;
+use super::log::entries::{self, OldEntries};
+use super::log::recording::{self, Recorded, Recording};
 use crate::Db;
+use crate::engine::sqlite::WriteSize;
 use claim::ClaimedResources;
 use ensure::ensure;
 use feedgate_core::account::AccountId;
 use feedgate_core::change_detection::FeedDocument;
 use feedgate_core::claim::ClaimToken;
-use feedgate_core::poll::Poll;
+use feedgate_core::poll::{Poll, Trigger};
 use feedgate_core::ports::{
     Appended, ClaimLimits, DueResource, ReleasedResource, Resources, StoreError,
 };
@@ -100,6 +104,13 @@ impl Resources for Db {
         let params = params![id.0, SourceNetwork::Inner.as_number()].to_vec();
         let noted = self.write(move |tx| Box::pin(async move { tx.execute(NOTE, &params).await }));
         noted.await.map(drop)
+    }
+
+    async fn earliest_fetch(&self, id: ResourceId) -> Result<DateTime<Utc>, StoreError> {
+        const PAID: &str = "select appends_paid_at from resources where id = $1";
+        let rows = self.rows(PAID, params![id.0]).await?;
+        let paid_at = rows.into_iter().next().map(|mut row| row.time()).transpose()?;
+        Ok(append_budget::earliest(paid_at.unwrap_or(DateTime::UNIX_EPOCH)))
     }
 
     async fn claim_resources(
@@ -182,22 +193,19 @@ impl Resources for Db {
             }
             return Err(poll_result::missing(id));
         }
-        let (poll, groups) = (poll.clone(), self.groups.clone());
-        let (cut, budget, listed) = (self.cut, self.append_budget, self.listed);
-        let forwarding = Arc::clone(&self.forwarding);
         let _permit = self.append_permit().await?;
-        let record = self.write(move |tx| {
-            Box::pin(async move {
-                let (at, silent) = (poll.at, poll.silent);
-                let settings = AppendSettings { groups: &groups, cut: &cut, budget, listed };
-                let appended = append::record(tx, settings, id, poll).await?;
-                if appended.is_some_and(|appended| appended.new > 0) && !silent {
-                    ping_forwarding::queue_changed_resource(tx, &forwarding, id, at).await?;
+        let mut recording = Recording::new(poll.clone());
+        let size = recording.write_size();
+        loop {
+            match self.record_part(id, size, recording.clone(), poll.silent).await? {
+                Recorded::ClaimLost => return Ok(None),
+                Recorded::Part(rest) => recording = rest,
+                Recorded::All(appended, old) => {
+                    self.forget_entries(id, old).await;
+                    return Ok(Some(appended));
                 }
-                Ok(appended)
-            })
-        });
-        record.await
+            }
+        }
     }
 
     async fn push(
@@ -206,20 +214,74 @@ impl Resources for Db {
         document: FeedDocument,
         now: DateTime<Utc>,
     ) -> Result<Appended, StoreError> {
+        let _permit = self.append_permit().await?;
+        let size = if recording::is_large(&document) { WriteSize::Large } else { WriteSize::Small };
+        let (document, mut progress) =
+            (Arc::new(document), AppendProgress::new(now, Trigger::Push));
+        loop {
+            let (groups, cut, budget) = (self.groups.clone(), self.cut, self.append_budget);
+            let listed = self.listed;
+            let forwarding = Arc::clone(&self.forwarding);
+            let document = Arc::clone(&document);
+            let pushed = self.write_sized(size, move |tx| {
+                Box::pin(async move {
+                    let settings = AppendSettings { groups: &groups, cut: &cut, budget, listed };
+                    let pushed = append::push(tx, settings, id, (&document, now), progress).await?;
+                    if pushed.appended.new > 0 {
+                        ping_forwarding::queue_changed_resource(tx, &forwarding, id, now).await?;
+                    }
+                    Ok(pushed)
+                })
+            });
+            let PushedPart { appended, rest } = pushed.await?;
+            let Some(rest) = rest else { return Ok(appended) };
+            progress = rest;
+        }
+    }
+}
+
+impl Db {
+    /// Stores the next part of what a poll found.
+    async fn record_part(
+        &self,
+        id: ResourceId,
+        size: WriteSize,
+        recording: Recording,
+        is_silent: bool,
+    ) -> Result<Recorded, StoreError> {
         let (groups, cut, budget) = (self.groups.clone(), self.cut, self.append_budget);
         let listed = self.listed;
         let forwarding = Arc::clone(&self.forwarding);
-        let _permit = self.append_permit().await?;
-        let push = self.write(move |tx| {
+        let recorded = self.write_sized(size, move |tx| {
             Box::pin(async move {
+                let at = recording.at();
                 let settings = AppendSettings { groups: &groups, cut: &cut, budget, listed };
-                let appended = append::push(tx, settings, id, (document, now)).await?;
-                if appended.new > 0 {
-                    ping_forwarding::queue_changed_resource(tx, &forwarding, id, now).await?;
+                let recorded = append::record(tx, settings, id, recording).await?;
+                let is_changed =
+                    matches!(&recorded, Recorded::All(appended, _) if appended.new > 0);
+                if is_changed && !is_silent {
+                    ping_forwarding::queue_changed_resource(tx, &forwarding, id, at).await?;
                 }
-                Ok(appended)
+                Ok(recorded)
             })
         });
-        push.await
+        recorded.await
+    }
+
+    /// Forgets old entries of a resource. Those of which this fails are forgotten in a week.
+    async fn forget_entries(&self, id: ResourceId, old: Option<OldEntries>) {
+        let Some(old) = old else { return };
+        loop {
+            let forgotten = self
+                .write_sized(WriteSize::Large, move |tx| Box::pin(entries::forget(tx, id, old)));
+            match forgotten.await {
+                Ok(true) => {}
+                Ok(false) => return,
+                Err(err) => {
+                    let err = &err as &dyn Error;
+                    return warn!(resource = id.0, error = err, "old entries were not forgotten");
+                }
+            }
+        }
     }
 }

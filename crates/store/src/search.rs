@@ -19,6 +19,7 @@ use chrono::{DateTime, Utc};
 use crate::Db;
 use crate::engine::row::Row;
 use crate::engine::sql::{Value, params};
+use crate::engine::sqlite::WriteSize;
 use crate::engine::tx::Tx;
 use crate::resources::row;
 use feedgate_core::ports::{SearchIndex, StoreError};
@@ -26,6 +27,11 @@ use feedgate_core::search::{IndexSearch, IndexedRange, PossibleMatches, Unindexe
 
 /// The most logs that are queued, or entries that are deleted, in one transaction.
 const BATCH: i64 = 500;
+/// The most keys that are added in one transaction, unless one entry has more: on SQLite, a tenth of a
+/// second.
+const MOST_KEYS: usize = 2_500;
+/// A transaction with fewer keys is committed together with others.
+const SMALL_KEYS: usize = 250;
 /// The state of an index for which all logs have been queued.
 const COMPLETE: &str = "complete";
 
@@ -70,7 +76,16 @@ impl SearchIndex for Db {
         ranges: Vec<IndexedRange>,
         now: DateTime<Utc>,
     ) -> Result<(), StoreError> {
-        self.write(move |tx| Box::pin(filling::add(tx, ranges, now))).await
+        for range in ranges {
+            for part in range.into_parts(MOST_KEYS) {
+                let size = match part.key_count() {
+                    0..SMALL_KEYS => WriteSize::Small,
+                    _ => WriteSize::Large,
+                };
+                self.write_sized(size, move |tx| Box::pin(filling::add(tx, part, now))).await?;
+            }
+        }
+        Ok(())
     }
 
     async fn find_possible_matches(

@@ -75,8 +75,8 @@ impl StartedPoll {
 }
 
 impl Poller {
-    /// Polls a resource now, due or not, and returns it as it is afterwards. The result of
-    /// another worker's poll is used instead if one is running, or was recorded since the caller
+    /// Polls a resource now, due or not, unless it must wait because much was stored for its
+    /// subscribers, and returns it as it is afterwards. The result of another worker's poll is used instead if one is running, or was recorded since the caller
     /// read `resource`.
     ///
     /// Once started, the poll runs to its end even if the caller stops waiting.
@@ -93,7 +93,9 @@ impl Poller {
     ) -> Result<StartedPoll, StoreError> {
         let before = self.current(resource).await?;
         let mut started = StartedPoll { poller: self.clone(), before, patience, task: None };
-        if started.before.status.last_fetch == resource.status.last_fetch {
+        // A resource that has used up its budget of appends waits, whoever asks for a poll.
+        let is_paid = self.store.earliest_fetch(started.before.id).await? <= runner::now();
+        if is_paid && started.before.status.last_fetch == resource.status.last_fetch {
             let (task, is_claimed) = self.spawn_poll(started.before.clone(), patience);
             started.task = Some(task);
             // An error of the claim is the result of the task.

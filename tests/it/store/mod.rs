@@ -21,6 +21,7 @@ mod events;
 mod fan_outs;
 mod hosts;
 mod intents;
+mod large_documents;
 mod log;
 mod maintenance;
 mod moves;

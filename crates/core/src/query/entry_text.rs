@@ -187,7 +187,6 @@ impl EntryText {
     /// Calls `visit` with each key that queries may require of this entry, some of them repeatedly:
     /// its words, and the domains of its hosts and links.
     pub(super) fn visit_keys(&self, mut visit: impl FnMut(&str)) {
-        self.compared.keys().for_each(|word| visit(word));
         for domain in self.hosts().flat_map(domains) {
             visit(&format!("site:{domain}"));
         }
@@ -195,6 +194,7 @@ impl EntryText {
         for domain in hosts.into_iter().flat_map(domains) {
             visit(&format!("link:{domain}"));
         }
+        self.compared.keys().for_each(|word| visit(word));
     }
 }
 

@@ -12,9 +12,9 @@ use super::expression::Expression;
 use super::places::{HostPattern, LinkPattern};
 use super::{EntryText, Query};
 
-/// The most keys of one entry: a PostgreSQL `tsvector` has at most 1 MiB, and a book has some 30,000
-/// different words.
-const MAX_KEYS: usize = 80_000;
+/// The most keys of one entry, which are added to the index in one transaction: some tenths of a
+/// second. A text with as many different words has more than 100,000 words.
+const MAX_KEYS: usize = 10_000;
 /// The length of a key: 30 bits, so that hardly any two words of a language share one.
 const KEY_LETTERS: usize = 6;
 const LETTERS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
@@ -48,11 +48,12 @@ impl SearchKey {
 }
 
 impl EntryText {
-    /// Returns the keys of this entry.
-    pub fn search_keys(&self) -> Vec<SearchKey> {
+    /// Returns the keys of this entry, at most `most` of them. Those of its site and links come before
+    /// those of its words.
+    pub fn search_keys(&self, most: usize) -> Vec<SearchKey> {
         let mut keys = BTreeSet::new();
         self.visit_keys(|key| {
-            if keys.len() < MAX_KEYS {
+            if keys.len() < most.min(MAX_KEYS) {
                 keys.insert(SearchKey::new(key));
             }
         });

@@ -140,7 +140,13 @@ pub(crate) async fn append_old(
         });
     }
     let appended = append(tx, cut, id, now, records);
-    let (mut after, ()) = try_join!(appended, entries::learn(tx, id, &document, &changes, &seqs))?;
+    let learnt = entries::Classified {
+        at: now,
+        candidates: &document.candidates,
+        verdicts: &changes.verdicts,
+        seqs: &seqs,
+    };
+    let (mut after, ()) = try_join!(appended, entries::learn(tx, id, learnt))?;
     after.body_version = before.body_version;
     if after.head > before.head {
         tx.execute(GROW, params![id.0, after.head]).await?;

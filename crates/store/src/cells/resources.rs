@@ -61,6 +61,10 @@ impl Resources for Cells {
         self.of_number(id.0).note_inner(id).await
     }
 
+    async fn earliest_fetch(&self, id: ResourceId) -> Result<DateTime<Utc>, StoreError> {
+        self.of_number(id.0).earliest_fetch(id).await
+    }
+
     async fn claim_resources(
         &self,
         now: DateTime<Utc>,

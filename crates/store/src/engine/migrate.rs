@@ -67,7 +67,8 @@ pub(crate) fn newest(migrations: &[Migration]) -> i64 {
 /// Applies the first migration that is missing. Returns whether there was one.
 pub(crate) fn apply_next(
     migrations: &Arc<[Migration]>,
-) -> impl for<'t> FnOnce(&'t Tx<'t>) -> BoxFuture<'t, Result<bool, StoreError>> + Send + 'static {
+) -> impl for<'t> FnOnce(&'t Tx<'t>) -> BoxFuture<'t, Result<bool, StoreError>> + Clone + Send + 'static
+{
     let migrations = Arc::clone(migrations);
     move |tx| Box::pin(async move { apply(tx, &migrations).await })
 }

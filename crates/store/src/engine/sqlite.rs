@@ -32,6 +32,8 @@ use feedgate_core::ports::{StoreError, WakeSignals};
 use readers::SqliteReaders;
 use writer::SqliteWriter;
 
+pub(crate) use writer::WriteSize;
+
 /// The name of the database file in a folder of its own.
 const FILE_NAME: &str = "feedgate.db";
 /// How long a statement waits for another process's lock.
@@ -78,12 +80,13 @@ impl Sqlite {
     }
 
     /// Runs `op` on the writer's thread, in a transaction that changes nothing if it fails.
-    pub(crate) async fn write<T, F>(&self, op: F) -> Result<T, StoreError>
+    pub(crate) async fn write<T, F>(&self, size: WriteSize, op: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
-        F: for<'t> FnOnce(&'t Tx<'t>) -> BoxFuture<'t, Result<T, StoreError>> + Send + 'static,
+        F: for<'t> FnOnce(&'t Tx<'t>) -> BoxFuture<'t, Result<T, StoreError>>,
+        F: Clone + Send + 'static,
     {
-        self.writer.run(op).await
+        self.writer.run(size, op).await
     }
 
     /// Runs `op`, which only reads, concurrently with the writer.

@@ -8,7 +8,7 @@
 use crate::engine::envelope::{RowIdentity, SecretKeys};
 use crate::engine::error::store_error;
 use std::pin::pin;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use futures_util::TryStreamExt;
@@ -30,6 +30,9 @@ pub(crate) struct Tx<'a> {
     woken: AtomicU8,
     /// The keys of encrypted columns; unset if there are none.
     keys: OnceLock<Arc<SecretKeys>>,
+    /// How many more statements may change rows.
+    statements_left: AtomicU32,
+    has_too_many_statements: AtomicBool,
 }
 
 /// A connection of either database.
@@ -92,7 +95,40 @@ impl Wake {
 
 impl<'a> Tx<'a> {
     pub(crate) fn new(conn: Conn<'a>) -> Tx<'a> {
-        Tx { conn, woken: AtomicU8::new(0), keys: OnceLock::new() }
+        Tx {
+            conn,
+            woken: AtomicU8::new(0),
+            keys: OnceLock::new(),
+            statements_left: AtomicU32::new(u32::MAX),
+            has_too_many_statements: AtomicBool::new(false),
+        }
+    }
+
+    /// Limits how many statements may change rows; further ones fail. On SQLite, one for all
+    /// `{rows}` counts once for each row.
+    pub(crate) fn with_most_statements(mut self, most: Option<u32>) -> Tx<'a> {
+        self.statements_left = AtomicU32::new(most.unwrap_or(u32::MAX));
+        self
+    }
+
+    /// Returns whether a statement failed because there were too many.
+    pub(crate) fn has_too_many_statements(&self) -> bool {
+        self.has_too_many_statements.load(Ordering::Relaxed)
+    }
+
+    fn count_statements(&self, columns: &Columns<'_>) -> Result<(), StoreError> {
+        let count = columns.first().map_or(1, |(_, list)| list.len());
+        let count = u32::try_from(count).unwrap_or(u32::MAX);
+        let left = self.statements_left.load(Ordering::Relaxed);
+        if left == u32::MAX {
+            return Ok(());
+        }
+        self.statements_left.store(left.saturating_sub(count), Ordering::Relaxed);
+        if count > left {
+            self.has_too_many_statements.store(true, Ordering::Relaxed);
+            return Err(StoreError::Database("too many statements in a shared transaction".into()));
+        }
+        Ok(())
     }
 
     /// Encrypts the secrets that the transaction stores, and opens those that it reads.
@@ -199,7 +235,10 @@ impl<'a> Tx<'a> {
         }
         let text = || sql::postgres(sql, params.len() + 1, columns);
         Ok(match self.conn {
-            Conn::Sqlite(conn) => sqlite::execute(&lock(conn), sql, params, columns)?,
+            Conn::Sqlite(conn) => {
+                self.count_statements(columns)?;
+                sqlite::execute(&lock(conn), sql, params, columns)?
+            }
             Conn::Client(client) => {
                 let statement = client.prepare_cached(&text()).await.map_err(store_error)?;
                 client.execute(&statement, &bind(params, columns)).await.map_err(store_error)?

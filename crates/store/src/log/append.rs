@@ -1,5 +1,5 @@
 //! The end of a poll: appends what the poll found to the log and marks subscriptions due, in one
-//! transaction (rules N11, N13).
+//! transaction (rules N11, N13), or in several if the document is large (`document_parts.rs`).
 //!
 //! The row of the resource is locked first, and every other change of its subscriptions locks the
 //! row too. Therefore record numbers have no gaps, two nodes that found the same change append it
@@ -13,15 +13,17 @@ use crate::changes::{self, pings};
 use crate::engine::sql::params;
 use crate::engine::tx::Tx;
 use crate::log::append_budget::{self, AppendBudget};
-use crate::log::baseline;
+use crate::log::baseline::{self, PolledResource};
 use crate::log::before::{Before, lock};
+use crate::log::document_parts::{AppendProgress, append_part};
 use crate::log::entries;
 use crate::log::fan_out::{LogChange, LogState, mark_due};
 use crate::log::published_since::{self, PublishedSince};
+use crate::log::recording::{Recorded, Recording};
 use crate::log::records::{After, NewRecord, RecordBatch, append};
 use crate::resources::poll_result::{self, PollResult, ResourceBefore};
 use crate::resources::{details, moves, upstreams};
-use feedgate_core::change_detection::{self, Baseline, ChangeSet, EntryChange, FeedDocument};
+use feedgate_core::change_detection::{ChangeSet, FeedDocument};
 use feedgate_core::host_groups::HostGroups;
 use feedgate_core::page::PageLimits;
 use feedgate_core::poll::{NewContent, Poll, Trigger};
@@ -45,36 +47,100 @@ pub(crate) struct AppendSettings<'s> {
     pub(crate) listed: ListedTopics,
 }
 
-/// Stores everything that `poll` found. Returns `None` without changes if its claim was lost.
+/// Stores the next part of what a poll found. The last part includes everything that is not in the
+/// document.
 pub(crate) async fn record(
     tx: &Tx<'_>,
     settings: AppendSettings<'_>,
     id: ResourceId,
-    mut poll: Poll,
-) -> Result<Option<Appended>, StoreError> {
-    let AppendSettings { groups, cut, budget, .. } = settings;
+    recording: Recording,
+) -> Result<Recorded, StoreError> {
     let before = lock(tx, id).await?;
-    if before.held.claim != poll.claim {
-        return Ok(None);
+    if before.held.claim != recording.poll.claim {
+        return Ok(Recorded::ClaimLost);
     }
+    let Recording { mut poll, document, mut progress, mut since } = recording;
+    let Some(mut document) = document else {
+        return record_rest(tx, settings, (&before, before.log), Poll::clone(&poll), None).await;
+    };
+    if !progress.has_begun() {
+        since = published_since::put_last(tx, &before, &mut poll, &mut document).await?;
+    }
+    let appended = append_part(tx, settings.cut, &before, &document, &mut progress).await?;
+    let (after, seqs) = appended;
+    let new_entries = published_since::appended(&document, &seqs, since);
+    if !progress.is_complete(&document) {
+        let is_free = progress.first_head == 0;
+        grow(tx, settings, (&before, &poll), (&after, &new_entries), is_free).await?;
+        return Ok(Recorded::Part(Recording { poll, document: Some(document), progress, since }));
+    }
+    let (mut poll, first) = (Poll::clone(&poll), before.log);
+    judged(progress.changes(), &before, &mut poll);
+    let first = LogState { head: progress.first_head, ..first };
+    let stored = StoredDocument { document: &document, progress: &progress, after, new_entries };
+    record_rest(tx, settings, (&before, first), poll, Some(stored)).await
+}
+
+/// A document whose entries are stored, the last of them in this transaction.
+struct StoredDocument<'a> {
+    document: &'a FeedDocument,
+    progress: &'a AppendProgress,
+    /// The state of the log after the last part.
+    after: After,
+    /// The entries of the last part that were published after subscriptions were made.
+    new_entries: Vec<PublishedSince>,
+}
+
+/// Completes a part of a document after which others follow: moves the head, marks subscriptions due,
+/// and charges the budget. The status, the validators and the claim belong to the last part.
+async fn grow(
+    tx: &Tx<'_>,
+    settings: AppendSettings<'_>,
+    (before, poll): (&Before, &Poll),
+    (after, new_entries): (&After, &[PublishedSince]),
+    is_free: bool,
+) -> Result<(), StoreError> {
+    let id = before.id;
+    tx.execute(GROW, params![id.0, after.head]).await?;
+    // The body is stored with the last part: until then, no subscription to bodies changes.
+    let after = After { body_version: NO_BODY, ..*after };
+    mark_subscriptions_due(tx, before, poll, (&after, new_entries)).await?;
+    if !is_free {
+        let paid_at = before.held.appends_paid_at;
+        append_budget::charge(tx, settings.budget, (id, paid_at), after.size, poll.at).await?;
+    }
+    Ok(())
+}
+
+/// A version before that of every body.
+const NO_BODY: i64 = -1;
+
+/// Stores everything that `poll` found beside the entries of its document, of which the last are
+/// stored in the same transaction. `first` is the state of the log before the first of them.
+async fn record_rest(
+    tx: &Tx<'_>,
+    settings: AppendSettings<'_>,
+    (before, first): (&Before, LogState),
+    mut poll: Poll,
+    stored: Option<StoredDocument<'_>>,
+) -> Result<Recorded, StoreError> {
+    let AppendSettings { groups, cut, budget, .. } = settings;
+    let id = before.id;
     let body_version = match poll.body.take() {
         Some(body) => {
             keep_body(tx, id, before.log.body_version, body, poll.semantic_digest).await?
         }
         None => before.log.body_version,
     };
-    let mut new_entries = Vec::new();
-    let mut after = match std::mem::take(&mut poll.found) {
-        NewContent::Feed(mut document) => {
-            let since = published_since::put_last(tx, &before, &mut poll, &mut document).await?;
-            let source = (&mut document, poll.trigger);
-            let (after, changes, seqs) = keep_entries(tx, cut, &before, source, poll.at).await?;
-            new_entries = published_since::appended(&document, &seqs, since);
-            entries::note(tx, id, &document, &changes).await?;
-            judged(&changes, &before, &mut poll);
-            after
+    let mut old_entries = None;
+    let mut after = match (&stored, std::mem::take(&mut poll.found)) {
+        (Some(StoredDocument { document, progress, after, .. }), _) => {
+            old_entries = entries::note(tx, id, document, progress.changes()).await?;
+            *after
         }
-        NewContent::Revision { entry_id, atom } if body_version > before.log.body_version => {
+        (None, NewContent::Revision { entry_id, atom })
+            if body_version > before.log.body_version =>
+        {
             let mut records = RecordBatch::after(before.log.head);
             records.push(NewRecord {
                 kind: RecordKind::New,
@@ -85,9 +151,7 @@ pub(crate) async fn record(
             });
             append(tx, cut, id, poll.at, records).await?
         }
-        NewContent::Revision { .. } | NewContent::Nothing => {
-            RecordBatch::after(before.log.head).appended()
-        }
+        (None, _) => RecordBatch::after(before.log.head).appended(),
     };
     after.body_version = body_version;
     if poll.fetch_url.is_some() {
@@ -97,15 +161,24 @@ pub(crate) async fn record(
     if let Some(url) = &poll.fetch_url {
         moves::settle(tx, groups, id, (url, poll.at)).await?;
     }
+    let new_entries = stored.as_ref().map_or(&[][..], |stored| &stored.new_entries);
+    mark_subscriptions_due(tx, before, &poll, (&after, new_entries)).await?;
+    // From here on, the parts of a document count as one append.
+    if let Some(StoredDocument { progress, .. }) = stored {
+        after.new_records = progress.new_records;
+        after.entries = progress.entries;
+    }
+    let polled = PolledResource { log: first, ..before.polled() };
+    baseline::settle(tx, polled, &mut poll, &after).await?;
     if after.new_records > 0 && before.held.pinged == 0 && poll.trigger != Trigger::Ping {
         changes::seen(tx, (id, settings.listed), &poll.status.title, poll.at).await?;
     }
     store_site_and_upstream(tx, id, &mut poll, &after).await?;
-    mark_subscriptions_due(tx, &before, &mut poll, (&after, &new_entries)).await?;
-    let held = charge(tx, budget, &before, &after, &mut poll).await?;
+    let held = charge(tx, budget, (before, first), &after, &mut poll).await?;
     keep_measured(&before.status, &after, &mut poll);
     poll_result::end(tx, &[(PollResult::from_poll(id, &poll, true), held)]).await?;
-    Ok(Some(Appended { head: Seq(after.head), new: after.new_records }))
+    let appended = Appended { head: Seq(after.head), new: after.new_records };
+    Ok(Recorded::All(appended, old_entries))
 }
 
 /// Stores the site that the document names and the upstream that it offers, and counts new entries for the
@@ -147,13 +220,13 @@ fn keep_measured(before: &Status, after: &After, poll: &mut Poll) {
 async fn charge(
     tx: &Tx<'_>,
     budget: AppendBudget,
-    before: &Before,
+    (before, first): (&Before, LogState),
     after: &After,
     poll: &mut Poll,
 ) -> Result<ResourceBefore, StoreError> {
     let mut held = before.held.clone();
     let mut remark = append_budget::REMARK;
-    if before.log.head > 0 {
+    if first.head > 0 {
         let paid_at = held.appends_paid_at;
         let charged = append_budget::charge(tx, budget, (before.id, paid_at), after.size, poll.at);
         let charged = charged.await?;
@@ -172,7 +245,7 @@ async fn charge(
 async fn mark_subscriptions_due(
     tx: &Tx<'_>,
     before: &Before,
-    poll: &mut Poll,
+    poll: &Poll,
     (after, new_entries): (&After, &[PublishedSince]),
 ) -> Result<(), StoreError> {
     let Poll { at, silent: is_silent, is_baseline, .. } = *poll;
@@ -186,26 +259,34 @@ async fn mark_subscriptions_due(
         before: before.log,
         after,
     };
-    mark_due(tx, before.id, change).await?;
-    baseline::settle(tx, before.polled(), poll, after).await
+    mark_due(tx, before.id, change).await
 }
 
-/// Appends the entries that an upstream pushed. All other stored data of the resource stays
-/// unchanged, because a push may contain less than the whole document.
+/// What became of a part of a pushed document.
+pub(crate) struct PushedPart {
+    pub(crate) appended: Appended,
+    /// How much is stored; `None` if nothing is left to store.
+    pub(crate) rest: Option<AppendProgress>,
+}
+
+/// Appends the next part of the entries that an upstream pushed. All other stored data of the resource
+/// stays unchanged, because a push may contain less than the whole document.
 pub(crate) async fn push(
     tx: &Tx<'_>,
     settings: AppendSettings<'_>,
     id: ResourceId,
-    (mut document, at): (FeedDocument, DateTime<Utc>),
-) -> Result<Appended, StoreError> {
-    const GROW: &str = "update resources set head = $2 where id = $1";
+    (document, at): (&FeedDocument, DateTime<Utc>),
+    mut progress: AppendProgress,
+) -> Result<PushedPart, StoreError> {
     let AppendSettings { cut, budget, .. } = settings;
     let before = lock(tx, id).await?;
-    if append_budget::earliest(before.held.appends_paid_at) > at {
-        return Ok(Appended { head: Seq(before.log.head), new: 0 }); // the next poll finds it
+    let is_over_budget = append_budget::earliest(before.held.appends_paid_at) > at;
+    if is_over_budget && !progress.has_begun() {
+        // The next poll finds it.
+        let appended = Appended { head: Seq(before.log.head), new: 0 };
+        return Ok(PushedPart { appended, rest: None });
     }
-    let source = (&mut document, Trigger::Push);
-    let (mut after, ..) = keep_entries(tx, cut, &before, source, at).await?;
+    let (mut after, _) = append_part(tx, cut, &before, document, &mut progress).await?;
     after.body_version = before.log.body_version;
     if after.head > before.log.head {
         let mut status = before.status.clone();
@@ -229,66 +310,13 @@ pub(crate) async fn push(
     if after.entries > 0 {
         upstreams::count(tx, id, (after.entries, Trigger::Push), at).await?;
     }
-    Ok(Appended { head: Seq(after.head), new: after.new_records })
+    let appended = Appended { head: Seq(after.head), new: progress.new_records };
+    let rest = (!progress.is_complete(document)).then_some(progress);
+    Ok(PushedPart { appended, rest })
 }
 
-/// Classifies the entries of a document, appends the new ones, and stores the result for the next
-/// poll. Returns the number of the record of each entry that has one now.
-async fn keep_entries(
-    tx: &Tx<'_>,
-    cut: &PageLimits,
-    before: &Before,
-    (document, trigger): (&mut FeedDocument, Trigger),
-    at: DateTime<Utc>,
-) -> Result<(After, ChangeSet, Vec<Option<i64>>), StoreError> {
-    let id = before.id;
-    let known = entries::known(tx, id, document.keys()).await?;
-    let standing = Baseline::from_stored(before.kind, &before.status, &before.polling, trigger);
-    let mut changes = change_detection::classify(document, &known, &standing, document.at);
-
-    let mut records = RecordBatch::after(before.log.head);
-    let mut seqs = Vec::with_capacity(changes.verdicts.len());
-    for (candidate, verdict) in document.candidates.iter_mut().zip(&changes.verdicts) {
-        let (kind, audience, predecessor) = match verdict {
-            EntryChange::New(Audience::Nobody) => (RecordKind::Old, Audience::Nobody, None),
-            EntryChange::New(audience) => (RecordKind::New, *audience, None),
-            EntryChange::Updated(known, audience) => {
-                (RecordKind::Update, *audience, Some(known.newest.0))
-            }
-            _ => {
-                seqs.push(None);
-                continue;
-            }
-        };
-        // An entry that the poller classified differently has not been rendered, so the document is
-        // read again.
-        let atom = candidate.atom.take();
-        changes.is_unrendered |= atom.is_none();
-        let entry_id = candidate.entry_id.clone();
-        let record = atom.map(|atom| NewRecord { kind, audience, predecessor, entry_id, atom });
-        seqs.push(record.map(|record| records.push(record)));
-    }
-    let (mut gone, mut gone_seqs) = (Vec::new(), Vec::new());
-    for (at, known) in &changes.deleted {
-        let deletion = &mut document.deletions[*at];
-        let Some(atom) = deletion.atom.take() else {
-            changes.is_unrendered = true;
-            continue;
-        };
-        gone.push(known.first.0);
-        gone_seqs.push(records.push(NewRecord {
-            kind: RecordKind::Deleted,
-            audience: Audience::Askers,
-            predecessor: Some(known.newest.0),
-            entry_id: deletion.entry_id.clone(),
-            atom,
-        }));
-    }
-    let appended = append(tx, cut, id, at, records);
-    let (after, ()) = try_join!(appended, entries::learn(tx, id, document, &changes, &seqs))?;
-    entries::mark_deleted(tx, id, gone, gone_seqs).await?;
-    Ok((after, changes, seqs))
-}
+/// Moves the head of a log.
+const GROW: &str = "update resources set head = $2 where id = $1";
 
 /// The delay of a postponed update: slightly longer than the minimum interval of updates.
 const PUT_OFF: chrono::TimeDelta = chrono::TimeDelta::seconds(61);

@@ -118,14 +118,29 @@ impl Columns {
     }
 }
 
-/// Stores what the classification found out about each candidate. `seqs` are the numbers of the
-/// records that the candidates produced.
+/// Candidates that have been classified.
+#[derive(Clone, Copy)]
+pub(crate) struct Classified<'a> {
+    /// When their document was fetched.
+    pub(crate) at: DateTime<Utc>,
+    pub(crate) candidates: &'a [Candidate],
+    pub(crate) verdicts: &'a [EntryChange],
+    /// The numbers of the records that the candidates produced.
+    pub(crate) seqs: &'a [Option<i64>],
+}
+
+impl<'a> Classified<'a> {
+    fn iter(self) -> impl Iterator<Item = (&'a Candidate, &'a EntryChange, Option<i64>)> {
+        let verdicts = self.candidates.iter().zip(self.verdicts);
+        verdicts.zip(self.seqs).map(|((candidate, verdict), seq)| (candidate, verdict, *seq))
+    }
+}
+
+/// Stores what the classification found out about each candidate.
 pub(crate) async fn learn(
     tx: &Tx<'_>,
     id: ResourceId,
-    document: &FeedDocument,
-    changes: &ChangeSet,
-    seqs: &[Option<i64>],
+    classified: Classified<'_>,
 ) -> Result<(), StoreError> {
     const NEW: &str = "
         insert into entries (resource_id, first_seq, newest_seq, digest, title_digest, published,
@@ -147,14 +162,14 @@ pub(crate) async fn learn(
          where entries.resource_id = $1 and entries.first_seq = given.first_seq";
     let (mut new, mut learnt) = (Columns::default(), Columns::default());
     let (mut revised, mut sent) = (Vec::new(), Vec::new());
-    for ((candidate, verdict), seq) in document.candidates.iter().zip(&changes.verdicts).zip(seqs) {
+    for (candidate, verdict, seq) in classified.iter() {
         match (verdict, seq) {
-            (EntryChange::New(_), Some(seq)) => new.push(*seq, *seq, candidate),
+            (EntryChange::New(_), Some(seq)) => new.push(seq, seq, candidate),
             (EntryChange::Learnt(known), _) => {
                 learnt.push(known.first.0, known.newest.0, candidate)
             }
             (EntryChange::Updated(known, audience), Some(seq)) => {
-                learnt.push(known.first.0, *seq, candidate);
+                learnt.push(known.first.0, seq, candidate);
                 revised.push(known.first.0);
                 sent.push(i64::from(*audience != Audience::Nobody));
             }
@@ -162,22 +177,21 @@ pub(crate) async fn learn(
         }
     }
     let keep_entries = async {
-        tx.execute_rows(NEW, params![id.0, document.at], &new.named()).await?;
+        tx.execute_rows(NEW, params![id.0, classified.at], &new.named()).await?;
         tx.execute_rows(LEARNT, params![id.0], &learnt.named()).await?;
         let columns = [("first_seq", Value::Ints(revised)), ("sent", Value::Ints(sent))];
-        tx.execute_rows(REVISED, params![id.0, document.at], &columns).await
+        tx.execute_rows(REVISED, params![id.0, classified.at], &columns).await
     };
-    try_join!(keep_entries, keep_keys(tx, id, document, changes, seqs)).map(drop)
+    try_join!(keep_entries, keep_keys(tx, id, classified)).map(drop)
 }
 
 /// Stores the keys of the candidates. An ambiguous key is assigned to the entry that had it last; an
-/// id is assigned to another entry only if it was an alias, and has turned out to be an id.
+/// id is assigned to another entry only if it was an alias, and has turned out to be an id, or a key
+/// of another kind that an earlier part of the document has stored.
 async fn keep_keys(
     tx: &Tx<'_>,
     id: ResourceId,
-    document: &FeedDocument,
-    changes: &ChangeSet,
-    seqs: &[Option<i64>],
+    classified: Classified<'_>,
 ) -> Result<(), StoreError> {
     const IDS: &str = "
         insert into entry_keys (resource_id, key, first_seq)
@@ -200,9 +214,9 @@ async fn keep_keys(
             on conflict (resource_id, key) do update set first_seq = excluded.first_seq";
     let (mut ids, mut aliases) = (Names::default(), Names::default());
     let (mut further, mut signs) = (Names::default(), Names::default());
-    for ((candidate, verdict), seq) in document.candidates.iter().zip(&changes.verdicts).zip(seqs) {
+    for (candidate, verdict, seq) in classified.iter() {
         let entry = match (verdict, seq) {
-            (EntryChange::New(_), Some(seq)) => *seq,
+            (EntryChange::New(_), Some(seq)) => seq,
             (verdict, _) => match verdict.known() {
                 Some(known) => known.first.0,
                 None => continue,
@@ -268,8 +282,20 @@ pub(crate) async fn mark_deleted(
     tx.execute_rows(DELETED, params![id.0], &columns).await.map(drop)
 }
 
-/// Marks, once a week, which entries the document contains, and forgets entries that left it long
-/// ago (rule N6).
+/// Entries of a resource that are no longer remembered.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OldEntries {
+    /// They were last present before this time.
+    before: DateTime<Utc>,
+    /// As many of the newest entries are remembered all the same.
+    newest: i64,
+}
+
+/// The most entries that are forgotten in one transaction.
+const MOST_FORGOTTEN: i64 = 500;
+
+/// Marks, once a week, which entries the document contains. Returns which entries left it long ago,
+/// for [`forget`] (rule N6).
 ///
 /// The age of an entry is counted from the previous mark and not from now: from a document that did
 /// not change for a year, or was not polled, no entry has disappeared.
@@ -278,7 +304,7 @@ pub(crate) async fn note(
     id: ResourceId,
     document: &FeedDocument,
     changes: &ChangeSet,
-) -> Result<(), StoreError> {
+) -> Result<Option<OldEntries>, StoreError> {
     const NOTED: &str = "
         select max(seen_at) from entries where resource_id = $1";
     const NOTE: &str = "
@@ -286,13 +312,14 @@ pub(crate) async fn note(
          where resource_id = $1 and first_seq in ({ids $3}) and seen_at < $2";
     let held: Vec<&KnownEntry> = changes.verdicts.iter().filter_map(EntryChange::known).collect();
     if !is_to_note(&held, document.at) {
-        return Ok(());
+        return Ok(None);
     }
     let noted = tx.first(NOTED, params![id.0]).await?;
     let noted = noted.map_or(Ok(None), |mut row| row.opt_time())?.unwrap_or(document.at);
     let firsts = Value::Ints(held.iter().map(|known| known.first.0).collect());
     tx.execute(NOTE, params![id.0, document.at, firsts]).await?;
-    forget(tx, id, noted - REMEMBERED, document.candidates.len() as i64 * WINDOWS).await
+    let newest = document.candidates.len() as i64 * WINDOWS;
+    Ok(Some(OldEntries { before: noted - REMEMBERED, newest }))
 }
 
 /// Returns whether the entries of the document are due to be marked as present.
@@ -300,31 +327,33 @@ pub(crate) fn is_to_note(held: &[&KnownEntry], now: DateTime<Utc>) -> bool {
     held.iter().any(|known| known.seen_at <= now - NOTED_EVERY)
 }
 
-/// Forgets entries that were last present before `before`, except the `newest` newest ones.
-async fn forget(
+/// Forgets some old entries. Returns whether there may be more.
+pub(crate) async fn forget(
     tx: &Tx<'_>,
     id: ResourceId,
-    before: DateTime<Utc>,
-    newest: i64,
-) -> Result<(), StoreError> {
+    old: OldEntries,
+) -> Result<bool, StoreError> {
     const OLD: &str = "
         select first_seq
           from (select first_seq, seen_at from entries
                  where resource_id = $1
                  order by seen_at desc, first_seq desc
                  limit 9223372036854775807 offset $3) rest
-         where seen_at < $2";
+         where seen_at < $2
+         limit $4";
     const KEYS: &str = "
         delete from entry_keys {sqlite indexed by entry_keys_entry}
          where resource_id = $1 and first_seq in ({ids $2})";
     const ENTRIES: &str = "
         delete from entries where resource_id = $1 and first_seq in ({ids $2})";
-    let old = tx.query(OLD, params![id.0, before, newest]).await?;
+    let old = tx.query(OLD, params![id.0, old.before, old.newest, MOST_FORGOTTEN]).await?;
     let old = old.into_iter().map(|mut row| row.int());
     let old = old.collect::<Result<Vec<_>, StoreError>>()?;
     if old.is_empty() {
-        return Ok(());
+        return Ok(false);
     }
+    let may_have_more = old.len() as i64 == MOST_FORGOTTEN;
     tx.execute(KEYS, params![id.0, Value::Ints(old.clone())]).await?;
-    tx.execute(ENTRIES, params![id.0, Value::Ints(old)]).await.map(drop)
+    tx.execute(ENTRIES, params![id.0, Value::Ints(old)]).await?;
+    Ok(may_have_more)
 }

@@ -5,6 +5,8 @@
 //! subscription. Such entries are appended last, in the order of their dates, so that one cursor
 //! separates them from the others for each subscription.
 
+use std::sync::Arc;
+
 use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::engine::sql::{Value, params};
@@ -34,8 +36,8 @@ pub(crate) struct PublishedSince {
 pub(crate) async fn put_last(
     tx: &Tx<'_>,
     before: &Before,
-    poll: &mut Poll,
-    document: &mut FeedDocument,
+    poll: &mut Arc<Poll>,
+    document: &mut Arc<FeedDocument>,
 ) -> Result<Option<DateTime<Utc>>, StoreError> {
     const EARLIEST: &str = "select min(created_at) from subscriptions where resource_id = $1";
     let is_first = poll.silent && !poll.is_baseline && before.kind == ResourceKind::Unknown;
@@ -52,8 +54,8 @@ pub(crate) async fn put_last(
     if may_return && last_good.is_none_or(|at| at + BASELINE_VALID_FOR >= earliest) {
         return Ok(None);
     }
-    poll.silent = true;
-    document.put_published_since_last(earliest);
+    Arc::make_mut(poll).silent = true;
+    Arc::make_mut(document).put_published_since_last(earliest);
     Ok(Some(earliest))
 }
 

@@ -7,6 +7,7 @@ use chrono::{DateTime, Utc};
 use crate::engine::claims;
 use crate::engine::sql::{Value, params};
 use crate::engine::tx::Tx;
+use crate::log::append_budget;
 use crate::log::row::{most, record, record_columns};
 use crate::resources::row::{resource, resource_columns};
 use crate::search::removal;
@@ -16,9 +17,16 @@ use feedgate_core::record::{Record, Seq};
 use feedgate_core::resource::{Resource, ResourceId};
 use feedgate_core::search::{IndexedEntry, IndexedRange, SearchPosition, UnindexedRange};
 
-/// The most records of one resource that are indexed in one transaction: on SQLite, other writes
-/// wait for it.
+/// The most records of one resource that are claimed at once.
 pub const INDEX_BATCH: i64 = 25;
+/// The most entries of a fetch that are indexed, the newest, of a resource that only subscribers
+/// without an account watch: anybody can make the gateway fetch it, and indexing an entry takes ten
+/// times as long as storing it.
+const MOST_OF_FETCH: i64 = 500;
+/// The most keys of each of these entries, except for the newest [`INDEX_BATCH`] to twice as many.
+const MOST_KEYS_IN_FLOOD: usize = 100;
+/// The most keys of each entry otherwise, if only subscribers without an account watch the resource.
+const MOST_ANONYMOUS_KEYS: usize = 2_000;
 
 /// Queues the records after `head_before`, up to `head`, if the index is open.
 pub(crate) async fn queue(
@@ -71,13 +79,41 @@ pub(super) async fn claim(
         ("upto", Value::Ints(ends.clone())),
     ];
     let mut records = records(tx, &columns).await?;
-    let ranges = ids.into_iter().zip(cursors).zip(ends);
-    let claimed = ranges.filter_map(|((id, after), upto)| {
-        let resource = resources.remove(&id)?;
+    let mut claimed = Vec::with_capacity(ids.len());
+    for ((id, after), upto) in ids.into_iter().zip(cursors).zip(ends) {
+        let Some(resource) = resources.remove(&id) else { continue };
         let records = records.remove(&id).unwrap_or_default();
-        Some(UnindexedRange { resource, after: Seq(after), upto: Seq(upto), records })
-    });
-    Ok(claimed.collect())
+        let most_keys = most_keys(tx, &resource, upto, records.last()).await?;
+        let (after, upto) = (Seq(after), Seq(upto));
+        claimed.push(UnindexedRange { resource, after, upto, records, most_keys });
+    }
+    Ok(claimed)
+}
+
+/// Returns how many keys each entry of a range may have that ends with `last`. The records of a fetch
+/// have the same time, by which the number of those that follow is found.
+async fn most_keys(
+    tx: &Tx<'_>,
+    resource: &Resource,
+    upto: i64,
+    last: Option<&Record>,
+) -> Result<usize, StoreError> {
+    const FOLLOWING: &str = "
+        select seq from records
+         where resource_id = $1 and seq in ($2, $3) and appended_at = $4
+         order by seq desc";
+    let Some(last) = last else { return Ok(usize::MAX) };
+    if append_budget::has_trusted_watcher(tx, resource.id).await? {
+        return Ok(usize::MAX);
+    }
+    let (flood, end) = (upto + INDEX_BATCH, upto + MOST_OF_FETCH);
+    let following = tx.first(FOLLOWING, params![resource.id.0, flood, end, last.at]).await?;
+    let following = following.map(|mut row| row.int()).transpose()?;
+    Ok(match following {
+        Some(seq) if seq == end => 0,
+        Some(_) => MOST_KEYS_IN_FLOOD,
+        None => MOST_ANONYMOUS_KEYS,
+    })
 }
 
 /// Returns resources by their numbers.
@@ -120,29 +156,24 @@ async fn records(
     Ok(found)
 }
 
-/// Adds ranges to the index, except those that were added since they were claimed.
+/// Adds a range to the index, unless it was added since it was claimed.
 pub(super) async fn add(
     tx: &Tx<'_>,
-    mut ranges: Vec<IndexedRange>,
+    range: IndexedRange,
     now: DateTime<Utc>,
 ) -> Result<(), StoreError> {
     const ADVANCE: &str = "
         update search_cursors set cursor = $3, due_at = $4
          where resource_id = $1 and cursor = $2";
     const DONE: &str = "delete from search_cursors where resource_id = $1 and cursor >= upto";
-    // Two nodes advance cursors in the same order.
-    ranges.sort_by_key(|range| range.resource);
-    for range in ranges {
-        let IndexedRange { resource, after, upto, entries, replaced } = range;
-        if tx.execute(ADVANCE, params![resource.0, after.0, upto.0, now]).await? == 0 {
-            continue;
-        }
-        tx.execute(DONE, params![resource.0]).await?;
-        let replaced = replaced.into_iter().map(|seq| seq.0).collect();
-        removal::remove_entries(tx, resource.0, replaced).await?;
-        add_entries(tx, resource, (after, upto), entries).await?;
+    let IndexedRange { resource, after, upto, entries, replaced } = range;
+    if tx.execute(ADVANCE, params![resource.0, after.0, upto.0, now]).await? == 0 {
+        return Ok(());
     }
-    Ok(())
+    tx.execute(DONE, params![resource.0]).await?;
+    let replaced = replaced.into_iter().map(|seq| seq.0).collect();
+    removal::remove_entries(tx, resource.0, replaced).await?;
+    add_entries(tx, resource, (after, upto), entries).await
 }
 
 /// Adds entries in a range of records. Those that were added before are left out: the log may have

@@ -1,0 +1,178 @@
+//! One stranger who makes the gateway store as much as it can: feeds whose entries are all new with
+//! each fetch, and pings. Meanwhile an account subscribes and pings.
+
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use tokio::time::{interval, sleep};
+
+use super::program::{Program, command};
+use super::publisher::Publisher;
+use super::{Finding, Trouble};
+
+/// Flooding feeds, each of which is pinged once a second.
+const FEEDS: usize = 2;
+/// How long the attack lasts.
+const ATTACK: Duration = Duration::from_secs(45);
+/// The interval between two writes of the account, and between two looks at `/readyz`.
+const INTERVAL: Duration = Duration::from_millis(250);
+/// The longest time that a write of an account may take.
+const SLOWEST: Duration = Duration::from_secs(1);
+
+/// What the account and the operator saw during the attack.
+#[derive(Default)]
+struct Seen {
+    subscribes: Latencies,
+    pings: Latencies,
+    ready: Latencies,
+    /// How often `/readyz` did not say that the gateway is ready.
+    red: usize,
+}
+
+#[derive(Default)]
+struct Latencies {
+    count: usize,
+    worst: Duration,
+}
+
+impl Latencies {
+    fn add(&mut self, begun: Instant) {
+        self.count += 1;
+        self.worst = self.worst.max(begun.elapsed());
+    }
+
+    fn to_text(&self) -> String {
+        format!("{} ms at worst of {}", self.worst.as_millis(), self.count)
+    }
+}
+
+/// Two anonymous subscriptions to flooding feeds, one ping a second each (H1).
+pub(crate) async fn attack(publisher: &Publisher) -> Result<Vec<Finding>, Trouble> {
+    let folder = tempfile::tempdir()?;
+    let database = format!("sqlite:{}", folder.path().join("feedgate.db").display());
+    let gateway = Program::start(&database, &[]).await?;
+    let token = create_token(&database)?;
+    let topics: Vec<String> =
+        (0..FEEDS).map(|number| publisher.url(3, number, &format!("/flood?{number}"))).collect();
+    for topic in &topics {
+        let callback = publisher.url(2, 0, "/callback");
+        let form = [("hub.mode", "subscribe"), ("hub.topic", topic), ("hub.callback", &callback)];
+        gateway.post("/hub", &form).await?;
+    }
+    let cpu_before = gateway.cpu()?;
+    let mut seen = Seen::default();
+    tokio::select! {
+        failed = flood(&gateway, &topics) => failed?,
+        failed = watch(&gateway, publisher, &token, &mut seen) => failed?,
+        () = sleep(ATTACK) => {}
+    }
+    let cpu_s = gateway.cpu()? - cpu_before;
+    let held = |latencies: &Latencies| latencies.count > 0 && latencies.worst < SLOWEST;
+    let attack = |what: &str| format!("{FEEDS} flooding feeds, pinged each second: {what}");
+    let bound = format!("{} ms", SLOWEST.as_millis());
+    Ok(vec![
+        Finding {
+            attack: attack("an account subscribes"),
+            measured: seen.subscribes.to_text(),
+            bound: bound.clone(),
+            is_held: held(&seen.subscribes),
+        },
+        Finding {
+            attack: attack("an account pings"),
+            measured: seen.pings.to_text(),
+            bound,
+            is_held: held(&seen.pings),
+        },
+        Finding {
+            attack: attack("/readyz"),
+            measured: format!(
+                "{} red of {}; {} ms at worst; {cpu_s:.1} s of processor time in {} s",
+                seen.red,
+                seen.ready.count,
+                seen.ready.worst.as_millis(),
+                ATTACK.as_secs()
+            ),
+            bound: "0 red".to_owned(),
+            is_held: seen.red == 0 && seen.ready.count > 0,
+        },
+    ])
+}
+
+/// Pings the feeds without end. The stranger does not wait for answers.
+async fn flood(gateway: &Program, topics: &[String]) -> Result<(), Trouble> {
+    let mut seconds = interval(Duration::from_secs(1));
+    loop {
+        seconds.tick().await;
+        for topic in topics {
+            let body = url::form_urlencoded::Serializer::new(String::new())
+                .append_pair("url", topic)
+                .finish();
+            let ping = gateway.client().post(format!("{}/rsscloud/ping", gateway.url())).body(body);
+            tokio::spawn(ping.send());
+        }
+    }
+}
+
+/// Subscribes and pings for an account, and looks at `/readyz`, without end.
+async fn watch(
+    gateway: &Program,
+    publisher: &Publisher,
+    token: &str,
+    seen: &mut Seen,
+) -> Result<(), Trouble> {
+    let mut ticks = interval(INTERVAL);
+    for number in 0.. {
+        ticks.tick().await;
+        let topic = publisher.url(1, number, &format!("/feed/{number}"));
+        let callback = publisher.url(2, number, "/callback");
+        let form = [("hub.mode", "subscribe"), ("hub.topic", &topic), ("hub.callback", &callback)];
+        let body = url::form_urlencoded::Serializer::new(String::new()).extend_pairs(form).finish();
+        let begun = Instant::now();
+        let subscribe = gateway.client().post(format!("{}/", gateway.url())).body(body);
+        let subscribe = subscribe
+            .basic_auth("owner", Some(token))
+            .header("content-type", "application/x-www-form-urlencoded");
+        let answered = timed(subscribe, &mut seen.subscribes, begun).await?;
+        if answered.is_some_and(|status| status.is_client_error()) {
+            return Err(format!("the account could not subscribe: {answered:?}").into());
+        }
+        let ping = [("name", "A site"), ("url", &topic)];
+        let body = url::form_urlencoded::Serializer::new(String::new()).extend_pairs(ping).finish();
+        let ping = gateway.client().post(format!("{}/pingSiteForm", gateway.url())).body(body);
+        timed(ping, &mut seen.pings, Instant::now()).await?;
+        let ready = gateway.client().get(format!("{}/readyz", gateway.url()));
+        let answered = timed(ready, &mut seen.ready, Instant::now()).await?;
+        if !answered.is_some_and(|status| status.is_success()) {
+            seen.red += 1;
+        }
+    }
+    Ok(())
+}
+
+/// The time after which a request counts as hanging.
+const HANGS: Duration = Duration::from_secs(20);
+
+/// Sends a request and notes how long it took. `None` if it hangs.
+async fn timed(
+    request: reqwest::RequestBuilder,
+    latencies: &mut Latencies,
+    begun: Instant,
+) -> Result<Option<reqwest::StatusCode>, Trouble> {
+    let sent = request.timeout(HANGS).send().await;
+    latencies.add(begun);
+    match sent {
+        Ok(answer) => Ok(Some(answer.status())),
+        Err(err) if err.is_timeout() => Ok(None),
+        Err(err) => Err(err.into()),
+    }
+}
+
+/// Creates an account with a token.
+fn create_token(database: &str) -> Result<String, Trouble> {
+    let created = command()
+        .args(["token", "create", "--login", "owner", "--database", database])
+        .stderr(Stdio::inherit())
+        .output()?;
+    let token = String::from_utf8(created.stdout)?;
+    Ok(token.trim().to_owned())
+}
