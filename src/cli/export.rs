@@ -34,7 +34,7 @@ pub(super) async fn run(args: ExportArgs) -> Outcome {
     } else {
         let new = NewFile::create(&args.file).map_err(|err| cannot_create(&args.file, &err))?;
         let (exported, file) = write(&settings, args.with_secrets, new).await?;
-        file.keep().map_err(|err| cannot_create(&args.file, &err))?;
+        file.persist().map_err(|err| cannot_create(&args.file, &err))?;
         exported
     };
     for (kind, lines) in exported.kinds.iter().filter(|(_, lines)| *lines > 0) {

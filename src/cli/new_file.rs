@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 
 use crate::jobs::runner::nonce;
 
-/// A file that only its owner can read, and that is removed unless it is [kept](Self::keep).
+/// A file that only its owner can read, and that is removed unless it is [persisted](Self::persist).
 #[derive(Debug)]
 pub(super) struct NewFile {
     file: File,
     part: PathBuf,
     name: PathBuf,
-    is_kept: bool,
+    has_name: bool,
 }
 
 impl NewFile {
@@ -26,11 +26,11 @@ impl NewFile {
         let last = name.file_name().map(|last| last.to_string_lossy()).unwrap_or_default();
         let part = name.with_file_name(format!(".{last}.{}.part", nonce()));
         let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&part)?;
-        Ok(NewFile { file, part, name: name.to_owned(), is_kept: false })
+        Ok(NewFile { file, part, name: name.to_owned(), has_name: false })
     }
 
     /// Gives the file its name. Fails if another file got it in the meantime.
-    pub(super) fn keep(mut self) -> io::Result<()> {
+    pub(super) fn persist(mut self) -> io::Result<()> {
         self.file.sync_all()?;
         // Unlike a renamed file, a link does not replace what has the name.
         match fs::hard_link(&self.part, &self.name) {
@@ -40,7 +40,7 @@ impl NewFile {
             Err(_) if fs::symlink_metadata(&self.name).is_ok() => return Err(exists()),
             Err(_) => {
                 fs::rename(&self.part, &self.name)?;
-                self.is_kept = true;
+                self.has_name = true;
             }
         }
         let folder = self.name.parent().filter(|folder| !folder.as_os_str().is_empty());
@@ -60,7 +60,7 @@ impl Write for NewFile {
 
 impl Drop for NewFile {
     fn drop(&mut self) {
-        if !self.is_kept {
+        if !self.has_name {
             fs::remove_file(&self.part).unwrap_or_default();
         }
     }
@@ -84,7 +84,7 @@ mod tests {
         let mut file = NewFile::create(&name).unwrap();
         file.write_all(b"lines").unwrap();
         assert!(!name.exists());
-        file.keep().unwrap();
+        file.persist().unwrap();
         assert_eq!((fs::read(&name).unwrap(), files()), (b"lines".to_vec(), 1));
         assert_eq!(NewFile::create(&name).unwrap_err().kind(), ErrorKind::AlreadyExists);
     }

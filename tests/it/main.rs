@@ -14,6 +14,7 @@ mod bot;
 mod changes;
 mod chaos;
 mod collections;
+mod command_output;
 mod commands;
 mod config;
 mod console;

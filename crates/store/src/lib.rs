@@ -153,12 +153,9 @@ pub fn database_place(url: &str) -> String {
 /// Fails if the folder of a SQLite database does not exist and opening the store would not create it.
 /// Nothing is changed.
 pub fn check_folder(url: &str) -> Result<(), StoreError> {
-    let path = sqlite_path(url);
-    let folder = path.and_then(Path::parent).filter(|folder| !folder.as_os_str().is_empty());
-    match path.zip(folder) {
-        Some((path, folder)) => {
-            sqlite::check_folder(folder, path).map_err(|err| name_place(err, url))
-        }
+    let Some(path) = sqlite_path(url) else { return Ok(()) };
+    match path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        Some(folder) => sqlite::check_folder(folder, path).map_err(|err| name_place(err, url)),
         None => Ok(()),
     }
 }

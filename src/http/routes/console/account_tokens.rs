@@ -28,10 +28,10 @@ pub(super) fn section(
 ) -> Result<Markup, Rejection> {
     let access = visit.access()?;
     let may_manage = access.scopes.allow(Scope::Tokens);
-    let shown = tokens.iter().filter(|token| may_manage || token.id == access.token.0);
-    let shown: Vec<_> = shown.map(|token| (token, may_revoke(access, token, tokens))).collect();
+    let listed = tokens.iter().filter(|token| may_manage || token.id == access.token.0);
+    let listed: Vec<_> = listed.map(|token| (token, may_revoke(access, token, tokens))).collect();
     Ok(html! {
-        (token_table(visit, &shown, action))
+        (token_table(visit, &listed, action))
         @if may_manage {
             (token_form(visit, action)?)
         } @else {
