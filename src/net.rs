@@ -43,7 +43,6 @@ use crate::document_budget::{DocumentBudget, DocumentMemory, GatewayBusy};
 use feedgate_core::event::AnswerExcerpt;
 use feedgate_core::poll::Validators;
 use feedgate_core::schedule::FailureClass;
-use feedgate_core::visibility::SourceNetwork;
 use feedgate_feed::Context;
 use feedgate_feed::model::KnownBy;
 
@@ -127,8 +126,6 @@ pub struct Fetched {
     pub took: Duration,
     /// Bytes received, before content decoding.
     pub wire_bytes: u64,
-    /// Where the requests led.
-    pub source_network: SourceNetwork,
 }
 
 impl Fetched {

@@ -150,7 +150,7 @@ impl Backfiller {
             return self.end(backfill, claim, ending, now).await;
         }
         let fetched = page::fetch(&self.client, &resource, &url).await;
-        if fetched.source_network == SourceNetwork::Inner
+        if fetched.source_network() == SourceNetwork::Inner
             && resource.exposure.source_network != SourceNetwork::Inner
         {
             self.store.note_inner(resource.id).await?; // before anything is stored of it

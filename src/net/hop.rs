@@ -6,6 +6,7 @@ use std::time::Duration;
 use http::{HeaderMap, StatusCode, Version};
 use url::Url;
 
+use super::Fetched;
 use super::address_rules::{is_inner, is_public};
 use feedgate_core::visibility::SourceNetwork;
 
@@ -32,19 +33,21 @@ pub struct Hop {
 }
 
 impl Hop {
-    /// Returns where these requests led. Every hop counts: whoever chose the first address chose the others
-    /// too. That of an address nothing was received from is known only if it is inner.
-    pub(super) fn source_network_of(hops: &[Hop], has_response: bool) -> SourceNetwork {
-        match has_response {
-            _ if hops.iter().any(Hop::is_inner) => SourceNetwork::Inner,
-            true if hops.iter().all(|hop| !hop.addresses.is_empty()) => SourceNetwork::Public,
-            true | false => SourceNetwork::Unknown,
-        }
-    }
-
     /// Returns whether the request led into a private network: to an address that is not public, or to a
     /// name that is valid only inside a network.
     fn is_inner(&self) -> bool {
         is_inner(&self.url) || self.addresses.iter().any(|address| !is_public(*address))
+    }
+}
+
+impl Fetched {
+    /// Returns where the requests led. Every hop counts: whoever chose the first address chose the others
+    /// too. That of an address nothing was received from is known only if it is inner.
+    pub fn source_network(&self) -> SourceNetwork {
+        match self.result.is_ok() {
+            _ if self.hops.iter().any(Hop::is_inner) => SourceNetwork::Inner,
+            true if self.hops.iter().all(|hop| !hop.addresses.is_empty()) => SourceNetwork::Public,
+            true | false => SourceNetwork::Unknown,
+        }
     }
 }

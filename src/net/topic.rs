@@ -30,7 +30,6 @@ use super::{
 };
 use super::{body, credentials, decode, failure, freshness};
 use feedgate_core::poll::Validators;
-use feedgate_core::visibility::SourceNetwork;
 
 /// The maximum number of redirects in one fetch (rule P18).
 const MOST_REDIRECTS: usize = 5;
@@ -83,15 +82,7 @@ impl HttpClient {
             Err(err) => {
                 let (hops, took, location) =
                     (Vec::new(), Duration::ZERO, ResourceLocation::Unknown);
-                let source_network = SourceNetwork::Unknown;
-                return Fetched {
-                    result: Err(err),
-                    location,
-                    hops,
-                    took,
-                    wire_bytes: 0,
-                    source_network,
-                };
+                return Fetched { result: Err(err), location, hops, took, wire_bytes: 0 };
             }
         };
         if let Some(claimed) = claimed {
@@ -100,9 +91,7 @@ impl HttpClient {
         let result = session.run().await;
         let took = session.begun.elapsed().saturating_sub(session.waited);
         let location = session.location();
-        let source_network = Hop::source_network_of(&session.hops, result.is_ok());
-        let (hops, wire_bytes) = (session.hops, session.wire_bytes);
-        Fetched { result, location, hops, took, wire_bytes, source_network }
+        Fetched { result, location, hops: session.hops, took, wire_bytes: session.wire_bytes }
     }
 }
 

@@ -82,8 +82,7 @@ pub use crate::transfer::export::{ExportSummary, export};
 pub use crate::transfer::import::Importer;
 pub use crate::transfer::report::{ImportReport, KindReport};
 use feedgate_core::ports::{EndedTransaction, Store, StoreError, TransactionObserver, WakeSignals};
-use feedgate_core::upstream::Upstream;
-use feedgate_core::visibility::ListedTopics;
+use feedgate_core::{upstream::Upstream, visibility::ListedTopics};
 
 /// The location of the store, and the rules that it applies.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -68,13 +68,13 @@ impl Source<'_> {
         let validators = if doubted { &unconditional } else { &polling.validators };
         let (mut requests, mut visits) = (Vec::new(), Vec::new());
         let mut fetched = self.get(due, url, validators).await;
-        let mut source_network = fetched.source_network;
+        let mut source_network = fetched.source_network();
         if is_doubtful(&fetched, due, now) {
             (doubted, has_begun) = (true, true);
             requests = TracedRequest::from_hops(&fetched.hops);
             visits.extend(ServerVisit::from_hops(&fetched.hops));
             fetched = self.continued().get(due, url, &unconditional).await;
-            source_network = source_network.max(fetched.source_network);
+            source_network = source_network.max(fetched.source_network());
         }
         match &fetched.result {
             Ok(FetchResponse::Document(document)) => guard.share(document, source_network, now),
@@ -114,7 +114,7 @@ impl Source<'_> {
             let fetched = self.get(due, &target, &due.resource.polling.validators).await;
             let fetched = not_put_off(fetched, true)?;
             observation.took += fetched.took;
-            observation.source_network = observation.source_network.max(fetched.source_network);
+            observation.source_network = observation.source_network.max(fetched.source_network());
             observation.requests.extend(TracedRequest::from_hops(&fetched.hops));
             observation.visits.extend(ServerVisit::from_hops(&fetched.hops));
             observation.wire_bytes += fetched.wire_bytes;

@@ -81,10 +81,10 @@ async fn h04_the_address_that_was_connected_to_decides_where_a_document_came_fro
     let (url, none) = (origin.url_as("a.test", "/feed"), Validators::default());
     for _ in 0..2 {
         let fetched = get_with(&fetch, &url, &none).await;
-        assert_eq!(fetched.source_network, SourceNetwork::Inner);
+        assert_eq!(fetched.source_network(), SourceNetwork::Inner);
     }
     let dead = get_with(&fetch, "http://127.0.0.1:9999/", &none).await;
-    assert_eq!(dead.source_network, SourceNetwork::Inner, "by the address in the URL alone");
+    assert_eq!(dead.source_network(), SourceNetwork::Inner, "by the address in the URL alone");
 }
 
 #[tokio::test]

@@ -92,7 +92,8 @@ struct StoredDocument<'a> {
 }
 
 /// Completes a part of a document after which others follow: moves the head, marks subscriptions due,
-/// and charges the budget. The status, the validators and the claim belong to the last part.
+/// and charges the budget. The status, the validators and the claim belong to the last part. Where the
+/// document came from decides who may see the entries, so it is stored with the first of them.
 async fn grow(
     tx: &Tx<'_>,
     settings: AppendSettings<'_>,
@@ -100,8 +101,8 @@ async fn grow(
     (after, new_entries): (&After, &[PublishedSince]),
     is_free: bool,
 ) -> Result<(), StoreError> {
-    let id = before.id;
-    tx.execute(GROW, params![id.0, after.head]).await?;
+    let (id, network) = (before.id, poll.source_network.unwrap_or_default().as_number());
+    tx.execute(GROW, params![id.0, after.head, network]).await?;
     // The body is stored with the last part: until then, no subscription to bodies changes.
     let after = After { body_version: NO_BODY, ..*after };
     mark_subscriptions_due(tx, before, poll, (&after, new_entries)).await?;
@@ -292,7 +293,7 @@ pub(crate) async fn push(
         let mut status = before.status.clone();
         status.entries_count_since_last_maintenance += after.entries as u64;
         status.daily.add(after.entries, at);
-        tx.execute(GROW, params![id.0, after.head]).await?;
+        tx.execute(GROW, params![id.0, after.head, 0_i64]).await?;
         details::keep_status(tx, id, &status).await?;
         let paid_at = before.held.appends_paid_at;
         append_budget::charge(tx, budget, (id, paid_at), after.size, at).await?;
@@ -316,7 +317,8 @@ pub(crate) async fn push(
 }
 
 /// Moves the head of a log.
-const GROW: &str = "update resources set head = $2 where id = $1";
+const GROW: &str = "update resources set head = $2, source_network =
+    case when source_network < cast($3 as bigint) then $3 else source_network end where id = $1";
 
 /// The delay of a postponed update: slightly longer than the minimum interval of updates.
 const PUT_OFF: chrono::TimeDelta = chrono::TimeDelta::seconds(61);
@@ -389,19 +391,15 @@ async fn keep_content(
                hops = case when cast($6 as bigint) = 1 then 0 else hops end
          where id = $1";
     const HEAD: &str = "update resource_details set feed_head = $2 where resource_id = $1";
-    let Poll { kind, site_url, feed_head, .. } = poll;
-    let is_same = kind.is_none()
-        && site_url.is_none()
-        && feed_head.is_none()
-        && poll.source_network.is_none();
+    let Poll { kind, site_url, feed_head, source_network: network, .. } = poll;
+    let is_same = kind.is_none() && site_url.is_none() && feed_head.is_none() && network.is_none();
     if is_same && before == (LogState { head: after.head, body_version: after.body_version }) {
         return Ok(());
     }
     #[rustfmt::skip]
     let params = params![
         id.0, after.head, after.body_version, poll.kind.map(|kind| kind.as_str()),
-        poll.site_url.as_deref(), poll.trigger == Trigger::Schedule,
-        poll.source_network.unwrap_or_default().as_number(),
+        poll.site_url.as_deref(), poll.trigger == Trigger::Schedule, network.unwrap_or_default().as_number(),
     ];
     let keep_head = async {
         match feed_head.as_deref() {
