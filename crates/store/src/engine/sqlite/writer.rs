@@ -232,7 +232,13 @@ fn work(
                 let outcome = commit_together(&conn, job, &mut queue, (&mut taken, &mut large));
                 reply(taken, outcome, wake_signals);
             }
-            Ok(Some(queued)) => large.push_back(queued),
+            Ok(Some(queued)) => {
+                large.push_back(queued);
+                // A small operation may wait behind it, and comes first.
+                if !queue.is_empty() {
+                    continue;
+                }
+            }
             Ok(None) if large.is_empty() => break,
             Ok(None) => {}
             Err(_) => {
