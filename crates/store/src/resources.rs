@@ -26,11 +26,11 @@ use tracing::warn;
 
 use super::delivery::ping_forwarding;
 use super::engine::sql::{Value, params};
-use super::log::append::{self, AppendSettings, PushedPart};
+use super::log::append::{self, AppendSettings};
 use super::log::append_budget;
 use super::log::document_parts::AppendProgress;
 use super::log::entries::{self, OldEntries};
-use super::log::recording::{self, Recorded, Recording};
+use super::log::recording::{self, PushedPart, Recorded, Recording};
 use crate::Db;
 use crate::engine::sqlite::WriteSize;
 use claim::ClaimedResources;

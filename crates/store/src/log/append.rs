@@ -19,7 +19,7 @@ use crate::log::document_parts::{AppendProgress, append_part};
 use crate::log::entries;
 use crate::log::fan_out::{LogChange, LogState, mark_due};
 use crate::log::published_since::{self, PublishedSince};
-use crate::log::recording::{Recorded, Recording};
+use crate::log::recording::{PushedPart, Recorded, Recording};
 use crate::log::records::{After, NewRecord, RecordBatch, append};
 use crate::resources::poll_result::{self, PollResult, ResourceBefore};
 use crate::resources::{details, moves, upstreams};
@@ -261,13 +261,6 @@ async fn mark_subscriptions_due(
         after,
     };
     mark_due(tx, before.id, change).await
-}
-
-/// What became of a part of a pushed document.
-pub(crate) struct PushedPart {
-    pub(crate) appended: Appended,
-    /// How much is stored; `None` if nothing is left to store.
-    pub(crate) rest: Option<AppendProgress>,
 }
 
 /// Appends the next part of the entries that an upstream pushed. All other stored data of the resource

@@ -62,6 +62,13 @@ pub(crate) enum Recorded {
     All(Appended, Option<OldEntries>),
 }
 
+/// What became of a part of a pushed document.
+pub(crate) struct PushedPart {
+    pub(crate) appended: Appended,
+    /// How much is stored; `None` if nothing is left to store.
+    pub(crate) rest: Option<AppendProgress>,
+}
+
 /// The number of entries, and the bytes of a body or of all entries, from which on an operation does
 /// not share its transaction with others.
 const LARGE_ENTRIES: usize = 50;
