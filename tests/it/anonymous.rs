@@ -67,24 +67,45 @@ fn call(method: &str, params: &[&str]) -> String {
     format!("<methodCall><methodName>{method}</methodName><params>{params}</params></methodCall>")
 }
 
-#[tokio::test]
-async fn h05_what_is_closed_to_strangers_is_refused_in_each_protocol() {
-    let database = Database::new(Kind::Sqlite).await;
-    let publisher = Publisher::start().await;
-    publisher.put_rss("/feed", rss("tides", 1..2));
-    let (topic, site) = (publisher.url("/feed"), "http://a.test/");
+/// A request without credentials, and what closes it.
+struct AnonymousRequest {
+    /// The word of `FEEDGATE_ANONYMOUS` that permits the request.
+    word: &'static str,
+    method: Method,
+    path: &'static str,
+    content_type: &'static str,
+    body: String,
+    /// The status of the answer if the request is not permitted, and a part of its text.
+    refusal: (u16, &'static str),
+}
+
+impl AnonymousRequest {
+    async fn send(&self, gateway: &Gateway, caller: Caller) -> reqwest::Response {
+        let target = (self.method.clone(), self.path);
+        send(gateway, caller, target, (self.content_type, &self.body)).await
+    }
+
+    /// Whether the answer never ends.
+    fn is_endless(&self) -> bool {
+        self.path == "/log/stream"
+    }
+}
+
+/// One request of each kind that needs no account.
+fn anonymous_requests(topic: &str) -> Vec<AnonymousRequest> {
+    let site = "http://a.test/";
     let subscribe = format!("hub.mode=subscribe&hub.topic={topic}&hub.callback=http://b.test/");
     let register = format!("port=80&path=/&protocol=http-post&domain=b.test&url1={topic}");
     let publish = format!("hub.mode=publish&hub.url={site}");
     let cloud = call("rssCloud.ping", &[site]);
     let weblog = call("weblogUpdates.ping", &["A", site]);
-    let notify = call("rssCloud.pleaseNotify", &["", "80", "/", "http-post", &topic, "b.test"]);
+    let notify = call("rssCloud.pleaseNotify", &["", "80", "/", "http-post", topic, "b.test"]);
     let envelope = "<e:Envelope xmlns:e=\"http://schemas.xmlsoap.org/soap/envelope/\"><e:Body>\
                     <ping><url>http://a.test/</url></ping></e:Body></e:Envelope>";
     let (get, sent) = (Method::GET, Method::POST);
     #[rustfmt::skip]
-    let cases = [
-        ("hub",      &sent, "/hub",                   FORM,       subscribe.as_str(),  403, "from accounts only"),
+    let table: [(_, &Method, _, _, &str, _, _); 29] = [
+        ("hub",      &sent, "/hub",                   FORM,       &subscribe,          403, "from accounts only"),
         ("hub",      &sent, "/websub",                FORM,       &subscribe,          403, "from accounts only"),
         ("pings",    &sent, "/hub",                   FORM,       &publish,            403, "from accounts only"),
         ("pings",    &sent, "/",                      FORM,       &publish,            403, "from accounts only"),
@@ -114,47 +135,56 @@ async fn h05_what_is_closed_to_strangers_is_refused_in_each_protocol() {
         ("views",    &get,  "/feeds?topic=http://a.test/", "",    "",                  401, "from accounts only"),
         ("views",    &get,  "/all/recent",            "",         "",                  401, "from accounts only"),
     ];
+    let requests = table.map(|(word, method, path, content_type, body, status, words)| {
+        let (method, body, refusal) = (method.clone(), body.to_owned(), (status, words));
+        AnonymousRequest { word, method, path, content_type, body, refusal }
+    });
+    requests.into()
+}
+
+#[tokio::test]
+async fn h05_what_is_closed_to_strangers_is_refused_in_each_protocol() {
+    let database = Database::new(Kind::Sqlite).await;
+    let publisher = Publisher::start().await;
+    publisher.put_rss("/feed", rss("tides", 1..2));
     let gateway = Gateway::start(&database, &[PROXIED, ("FEEDGATE_ANONYMOUS", "none")]).await;
-    for (_, method, path, content_type, body, status, words) in &cases {
+    for request in anonymous_requests(&publisher.url("/feed")) {
+        let AnonymousRequest { path, body, refusal: (status, words), .. } = &request;
         for caller in [Caller::Stranger, Caller::Local] {
-            let target = ((*method).clone(), *path);
-            let answer = send(&gateway, caller, target, (content_type, body)).await;
+            let answer = request.send(&gateway, caller).await;
             assert_eq!(answer.status().as_u16(), *status, "{path} {body}");
             let asks = answer.headers().contains_key(WWW_AUTHENTICATE);
             assert_eq!(asks, *status == 401, "{path}");
             let text = answer.text().await.unwrap();
             assert!(text.contains(words), "{path} {body}: {text}");
         }
-        let target = ((*method).clone(), *path);
-        if *path == "/log/stream" {
-            continue; // it never ends
+        if request.is_endless() {
+            continue;
         }
-        let answer = send(&gateway, Caller::Account, target, (content_type, body)).await;
+        let answer = request.send(&gateway, Caller::Account).await;
         let (status, headers) = (answer.status(), answer.headers().clone());
         let text = answer.text().await.unwrap();
         assert!(!is_refused(&text), "{path} {body}: {status} {text}");
         let cached = headers.get(CACHE_CONTROL).and_then(|value| value.to_str().ok());
         assert!(!cached.unwrap_or_default().contains("public"), "{path}: {cached:?}");
     }
-    drop(gateway);
+}
 
+#[tokio::test]
+async fn h05_each_kind_of_request_is_closed_by_its_own_word() {
+    let database = Database::new(Kind::Sqlite).await;
+    let publisher = Publisher::start().await;
+    publisher.put_rss("/feed", rss("tides", 1..2));
+    let requests = anonymous_requests(&publisher.url("/feed"));
     let all = ["hub", "rsscloud", "pings", "storage", "views"];
     for closed in all {
         let open: Vec<_> = all.into_iter().filter(|word| *word != closed).collect();
-        let open = ("FEEDGATE_ANONYMOUS", open.join(","));
-        let gateway = Gateway::start(&database, &[PROXIED, (open.0, &open.1)]).await;
-        for (word, method, path, content_type, body, ..) in &cases {
-            if *path == "/log/stream" {
-                continue;
-            }
-            let target = ((*method).clone(), *path);
-            let answer = send(&gateway, Caller::Stranger, target, (content_type, body)).await;
-            let text = answer.text().await.unwrap();
-            assert_eq!(
-                text.contains("from accounts only"),
-                *word == closed,
-                "{closed} {path}: {text}"
-            );
+        let open = open.join(",");
+        let gateway = Gateway::start(&database, &[PROXIED, ("FEEDGATE_ANONYMOUS", &open)]).await;
+        for request in requests.iter().filter(|request| !request.is_endless()) {
+            let text = request.send(&gateway, Caller::Stranger).await.text().await.unwrap();
+            let is_closed = text.contains("from accounts only");
+            assert_eq!(is_closed, request.word == closed, "{closed} {}: {text}", request.path);
         }
     }
 }

@@ -29,12 +29,15 @@ fn form(world: &World, mode: &str) -> String {
     url::form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish()
 }
 
+/// The names and values of some headers.
+type Headers<'a> = &'a [(&'a str, &'a str)];
+
 /// Sends a form as the query, by GET, or as the body, with the stored login and these headers.
 async fn send(
     world: &World,
     method: Method,
     form: &str,
-    headers: &[(&str, &str)],
+    headers: Headers<'_>,
 ) -> (StatusCode, String) {
     let request = match method {
         Method::GET => client().get(world.gateway.url(&format!("/?{form}"))),
@@ -81,7 +84,7 @@ async fn h08_a_browser_changes_something_for_pages_of_the_gateway_only(database:
     let referred = [("referer", "http://evil.test/")];
     let typed = [("sec-fetch-site", "none"), ("sec-fetch-dest", "document")];
     #[rustfmt::skip]
-    let cases: [(&str, Method, &str, &[(&str, &str)]); 13] = [
+    let cases: [(&str, Method, &str, Headers<'_>); 13] = [
         ("a script of another port",       Method::POST, &unsubscribe, &with_origin),
         ("one without Origin",             Method::POST, &unsubscribe, &script),
         ("a hidden origin",                Method::POST, &unsubscribe, &null),
@@ -127,7 +130,9 @@ async fn h08_programs_go_on_as_before(database: Database) {
         "",
     ] {
         let accept = "text/html, image/gif, image/jpeg, *; q=.2, */*; q=.2";
-        let headers = [("user-agent", agent), ("accept", accept)];
+        // What the `fetch` of Node.js sends with each request.
+        let of_fetch = [("sec-fetch-mode", "cors"), ("accept-language", "*")];
+        let headers = [("user-agent", agent), ("accept", accept), of_fetch[0], of_fetch[1]];
         for method in [Method::GET, Method::POST] {
             for (form, want) in [(&subscribe, 1), (&unsubscribe, 0)] {
                 let (status, text) = send(&world, method.clone(), form, &headers).await;

@@ -101,20 +101,15 @@ impl Request {
     /// Returns whether a browser sent the request, as far as its headers tell. Over plain HTTP, browsers
     /// send no `Sec-Fetch-` headers, and no `Origin` with a GET of a link or an image. What they always
     /// send is a name that begins with `Mozilla/`, which a page cannot change. Crawlers that call
-    /// themselves compatible with it are programs.
+    /// themselves compatible with it are programs, and so is the `fetch` of Node.js, which sends
+    /// `Sec-Fetch-Mode` alone and `Accept-Language: *`.
     pub(crate) fn is_from_browser(&self) -> bool {
-        const OF_BROWSERS: [&str; 7] = [
-            "sec-fetch-site",
-            "sec-fetch-mode",
-            "sec-fetch-dest",
-            "origin",
-            "referer",
-            "upgrade-insecure-requests",
-            "accept-language",
-        ];
+        const OF_BROWSERS: [&str; 5] =
+            ["sec-fetch-site", "sec-fetch-dest", "origin", "referer", "upgrade-insecure-requests"];
         let agent = self.header("user-agent");
         let is_named = agent.starts_with("Mozilla/") && !agent.contains("(compatible;");
-        is_named || OF_BROWSERS.iter().any(|name| self.headers.contains_key(*name))
+        let has_languages = !matches!(self.header("accept-language"), "" | "*");
+        is_named || has_languages || OF_BROWSERS.iter().any(|name| self.headers.contains_key(*name))
     }
 
     /// Returns whether this request comes from one of `networks`, and from no page of another site.
