@@ -15,7 +15,7 @@
 //!   before its callback is verified, so that no subscriber misses a later change (`first_fetch`).
 //! * Work that cannot be done at once is stored as an intent, and survives a restart.
 
-mod callback_reach;
+mod caller_networks;
 pub mod cancellation;
 mod discovered_feeds;
 mod events;
@@ -61,7 +61,7 @@ use first_fetch::{ANSWER_WAIT, FIRST_FETCH_WAIT, SYNC_WAIT};
 use preview::PreviewLimit;
 use verification_limits::{VerificationLimits, VerificationPermit};
 
-pub use callback_reach::CallbackReach;
+pub use caller_networks::CallerNetworks;
 pub use discovered_feeds::TopicFindings;
 pub use preview::{NoPreview, PreviewedContent, TopicPreview};
 pub use quotas::{QuotaExceeded, SubscriptionQuotas};
@@ -133,14 +133,14 @@ pub struct RequestTerms {
     pub verification: Verification,
     /// How long the answer waits for the first fetch.
     pub wait: FirstFetchWait,
-    /// Which callbacks the caller may name.
-    pub reach: CallbackReach,
+    /// Which private addresses the caller may name.
+    pub networks: CallerNetworks,
 }
 
 impl RequestTerms {
     /// Returns the terms of a request of an account.
     pub fn of_account(verification: Verification, wait: FirstFetchWait) -> RequestTerms {
-        RequestTerms { verification, wait, reach: CallbackReach::Inner }
+        RequestTerms { verification, wait, networks: CallerNetworks::Inner }
     }
 }
 
@@ -204,8 +204,8 @@ impl SubscriptionService {
         terms: RequestTerms,
         now: DateTime<Utc>,
     ) -> Result<SubscribeOutcome, SubscriptionRefusal> {
-        let RequestTerms { verification, wait, reach } = terms;
-        if let Err(why) = self.check_reach(&intent.request.callback, reach) {
+        let RequestTerms { verification, wait, networks } = terms;
+        if let Err(why) = self.check_callback_network(&intent.request.callback, networks) {
             self.event_log.record(events::refused(intent, &why, now));
             return Err(why);
         }
@@ -213,7 +213,8 @@ impl SubscriptionService {
         let of_collection = self.of_collection(intent, track.as_ref()).await?;
         let intent = of_collection.as_ref().unwrap_or(intent);
         if intent.mode == IntentMode::Subscribe
-            && let Err(why) = self.check_subscription(intent, of_collection.is_some()).await
+            && let Err(why) =
+                self.check_subscription(intent, of_collection.is_some(), networks).await
         {
             self.event_log.record(events::refused(intent, &why, now));
             return Err(why);
@@ -308,8 +309,12 @@ impl SubscriptionService {
         &self,
         intent: &Intent,
         is_collection: bool,
+        networks: CallerNetworks,
     ) -> Result<(), SubscriptionRefusal> {
         self.check(&intent.request, is_collection)?;
+        if !is_collection {
+            self.check_topic_network(&intent.request.topic, networks).await?;
+        }
         self.check_quota(&intent.request).await
     }
 

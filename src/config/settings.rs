@@ -367,7 +367,7 @@ settings! {
         /// What callers without an account may do, separated by commas. `hub`: subscribe at `/hub`.
         /// `rsscloud`: register and cancel. `pings`: report changes, in all ways. `storage`: read
         /// stored feeds. `views`: read archives, lists, statistics, `/changes.xml` and the event log.
-        /// `none`: nothing of these. What is not listed is for accounts only. `inner-callbacks`, which
+        /// `none`: nothing of these. What is not listed is for accounts only. `inner-addresses`, which
         /// is not in the default, lets them name callbacks in
         /// `FEEDGATE_EGRESS_ALLOW_CALLBACK_CIDRS`, which is otherwise for accounts, and for programs
         /// on this machine whose callbacks are on this machine. See [without an

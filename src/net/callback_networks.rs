@@ -3,7 +3,7 @@
 //! The private networks that the operator allows for callbacks are for accounts. A callback that
 //! nobody vouches for may have any name, and that name may resolve to a private address at any time:
 //! so requests to it pass a guard that allows public addresses only. Where the URL itself names a
-//! private host, whoever requested it was allowed to (`subscriptions::callback_reach`), and the
+//! private host, whoever requested it was allowed to (`subscriptions::caller_networks`), and the
 //! allowed networks are reached.
 
 use url::Url;

@@ -10,7 +10,7 @@ use std::net::IpAddr;
 use tokio::time::Instant;
 
 use super::registration::NotificationHandler;
-use super::{CallbackReach, SubscriptionRefusal, SubscriptionService, events, verify};
+use super::{CallerNetworks, SubscriptionRefusal, SubscriptionService, events, verify};
 use crate::jobs::runner;
 use feedgate_core::event::{Event, EventKind};
 use feedgate_core::ports::SubscriptionFilter;
@@ -61,7 +61,7 @@ impl Cancelled {
                     port: port.to_owned(),
                     path: self.path.clone(),
                     caller: self.caller,
-                    reach: CallbackReach::Public,
+                    networks: CallerNetworks::Public,
                 };
                 callbacks.extend(handler.callback().filter(|found| !callbacks.contains(found)));
             }

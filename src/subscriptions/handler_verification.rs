@@ -40,7 +40,8 @@ impl SubscriptionService {
                 Err(why) => return Err(why),
             };
             let next = Callback::parse(target.as_str()).map_err(|_| NotVerified::BadRedirect)?;
-            self.check_reach(&next, handler.reach).map_err(|_| NotVerified::BadRedirect)?;
+            self.check_callback_network(&next, handler.networks)
+                .map_err(|_| NotVerified::BadRedirect)?;
             if next.host_name() != address.host_name() {
                 let permit = self.wait_for_permit(&next).await;
                 permits

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use tokio::time::timeout;
 
-use super::{SubscriptionRefusal, SubscriptionService, events};
+use super::{CallerNetworks, SubscriptionRefusal, SubscriptionService, events};
 use crate::jobs::poll::{PolledNow, PushedDocument};
 use crate::net::{FetchError, FetchRequest, Fetched};
 use feedgate_core::event::EventOutcome;
@@ -74,6 +74,7 @@ impl SubscriptionService {
         &self,
         ping: &Ping,
         spacing: Duration,
+        networks: CallerNetworks,
     ) -> Result<(), SubscriptionRefusal> {
         let unreadable = || SubscriptionRefusal::Unreadable(ping.url.clone());
         let Ok(topic) = Topic::parse(ping.url.as_str()) else {
@@ -88,7 +89,7 @@ impl SubscriptionService {
             }
             Some(resource) if resource.polling.left_alone_after(ping.at).is_some() => false,
             _ => {
-                let is_readable = self.can_fetch(&topic).await;
+                let is_readable = self.can_fetch(&topic, networks).await;
                 if is_readable {
                     self.ping(ping, spacing).await?;
                 }
@@ -127,7 +128,10 @@ impl SubscriptionService {
     /// Returns whether a resource without subscriptions can be fetched; `true` if that takes too
     /// long to find out. Anybody can name any address, so few are fetched at once, and
     /// few from one network.
-    async fn can_fetch(&self, topic: &Topic) -> bool {
+    async fn can_fetch(&self, topic: &Topic, networks: CallerNetworks) -> bool {
+        if self.check_topic_network(topic, networks).await.is_err() {
+            return false;
+        }
         let Ok(_place) = self.probes.try_acquire() else { return true };
         let (url, validators) = (topic.fetch_url(), Validators::default());
         if self.fetch.admit_first_fetch(&url).await.is_err() {

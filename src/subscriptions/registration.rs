@@ -13,7 +13,7 @@ use futures_util::{FutureExt, StreamExt, stream};
 use tokio::time::Instant;
 use url::{Host, Url};
 
-use super::{CallbackReach, SubscriptionRefusal, SubscriptionService, events, verify};
+use super::{CallerNetworks, SubscriptionRefusal, SubscriptionService, events, verify};
 use crate::jobs::poll::PolledNow;
 use crate::jobs::runner;
 use feedgate_core::account::AccountId;
@@ -48,7 +48,7 @@ pub struct NotificationHandler {
     /// The address of the caller.
     pub caller: Option<IpAddr>,
     /// Which handlers the caller may name.
-    pub reach: CallbackReach,
+    pub networks: CallerNetworks,
 }
 
 impl NotificationHandler {
@@ -148,7 +148,8 @@ impl SubscriptionService {
         super::check_part(&topic)?;
         let callback = handler.callback().ok_or(SubscriptionRefusal::NoHandler)?;
         self.check_is_elsewhere(&callback)?;
-        self.check_reach(&callback, handler.reach)?;
+        self.check_callback_network(&callback, handler.networks)?;
+        self.check_topic_network(&topic, handler.networks).await?;
 
         let PolledNow { resource, busy } = self.ensure_read(&topic, now).await?;
         let is_reachable = busy.is_none() && self.is_reachable(&resource, spacing, now).await?;
@@ -247,7 +248,7 @@ mod tests {
             port: port.to_owned(),
             path: path.to_owned(),
             caller: Some("2001:db8::1".parse().unwrap()),
-            reach: CallbackReach::Public,
+            networks: CallerNetworks::Public,
         };
         handler.callback().map(|callback| callback.as_str().to_owned())
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep, timeout_at};
 
-use super::{SubscriptionRefusal, SubscriptionService};
+use super::{CallerNetworks, SubscriptionRefusal, SubscriptionService};
 use crate::jobs::runner;
 use feedgate_core::ping::Ping;
 use feedgate_core::ports::{LogNumbers, StoreError};
@@ -27,8 +27,8 @@ impl SubscriptionService {
     pub async fn ping_and_wait(
         &self,
         ping: &Ping,
-        spacing: Duration,
-        patience: Duration,
+        (spacing, patience): (Duration, Duration),
+        networks: CallerNetworks,
     ) -> Result<u64, SubscriptionRefusal> {
         let until = Instant::now() + patience;
         let known = match Topic::parse(ping.url.as_str()) {
@@ -37,7 +37,7 @@ impl SubscriptionService {
         };
         let place = self.waiting.try_acquire().ok();
         let Some((resource, _place)) = known.filter(|held| held.subscribers > 0).zip(place) else {
-            return self.ping_readable(ping, spacing).await.map(|()| 0);
+            return self.ping_readable(ping, spacing, networks).await.map(|()| 0);
         };
         self.ping(ping, spacing).await?;
         match timeout_at(until, self.polled_after(&resource, ping, spacing)).await {

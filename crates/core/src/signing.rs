@@ -280,7 +280,7 @@ mod tests {
 
     #[test]
     fn h06_a_stranger_who_renews_an_open_subscription_ends_no_secret() {
-        let asked = |text: Option<&str>| SigningRequest {
+        let requested = |text: Option<&str>| SigningRequest {
             secret: text.map(secret),
             ..SigningRequest::default()
         };
@@ -300,25 +300,26 @@ mod tests {
             ("and may be replaced again", &[Some("b"), Some("own"), Some("c")],     &["c", "own"],    &["c"]),
         ];
         for (why, renewals, before, after) in cases {
-            let mut signing = asked(Some("own")).begin();
+            let mut signing = requested(Some("own")).begin();
             for renewal in renewals {
-                signing = signing.renew_open(&asked(*renewal), at(100), at(1));
+                signing = signing.renew_open(&requested(*renewal), at(100), at(1));
             }
             assert_eq!(texts(&signing, at(99)), before, "{why}");
             assert_eq!(texts(&signing, at(100)), after, "{why}");
         }
-        let contested = asked(Some("own")).begin().renew_open(&asked(Some("b")), at(100), at(1));
+        let contested =
+            requested(Some("own")).begin().renew_open(&requested(Some("b")), at(100), at(1));
         for (given, now, want) in [
             (Some("own"), 2, true),
             (Some("b"), 2, false),
             (None, 2, false),
             (Some("b"), 100, true),
         ] {
-            assert_eq!(contested.is_proven_by(&asked(given), at(now)), want, "{given:?} {now}");
+            assert_eq!(contested.is_proven_by(&requested(given), at(now)), want, "{given:?} {now}");
         }
-        let unsigned = asked(None).begin();
-        assert!(!unsigned.is_proven_by(&asked(None), at(1)), "anybody knows no secret");
-        let signed = unsigned.renew_open(&asked(Some("b")), at(100), at(1));
+        let unsigned = requested(None).begin();
+        assert!(!unsigned.is_proven_by(&requested(None), at(1)), "anybody knows no secret");
+        let signed = unsigned.renew_open(&requested(Some("b")), at(100), at(1));
         assert_eq!(texts(&signed, at(1)), ["b"]);
     }
 

@@ -8,6 +8,7 @@ pub(crate) mod before;
 pub(crate) mod document_parts;
 pub(crate) mod entries;
 pub(crate) mod fan_out;
+mod first_document;
 pub(crate) mod pages;
 pub(crate) mod pending_fan_outs;
 pub(crate) mod published_since;

@@ -19,7 +19,7 @@ pub(crate) enum Permission {
     /// See what is watched and what has happened: lists, statistics, archives, changes and the log.
     Views,
     /// Name callbacks in the private networks that the operator allows for callbacks.
-    InnerCallbacks,
+    InnerAddresses,
 }
 
 impl Permission {
@@ -29,7 +29,7 @@ impl Permission {
         Permission::Pings,
         Permission::Storage,
         Permission::Views,
-        Permission::InnerCallbacks,
+        Permission::InnerAddresses,
     ];
 
     /// Returns the word in the setting.
@@ -40,14 +40,14 @@ impl Permission {
             Permission::Pings => "pings",
             Permission::Storage => "storage",
             Permission::Views => "views",
-            Permission::InnerCallbacks => "inner-callbacks",
+            Permission::InnerAddresses => "inner-addresses",
         }
     }
 
     /// Returns the scope that the token of an account needs where strangers lack the permission.
     pub(crate) fn scope(self) -> Scope {
         match self {
-            Permission::Hub | Permission::RssCloud | Permission::InnerCallbacks => Scope::Subscribe,
+            Permission::Hub | Permission::RssCloud | Permission::InnerAddresses => Scope::Subscribe,
             Permission::Pings => Scope::Publish,
             Permission::Storage => Scope::Retrieve,
             Permission::Views => Scope::List,
@@ -63,7 +63,7 @@ impl Permission {
             Permission::Pings => (StatusCode::FORBIDDEN, "pings"),
             Permission::Storage => (StatusCode::UNAUTHORIZED, "readers of stored feeds"),
             Permission::Views => (StatusCode::UNAUTHORIZED, "readers of its views"),
-            Permission::InnerCallbacks => (StatusCode::FORBIDDEN, "callbacks in private networks"),
+            Permission::InnerAddresses => (StatusCode::FORBIDDEN, "callbacks in private networks"),
         };
         let reason = format!(
             "This gateway accepts {what} from accounts only: please authenticate with your login \
@@ -101,7 +101,7 @@ impl AnonymousAccess {
 
     /// Returns whether callers without an account may name callbacks in private networks.
     pub(crate) fn reaches_inner_callbacks(self) -> bool {
-        self.allows(Permission::InnerCallbacks)
+        self.allows(Permission::InnerAddresses)
     }
 }
 
@@ -116,7 +116,7 @@ mod tests {
             ("hub,rsscloud,pings,storage,views", Ok(&[Permission::Hub, Permission::RssCloud, Permission::Pings, Permission::Storage, Permission::Views])),
             ("none",                  Ok(&[])),
             (" views , hub,",         Ok(&[Permission::Hub, Permission::Views])),
-            ("inner-callbacks",       Ok(&[Permission::InnerCallbacks])),
+            ("inner-addresses",       Ok(&[Permission::InnerAddresses])),
             ("hub,all",               Err("all")),
             ("hub,none",              Err("none")),
         ];

@@ -16,9 +16,9 @@ use crate::http::kit::reply::set_header;
 use crate::http::kit::request::Request;
 use crate::http::state::Gateway;
 use crate::net;
-use crate::subscriptions::CallbackReach;
-use feedgate_core::topic::Callback;
+use crate::subscriptions::CallerNetworks;
 use feedgate_protocol::form::Form;
+use url::Url;
 
 /// Rejects a caller without an account who does not have this permission. `form` may have the
 /// credentials of an account.
@@ -50,27 +50,27 @@ pub(crate) async fn check_by_query(
     }
 }
 
-/// Returns which callbacks a caller may name. Credentials are checked only if the answer depends on
-/// them.
-pub(crate) async fn callback_reach(
+/// Returns which private addresses a caller may name who names `urls` as topics and callbacks.
+/// Credentials are checked only if one of them is private.
+pub(crate) async fn caller_networks(
     gateway: &Gateway,
     request: &Request,
     form: &Form,
-    callback: Option<&Callback>,
-) -> Result<CallbackReach, Rejection> {
-    let permission = Permission::InnerCallbacks;
+    urls: &[Url],
+) -> Result<CallerNetworks, Rejection> {
+    let permission = Permission::InnerAddresses;
     if gateway.settings.anonymous.allows(permission) {
-        return Ok(CallbackReach::Inner);
+        return Ok(CallerNetworks::Inner);
     }
-    let is_inner = callback.is_some_and(|callback| net::is_inner(callback.url()));
+    let is_inner = urls.iter().any(net::is_inner);
     if is_inner && auth::has_credentials(request, form) {
         let access = auth::authenticate(gateway, request, form).await?;
         auth::require(&access, permission.scope())?;
-        return Ok(CallbackReach::Inner);
+        return Ok(CallerNetworks::Inner);
     }
     match request.is_local() {
-        true => Ok(CallbackReach::Local),
-        false => Ok(CallbackReach::Public),
+        true => Ok(CallerNetworks::Local),
+        false => Ok(CallerNetworks::Public),
     }
 }
 

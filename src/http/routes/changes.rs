@@ -74,7 +74,7 @@ async fn recent_changes(
     longest: Duration,
     cache: Arc<ChangesCache>,
 ) -> Response {
-    if let Some(rejected) = reject_stranger(&gateway, &request).await {
+    if let Some(rejected) = reject_anonymous(&gateway, &request).await {
         return rejected;
     }
     let query = params::read_query(&request);
@@ -93,7 +93,7 @@ async fn changes_of(
     begins: Option<DateTime<Utc>>,
     cache: Arc<ChangesCache>,
 ) -> Response {
-    if let Some(rejected) = reject_stranger(&gateway, &request).await {
+    if let Some(rejected) = reject_anonymous(&gateway, &request).await {
         return rejected;
     }
     let Some(begins) = begins else { return not_found() };
@@ -111,7 +111,7 @@ async fn changes_of(
 }
 
 /// Returns the reply to a caller without an account, if the operator shows views to accounts only.
-async fn reject_stranger(gateway: &Gateway, request: &Request) -> Option<Response> {
+async fn reject_anonymous(gateway: &Gateway, request: &Request) -> Option<Response> {
     let entered = permissions::check_by_query(gateway, request, Permission::Views).await;
     entered.err().map(|rejection| rejection.to_response())
 }

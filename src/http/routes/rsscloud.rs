@@ -15,6 +15,7 @@ use std::sync::Arc;
 
 use chrono::SecondsFormat;
 use serde_json::json;
+use url::Url;
 use warp::Filter;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
@@ -112,8 +113,10 @@ async fn ping(gateway: &Gateway, request: &Request) -> Result<RestReply, Rejecti
         feed_url: None,
     };
     let mut reply = RestReply::from(PINGED);
+    let urls = Vec::from_iter(Url::parse(&ping.url));
+    let networks = permissions::caller_networks(gateway, request, &form, &urls).await?;
     if waits_for_delivery(gateway, &form) {
-        let notified = ping_and_wait(gateway, &ping).await;
+        let notified = ping_and_wait(gateway, &ping, networks).await;
         let notified = notified.map_err(|refusal| reject_refusal("ping", &refusal))?;
         // Clients that did not request it may compare the whole reply.
         if form.is_set("wait") || gateway.settings.rsscloud_tell_count {
@@ -121,7 +124,8 @@ async fn ping(gateway: &Gateway, request: &Request) -> Result<RestReply, Rejecti
         }
         return Ok(reply);
     }
-    let done = gateway.subscribe.ping_readable(&ping, gateway.settings.ping_spacing).await;
+    let spacing = gateway.settings.ping_spacing;
+    let done = gateway.subscribe.ping_readable(&ping, spacing, networks).await;
     done.map(|()| reply).map_err(|refusal| reject_refusal("ping", &refusal))
 }
 

@@ -106,9 +106,10 @@ async fn admit(
     permissions::check(gateway, request, form, Permission::Hub).await?;
     gateway.anonymous_rate_limit.admit(request, 1)?;
     admit_verification(gateway, request, &intent.request).await?;
-    let callback = Some(&intent.request.callback);
-    let reach = permissions::callback_reach(gateway, request, form, callback).await?;
-    Ok((intent, RequestTerms { verification, wait: FirstFetchWait::Moment, reach }))
+    let SubscriptionRequest { topic, callback, .. } = &intent.request;
+    let urls = [topic.fetch_url(), callback.url().clone()];
+    let networks = permissions::caller_networks(gateway, request, form, &urls).await?;
+    Ok((intent, RequestTerms { verification, wait: FirstFetchWait::Moment, networks }))
 }
 
 /// Counts the verification that a request causes, by its client, or if that has caused too many, by

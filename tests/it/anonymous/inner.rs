@@ -87,7 +87,7 @@ async fn h05_callbacks_in_private_networks_are_for_those_who_are_known() {
     drop(gateway);
 
     // The operator of a private network may open it to everybody.
-    let open = ("FEEDGATE_ANONYMOUS", "hub,rsscloud,pings,inner-callbacks");
+    let open = ("FEEDGATE_ANONYMOUS", "hub,rsscloud,pings,inner-addresses");
     let gateway = Gateway::start(&database, &[PROXIED, networks, open]).await;
     let callback = inner.url("/open");
     let form =

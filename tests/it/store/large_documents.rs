@@ -26,7 +26,7 @@ on_both_stores!(
 
 /// The entries of a large document, and the most of them that a transaction may store.
 const ENTRIES: usize = 1_050;
-const MOST_AT_ONCE: usize = 200;
+const MOST_IN_A_PART: usize = 200;
 
 fn ids(count: usize) -> Vec<String> {
     (0..count).map(|n| format!("urn:e:{n}")).collect()
@@ -80,7 +80,7 @@ async fn h01_a_large_document_is_stored_in_short_transactions(database: Database
     let appended = store.record(id, &flood(1, ENTRIES)).await.unwrap();
     assert_eq!((appended.head.0, appended.new), (ENTRIES as i64, ENTRIES));
     let count = transactions.count.load(Ordering::Relaxed);
-    assert!(count >= ENTRIES.div_ceil(MOST_AT_ONCE), "{count} transactions");
+    assert!(count >= ENTRIES.div_ceil(MOST_IN_A_PART), "{count} transactions");
     assert_stored_once(&store, id, ENTRIES).await;
     let status = resource(&store, id).await.status;
     assert_eq!(status.entries_count_since_last_maintenance, ENTRIES as u64);
@@ -190,6 +190,6 @@ async fn h01_a_large_push_is_stored_in_parts(database: Database) {
     let appended = store.push(id, document(1, ENTRIES), at(1)).await.unwrap();
     assert_eq!((appended.head.0, appended.new), (ENTRIES as i64, ENTRIES));
     let count = transactions.count.load(Ordering::Relaxed);
-    assert!(count >= ENTRIES.div_ceil(MOST_AT_ONCE), "{count} transactions");
+    assert!(count >= ENTRIES.div_ceil(MOST_IN_A_PART), "{count} transactions");
     assert_stored_once(&store, id, ENTRIES).await;
 }

@@ -9,7 +9,7 @@ use crate::support::claiming_store::ClaimingStore;
 use crate::support::postgres::Database;
 
 on_both_stores! {
-    h03_addresses_that_never_answered_well_do_not_pause_a_server_that_does,
+    h03_addresses_that_never_answered_well_pause_no_server,
     h03_a_good_answer_behind_a_redirect_is_credited_to_who_gave_it,
 }
 
@@ -18,9 +18,7 @@ in_one_cell! {
     h03_a_group_does_not_wait_for_a_poll_that_was_redirected_elsewhere,
 }
 
-async fn h03_addresses_that_never_answered_well_do_not_pause_a_server_that_does(
-    database: Database,
-) {
+async fn h03_addresses_that_never_answered_well_pause_no_server(database: Database) {
     let store = ClaimingStore::new(database.open().await);
     let refusals = |code: u16, was_read: bool, seconds: i64| {
         let store = &store;

@@ -18,6 +18,7 @@ use crate::log::before::{Before, lock};
 use crate::log::document_parts::{AppendProgress, append_part};
 use crate::log::entries;
 use crate::log::fan_out::{LogChange, LogState, mark_due};
+use crate::log::first_document;
 use crate::log::published_since::{self, PublishedSince};
 use crate::log::recording::{PushedPart, Recorded, Recording};
 use crate::log::records::{After, NewRecord, RecordBatch, append};
@@ -64,7 +65,8 @@ pub(crate) async fn record(
         return record_rest(tx, settings, (&before, before.log), Poll::clone(&poll), None).await;
     };
     if !progress.has_begun() {
-        since = published_since::put_last(tx, &before, &mut poll, &mut document).await?;
+        since =
+            first_document::put_published_since_last(tx, &before, &mut poll, &mut document).await?;
     }
     let appended = append_part(tx, settings.cut, &before, &document, &mut progress).await?;
     let (after, seqs) = appended;

@@ -11,15 +11,11 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::engine::sql::{Value, params};
 use crate::engine::tx::Tx;
-use crate::log::before::Before;
 use crate::log::records::After;
 use feedgate_core::change_detection::FeedDocument;
 use feedgate_core::poll::Poll;
 use feedgate_core::ports::StoreError;
 use feedgate_core::resource::{ResourceId, ResourceKind};
-
-/// How long a document that was read before the first subscription tells what existed before it.
-const BASELINE_VALID_FOR: TimeDelta = TimeDelta::hours(1);
 
 /// An appended entry of a first document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,35 +24,6 @@ pub(crate) struct PublishedSince {
     pub(crate) seq: i64,
     /// The entry is new to subscriptions that were made before this time.
     until: DateTime<Utc>,
-}
-
-/// If this is the first document since the resource has subscriptions, moves its entries that are new to
-/// any of them behind the others, makes the poll silent, and returns when the earliest subscription
-/// was made. The row of the resource is locked.
-pub(crate) async fn put_last(
-    tx: &Tx<'_>,
-    before: &Before,
-    poll: &mut Arc<Poll>,
-    document: &mut Arc<FeedDocument>,
-) -> Result<Option<DateTime<Utc>>, StoreError> {
-    const EARLIEST: &str = "select min(created_at) from subscriptions where resource_id = $1";
-    let is_first = poll.silent && !poll.is_baseline && before.kind == ResourceKind::Unknown;
-    // Nobody was subscribed for a while, and it has been failing since somebody is.
-    let may_return = !poll.silent && before.polling.failing_since.is_some();
-    if before.subscribers() == 0 || !(is_first || may_return) {
-        return Ok(None);
-    }
-    let earliest = tx.first(EARLIEST, params![before.id().0]).await?;
-    let Some(earliest) = earliest.map_or(Ok(None), |mut row| row.opt_time())? else {
-        return Ok(None);
-    };
-    let last_good = before.polling.rate_at;
-    if may_return && last_good.is_none_or(|at| at + BASELINE_VALID_FOR >= earliest) {
-        return Ok(None);
-    }
-    Arc::make_mut(poll).silent = true;
-    Arc::make_mut(document).put_published_since_last(earliest);
-    Ok(Some(earliest))
 }
 
 /// Returns the appended entries that are new to a subscription made at `since`. `seqs` are the numbers

@@ -16,7 +16,6 @@ use tracing::error;
 
 use crate::byte_cache::{ByteCache, ByteSize};
 use crate::http::kit::content_coding::ContentCoding;
-use crate::http::routes::archive::location::ArchiveLocation;
 use crate::http::routes::archive::render::Order;
 use feedgate_core::resource::ResourceId;
 
@@ -39,15 +38,6 @@ pub(super) struct DocumentKey {
     pub(super) number: Option<i64>,
     /// The order of its entries.
     pub(super) order: Order,
-}
-
-impl DocumentKey {
-    /// Returns the key of the feed of the newest `count` entries.
-    pub(super) fn of_newest(location: &ArchiveLocation, count: usize) -> DocumentKey {
-        let ArchiveLocation { id, is_collection, is_private, .. } = *location;
-        let number = Some(-i64::try_from(count).unwrap_or(i64::MAX));
-        DocumentKey { id, is_collection, is_private, number, order: Order::NewestFirst }
-    }
 }
 
 /// The state of a document.

@@ -69,7 +69,7 @@ pub(super) async fn serve(
         return Ok(Some(response));
     }
     let limit = count.unwrap_or_else(|| default_count(&newest));
-    let key = DocumentKey::of_newest(location, limit);
+    let key = newest_key(location, limit);
     let state = DocumentState { version: headers.version.clone(), is_archived: false };
     let render = async {
         let range = EntryRange { limit, max_bytes: Some(MAX_BYTES), ..EntryRange::default() };
@@ -90,6 +90,13 @@ pub(super) async fn serve(
     };
     let (coding, body) = gateway.archive_documents.encode(key, &document, reader.coding).await;
     Ok(Some(headers.document(&reader, coding, body)))
+}
+
+/// Returns the key of the feed of the newest `count` entries.
+fn newest_key(location: &ArchiveLocation, count: usize) -> DocumentKey {
+    let ArchiveLocation { id, is_collection, is_private, .. } = *location;
+    let number = Some(-i64::try_from(count).unwrap_or(i64::MAX));
+    DocumentKey { id, is_collection, is_private, number, order: Order::NewestFirst }
 }
 
 /// The reason why a feed was not rendered.

@@ -14,6 +14,7 @@ use crate::jobs::runner;
 use crate::subscriptions::SubscriptionRefusal;
 use feedgate_core::event::EventKind;
 use feedgate_core::ping::{Ping, PingSource};
+use url::Url;
 
 /// Returns the fault of a call whose procedure is unknown.
 pub(super) fn undefined(method: &str) -> Rejection {
@@ -71,8 +72,11 @@ pub(super) async fn cloud_ping(
         url: url.trim().to_owned(),
         feed_url: None,
     };
-    if waits_for_delivery(gateway, &params::read_query(request)) {
-        return match ping_and_wait(gateway, &ping).await {
+    let query = params::read_query(request);
+    if waits_for_delivery(gateway, &query) {
+        let urls = Vec::from_iter(Url::parse(&ping.url));
+        let networks = permissions::caller_networks(gateway, request, &query, &urls).await?;
+        return match ping_and_wait(gateway, &ping, networks).await {
             Err(err @ SubscriptionRefusal::Store(_)) => Err(Rejection::unavailable(&err)),
             Ok(_) | Err(_) => Ok(()),
         };

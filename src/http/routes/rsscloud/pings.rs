@@ -2,7 +2,7 @@
 //! SOAP.
 
 use crate::http::state::Gateway;
-use crate::subscriptions::SubscriptionRefusal;
+use crate::subscriptions::{CallerNetworks, SubscriptionRefusal};
 use feedgate_core::ping::Ping;
 use feedgate_protocol::form::Form;
 
@@ -20,7 +20,8 @@ pub(crate) fn waits_for_delivery(gateway: &Gateway, form: &Form) -> bool {
 pub(crate) async fn ping_and_wait(
     gateway: &Gateway,
     ping: &Ping,
+    networks: CallerNetworks,
 ) -> Result<u64, SubscriptionRefusal> {
-    let settings = &gateway.settings;
-    gateway.subscribe.ping_and_wait(ping, settings.ping_spacing, settings.ping_wait).await
+    let waits = (gateway.settings.ping_spacing, gateway.settings.ping_wait);
+    gateway.subscribe.ping_and_wait(ping, waits, networks).await
 }

@@ -10,10 +10,11 @@ use crate::http::kit::rejection::Rejection;
 use crate::http::kit::request::Request;
 use crate::http::state::Gateway;
 use crate::subscriptions::registration::NotificationHandler;
-use crate::subscriptions::{CallbackReach, NotVerified, SubscriptionRefusal};
+use crate::subscriptions::{CallerNetworks, NotVerified, SubscriptionRefusal};
 use feedgate_protocol::Protocol;
 use feedgate_protocol::form::Form;
 use feedgate_protocol::xml::is_name;
+use url::Url;
 
 /// The most resources of one registration (rule S26).
 const MAX_URLS: usize = 100;
@@ -51,7 +52,9 @@ pub(crate) async fn admit_handler(
     if let Some(callback) = callback.as_ref().filter(|_| handler.domain.is_some()) {
         admit_verifications(gateway, request, urls, callback.as_str())?;
     }
-    handler.reach = permissions::callback_reach(gateway, request, form, callback.as_ref()).await?;
+    let topics = urls.iter().filter_map(|url| Url::parse(url).ok());
+    let urls: Vec<_> = topics.chain(callback.map(|callback| callback.url().clone())).collect();
+    handler.networks = permissions::caller_networks(gateway, request, form, &urls).await?;
     Ok(handler)
 }
 
@@ -117,8 +120,8 @@ fn parse_handler(
     check_url_count(urls)?;
     let domain = fields.domain.filter(|domain| !domain.trim().is_empty());
     let (port, path) = (fields.port, fields.path);
-    let (caller, reach) = (request.client.ip, CallbackReach::Public);
-    Ok(NotificationHandler { tls, protocol, domain, port, path, caller, reach })
+    let (caller, networks) = (request.client.ip, CallerNetworks::Public);
+    Ok(NotificationHandler { tls, protocol, domain, port, path, caller, networks })
 }
 
 /// Returns whether an XML-RPC procedure can have this name: "identifier characters, upper and

@@ -450,7 +450,7 @@ mod tests {
         Ok(())
     }
 
-    async fn hold() -> Result<(), StoreError> {
+    async fn occupy_the_thread() -> Result<(), StoreError> {
         std::thread::sleep(Duration::from_millis(50));
         Ok(())
     }
@@ -466,7 +466,7 @@ mod tests {
             writer.run(size, move |_| Box::pin(note(order, name)))
         });
         // All are queued before the thread runs the second, or the order tells nothing.
-        let hold = writer.run(WriteSize::Large, |_| Box::pin(hold()));
+        let hold = writer.run(WriteSize::Large, |_| Box::pin(occupy_the_thread()));
         let (held, results) = tokio::join!(hold, futures_util::future::join_all(running));
         held.unwrap();
         results.into_iter().for_each(|result| result.unwrap());

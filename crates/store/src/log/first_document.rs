@@ -1,0 +1,46 @@
+//! The first document of a resource that has subscriptions (rule N5): which of its entries were published
+//! after a subscription was made, and are therefore news.
+
+use std::sync::Arc;
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use crate::engine::sql::params;
+use crate::engine::tx::Tx;
+use crate::log::before::Before;
+use feedgate_core::change_detection::FeedDocument;
+use feedgate_core::poll::Poll;
+use feedgate_core::ports::StoreError;
+use feedgate_core::resource::ResourceKind;
+
+/// How long a document that was read before the first subscription tells what existed before it.
+const BASELINE_VALID_FOR: TimeDelta = TimeDelta::hours(1);
+
+/// If this is the first document since the resource has subscriptions, moves its entries that are new to
+/// any of them behind the others, makes the poll silent, and returns when the earliest subscription
+/// was made. The row of the resource is locked.
+pub(super) async fn put_published_since_last(
+    tx: &Tx<'_>,
+    before: &Before,
+    poll: &mut Arc<Poll>,
+    document: &mut Arc<FeedDocument>,
+) -> Result<Option<DateTime<Utc>>, StoreError> {
+    const EARLIEST: &str = "select min(created_at) from subscriptions where resource_id = $1";
+    let is_first = poll.silent && !poll.is_baseline && before.kind == ResourceKind::Unknown;
+    // Nobody was subscribed for a while, and it has been failing since somebody is.
+    let may_return = !poll.silent && before.polling.failing_since.is_some();
+    if before.subscribers() == 0 || !(is_first || may_return) {
+        return Ok(None);
+    }
+    let earliest = tx.first(EARLIEST, params![before.id().0]).await?;
+    let Some(earliest) = earliest.map_or(Ok(None), |mut row| row.opt_time())? else {
+        return Ok(None);
+    };
+    let last_good = before.polling.rate_at;
+    if may_return && last_good.is_none_or(|at| at + BASELINE_VALID_FOR >= earliest) {
+        return Ok(None);
+    }
+    Arc::make_mut(poll).silent = true;
+    Arc::make_mut(document).put_published_since_last(earliest);
+    Ok(Some(earliest))
+}
