@@ -227,7 +227,9 @@ pub(crate) fn address(root: &str, path: &str) -> String {
 /// which page the request came, because the query of the page may name a feed or a callback.
 pub(crate) fn restrict(response: &mut Response, policy: &str) {
     set_header(response, header::CONTENT_SECURITY_POLICY, policy);
-    set_header(response, header::REFERRER_POLICY, "no-referrer");
+    // Other sites are told nothing. With `no-referrer`, browsers would send `Origin: null` with the forms
+    // of these pages (Fetch, `#append-a-request-origin-header`), which are refused like those of others.
+    set_header(response, header::REFERRER_POLICY, "same-origin");
 }
 
 #[cfg(test)]
