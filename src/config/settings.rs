@@ -368,9 +368,9 @@ settings! {
         /// `rsscloud`: register and cancel. `pings`: report changes, in all ways. `storage`: read
         /// stored feeds. `views`: read archives, lists, statistics, `/changes.xml` and the event log.
         /// `none`: nothing of these. What is not listed is for accounts only. `inner-addresses`, which
-        /// is not in the default, lets them name callbacks in
-        /// `FEEDGATE_EGRESS_ALLOW_CALLBACK_CIDRS`, which is otherwise for accounts, and for programs
-        /// on this machine whose callbacks are on this machine. See [without an
+        /// is not in the default, lets them name topics and callbacks in the private networks that
+        /// `FEEDGATE_EGRESS_ALLOW_TOPIC_CIDRS` and `FEEDGATE_EGRESS_ALLOW_CALLBACK_CIDRS` allow. They
+        /// are otherwise for accounts, and for programs on this machine that name others on it. See [without an
         /// account](#without-an-account).
         FEEDGATE_ANONYMOUS = "hub,rsscloud,pings,storage,views" => anonymous: AnonymousAccess,
             ANONYMOUS;

@@ -97,6 +97,41 @@ async fn h05_callbacks_in_private_networks_are_for_those_who_are_known() {
 }
 
 #[tokio::test]
+async fn h04_topics_in_private_networks_are_for_those_who_are_known() {
+    let database = Database::new(Kind::Sqlite).await;
+    let (publisher, subscriber) = (Publisher::start().await, Subscriber::start().await);
+    publisher.put_rss("/feed", rss("tides", 1..2));
+    let topic = publisher.url("/feed");
+    let gateway = Gateway::start(&database, &[PROXIED]).await;
+    let subscribe = format!("hub.mode=subscribe&hub.topic={topic}&hub.callback=http://b.test/");
+    let register = format!("port=80&path=/&protocol=http-post&domain=b.test&url1={topic}");
+    let refused = async |when: &str| {
+        for (path, form) in [
+            ("/hub", subscribe.clone()),
+            ("/hub", subscribe.clone() + "&hub.verify=sync"),
+            ("/rsscloud/pleaseNotify", register.clone()),
+        ] {
+            let target = (Method::POST, path);
+            let answer = send(&gateway, Caller::Stranger, target, (FORM, &form)).await;
+            let (status, text) = (answer.status(), answer.text().await.unwrap());
+            let is_refused =
+                status == StatusCode::BAD_REQUEST || text.contains("success=\"false\"");
+            assert!(is_refused, "{when} {path} {form}: {status} {text}");
+        }
+    };
+    refused("nobody subscribes").await;
+    let ping = post(&gateway, Caller::Stranger, "/ping", &[("url", &topic)]).await;
+    assert!(ping.contains("success=\"false\""), "{ping}");
+    assert!(publisher.fetches("/feed").is_empty(), "{:?}", publisher.fetches("/feed"));
+
+    let callback = subscriber.url("/account");
+    let form = [("hub.mode", "subscribe"), ("hub.topic", &topic), ("hub.callback", &callback)];
+    let answer = post(&gateway, Caller::Account, "/", &form).await;
+    assert!(answer.starts_with("204"), "{answer}");
+    refused("an account subscribes").await;
+}
+
+#[tokio::test]
 async fn h05_a_publisher_is_asked_at_the_origin_of_its_topic_only() {
     let database = Database::new(Kind::Sqlite).await;
     let victim_heard = watch::Sender::new(Vec::<Asked>::new());

@@ -5,17 +5,14 @@
 //! subscription. Such entries are appended last, in the order of their dates, so that one cursor
 //! separates them from the others for each subscription.
 
-use std::sync::Arc;
-
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 
 use crate::engine::sql::{Value, params};
 use crate::engine::tx::Tx;
 use crate::log::records::After;
 use feedgate_core::change_detection::FeedDocument;
-use feedgate_core::poll::Poll;
 use feedgate_core::ports::StoreError;
-use feedgate_core::resource::{ResourceId, ResourceKind};
+use feedgate_core::resource::ResourceId;
 
 /// An appended entry of a first document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
