@@ -7,7 +7,7 @@ use crate::support::feeds::rss;
 use crate::support::gateway::Gateway;
 use crate::support::postgres::{Database, Kind};
 use crate::support::publisher::Publisher;
-use crate::support::subscriber::{Subscriber, is_signed};
+use crate::support::subscriber::{Mood, Subscriber, is_signed};
 
 async fn renewals_of_a_stranger(database: Database) {
     let (publisher, subscriber) = (Publisher::start().await, Subscriber::start().await);
@@ -80,6 +80,7 @@ async fn h06_a_stranger_who_registers_a_handler_again_does_not_change_its_proced
     publisher.put_rss("/feed", rss("tides", 1..2));
     let gateway = Gateway::start(&database, &[]).await;
     let (topic, port) = (publisher.url("/feed"), subscriber.port().to_string());
+    subscriber.set("/rpc", Mood::Obeying);
     for (procedure, domain) in [("river.changed", None), ("demo.sayHello", Some("127.0.0.1"))] {
         let mut form = vec![
             ("notifyProcedure", procedure),

@@ -6,6 +6,7 @@ use chrono::{DateTime, Utc};
 use feedgate_core::change_detection::Deletion;
 use feedgate_core::change_detection::{Candidate, FeedDocument};
 use feedgate_core::poll::{NewContent, Poll};
+use feedgate_core::visibility::SourceNetwork;
 use feedgate_feed::model::TOMBSTONES;
 use feedgate_feed::model::{Attribute, Element, Entry, Text};
 use feedgate_feed::render;
@@ -28,6 +29,12 @@ pub(super) struct Feed {
 }
 
 impl Feed {
+    /// What a poll finds before anything is published. Nobody may read the archive of a feed of which
+    /// it is not known where it comes from (rule S56).
+    pub(super) fn is_read(now: DateTime<Utc>) -> Poll {
+        Poll { source_network: Some(SourceNetwork::Public), ..poll(now, &[]) }
+    }
+
     /// What the next poll finds, after all of this was done.
     pub(super) fn next(&mut self, batch: &Batch) -> Poll {
         self.polls += 1;
@@ -65,7 +72,7 @@ impl Feed {
         // What is taken back is told after the rest of a document.
         self.said.extend(told.into_iter().chain(gone));
         let document = FeedDocument { at: now, candidates, deletions, ..FeedDocument::default() };
-        Poll { found: NewContent::Feed(document), ..poll(now, &[]) }
+        Poll { found: NewContent::Feed(document), ..Feed::is_read(now) }
     }
 }
 

@@ -24,7 +24,7 @@ use super::ledger::Ledger;
 use super::publishing::Feed;
 use super::reader::{Around, read};
 use super::script::{Batch, Event, History, View};
-use crate::store::topic;
+use crate::store::{at, topic};
 use crate::support::ports::free_port;
 use crate::support::postgres::Database;
 
@@ -101,6 +101,7 @@ impl Stage {
         let topic = topic(&format!("history-{}", self.played));
         // The gateway deletes what was created long ago and never had a subscriber.
         let id = self.nodes[0].ensure(&topic, runner::now()).await.unwrap().id;
+        self.nodes[0].record(id, &Feed::is_read(at(0))).await.unwrap().unwrap();
         let recent = match history.view {
             View::Recent => format!("feeds/{id}/recent"),
             View::Topic => format!("feeds?topic={topic}"),

@@ -32,7 +32,7 @@ on_both_stores!(
 
 const DAY: i64 = 86_400;
 
-/// Entry `n`, with a text, as seen by the classify.
+/// Entry `n`, with a text, as seen by the classify: published before anybody subscribed.
 fn entry(n: u32, text: &str) -> Candidate {
     let id = format!("urn:x:{n}");
     let atom = format!("<entry><id>{id}</id>{text}</entry>");
@@ -41,7 +41,7 @@ fn entry(n: u32, text: &str) -> Candidate {
         title: Digest::from_parts(&[&id]),
         link: Some(EntryKey::from_id(&format!("link {n}"))),
         text: Some(EntryKey::from_id(&format!("text {n} {text}"))),
-        published: Some(at(0)),
+        published: Some(at(-60)),
         ..Candidate::of_id(&id, atom)
     }
 }

@@ -17,11 +17,12 @@ use std::collections::BTreeSet;
 use futures_util::StreamExt;
 
 use super::{
-    accounts, append_budgets, attempts, backfills, batches, changes, claims, collections,
-    deliveries, delivery_queue, digests, endings, entries, events, fan_outs, hosts, intents, log,
-    maintenance, moves, nodes, nul, page_bytes, pages, pausing, ping_targets, pings, queue,
-    queue_claims, resource_claims, retention, search, secrets, sessions, signing_keys, statuses,
-    storage, subscription_counts, subscriptions, survey, tracks, upstreams, visibility,
+    accounts, append_budgets, attempts, backfills, baselines, batches, changes, claims,
+    collections, deliveries, delivery_queue, digests, endings, entries, events, fan_outs, hosts,
+    intents, log, maintenance, moves, nodes, nul, page_bytes, pages, pausing, ping_targets, pings,
+    queue, queue_claims, redirected_hosts, resource_claims, retention, search, secrets, sessions,
+    signing_keys, statuses, storage, subscription_counts, subscriptions, survey, tracks, upstreams,
+    visibility,
 };
 use crate::support::postgres::{Database, Kind};
 use access::Access;
@@ -122,6 +123,7 @@ fn contract_cases() -> Vec<super::Case> {
         append_budgets::contract_cases(),
         attempts::contract_cases(),
         backfills::contract_cases(),
+        baselines::contract_cases(),
         batches::contract_cases(),
         changes::contract_cases(),
         changes::one_cell_cases(),
@@ -155,6 +157,8 @@ fn contract_cases() -> Vec<super::Case> {
         queue::contract_cases(),
         queue_claims::contract_cases(),
         queue::one_cell_cases(),
+        redirected_hosts::contract_cases(),
+        redirected_hosts::one_cell_cases(),
         retention::contract_cases(),
         retention::one_cell_cases(),
         search::contract_cases(),

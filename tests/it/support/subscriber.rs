@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
+use feedgate_protocol::xmlrpc::{XmlRpcValue, response};
 use hmac::{Hmac, KeyInit, Mac};
 use http::{Method, StatusCode};
 use sha1::Sha1;
@@ -31,6 +32,8 @@ pub(crate) enum Mood {
     Hanging,
     /// Agrees to be told no more, if asked so.
     Leaving,
+    /// Has every procedure that is called by XML-RPC, whatever its name.
+    Obeying,
 }
 
 /// Callbacks on one port. A clone is the same subscriber.
@@ -145,6 +148,7 @@ async fn answer(asked: &Asked, mood: Mood) -> Answer {
         Mood::Failing(code) if asked.method == Method::POST => {
             return say(StatusCode::from_u16(code).unwrap(), "");
         }
+        Mood::Obeying => return say(StatusCode::OK, response(&XmlRpcValue::Boolean(true))),
         Mood::Failing(_) | Mood::Willing | Mood::Leaving => {}
     }
     let leaving = asked.query("cancel").filter(|_| mood == Mood::Leaving);
