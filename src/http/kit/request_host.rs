@@ -41,7 +41,9 @@ impl RequestHost {
 
 /// Returns whether the `Origin` of a request names another origin than that of this gateway, which is
 /// `authority` or, behind a proxy, that of the public URL. A page over plain HTTP is not of the origin
-/// of a public URL with HTTPS. `null` stands for an origin that the browser does not tell.
+/// of a public URL with HTTPS. `null` stands for an origin that the browser does not tell: it is that of
+/// a form of this gateway only if `Sec-Fetch-Site` says so, as behind a proxy that adds
+/// `Referrer-Policy: no-referrer` to its pages.
 pub(crate) fn is_foreign(
     headers: &HeaderMap,
     authority: Option<&Authority>,
@@ -49,6 +51,11 @@ pub(crate) fn is_foreign(
 ) -> bool {
     let mut origins = headers.get_all(header::ORIGIN).iter();
     let Some(origin) = origins.next() else { return false };
+    let is_said_to_be_own =
+        origin == "null" && headers.get("sec-fetch-site").is_some_and(|site| site == "same-origin");
+    if is_said_to_be_own && origins.next().is_none() {
+        return false;
+    }
     let origin = origin.to_str().ok().and_then(|text| Url::parse(text).ok());
     let Some(origin) = origin.filter(|url| url.has_host() && origins.next().is_none()) else {
         return true;
@@ -99,6 +106,31 @@ mod tests {
             let found = is_foreign(&headers, Some(&authority), &public_url);
             assert_eq!(found, want, "{origin} at {authority}, {public_url}");
             assert!(!is_foreign(&HeaderMap::new(), Some(&authority), &public_url));
+        }
+    }
+
+    #[test]
+    fn h08_a_hidden_origin_is_foreign_unless_the_browser_says_that_it_is_ours() {
+        let public_url = Url::parse("https://gateway.test/").unwrap();
+        #[rustfmt::skip]
+        let cases: [(&[&str], Option<&str>, bool); 7] = [
+            (&["null"],              Some("same-origin"), false),
+            (&["null"],              Some("same-site"),   true),
+            (&["null"],              Some("cross-site"),  true),
+            (&["null"],              Some("none"),        true),
+            (&["null"],              None,                true),
+            (&["null", "null"],      Some("same-origin"), true),
+            (&["https://evil.test"], Some("same-origin"), true),
+        ];
+        for (origins, site, want) in cases {
+            let mut headers = HeaderMap::new();
+            for origin in origins {
+                headers.append(header::ORIGIN, origin.parse().unwrap());
+            }
+            if let Some(site) = site {
+                headers.insert("sec-fetch-site", site.parse().unwrap());
+            }
+            assert_eq!(is_foreign(&headers, None, &public_url), want, "{origins:?}, {site:?}");
         }
     }
 
