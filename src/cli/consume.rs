@@ -32,7 +32,8 @@ use walk::{CaughtUp, Stopped};
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = help::CONSUME.text())]
 pub(super) struct ConsumeArgs {
-    /// The URL of the recent document of the archive.
+    /// The URL of the recent document of the archive. That of a private archive contains the login and
+    /// the token of an account, which are sent to this server only.
     url: Url,
     /// Begin after the newest entry with this id. Without it, or a position saved by --state, begin
     /// with the oldest entry of the archive.
@@ -74,11 +75,12 @@ pub(super) async fn run(args: ConsumeArgs) -> Outcome {
     let order = order(&args);
     let (config, _) = Config::load(args.config, &[])?;
     let mut web = Web::new(&config, &args.url, order)?;
+    let recent = web.recent();
     let mut place = PositionFile::open(args.state, args.from)?;
     let handler = CommandHandler::new(args.exec, args.format);
     loop {
         let caught_up = match web.open().await {
-            Ok(()) => walk::catch_up(&mut web, &args.url, &mut place, &handler).await,
+            Ok(()) => walk::catch_up(&mut web, &recent, &mut place, &handler).await,
             Err(err) => Err(err),
         };
         if let Ok(CaughtUp { lost: Some(gone), .. }) = &caught_up {

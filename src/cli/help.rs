@@ -141,6 +141,7 @@ pub(super) const CONSUME: HelpEnd = HelpEnd {
     examples: &[
         "feedgate consume https://gateway.example.org/feeds/1/recent --state place",
         "feedgate consume https://gateway.example.org/feeds/1/recent | head -n 3",
+        "feedgate consume https://ann:0123456789@gateway.example.org/accounts/ann/recent",
     ],
     documentation: "docs/archives.md#feedgate-consume",
 };

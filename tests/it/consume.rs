@@ -12,7 +12,7 @@ use http::header::{HeaderValue, LOCATION};
 use url::Url;
 
 use crate::support::feeds::{entry_id, rss};
-use crate::support::gateway::Gateway;
+use crate::support::gateway::{Gateway, LOGIN, TOKEN};
 use crate::support::postgres::{Database, Kind};
 use crate::support::publisher::Publisher;
 use crate::support::server::{Server, say};
@@ -229,6 +229,28 @@ async fn n8_what_was_taken_back_is_handed_over_too() {
     assert_eq!(taken, format!("{id} no\n{id} 1\n{two} no\n"), "each once");
     let read = std::fs::read_to_string(folder.path().join("read")).unwrap();
     assert!(read.contains("<at:deleted-entry "), "{read}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn s56_an_account_reads_its_private_archive_with_credentials_in_the_url() {
+    let publisher = Publisher::start().await;
+    publisher.put_rss("/feed", rss("tides", 1..10));
+    let topic = publisher.url("/feed");
+    let database = Database::new(Kind::Sqlite).await;
+    let gateway = Gateway::start(&database, &[("FEEDGATE_PAGE_RECORDS", "3")]).await;
+    gateway.subscribe_superfeedr(&topic, &publisher.url("/dev/null"), "atom").await;
+    gateway.archive_holds(&topic, &entry_id("tides", 9)).await;
+    let folder = tempfile::tempdir().unwrap();
+    let archive = gateway.archive_of(&topic);
+
+    let refused = consume(folder.path(), &archive, &[]).await;
+    assert!(complaint(&refused).contains("there is no archive"), "{refused:?}");
+    let own = archive.replacen("://", &format!("://{LOGIN}:{TOKEN}@"), 1);
+    let want: Vec<String> = (1..10).map(|n| entry_id("tides", n)).collect();
+    assert_eq!(ids(&consume(folder.path(), &own, &[]).await), want, "from several documents");
+    let wrong = archive.replacen("://", &format!("://{LOGIN}:hush@"), 1);
+    let refused = complaint(&consume(folder.path(), &wrong, &[]).await);
+    assert!(refused.contains("401") && !refused.contains("hush"), "{refused}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

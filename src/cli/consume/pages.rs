@@ -40,6 +40,7 @@ pub struct Web {
     opened: Vec<IpAddr>,
     /// The client for all other servers.
     guarded: HttpClient,
+    /// The URL of the recent document as the user named it, perhaps with credentials.
     start: Url,
     order: Order,
 }
@@ -58,6 +59,11 @@ impl Web {
         let guarded = HttpClient::new(settings.clone());
         let (own, opened, start) = (guarded.clone(), Vec::new(), start.clone());
         Ok(Web { settings, own, opened, guarded, start, order })
+    }
+
+    /// Returns the URL of the recent document, without credentials.
+    pub fn recent(&self) -> Url {
+        with_credentials_of(None, &self.start)
     }
 
     /// Allows the current private addresses of the named server, if it has any. Must be called
@@ -95,10 +101,15 @@ impl Web {
 
 impl PageSource for Web {
     async fn get(&mut self, url: &Url) -> Result<ArchivePage, Stopped> {
-        let fetch = if url.origin() == self.start.origin() { &self.own } else { &self.guarded };
+        // The credentials are for the named server, whichever of its documents a link leads to.
+        let (fetch, owner) = match url.origin() == self.start.origin() {
+            true => (&self.own, Some(&self.start)),
+            false => (&self.guarded, None),
+        };
+        let address = with_credentials_of(owner, url);
         let validators = Validators::default();
         let ask = FetchRequest {
-            url: url.as_str(),
+            url: address.as_str(),
             validators: &validators,
             subscribers: 0,
             feed_id: None,
@@ -126,8 +137,17 @@ impl PageSource for Web {
     }
 }
 
+/// Returns `url` with the credentials in `owner` instead of its own.
+fn with_credentials_of(owner: Option<&Url>, url: &Url) -> Url {
+    let mut url = url.clone();
+    // These calls fail only for URLs without a host, which have no credentials either.
+    url.set_username(owner.map_or("", Url::username)).ok();
+    url.set_password(owner.and_then(Url::password)).ok();
+    url
+}
+
 fn unreadable(url: &Url, reason: String, passing: bool) -> Stopped {
-    Stopped::Unreadable { url: url.to_string(), reason, passing }
+    Stopped::Unreadable { url: with_credentials_of(None, url).into(), reason, passing }
 }
 
 /// Reads a document. Each entry is normalized by itself, because the result must not depend on its
