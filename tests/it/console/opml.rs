@@ -85,6 +85,7 @@ async fn feeds_are_imported_from_a_broken_list_and_reported_on() {
 
     // What the first fetch finds existed before, and is sent to nobody.
     world.publisher.fetched("/feed", 1).await;
+    world.gateway.open_to_strangers(tides).await; // so that everybody may read the archive
     world.gateway.archive_holds(tides, "tag:tides.test,2026:3").await;
     world.put_tides(4);
     world.gateway.post("/ping", &[("url", tides)]).await;
