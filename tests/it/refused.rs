@@ -37,9 +37,16 @@ async fn an_address_that_is_not_public_is_refused_at_once() {
         let (status, why) = gateway.superfeedr(&ask("subscribe")).await;
         assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "{topic} {callback}: {why}");
         assert!(why.contains(&want), "{why}");
-        // What was allowed once can still be ended.
+        // What was allowed once can still be ended. If no account vouches for that, the callback is
+        // asked, which strangers may have done at public addresses only.
         let (status, why) = gateway.post("/hub", &ask("unsubscribe")).await;
-        assert_eq!(status, StatusCode::ACCEPTED, "{why}");
+        let of_stranger = match setting {
+            "CALLBACK" => StatusCode::BAD_REQUEST,
+            _ => StatusCode::ACCEPTED,
+        };
+        assert_eq!(status, of_stranger, "{why}");
+        let (status, why) = gateway.superfeedr(&ask("unsubscribe")).await;
+        assert_eq!(status, StatusCode::NO_CONTENT, "{topic} {callback}: {why}");
     }
     let (_, list) = gateway.superfeedr(&[("hub.mode", "list")]).await;
     assert_eq!(list, "[]");

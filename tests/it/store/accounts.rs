@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use feedgate_core::account::{AccountHoldings, NewToken, Scope, Scopes, TokenHash};
+use feedgate_core::account::{AccountHoldings, NewToken, Scope, Scopes, TokenHash, TokenId};
 use feedgate_core::password::{Password, PasswordHash};
 use feedgate_core::ports::{StoreError, SubscriptionFilter};
 
@@ -12,6 +12,7 @@ use crate::support::postgres::Database;
 
 on_both_stores!(
     a_token_opens_its_account_until_it_is_revoked,
+    a_token_ends_with_the_one_that_created_it,
     a_token_with_an_end_is_refused_from_then_on,
     t10_a_removed_account_takes_its_subscriptions_with_it,
     t10_nobody_gets_the_login_of_a_removed_account,
@@ -203,4 +204,23 @@ async fn a_token_opens_its_account_until_it_is_revoked(database: Database) {
     assert_eq!((tokens[0].created_at, tokens[0].revoked_at), (at(1), Some(at(4))));
     assert_eq!((tokens[2].login.as_str(), tokens[2].name.as_str()), ("bob", "bob's"));
     assert_eq!((tokens[1].scopes, tokens[1].revoked_at), (Scopes::all(), None));
+}
+
+async fn a_token_ends_with_the_one_that_created_it(database: Database) {
+    let store = database.open().await;
+    let one = NewToken { expires_at: Some(at(900)), ..new_token("ada", "one") };
+    let one = store.create_token(&one, at(1)).await.unwrap();
+    let child = async |secret: &str, parent: i64, now| {
+        let token = new_token("ada", secret);
+        store.create_child_token(&token, TokenId(parent), at(now)).await.unwrap()
+    };
+    let two = child("two", one, 2).await.unwrap();
+    child("three", two, 3).await.unwrap();
+    let tokens = store.tokens_of("ada").await.unwrap();
+    assert!(tokens.iter().all(|token| token.expires_at == Some(at(900))), "{tokens:?}");
+    assert!(store.revoke_token(one, at(4)).await.unwrap());
+    let tokens = store.tokens_of("ada").await.unwrap();
+    assert_eq!(tokens.len(), 3);
+    assert!(tokens.iter().all(|token| token.revoked_at == Some(at(4))), "{tokens:?}");
+    assert_eq!(child("four", two, 5).await, None, "it is not valid any more");
 }

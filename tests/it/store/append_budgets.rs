@@ -74,6 +74,8 @@ async fn t02_a_flood_that_only_anonymous_subscribers_watch_is_fetched_later(data
     assert!(next < at(2_000 + 24 * 3_600), "{next}");
     let status = resource(&store, id).await.status;
     assert!(status.http_message.contains("without an account"), "{}", status.http_message);
+    let earliest = store.earliest_fetch(id).await.unwrap();
+    assert!(earliest > at(2_000 + 3 * 3_600), "whoever asks for a poll: {earliest}");
 
     store.receive(&ping(2_100, "https://feeds.test/flood"), SPACING).await.unwrap();
     assert_eq!(resource(&store, id).await.next_fetch, next, "a ping does not fetch it earlier");

@@ -8,10 +8,12 @@ use feedgate_core::account::AccountId;
 use feedgate_core::claim::ClaimToken;
 use feedgate_core::host::HostRefusal;
 use feedgate_core::host_groups::HostGroups;
+use feedgate_core::poll::Poll;
 use feedgate_core::ports::{CellQueues, ClaimLimits, SubscriptionFilter};
 use feedgate_core::resource::ResourceId;
 use feedgate_core::subscription::{DueSubscription, SubscriptionId};
 use feedgate_core::topic::Topic;
+use feedgate_core::visibility::SourceNetwork;
 use feedgate_store::{self as store, StoreSettings};
 
 use super::changes::listed;
@@ -240,7 +242,10 @@ async fn lists_are_in_the_order_of_time_whatever_the_cells() {
     for n in 0..RESOURCES {
         let mut wish = wish(&format!("{n}"), "https://callback.test/");
         wish.account = account;
-        store.subscribe(&wish, at(n as i64)).await.unwrap();
+        let id = store.subscribe(&wish, at(n as i64)).await.unwrap().id.resource;
+        // Lists contain what is known to come from a public address.
+        let read = Poll { source_network: Some(SourceNetwork::Public), ..poll(at(n as i64), &[]) };
+        store.record(id, &read).await.unwrap();
         topics.push(wish.topic.as_str().to_owned());
     }
     let mut read = Vec::new();

@@ -32,6 +32,7 @@ const SMALL_GROUPS: &[(&str, &[&str], &str)] = &[
     ("changes", &["resource_id"], "bounded by the time: a resource has few polls in five minutes"),
     ("stored_files", &["account_id"], "the quota bounds the files of an account"),
     ("tokens", &["account_id"], "people create the tokens of their account"),
+    ("tokens", &["parent_id"], "people create tokens with a token"),
     ("sessions", &["token_id"], "people sign in"),
     ("subscription_counts", &["account_id", "host"], "the stripes of a count"),
     ("account_appends", &["account_id"], "the stripes of an account"),

@@ -95,7 +95,7 @@ pub(super) const ALLOWED: &[Allowed] = &[
         "updates that are not sent to everybody; of a large resource, only records that are sent to nobody"),
     allow_either("log/fan_out.rs PASS", "deliveries",
         "those of the same subscriptions"),
-    allow("log/published_since.rs EARLIEST", "subscriptions",
+    allow("log/first_document.rs EARLIEST", "subscriptions",
         "once, before the first poll of a resource that could not be read"),
     allow("log/published_since.rs MADE_EARLIER", "subscriptions",
         "once, of the subscriptions that were made before the first poll of a resource ended"),
