@@ -191,7 +191,9 @@ async fn pages_lead_to_each_other(site: &Site) {
             continue;
         }
         for (element, mut target) in linked(&page) {
-            if target.origin() != site.public.origin() {
+            // Well-known addresses are at the root of their host (RFC 8615).
+            let is_well_known = target.path().starts_with("/.well-known/");
+            if target.origin() != site.public.origin() || is_well_known {
                 continue;
             }
             assert!(target.path().starts_with(site.public.path()), "{url}: {element} {target}");
