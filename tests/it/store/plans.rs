@@ -118,7 +118,7 @@ fn check(faults: &[Fault], missing: &[String]) {
 
 /// The cases of the contract suite.
 fn contract_cases() -> Vec<super::Case> {
-    [
+    let cases = [
         accounts::contract_cases(),
         append_budgets::contract_cases(),
         attempts::contract_cases(),
@@ -175,10 +175,8 @@ fn contract_cases() -> Vec<super::Case> {
         upstreams::contract_cases(),
         visibility::contract_cases(),
         upstreams::one_cell_cases(),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
+    ];
+    cases.into_iter().flatten().collect()
 }
 
 async fn run_contract_suite() {

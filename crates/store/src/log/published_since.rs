@@ -51,6 +51,7 @@ pub(crate) async fn set_back(
         select id, created_at, case when format = 'raw' then 1 else 0 end
           from subscriptions
          where resource_id = $1 and created_at < $2
+           and (format <> 'raw' or cast($3 as bigint) > 0)
            and cursor = case when format = 'raw' then cast($3 as bigint)
                              else cast($4 as bigint) end";
     const SET_BACK: &str = "
