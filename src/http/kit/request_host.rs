@@ -51,9 +51,9 @@ pub(crate) fn is_foreign(
 ) -> bool {
     let mut origins = headers.get_all(header::ORIGIN).iter();
     let Some(origin) = origins.next() else { return false };
-    let is_said_to_be_own =
+    let is_hidden_but_own =
         origin == "null" && headers.get("sec-fetch-site").is_some_and(|site| site == "same-origin");
-    if is_said_to_be_own && origins.next().is_none() {
+    if is_hidden_but_own && origins.next().is_none() {
         return false;
     }
     let origin = origin.to_str().ok().and_then(|text| Url::parse(text).ok());

@@ -8,15 +8,15 @@ use super::{at, in_one_cell, on_both_stores, room};
 use crate::support::claiming_store::ClaimingStore;
 use crate::support::postgres::Database;
 
-on_both_stores! {
+on_both_stores!(
     h03_addresses_that_never_answered_well_pause_no_server,
     h03_a_good_answer_behind_a_redirect_is_credited_to_who_gave_it,
-}
+);
 
-in_one_cell! {
+in_one_cell!(
     h03_redirects_keep_the_pace_of_a_group_and_leave_it_every_second_time,
     h03_a_group_does_not_wait_for_a_poll_that_was_redirected_elsewhere,
-}
+);
 
 async fn h03_addresses_that_never_answered_well_pause_no_server(database: Database) {
     let store = ClaimingStore::new(database.open().await);
