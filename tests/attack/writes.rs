@@ -108,7 +108,7 @@ async fn flood(gateway: &Program, topics: &[String]) -> Result<(), Trouble> {
                 .append_pair("url", topic)
                 .finish();
             let ping = gateway.client().post(format!("{}/rsscloud/ping", gateway.url())).body(body);
-            tokio::spawn(ping.send());
+            tokio::spawn(ping.header("content-type", FORM).send());
         }
     }
 }
@@ -129,9 +129,7 @@ async fn watch(
         let body = url::form_urlencoded::Serializer::new(String::new()).extend_pairs(form).finish();
         let begun = Instant::now();
         let subscribe = gateway.client().post(format!("{}/", gateway.url())).body(body);
-        let subscribe = subscribe
-            .basic_auth("owner", Some(token))
-            .header("content-type", "application/x-www-form-urlencoded");
+        let subscribe = subscribe.basic_auth("owner", Some(token)).header("content-type", FORM);
         let answered = timed(subscribe, &mut seen.subscribes, begun).await?;
         if answered.is_some_and(|status| status.is_client_error()) {
             return Err(format!("the account could not subscribe: {answered:?}").into());
@@ -139,7 +137,7 @@ async fn watch(
         let ping = [("name", "A site"), ("url", &topic)];
         let body = url::form_urlencoded::Serializer::new(String::new()).extend_pairs(ping).finish();
         let ping = gateway.client().post(format!("{}/pingSiteForm", gateway.url())).body(body);
-        timed(ping, &mut seen.pings, Instant::now()).await?;
+        timed(ping.header("content-type", FORM), &mut seen.pings, Instant::now()).await?;
         let ready = gateway.client().get(format!("{}/readyz", gateway.url()));
         let answered = timed(ready, &mut seen.ready, Instant::now()).await?;
         if !answered.is_some_and(|status| status.is_success()) {
@@ -149,6 +147,8 @@ async fn watch(
     Ok(())
 }
 
+/// The media type of forms.
+const FORM: &str = "application/x-www-form-urlencoded";
 /// The time after which a request counts as hanging.
 const HANGS: Duration = Duration::from_secs(20);
 
@@ -173,6 +173,7 @@ fn create_token(database: &str) -> Result<String, Trouble> {
         .args(["token", "create", "--login", "owner", "--database", database])
         .stderr(Stdio::inherit())
         .output()?;
-    let token = String::from_utf8(created.stdout)?;
-    Ok(token.trim().to_owned())
+    let credentials = String::from_utf8(created.stdout)?;
+    let (_, token) = credentials.trim().split_once(':').ok_or("no token was created")?;
+    Ok(token.to_owned())
 }
