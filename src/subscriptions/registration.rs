@@ -153,7 +153,11 @@ impl SubscriptionService {
 
         let PolledNow { resource, busy } = self.ensure_read(&topic, now).await?;
         let is_reachable = busy.is_none() && self.is_reachable(&resource, spacing, now).await?;
-        let held = self.held_protocol(&topic, &callback, &handler.protocol).await?;
+        // What is held is read only where it decides something: most registrations need no such read.
+        let held = match !is_reachable || handler.domain.is_some() {
+            true => self.held_protocol(&topic, &callback, &handler.protocol).await?,
+            false => None,
+        };
         // A renewal while the publisher is unavailable must not lose the subscription.
         if !is_reachable && held.is_none() {
             return Err(busy.map_or_else(unreadable, SubscriptionRefusal::Busy));
