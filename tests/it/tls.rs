@@ -79,6 +79,9 @@ impl Connected {
     async fn is_alive(&mut self) -> bool {
         let request = http::Request::get("/livez").header("host", "localhost");
         let request = request.body(Empty::new()).unwrap();
+        if self.requests.ready().await.is_err() {
+            return false;
+        }
         let Ok(answer) = self.requests.send_request(request).await else { return false };
         let is_ok = answer.status().is_success();
         is_ok && answer.into_body().collect().await.is_ok()
@@ -151,6 +154,7 @@ async fn h20_a_gateway_with_tls_is_checked_at_its_address_and_tells_browsers_to_
     let mut open = connect(port, &[&pair]).await.unwrap();
     for path in ["/", "/console", "/nothing", "/feeds/1"] {
         let request = http::Request::get(path).header("host", "localhost");
+        open.requests.ready().await.unwrap();
         let answer = open.requests.send_request(request.body(Empty::new()).unwrap()).await.unwrap();
         assert_eq!(answer.headers()["strict-transport-security"], "max-age=31536000", "{path}");
         answer.into_body().collect().await.unwrap();
