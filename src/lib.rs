@@ -4,6 +4,7 @@
 //! crate `feedgate-feed`.
 
 pub mod byte_cache;
+pub mod clock;
 pub mod disk_space;
 pub mod document_budget;
 pub mod net;

@@ -10,7 +10,6 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use chrono::{DateTime, SubsecRound, Utc};
 use tokio::sync::{Notify, Semaphore};
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
@@ -19,15 +18,8 @@ use tracing::{Instrument, error, info, info_span, warn};
 
 use feedgate_core::ports::StoreError;
 
+pub use crate::clock::{Stopwatch, now};
 pub use crate::jobs::host_permits::{HostPermit, HostPermits};
-
-/// Returns the current time, truncated to the microseconds that a store keeps.
-///
-/// The clock is read only here: once where a job or a request begins, and passed on from there.
-#[expect(clippy::disallowed_methods, reason = "this is the one place")]
-pub fn now() -> DateTime<Utc> {
-    Utc::now().trunc_subsecs(6)
-}
 
 /// Returns a random number from 0 to 1, for spreading work that would otherwise happen all at once.
 ///

@@ -15,6 +15,7 @@ use chrono::{DateTime, Utc};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use url::Url;
 
+use crate::clock;
 use feedgate_core::signing_key::current_key;
 use feedgate_protocol::message_signatures::{
     Component, MessageSignature, SignatureParams, SigningKey,
@@ -136,7 +137,7 @@ impl RequestSigner {
     /// Adds the headers of a signature to those of a request to `url`.
     pub(super) fn sign(&self, url: &Url, headers: &mut HeaderMap) {
         if let Some(signer) = self.signer() {
-            signer.sign(url, headers, SystemTime::now());
+            signer.sign(url, headers, SystemTime::from(clock::now()));
         }
     }
 }

@@ -20,6 +20,8 @@ use reqwest::{Request, Response};
 use tokio::time::{Instant, timeout_at};
 use url::Url;
 
+use crate::clock;
+
 use super::admitted_groups::{AdmittedGroups, ClaimedGroup};
 use super::fetch_limit::FetchPermit;
 use super::politeness::{HostTurn, Patience, host_of};
@@ -370,7 +372,7 @@ impl<'a> FetchSession<'a> {
     ) -> Result<FetchResponse, FetchError> {
         let status = response.status();
         let headers = response.headers().clone();
-        let received = SystemTime::now();
+        let received = SystemTime::from(clock::now());
         let hint_s = freshness::hint_s(&headers, received);
         match status {
             StatusCode::OK => {}
