@@ -153,8 +153,10 @@ impl SubscriptionService {
 
         let PolledNow { resource, busy } = self.ensure_read(&topic, now).await?;
         let is_reachable = busy.is_none() && self.is_reachable(&resource, spacing, now).await?;
+        // Anybody can name a handler by its domain, and some handlers respond to every procedure.
+        let keeps_procedure = handler.domain.is_some() && !handler.protocol.procedure().is_empty();
         // What is held is read only where it decides something: most registrations need no such read.
-        let held = match !is_reachable || handler.domain.is_some() {
+        let held = match !is_reachable || keeps_procedure {
             true => self.held_protocol(&topic, &callback, &handler.protocol).await?,
             false => None,
         };
@@ -188,8 +190,7 @@ impl SubscriptionService {
         self.event_log.record(event.lasting(begun.elapsed()));
         verified?;
 
-        // Anybody can name a handler by its domain, and some handlers respond to every procedure.
-        if let Some(held) = held.filter(|_| handler.domain.is_some()) {
+        if let Some(held) = held.filter(|_| keeps_procedure) {
             request.protocol = held;
         }
         // The handler may have redirected to another host.
