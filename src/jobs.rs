@@ -1,6 +1,7 @@
 //! Background jobs: each item is claimed in the store, and may be processed twice.
 
 pub mod backfill;
+pub(crate) mod batcher;
 pub(crate) mod claim_renewal;
 pub mod collect;
 pub mod deliver;

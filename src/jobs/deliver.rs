@@ -8,6 +8,8 @@
 //!
 //! Invariants:
 //!
+//! * What a subscription was when it was claimed is no more than half a second old when a notification is
+//!   sent; older claims are read again (`claim_checks`).
 //! * Delivery is at least once, and in order per subscription: one attempt runs at a time, and it
 //!   sends everything since the cursor (rule D2).
 //! * The concurrent attempts of each host, and of all hosts, are limited, so that a slow callback
@@ -17,6 +19,7 @@
 
 mod attempt;
 mod attempt_log;
+mod claim_checks;
 mod claims;
 mod compose;
 mod concurrency_limit;
@@ -48,6 +51,7 @@ use feedgate_protocol::signature::SignatureMethod;
 
 use attempt::Attempted;
 use attempt_log::AttemptLog;
+use claim_checks::ClaimChecks;
 use claims::DeliveryClaims;
 pub(crate) use compose::{ComposedRange, Composer, LogGap, LogRange};
 use delivery_result_batcher::{DeliveryResultBatcher, PendingRecord};
@@ -79,6 +83,7 @@ pub struct DeliverySettings {
 pub struct Deliverer {
     client: HttpClient,
     composer: Arc<Composer>,
+    claim_checks: ClaimChecks,
     results: DeliveryResultBatcher,
     attempt_log: AttemptLog,
     queues: HostQueues,
@@ -102,6 +107,7 @@ impl Deliverer {
         let queues = HostQueues::new(settings.concurrency * 4, settings.per_host, ready);
         Deliverer {
             composer: Arc::new(Composer::new(Arc::clone(&store), settings.public_url.clone())),
+            claim_checks: ClaimChecks::start(Arc::clone(&store)),
             results: DeliveryResultBatcher::start(Arc::clone(&store)),
             attempt_log: AttemptLog::start(
                 Arc::clone(&store),
@@ -148,17 +154,12 @@ impl Job for Deliverer {
         while let Some((due, permit)) = next.take() {
             let id = due.subscription.id;
             match self.attempt(&due).await {
-                Ok(Attempted { outcome, response, attempt }) => {
+                // Its subscription has changed, and its claim is released.
+                Ok(None) => {}
+                Ok(Some(Attempted { outcome, response, attempt })) => {
                     // The host is free as soon as it has responded.
                     next = attempt.and_then(|attempt| permit.finish(&attempt));
-                    let result = DeliveryResult {
-                        id,
-                        claim: due.claim,
-                        batch: due.batch,
-                        newest: due.newest,
-                        outcome,
-                        response,
-                    };
+                    let result = DeliveryResult::new(&due, outcome, response);
                     recording.push_back((id, self.results.submit(result).await));
                 }
                 Err(err) => log_not_stored(id, &err),

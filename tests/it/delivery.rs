@@ -3,6 +3,7 @@
 mod attempts;
 mod bounds;
 mod cursors;
+mod generations;
 mod messages;
 mod signatures;
 mod snippets;

@@ -61,7 +61,7 @@ pub use sessions::Sessions;
 pub use signing_keys::SigningKeys;
 pub use store_error::StoreError;
 pub use subscriptions::{
-    ClaimedSubscriptions, DeliveryOutcome, DeliveryProgress, DeliveryResult, Intents,
+    ClaimedSubscriptions, DeliveryOutcome, DeliveryProgress, DeliveryResult, HeldDelivery, Intents,
     ListedSubscription, LogNumbers, SubscriptionFilter, Subscriptions,
 };
 pub use survey::{

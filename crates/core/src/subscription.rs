@@ -285,6 +285,11 @@ pub struct DueSubscription {
     pub subscription: Box<Subscription>,
     /// The claim under which it was handed out.
     pub claim: ClaimToken,
+    /// When it was claimed, by the clock of whoever claimed it.
+    pub claimed_at: DateTime<Utc>,
+    /// The generation of the subscription when it was claimed: whoever pauses, resumes, renews, replays
+    /// or retries it begins a new one, and what was claimed before is not sent.
+    pub generation: i64,
     /// The delivery batch that has the claim; `None` if the claim is of this delivery alone.
     pub batch: Option<BatchNumber>,
     /// The number up to which it is owed: the head of the log, or the body version

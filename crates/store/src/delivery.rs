@@ -9,6 +9,7 @@ mod claimed_rows;
 mod common_results;
 pub(crate) mod deliveries;
 mod digests;
+mod generations;
 mod held_claims;
 pub(crate) mod intents;
 pub(crate) mod kept_cursors;

@@ -1,5 +1,6 @@
 //! One attempt to deliver to one callback.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tracing::{debug, info, warn};
@@ -31,14 +32,17 @@ pub(super) struct Attempted {
 }
 
 impl Deliverer {
-    /// Makes one attempt and returns its result. An error means the store failed; the
-    /// subscription is found again when its claim ends.
-    pub(super) async fn attempt(&self, due: &DueSubscription) -> Result<Attempted, StoreError> {
+    /// Makes one attempt and returns its result; `None` if the delivery may not be sent any more. An error
+    /// means the store failed; the subscription is found again when its claim ends.
+    pub(super) async fn attempt(
+        &self,
+        due: &DueSubscription,
+    ) -> Result<Option<Attempted>, Arc<StoreError>> {
         let subscription = &due.subscription;
         let id = subscription.id;
-        let Some(payload) = self.composer.compose(due).await? else {
+        let Some(payload) = self.composer.compose(due).await.map_err(Arc::new)? else {
             let outcome = DeliveryOutcome::Delivered { cursor: due.owed, status: due.status };
-            return Ok(Attempted { outcome, response: None, attempt: None });
+            return Ok(Some(Attempted { outcome, response: None, attempt: None }));
         };
         let status = match payload.status {
             StatusInclusion::None => subscription.status_told,
@@ -46,7 +50,10 @@ impl Deliverer {
         };
         if subscription.callback.is_null_device() {
             let outcome = DeliveryOutcome::Delivered { cursor: payload.last, status };
-            return Ok(Attempted { outcome, response: None, attempt: None });
+            return Ok(Some(Attempted { outcome, response: None, attempt: None }));
+        }
+        if !self.claim_checks.may_send(due).await? {
+            return Ok(None);
         }
         let message = Message::of_delivery(due, &payload, runner::now());
         let request = message.call(&self.settings);
@@ -86,7 +93,7 @@ impl Deliverer {
         let outcome = verdict.into_outcome(payload.last, status);
         let attempt = Attempt { response: verdict::host_response(answer), begun, took };
         let response = Some(verdict::attempt_response(answer));
-        Ok(Attempted { outcome, response, attempt: Some(attempt) })
+        Ok(Some(Attempted { outcome, response, attempt: Some(attempt) }))
     }
 
     /// Measures how long the oldest record of an accepted payload has waited. Records of a replay

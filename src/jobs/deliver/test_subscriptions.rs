@@ -39,6 +39,8 @@ pub(super) fn due(subscription: Subscription) -> DueSubscription {
     DueSubscription {
         subscription: Box::new(subscription),
         claim: ClaimToken::NONE,
+        claimed_at: DateTime::UNIX_EPOCH,
+        generation: 0,
         batch: None,
         owed: Seq(0),
         newest: Seq(0),

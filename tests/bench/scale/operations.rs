@@ -162,13 +162,9 @@ impl Operations {
         })
         .await?;
         let results = std::mem::take(&mut *claimed.lock().await).into_iter().map(|due| {
-            let results = due.into_iter().map(|due| DeliveryResult {
-                id: due.subscription.id,
-                claim: due.claim,
-                batch: due.batch,
-                newest: due.newest,
-                outcome: DeliveryOutcome::Delivered { cursor: due.owed, status: 0 },
-                response: None,
+            let results = due.into_iter().map(|due| {
+                let outcome = DeliveryOutcome::Delivered { cursor: due.owed, status: 0 };
+                DeliveryResult::new(&due, outcome, None)
             });
             results.collect::<Vec<_>>()
         });

@@ -64,13 +64,9 @@ async fn claim(store: &ClaimingStore, seconds: i64) -> Vec<DueSubscription> {
 }
 
 async fn settle(store: &ClaimingStore, due: &[DueSubscription], seconds: i64) {
-    let results = due.iter().map(|due| DeliveryResult {
-        id: due.subscription.id,
-        claim: due.claim,
-        batch: due.batch,
-        newest: due.newest,
-        outcome: DeliveryOutcome::Delivered { cursor: due.owed, status: 0 },
-        response: None,
+    let results = due.iter().map(|due| {
+        let outcome = DeliveryOutcome::Delivered { cursor: due.owed, status: 0 };
+        DeliveryResult::new(due, outcome, None)
     });
     Arc::clone(store).settle(&results.collect::<Vec<_>>(), at(seconds)).await.unwrap();
 }

@@ -211,13 +211,9 @@ async fn results_that_are_alike_are_stored_for_each_subscription(database: Datab
     let due = store.claim_subscriptions(at(2), at(12), &room()).await.unwrap();
     assert_eq!(due.len(), 12);
     let response = || Some(AttemptResponse { status: Some(204), excerpt: String::new() });
-    let result = |due: &DueSubscription| DeliveryResult {
-        id: due.subscription.id,
-        claim: due.claim,
-        batch: due.batch,
-        newest: due.newest,
-        outcome: DeliveryOutcome::Delivered { cursor: due.owed, status: 0 },
-        response: response(),
+    let result = |due: &DueSubscription| {
+        let outcome = DeliveryOutcome::Delivered { cursor: due.owed, status: 0 };
+        DeliveryResult::new(due, outcome, response())
     };
     let mut results: Vec<_> = due.iter().map(result).collect();
     results[0].claim = ClaimToken(1); // lost

@@ -1,10 +1,13 @@
 //! Fan-outs that are too large for one transaction.
 
 use std::collections::HashSet;
+use std::time::Duration;
 
+use feedgate_core::host_groups::HostGroups;
+use feedgate_core::page::{ArchiveRetention, PageLimits};
 use feedgate_core::ports::DeliveryOutcome;
 use feedgate_core::record::Seq;
-use feedgate_core::subscription::SubscriptionId;
+use feedgate_core::subscription::{DueSubscription, SubscriptionId};
 
 use super::claims::crowd;
 use super::{at, few, on_both_stores, poll, room, subscribe};
@@ -13,7 +16,9 @@ use crate::support::postgres::Database;
 
 on_both_stores!(
     an_append_marks_some_and_a_job_the_rest,
-    another_append_begins_the_fan_out_anew,
+    another_append_is_followed_by_another_pass,
+    e07_a_pass_ends_before_the_next_begins,
+    e09_what_a_pass_has_yet_to_mark_is_not_dropped,
     who_is_sent_nothing_of_an_append_is_found_up_to_date,
 );
 
@@ -63,7 +68,7 @@ async fn an_append_marks_some_and_a_job_the_rest(database: Database) {
     other.continue_fan_out(id, at(5)).await.unwrap(); // two nodes may complete it
 }
 
-async fn another_append_begins_the_fan_out_anew(database: Database) {
+async fn another_append_is_followed_by_another_pass(database: Database) {
     let store = ClaimingStore::new(database.open().await);
     crowd(&database, &store, SUBSCRIBERS, "https://callback.test/").await;
     let id = store.find("https://feeds.test/crowd").await.unwrap().unwrap().id;
@@ -95,4 +100,56 @@ async fn who_is_sent_nothing_of_an_append_is_found_up_to_date(database: Database
     let late = subscribe(&store, "crowd", "https://late.test/").await;
     assert_eq!(late.cursor, Seq(1), "who comes later begins at the head");
     assert_eq!(store.claim_subscriptions(at(3), at(9), &room()).await.unwrap(), []);
+}
+
+/// With changes faster than a pass, everybody is notified once before anybody is notified again.
+async fn e07_a_pass_ends_before_the_next_begins(database: Database) {
+    let store = ClaimingStore::new(database.open().await);
+    crowd(&database, &store, SUBSCRIBERS, "https://callback.test/").await;
+    let id = store.find("https://feeds.test/crowd").await.unwrap().unwrap().id;
+    let mut notified = HashSet::new();
+    let mut last = 1;
+    store.record(id, &poll(at(1), &["1"])).await.unwrap();
+    for round in 0.. {
+        let seconds = 2 + 2 * round;
+        let due = store.claim_subscriptions(at(seconds), at(seconds + 999), &few(1_500)).await;
+        let ended: Vec<_> = due.unwrap().iter().map(delivered).collect();
+        for (subscription, _) in &ended {
+            let is_first = notified.insert(*subscription);
+            assert!(is_first || notified.len() == SUBSCRIBERS, "again after {}", notified.len());
+        }
+        last += 1;
+        let entry = last.to_string();
+        store.record(id, &poll(at(seconds), &[entry.as_str()])).await.unwrap();
+        store.settle(&ended, at(seconds + 1)).await.unwrap();
+        if notified.len() == SUBSCRIBERS {
+            break;
+        }
+        assert!(store.continue_fan_out(id, at(seconds + 1)).await.is_ok());
+    }
+    complete(&store, 900).await;
+    assert_eq!(claim_all(&store, 901).await.len(), SUBSCRIBERS, "another pass follows");
+}
+
+fn delivered(due: &DueSubscription) -> (SubscriptionId, DeliveryOutcome) {
+    (due.subscription.id, DeliveryOutcome::Delivered { cursor: due.owed, status: 0 })
+}
+
+async fn e09_what_a_pass_has_yet_to_mark_is_not_dropped(database: Database) {
+    let one_record = PageLimits { records: 1, bytes: 1_000_000 };
+    let store = database.open_cut(HostGroups::new(Duration::ZERO), one_record).await;
+    let store = ClaimingStore::new(store);
+    crowd(&database, &store, SUBSCRIBERS, "https://callback.test/").await;
+    let id = store.find("https://feeds.test/crowd").await.unwrap().unwrap().id;
+    store.record(id, &poll(at(1), &["1"])).await.unwrap();
+    // The first ones are notified, and the queue is empty.
+    let first = store.claim_subscriptions(at(2), at(99), &few(SUBSCRIBERS)).await.unwrap();
+    store.settle(&first.iter().map(delivered).collect::<Vec<_>>(), at(3)).await.unwrap();
+    for entry in ["2", "3"] {
+        store.record(id, &poll(at(4), &[entry])).await.unwrap();
+    }
+    let one_page = ArchiveRetention { pages: Some(1), ..ArchiveRetention::default() };
+    assert_eq!(store.drop_pages(&one_page, at(5)).await.unwrap(), 0, "the others are owed all");
+    complete(&store, 6).await;
+    assert_eq!(claim_all(&store, 7).await.len(), SUBSCRIBERS);
 }

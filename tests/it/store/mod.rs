@@ -19,6 +19,7 @@ mod endings;
 mod entries;
 mod events;
 mod fan_outs;
+mod generations;
 mod hosts;
 mod intents;
 mod large_documents;

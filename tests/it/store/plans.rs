@@ -18,11 +18,11 @@ use futures_util::StreamExt;
 
 use super::{
     accounts, append_budgets, attempts, backfills, baselines, batches, changes, claims,
-    collections, deliveries, delivery_queue, digests, endings, entries, events, fan_outs, hosts,
-    intents, log, maintenance, moves, nodes, nul, page_bytes, pages, pausing, ping_targets, pings,
-    queue, queue_claims, redirected_hosts, resource_claims, retention, search, secrets, sessions,
-    signing_keys, statuses, storage, subscription_counts, subscriptions, survey, tracks, upstreams,
-    visibility,
+    collections, deliveries, delivery_queue, digests, endings, entries, events, fan_outs,
+    generations, hosts, intents, log, maintenance, moves, nodes, nul, page_bytes, pages, pausing,
+    ping_targets, pings, queue, queue_claims, redirected_hosts, resource_claims, retention, search,
+    secrets, sessions, signing_keys, statuses, storage, subscription_counts, subscriptions, survey,
+    tracks, upstreams, visibility,
 };
 use crate::support::postgres::{Database, Kind};
 use access::Access;
@@ -141,6 +141,7 @@ fn contract_cases() -> Vec<super::Case> {
         entries::contract_cases(),
         events::contract_cases(),
         fan_outs::contract_cases(),
+        generations::contract_cases(),
         hosts::contract_cases(),
         hosts::one_cell_cases(),
         intents::contract_cases(),

@@ -12,18 +12,14 @@ use feedgate_core::poll::Poll;
 use feedgate_core::ports::{
     Appended, ClaimLimits, DeliveryOutcome, DeliveryResult, DueResource, Store, StoreError,
 };
-use feedgate_core::record::Seq;
 use feedgate_core::resource::ResourceId;
-use feedgate_core::subscription::{BatchNumber, DueSubscription, SubscriptionId};
-
-/// The claim of a delivery, its batch, and the newest number when it was claimed.
-type LastClaim = (ClaimToken, Option<BatchNumber>, Seq);
+use feedgate_core::subscription::{DueSubscription, SubscriptionId};
 
 /// The store, and the last claim of each subscription and each resource.
 #[derive(Clone)]
 pub(crate) struct ClaimingStore {
     store: Arc<dyn Store>,
-    claims: Arc<Mutex<HashMap<SubscriptionId, LastClaim>>>,
+    claims: Arc<Mutex<HashMap<SubscriptionId, DueSubscription>>>,
     polls: Arc<Mutex<HashMap<ResourceId, ClaimToken>>>,
 }
 
@@ -47,9 +43,7 @@ impl ClaimingStore {
         let start = QueuePosition::START;
         let claimed = self.store.claim_subscriptions(now, until, limits, start).await?;
         let mut claims = self.claims.lock().unwrap();
-        claims.extend(
-            claimed.due.iter().map(|due| (due.subscription.id, (due.claim, due.batch, due.newest))),
-        );
+        claims.extend(claimed.due.iter().map(|due| (due.subscription.id, due.clone())));
         Ok(claimed.due)
     }
 
@@ -59,10 +53,9 @@ impl ClaimingStore {
         ended: &[(SubscriptionId, DeliveryOutcome)],
         now: DateTime<Utc>,
     ) -> Result<(), StoreError> {
-        let results = ended.iter().map(|(id, outcome)| {
-            let (claim, batch, newest) =
-                self.claims.lock().unwrap().get(id).copied().unwrap_or_default();
-            DeliveryResult { id: *id, claim, batch, newest, outcome: *outcome, response: None }
+        let results = ended.iter().filter_map(|(id, outcome)| {
+            let claims = self.claims.lock().unwrap();
+            claims.get(id).map(|due| DeliveryResult::new(due, *outcome, None))
         });
         let results: Vec<_> = results.collect();
         self.store.settle(&results, now).await

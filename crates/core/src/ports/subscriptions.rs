@@ -53,12 +53,47 @@ pub struct DeliveryResult {
     pub claim: ClaimToken,
     /// The delivery batch that has the claim ([`DueSubscription::batch`]).
     pub batch: Option<BatchNumber>,
+    /// The generation of the subscription when it was claimed ([`DueSubscription::generation`]).
+    pub generation: i64,
     /// The number of the newest record or body when it was claimed ([`DueSubscription::newest`]).
     pub newest: Seq,
     /// What came of it.
     pub outcome: DeliveryOutcome,
     /// What the callback responded; `None` if no request was made.
     pub response: Option<AttemptResponse>,
+}
+
+impl DeliveryResult {
+    /// Returns the result of a delivery that was claimed.
+    pub fn new(
+        due: &DueSubscription,
+        outcome: DeliveryOutcome,
+        response: Option<AttemptResponse>,
+    ) -> DeliveryResult {
+        let DueSubscription { claim, batch, generation, newest, .. } = *due;
+        let id = due.subscription.id;
+        DeliveryResult { id, claim, batch, generation, newest, outcome, response }
+    }
+}
+
+/// A claimed delivery that has not been sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeldDelivery {
+    /// Whose delivery it is.
+    pub id: SubscriptionId,
+    /// The claim under which it is held.
+    pub claim: ClaimToken,
+    /// The delivery batch that has the claim ([`DueSubscription::batch`]).
+    pub batch: Option<BatchNumber>,
+    /// The generation of the subscription when it was claimed ([`DueSubscription::generation`]).
+    pub generation: i64,
+}
+
+impl From<&DueSubscription> for HeldDelivery {
+    fn from(due: &DueSubscription) -> HeldDelivery {
+        let DueSubscription { claim, batch, generation, .. } = *due;
+        HeldDelivery { id: due.subscription.id, claim, batch, generation }
+    }
 }
 
 /// What came of a delivery.
@@ -176,9 +211,18 @@ pub trait Subscriptions: Send + Sync {
         now: DateTime<Utc>,
     ) -> Result<(), StoreError>;
 
+    /// Returns those of `held` that may still be sent: their claims are held, and their subscriptions have
+    /// neither ended nor begun a new generation.
+    async fn still_current(
+        &self,
+        held: &[HeldDelivery],
+        now: DateTime<Utc>,
+    ) -> Result<Vec<SubscriptionId>, StoreError>;
+
     /// Records how deliveries ended and ends their claims. One whose log has grown
     /// meanwhile is due again at once. A cursor never moves back, and a result whose claim was
-    /// lost changes nothing.
+    /// lost changes nothing. The result of an earlier generation of its subscription moves the cursor,
+    /// if anything, and the subscription is due at once if it is owed more.
     async fn settle(
         &self,
         settled: &[DeliveryResult],
@@ -193,15 +237,15 @@ pub trait Subscriptions: Send + Sync {
         now: DateTime<Utc>,
     ) -> Result<DeliveryProgress, StoreError>;
 
-    /// Pauses deliveries: nothing is due until they are resumed. A delivery in progress ends first,
-    /// and its result counts.
+    /// Pauses deliveries: nothing is due until they are resumed, and what has been claimed is not sent.
+    /// A request that is being sent ends, and moves the cursor if it succeeds.
     async fn pause(&self, id: SubscriptionId, now: DateTime<Utc>) -> Result<(), StoreError>;
 
     /// Ends a pause. Whatever is owed is due at once.
     async fn resume(&self, id: SubscriptionId, now: DateTime<Utc>) -> Result<(), StoreError>;
 
-    /// Makes a delivery that is owed due at once, unless it is in progress. Returns `false` if
-    /// nothing is owed.
+    /// Makes a delivery that is owed due at once, or, while one is in progress, once that has ended.
+    /// Returns `false` if nothing is owed.
     async fn retry_delivery(
         &self,
         id: SubscriptionId,

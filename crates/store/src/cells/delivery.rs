@@ -15,8 +15,9 @@ use feedgate_core::intent::{DueIntent, Intent};
 use feedgate_core::ping::WeblogChange;
 use feedgate_core::ping_forwarding::DuePing;
 use feedgate_core::ports::{
-    ClaimLimits, ClaimedSubscriptions, DeliveryProgress, DeliveryResult, EventArrival, Intents,
-    ListedSubscription, LogNumbers, PingTargets, StoreError, SubscriptionFilter, Subscriptions,
+    ClaimLimits, ClaimedSubscriptions, DeliveryProgress, DeliveryResult, EventArrival,
+    HeldDelivery, Intents, ListedSubscription, LogNumbers, PingTargets, StoreError,
+    SubscriptionFilter, Subscriptions,
 };
 use feedgate_core::record::Seq;
 use feedgate_core::resource::ResourceId;
@@ -155,6 +156,17 @@ impl Subscriptions for Cells {
         let released = self.cells.iter().zip(&by_cell).filter(|(_, claims)| !claims.is_empty());
         let released = released.map(|(cell, claims)| cell.release_subscription_claims(claims, now));
         join_all(released).await.into_iter().collect()
+    }
+
+    async fn still_current(
+        &self,
+        held: &[HeldDelivery],
+        now: DateTime<Utc>,
+    ) -> Result<Vec<SubscriptionId>, StoreError> {
+        let by_cell = self.by_cell(held.to_vec(), |held| held.id.resource.0);
+        let current = self.cells.iter().zip(&by_cell).filter(|(_, held)| !held.is_empty());
+        let current = current.map(|(cell, held)| cell.still_current(held, now));
+        Ok(try_join_all(current).await?.into_iter().flatten().collect())
     }
 
     async fn settle(

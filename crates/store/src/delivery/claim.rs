@@ -68,8 +68,12 @@ pub(crate) async fn claim(
     Ok(ClaimedSubscriptions { due, position, skipped: search.skipped, is_end })
 }
 
+/// How many rows are looked at for each delivery of other resources than the one that waits longest.
+const NEWEST_LOOKED_AT: usize = 4;
+
 /// Claims due subscriptions of one host: those that have waited longest, and about the same number of
-/// those that became due last. The caller has called [`Tx::join_by_keys`].
+/// those to other resources that became due last, if there are any. The caller has called
+/// [`Tx::join_by_keys`].
 pub(crate) async fn claim_of_host(
     tx: &Tx<'_>,
     lease: ClaimLease,
@@ -82,20 +86,30 @@ pub(crate) async fn claim_of_host(
          where host = $2 and due_at <= $1
          order by due_at, subscription_id
          limit $3";
+    // Without the ones that wait longest, of which those that became due last would come before the others.
     const NEWEST: &str = "
         select resource_id, subscription_id, host, size
-          from deliveries
-         where host = $2 and due_at <= $1
+          from (select resource_id, subscription_id, host, size, due_at
+                  from deliveries
+                 where host = $2 and due_at <= $1
+                 order by due_at desc, subscription_id desc
+                 limit $4) newest
+         where resource_id <> coalesce((select resource_id from deliveries
+                                         where host = $2 and due_at <= $1
+                                         order by due_at, subscription_id limit 1), 0)
          order by due_at desc, subscription_id desc
          limit $3";
     let (old, new) = (limit.div_ceil(2), limit / 2);
-    let (first, last) =
-        (params![lease.now, host, old as i64], params![lease.now, host, new as i64]);
+    let (first, last) = (
+        params![lease.now, host, limit as i64],
+        params![lease.now, host, new as i64, (limit * NEWEST_LOOKED_AT) as i64],
+    );
     let (oldest, newest) = try_join!(tx.query(OLDEST, first), tx.query(NEWEST, last))?;
+    let (oldest, newest) = (candidates(oldest)?, candidates(newest)?);
     let mut portion = Portion::default();
-    portion.fill(oldest, old, limit)?;
-    let enough = (portion.count + new).min(limit);
-    portion.fill(newest, enough, limit)?;
+    portion.fill(&oldest, old, limit);
+    portion.fill(&newest, (portion.count + new).min(limit), limit);
+    portion.fill(&oldest, limit, limit);
     claim_picked(tx, lease, portion.picked).await
 }
 
@@ -116,11 +130,10 @@ impl Portion {
     /// Picks the first rows, until there are `enough` deliveries. A batch is claimed as a whole, which
     /// costs less, if there are no more than `limit` in all. Otherwise it is split if it is the first of
     /// `rows`, or if at least a part of `enough` is missing ([`LEAST_MISSING`]).
-    fn fill(&mut self, rows: Vec<Row>, enough: usize, limit: usize) -> Result<(), StoreError> {
+    fn fill(&mut self, candidates: &[Picked], enough: usize, limit: usize) {
         let begun_with = self.count;
-        for mut row in rows {
-            let (resource, number, host) = (row.int()?, row.int()?, row.text()?);
-            let size = row.int()?.max(1) as usize;
+        for candidate in candidates {
+            let (number, size) = (candidate.number, candidate.size);
             let missing = enough.saturating_sub(self.count);
             let place = self.places.get(&number).copied();
             let picked = place.map_or(0, |place| self.picked[place].count);
@@ -133,14 +146,23 @@ impl Portion {
             let more = if is_whole { left } else { left.min(missing) };
             let place = place.unwrap_or_else(|| {
                 self.places.insert(number, self.picked.len());
-                self.picked.push(Picked { resource, number, host, count: 0, size });
+                self.picked.push(candidate.clone());
                 self.picked.len() - 1
             });
             self.picked[place].count += more;
             self.count += more;
         }
-        Ok(())
     }
+}
+
+/// Reads rows of the queue of which nothing is picked yet.
+fn candidates(rows: Vec<Row>) -> Result<Vec<Picked>, StoreError> {
+    let read = |mut row: Row| {
+        let (resource, number, host) = (row.int()?, row.int()?, row.text()?);
+        let size = row.int()?.max(1) as usize;
+        Ok(Picked { resource, number, host, count: 0, size })
+    };
+    rows.into_iter().map(read).collect()
 }
 
 /// Claims those of `picked` that no other node has claimed since they were read.

@@ -13,7 +13,6 @@ use crate::engine::row::Row;
 use crate::engine::sql::Value;
 use crate::engine::tx::Tx;
 use crate::resources::row::topic;
-use feedgate_core::claim::ClaimToken;
 use feedgate_core::ports::StoreError;
 use feedgate_core::record::Seq;
 use feedgate_core::resource::ResourceId;
@@ -27,7 +26,8 @@ macro_rules! claimed_columns {
         concat!(
             "s.resource_id, ",
             $crate::delivery::row::own_columns!(),
-            ", s.replayed_upto, s.replays, s.digest_replays, s.acknowledged"
+            ", s.replayed_upto, s.replays, s.digest_replays, s.acknowledged,
+             s.generation"
         )
     };
 }
@@ -60,7 +60,7 @@ pub(super) async fn read(
     let mut valid: Vec<(i64, ClaimedRow)> = Vec::with_capacity(query.count);
     tx.visit_rows(query.sql, &[], query.columns, |row| {
         let neighbour = valid.last().map(|(_, last)| &last.due.subscription.callback);
-        let claimed = claimed_row(row, lease.token, resources, neighbour);
+        let claimed = claimed_row(row, lease, resources, neighbour);
         let is_valid = |row: &ClaimedRow| row.due.subscription.lease_until > lease.now;
         valid.extend(claims::readable(claimed).flatten().filter(|(_, row)| is_valid(row)));
     })
@@ -117,7 +117,7 @@ pub(super) async fn claimed_resources(
 /// claim has another token. Its callback is probably at the same server as `neighbour`.
 fn claimed_row(
     mut row: Row,
-    token: ClaimToken,
+    lease: ClaimLease,
     resources: &HashMap<i64, ClaimedResource>,
     neighbour: Option<&Callback>,
 ) -> Result<Option<(i64, ClaimedRow)>, StoreError> {
@@ -131,10 +131,11 @@ fn claimed_row(
     let status = subscription.statuses.version_of(all, announced);
     let told_before = Seq(row.int()?);
     let (replays, digest_replays, acknowledged) = (row.int()?, row.int()?, row.int()?);
+    let generation = row.int()?;
     let batch = (number < 0).then_some(BatchNumber(number));
     let mut replay_from = None;
     if batch.is_none() {
-        if row.int()? != token.0 {
+        if row.int()? != lease.token.0 {
             return Ok(None);
         }
         replay_from = row.opt_int()?;
@@ -147,10 +148,11 @@ fn claimed_row(
         && subscription.cursor < told_before;
     // A subscriber may ignore digests, so that what was never sent before follows by itself.
     let owed = if is_digest { newest.min(told_before) } else { newest };
-    let (claim, hops) = (token, resource.hops);
+    let (claim, claimed_at, hops) = (lease.token, lease.now, resource.hops);
     #[rustfmt::skip]
     let due = DueSubscription {
-        subscription, claim, batch, owed, newest, told_before, replays, is_digest, acknowledged, hops, status,
+        subscription, claim, claimed_at, generation, batch, owed, newest, told_before, replays, is_digest,
+        acknowledged, hops, status,
     };
     Ok(Some((number, ClaimedRow { due, replay_from })))
 }

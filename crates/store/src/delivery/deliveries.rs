@@ -11,12 +11,14 @@ use futures_util::try_join;
 
 use crate::delivery::batches::{self, DeliveredMember};
 use crate::delivery::common_results::CommonResults;
+use crate::delivery::generations;
 use crate::delivery::new_deliveries::{self, NewDelivery};
 use crate::delivery::result_columns::{Newest, ResultColumns};
 use crate::delivery::subscriber_counts::{CountedSubscription, count_off, counted_columns};
 use crate::engine::row::Row;
 use crate::engine::sql::{Value, params};
 use crate::engine::tx::Tx;
+use crate::log::pending_fan_outs;
 use crate::resources::row;
 use feedgate_core::claim::ClaimToken;
 use feedgate_core::ports::{DeliveryOutcome, DeliveryResult, StoreError};
@@ -39,16 +41,19 @@ pub(crate) async fn settle(
     let (mut delivered, mut waiting, mut failed) =
         <(ResultColumns, ResultColumns, ResultColumns)>::default();
     let (mut suspended, mut ended) = <(ResultColumns, ResultColumns)>::default();
-    let results = settled.iter().filter_map(|result| {
-        let replay_from = *held.get(&(result.id, result.claim))?;
-        let newest = newest.get(&result.id.resource.0).copied().unwrap_or_default();
-        Some((result, replay_from, newest))
-    });
-    let mut results: Vec<_> = results.collect();
+    let (mut outdated, mut results) = (ResultColumns::default(), Vec::with_capacity(settled.len()));
+    for result in &settled {
+        let Some(held) = held.get(&(result.id, result.claim)) else { continue };
+        let newest = newest.get(&result.id.resource.0).copied().unwrap_or_default().numbers;
+        match held.generation.is_none_or(|generation| generation == result.generation) {
+            true => results.push((result, held.replay_from, newest)),
+            false => outdated.push(result, held.replay_from, newest, acknowledged(result)),
+        }
+    }
     let common = CommonResults::take_from(&mut results);
     for (result, replay_from, newest) in results {
         let (columns, numbers) = match result.outcome {
-            DeliveryOutcome::Delivered { cursor, status } => (&mut delivered, [cursor.0, status]),
+            DeliveryOutcome::Delivered { .. } => (&mut delivered, acknowledged(result)),
             DeliveryOutcome::Failed { retry_at: Some(at) } => {
                 (&mut waiting, [at.timestamp_micros(), 0])
             }
@@ -59,32 +64,54 @@ pub(crate) async fn settle(
         columns.push(result, replay_from, newest, numbers);
     }
     let mut rows = common.store(tx, now).await?;
+    rows.extend(generations::store_outdated(tx, outdated, now).await?);
     rows.extend(tx.query_rows(DELIVERED, params![now], &delivered.named("told", "status")).await?);
     rows.extend(tx.query_rows(WAITING, params![now], &waiting.named("retry_at", "unused")).await?);
     rows.extend(tx.query_rows(FAILED, params![now], &failed.named("none", "unused")).await?);
     tx.execute_rows(SUSPENDED, params![now], &suspended.named("none", "unused")).await?;
     end(tx, ended).await?;
-    queue_again(tx, rows, now).await
+    queue_again(tx, rows, &newest, now).await
 }
 
-/// Removes deliveries whose claims are still held from the queue. Returns these claims, each with where
-/// to set the cursor of its subscription.
+/// Returns the last number and the version of the status that a callback has acknowledged; -1 if none.
+fn acknowledged(result: &DeliveryResult) -> [i64; 2] {
+    match result.outcome {
+        DeliveryOutcome::Delivered { cursor, status } => [cursor.0, status],
+        _ => [-1, -1],
+    }
+}
+
+/// A claim that a result ends.
+#[derive(Clone, Copy, Default)]
+struct EndedClaim {
+    /// Where to set the cursor of the subscription.
+    replay_from: Option<i64>,
+    /// The generation of the subscription; `None` if it is the one that was claimed: whoever begins a new one
+    /// takes the subscription out of its batch.
+    generation: Option<i64>,
+}
+
+/// Removes deliveries whose claims are still held from the queue. Returns these claims.
 async fn end_claims(
     tx: &Tx<'_>,
     settled: &[DeliveryResult],
-) -> Result<HashMap<(SubscriptionId, ClaimToken), Option<i64>>, StoreError> {
+) -> Result<HashMap<(SubscriptionId, ClaimToken), EndedClaim>, StoreError> {
     const END: &str = "
         delete from deliveries
         {using rows}
          where deliveries.resource_id = {given resource_id}
            and deliveries.subscription_id = {given id} and claim_token = {given claim}
-        returning deliveries.resource_id, subscription_id, claim_token, replay_from";
+        returning deliveries.resource_id, subscription_id, claim_token, replay_from,
+                  (select s.generation from subscriptions s
+                    where s.resource_id = deliveries.resource_id
+                      and s.id = deliveries.subscription_id)";
     let members = settled.iter().filter_map(|DeliveryResult { id, claim, batch, .. }| {
         batch.map(|batch| DeliveredMember { id: *id, batch, claim: *claim })
     });
     let members: Vec<_> = members.collect();
     let ended = batches::end_members(tx, &members).await?;
-    let mut held: HashMap<_, _> = ended.into_iter().map(|claim| (claim, None)).collect();
+    let mut held: HashMap<_, _> =
+        ended.into_iter().map(|claim| (claim, EndedClaim::default())).collect();
     // A delivery that has left its batch has the claim itself.
     let single = settled.iter().filter(|result| !held.contains_key(&(result.id, result.claim)));
     let single: Vec<_> = single.collect();
@@ -98,24 +125,41 @@ async fn end_claims(
     ];
     for mut row in tx.query_rows(END, &[], &columns).await? {
         let id = SubscriptionId { resource: ResourceId(row.int()?), number: row.int()? };
-        held.insert((id, ClaimToken(row.int()?)), row.opt_int()?);
+        let claim = ClaimToken(row.int()?);
+        let ended = EndedClaim { replay_from: row.opt_int()?, generation: row.opt_int()? };
+        held.insert((id, claim), ended);
     }
     Ok(held)
 }
 
-/// Queues the subscriptions again whose rows, with their numbers and due times, have a due time.
-async fn queue_again(tx: &Tx<'_>, rows: Vec<Row>, now: DateTime<Utc>) -> Result<(), StoreError> {
+/// Queues the subscriptions again whose rows, with their numbers and due times, have a due time. While a pass
+/// over all subscriptions of a resource is under way, those that are due at once are left to the next pass, so
+/// that nobody is notified twice before all others are notified once.
+async fn queue_again(
+    tx: &Tx<'_>,
+    rows: Vec<Row>,
+    locked: &HashMap<i64, LockedResource>,
+    now: DateTime<Utc>,
+) -> Result<(), StoreError> {
     const AGAIN: &str = "
         select given.due_at, s.resource_id, s.id, s.account_id, s.host
           from {rows}
           join subscriptions s on s.resource_id = given.resource_id and s.id = given.id";
     let (mut resources, mut ids, mut times) = (Vec::new(), Vec::new(), Vec::new());
+    let mut left = BTreeSet::new();
     for mut row in rows {
         let (resource, id, due_at) = (row.int()?, row.int()?, row.opt_time()?);
         let Some(due_at) = due_at else { continue };
+        if due_at <= now && locked.get(&resource).is_some_and(|locked| locked.is_passed_over) {
+            left.insert(resource);
+            continue;
+        }
         resources.push(resource);
         ids.push(id);
         times.push(due_at.timestamp_micros());
+    }
+    if !left.is_empty() {
+        pending_fan_outs::repeat_passes(tx, &left.into_iter().collect::<Vec<_>>()).await?;
     }
     let columns = [
         ("resource_id", Value::Ints(resources)),
@@ -253,14 +297,23 @@ const SUSPENDED: &str = concat!(
       where subscriptions.resource_id = {given resource_id} and subscriptions.id = {given id}"
 );
 
+/// A resource that is locked while results are stored.
+#[derive(Clone, Copy, Default)]
+struct LockedResource {
+    numbers: Newest,
+    /// Whether a pass over its subscriptions is under way.
+    is_passed_over: bool,
+}
+
 /// Locks the resources of the results: for writing if their subscribers are to be counted again, in
 /// share mode if not, so that results can be stored concurrently. Returns their newest numbers.
 async fn lock_resources(
     tx: &Tx<'_>,
     settled: &[DeliveryResult],
-) -> Result<HashMap<i64, Newest>, StoreError> {
+) -> Result<HashMap<i64, LockedResource>, StoreError> {
     const HOLD: &str = "
-        select id, head, body_version, status_version, announced_status_version
+        select id, head, body_version, status_version, announced_status_version,
+               (select count(*) from fan_outs f where f.resource_id = resources.id)
           from resources where id in ({ids $1}) order by id {for share}";
     let ids: BTreeSet<_> = settled.iter().map(|one| one.id.resource.0).collect();
     let ids: Vec<_> = ids.into_iter().collect();
@@ -268,7 +321,12 @@ async fn lock_resources(
         row::lock(tx, ids.clone()).await?;
     }
     let rows = tx.query(HOLD, &[Value::Ints(ids)]).await?.into_iter();
-    rows.map(|mut row| Ok((row.int()?, [row.int()?, row.int()?, row.int()?, row.int()?]))).collect()
+    let read = |mut row: Row| {
+        let number = row.int()?;
+        let numbers = [row.int()?, row.int()?, row.int()?, row.int()?];
+        Ok((number, LockedResource { numbers, is_passed_over: row.int()? != 0 }))
+    };
+    rows.map(read).collect()
 }
 
 async fn end(tx: &Tx<'_>, ended: ResultColumns) -> Result<(), StoreError> {

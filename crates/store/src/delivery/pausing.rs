@@ -5,6 +5,7 @@
 
 use chrono::{DateTime, Utc};
 
+use crate::delivery::generations::{self, next_generation};
 use crate::delivery::{batches, queue};
 use crate::engine::sql::{Value, params};
 use crate::engine::tx::{Tx, Wake};
@@ -30,10 +31,12 @@ pub(crate) async fn pause(
     id: SubscriptionId,
     now: DateTime<Utc>,
 ) -> Result<(), StoreError> {
-    const PAUSE: &str = "
-        update subscriptions
-           set paused_at = coalesce(paused_at, $3), is_suspended = 0
-         where resource_id = $1 and id = $2";
+    const PAUSE: &str = concat!(
+        "update subscriptions
+            set paused_at = coalesce(paused_at, $3), is_suspended = 0, ",
+        next_generation!(),
+        " where resource_id = $1 and id = $2"
+    );
     row::lock(tx, vec![id.resource.0]).await?;
     tx.execute(PAUSE, params![id.resource.0, id.number, now]).await?;
     dequeue(tx, &key(id)).await
@@ -45,12 +48,14 @@ pub(crate) async fn resume(
     id: SubscriptionId,
     now: DateTime<Utc>,
 ) -> Result<(), StoreError> {
-    const RESUME: &str = "
-        update subscriptions
-           set paused_at = null, is_suspended = 0,
-               failures = case when is_suspended = 1 then 0 else failures end,
-               failing_since = case when is_suspended = 1 then null else failing_since end
-         where resource_id = $1 and id = $2 and paused_at is not null";
+    const RESUME: &str = concat!(
+        "update subscriptions
+            set paused_at = null, is_suspended = 0,
+                failures = case when is_suspended = 1 then 0 else failures end,
+                failing_since = case when is_suspended = 1 then null else failing_since end, ",
+        next_generation!(),
+        " where resource_id = $1 and id = $2 and paused_at is not null"
+    );
     row::lock(tx, vec![id.resource.0]).await?;
     if tx.execute(RESUME, params![id.resource.0, id.number]).await? > 0 {
         queue_resumed(tx, &key(id), now).await?;
@@ -58,7 +63,7 @@ pub(crate) async fn resume(
     Ok(())
 }
 
-/// Makes a delivery that is owed due at once, unless it is in progress.
+/// Makes a delivery that is owed due at once. If one is in progress, its failure puts off nothing.
 pub(crate) async fn retry(
     tx: &Tx<'_>,
     id: SubscriptionId,
@@ -66,7 +71,10 @@ pub(crate) async fn retry(
 ) -> Result<bool, StoreError> {
     row::lock(tx, vec![id.resource.0]).await?;
     let is_in_progress = queue::lock_in_progress(tx, id, now).await?;
-    let is_owed = queue::is_owed(tx, id).await?;
+    let is_owed = queue::owes_anything(tx, id).await?;
+    if is_owed {
+        generations::begin(tx, id).await?;
+    }
     if is_owed && !is_in_progress {
         queue::enqueue_subscription(tx, id, now).await?;
     }
@@ -80,11 +88,13 @@ pub(crate) async fn pause_batch(
     from: i64,
 ) -> Result<PausedBatch, StoreError> {
     // No index is of a sum, so that the rows are found by their keys.
-    const PAUSE: &str = "
-        update subscriptions
-           set paused_at = $2
-         where (resource_id, id) in (select given.resource_id, given.id from {rows})
-           and account_id + 0 = $1 and paused_at is null";
+    const PAUSE: &str = concat!(
+        "update subscriptions
+            set paused_at = $2, ",
+        next_generation!(),
+        " where (resource_id, id) in (select given.resource_id, given.id from {rows})
+            and account_id + 0 = $1 and paused_at is null"
+    );
     let (keys, next) = lock_owned(tx, account, from).await?;
     let changed = tx.execute_rows(PAUSE, params![account.id.0, account.since], &keys).await?;
     dequeue(tx, &keys).await?;
@@ -99,12 +109,14 @@ pub(crate) async fn resume_batch(
     from: i64,
     now: DateTime<Utc>,
 ) -> Result<PausedBatch, StoreError> {
-    const RESUME: &str = "
-        update subscriptions
-           set paused_at = null
-         where (resource_id, id) in (select given.resource_id, given.id from {rows})
-           and account_id + 0 = $1 and paused_at = $2
-        returning resource_id, id";
+    const RESUME: &str = concat!(
+        "update subscriptions
+            set paused_at = null, ",
+        next_generation!(),
+        " where (resource_id, id) in (select given.resource_id, given.id from {rows})
+            and account_id + 0 = $1 and paused_at = $2
+         returning resource_id, id"
+    );
     let (keys, next) = lock_owned(tx, account, from).await?;
     let (mut on, mut ids) = (Vec::new(), Vec::new());
     for mut row in tx.query_rows(RESUME, params![account.id.0, account.since], &keys).await? {

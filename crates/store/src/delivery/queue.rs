@@ -70,6 +70,7 @@ macro_rules! status_owed {
                        when 'transitions' then r.announced_status_version else 0 end"
     };
 }
+pub(crate) use status_owed;
 
 /// The number of the newest record or body of a resource `r` that the subscription is owed.
 macro_rules! owed {
@@ -77,6 +78,7 @@ macro_rules! owed {
         "case when format = 'raw' then r.body_version else r.head end"
     };
 }
+pub(crate) use owed;
 
 /// The condition that a subscription to a resource `r` is owed something.
 macro_rules! is_owed {
@@ -84,6 +86,7 @@ macro_rules! is_owed {
         concat!("(cursor < ", owed!(), " or acknowledged_status < ", status_owed!(), ")")
     };
 }
+pub(crate) use is_owed;
 
 /// The condition that a row of `subscriptions` has no row of its own in the queue, in which a replay may
 /// wait for the end of a delivery. The cursor of a member of a batch may advance during its delivery, because
@@ -133,7 +136,7 @@ pub(crate) async fn enqueue_subscription(
 }
 
 /// Returns whether a subscription is owed something and not paused.
-pub(crate) async fn is_owed(tx: &Tx<'_>, id: SubscriptionId) -> Result<bool, StoreError> {
+pub(crate) async fn owes_anything(tx: &Tx<'_>, id: SubscriptionId) -> Result<bool, StoreError> {
     const OWED: &str = concat!(
         "select 1 from subscriptions s join resources r on r.id = s.resource_id
           where s.resource_id = $1 and s.id = $2 and s.paused_at is null and ",

@@ -2,6 +2,7 @@
 
 use chrono::{DateTime, Utc};
 
+use crate::delivery::generations::next_generation;
 use crate::delivery::row::{
     PREVIOUS_SECRET, SECRET, number, subscriber, subscription, subscription_columns,
 };
@@ -79,8 +80,8 @@ async fn renew(
     request: &SubscriptionRequest,
     now: DateTime<Utc>,
 ) -> Result<(), StoreError> {
-    const RENEW: &str = "
-        update subscriptions
+    const RENEW: &str = concat!(
+        "update subscriptions
            set procedure = $3, format = $4, secret = $5, cursor = $6, lease_until = $7,
                updates = $10, statuses = $11, is_sanitized = $8, acknowledged_status = $12,
                failures = 0, failed_changes = 0, failed_upto = 0, failing_since = null,
@@ -89,9 +90,11 @@ async fn renew(
                                 else coalesce(digest_at, $16) end,
                replayed_upto = case when cast($9 as bigint) = 0 then replayed_upto else 0 end,
                paused_at = case when is_suspended = 1 then null else paused_at end,
-               is_suspended = 0
-         where resource_id = $1 and id = $2
-        returning case when paused_at is null then 0 else 1 end";
+               is_suspended = 0, ",
+        next_generation!(),
+        " where resource_id = $1 and id = $2
+         returning case when paused_at is null then 0 else 1 end"
+    );
     let owed = newest_number(resource, request.format);
     let behind = known.cursor.0 < newest_number(resource, known.format);
     let changed = (known.format == Format::Raw) != (request.format == Format::Raw);

@@ -2,6 +2,7 @@
 
 use chrono::{DateTime, Utc};
 
+use crate::delivery::generations::next_generation;
 use crate::delivery::queue;
 use crate::engine::sql::params;
 use crate::engine::tx::Tx;
@@ -18,13 +19,15 @@ pub(crate) async fn replay(
     cursor: Seq,
     now: DateTime<Utc>,
 ) -> Result<bool, StoreError> {
-    const REPLAY: &str = "
-        update subscriptions
+    const REPLAY: &str = concat!(
+        "update subscriptions
            set cursor = case when cast($4 as bigint) = 1 then cursor else $3 end,
                replayed_upto = case when replayed_upto < cursor then cursor else replayed_upto end,
-               replays = replays + 1
-         where resource_id = $1 and id = $2 and cursor >= $3
-        returning case when paused_at is null then 0 else 1 end";
+               replays = replays + 1, ",
+        next_generation!(),
+        " where resource_id = $1 and id = $2 and cursor >= $3
+         returning case when paused_at is null then 0 else 1 end"
+    );
     row::lock(tx, vec![id.resource.0]).await?;
     let is_in_progress = queue::lock_in_progress(tx, id, now).await?;
     let cursor = cursor.0.max(0);

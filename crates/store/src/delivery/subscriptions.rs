@@ -17,8 +17,8 @@ use crate::delivery::row::{SECRET, number, subscriber};
 use crate::delivery::subscriber_counts::{CountedSubscription, count_begun, count_of};
 use crate::delivery::unsubscribe::unsubscribe;
 use crate::delivery::{
-    claim, deliveries, digests, held_claims, kept_cursors, listing, pausing, progress, queue,
-    replays,
+    claim, deliveries, digests, generations, held_claims, kept_cursors, listing, pausing, progress,
+    queue, replays,
 };
 use crate::engine::sql::params;
 use crate::engine::tx::{Tx, Wake};
@@ -28,8 +28,8 @@ use feedgate_core::account::AccountId;
 use feedgate_core::claim::{ClaimToken, QueuePosition};
 use feedgate_core::host_groups::HostGroups;
 use feedgate_core::ports::{
-    ClaimLimits, ClaimedSubscriptions, DeliveryProgress, DeliveryResult, ListedSubscription,
-    LogNumbers, StoreError, SubscriptionFilter, Subscriptions,
+    ClaimLimits, ClaimedSubscriptions, DeliveryProgress, DeliveryResult, HeldDelivery,
+    ListedSubscription, LogNumbers, StoreError, SubscriptionFilter, Subscriptions,
 };
 use feedgate_core::record::Seq;
 use feedgate_core::resource::{Resource, ResourceId};
@@ -143,6 +143,18 @@ impl Subscriptions for Db {
         let held = claims.to_vec();
         self.write(move |tx| Box::pin(async move { held_claims::release(tx, &held, now).await }))
             .await
+    }
+
+    async fn still_current(
+        &self,
+        held: &[HeldDelivery],
+        now: DateTime<Utc>,
+    ) -> Result<Vec<SubscriptionId>, StoreError> {
+        let (held, claims) = (held.to_vec(), self.claims.clone());
+        let current = self.read(move |tx| {
+            Box::pin(async move { generations::still_current(tx, &claims, &held, now).await })
+        });
+        current.await
     }
 
     async fn settle(

@@ -57,6 +57,7 @@ pub const MIGRATIONS: &[Migration] = &[
     migration!("0015", "politeness"),
     migration!("0016", "token_parents"),
     migration!("0017", "visibility"),
+    migration!("0018", "generations"),
 ];
 
 /// Returns the version of the schema once all of these migrations are applied.

@@ -190,7 +190,8 @@ async fn find(
           limit $2"
     );
     // A subscription whose delivery failed is owed records, even if it waits for the next change or is paused.
-    // While there are batches, all subscriptions count, because some of them are members. A lease
+    // While there are batches, all subscriptions count, because some of them are members; so they do
+    // while a pass has yet to find those that are behind. A lease
     // that ended may be renewed, and the subscription then continues where it stopped (rule D9).
     // The cursor of a subscription to whole documents counts versions of the body and not records.
     const OWED: &str = "
@@ -202,6 +203,7 @@ async fn find(
                          on d.resource_id = s.resource_id and d.subscription_id = s.id
                  where s.resource_id = $1 and s.format <> 'raw'
                    and (d.resource_id is not null or s.failures > 0 or s.paused_at is not null
+                        or exists (select 1 from fan_outs where resource_id = $1)
                         or exists (select 1 from deliveries
                                     where resource_id = $1 and last_member is not null))
                 union all

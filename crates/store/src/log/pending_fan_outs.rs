@@ -4,8 +4,10 @@
 //! rest, chunk by chunk. What always holds:
 //!
 //! * The place is stored in the transaction of the append, so a crash loses no notification.
-//! * A chunk marks whoever is behind the log as it stands then. So another append only has to set
-//!   the place back, and marking a chunk twice does no harm.
+//! * A chunk marks whoever is behind the log as it stands then, so marking a chunk twice does no harm.
+//! * A pass over the subscriptions ends before the next one begins: an append during a pass marks nobody and
+//!   is followed by another pass. Otherwise, with changes faster than a pass, the first subscribers would be
+//!   notified of each and the last ones of none.
 //! * A chunk reads a bounded number of rows, whether or not they are behind.
 
 use async_trait::async_trait;
@@ -13,7 +15,8 @@ use chrono::{DateTime, Utc};
 
 use crate::Db;
 use crate::delivery::new_deliveries;
-use crate::engine::sql::params;
+use crate::delivery::queue::{is_owed, owed, status_owed};
+use crate::engine::sql::{Value, params};
 use crate::engine::tx::{Tx, Wake};
 use crate::resources::row;
 use feedgate_core::ports::{FanOuts, StoreError};
@@ -49,21 +52,30 @@ pub(crate) fn is_large(subscribers: u32) -> bool {
     i64::from(subscribers) > CHUNK
 }
 
-/// Marks the first subscriptions due that are behind the log, and stores that the rest follows.
-/// The resource is locked.
+/// Marks the first subscriptions due that are behind the log, and stores that the rest follows. While a pass
+/// is under way, stores that another one follows. The resource is locked.
 pub(crate) async fn begin_fan_out(
     tx: &Tx<'_>,
     id: ResourceId,
     now: DateTime<Utc>,
 ) -> Result<(), StoreError> {
     const BEGIN: &str = "
-        insert into fan_outs (resource_id, next_id, advanced_at) values ($1, $2, $3)
-            on conflict (resource_id) do update set next_id = excluded.next_id";
+        insert into fan_outs (resource_id, next_id, advanced_at) values ($1, $2, $3)";
+    if repeat_passes(tx, &[id.0]).await? > 0 {
+        return Ok(());
+    }
     if let Some(next_id) = mark_chunk(tx, id, i64::MIN, FIRST_CHUNK, now).await? {
         tx.execute(BEGIN, params![id.0, next_id, now]).await?;
         tx.wake(Wake::FanOuts);
     }
     Ok(())
+}
+
+/// Stores that another pass follows those that are under way for these resources, which are locked. Returns
+/// how many are.
+pub(crate) async fn repeat_passes(tx: &Tx<'_>, resources: &[i64]) -> Result<u64, StoreError> {
+    const REPEAT: &str = "update fan_outs set is_repeated = 1 where resource_id in ({ids $1})";
+    tx.execute(REPEAT, &[Value::Ints(resources.to_vec())]).await
 }
 
 async fn continue_fan_out(
@@ -74,14 +86,19 @@ async fn continue_fan_out(
     const PLACE: &str = "select next_id from fan_outs where resource_id = $1";
     const ADVANCE: &str = "
         update fan_outs set next_id = $2, advanced_at = $3 where resource_id = $1";
+    const REPEAT: &str = "
+        update fan_outs set next_id = $2, is_repeated = 0, advanced_at = $3
+         where resource_id = $1 and is_repeated = 1";
     const END: &str = "delete from fan_outs where resource_id = $1";
     row::lock(tx, vec![id.0]).await?;
     let Some(mut place) = tx.first(PLACE, params![id.0]).await? else { return Ok(()) };
-    match mark_chunk(tx, id, place.int()?, CHUNK, now).await? {
-        Some(next_id) => tx.execute(ADVANCE, params![id.0, next_id, now]).await?,
-        None => tx.execute(END, params![id.0]).await?,
-    };
-    Ok(())
+    if let Some(next_id) = mark_chunk(tx, id, place.int()?, CHUNK, now).await? {
+        return tx.execute(ADVANCE, params![id.0, next_id, now]).await.map(drop);
+    }
+    match tx.execute(REPEAT, params![id.0, i64::MIN, now]).await? {
+        0 => tx.execute(END, params![id.0]).await.map(drop),
+        _ => Ok(()),
+    }
 }
 
 /// Marks those of the next `limit` subscriptions with an id greater than `after` due that are behind
@@ -93,16 +110,15 @@ async fn mark_chunk(
     limit: i64,
     now: DateTime<Utc>,
 ) -> Result<Option<i64>, StoreError> {
-    const READ: &str = "
-        select s.resource_id, s.id, s.account_id, s.host,
-               case when s.lease_until > $2 and s.paused_at is null
-                         and case when s.format = 'raw'
-                                  then s.cursor < (select body_version from resources where id = $1)
-                                  else s.cursor < (select head from resources where id = $1) end
-                    then 1 else 0 end
-          from subscriptions s
-         where s.resource_id = $1 and s.id > $3
-         order by s.id limit $4";
+    const READ: &str = concat!(
+        "select s.resource_id, s.id, s.account_id, s.host,
+                case when s.lease_until > $2 and s.paused_at is null and ",
+        is_owed!(),
+        "            then 1 else 0 end
+           from subscriptions s join resources r on r.id = s.resource_id
+          where s.resource_id = $1 and s.id > $3
+          order by s.id limit $4"
+    );
     let params = params![id.0, now, after, limit];
     let chunk = new_deliveries::enqueue_selected(tx, id.0, READ, params, now).await?;
     Ok((chunk.count as i64 == limit).then_some(chunk.last))

@@ -1,0 +1,108 @@
+//! Generations of subscriptions: what tells a claim from before a change from one after it.
+//!
+//! Whoever pauses, resumes, renews, replays or retries a subscription begins a new generation of it, in
+//! the transaction of the change. A delivery that was claimed before is then not sent any more, and the
+//! result of one that was being sent moves the cursor at most.
+
+use chrono::{DateTime, Utc};
+
+use crate::delivery::result_columns::ResultColumns;
+use crate::engine::lease::Leases;
+use crate::engine::row::Row;
+use crate::engine::sql::{Value, params};
+use crate::engine::tx::Tx;
+use feedgate_core::ports::{HeldDelivery, StoreError};
+use feedgate_core::resource::ResourceId;
+use feedgate_core::subscription::SubscriptionId;
+
+/// The assignment that begins a new generation of a row of `subscriptions`.
+macro_rules! next_generation {
+    () => {
+        "generation = generation + 1"
+    };
+}
+pub(crate) use next_generation;
+
+/// Begins a new generation of a subscription that is not changed otherwise.
+pub(crate) async fn begin(tx: &Tx<'_>, id: SubscriptionId) -> Result<(), StoreError> {
+    const BEGIN: &str = concat!(
+        "update subscriptions set ",
+        next_generation!(),
+        " where resource_id = $1 and id = $2"
+    );
+    tx.execute(BEGIN, params![id.resource.0, id.number]).await.map(drop)
+}
+
+/// Returns the subscriptions of those of `held` whose claims are held at `now`, and which have neither
+/// ended nor begun a new generation.
+pub(crate) async fn still_current(
+    tx: &Tx<'_>,
+    claims: &Leases,
+    held: &[HeldDelivery],
+    now: DateTime<Utc>,
+) -> Result<Vec<SubscriptionId>, StoreError> {
+    const CURRENT: &str = "
+        select given.resource_id, given.id
+          from {rows}
+          join subscriptions s on s.resource_id = given.resource_id and s.id = given.id
+         where s.generation = given.generation and s.lease_until > $1
+           and (exists (select 1 from deliveries d
+                         where d.resource_id = given.resource_id and d.subscription_id = given.id
+                           and d.claim_token = given.token and d.claimed_until > $2)
+                or exists (select 1 from deliveries b
+                            where b.resource_id = given.resource_id
+                              and b.subscription_id = given.batch
+                              and b.claim_token = given.token and b.claimed_until > $2))";
+    let begins = claims.claim_time(tx, now).await?;
+    let numbers = |number: fn(&HeldDelivery) -> i64| Value::Ints(held.iter().map(number).collect());
+    let columns = [
+        ("resource_id", numbers(|held| held.id.resource.0)),
+        ("id", numbers(|held| held.id.number)),
+        ("token", numbers(|held| held.claim.0)),
+        ("batch", numbers(|held| held.batch.map_or(held.id.number, |batch| batch.0))),
+        ("generation", numbers(|held| held.generation)),
+    ];
+    let rows = tx.query_rows(CURRENT, params![now, begins], &columns).await?;
+    let id =
+        |mut row: Row| Ok(SubscriptionId { resource: ResourceId(row.int()?), number: row.int()? });
+    rows.into_iter().map(id).collect()
+}
+
+/// Stores the results of deliveries that were claimed in an earlier generation: `told` is the last number
+/// that the callback has acknowledged, and `status` the version of the status, or -1 if the delivery
+/// failed. Returns each subscription with `now` if it is owed more, or null.
+pub(crate) async fn store_outdated(
+    tx: &Tx<'_>,
+    results: ResultColumns,
+    now: DateTime<Utc>,
+) -> Result<Vec<Row>, StoreError> {
+    // The versions of a status that the subscription does not choose any more are greater than its own.
+    const OUTDATED: &str = "
+        update subscriptions
+           set acknowledged = acknowledged
+                              + case when {given told} < 0 or {given code} < 0 then 0 else 1 end,
+               acknowledged_status = case when {given status} > acknowledged_status
+                                           and {given status} <= case statuses
+                                               when 'always' then {given status_version}
+                                               when 'transitions' then {given announced} else 0 end
+                                          then {given status} else acknowledged_status end,
+               replayed_upto = case when {given replay_from} is not null
+                                     and replayed_upto < {given told} then {given told}
+                                    else replayed_upto end,
+               cursor = coalesce({given replay_from}, case when {given told} > cursor
+                                                           then {given told} else cursor end)
+        {from rows}
+         where subscriptions.resource_id = {given resource_id}
+           and subscriptions.id = {given id}
+        returning subscriptions.resource_id, subscriptions.id,
+                  case when paused_at is null
+                        and (cursor < case when format = 'raw' then {given body_version}
+                                           else {given head} end
+                             or acknowledged_status < case statuses
+                                    when 'always' then {given status_version}
+                                    when 'transitions' then {given announced} else 0 end)
+                       then cast($1 as bigint) end";
+    let columns = results.named("told", "status");
+    // SQLite refuses parameters behind the last one that the statement has: the excerpts.
+    tx.query_rows(OUTDATED, params![now], &columns[..columns.len() - 1]).await
+}
