@@ -266,7 +266,7 @@ impl Services {
             }))
         });
         let settings = config.backfill();
-        let backfiller = Backfiller::new(store(), client(), poller.clone(), event_log(), settings);
+        let backfiller = Backfiller::new(store(), poller.clone(), event_log(), settings);
         let publish = Arc::new(publish);
         Ok(Services {
             poller,

@@ -6,11 +6,10 @@
 //! name lookups and servers that cannot speak HTTP/2 are remembered here. What a poller must
 //! remember is passed in and returned.
 
-mod address_rules;
 mod admitted_groups;
+mod allowed_networks;
 mod body;
 mod callback;
-mod callback_networks;
 mod credentials;
 mod decode;
 mod failure;
@@ -46,11 +45,11 @@ use feedgate_core::schedule::FailureClass;
 use feedgate_feed::Context;
 use feedgate_feed::model::KnownBy;
 
-use callback_networks::CallbackNetworks;
+use allowed_networks::AllowedNetworks;
 
-pub(crate) use address_rules::{address_and_network, network};
-pub use address_rules::{is_inner, is_metadata, is_public};
 pub use admitted_groups::ClaimedGroup;
+pub(crate) use feedgate_core::address_rules::{address_and_network, network};
+pub use feedgate_core::address_rules::{is_inner, is_metadata, is_public};
 pub use guarded_client::{Lookup, SystemLookup};
 pub use hop::Hop;
 pub use host_gate::{GateRefusal, HostGate};
@@ -359,8 +358,10 @@ impl CallbackResponse {
 pub struct HttpClient {
     inner: Arc<Inner>,
     /// Where callbacks may be.
-    callbacks: CallbackNetworks,
-    /// Whether callbacks without an account may be in private networks too.
+    callbacks: AllowedNetworks,
+    /// Where topics may be.
+    topics: AllowedNetworks,
+    /// Whether the topics and callbacks of those without an account may be in private networks too.
     has_inner_for_all: bool,
 }
 
@@ -369,7 +370,9 @@ struct Inner {
     settings: NetworkSettings,
     /// The user agent for callbacks, without subscriber counts.
     user_agent: HeaderValue,
-    topics: guarded_client::GuardedClient,
+    topics: Arc<guarded_client::GuardedClient>,
+    /// The same, if no private network is allowed.
+    public_topics: Arc<guarded_client::GuardedClient>,
     callbacks: Arc<guarded_client::GuardedClient>,
     /// The same, if no private network is allowed.
     public_callbacks: Arc<guarded_client::GuardedClient>,
@@ -418,24 +421,23 @@ impl HttpClient {
         let documents = DocumentBudget::new(settings.document_memory_bytes, parsers);
         let tls = guarded_client::tls();
         let user_agent = HeaderValue::from_str(&format!("{})", settings.user_agent));
-        let callbacks = |allowed: &[IpNet]| {
-            let (lookup, tls) = (Arc::clone(&lookup), tls.clone());
-            Arc::new(guarded_client::GuardedClient::new(allowed, lookup, callbacks, tls))
+        // A client for the networks that are allowed, and one for public addresses only.
+        let clients = |allowed: &[IpNet], timeouts| {
+            let client = |allowed: &[IpNet]| {
+                let (lookup, tls) = (Arc::clone(&lookup), tls.clone());
+                Arc::new(guarded_client::GuardedClient::new(allowed, lookup, timeouts, tls))
+            };
+            let all = client(allowed);
+            let public = if allowed.is_empty() { Arc::clone(&all) } else { client(&[]) };
+            (all, public)
         };
-        let allowed_callbacks = callbacks(&settings.allow_callbacks);
-        let public_callbacks = match settings.allow_callbacks.is_empty() {
-            true => Arc::clone(&allowed_callbacks),
-            false => callbacks(&[]),
-        };
+        let (topics, public_topics) = clients(&settings.allow_topics, topics);
+        let (callbacks, public_callbacks) = clients(&settings.allow_callbacks, callbacks);
         let inner = Inner {
             user_agent: user_agent.unwrap_or(HeaderValue::from_static("feedgate")),
-            topics: guarded_client::GuardedClient::new(
-                &settings.allow_topics,
-                Arc::clone(&lookup),
-                topics,
-                tls.clone(),
-            ),
-            callbacks: allowed_callbacks,
+            topics,
+            public_topics,
+            callbacks,
             public_callbacks,
             hosts: politeness::HostTurns::new(settings.host_spacing),
             gate,
@@ -445,8 +447,8 @@ impl HttpClient {
             signer: request_signer::RequestSigner::default(),
             settings,
         };
-        let callbacks = CallbackNetworks::Allowed;
-        HttpClient { inner: Arc::new(inner), callbacks, has_inner_for_all: false }
+        let (callbacks, topics) = (AllowedNetworks::All, AllowedNetworks::All);
+        HttpClient { inner: Arc::new(inner), callbacks, topics, has_inner_for_all: false }
     }
 
     /// Returns the memory for documents, which everything that reads documents shares.
@@ -491,15 +493,5 @@ impl HttpClient {
     /// address, a name that is private by its form, or its port. No name is looked up.
     pub fn refuses(&self, url: &Url, purpose: Purpose) -> Option<FetchError> {
         self.guarded(purpose).check(url).err()
-    }
-
-    fn guarded(&self, purpose: Purpose) -> &guarded_client::GuardedClient {
-        match purpose {
-            Purpose::Topic => &self.inner.topics,
-            Purpose::Callback => match self.callbacks {
-                CallbackNetworks::Allowed => &self.inner.callbacks,
-                CallbackNetworks::Public => &self.inner.public_callbacks,
-            },
-        }
     }
 }

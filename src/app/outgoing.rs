@@ -14,7 +14,7 @@ pub(super) fn new_client(config: &Config, public_url: &Url, store: &Arc<dyn Stor
     let gate = Arc::new(SharedHostGate::new(Arc::clone(store)));
     let client = HttpClient::with_host_gate(config.net(public_url), gate);
     match config.anonymous.reaches_inner_callbacks() {
-        true => client.with_inner_callbacks_for_all(),
+        true => client.with_inner_addresses_for_all(),
         false => client,
     }
 }

@@ -33,7 +33,6 @@ use crate::event_log::EventLog;
 use crate::jobs::claim_renewal::ClaimRenewal;
 use crate::jobs::poll::Poller;
 use crate::jobs::runner::{self, Job};
-use crate::net::HttpClient;
 use feedgate_core::backfill::{Backfill, BackfillEnd, BackfillLimits};
 use feedgate_core::claim::ClaimToken;
 use feedgate_core::host::HostRefusal;
@@ -62,7 +61,6 @@ pub struct BackfillSettings {
 /// Runs backfills.
 pub struct Backfiller {
     store: Arc<dyn Store>,
-    client: HttpClient,
     poller: Poller,
     event_log: EventLog,
     settings: BackfillSettings,
@@ -75,7 +73,6 @@ impl Backfiller {
     /// by a task.
     pub fn new(
         store: Arc<dyn Store>,
-        client: HttpClient,
         poller: Poller,
         event_log: EventLog,
         settings: BackfillSettings,
@@ -85,7 +82,7 @@ impl Backfiller {
             let store = Arc::clone(&renewing);
             async move { store.renew_backfill_claims(&claims, now, until).await }
         });
-        Backfiller { store, client, poller, event_log, settings, claims, wake: Arc::default() }
+        Backfiller { store, poller, event_log, settings, claims, wake: Arc::default() }
     }
 
     /// Returns the signal that the next step of a backfill may be due.
@@ -145,11 +142,12 @@ impl Backfiller {
         if let Some(until) = paused.max(resource.polling.left_alone_after(now)) {
             return self.save(&backfill, claim, until).await;
         }
-        if !self.poller.is_allowed(&url, now).await? {
+        let client = self.poller.client_for(&resource).await?;
+        if !self.poller.is_allowed(&client, &url, now).await? {
             let ending = BackfillEnd::Broken("robots_disallowed".to_owned());
             return self.end(backfill, claim, ending, now).await;
         }
-        let fetched = page::fetch(&self.client, &resource, &url).await;
+        let fetched = page::fetch(&client, &resource, &url).await;
         if fetched.source_network() == SourceNetwork::Inner
             && resource.exposure.source_network != SourceNetwork::Inner
         {

@@ -53,6 +53,7 @@ use attempt::Attempted;
 use attempt_log::AttemptLog;
 use claim_checks::ClaimChecks;
 use claims::DeliveryClaims;
+use compose::StrangersDue;
 pub(crate) use compose::{ComposedRange, Composer, LogGap, LogRange};
 use delivery_result_batcher::{DeliveryResultBatcher, PendingRecord};
 use host_queues::{DeliveryPermit, HostQueues};
@@ -104,9 +105,11 @@ impl Deliverer {
         settings: DeliverySettings,
     ) -> Deliverer {
         let ready = store.wake_signals().subscriptions;
+        let strangers = StrangersDue::from_client(&client);
+        let composer = Composer::new(Arc::clone(&store), settings.public_url.clone(), strangers);
         let queues = HostQueues::new(settings.concurrency * 4, settings.per_host, ready);
         Deliverer {
-            composer: Arc::new(Composer::new(Arc::clone(&store), settings.public_url.clone())),
+            composer: Arc::new(composer),
             claim_checks: ClaimChecks::start(Arc::clone(&store)),
             results: DeliveryResultBatcher::start(Arc::clone(&store)),
             attempt_log: AttemptLog::start(

@@ -39,6 +39,7 @@ mod robots;
 mod semantic_digest;
 mod shared_documents;
 mod trace;
+mod watcher_networks;
 
 use std::error::Error;
 use std::sync::Arc;
@@ -106,6 +107,8 @@ pub struct Poller {
     cached_k: Arc<CachedK>,
     health: Arc<node_health::NodeHealth>,
     disk: Arc<disk_watch::DiskWatch>,
+    /// Whether the caller requested the polls for an account, whose subscription may not be stored yet.
+    is_for_account: bool,
 }
 
 /// How a poll ended.
@@ -156,6 +159,7 @@ impl Poller {
             cached_k: Arc::default(),
             health: Arc::new(node_health::NodeHealth::new()),
             disk: Arc::default(),
+            is_for_account: false,
         }
     }
 
@@ -217,12 +221,13 @@ impl Poller {
         }
         self.check_disk_space(due.resource.id).await?;
         self.admit_first_fetch(due, patience).await?;
-        let verdict = match self.check_robots(due, now, patience).await? {
+        let client = self.client_for(&due.resource).await?;
+        let verdict = match self.check_robots(&client, due, (now, patience)).await? {
             RobotsVerdict::Disallowed(failure) => return Ok(Observation::skipped(now, failure)),
             verdict => verdict,
         };
         let source = fetch_and_parse::Source {
-            client: &self.client,
+            client: &client,
             shared_documents: &self.shared_documents,
             patience,
             turn,

@@ -12,7 +12,7 @@ use std::time::Duration;
 use ipnet::IpNet;
 use tokio::time::Instant;
 
-use super::address_rules::address_and_network;
+use feedgate_core::address_rules::address_and_network;
 
 /// The first fetches from one address: some services have thousands of feeds at one address.
 const OF_ADDRESS: Rate = Rate { burst: 60, interval: Duration::from_secs(1) };

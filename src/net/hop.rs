@@ -6,8 +6,7 @@ use std::time::Duration;
 use http::{HeaderMap, StatusCode, Version};
 use url::Url;
 
-use super::Fetched;
-use super::address_rules::{is_inner, is_public};
+use super::{FetchError, Fetched, is_inner, is_public};
 use feedgate_core::visibility::SourceNetwork;
 
 /// One request and its response, for `feedgate poll`.
@@ -42,10 +41,16 @@ impl Hop {
 
 impl Fetched {
     /// Returns where the requests led. Every hop counts: whoever chose the first address chose the others
-    /// too. That of an address nothing was received from is known only if it is inner.
+    /// too. That of an address nothing was received from is known only if it is inner. An address that the
+    /// guard refused was not contacted and says nothing.
     pub fn source_network(&self) -> SourceNetwork {
+        let is_refused = |hop: &Hop| {
+            matches!(self.result, Err(FetchError::Forbidden { .. })) && hop.status.is_none()
+        };
         match self.result.is_ok() {
-            _ if self.hops.iter().any(Hop::is_inner) => SourceNetwork::Inner,
+            _ if self.hops.iter().any(|hop| hop.is_inner() && !is_refused(hop)) => {
+                SourceNetwork::Inner
+            }
             true if self.hops.iter().all(|hop| !hop.addresses.is_empty()) => SourceNetwork::Public,
             true | false => SourceNetwork::Unknown,
         }

@@ -48,7 +48,7 @@ impl HttpClient {
             subscribers: 0,
             feed_id: None,
         };
-        let Ok(mut session) = FetchSession::new(&self.inner, ask, patience) else {
+        let Ok(mut session) = FetchSession::new(self, ask, patience) else {
             return RobotsResponse::None;
         };
         // Whoever asks is about to fetch from this server, and knows that it is not paused.

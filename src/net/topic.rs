@@ -24,11 +24,12 @@ use crate::clock;
 
 use super::admitted_groups::{AdmittedGroups, ClaimedGroup};
 use super::fetch_limit::FetchPermit;
+use super::guarded_client::GuardedClient;
 use super::politeness::{HostTurn, Patience, host_of};
 use super::response_headers::{is_challenge, redirect_target, validators};
 use super::{
     FetchError, FetchRequest, FetchResponse, Fetched, FetchedDocument, Hop, HttpClient, Inner,
-    ResourceLocation,
+    Purpose, ResourceLocation,
 };
 use super::{body, credentials, decode, failure, freshness};
 use feedgate_core::poll::Validators;
@@ -79,7 +80,7 @@ impl HttpClient {
         patience: Patience,
         claimed: Option<ClaimedGroup<'a>>,
     ) -> Fetched {
-        let mut session = match FetchSession::new(&self.inner, ask, patience) {
+        let mut session = match FetchSession::new(self, ask, patience) {
             Ok(session) => session,
             Err(err) => {
                 let (hops, took, location) =
@@ -100,6 +101,7 @@ impl HttpClient {
 /// A fetch in progress.
 pub(super) struct FetchSession<'a> {
     inner: &'a Inner,
+    topics: &'a GuardedClient,
     ask: FetchRequest<'a>,
     patience: Patience,
     /// The URL of the next request, without credentials.
@@ -132,7 +134,7 @@ pub(super) struct FetchSession<'a> {
 impl<'a> FetchSession<'a> {
     /// Creates the session of a fetch.
     pub(super) fn new(
-        inner: &'a Inner,
+        client: &'a HttpClient,
         ask: FetchRequest<'a>,
         patience: Patience,
     ) -> Result<FetchSession<'a>, FetchError> {
@@ -140,8 +142,10 @@ impl<'a> FetchSession<'a> {
         at.set_fragment(None);
         let credentials = credentials::basic(&at).map(|header| (at.clone(), header));
         credentials::strip(&mut at);
+        let inner = &*client.inner;
         Ok(FetchSession {
             inner,
+            topics: client.guarded(Purpose::Topic),
             ask,
             patience,
             at,
@@ -166,14 +170,14 @@ impl<'a> FetchSession<'a> {
     /// Runs the fetch to completion.
     pub(super) async fn run(&mut self) -> Result<FetchResponse, FetchError> {
         loop {
-            self.inner.topics.check(&self.at)?;
+            self.topics.check(&self.at)?;
             self.take_turn().await?;
             let conditional = self.validators();
             let response = match self.request(conditional).await {
                 // The server closed the connection when it was reused.
                 Err(_) if self.was_stale() => continue,
                 // The next attempt uses HTTP/1.1.
-                Err(_) if self.broke_http2 && self.inner.topics.fall_back_to_http1(&self.at) => {
+                Err(_) if self.broke_http2 && self.topics.fall_back_to_http1(&self.at) => {
                     continue;
                 }
                 result => result?,
@@ -279,10 +283,10 @@ impl<'a> FetchSession<'a> {
         let mut request = Request::new(Method::GET, self.at.clone());
         *request.headers_mut() = headers.clone();
 
-        let watch = self.inner.topics.trace_lookup(&self.at);
+        let watch = self.topics.trace_lookup(&self.at);
         let sent_at = Instant::now();
         let (until, allowed) = self.deadline(5.0 / 6.0);
-        let client = self.inner.topics.client(&self.at);
+        let client = self.topics.client(&self.at);
         let sent = timeout_at(until, client.execute(request)).await;
 
         let mut hop = Hop {

@@ -108,7 +108,8 @@ impl SubscriptionService {
         {
             return Ok(FirstFetch::Delayed(retry_in));
         }
-        let started = self.ingest.start_poll(resource, Patience::FirstFetch).await?;
+        let ingest = self.ingest.for_account(account.is_some());
+        let started = ingest.start_poll(resource, Patience::FirstFetch).await?;
         Ok(FirstFetch::Started(Box::new(started)))
     }
 

@@ -168,8 +168,7 @@ async fn node(
     let ingest =
         Poller::new(Arc::clone(&store), fetch.clone(), Metrics::new(), EventLog::off(), settings);
     let settings = BackfillSettings { claim, limits };
-    let backfills =
-        Backfiller::new(Arc::clone(&store), fetch, ingest.clone(), EventLog::off(), settings);
+    let backfills = Backfiller::new(Arc::clone(&store), ingest.clone(), EventLog::off(), settings);
     (store, ingest, backfills)
 }
 

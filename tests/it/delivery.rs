@@ -4,6 +4,7 @@ mod attempts;
 mod bounds;
 mod cursors;
 mod generations;
+mod inner_sources;
 mod messages;
 mod signatures;
 mod snippets;
@@ -74,7 +75,7 @@ impl Node {
         let store = database.open().await;
         let fetch = HttpClient::new(net::NetworkSettings {
             user_agent: "feedgate/0.0 (+https://gateway.test/".to_owned(),
-            allow_topics: Vec::new(),
+            allow_topics: vec!["127.0.0.0/8".parse().unwrap()],
             allow_callbacks: vec!["127.0.0.0/8".parse().unwrap()],
             fetch_timeout: Duration::from_secs(30),
             callback_timeout: Duration::from_secs(10),

@@ -1,6 +1,7 @@
 //! One poll from end to end: what a publisher serves, and what is kept of it.
 
 mod fragments;
+mod inner_networks;
 mod kept;
 mod new_entries;
 mod redirects;

@@ -4,6 +4,7 @@
 //! The terms are those of `docs/contributing/glossary.md`.
 
 pub mod account;
+pub mod address_rules;
 pub mod attempt;
 pub mod backfill;
 pub mod backlog_smoothing;

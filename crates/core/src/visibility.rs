@@ -1,10 +1,11 @@
 //! Who may see a resource: the one predicate that every endpoint, list and log asks (rules S48, S56).
 //!
 //! Two things decide. What strangers subscribe to, everybody may see and find: they receive it in any
-//! case. What only accounts subscribe to belongs to them if its topic contains credentials or its
+//! case, unless a name that looks public leads inside a private network. What only accounts subscribe to belongs to them if its topic contains credentials or its
 //! documents come from inside a private network; otherwise it can be read by everybody who knows its
 //! address, but is listed nowhere, because the address itself may be the secret.
 
+use crate::address_rules::is_inner;
 use crate::topic::Topic;
 
 /// Where the documents of a resource came from, as observed by the connections that fetched them.
@@ -73,11 +74,20 @@ pub struct Exposure {
 }
 
 impl Exposure {
+    /// Returns whether those without an account who subscribe to a resource with this topic are sent its
+    /// contents. What comes from inside a private network is for accounts, whatever its name; if the topic
+    /// itself names a private host, whoever subscribed to it was allowed to.
+    pub fn is_sent_to_strangers(self, topic: &Topic) -> bool {
+        self.source_network != SourceNetwork::Inner || is_inner(&topic.fetch_url())
+    }
+
     /// Returns who may see a resource with this topic.
     pub fn visibility(self, topic: &Topic, listed: ListedTopics) -> Visibility {
         match self {
             _ if !topic.is_public() => Visibility::Private,
-            Exposure { is_open: true, .. } => Visibility::Listed,
+            Exposure { is_open: true, .. } if self.is_sent_to_strangers(topic) => {
+                Visibility::Listed
+            }
             Exposure { source_network: SourceNetwork::Unknown | SourceNetwork::Inner, .. } => {
                 Visibility::Private
             }
@@ -97,6 +107,7 @@ mod tests {
     fn h04_h09_who_subscribes_and_where_it_lies_decide_who_may_see_a_resource() {
         use Visibility::{Listed, Private, Unlisted};
         let (open, secret) = ("https://a.test/feed", "https://a.test/feed?token=1");
+        let inside = "http://10.0.0.7/feed";
         #[rustfmt::skip]
         let cases = [
             // topic, reach,        strangers, by default, with the lists of accounts
@@ -104,7 +115,9 @@ mod tests {
             (open,   SourceNetwork::Public,  false, Unlisted, Listed),
             (open,   SourceNetwork::Unknown, true,  Listed,   Listed),
             (open,   SourceNetwork::Unknown, false, Private,  Private),
-            (open,   SourceNetwork::Inner,   true,  Listed,   Listed),
+            (open,   SourceNetwork::Inner,   true,  Private,  Private),
+            (inside, SourceNetwork::Inner,   true,  Listed,   Listed),
+            (inside, SourceNetwork::Inner,   false, Private,  Private),
             (open,   SourceNetwork::Inner,   false, Private,  Private),
             (secret, SourceNetwork::Public,  true,  Private,  Private),
             (secret, SourceNetwork::Public,  false, Private,  Private),

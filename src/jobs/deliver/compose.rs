@@ -20,6 +20,7 @@ use tokio::sync::Semaphore;
 use url::Url;
 
 use crate::byte_cache::{ByteCache, ByteSize};
+use crate::net::{HttpClient, is_inner};
 use feedgate_core::ports::{OwedRange, Store, StoreError};
 use feedgate_core::record::{Record, Seq};
 use feedgate_core::resource::{Resource, ResourceId, ResourceKind};
@@ -137,12 +138,37 @@ pub(crate) struct Composer {
     public_url: Url,
     bodies: ComposedBodies,
     renderings: Semaphore,
+    strangers: StrangersDue,
+}
+
+/// What those without an account are sent of what comes from inside private networks under names that
+/// look public.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StrangersDue {
+    /// Nothing, and no topic can lead there: only what was stored before is withheld.
+    NothingLeadsInside,
+    /// Nothing.
+    Nothing,
+    /// All of it: the operator lets everybody name private addresses.
+    All,
+}
+
+impl StrangersDue {
+    /// Returns what the operator's networks imply.
+    pub(crate) fn from_client(client: &HttpClient) -> StrangersDue {
+        match client.has_inner_topics_for_some() {
+            _ if client.has_inner_addresses_for_all() => StrangersDue::All,
+            true => StrangersDue::Nothing,
+            false => StrangersDue::NothingLeadsInside,
+        }
+    }
 }
 
 impl Composer {
-    pub(crate) fn new(store: Arc<dyn Store>, public_url: Url) -> Composer {
+    pub(crate) fn new(store: Arc<dyn Store>, public_url: Url, strangers: StrangersDue) -> Composer {
         let renderings = Semaphore::new(CONCURRENT_RENDERINGS);
-        Composer { store, public_url, bodies: ComposedBodies::new(CAPACITY_BYTES), renderings }
+        let bodies = ComposedBodies::new(CAPACITY_BYTES);
+        Composer { store, public_url, bodies, renderings, strangers }
     }
 
     /// Returns what `due` is owed, or `None` if there is nothing to send after all.
@@ -152,6 +178,9 @@ impl Composer {
     ) -> Result<Option<Payload>, StoreError> {
         let subscription = &due.subscription;
         if subscription.protocol.is_rsscloud() {
+            if self.is_ping_withheld(subscription).await? {
+                return Ok(None);
+            }
             return Ok(Some(Payload {
                 content_type: String::new(),
                 body: Bytes::new(),
@@ -210,6 +239,19 @@ impl Composer {
         })
     }
 
+    /// Returns whether a ping is not sent because the resource lies inside a private network. Pings are not
+    /// rendered, so that the resource is read for those only that may lead there.
+    async fn is_ping_withheld(&self, subscription: &Subscription) -> Result<bool, StoreError> {
+        let may_lead_inside = self.strangers == StrangersDue::Nothing
+            && subscription.account.is_none()
+            && !is_inner(&subscription.topic.fetch_url());
+        if !may_lead_inside {
+            return Ok(false);
+        }
+        let resource = self.store.get(subscription.id.resource).await?;
+        Ok(resource.is_some_and(|held| !held.exposure.is_sent_to_strangers(&held.topic)))
+    }
+
     /// Returns the payload that `due` is owed: entries or bodies, or only the status.
     async fn payload(
         &self,
@@ -241,6 +283,13 @@ impl Composer {
         let Some(resource) = self.store.get(key.resource).await? else {
             return Ok(Composed::NothingStored);
         };
+        // What is stored of a resource never leaves a private network again, so this result is final.
+        if key.is_open
+            && self.strangers != StrangersDue::All
+            && !resource.exposure.is_sent_to_strangers(&resource.topic)
+        {
+            return Ok(Composed::NothingOwed(None));
+        }
         // The kind of a resource may change, so its format is chosen when there is something to
         // send.
         match (key.format, resource.kind) {

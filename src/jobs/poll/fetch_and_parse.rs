@@ -9,11 +9,12 @@ use chrono::{DateTime, Utc};
 use crate::document_budget::GatewayBusy;
 use crate::fetch_traces::TracedRequest;
 use crate::net::{
-    ClaimedGroup, FetchError, FetchRequest, FetchResponse, Fetched, HttpClient, Patience,
-    ResourceLocation,
+    ClaimedGroup, FetchError, FetchRequest, FetchResponse, Fetched, FetchedDocument, HttpClient,
+    Patience, ResourceLocation,
 };
 use feedgate_core::poll::{Trigger, Validators};
 use feedgate_core::ports::DueResource;
+use feedgate_core::visibility::SourceNetwork;
 
 use super::group_turn::GroupTurn;
 use super::observation::{Failure, Found, Observation, ServerVisit};
@@ -46,7 +47,7 @@ impl Source<'_> {
         let guard = match self.shared_documents.find_or_fetch(due, now).await {
             DocumentSource::Fetch(guard) => guard,
             DocumentSource::Shared { fetched_at: at, document, source_network } => {
-                let response = Ok(FetchResponse::Document(document));
+                let (response, source_network) = self.check_shared(document, source_network);
                 let found = self.read(response, due, at).await.map_err(PutOff::unbegun)?;
                 let (took, location) = (Duration::ZERO, ResourceLocation::Unknown);
                 return Ok(Observation {
@@ -96,6 +97,19 @@ impl Source<'_> {
             found: self.read(fetched.result, due, now).await.map_err(PutOff::begun)?,
         };
         self.continued().follow_moves(due, observation).await
+    }
+
+    /// Refuses a document from inside a private network to a poll that may not read there itself.
+    fn check_shared(
+        self,
+        document: Box<FetchedDocument>,
+        source_network: SourceNetwork,
+    ) -> (Result<FetchResponse, FetchError>, SourceNetwork) {
+        if source_network == SourceNetwork::Inner && self.client.reaches_public_topics_only() {
+            let host = document.url.host_str().unwrap_or_default().to_owned();
+            return (Err(FetchError::Forbidden { host }), SourceNetwork::Unknown);
+        }
+        (Ok(FetchResponse::Document(document)), source_network)
     }
 
     /// Follows documents that only state that the feed is at another address.

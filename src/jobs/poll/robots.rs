@@ -12,7 +12,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use url::Url;
 
-use crate::net::{HostBusy, Patience, ResourceLocation, RobotsResponse};
+use crate::net::{HostBusy, HttpClient, Patience, ResourceLocation, RobotsResponse};
 use feedgate_core::ports::{DueResource, StoreError};
 use feedgate_core::resource::{Resource, ResourceKind};
 use feedgate_core::schedule::FailureClass;
@@ -31,9 +31,9 @@ impl Poller {
     /// Returns what `robots.txt` allows of a resource.
     pub(super) async fn check_robots(
         &self,
+        client: &HttpClient,
         due: &DueResource,
-        now: DateTime<Utc>,
-        patience: Patience,
+        at: (DateTime<Utc>, Patience),
     ) -> Result<RobotsVerdict, PollStop> {
         let resource = &due.resource;
         let Ok(url) = Url::parse(&resource.fetch_url) else { return Ok(RobotsVerdict::Allowed) };
@@ -41,7 +41,7 @@ impl Poller {
             ResourceKind::Feed => RobotsRules::ForFeeds,
             _ => RobotsRules::ForPages,
         };
-        let robots = match self.robots(&url, needed, now, patience).await? {
+        let robots = match self.robots(client, (&url, needed), at).await? {
             RobotsLookup::Known(robots) => robots,
             RobotsLookup::HostBusy { busy, .. } => {
                 let busy = Busy::Host(busy);
@@ -65,9 +65,14 @@ impl Poller {
 
     /// Returns whether `robots.txt` allows fetching the feed at `url`. If its server is too busy to fetch it,
     /// the stored one decides.
-    pub async fn is_allowed(&self, url: &Url, now: DateTime<Utc>) -> Result<bool, StoreError> {
-        let needed = RobotsRules::ForFeeds;
-        let robots = match self.robots(url, needed, now, Patience::Interactive).await? {
+    pub async fn is_allowed(
+        &self,
+        client: &HttpClient,
+        url: &Url,
+        now: DateTime<Utc>,
+    ) -> Result<bool, StoreError> {
+        let (needed, at) = (RobotsRules::ForFeeds, (now, Patience::Interactive));
+        let robots = match self.robots(client, (url, needed), at).await? {
             RobotsLookup::Known(robots) => robots,
             RobotsLookup::HostBusy { before, .. } => before,
         };
@@ -78,10 +83,9 @@ impl Poller {
     /// day.
     async fn robots(
         &self,
-        url: &Url,
-        needed: RobotsRules,
-        now: DateTime<Utc>,
-        patience: Patience,
+        client: &HttpClient,
+        (url, needed): (&Url, RobotsRules),
+        (now, patience): (DateTime<Utc>, Patience),
     ) -> Result<RobotsLookup, StoreError> {
         let origin = url.origin().ascii_serialization();
         if self.robots_cache.has_none(&origin, needed, now) {
@@ -95,7 +99,7 @@ impl Poller {
             return Ok(RobotsLookup::Known(robots.clone()));
         }
         let before = held.map(|(robots, _)| robots).unwrap_or_default();
-        let robots = match self.client.robots(url, patience).await {
+        let robots = match client.robots(url, patience).await {
             RobotsResponse::Text(text) => Robots::parse(&text),
             RobotsResponse::None => Robots::default(),
             RobotsResponse::Unavailable => before,

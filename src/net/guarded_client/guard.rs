@@ -14,7 +14,7 @@ use tokio::time::timeout;
 use url::{Host, Url};
 
 use crate::net::FetchError;
-use crate::net::address_rules::{is_allowed, is_inner_name, is_listed};
+use feedgate_core::address_rules::{is_allowed, is_inner_name, is_listed};
 
 /// The ports below 1024 that may be requested. All others belong to services that could interpret
 /// an HTTP request as commands (rule S8).

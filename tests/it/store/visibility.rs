@@ -49,11 +49,11 @@ async fn h04_what_was_public_once_and_then_comes_from_inside_is_private(database
 
     let open = wish("a", "https://cb.test/open");
     store.subscribe(&open, at(10)).await.unwrap();
-    assert_eq!(visibility().await, Visibility::Listed, "a stranger is sent it");
+    assert_eq!(visibility().await, Visibility::Private, "a stranger is not sent it");
     assert_eq!(store.subscribed_by(AccountId(0), &[id]).await.unwrap(), [], "no account");
     let (topic, callback) = (&open.topic, &open.callback);
     assert!(store.unsubscribe(None, topic, callback, None).await.unwrap());
-    assert_eq!(visibility().await, Visibility::Private, "no stranger is sent it any more");
+    assert_eq!(visibility().await, Visibility::Private, "no stranger subscribes any more");
 }
 
 async fn h04_a_backfill_from_inside_makes_a_resource_private(database: Database) {
@@ -83,7 +83,8 @@ async fn h04_tracks_of_the_accounts_that_subscribe_receive_what_is_private(datab
     for name in ["a", "b"] {
         let id = store.find(topic(name).as_str()).await.unwrap().unwrap().id;
         let mut found = poll(at(10), &[&format!("{name}-1")]);
-        found.source_network = Some(SourceNetwork::Inner);
+        let network = if name == "a" { SourceNetwork::Inner } else { SourceNetwork::Public };
+        found.source_network = Some(network);
         store.record(id, &found).await.unwrap();
     }
     let mut claimed = store.claim_collecting(at(30), at(90), 100).await.unwrap();

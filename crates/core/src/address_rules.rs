@@ -64,12 +64,12 @@ const METADATA: [IpAddr; 7] = [
 
 /// Returns whether a request may be sent to `ip`: the address is public, or the operator allowed
 /// it.
-pub(super) fn is_allowed(ip: IpAddr, allowed: &[IpNet]) -> bool {
+pub fn is_allowed(ip: IpAddr, allowed: &[IpNet]) -> bool {
     is_listed(ip, allowed) || (is_public(ip) && !is_metadata(ip))
 }
 
 /// Returns whether the operator allowed `ip`.
-pub(super) fn is_listed(ip: IpAddr, allowed: &[IpNet]) -> bool {
+pub fn is_listed(ip: IpAddr, allowed: &[IpNet]) -> bool {
     let ip = ip.to_canonical();
     if is_metadata(ip) {
         return allowed.contains(&IpNet::from(ip));
@@ -92,7 +92,7 @@ pub fn is_public(ip: IpAddr) -> bool {
 
 /// Returns whether a name is valid only inside a network (rule S2). Such a name may resolve only to
 /// networks that the operator allowed.
-pub(super) fn is_inner_name(name: &str) -> bool {
+pub fn is_inner_name(name: &str) -> bool {
     let name = name.trim_end_matches('.').to_ascii_lowercase();
     let last = name.rsplit('.').next().unwrap_or_default();
     !name.contains('.') || matches!(last, "localhost" | "local" | "internal" | "onion")
@@ -110,7 +110,7 @@ pub fn is_inner(url: &Url) -> bool {
 }
 
 /// Returns the network that an address counts for: one customer has at least a /64 of IPv6.
-pub(crate) fn network(ip: IpAddr) -> u64 {
+pub fn network(ip: IpAddr) -> u64 {
     match ip.to_canonical() {
         IpAddr::V4(ip) => u64::from(ip.to_bits()),
         IpAddr::V6(ip) => (ip.to_bits() >> 64) as u64,
@@ -119,7 +119,7 @@ pub(crate) fn network(ip: IpAddr) -> u64 {
 
 /// Returns an address as a network of its own, and the network around it, IPv4 /24 or IPv6 /48: the
 /// smallest that is routed by itself. Both count for what one victim may receive.
-pub(crate) fn address_and_network(ip: IpAddr) -> [IpNet; 2] {
+pub fn address_and_network(ip: IpAddr) -> [IpNet; 2] {
     let ip = ip.to_canonical();
     let prefix = if ip.is_ipv4() { 24 } else { 48 };
     let around = IpNet::new_assert(ip, prefix).trunc();

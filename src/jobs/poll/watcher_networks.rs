@@ -1,0 +1,33 @@
+//! Which networks the requests of a poll may lead into (rule S12).
+//!
+//! The private networks that the operator allows for topics are for accounts. Of a stranger, only the
+//! name of a topic is known when it is subscribed to, and where the name leads can change with every
+//! lookup. So each poll of a topic that no account watches goes to public addresses only, with all its
+//! redirects: inside, not even a request arrives.
+
+use super::Poller;
+use crate::net::{HttpClient, is_inner};
+use feedgate_core::ports::StoreError;
+use feedgate_core::resource::Resource;
+
+impl Poller {
+    /// Returns the poller for what an account requests, whose subscription may not be stored yet; or
+    /// this one.
+    pub fn for_account(&self, is_for_account: bool) -> Poller {
+        Poller { is_for_account: is_for_account || self.is_for_account, ..self.clone() }
+    }
+
+    /// Returns the client for the requests of a resource. Private networks are reached if an account or a
+    /// collection of the operator watches it, or if its topic names one: whoever subscribed to it was
+    /// allowed to.
+    pub async fn client_for(&self, resource: &Resource) -> Result<HttpClient, StoreError> {
+        let is_known = !self.client.has_inner_topics_for_some()
+            || self.is_for_account
+            || is_inner(&resource.topic.fetch_url())
+            || self.store.has_trusted_watcher(resource.id).await?;
+        Ok(match is_known {
+            true => self.client.clone(),
+            false => self.client.public_topics_only(),
+        })
+    }
+}
