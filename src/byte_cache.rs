@@ -12,6 +12,8 @@
 //! The owner of the cache decides at each call whether a value may still be used: the freshness of
 //! cached documents depends on more than their age.
 
+mod cache_name;
+
 use std::fmt;
 use std::hash::{Hash, RandomState};
 use std::time::Duration;
@@ -19,6 +21,8 @@ use std::time::Duration;
 use quick_cache::sync::{Cache, DefaultLifecycle, PlaceholderGuard};
 use quick_cache::{OptionsBuilder, Weighter};
 use tokio::time::timeout;
+
+pub use cache_name::CacheName;
 
 /// How long a caller waits for a value that another one makes.
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
@@ -57,8 +61,9 @@ pub struct ByteCache<K, V> {
 }
 
 impl<K: Eq + Hash + Clone, V: Clone + ByteSize> ByteCache<K, V> {
-    /// Creates an empty cache whose entries may take so many bytes together.
-    pub fn new(capacity_bytes: usize) -> ByteCache<K, V> {
+    /// Creates an empty cache, with the capacity of this one for all entries together.
+    pub fn new(cache: CacheName) -> ByteCache<K, V> {
+        let capacity_bytes = cache.capacity_bytes();
         let options = OptionsBuilder::new()
             // There is one shard, because each shard would have a separate share of the capacity.
             .shards(1)
@@ -217,7 +222,7 @@ mod tests {
 
     impl Counted {
         fn new(capacity_bytes: usize) -> Arc<Counted> {
-            let cache = ByteCache::new(capacity_bytes);
+            let cache = ByteCache::new(CacheName::OfTest { capacity_bytes });
             Arc::new(Counted { cache, made: AtomicUsize::new(0) })
         }
 
@@ -290,7 +295,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn what_is_not_usable_is_made_anew_and_its_maker_knows_it() {
-        let cache = ByteCache::new(100_000);
+        let cache = ByteCache::new(CacheName::OfTest { capacity_bytes: 100_000 });
         cache.insert(1, Blob(10));
         let guard = cache.get_or_guard(&1, |held| held.0 > 10).await.unwrap_err();
         assert_eq!((guard.previous(), cache.get(&1)), (Some(&Blob(10)), None));
@@ -300,7 +305,7 @@ mod tests {
 
     #[test]
     fn it_never_takes_more_than_its_capacity() {
-        let cache = ByteCache::new(1_000_000);
+        let cache = ByteCache::new(CacheName::OfTest { capacity_bytes: 1_000_000 });
         for key in 0..5_000 {
             cache.insert(key, Blob(key as usize * 7_919 % 90_000));
             assert!(cache.bytes() <= 1_000_000);
@@ -314,7 +319,7 @@ mod tests {
 
     #[test]
     fn what_grows_is_counted_as_it_is() {
-        let cache = ByteCache::new(100_000);
+        let cache = ByteCache::new(CacheName::OfTest { capacity_bytes: 100_000 });
         cache.insert(1, Blob(10));
         cache.replace(&1, Blob(30_000), |held| held.0 == 10);
         assert_eq!(cache.bytes(), ENTRY_BYTES + 30_000);

@@ -27,6 +27,7 @@ use warp::Filter;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
+use crate::byte_cache::CacheName;
 use crate::http::kit::anonymous_access::Permission;
 use crate::http::kit::auth;
 use crate::http::kit::browser_view;
@@ -91,7 +92,9 @@ struct Views {
 
 impl Views {
     fn new(started_at: DateTime<Utc>) -> Views {
-        let (feeds, stats, subscriptions) = (Arc::default(), Arc::default(), Arc::default());
+        let feeds = Arc::new(ViewCache::new(CacheName::FeedList));
+        let stats = Arc::new(ViewCache::new(CacheName::Statistics));
+        let subscriptions = Arc::new(ViewCache::new(CacheName::SubscriptionList));
         Views { started_at, feeds, stats, subscriptions }
     }
 }

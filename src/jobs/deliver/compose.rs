@@ -19,7 +19,7 @@ use chrono::{DateTime, Utc};
 use tokio::sync::Semaphore;
 use url::Url;
 
-use crate::byte_cache::{ByteCache, ByteSize};
+use crate::byte_cache::{ByteCache, ByteSize, CacheName};
 use crate::net::{HttpClient, is_inner};
 use feedgate_core::ports::{OwedRange, Store, StoreError};
 use feedgate_core::record::{Record, Seq};
@@ -41,7 +41,8 @@ const MAX_RECORD_BYTES: usize = 1 << 20;
 /// The most bodies that are rendered at the same time.
 const CONCURRENT_RENDERINGS: usize = 8;
 /// The capacity for all cached bodies together.
-const CAPACITY_BYTES: usize = 32 * 1024 * 1024;
+#[cfg(test)]
+const CAPACITY_BYTES: usize = CacheName::Notifications.capacity_bytes();
 /// The media type of JSON, which has no charset parameter (RFC 8259 `#section-11`). `Content-Type`
 /// of Atom has none either, because clients compare it whole; the document declares its encoding.
 const JSON: &str = "application/json";
@@ -167,7 +168,7 @@ impl StrangersDue {
 impl Composer {
     pub(crate) fn new(store: Arc<dyn Store>, public_url: Url, strangers: StrangersDue) -> Composer {
         let renderings = Semaphore::new(CONCURRENT_RENDERINGS);
-        let bodies = ComposedBodies::new(CAPACITY_BYTES);
+        let bodies = ComposedBodies::new(CacheName::Notifications);
         Composer { store, public_url, bodies, renderings, strangers }
     }
 

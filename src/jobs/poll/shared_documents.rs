@@ -13,14 +13,14 @@ use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use crate::byte_cache::{ByteCache, ByteSize, FillGuard};
+use crate::byte_cache::{ByteCache, ByteSize, CacheName, FillGuard};
 use crate::net::FetchedDocument;
 use feedgate_core::poll::{Trigger, Validators};
 use feedgate_core::ports::DueResource;
 use feedgate_core::visibility::SourceNetwork;
 
 /// The capacity for all documents together: bodies, headers and addresses.
-const CAPACITY_BYTES: usize = 32 * 1024 * 1024;
+const CAPACITY_BYTES: usize = CacheName::SharedDocuments.capacity_bytes();
 /// The most documents.
 const MOST_DOCUMENTS: usize = 4_096;
 
@@ -78,7 +78,7 @@ pub(super) struct FetchGuard<'a> {
 
 impl Default for SharedDocuments {
     fn default() -> SharedDocuments {
-        SharedDocuments(Arc::new(ByteCache::new(CAPACITY_BYTES)))
+        SharedDocuments(Arc::new(ByteCache::new(CacheName::SharedDocuments)))
     }
 }
 

@@ -14,7 +14,7 @@ use tokio::sync::OnceCell;
 use tokio::time::Instant;
 use tracing::error;
 
-use crate::byte_cache::{ByteCache, ByteSize};
+use crate::byte_cache::{ByteCache, ByteSize, CacheName};
 use crate::http::kit::content_coding::ContentCoding;
 use crate::http::routes::archive::render::Order;
 use feedgate_core::resource::ResourceId;
@@ -92,7 +92,8 @@ pub struct ArchiveDocumentCache {
 impl ArchiveDocumentCache {
     /// Creates an empty cache with this capacity in bytes.
     pub fn new(capacity_bytes: usize) -> ArchiveDocumentCache {
-        ArchiveDocumentCache { documents: ByteCache::new(capacity_bytes), began: Instant::now() }
+        let documents = ByteCache::new(CacheName::Archives { capacity_bytes });
+        ArchiveDocumentCache { documents, began: Instant::now() }
     }
 
     /// Returns an archived document that was known to exist less than [`TRUST`] ago.

@@ -12,7 +12,7 @@ use std::time::Duration;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-use crate::byte_cache::{ByteCache, ByteSize};
+use crate::byte_cache::{ByteCache, ByteSize, CacheName};
 use feedgate_core::ports::StoreError;
 
 /// How long a view is served.
@@ -21,7 +21,9 @@ const LONGEST_AGE: Duration = Duration::from_secs(60);
 const MOST_VIEWS: usize = 32;
 /// The capacity for all views together. There is room for two of the longest lists: one for
 /// everybody, and one for the operator's networks.
-const MAX_BYTES: usize = 48 << 20;
+const MAX_BYTES: usize = CacheName::FeedList.capacity_bytes();
+const _: () = assert!(CacheName::Statistics.capacity_bytes() == MAX_BYTES);
+const _: () = assert!(CacheName::SubscriptionList.capacity_bytes() == MAX_BYTES);
 
 /// Views of one kind.
 pub(super) struct ViewCache<K, T> {
@@ -48,13 +50,14 @@ impl<T: ByteSize> ByteSize for View<T> {
     }
 }
 
-impl<K, T> Default for ViewCache<K, T>
+impl<K, T> ViewCache<K, T>
 where
     K: Copy + Eq + Hash,
     T: ByteSize,
 {
-    fn default() -> ViewCache<K, T> {
-        ViewCache { views: ByteCache::new(MAX_BYTES), making: Arc::default() }
+    /// Creates an empty cache, with the capacity of this one.
+    pub(super) fn new(cache: CacheName) -> ViewCache<K, T> {
+        ViewCache { views: ByteCache::new(cache), making: Arc::default() }
     }
 }
 
@@ -140,7 +143,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_view_is_made_once_a_minute_however_many_ask_for_it() {
-        let (cache, maker) = (Arc::default(), Arc::<Maker>::default());
+        let cache = Arc::new(ViewCache::new(CacheName::FeedList));
+        let maker = Arc::<Maker>::default();
         let all = (0..50).map(|_| maker.ask(&cache, 1, 10));
         futures_util::future::join_all(all).await;
         assert_eq!(maker.made(), 1);
@@ -154,7 +158,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn who_goes_away_does_not_end_what_others_wait_for() {
-        let (cache, maker) = (Arc::default(), Arc::<Maker>::default());
+        let cache = Arc::new(ViewCache::new(CacheName::FeedList));
+        let maker = Arc::<Maker>::default();
         let hasty = tokio::time::timeout(Duration::from_millis(1), maker.ask(&cache, 1, 10));
         assert!(hasty.await.is_err());
         maker.ask(&cache, 1, 10).await;
@@ -163,7 +168,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn no_more_is_kept_than_there_is_room_for() {
-        let (cache, maker) = (Arc::default(), Arc::<Maker>::default());
+        let cache = Arc::new(ViewCache::new(CacheName::FeedList));
+        let maker = Arc::<Maker>::default();
         for key in 0..3 * MOST_VIEWS as u32 {
             maker.ask(&cache, key, 1).await;
             assert!(cache.views.len() <= MOST_VIEWS);
@@ -176,7 +182,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn there_is_room_for_two_of_the_longest_lists() {
-        let (cache, maker) = (Arc::default(), Arc::<Maker>::default());
+        let cache = Arc::new(ViewCache::new(CacheName::FeedList));
+        let maker = Arc::<Maker>::default();
         for key in [1, 2, 1, 2] {
             maker.ask(&cache, key, 17 << 20).await;
         }
