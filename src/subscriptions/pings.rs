@@ -143,7 +143,12 @@ impl SubscriptionService {
             subscribers: 0,
             feed_id: None,
         };
-        let fetched = timeout(PATIENCE, self.fetch.get(ask)).await;
+        // A name that looks public may lead inside a private network.
+        let client = match networks.includes(&url) {
+            true => self.fetch.clone(),
+            false => self.fetch.public_topics_only(),
+        };
+        let fetched = timeout(PATIENCE, client.get(ask)).await;
         let is_fetchable = |fetched: Fetched| {
             use FetchError::{GatewayBusy, HostPaused};
             matches!(fetched.result, Ok(_) | Err(GatewayBusy(_) | HostPaused { .. }))
