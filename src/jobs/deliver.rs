@@ -53,7 +53,7 @@ use attempt::Attempted;
 use attempt_log::AttemptLog;
 use claim_checks::ClaimChecks;
 use claims::DeliveryClaims;
-use compose::StrangersDue;
+use compose::AnonymousContents;
 pub(crate) use compose::{ComposedRange, Composer, LogGap, LogRange};
 use delivery_result_batcher::{DeliveryResultBatcher, PendingRecord};
 use host_queues::{DeliveryPermit, HostQueues};
@@ -105,8 +105,8 @@ impl Deliverer {
         settings: DeliverySettings,
     ) -> Deliverer {
         let ready = store.wake_signals().subscriptions;
-        let strangers = StrangersDue::from_client(&client);
-        let composer = Composer::new(Arc::clone(&store), settings.public_url.clone(), strangers);
+        let anonymous = AnonymousContents::from_client(&client);
+        let composer = Composer::new(Arc::clone(&store), settings.public_url.clone(), anonymous);
         let queues = HostQueues::new(settings.concurrency * 4, settings.per_host, ready);
         Deliverer {
             composer: Arc::new(composer),

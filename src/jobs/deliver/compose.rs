@@ -139,13 +139,13 @@ pub(crate) struct Composer {
     public_url: Url,
     bodies: ComposedBodies,
     renderings: Semaphore,
-    strangers: StrangersDue,
+    anonymous: AnonymousContents,
 }
 
 /// What those without an account are sent of what comes from inside private networks under names that
 /// look public.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum StrangersDue {
+pub(crate) enum AnonymousContents {
     /// Nothing, and no topic can lead there: only what was stored before is withheld.
     NothingLeadsInside,
     /// Nothing.
@@ -154,22 +154,26 @@ pub(crate) enum StrangersDue {
     All,
 }
 
-impl StrangersDue {
+impl AnonymousContents {
     /// Returns what the operator's networks imply.
-    pub(crate) fn from_client(client: &HttpClient) -> StrangersDue {
+    pub(crate) fn from_client(client: &HttpClient) -> AnonymousContents {
         match client.has_inner_topics_for_some() {
-            _ if client.has_inner_addresses_for_all() => StrangersDue::All,
-            true => StrangersDue::Nothing,
-            false => StrangersDue::NothingLeadsInside,
+            _ if client.has_inner_addresses_for_all() => AnonymousContents::All,
+            true => AnonymousContents::Nothing,
+            false => AnonymousContents::NothingLeadsInside,
         }
     }
 }
 
 impl Composer {
-    pub(crate) fn new(store: Arc<dyn Store>, public_url: Url, strangers: StrangersDue) -> Composer {
+    pub(crate) fn new(
+        store: Arc<dyn Store>,
+        public_url: Url,
+        anonymous: AnonymousContents,
+    ) -> Composer {
         let renderings = Semaphore::new(CONCURRENT_RENDERINGS);
         let bodies = ComposedBodies::new(CacheName::Notifications);
-        Composer { store, public_url, bodies, renderings, strangers }
+        Composer { store, public_url, bodies, renderings, anonymous }
     }
 
     /// Returns what `due` is owed, or `None` if there is nothing to send after all.
@@ -243,7 +247,7 @@ impl Composer {
     /// Returns whether a ping is not sent because the resource lies inside a private network. Pings are not
     /// rendered, so that the resource is read for those only that may lead there.
     async fn is_ping_withheld(&self, subscription: &Subscription) -> Result<bool, StoreError> {
-        let may_lead_inside = self.strangers == StrangersDue::Nothing
+        let may_lead_inside = self.anonymous == AnonymousContents::Nothing
             && subscription.account.is_none()
             && !is_inner(&subscription.topic.fetch_url());
         if !may_lead_inside {
@@ -286,7 +290,7 @@ impl Composer {
         };
         // What is stored of a resource never leaves a private network again, so this result is final.
         if key.is_open
-            && self.strangers != StrangersDue::All
+            && self.anonymous != AnonymousContents::All
             && !resource.exposure.is_sent_to_strangers(&resource.topic)
         {
             return Ok(Composed::NothingOwed(None));

@@ -37,7 +37,7 @@ async fn composer(folder: &Path) -> (Arc<Composer>, ResourceId) {
     let topic = Topic::parse(TOPIC).unwrap();
     let id = store.ensure(&topic, DateTime::UNIX_EPOCH).await.unwrap().id;
     let public_url = Url::parse("https://gateway.test/").unwrap();
-    (Arc::new(Composer::new(store, public_url, StrangersDue::Nothing)), id)
+    (Arc::new(Composer::new(store, public_url, AnonymousContents::Nothing)), id)
 }
 
 /// Returns a subscription that is owed the status in this version.
