@@ -141,7 +141,8 @@ fn one_place_makes_http_clients() {
             let asks = line.contains("reqwest::") && !inside;
             let makes = line.contains("reqwest::Client") || line.contains("reqwest::get");
             if asks || makes || line.contains("hyper_util::client") {
-                let advice = "go through `net::HttpClient`, which carries the egress guard and limits";
+                let advice =
+                    "go through `net::HttpClient`, which carries the egress guard and limits";
                 wrong.push(format!("{}:{number}: {advice}", source.name));
             }
         }

@@ -1,5 +1,6 @@
 //! A subscription that is changed while its delivery waits for its host (fault E1).
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -22,7 +23,7 @@ on_both_stores!(e01_a_pause_an_end_and_a_new_secret_hold_for_what_waits);
 /// A delivery that has waited longer than this is read again before it is sent.
 const FRESH_FOR: Duration = Duration::from_millis(500);
 
-/// A server whose callback `/first` responds once it is let to, and what all of them were sent.
+/// A server whose callbacks respond once they are let to, and what they were sent.
 struct Callbacks {
     server: Server,
     received: Arc<Mutex<Vec<Asked>>>,
@@ -35,12 +36,9 @@ impl Callbacks {
         let (receiving, waiting) = (Arc::clone(&received), go_on.clone());
         let server = Server::start(move |request: Asked| {
             let mut waiting = waiting.subscribe();
-            let is_first = request.path == "/first";
             receiving.lock().unwrap().push(request);
             async move {
-                if is_first {
-                    waiting.wait_for(|go_on| *go_on).await.unwrap();
-                }
+                waiting.wait_for(|go_on| *go_on).await.unwrap();
                 say(StatusCode::OK, "")
             }
         })
@@ -68,31 +66,38 @@ async fn e01_a_pause_an_end_and_a_new_secret_hold_for_what_waits(database: Datab
     let node = Node::bounded(&database, 8, 1).await;
     let callbacks = Callbacks::start().await;
     let url = |path: &str| callbacks.server.url(path);
-    let mut ids = Vec::new();
-    for path in ["/first", "/paused", "/ended", "/renewed", "/other"] {
-        ids.push(node.subscribe(&url(path), signed("disclosed")).await.id);
+    let mut waiting: BTreeMap<_, _> = BTreeMap::new();
+    for path in ["/a", "/b", "/c", "/d", "/e"] {
+        waiting.insert(path.to_owned(), node.subscribe(&url(path), signed("disclosed")).await);
     }
-    node.append(ids[0].resource, 1..=1).await;
-    while callbacks.received("/first").is_empty() {
-        sleep(Duration::from_millis(5)).await;
-    }
-    node.store.pause(ids[1], runner::now()).await.unwrap();
-    let ended = node.now(&url("/ended")).await.unwrap();
-    let account = Some(AccountId(7));
-    assert!(node.store.unsubscribe(account, &ended.topic, &ended.callback, None).await.unwrap());
-    node.subscribe(&url("/renewed"), signed("new")).await;
-    // All of them were claimed together.
+    let resource = waiting["/a"].id.resource;
+    node.append(resource, 1..=1).await;
+    // All of them are claimed together, and sent one after the other.
+    let first = loop {
+        let received = callbacks.received.lock().unwrap().first().map(|first| first.path.clone());
+        match received {
+            Some(first) => break first,
+            None => sleep(Duration::from_millis(5)).await,
+        }
+    };
+    waiting.remove(&first);
+    let mut waiting = waiting.into_iter();
+    let [paused, ended, renewed, unchanged] = [(); 4].map(|()| waiting.next().unwrap());
+    node.store.pause(paused.1.id, runner::now()).await.unwrap();
+    let (topic, callback) = (&ended.1.topic, &ended.1.callback);
+    assert!(node.store.unsubscribe(ended.1.account, topic, callback, None).await.unwrap());
+    node.subscribe(&url(&renewed.0), signed("new")).await;
     sleep(FRESH_FOR).await;
     callbacks.go_on.send_replace(true);
 
-    for path in ["/first", "/renewed", "/other"] {
+    for path in [&first, &renewed.0, &unchanged.0] {
         node.until(&url(path), told(1)).await;
         assert_eq!(callbacks.received(path).len(), 1, "{path}");
     }
-    assert!(is_signed(&callbacks.received("/renewed")[0], "new"));
-    assert!(callbacks.received("/paused").is_empty() && callbacks.received("/ended").is_empty());
-    node.store.resume(ids[1], runner::now()).await.unwrap();
-    node.until(&url("/paused"), told(1)).await;
+    assert!(is_signed(&callbacks.received(&renewed.0)[0], "new"));
+    assert!(callbacks.received(&paused.0).is_empty() && callbacks.received(&ended.0).is_empty());
+    node.store.resume(paused.1.id, runner::now()).await.unwrap();
+    node.until(&url(&paused.0), told(1)).await;
     node.stop().await;
-    assert!(callbacks.received("/ended").is_empty());
+    assert!(callbacks.received(&ended.0).is_empty());
 }

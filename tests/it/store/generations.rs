@@ -66,10 +66,10 @@ async fn e01_what_was_claimed_before_a_change_is_not_current(database: Database)
         let ids: Vec<SubscriptionId> = due.iter().map(|due| due.subscription.id).collect();
         let callback = |n: usize| wish("a", &format!("https://callback.test/{n}"));
         assert_eq!(current(&store, &due, 3).await.len(), count);
-        for n in 0..count {
-            match (n, count) {
-                (0, _) => store.pause(ids[n], at(3)).await.unwrap(),
-                (1, _) => {
+        for (n, id) in ids.iter().enumerate() {
+            match n {
+                0 => store.pause(*id, at(3)).await.unwrap(),
+                1 => {
                     let ended = callback(n);
                     store
                         .unsubscribe(None, &ended.topic, &ended.callback, None)
@@ -77,9 +77,9 @@ async fn e01_what_was_claimed_before_a_change_is_not_current(database: Database)
                         .map(drop)
                         .unwrap();
                 }
-                (2, _) => store.subscribe(&callback(n), at(3)).await.map(drop).unwrap(),
-                (3, _) => assert!(store.replay(ids[n], Seq(0), at(3)).await.unwrap()),
-                (4, _) => assert!(store.retry_delivery(ids[n], at(3)).await.unwrap()),
+                2 => store.subscribe(&callback(n), at(3)).await.map(drop).unwrap(),
+                3 => assert!(store.replay(*id, Seq(0), at(3)).await.unwrap()),
+                4 => assert!(store.retry_delivery(*id, at(3)).await.unwrap()),
                 _ => {}
             }
         }
