@@ -41,12 +41,12 @@ impl HttpClient {
 
     /// Returns the client for callbacks at public addresses only.
     pub fn public_callbacks_only(&self) -> HttpClient {
-        HttpClient { callbacks: self.networks_for_strangers(), ..self.clone() }
+        HttpClient { callbacks: self.networks_without_account(), ..self.clone() }
     }
 
     /// Returns the client for topics at public addresses only.
     pub fn public_topics_only(&self) -> HttpClient {
-        HttpClient { topics: self.networks_for_strangers(), ..self.clone() }
+        HttpClient { topics: self.networks_without_account(), ..self.clone() }
     }
 
     /// Returns the client for requests to `callback`, which an account vouches for or not.
@@ -76,7 +76,7 @@ impl HttpClient {
         }
     }
 
-    fn networks_for_strangers(&self) -> AllowedNetworks {
+    fn networks_without_account(&self) -> AllowedNetworks {
         match self.has_inner_for_all {
             true => AllowedNetworks::All,
             false => AllowedNetworks::Public,

@@ -77,7 +77,7 @@ impl Exposure {
     /// Returns whether those without an account who subscribe to a resource with this topic are sent its
     /// contents. What comes from inside a private network is for accounts, whatever its name; if the topic
     /// itself names a private host, whoever subscribed to it was allowed to.
-    pub fn is_sent_to_strangers(self, topic: &Topic) -> bool {
+    pub fn is_sent_without_account(self, topic: &Topic) -> bool {
         self.source_network != SourceNetwork::Inner || is_inner(&topic.fetch_url())
     }
 
@@ -85,7 +85,7 @@ impl Exposure {
     pub fn visibility(self, topic: &Topic, listed: ListedTopics) -> Visibility {
         match self {
             _ if !topic.is_public() => Visibility::Private,
-            Exposure { is_open: true, .. } if self.is_sent_to_strangers(topic) => {
+            Exposure { is_open: true, .. } if self.is_sent_without_account(topic) => {
                 Visibility::Listed
             }
             Exposure { source_network: SourceNetwork::Unknown | SourceNetwork::Inner, .. } => {

@@ -254,7 +254,7 @@ impl Composer {
             return Ok(false);
         }
         let resource = self.store.get(subscription.id.resource).await?;
-        Ok(resource.is_some_and(|held| !held.exposure.is_sent_to_strangers(&held.topic)))
+        Ok(resource.is_some_and(|held| !held.exposure.is_sent_without_account(&held.topic)))
     }
 
     /// Returns the payload that `due` is owed: entries or bodies, or only the status.
@@ -291,7 +291,7 @@ impl Composer {
         // What is stored of a resource never leaves a private network again, so this result is final.
         if key.is_open
             && self.anonymous != AnonymousContents::All
-            && !resource.exposure.is_sent_to_strangers(&resource.topic)
+            && !resource.exposure.is_sent_without_account(&resource.topic)
         {
             return Ok(Composed::NothingOwed(None));
         }

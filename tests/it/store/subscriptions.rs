@@ -161,6 +161,7 @@ async fn a_change_of_format_owes_the_latest_of_the_other(database: Database) {
     store.record(told.id.resource, &found).await.unwrap();
     let behind = subscribe(&store, "a", "https://behind.test/").await;
     assert_eq!(behind.cursor, Seq(3));
+    assert_eq!(store.claim_subscriptions(at(2), at(9), &room()).await.unwrap().len(), 1);
     store
         .settle(&[(told.id, DeliveryOutcome::Delivered { cursor: Seq(3), status: 0 })], at(2))
         .await
