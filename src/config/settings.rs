@@ -402,8 +402,10 @@ settings! {
             number("requests", 1..=10_000_000);
 
         /// How many bytes a resource may store in a day that only subscribers without an account
-        /// watch; a quarter of it at once. Once it is used up, the resource is fetched later. Each
-        /// entry counts 1,024 bytes more than its text.
+        /// watch; a quarter of it at once. Once it is used up, the resource is fetched later. All such
+        /// resources whose subscriptions were first requested from one network, an address of IPv4 or a
+        /// /64 of IPv6, may store 16 times as much, first documents included; then they are fetched on
+        /// the next day, in UTC. Each entry counts 1,024 bytes more than its text.
         FEEDGATE_ANONYMOUS_STORAGE_BYTES_PER_DAY = "268435456" => anonymous_bytes_per_day: u64,
             number("bytes", 1_048_576..=1_099_511_627_776);
 

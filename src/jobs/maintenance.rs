@@ -39,6 +39,8 @@ const MEASURE_EVERY: Duration = Duration::from_secs(24 * 3_600);
 const HOST_RECORD_RETENTION: Duration = Duration::from_secs(7 * 24 * 3_600);
 /// How long a node is listed after it last reported: one that was killed leaves its row behind.
 const NODE_RETENTION: Duration = Duration::from_secs(24 * 3_600);
+/// How long what was stored for a network of strangers is counted: to the end of its day.
+const NETWORK_BUDGET_RETENTION: Duration = Duration::from_secs(24 * 3_600);
 /// How long a resource without subscribers is kept (rule S44): somebody who subscribes again within
 /// that time is not notified of old entries.
 const UNWATCHED_RETENTION: Duration = Duration::from_secs(30 * 24 * 3_600);
@@ -296,6 +298,7 @@ async fn prune(
         sessions: Some(now - SESSION_IDLE),
         nodes: Some(now - NODE_RETENTION),
         backfills: backfills.map(|keep| now - keep),
+        network_budgets: Some(now - NETWORK_BUDGET_RETENTION),
     };
     Ok(lines + store.prune(&before).await?)
 }

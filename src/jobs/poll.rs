@@ -198,9 +198,14 @@ impl Poller {
         let group = self.store.group(&due.resource.fetch_url);
         let turn = GroupTurn::new(Arc::clone(&self.store), permit, group);
         match self.observe(due, now, (patience, &turn)).await {
-            Ok(observation) => {
-                self.evaluate(due, observation, now).await.map(|()| PollEnd::Recorded)
-            }
+            Ok(observation) => match self.evaluate(due, observation, now).await {
+                Err(StoreError::Postponed { until, reason }) => {
+                    let busy = Busy::Store { until, reason };
+                    let why = PutOff { busy, has_begun: true };
+                    self.put_off(due, why, now + begun.elapsed()).await
+                }
+                evaluated => evaluated.map(|()| PollEnd::Recorded),
+            },
             Err(PollStop::PutOff(why)) => self.put_off(due, why, now + begun.elapsed()).await,
             Err(PollStop::Store(err)) => Err(err),
         }

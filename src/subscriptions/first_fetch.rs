@@ -14,7 +14,9 @@ use feedgate_core::account::AccountId;
 use feedgate_core::backfill;
 use feedgate_core::intent::{Intent, IntentMode};
 use feedgate_core::ports::StoreError;
+use feedgate_core::registrant::RegistrantNetwork;
 use feedgate_core::resource::{Resource, ResourceKind};
+use feedgate_core::subscription::SubscriptionRequest;
 use feedgate_core::topic::Topic;
 use tokio::time::timeout;
 use tracing::{debug, warn};
@@ -63,7 +65,8 @@ impl SubscriptionService {
         if intent.mode != IntentMode::Subscribe {
             return Ok(None);
         }
-        let resource = self.store.ensure(&intent.request.topic, now).await?;
+        let SubscriptionRequest { topic, registrant, .. } = &intent.request;
+        let resource = self.store.ensure_for(topic, *registrant, now).await?;
         if intent.backfill && backfill::is_unread(&resource) {
             return Ok(None);
         }
@@ -169,13 +172,15 @@ impl SubscriptionService {
         Ok(found.iter().any(|backfill| backfill.holds && backfill.ended_at.is_none()))
     }
 
-    /// Ensures that the resource is stored, and fetches it unless it has subscriptions already.
+    /// Ensures that the resource is stored, for a stranger in this network, and fetches it unless it has
+    /// subscriptions already.
     pub(super) async fn ensure_read(
         &self,
         topic: &Topic,
+        registrant: RegistrantNetwork,
         now: DateTime<Utc>,
     ) -> Result<PolledNow, StoreError> {
-        let resource = self.store.ensure(topic, now).await?;
+        let resource = self.store.ensure_for(topic, registrant, now).await?;
         let started = match self.start_unless_read(&resource, None).await? {
             FirstFetch::Started(started) => *started,
             FirstFetch::Unneeded => return Ok(PolledNow::idle(resource)),

@@ -19,6 +19,7 @@ use crate::jobs::runner;
 use feedgate_core::account::AccountId;
 use feedgate_core::event::{Event, EventKind};
 use feedgate_core::ports::{StoreError, SubscriptionFilter};
+use feedgate_core::registrant::RegistrantNetwork;
 use feedgate_core::resource::Resource;
 use feedgate_core::signing::SigningRequest;
 use feedgate_core::subscription::{Format, Lease, Statuses, SubscriptionRequest, Updates};
@@ -151,7 +152,8 @@ impl SubscriptionService {
         self.check_callback_network(&callback, handler.networks)?;
         self.check_topic_network(&topic, handler.networks).await?;
 
-        let PolledNow { resource, busy } = self.ensure_read(&topic, now).await?;
+        let registrant = RegistrantNetwork::of(handler.caller);
+        let PolledNow { resource, busy } = self.ensure_read(&topic, registrant, now).await?;
         let is_reachable = busy.is_none() && self.is_reachable(&resource, spacing, now).await?;
         // Anybody can name a handler by its domain, and some handlers respond to every procedure.
         let keeps_procedure = handler.domain.is_some() && !handler.protocol.procedure().is_empty();
@@ -177,6 +179,7 @@ impl SubscriptionService {
             signing: SigningRequest::default(),
             digest: false,
             lease: Lease::RSSCLOUD,
+            registrant,
         };
         self.check_quota(&request).await?;
         self.check_failures(&request.topic, &request.callback).await?;

@@ -1,6 +1,9 @@
 //! One stranger who makes the gateway store as much as it can: feeds whose entries are all new with
-//! each fetch, and pings. Meanwhile an account subscribes and pings.
+//! each fetch and that are pinged, or many topics whose first documents are large. Meanwhile an account
+//! subscribes and pings. On SQLite, and on the empty database that `FEEDGATE_BENCH_POSTGRES` names, if it
+//! is set.
 
+use std::env;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
@@ -10,8 +13,28 @@ use super::program::{Program, command};
 use super::publisher::Publisher;
 use super::{Finding, Trouble};
 
-/// Flooding feeds, each of which is pinged once a second.
-const FEEDS: usize = 2;
+/// What the stranger subscribes to.
+#[derive(Clone, Copy)]
+struct Flood {
+    name: &'static str,
+    /// The number of feeds with 4,900 new entries at each fetch.
+    feeds: usize,
+    /// How often all are pinged.
+    ping_interval: Duration,
+}
+
+const FLOODS: [Flood; 2] = [
+    Flood {
+        name: "two flooding feeds, pinged each second",
+        feeds: 2,
+        ping_interval: Duration::from_secs(1),
+    },
+    Flood {
+        name: "100 topics with large documents",
+        feeds: 100,
+        ping_interval: Duration::from_secs(30),
+    },
+];
 /// How long the attack lasts.
 const ATTACK: Duration = Duration::from_secs(45);
 /// The interval between two writes of the account, and between two looks at `/readyz`.
@@ -46,14 +69,34 @@ impl Latencies {
     }
 }
 
-/// Two anonymous subscriptions to flooding feeds, one ping a second each (H1).
+/// All floods on each database (H1).
 pub(crate) async fn attack(publisher: &Publisher) -> Result<Vec<Finding>, Trouble> {
-    let folder = tempfile::tempdir()?;
-    let database = format!("sqlite:{}", folder.path().join("feedgate.db").display());
-    let gateway = Program::start(&database, &[]).await?;
-    let token = create_token(&database)?;
+    let mut findings = Vec::new();
+    for flood in FLOODS {
+        let folder = tempfile::tempdir()?;
+        let file = format!("sqlite:{}", folder.path().join("feedgate.db").display());
+        findings.extend(attack_on(publisher, (&file, "SQLite"), flood).await?);
+        if let Some(url) = env::var_os("FEEDGATE_BENCH_POSTGRES") {
+            let url = url.into_string().map_err(|_| "FEEDGATE_BENCH_POSTGRES is no text")?;
+            findings.extend(attack_on(publisher, (&url, "PostgreSQL"), flood).await?);
+        }
+    }
+    Ok(findings)
+}
+
+/// Anonymous subscriptions to flooding feeds, and pings.
+async fn attack_on(
+    publisher: &Publisher,
+    (database, engine): (&str, &str),
+    flood: Flood,
+) -> Result<Vec<Finding>, Trouble> {
+    let gateway = Program::start(database, &[]).await?;
+    let token = create_token(database)?;
+    let Flood { name, feeds, ping_interval } = flood;
+    // Two floods on one database do not share topics.
+    let path = |number: usize| format!("/flood?{}-{number}", flood.feeds);
     let topics: Vec<String> =
-        (0..FEEDS).map(|number| publisher.url(3, number, &format!("/flood?{number}"))).collect();
+        (0..feeds).map(|number| publisher.url(3, number, &path(number))).collect();
     for topic in &topics {
         let callback = publisher.url(2, 0, "/callback");
         let form = [("hub.mode", "subscribe"), ("hub.topic", topic), ("hub.callback", &callback)];
@@ -62,13 +105,13 @@ pub(crate) async fn attack(publisher: &Publisher) -> Result<Vec<Finding>, Troubl
     let cpu_before = gateway.cpu()?;
     let mut seen = Seen::default();
     tokio::select! {
-        failed = flood(&gateway, &topics) => failed?,
+        failed = ping(&gateway, &topics, ping_interval) => failed?,
         failed = watch(&gateway, publisher, &token, &mut seen) => failed?,
         () = sleep(ATTACK) => {}
     }
     let cpu_s = gateway.cpu()? - cpu_before;
     let held = |latencies: &Latencies| latencies.count > 0 && latencies.worst < SLOWEST;
-    let attack = |what: &str| format!("{FEEDS} flooding feeds, pinged each second: {what}");
+    let attack = |what: &str| format!("{engine}, {name}: {what}");
     let bound = format!("{} ms", SLOWEST.as_millis());
     Ok(vec![
         Finding {
@@ -99,10 +142,10 @@ pub(crate) async fn attack(publisher: &Publisher) -> Result<Vec<Finding>, Troubl
 }
 
 /// Pings the feeds without end. The stranger does not wait for answers.
-async fn flood(gateway: &Program, topics: &[String]) -> Result<(), Trouble> {
-    let mut seconds = interval(Duration::from_secs(1));
+async fn ping(gateway: &Program, topics: &[String], every: Duration) -> Result<(), Trouble> {
+    let mut ticks = interval(every);
     loop {
-        seconds.tick().await;
+        ticks.tick().await;
         for topic in topics {
             let body = url::form_urlencoded::Serializer::new(String::new())
                 .append_pair("url", topic)

@@ -17,6 +17,7 @@ use feedgate_core::backfill::{Backfill, BackfillEnd, BackfillLimits};
 use feedgate_core::claim::{ClaimToken, QueuePosition};
 use feedgate_core::ports::{ClaimLimits, Store};
 use feedgate_core::record::{Record, RecordKind, Seq};
+use feedgate_core::registrant::RegistrantNetwork;
 use feedgate_core::resource::Resource;
 use feedgate_core::signing::SigningRequest;
 use feedgate_core::subscription::{Format, Lease, Statuses, SubscriptionRequest, Updates};
@@ -137,6 +138,7 @@ fn wish(topic: &str, callback: &str) -> SubscriptionRequest {
         signing: SigningRequest::default(),
         digest: false,
         lease: Lease::from(Duration::from_secs(3_600)),
+        registrant: RegistrantNetwork::UNKNOWN,
     }
 }
 

@@ -23,6 +23,7 @@ use feedgate_core::claim::ClaimToken;
 use feedgate_core::poll::{NewContent, Poll, Polling, Trigger};
 use feedgate_core::ports::{Store, SubscriptionFilter};
 use feedgate_core::record::Seq;
+use feedgate_core::registrant::RegistrantNetwork;
 use feedgate_core::resource::{ResourceId, ResourceKind};
 use feedgate_core::schedule::Demand;
 use feedgate_core::signing::{Secret, SigningRequest};
@@ -129,6 +130,7 @@ impl Node {
             signing: SigningRequest::default(),
             digest: false,
             lease: Lease::from(Duration::from_secs(3_600)),
+            registrant: RegistrantNetwork::UNKNOWN,
         };
         change(&mut wish);
         self.store.subscribe(&wish, runner::now()).await.unwrap()

@@ -21,6 +21,7 @@ use feedgate::net::{self, HttpClient};
 use feedgate_core::claim::QueuePosition;
 use feedgate_core::ports::{ClaimLimits, Store};
 use feedgate_core::record::Seq;
+use feedgate_core::registrant::RegistrantNetwork;
 use feedgate_core::resource::{Resource, ResourceKind};
 use feedgate_core::signing::SigningRequest;
 use feedgate_core::subscription::{Format, Lease, Statuses, SubscriptionRequest, Updates};
@@ -94,6 +95,7 @@ impl Bench {
             signing: SigningRequest::default(),
             digest: false,
             lease: Lease::from(Duration::from_secs(3_600)),
+            registrant: RegistrantNetwork::UNKNOWN,
         };
         self.store.subscribe(&wish, runner::now()).await.unwrap();
     }

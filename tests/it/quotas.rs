@@ -2,6 +2,7 @@
 
 use feedgate::jobs::runner;
 use feedgate_core::intent::{Intent, IntentMode};
+use feedgate_core::registrant::RegistrantNetwork;
 use feedgate_core::signing::SigningRequest;
 use feedgate_core::subscription::{Format, Lease, Statuses, SubscriptionRequest, Updates};
 use feedgate_core::topic::{Callback, Topic};
@@ -72,6 +73,7 @@ async fn s30_a_subscription_that_waited_for_verification_is_denied() {
         signing: SigningRequest::default(),
         digest: false,
         lease: Lease::WEBSUB,
+        registrant: RegistrantNetwork::UNKNOWN,
     };
     let now = runner::now();
     store.subscribe(&wish("/one"), now).await.unwrap();

@@ -20,6 +20,7 @@ use feedgate::metrics::Metrics;
 use feedgate::net::{self, HttpClient, Patience};
 use feedgate_core::ports::{ClaimLimits, Store};
 use feedgate_core::record::Seq;
+use feedgate_core::registrant::RegistrantNetwork;
 use feedgate_core::resource::ResourceId;
 use feedgate_core::signing::SigningRequest;
 use feedgate_core::subscription::{Format, Lease, Statuses, SubscriptionRequest, Updates};
@@ -112,6 +113,7 @@ async fn follow(habits: Habits, days: i64) -> Score {
         is_sanitized: false,
         digest: false,
         lease: Lease::from(Duration::from_secs(3_600)),
+        registrant: RegistrantNetwork::UNKNOWN,
     };
     let id = node.store.subscribe(&wish, start()).await.unwrap().id.resource;
 

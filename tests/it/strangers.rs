@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use feedgate::jobs::runner;
 use feedgate_core::intent::{Intent, IntentMode};
+use feedgate_core::registrant::RegistrantNetwork;
 use feedgate_core::signing::SigningRequest;
 use feedgate_core::subscription::{Format, Lease, Statuses, SubscriptionRequest, Updates};
 use feedgate_core::topic::{Callback, Topic};
@@ -99,6 +100,7 @@ fn intent(topic: &str, callback: &str) -> Intent {
         signing: SigningRequest::default(),
         digest: false,
         lease: Lease::WEBSUB,
+        registrant: RegistrantNetwork::UNKNOWN,
     };
     Intent::new(IntentMode::Subscribe, wish)
 }

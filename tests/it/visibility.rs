@@ -8,6 +8,7 @@ use feedgate_core::account::{AccountId, NewToken, Scope, TokenHash};
 use feedgate_core::event::{EventFilter, EventKind};
 use feedgate_core::ping::{Ping, PingSource};
 use feedgate_core::ports::Store;
+use feedgate_core::registrant::RegistrantNetwork;
 use feedgate_core::signing::SigningRequest;
 use feedgate_core::subscription::{Format, Lease, Statuses, SubscriptionRequest, Updates};
 use feedgate_core::topic::{Callback, Topic};
@@ -307,6 +308,7 @@ async fn watch(store: &Arc<dyn Store>, topic: &str, account: Option<AccountId>) 
         signing: SigningRequest::default(),
         digest: false,
         lease: Lease::WEBSUB,
+        registrant: RegistrantNetwork::UNKNOWN,
     };
     let now = runner::now();
     let id = store.subscribe(&wish, now).await.unwrap().id.resource;

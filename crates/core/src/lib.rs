@@ -35,6 +35,7 @@ pub mod query;
 pub mod rank;
 pub mod record;
 pub mod redaction;
+pub mod registrant;
 pub mod resource;
 pub mod resource_id;
 pub mod schedule;

@@ -40,6 +40,7 @@ use crate::page::{ArchiveRetention, Archived, LocatedPage, Page};
 use crate::ping::Ping;
 use crate::poll::{Poll, Trigger};
 use crate::record::{Audience, EntryKey, Record, Seq};
+use crate::registrant::RegistrantNetwork;
 use crate::resource::{Resource, ResourceId};
 use crate::topic::Topic;
 use crate::upstream::{Upstream, UpstreamSummary};
@@ -154,7 +155,18 @@ pub struct Appended {
 #[async_trait]
 pub trait Resources: Send + Sync {
     /// Returns the resource with this topic. If there is none, it is created and due immediately.
-    async fn ensure(&self, topic: &Topic, now: DateTime<Utc>) -> Result<Resource, StoreError>;
+    async fn ensure(&self, topic: &Topic, now: DateTime<Utc>) -> Result<Resource, StoreError> {
+        self.ensure_for(topic, RegistrantNetwork::UNKNOWN, now).await
+    }
+
+    /// Returns the resource with this topic, as [`ensure`](Self::ensure) does, for a stranger in this
+    /// network, who is charged for its first document if it is created.
+    async fn ensure_for(
+        &self,
+        topic: &Topic,
+        registrant: RegistrantNetwork,
+        now: DateTime<Utc>,
+    ) -> Result<Resource, StoreError>;
 
     /// Returns the resource with this topic.
     async fn find(&self, topic: &str) -> Result<Option<Resource>, StoreError>;
@@ -519,6 +531,8 @@ pub struct PruneBefore {
     pub nodes: Option<DateTime<Utc>>,
     /// Backfills, by the time when they ended. The entries that they brought in stay.
     pub backfills: Option<DateTime<Utc>>,
+    /// What was counted for networks of strangers, by its day.
+    pub network_budgets: Option<DateTime<Utc>>,
 }
 
 /// Maintenance tasks, each of which is run by one node at a time.

@@ -9,6 +9,7 @@ use feedgate_protocol::Protocol;
 use super::account::AccountId;
 use super::claim::ClaimToken;
 use super::record::{Audience, Seq};
+use super::registrant::RegistrantNetwork;
 use super::resource_id::ResourceId;
 use super::signing::{Signing, SigningRequest};
 use super::status::Status;
@@ -198,6 +199,8 @@ pub struct SubscriptionRequest {
     pub digest: bool,
     /// The requested lease.
     pub lease: Lease,
+    /// The network of the client that requests an open subscription.
+    pub registrant: RegistrantNetwork,
 }
 
 impl SubscriptionRequest {

@@ -22,6 +22,7 @@ use collecting::COLLECT_BATCH;
 use feedgate_core::collection::{Collection, CollectionKind, PendingCollection};
 use feedgate_core::host_groups::HostGroups;
 use feedgate_core::ports::{Collections, StoreError};
+use feedgate_core::registrant::RegistrantNetwork;
 use feedgate_core::resource::{Resource, ResourceId, ResourceKind};
 use feedgate_core::status::Status;
 use feedgate_core::topic::Topic;
@@ -189,7 +190,7 @@ async fn join(
         update resources
            set subscribers = subscribers + 1, unwatched_since = null, was_watched = 1
          where id = $1";
-    let member = ensure(tx, groups, &topic, now).await?.id.0;
+    let member = ensure(tx, groups, (&topic, RegistrantNetwork::UNKNOWN), now).await?.id.0;
     if tx.execute(JOIN, params![member, id.0]).await? > 0 {
         tx.execute(COUNT, params![member]).await?;
         tx.wake(Wake::Resources);

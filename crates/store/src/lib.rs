@@ -46,7 +46,8 @@ use crate::engine::migrate;
 use crate::engine::postgres::{self, Connector, Postgres};
 use crate::engine::sqlite::{self, Sqlite, WriteSize};
 use crate::engine::tx::Tx;
-use crate::log::append_budget::AppendBudget;
+use crate::log::append_budget::{self, AppendBudget};
+use crate::log::stranger_documents::StrangerDocuments;
 use crate::resources::poll_result_batcher::PollResultBatcher;
 use crate::resources::upstreams;
 use crate::secrets::registered_keys;
@@ -228,6 +229,8 @@ pub(crate) struct Db {
     /// Limits concurrent appends. On PostgreSQL they use at most half of the connections, so that
     /// claims and results of deliveries do not wait behind them.
     append_permits: Semaphore,
+    /// The large documents that are being stored for subscribers without an account.
+    stranger_documents: StrangerDocuments,
     /// The changes that are forwarded to ping targets.
     pub(crate) forwarding: Arc<PingForwarding>,
     /// Whether the database accepts writes.
@@ -303,11 +306,16 @@ impl Db {
             cut: settings.cut,
             append_budget: AppendBudget {
                 bytes_per_day: settings.anonymous_bytes_per_day,
+                network_bytes_per_day: settings
+                    .anonymous_bytes_per_day
+                    .saturating_mul(append_budget::RESOURCES_OF_NETWORK)
+                    / settings.cells.max(1) as u64,
                 account_bytes_per_day: settings.account_bytes_per_day
                     / settings.cells.max(1) as u64,
             },
             listed: settings.listed,
             append_permits,
+            stranger_documents: StrangerDocuments::default(),
             forwarding: Arc::new(settings.forwarding.clone()),
             write_health: WriteHealth::default(),
             transaction_observer: OnceLock::new(),

@@ -15,6 +15,8 @@ pub(crate) mod published_since;
 pub(crate) mod recording;
 pub(crate) mod records;
 pub(crate) mod row;
+pub(crate) mod stranger_documents;
+mod strangers;
 
 use async_trait::async_trait;
 

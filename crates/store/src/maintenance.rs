@@ -15,6 +15,7 @@ use super::delivery::subscriber_counts::{CountedSubscription, count_off};
 use super::engine::migrate;
 use super::engine::row::Row;
 use super::engine::sql::{Value, params};
+use super::engine::sqlite::WriteSize;
 use super::engine::tx::Tx;
 use super::resources::forget::{self, Unwatched};
 use super::resources::{details, row};
@@ -221,11 +222,13 @@ impl Db {
     ) -> Result<u64, StoreError> {
         let mut dropped = 0;
         loop {
-            let forget = self.write(move |tx| Box::pin(forget::forget(tx, which, before, now)));
-            let some = forget.await?;
-            dropped += some;
-            if some == 0 {
-                return Ok(dropped);
+            let forget = self.write_sized(WriteSize::Large, move |tx| {
+                Box::pin(forget::forget(tx, which, before, now))
+            });
+            match forget.await? {
+                None => {}
+                Some(0) => return Ok(dropped),
+                Some(some) => dropped += some,
             }
         }
     }

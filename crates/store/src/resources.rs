@@ -21,7 +21,7 @@ use std::error::Error;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use tracing::warn;
 
 use super::delivery::ping_forwarding;
@@ -31,6 +31,7 @@ use super::log::append_budget;
 use super::log::document_parts::AppendProgress;
 use super::log::entries::{self, OldEntries};
 use super::log::recording::{self, PushedPart, Recorded, Recording};
+use super::log::stranger_documents::StrangerPlace;
 use crate::Db;
 use crate::engine::sqlite::WriteSize;
 use claim::ClaimedResources;
@@ -40,8 +41,10 @@ use feedgate_core::change_detection::FeedDocument;
 use feedgate_core::claim::ClaimToken;
 use feedgate_core::poll::{Poll, Trigger};
 use feedgate_core::ports::{
-    Appended, ClaimLimits, DueResource, ReleasedResource, Resources, StoreError,
+    Appended, ClaimLimits, DueResource, Log, ReleasedResource, Resources, StoreError,
 };
+use feedgate_core::record::Seq;
+use feedgate_core::registrant::RegistrantNetwork;
 use feedgate_core::resource::{Resource, ResourceId};
 use feedgate_core::topic::Topic;
 use feedgate_core::visibility::SourceNetwork;
@@ -54,12 +57,20 @@ const MOST_ATTEMPTS: usize = 16;
 
 #[async_trait]
 impl Resources for Db {
-    async fn ensure(&self, topic: &Topic, now: DateTime<Utc>) -> Result<Resource, StoreError> {
+    async fn ensure_for(
+        &self,
+        topic: &Topic,
+        registrant: RegistrantNetwork,
+        now: DateTime<Utc>,
+    ) -> Result<Resource, StoreError> {
         if let Some(known) = self.find(topic.as_str()).await? {
             return Ok(known);
         }
         let (topic, groups) = (topic.clone(), self.groups.clone());
-        self.write(move |tx| Box::pin(async move { ensure(tx, &groups, &topic, now).await })).await
+        let ensured = self.write(move |tx| {
+            Box::pin(async move { ensure(tx, &groups, (&topic, registrant), now).await })
+        });
+        ensured.await
     }
 
     async fn find(&self, topic: &str) -> Result<Option<Resource>, StoreError> {
@@ -193,13 +204,21 @@ impl Resources for Db {
             }
             return Err(poll_result::missing(id));
         }
-        let _permit = self.append_permit().await?;
         let mut recording = Recording::new(poll.clone());
+        let _place = match recording.is_divided() {
+            true => match self.document_place(id).await? {
+                Some(place) => Some(place),
+                None => return Err(postponed(poll.at + PLACE_AGAIN, NO_PLACE)),
+            },
+            false => None,
+        };
+        let _permit = self.append_permit().await?;
         let size = recording.write_size();
         loop {
             match self.record_part(id, size, recording.clone(), poll.silent).await? {
                 Recorded::ClaimLost => return Ok(None),
                 Recorded::Part(rest) => recording = rest,
+                Recorded::OverBudget(until) => return Err(postponed(until, NETWORK_BUDGET)),
                 Recorded::All(appended, old) => {
                     self.forget_entries(id, old).await;
                     return Ok(Some(appended));
@@ -214,6 +233,18 @@ impl Resources for Db {
         document: FeedDocument,
         now: DateTime<Utc>,
     ) -> Result<Appended, StoreError> {
+        let _place = match recording::is_divided(&document) {
+            true => match self.document_place(id).await? {
+                Some(place) => Some(place),
+                // The next poll finds it.
+                None => {
+                    let heads = self.heads(&[id]).await?;
+                    let head = heads.first().map_or(Seq::NONE, |(_, head)| *head);
+                    return Ok(Appended { head, new: 0 });
+                }
+            },
+            false => None,
+        };
         let _permit = self.append_permit().await?;
         let size = if recording::is_large(&document) { WriteSize::Large } else { WriteSize::Small };
         let (document, mut progress) =
@@ -240,7 +271,31 @@ impl Resources for Db {
     }
 }
 
+/// When a poll is repeated whose document found no place.
+const PLACE_AGAIN: TimeDelta = TimeDelta::minutes(2);
+/// Why a document is stored later.
+const NO_PLACE: &str =
+    "this gateway is busy with other large documents for subscribers without an account";
+const NETWORK_BUDGET: &str = "as much was stored today for subscriptions that were requested from the same network as may be \
+     stored in a day";
+
+fn postponed(until: DateTime<Utc>, reason: &'static str) -> StoreError {
+    StoreError::Postponed { until, reason }
+}
+
+/// The place of a large document that is being stored; `None` if its subscribers need none.
+type DocumentPlace = Option<StrangerPlace>;
+
 impl Db {
+    /// Returns the place in which a large document is stored; `None` if there is none now.
+    async fn document_place(&self, id: ResourceId) -> Result<Option<DocumentPlace>, StoreError> {
+        let stranger = self.read(move |tx| Box::pin(append_budget::stranger_of(tx, id))).await?;
+        Ok(match stranger {
+            Some(network) => self.stranger_documents.admit(network).map(Some),
+            None => Some(None),
+        })
+    }
+
     /// Stores the next part of what a poll found.
     async fn record_part(
         &self,

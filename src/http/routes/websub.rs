@@ -31,6 +31,7 @@ use crate::subscriptions::{
     Verification,
 };
 use feedgate_core::intent::{Intent, IntentMode, VerifyToken};
+use feedgate_core::registrant::RegistrantNetwork;
 use feedgate_core::signing::{BadSecret, Secret, SigningRequest};
 use feedgate_core::subscription::{Format, Lease, Statuses, SubscriptionRequest, Updates};
 use feedgate_core::topic::{Callback, Topic};
@@ -101,7 +102,8 @@ async fn admit(
     form: &Form,
     mode: IntentMode,
 ) -> Result<(Intent, RequestTerms), Rejection> {
-    let intent = intent(form, mode)?;
+    let mut intent = intent(form, mode)?;
+    intent.request.registrant = RegistrantNetwork::of(request.client.ip);
     let verification = verification(form)?;
     permissions::check(gateway, request, form, Permission::Hub).await?;
     gateway.anonymous_rate_limit.admit(request, 1)?;
@@ -213,6 +215,7 @@ fn intent(form: &Form, mode: IntentMode) -> Result<Intent, Rejection> {
         signing: SigningRequest { secret: secret.transpose()?, ..SigningRequest::default() },
         digest: false,
         lease: Lease::websub(if is_new { lease(form)? } else { None }),
+        registrant: RegistrantNetwork::UNKNOWN,
     };
     let verify_token = form.get_verbatim("hub.verify_token").map(VerifyToken::parse).transpose();
     let verify_token = verify_token.map_err(|reason| {

@@ -59,6 +59,8 @@ pub(super) enum Busy {
     Disk,
     /// The server requested that the resource is not fetched before this time.
     LeftAlone(DateTime<Utc>),
+    /// The store takes the document later.
+    Store { until: DateTime<Utc>, reason: &'static str },
     /// A server to which the resource redirects is not contacted before this time.
     Paused { host: String, until: DateTime<Utc> },
 }
@@ -66,7 +68,7 @@ pub(super) enum Busy {
 impl Busy {
     fn retry_in(&self, now: DateTime<Utc>) -> Duration {
         match self {
-            Busy::LeftAlone(until) | Busy::Paused { until, .. } => {
+            Busy::LeftAlone(until) | Busy::Store { until, .. } | Busy::Paused { until, .. } => {
                 (*until - now).to_std().unwrap_or_default()
             }
             Busy::Host(busy) => busy.retry_in,
@@ -89,6 +91,7 @@ impl Busy {
                 let until = rfc3339(*until);
                 format!("the server requested a pause until {until}")
             }
+            Busy::Store { reason, .. } => (*reason).to_owned(),
             Busy::Host(busy) => {
                 format!("the server {} is busy with other polls from this gateway", busy.host)
             }
@@ -106,11 +109,12 @@ impl Busy {
         }
     }
 
-    fn gateway(&self) -> Option<GatewayBusy> {
+    fn gateway(&self, now: DateTime<Utc>) -> Option<GatewayBusy> {
         match self {
             Busy::Host(_) | Busy::LeftAlone(_) | Busy::Paused { .. } => None,
             Busy::Gateway(busy) => Some(*busy),
             Busy::Disk => Some(GatewayBusy { retry_in: DISK_CHECK_AGAIN }),
+            Busy::Store { .. } => Some(GatewayBusy { retry_in: self.retry_in(now) }),
         }
     }
 }
@@ -148,6 +152,8 @@ impl PutOff {
         let wait = self.busy.retry_in(now).max(least).mul_f64(1.0 + 0.5 * jitter.clamp(0.0, 1.0));
         match &self.busy {
             Busy::LeftAlone(until) => now.max(*until),
+            // What the budget of a day suffices for is spread by the store.
+            Busy::Store { until, .. } => *until + TimeDelta::seconds((60.0 * jitter) as i64),
             // Those that wait for the same server do not all return at once.
             Busy::Paused { until, .. } => {
                 let wait = (*until - now).max(TimeDelta::zero());
@@ -198,7 +204,7 @@ impl Poller {
             left_alone_until: why.busy.paused_until(),
         };
         self.store.release_resource(&released).await?;
-        Ok(PollEnd::PutOff(why.busy.gateway()))
+        Ok(PollEnd::PutOff(why.busy.gateway(now)))
     }
 }
 

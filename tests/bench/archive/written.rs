@@ -10,6 +10,7 @@ use feedgate_core::claim::ClaimToken;
 use feedgate_core::host_groups::HostGroups;
 use feedgate_core::page::PageLimits;
 use feedgate_core::poll::{self, Poll, Polling, Trigger};
+use feedgate_core::registrant::RegistrantNetwork;
 use feedgate_core::resource::ResourceKind;
 use feedgate_core::schedule::Demand;
 use feedgate_core::signing::SigningRequest;
@@ -79,6 +80,7 @@ pub(crate) async fn write(
             is_sanitized: false,
             digest: false,
             lease: Lease::from(Duration::from_secs(864_000)),
+            registrant: RegistrantNetwork::UNKNOWN,
         };
         store.subscribe(&wish, begin).await?;
     }

@@ -18,6 +18,7 @@ use feedgate::net::{self, HttpClient, Lookup, Patience};
 use feedgate_core::host_groups::HostGroups;
 use feedgate_core::page::PageLimits;
 use feedgate_core::ports::{ClaimLimits, DueResource, Store};
+use feedgate_core::registrant::RegistrantNetwork;
 use feedgate_core::signing::SigningRequest;
 use feedgate_core::subscription::{Format, Lease, Statuses, SubscriptionRequest, Updates};
 use feedgate_core::topic::{Callback, Topic};
@@ -156,6 +157,7 @@ impl Crowd {
                 is_sanitized: false,
                 digest: false,
                 lease: Lease::from(Duration::from_secs(864_000)),
+                registrant: RegistrantNetwork::UNKNOWN,
             };
             let due = start() + apart * u32::try_from(n)?;
             self.store.subscribe(&wish, due).await?;

@@ -13,6 +13,7 @@ use feedgate_core::ports::{
     ChangesWindow, ClaimLimits, DeliveryOutcome, DeliveryResult, DueResource, Store,
     SubscriptionFilter,
 };
+use feedgate_core::registrant::RegistrantNetwork;
 use feedgate_core::resource::ResourceId;
 use feedgate_core::schedule::Demand;
 use feedgate_core::signing::SigningRequest;
@@ -281,6 +282,7 @@ fn request(n: i64) -> Result<SubscriptionRequest, Failure> {
         signing: SigningRequest::default(),
         digest: false,
         lease: Lease::from(Duration::from_secs(864_000)),
+        registrant: RegistrantNetwork::UNKNOWN,
     })
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use feedgate::jobs::runner::now;
 use feedgate_core::ports::Store;
+use feedgate_core::registrant::RegistrantNetwork;
 use feedgate_core::signing::SigningRequest;
 use feedgate_core::subscription::{Format, Lease, Statuses, SubscriptionRequest, Updates};
 use feedgate_core::topic::{Callback, Topic};
@@ -46,6 +47,7 @@ fn wish(topic: &str, callback: String) -> SubscriptionRequest {
         signing: SigningRequest::default(),
         digest: false,
         lease: Lease::RSSCLOUD,
+        registrant: RegistrantNetwork::UNKNOWN,
     }
 }
 

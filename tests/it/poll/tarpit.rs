@@ -16,6 +16,7 @@ use feedgate::jobs::runner::{self, WorkerConfig};
 use feedgate::metrics::Metrics;
 use feedgate::net::{self, HttpClient, Lookup};
 use feedgate_core::ports::Store;
+use feedgate_core::registrant::RegistrantNetwork;
 use feedgate_core::resource::Resource;
 use feedgate_core::signing::SigningRequest;
 use feedgate_core::subscription::{Format, Lease, Statuses, SubscriptionRequest, Updates};
@@ -167,6 +168,7 @@ async fn watch(store: &Arc<dyn Store>, url: String) -> Resource {
         signing: SigningRequest::default(),
         digest: false,
         lease: Lease::from(Duration::from_secs(3_600)),
+        registrant: RegistrantNetwork::UNKNOWN,
     };
     let id = store.subscribe(&wish, runner::now()).await.unwrap().id.resource;
     store.get(id).await.unwrap().unwrap()

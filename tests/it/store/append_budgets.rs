@@ -1,14 +1,19 @@
 //! How much is stored of what only subscribers without an account watch.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use feedgate_core::account::AccountId;
+use feedgate_core::poll::Poll;
+use feedgate_core::ports::{Store, StoreError};
+use feedgate_core::registrant::RegistrantNetwork;
 use feedgate_core::resource::ResourceId;
+use feedgate_core::subscription::SubscriptionRequest;
 use feedgate_store::{self as store, StoreSettings};
 
 use super::pings::ping;
-use super::{at, on_both_stores, poll, resource, subscribe, wish};
+use super::{at, on_both_stores, poll, resource, room, subscribe, wish};
 use crate::support::claiming_store::ClaimingStore;
 use crate::support::postgres::Database;
 
@@ -16,6 +21,9 @@ on_both_stores!(
     t02_a_flood_that_only_anonymous_subscribers_watch_is_fetched_later,
     t02_what_an_account_watches_is_not_limited,
     s44_a_flood_that_an_account_watches_is_fetched_on_the_next_day,
+    h01_what_many_topics_of_a_stranger_cost_is_charged_to_its_network,
+    h01_a_feed_waits_only_for_the_networks_that_subscribed_to_it,
+    h01_a_renewal_leaves_the_cost_with_the_first_registrant,
     s44_a_resource_waits_only_if_all_its_accounts_have_used_up_their_budgets,
 );
 
@@ -141,4 +149,121 @@ async fn s44_a_resource_waits_only_if_all_its_accounts_have_used_up_their_budget
     subscribe_account(&store, "busy", 9, 2_050).await;
     store.receive(&ping(2_100, "https://feeds.test/busy"), SPACING).await.unwrap();
     assert_eq!(resource(&store, id).await.next_fetch, at(2_100));
+}
+
+/// Opens a store in which a network may have some 600 small entries appended in a day.
+async fn open_for_networks(database: &Database) -> ClaimingStore {
+    let settings = database.settings();
+    let anonymous_bytes_per_day = BYTES_PER_DAY * settings.cells as u64;
+    let settings = StoreSettings { anonymous_bytes_per_day, ..settings };
+    ClaimingStore::new(store::open(&settings).await.unwrap())
+}
+
+/// Subscribes from an address.
+async fn subscribe_from(store: &ClaimingStore, topic: &str, last: u8, s: i64) -> ResourceId {
+    let registrant = RegistrantNetwork::of(Some([192, 0, 2, last].into()));
+    let callback = format!("https://{last}.test/");
+    let request = SubscriptionRequest { registrant, ..wish(topic, &callback) };
+    store.subscribe(&request, at(s)).await.unwrap().id.resource
+}
+
+/// A document that is stored in two parts.
+const IN_TWO_PARTS: i64 = 300;
+
+/// Records a silent first poll that finds a document in two parts. Returns how many entries are stored, and
+/// until when the rest waits.
+async fn record_first(
+    store: &ClaimingStore,
+    id: ResourceId,
+    s: i64,
+) -> (i64, Option<DateTime<Utc>>) {
+    let ids: Vec<String> = numbers(0, IN_TWO_PARTS).iter().map(i64::to_string).collect();
+    let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+    let claim = store.claim_resource(id, at(s), at(s + 1)).await.unwrap().unwrap().claim;
+    let poll = Poll { claim, silent: true, ..poll(at(s), &ids) };
+    let inner: &Arc<dyn Store> = store;
+    let until = match inner.record(id, &poll).await {
+        Ok(appended) => {
+            appended.unwrap();
+            None
+        }
+        Err(StoreError::Postponed { until, .. }) => Some(until),
+        Err(err) => panic!("{err}"),
+    };
+    (resource(store, id).await.head.0, until)
+}
+
+async fn h01_what_many_topics_of_a_stranger_cost_is_charged_to_its_network(database: Database) {
+    let store = open_for_networks(&database).await;
+    let mut stored = Vec::new();
+    for (s, topic) in (0..).step_by(10).zip(["a", "b", "c"]) {
+        let id = subscribe_from(&store, topic, 1, s).await;
+        stored.push((id, record_first(&store, id, s + 1).await));
+    }
+    let heads: Vec<i64> = stored.iter().map(|(_, (head, _))| *head).collect();
+    assert_eq!(heads, [IN_TWO_PARTS, IN_TWO_PARTS, 200], "the rest of the third waits");
+    let (third, (_, until)) = stored[2];
+    let until = until.unwrap();
+    assert!(until >= midnight() && until < midnight() + Duration::from_secs(3_600), "{until}");
+    assert_eq!(store.earliest_fetch(third).await.unwrap(), until, "whoever asks for a poll");
+
+    let other = subscribe_from(&store, "d", 2, 100).await;
+    let whole = (IN_TWO_PARTS, None);
+    assert_eq!(
+        record_first(&store, other, 101).await,
+        whole,
+        "another stranger pays nothing of it"
+    );
+    let own = subscribe_account(&store, "e", 7, 110).await;
+    assert_eq!(record_first(&store, own, 111).await, whole, "nor does an account");
+
+    // Feeds of the same stranger that were not large wait as well once they grow.
+    let small = subscribe_from(&store, "f", 1, 120).await;
+    let next = record(&store, small, 121, &[1, 2]).await;
+    assert!(next >= midnight(), "{next}");
+    let status = resource(&store, small).await.status;
+    assert!(status.http_message.contains("the same network"), "{}", status.http_message);
+
+    // On the next day nothing is missing.
+    let day_s = 24 * 3_600;
+    assert_eq!(record_first(&store, third, day_s).await, whole);
+    let due = store.claim_subscriptions(at(day_s), at(day_s + 60), &room()).await.unwrap();
+    assert!(due.iter().all(|due| due.subscription.id.resource == small), "baselines are not sent");
+}
+
+async fn h01_a_feed_waits_only_for_the_networks_that_subscribed_to_it(database: Database) {
+    let store = open_for_networks(&database).await;
+    for (s, topic) in (0..).step_by(10).zip(["a", "b", "c"]) {
+        let id = subscribe_from(&store, topic, 1, s).await;
+        record_first(&store, id, s + 1).await;
+    }
+    let shared = subscribe_from(&store, "shared", 1, 100).await;
+    let next = record(&store, shared, 101, &[1]).await;
+    assert!(next >= midnight(), "{next}");
+    subscribe_from(&store, "shared", 1, 110).await;
+    let waits = store.earliest_fetch(shared).await.unwrap();
+    assert!(waits >= midnight(), "a renewal changes nothing: {waits}");
+    subscribe_from(&store, "shared", 2, 120).await;
+    let waits = store.earliest_fetch(shared).await.unwrap();
+    assert!(waits <= at(121), "another stranger does not wait for the first: {waits}");
+    let next = record(&store, shared, 130, &[1, 2]).await;
+    assert_eq!(next, at(730));
+}
+
+async fn h01_a_renewal_leaves_the_cost_with_the_first_registrant(database: Database) {
+    let store = open_for_networks(&database).await;
+    let id = subscribe_from(&store, "a", 1, 0).await;
+    record_first(&store, id, 1).await;
+    // The same callback, named from another network.
+    let registrant = RegistrantNetwork::of(Some([192, 0, 2, 9].into()));
+    let renewal = SubscriptionRequest { registrant, ..wish("a", "https://1.test/") };
+    store.subscribe(&renewal, at(10)).await.unwrap();
+    for (s, topic) in (20..).step_by(10).zip(["b", "c"]) {
+        let id = subscribe_from(&store, topic, 1, s).await;
+        record_first(&store, id, s + 1).await;
+    }
+    let next = record(&store, id, 50, &[1_000]).await;
+    assert!(next >= midnight(), "the first network is charged: {next}");
+    let victim = subscribe_from(&store, "d", 9, 60).await;
+    assert_eq!(record_first(&store, victim, 61).await, (IN_TWO_PARTS, None));
 }

@@ -11,7 +11,7 @@ use feedgate_core::record::Seq;
 use feedgate_core::resource::{ResourceId, ResourceKind};
 use tokio::sync::Notify;
 
-use super::{at, entry, on_both_stores, poll, resource, room, subscribe};
+use super::{at, entry, on_both_stores, poll, resource, room, subscribe, wish};
 use crate::support::claiming_store::ClaimingStore;
 use crate::support::postgres::Database;
 
@@ -22,6 +22,7 @@ on_both_stores!(
     h01_a_poll_that_loses_its_claim_between_two_parts_stores_no_more,
     h01_entries_that_are_pushed_between_two_parts_are_stored_once,
     h01_a_large_push_is_stored_in_parts,
+    h01_a_large_log_is_forgotten_in_short_transactions,
 );
 
 /// The entries of a large document, and the most of them that a transaction may store.
@@ -196,4 +197,21 @@ async fn h01_a_large_push_is_stored_in_parts(database: Database) {
     let count = transactions.count.load(Ordering::Relaxed);
     assert!(count >= ENTRIES.div_ceil(MOST_IN_A_PART), "{count} transactions");
     assert_stored_once(&store, id, ENTRIES).await;
+}
+
+async fn h01_a_large_log_is_forgotten_in_short_transactions(database: Database) {
+    const DAY: i64 = 86_400;
+    const MOST_DELETED: usize = 250;
+    let store = ClaimingStore::new(database.open().await);
+    let id = subscribe(&store, "a", "https://callback.test/").await.id.resource;
+    store.record(id, &flood(1, ENTRIES)).await.unwrap();
+    let one = wish("a", "https://callback.test/");
+    assert!(store.unsubscribe(None, &one.topic, &one.callback, None).await.unwrap());
+    assert_eq!(store.forget_unwatched(at(0), at(DAY)).await.unwrap(), 0, "now it is noted");
+    let transactions = observe(&**store);
+    let forgotten = store.forget_unwatched(at(2 * DAY), at(32 * DAY)).await.unwrap();
+    assert_eq!(forgotten, 1, "the parts of one resource count once");
+    let count = transactions.count.load(Ordering::Relaxed);
+    assert!(count > 2 * ENTRIES / MOST_DELETED, "records and entries in {count} transactions");
+    assert_eq!(store.get(id).await.unwrap(), None);
 }

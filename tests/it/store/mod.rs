@@ -65,6 +65,7 @@ use feedgate_core::change_detection::{Candidate, FeedDocument};
 use feedgate_core::claim::ClaimToken;
 use feedgate_core::poll::{NewContent, Poll, Polling, Trigger};
 use feedgate_core::ports::{ClaimLimits, Store, SubscriptionFilter};
+use feedgate_core::registrant::RegistrantNetwork;
 use feedgate_core::resource::{Resource, ResourceId};
 use feedgate_core::schedule::Demand;
 use feedgate_core::signing::SigningRequest;
@@ -203,6 +204,7 @@ fn wish(topic_name: &str, callback: &str) -> SubscriptionRequest {
         signing: SigningRequest::default(),
         digest: false,
         lease: Lease::from(Duration::from_secs(3_600)),
+        registrant: RegistrantNetwork::UNKNOWN,
     }
 }
 

@@ -2,6 +2,7 @@
 
 use feedgate::jobs::runner;
 use feedgate_core::account::AccountId;
+use feedgate_core::registrant::RegistrantNetwork;
 use feedgate_core::signing::{Secret, SigningRequest};
 use feedgate_core::subscription::{Format, Lease, Statuses, SubscriptionRequest, Updates};
 use feedgate_core::topic::{Callback, Topic};
@@ -38,6 +39,7 @@ async fn subscribe(database: &Database, topic: &str) {
             },
             digest: false,
             lease: Lease::WEBSUB,
+            registrant: RegistrantNetwork::UNKNOWN,
         };
         store.subscribe(&wish, runner::now()).await.unwrap();
     }

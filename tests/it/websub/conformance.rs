@@ -5,6 +5,7 @@ use std::time::Duration;
 use feedgate::jobs::runner;
 use feedgate_core::intent::{Intent, IntentMode};
 use feedgate_core::ports::ClaimLimits;
+use feedgate_core::registrant::RegistrantNetwork;
 use feedgate_core::signing::SigningRequest;
 use feedgate_core::subscription::{Format, Lease, Statuses, SubscriptionRequest, Updates};
 use feedgate_core::topic::{Callback, Topic};
@@ -123,6 +124,7 @@ async fn after_four_attempts(database: &Database, topic: &str, callback: &str) {
         signing: SigningRequest::default(),
         digest: false,
         lease: Lease::websub(None),
+        registrant: RegistrantNetwork::UNKNOWN,
     };
     let mode = IntentMode::Subscribe;
     let intent = Intent::new(mode, request);

@@ -1,5 +1,7 @@
 //! Errors of the store.
 
+use chrono::{DateTime, Utc};
+
 /// An error of the store.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
@@ -104,6 +106,15 @@ pub enum StoreError {
     /// The account is deactivated.
     #[error("the account {0} is deactivated")]
     AccountDeactivated(String),
+    /// A document is stored later, because of what is stored for those who subscribed to it: nothing
+    /// failed, and another poll finds what is not stored.
+    #[error("the document is stored later: {reason}")]
+    Postponed {
+        /// The earliest time for it.
+        until: DateTime<Utc>,
+        /// Why it waits.
+        reason: &'static str,
+    },
     /// The store has been closed.
     #[error("the store is closed")]
     Closed,
@@ -127,6 +138,7 @@ impl StoreError {
             Self::BeingCopied => "being_copied",
             Self::AccountRemoved(_) => "account_removed",
             Self::AccountDeactivated(_) => "account_deactivated",
+            Self::Postponed { .. } => "store_postponed",
             Self::Closed => "store_closed",
         }
     }

@@ -16,13 +16,19 @@ use feedgate_core::ports::{
     Appended, ClaimLimits, DueResource, Hosts, ReleasedResource, Rescheduler, Resources, Schedule,
     StoreError,
 };
+use feedgate_core::registrant::RegistrantNetwork;
 use feedgate_core::resource::{Resource, ResourceId};
 use feedgate_core::topic::Topic;
 
 #[async_trait]
 impl Resources for Cells {
-    async fn ensure(&self, topic: &Topic, now: DateTime<Utc>) -> Result<Resource, StoreError> {
-        self.of_topic(topic.as_str()).ensure(topic, now).await
+    async fn ensure_for(
+        &self,
+        topic: &Topic,
+        registrant: RegistrantNetwork,
+        now: DateTime<Utc>,
+    ) -> Result<Resource, StoreError> {
+        self.of_topic(topic.as_str()).ensure_for(topic, registrant, now).await
     }
 
     async fn find(&self, topic: &str) -> Result<Option<Resource>, StoreError> {

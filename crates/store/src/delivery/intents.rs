@@ -22,6 +22,7 @@ use crate::resources::row;
 use feedgate_core::claim::ClaimToken;
 use feedgate_core::intent::{DueIntent, Intent, IntentMode, VerifyToken};
 use feedgate_core::ports::{ClaimLimits, EventArrival, Intents, StoreError};
+use feedgate_core::registrant::RegistrantNetwork;
 use feedgate_core::signing::{Secret, SecretOverlap, SigningRequest};
 use feedgate_core::subscription::{Format, Lease, Statuses, SubscriptionRequest, Updates};
 use feedgate_protocol::signature::SignatureMethod;
@@ -160,7 +161,7 @@ pub(crate) static QUEUE: ClaimQueue<DueIntent> = queue_of!(
     "",
     "select i.id, i.attempts, i.mode, i.account_id, i.topic, i.alias, i.callback, i.protocol, i.procedure,
             i.format, i.updates, i.statuses, i.is_sanitized, i.secret, i.signature_method, i.secret_overlap_s, i.lease_s,
-            i.verify_token, i.backfill, i.digest, i.parameters, i.is_verified
+            i.verify_token, i.backfill, i.digest, i.parameters, i.is_verified, i.registrant_network
        from {rows}
        join intents i on i.id = given.id
       where i.claim_token = $1",
@@ -196,9 +197,10 @@ async fn enqueue_intent(
         insert into intents (hash, mode, account_id, topic, callback, protocol, procedure,
                              format, updates, statuses, secret, lease_s, verify_token,
                              due_at, backfill, host, claim_token, alias, signature_method,
-                             secret_overlap_s, digest, parameters, is_verified, is_sanitized)
+                             secret_overlap_s, digest, parameters, is_verified, is_sanitized,
+                             registrant_network)
         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18,
-                $19, $20, $21, $22, $23, $24)
+                $19, $20, $21, $22, $23, $24, $25)
             on conflict (hash) do update
            set id = excluded.id, host = excluded.host, mode = excluded.mode,
                alias = excluded.alias,
@@ -211,6 +213,7 @@ async fn enqueue_intent(
                verify_token = excluded.verify_token, backfill = excluded.backfill,
                digest = excluded.digest, parameters = excluded.parameters,
                is_verified = excluded.is_verified,
+               registrant_network = excluded.registrant_network,
                attempts = 0, due_at = excluded.due_at, claim_token = excluded.claim_token
         returning id";
     let request = &intent.request;
@@ -236,6 +239,7 @@ async fn enqueue_intent(
         intent.backfill, host, claim.0, request.topic.alias().unwrap_or_default(),
         request.signing.method.map(SignatureMethod::as_str), overlap_s, request.digest,
         intent.parameters.as_str(), intent.is_verified, request.is_sanitized,
+        request.registrant.as_number(),
     ];
     let kept = tx.first(KEEP, params).await?;
     tx.wake(Wake::Intents);
@@ -283,11 +287,13 @@ fn due_intent(mut row: Row) -> Result<DueIntent, StoreError> {
     let verify_token = row.opt_secret(VERIFY_TOKEN, identity)?.map(VerifyToken::parse).transpose();
     let verify_token = verify_token.map_err(|err| StoreError::Corrupt(err.to_string()))?;
     let (backfill, digest) = (row.int()? != 0, row.int()? != 0);
+    let (parameters, is_verified) = (row.text()?, row.int()? != 0);
+    let registrant = RegistrantNetwork::from_number(row.int()?);
     #[rustfmt::skip]
     let request = SubscriptionRequest {
         account, topic, callback, protocol, format, updates, statuses, is_sanitized, signing, digest, lease,
+        registrant,
     };
-    let (parameters, is_verified) = (row.text()?, row.int()? != 0);
     let intent = Intent { mode, request, verify_token, backfill, parameters, is_verified };
     Ok(DueIntent { id, claim: ClaimToken::NONE, attempts, intent })
 }

@@ -90,7 +90,9 @@ async fn renew(
                                 else coalesce(digest_at, $16) end,
                replayed_upto = case when cast($9 as bigint) = 0 then replayed_upto else 0 end,
                paused_at = case when is_suspended = 1 then null else paused_at end,
-               is_suspended = 0, ",
+               is_suspended = 0,
+               registrant_network = case when registrant_network = 0 then $17
+                                         else registrant_network end, ",
         next_generation!(),
         " where resource_id = $1 and id = $2
          returning case when paused_at is null then 0 else 1 end"
@@ -121,6 +123,7 @@ async fn renew(
         i64::from(changed), request.updates.as_str(), request.statuses.as_str(), status_told,
         signing.method.map(SignatureMethod::as_str), previous_secret,
         previous.map(|previous| previous.until), digests::first(request, now),
+        request.registrant.as_number(),
     ];
     let is_in_progress = queue::lock_in_progress(tx, known.id, now).await?;
     let renewed = tx.first(RENEW, params).await?;

@@ -226,10 +226,16 @@ pub(crate) async fn subscribe_together(
     const COUNT: &str = "
         update resources
            set subscribers = subscribers + $2, unwatched_since = null, was_watched = 1,
-               appends_paid_at = case when cast($3 as bigint) = 1 then 0 else appends_paid_at end
+               appends_paid_at = case when cast($3 as bigint) = 1 then 0
+                                      when appends_paid_at > anonymous_paid_at
+                                           and cast($4 as bigint) < 0
+                                           and not exists (select 1 from account_appends
+                                                            where account_id = $4
+                                                              and used_up_day = $5)
+                                      then anonymous_paid_at else appends_paid_at end
          where id = $1 and kind <> 'collection'";
     let Some((first, now)) = requests.first() else { return Ok(Vec::new()) };
-    let resource = ensure(tx, groups, &first.topic, *now).await?;
+    let resource = ensure(tx, groups, (&first.topic, first.registrant), *now).await?;
     // PostgreSQL gets all inserts at once, so that the resource is not locked for as many round
     // trips. The first one goes ahead, because it prepares the statement for the others.
     let (first, others) = (&requests[..1], &requests[1..]);
@@ -244,9 +250,15 @@ pub(crate) async fn subscribe_together(
         });
     }
     if !begun.is_empty() {
-        // The budget of subscribers without an account does not apply to others.
+        // The budget of subscribers without an account does not apply to others, and that of a network
+        // only to who subscribes from there.
         let ends_wait = has_budget(tx, &subscriptions, *now).await?;
-        tx.execute(COUNT, params![resource.id.0, begun.len() as i64, ends_wait]).await?;
+        let networks = requests.iter().map(|(request, _)| request.registrant.as_number());
+        let network = networks.min().unwrap_or_default();
+        let count = begun.len() as i64;
+        let params =
+            params![resource.id.0, count, ends_wait, network, account_budget::day_of(*now)];
+        tx.execute(COUNT, params).await?;
         if resource.subscribers == 0 {
             tx.wake(Wake::Resources);
         }
@@ -293,9 +305,9 @@ async fn make(
                                    procedure, format, updates, statuses,
                                    acknowledged_status, secret, cursor, lease_until,
                                    created_at, alias, signature_method, digest_at,
-                                   is_sanitized, begun_after)
+                                   is_sanitized, begun_after, registrant_network)
         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18,
-                $19)
+                $19, $20)
             on conflict (resource_id, account_id, callback, protocol, alias) do nothing
         returning id";
     let status = request.statuses.version(&resource.status);
@@ -315,7 +327,7 @@ async fn make(
         secret, cursor, lease_until, now,
         request.topic.alias().unwrap_or_default(),
         request.signing.method.map(SignatureMethod::as_str), digests::first(request, now),
-        request.is_sanitized, begun_after,
+        request.is_sanitized, begun_after, request.registrant.as_number(),
     ];
     let Some(mut made) = tx.first(MAKE, params).await? else { return Ok(None) };
     let id = SubscriptionId { resource: resource.id, number: made.int()? };

@@ -58,6 +58,7 @@ pub const MIGRATIONS: &[Migration] = &[
     migration!("0016", "token_parents"),
     migration!("0017", "visibility"),
     migration!("0018", "generations"),
+    migration!("0019", "registrants"),
 ];
 
 /// Returns the version of the schema once all of these migrations are applied.

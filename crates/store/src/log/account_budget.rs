@@ -1,9 +1,12 @@
-//! How much is appended in a day to the resources that an account watches (rule S44).
+//! How much is appended in a day to the resources that an account watches, or a network of strangers
+//! (rule S44).
 //!
 //! What is appended to a resource is charged to the first of its accounts, by their numbers, that has
-//! not used up its budget of the day. If all have, the resource is not fetched again before the next
-//! day, in UTC. So the appends of an account are bounded in bytes and in records, however many
-//! resources it watches. Each cell counts for itself, and has an equal part of the budget.
+//! not used up its budget of the day. If no account watches it, that is the network from which the
+//! oldest subscription was requested, or one of the next. If all have, the resource is not fetched
+//! again before the next day, in UTC. So the appends of an account or a network are bounded in bytes
+//! and in records, however many resources it watches. Each cell counts for itself, and has an equal
+//! part of the budget.
 
 use chrono::{DateTime, Utc};
 
@@ -11,6 +14,7 @@ use crate::engine::sql::params;
 use crate::engine::tx::Tx;
 use feedgate_core::account::AccountId;
 use feedgate_core::ports::StoreError;
+use feedgate_core::registrant::RegistrantNetwork;
 use feedgate_core::resource::ResourceId;
 
 /// The rows over which the count of an account is spread.
@@ -21,16 +25,19 @@ const MOST_WATCHERS: usize = 4;
 /// What the status says of a resource that has to wait.
 pub(super) const REMARK: &str = "; the next fetch waits until tomorrow (UTC), because as much was stored today as the accounts \
      that watch this may store in a day";
+/// What the status says of a resource that has to wait for the budget of a network.
+pub(super) const NETWORK_REMARK: &str = "; the next fetch waits until tomorrow (UTC), because as much was stored today for subscriptions \
+     that were requested from the same network as may be stored in a day";
 const DAY_S: i64 = 24 * 3_600;
 /// The time after midnight over which the fetches of resources that waited are spread.
 const SPREAD_S: i64 = 3_600;
 
-/// What an append costs an account.
+/// What an append costs an account or a network.
 #[derive(Clone, Copy)]
-pub(super) struct AccountCost {
+pub(super) struct AppendCost {
     /// The bytes that are counted for it.
     pub(super) bytes: u64,
-    /// The budget of an account in a day.
+    /// The budget in a day.
     pub(super) budget: u64,
 }
 
@@ -38,29 +45,60 @@ pub(super) struct AccountCost {
 /// Returns when the resource may be fetched again; `None` if it need not wait.
 pub(super) async fn charge(
     tx: &Tx<'_>,
-    cost: AccountCost,
+    mut cost: AppendCost,
     (id, first): (ResourceId, AccountId),
     now: DateTime<Utc>,
 ) -> Result<Option<DateTime<Utc>>, StoreError> {
-    let most = i64::try_from(cost.budget).unwrap_or(i64::MAX);
-    let mut cost = i64::try_from(cost.bytes).unwrap_or(i64::MAX);
     let mut next = Some(first);
     for _ in 0..MOST_WATCHERS {
         let Some(account) = next else { break };
-        let part = AccountPart { account, stripe: id.0 % STRIPES, day: day_of(now) };
-        let used = used_on(tx, account, part.day).await?;
-        let charged = if used < most { std::mem::take(&mut cost) } else { 0 };
-        let is_used_up = used.saturating_add(charged) >= most;
-        if charged > 0 || is_used_up {
-            add(tx, part, charged, is_used_up).await?;
-        }
-        if !is_used_up {
+        if charge_owner(tx, &mut cost, (account.0, id), now).await? {
             return Ok(None);
         }
         next = next_watcher(tx, id, account).await?;
     }
-    let tomorrow = (day_of(now) + 1) * DAY_S + id.0 % SPREAD_S;
-    Ok(DateTime::from_timestamp(tomorrow, 0))
+    Ok(tomorrow(id, now))
+}
+
+/// Charges what was appended to a resource that no account watches to the networks of its strangers, as
+/// [`charge`] does. Networks that are not known are charged nothing.
+pub(super) async fn charge_networks(
+    tx: &Tx<'_>,
+    mut cost: AppendCost,
+    (id, networks): (ResourceId, &[RegistrantNetwork]),
+    now: DateTime<Utc>,
+) -> Result<Option<DateTime<Utc>>, StoreError> {
+    for network in networks {
+        if charge_owner(tx, &mut cost, (network.as_number(), id), now).await? {
+            return Ok(None);
+        }
+    }
+    Ok(if networks.is_empty() { None } else { tomorrow(id, now) })
+}
+
+/// Charges the account or the network with this number, unless its budget of the day is used up. Returns
+/// whether some of the budget is left.
+async fn charge_owner(
+    tx: &Tx<'_>,
+    cost: &mut AppendCost,
+    (owner, id): (i64, ResourceId),
+    now: DateTime<Utc>,
+) -> Result<bool, StoreError> {
+    let most = i64::try_from(cost.budget).unwrap_or(i64::MAX);
+    let part = OwnerPart { owner, stripe: id.0 % STRIPES, day: day_of(now) };
+    let used = used_on(tx, owner, part.day).await?;
+    let charged = if used < most { std::mem::take(&mut cost.bytes) } else { 0 };
+    let charged = i64::try_from(charged).unwrap_or(i64::MAX);
+    let is_used_up = used.saturating_add(charged) >= most;
+    if charged > 0 || is_used_up {
+        add(tx, part, charged, is_used_up).await?;
+    }
+    Ok(!is_used_up)
+}
+
+/// Returns when a resource whose owners have used up their budgets is fetched again.
+fn tomorrow(id: ResourceId, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
+    DateTime::from_timestamp((day_of(now) + 1) * DAY_S + id.0 % SPREAD_S, 0)
 }
 
 /// Returns the account with the next number that watches a resource.
@@ -88,31 +126,27 @@ pub(crate) async fn is_used_up(
     Ok(tx.first(USED_UP, params![account.0, day_of(now)]).await?.is_some())
 }
 
-/// A part of what is charged to an account in a day.
+/// A part of what is charged to an account or a network in a day.
 #[derive(Clone, Copy)]
-struct AccountPart {
-    account: AccountId,
+struct OwnerPart {
+    owner: i64,
     stripe: i64,
     day: i64,
 }
 
-fn day_of(now: DateTime<Utc>) -> i64 {
+/// Returns the day of a time, counted from 1970.
+pub(crate) fn day_of(now: DateTime<Utc>) -> i64 {
     now.timestamp().div_euclid(DAY_S)
 }
 
-async fn used_on(tx: &Tx<'_>, account: AccountId, day: i64) -> Result<i64, StoreError> {
+async fn used_on(tx: &Tx<'_>, owner: i64, day: i64) -> Result<i64, StoreError> {
     const SUM: &str = "
         select cast(coalesce(sum(bytes), 0) as bigint) from account_appends
          where account_id = $1 and day = $2";
-    tx.first(SUM, params![account.0, day]).await?.map_or(Ok(0), |mut row| row.int())
+    tx.first(SUM, params![owner, day]).await?.map_or(Ok(0), |mut row| row.int())
 }
 
-async fn add(
-    tx: &Tx<'_>,
-    part: AccountPart,
-    bytes: i64,
-    is_used_up: bool,
-) -> Result<(), StoreError> {
+async fn add(tx: &Tx<'_>, part: OwnerPart, bytes: i64, is_used_up: bool) -> Result<(), StoreError> {
     const ADD: &str = "
         insert into account_appends (account_id, stripe, day, bytes, used_up_day)
         values ($1, $2, $3, $4, $5)
@@ -122,7 +156,7 @@ async fn add(
                used_up_day = case when excluded.used_up_day > account_appends.used_up_day
                                   then excluded.used_up_day else account_appends.used_up_day end,
                day = excluded.day";
-    let AccountPart { account, stripe, day } = part;
+    let OwnerPart { owner, stripe, day } = part;
     let used_up_day = if is_used_up { day } else { 0 };
-    tx.execute(ADD, params![account.0, stripe, day, bytes, used_up_day]).await.map(drop)
+    tx.execute(ADD, params![owner, stripe, day, bytes, used_up_day]).await.map(drop)
 }

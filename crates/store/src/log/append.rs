@@ -12,7 +12,7 @@ use sha2::{Digest as _, Sha256};
 use crate::changes::{self, pings};
 use crate::engine::sql::params;
 use crate::engine::tx::Tx;
-use crate::log::append_budget::{self, AppendBudget};
+use crate::log::append_budget::{self, AppendBudget, ChargedResource};
 use crate::log::baseline::{self, PolledResource};
 use crate::log::before::{Before, lock};
 use crate::log::document_parts::{AppendProgress, append_part};
@@ -72,8 +72,11 @@ pub(crate) async fn record(
     let (after, seqs) = appended;
     let new_entries = published_since::appended(&document, &seqs, since);
     if !progress.is_complete(&document) {
-        let is_free = progress.first_head == 0;
-        grow(tx, settings, (&before, &poll), (&after, &new_entries), is_free).await?;
+        let is_first = progress.first_head == 0;
+        let appended = (&after, &new_entries[..], is_first);
+        if let Some(until) = grow(tx, settings, (&before, &poll), appended).await? {
+            return Ok(Recorded::OverBudget(until));
+        }
         return Ok(Recorded::Part(Recording { poll, document: Some(document), progress, since }));
     }
     let (mut poll, first) = (Poll::clone(&poll), before.log);
@@ -95,24 +98,22 @@ struct StoredDocument<'a> {
 
 /// Completes a part of a document after which others follow: moves the head, marks subscriptions due,
 /// and charges the budget. The status, the validators and the claim belong to the last part. Where the
-/// document came from decides who may see the entries, so it is stored with the first of them.
+/// document came from decides who may see the entries, so it is stored with the first of them. Returns
+/// until when the other parts must wait, if the budget of a network is used up.
 async fn grow(
     tx: &Tx<'_>,
     settings: AppendSettings<'_>,
     (before, poll): (&Before, &Poll),
-    (after, new_entries): (&After, &[PublishedSince]),
-    is_free: bool,
-) -> Result<(), StoreError> {
+    (after, new_entries, is_first): (&After, &[PublishedSince], bool),
+) -> Result<Option<DateTime<Utc>>, StoreError> {
     let (id, network) = (before.id, poll.source_network.unwrap_or_default().as_number());
     tx.execute(GROW, params![id.0, after.head, network]).await?;
     // The body is stored with the last part: until then, no subscription to bodies changes.
     let after = After { body_version: NO_BODY, ..*after };
     mark_subscriptions_due(tx, before, poll, (&after, new_entries)).await?;
-    if !is_free {
-        let paid_at = before.held.appends_paid_at;
-        append_budget::charge(tx, settings.budget, (id, paid_at), after.size, poll.at).await?;
-    }
-    Ok(())
+    let resource = ChargedResource { id, paid_at: before.held.appends_paid_at, is_first };
+    let charged = append_budget::charge(tx, settings.budget, resource, after.size, poll.at).await?;
+    Ok(charged.is_rest_postponed.then(|| append_budget::earliest(charged.paid_at)))
 }
 
 /// A version before that of every body.
@@ -219,7 +220,7 @@ fn keep_measured(before: &Status, after: &After, poll: &mut Poll) {
 }
 
 /// Charges the budget of the resource for what was appended. A resource that has used it up is fetched
-/// later, and its status says why. The first document of a resource is free.
+/// later, and its status says why.
 async fn charge(
     tx: &Tx<'_>,
     budget: AppendBudget,
@@ -228,13 +229,11 @@ async fn charge(
     poll: &mut Poll,
 ) -> Result<ResourceBefore, StoreError> {
     let mut held = before.held.clone();
-    let mut remark = append_budget::REMARK;
-    if first.head > 0 {
-        let paid_at = held.appends_paid_at;
-        let charged = append_budget::charge(tx, budget, (before.id, paid_at), after.size, poll.at);
-        let charged = charged.await?;
-        (held.appends_paid_at, remark) = (charged.paid_at, charged.remark);
-    }
+    let (paid_at, is_first) = (held.appends_paid_at, first.head == 0);
+    let resource = ChargedResource { id: before.id, paid_at, is_first };
+    let charged = append_budget::charge(tx, budget, resource, after.size, poll.at).await?;
+    let remark = charged.remark;
+    held.appends_paid_at = charged.paid_at;
     let earliest = append_budget::earliest(held.appends_paid_at);
     if earliest > poll.next_fetch {
         poll.next_fetch = earliest;
@@ -291,7 +290,8 @@ pub(crate) async fn push(
         tx.execute(GROW, params![id.0, after.head, 0_i64]).await?;
         details::keep_status(tx, id, &status).await?;
         let paid_at = before.held.appends_paid_at;
-        append_budget::charge(tx, budget, (id, paid_at), after.size, at).await?;
+        let resource = ChargedResource { id, paid_at, is_first: false };
+        append_budget::charge(tx, budget, resource, after.size, at).await?;
         let change = LogChange {
             at,
             is_silent: false,

@@ -3,11 +3,12 @@
 //! Subscribing and pinging need no account, so that anybody could make the gateway store a feed that
 //! has thousands of new entries whenever it is fetched. What such a resource appends is paid for at
 //! a number of bytes a day, a quarter of which may be spent at once; until it is paid for, the
-//! resource is not fetched again. What is appended to a resource that accounts watch is charged to
-//! one of them (`account_budget`), and the resource waits until the next day if they have used up
-//! their budgets. A track, which copies the entries of others, has the same budgets, and takes in nothing
-//! while it would have to wait. Resources that a collection of the operator takes in are not limited, and neither
-//! is the first document of a resource.
+//! resource is not fetched again. It is charged to the network of its oldest subscriber as well, so
+//! that many such resources cost a stranger no less than one. What is appended to a resource that
+//! accounts watch is charged to one of them (`account_budget`), and the resource waits until the next
+//! day if they have used up their budgets. A track, which copies the entries of others, has the same
+//! budgets, and takes in nothing while it would have to wait. Resources that a collection of the operator
+//! takes in are not limited. The first document of a resource is charged to networks only.
 
 use std::collections::HashMap;
 
@@ -16,10 +17,12 @@ use futures_util::try_join;
 
 use crate::engine::sql::{Value, params};
 use crate::engine::tx::Tx;
-use crate::log::account_budget::{self, AccountCost};
+use crate::log::account_budget::{self, AppendCost};
+use crate::log::strangers::{self, Strangers};
 use feedgate_core::account::AccountId;
 use feedgate_core::collection::PendingCollection;
 use feedgate_core::ports::StoreError;
+use feedgate_core::registrant::RegistrantNetwork;
 use feedgate_core::resource::ResourceId;
 
 /// The bytes that are counted for each record beside its document: its other columns, and the
@@ -37,8 +40,24 @@ const DAY_US: u128 = 24 * 3_600 * 1_000_000;
 pub(crate) struct AppendBudget {
     /// Of each resource that only subscribers without an account watch.
     pub(crate) bytes_per_day: u64,
+    /// Of each network from which subscriptions without an account were requested.
+    pub(crate) network_bytes_per_day: u64,
     /// Of each account.
     pub(crate) account_bytes_per_day: u64,
+}
+
+/// The resources without accounts whose whole budgets a network may use up. As much is appended in a
+/// day to 100,000 feeds with ten entries of 4 KiB each.
+pub(crate) const RESOURCES_OF_NETWORK: u64 = 16;
+
+/// A resource to which something is appended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ChargedResource {
+    pub(crate) id: ResourceId,
+    /// When its appends until now will have been paid for.
+    pub(crate) paid_at: DateTime<Utc>,
+    /// Whether what is appended is from its first document.
+    pub(crate) is_first: bool,
 }
 
 /// What a poll appended.
@@ -62,6 +81,8 @@ pub(crate) struct Charged {
     pub(crate) paid_at: DateTime<Utc>,
     /// What the status says if the resource has to wait for that.
     pub(crate) remark: &'static str,
+    /// Whether the rest of its document waits as well, because the budget of a network is used up.
+    pub(crate) is_rest_postponed: bool,
 }
 
 impl AppendBudget {
@@ -89,28 +110,58 @@ pub(crate) fn earliest(paid_at: DateTime<Utc>) -> DateTime<Utc> {
 pub(crate) async fn charge(
     tx: &Tx<'_>,
     budget: AppendBudget,
-    (id, paid_at): (ResourceId, DateTime<Utc>),
+    resource: ChargedResource,
     size: AppendedSize,
     now: DateTime<Utc>,
 ) -> Result<Charged, StoreError> {
     const PAID: &str = "update resources set appends_paid_at = $2 where id = $1";
+    const FREE: Charged =
+        Charged { paid_at: DateTime::UNIX_EPOCH, remark: "", is_rest_postponed: false };
+    let ChargedResource { id, paid_at, is_first } = resource;
     if size.records == 0 {
-        return Ok(Charged { paid_at, remark: REMARK });
+        return Ok(Charged { paid_at, remark: REMARK, is_rest_postponed: false });
     }
-    let charged = match watcher(tx, id).await? {
-        Watcher::Collection => return Ok(Charged { paid_at: DateTime::UNIX_EPOCH, remark: "" }),
-        Watcher::Account(first) => {
-            let (bytes, budget) = (size.cost_bytes(), budget.account_bytes_per_day);
-            let cost = AccountCost { bytes, budget };
-            let wait_until = account_budget::charge(tx, cost, (id, first), now).await?;
-            let Some(wait_until) = wait_until else {
-                return Ok(Charged { paid_at: DateTime::UNIX_EPOCH, remark: "" });
-            };
-            Charged { paid_at: wait_until + OVERDRAFT, remark: account_budget::REMARK }
-        }
-        Watcher::Nobody => Charged { paid_at: budget.paid_at(paid_at, now, size), remark: REMARK },
+    let first = match watcher(tx, id).await? {
+        Watcher::Nobody => return charge_strangers(tx, budget, resource, size, now).await,
+        Watcher::Account(first) if !is_first => first,
+        Watcher::Collection | Watcher::Account(_) => return Ok(FREE),
     };
+    let cost = AppendCost { bytes: size.cost_bytes(), budget: budget.account_bytes_per_day };
+    let Some(wait_until) = account_budget::charge(tx, cost, (id, first), now).await? else {
+        return Ok(FREE);
+    };
+    let charged =
+        Charged { paid_at: wait_until + OVERDRAFT, remark: account_budget::REMARK, ..FREE };
     tx.execute(PAID, params![id.0, charged.paid_at]).await?;
+    Ok(charged)
+}
+
+/// Charges the budget of a resource that neither an account nor a collection watches, and that of a network.
+async fn charge_strangers(
+    tx: &Tx<'_>,
+    budget: AppendBudget,
+    ChargedResource { id, is_first, .. }: ChargedResource,
+    size: AppendedSize,
+    now: DateTime<Utc>,
+) -> Result<Charged, StoreError> {
+    const BEFORE: &str = "select anonymous_paid_at from resources where id = $1";
+    const PAID: &str =
+        "update resources set appends_paid_at = $2, anonymous_paid_at = $3 where id = $1";
+    let params = params![id.0];
+    let (before, strangers) = try_join!(tx.first(BEFORE, params), strangers::strangers(tx, id))?;
+    let before = before.map(|mut row| row.time()).transpose()?;
+    let before = before.unwrap_or(DateTime::UNIX_EPOCH);
+    let own = if is_first { before } else { budget.paid_at(before, now, size) };
+    let cost = AppendCost { bytes: size.cost_bytes(), budget: budget.network_bytes_per_day };
+    let charged = (id, &strangers.networks[..]);
+    let wait_until = account_budget::charge_networks(tx, cost, charged, now).await?;
+    let charged = match wait_until.map(|until| until + OVERDRAFT).filter(|until| *until > own) {
+        Some(paid_at) => {
+            Charged { paid_at, remark: account_budget::NETWORK_REMARK, is_rest_postponed: true }
+        }
+        None => Charged { paid_at: own, remark: REMARK, is_rest_postponed: false },
+    };
+    tx.execute(PAID, params![id.0, charged.paid_at, own]).await?;
     Ok(charged)
 }
 
@@ -136,7 +187,8 @@ pub(crate) async fn charge_tracks(
         }
         let bytes = taken.records.iter().map(|(record, _)| record.atom.len() as u64).sum();
         let size = AppendedSize { records: taken.records.len() as u64, bytes };
-        let charged = charge(tx, budget, (taken.collection, *paid_at), size, now).await?;
+        let resource = ChargedResource { id: taken.collection, paid_at: *paid_at, is_first: false };
+        let charged = charge(tx, budget, resource, size, now).await?;
         *paid_at = charged.paid_at;
     }
     Ok(())
@@ -175,13 +227,32 @@ pub(crate) async fn has_trusted_watcher(tx: &Tx<'_>, id: ResourceId) -> Result<b
     Ok(tx.first(TRUSTED, params![id.0]).await?.is_some())
 }
 
+/// Returns the network for which a resource is stored; `None` if it is stored for an account or a
+/// collection of the operator. The network of old subscriptions is not known.
+pub(crate) async fn stranger_of(
+    tx: &Tx<'_>,
+    id: ResourceId,
+) -> Result<Option<RegistrantNetwork>, StoreError> {
+    if has_trusted_watcher(tx, id).await? {
+        return Ok(None);
+    }
+    let Strangers { networks, has_subscriptions } = strangers::strangers(tx, id).await?;
+    // What an account asked for is fetched before its subscription is stored.
+    let unknown = has_subscriptions.then_some(RegistrantNetwork::UNKNOWN);
+    Ok(networks.first().copied().or(unknown))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn t02_a_quarter_of_the_budget_may_be_spent_at_once() {
-        let budget = AppendBudget { bytes_per_day: 4 << 20, account_bytes_per_day: 0 };
+        let budget = AppendBudget {
+            bytes_per_day: 4 << 20,
+            network_bytes_per_day: 0,
+            account_bytes_per_day: 0,
+        };
         let now = DateTime::UNIX_EPOCH + TimeDelta::days(1);
         let size = |bytes| AppendedSize { records: 0, bytes };
         let after_one = budget.paid_at(DateTime::UNIX_EPOCH, now, size(1 << 20));

@@ -28,7 +28,7 @@ use feedgate_core::record::{Audience, RecordKind};
 /// The most entries of a part: on SQLite, it takes less than a tenth of a second.
 pub(crate) const PART_ENTRIES: usize = 200;
 /// The size of the entries with which a part ends.
-const PART_BYTES: usize = 1 << 20;
+pub(crate) const PART_BYTES: usize = 1 << 20;
 
 /// How much of a document is stored.
 #[derive(Clone, Debug)]

@@ -6,6 +6,7 @@ use chrono::{DateTime, Utc};
 use crate::Db;
 use crate::engine::row::Row;
 use crate::engine::sql::{Value, params};
+use crate::engine::sqlite::WriteSize;
 use crate::engine::tx::Tx;
 use crate::log::row::{most, record, record_columns};
 use crate::resources::row;
@@ -15,8 +16,8 @@ use feedgate_core::ports::{Archives, StoreError};
 use feedgate_core::record::Seq;
 use feedgate_core::resource::ResourceId;
 
-/// The most pages dropped in one transaction: each may have a thousand records.
-const FEW: i64 = 20;
+/// The most pages dropped in one transaction, for which other writes wait: each may have 50 records.
+const FEW: i64 = 4;
 /// The most resources examined in one statement.
 const BATCH: i64 = 500;
 
@@ -114,7 +115,9 @@ impl Archives for Db {
             for id in next {
                 while !self.read(move |tx| Box::pin(find(tx, id, retention, now))).await?.is_empty()
                 {
-                    let some = self.write(move |tx| Box::pin(drop_some(tx, id, retention, now)));
+                    let some = self.write_sized(WriteSize::Large, move |tx| {
+                        Box::pin(drop_some(tx, id, retention, now))
+                    });
                     match some.await? {
                         0 => break,
                         some => dropped += some,

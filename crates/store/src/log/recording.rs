@@ -5,7 +5,7 @@ use std::sync::Arc;
 use chrono::{DateTime, Utc};
 
 use crate::engine::sqlite::WriteSize;
-use crate::log::document_parts::AppendProgress;
+use crate::log::document_parts::{AppendProgress, PART_BYTES, PART_ENTRIES};
 use crate::log::entries::OldEntries;
 use feedgate_core::change_detection::FeedDocument;
 use feedgate_core::poll::{NewContent, Poll};
@@ -41,6 +41,11 @@ impl Recording {
         self.poll.at
     }
 
+    /// Returns whether it is stored in several transactions.
+    pub(crate) fn is_divided(&self) -> bool {
+        self.document.as_deref().is_some_and(is_divided)
+    }
+
     /// Returns how large its transactions are.
     pub(crate) fn write_size(&self) -> WriteSize {
         let body_bytes = self.poll.body.as_ref().map_or(0, |body| body.bytes.len());
@@ -58,6 +63,9 @@ pub(crate) enum Recorded {
     ClaimLost,
     /// A part of the document was stored; the rest is stored by further transactions.
     Part(Recording),
+    /// A part of the document was stored, and the budget of the network for which it is stored is used
+    /// up: the next poll, which is not to come earlier, finds the rest.
+    OverBudget(DateTime<Utc>),
     /// Everything was stored. Entries of the resource that are no longer remembered can be deleted.
     All(Appended, Option<OldEntries>),
 }
@@ -76,8 +84,18 @@ const LARGE_BYTES: usize = 256 << 10;
 
 /// Returns whether storing a document is a large operation.
 pub(crate) fn is_large(document: &FeedDocument) -> bool {
-    let rendered = document.candidates.iter().filter_map(|candidate| candidate.atom.as_ref());
-    let (count, bytes) =
-        rendered.fold((0, 0), |(count, bytes), atom| (count + 1, bytes + atom.len()));
+    let (count, bytes) = rendered(document);
     count >= LARGE_ENTRIES || bytes >= LARGE_BYTES
+}
+
+/// Returns whether a document is stored in parts.
+pub(crate) fn is_divided(document: &FeedDocument) -> bool {
+    let (count, bytes) = rendered(document);
+    count > PART_ENTRIES || bytes > PART_BYTES
+}
+
+/// Returns how many entries of a document are rendered, and their bytes.
+fn rendered(document: &FeedDocument) -> (usize, usize) {
+    let rendered = document.candidates.iter().filter_map(|candidate| candidate.atom.as_ref());
+    rendered.fold((0, 0), |(count, bytes), atom| (count + 1, bytes + atom.len()))
 }

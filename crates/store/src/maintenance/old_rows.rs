@@ -5,6 +5,21 @@ use crate::Db;
 use crate::hosts::prune;
 use feedgate_core::ports::{PruneBefore, StoreError};
 
+/// What was counted for the budgets of networks. Those of accounts are kept, because there are few accounts.
+const NETWORKS: &str = "
+    delete from account_appends
+     where (account_id, stripe) in (select account_id, stripe from account_appends
+                                     where account_id < 0 and day < cast($1 as bigint) / 86400000000
+                                     order by day limit $2)";
+
+/// What collections had taken in. The cursors of these collections have moved long ago.
+const COLLECTED: &str = "
+    delete from collected
+     where (collection_id, resource_id) in (
+           select collection_id, resource_id from collected
+            where at < $1 order by at limit $2)
+       and at < $1";
+
 /// Deletes the rows from before the times that `before` names. Returns how many.
 pub(super) async fn delete(db: &Db, before: &PruneBefore) -> Result<u64, StoreError> {
     const REFUSALS: &str = "
@@ -41,13 +56,6 @@ pub(super) async fn delete(db: &Db, before: &PruneBefore) -> Result<u64, StoreEr
          where resource_id in (select resource_id from backfills
                                 where ended_at < $1 order by ended_at limit $2)
            and ended_at < $1";
-    // The cursors of these collections have moved long ago.
-    const COLLECTED: &str = "
-        delete from collected
-         where (collection_id, resource_id) in (
-               select collection_id, resource_id from collected
-                where at < $1 order by at limit $2)
-           and at < $1";
     let retentions = [
         (REFUSALS, before.host_records),
         (ROBOTS, before.host_records),
@@ -57,6 +65,7 @@ pub(super) async fn delete(db: &Db, before: &PruneBefore) -> Result<u64, StoreEr
         (NODES, before.nodes),
         (BACKFILLS, before.backfills),
         (COLLECTED, before.host_records),
+        (NETWORKS, before.network_budgets),
     ];
     let mut deleted = match before.host_records {
         Some(before) => prune::prune(db, before).await?,

@@ -9,22 +9,23 @@ use crate::resources::details;
 use crate::resources::row::{resource, resource_columns};
 use feedgate_core::host_groups::HostGroups;
 use feedgate_core::ports::StoreError;
+use feedgate_core::registrant::RegistrantNetwork;
 use feedgate_core::resource::{Resource, ResourceKind};
 use feedgate_core::status::Status;
 use feedgate_core::topic::Topic;
 
 /// Returns the resource with this topic, created if there is none, locked until the transaction
-/// ends.
+/// ends. `registrant` is the network of the stranger who asks for it.
 pub(crate) async fn ensure(
     tx: &Tx<'_>,
     groups: &HostGroups,
-    topic: &Topic,
+    (topic, registrant): (&Topic, RegistrantNetwork),
     now: DateTime<Utc>,
 ) -> Result<Resource, StoreError> {
     const MAKE: &str = "
         insert into resources (topic, fetch_url, host, kind, next_fetch, due_at, measured_at,
-                               unwatched_since)
-        values ($1, $2, $3, $4, $5, $5, $5, $5)
+                               unwatched_since, registrant_network)
+        values ($1, $2, $3, $4, $5, $5, $5, $5, $6)
             on conflict (topic) do nothing
         returning id";
     const LOCK: &str = concat!(
@@ -41,6 +42,7 @@ pub(crate) async fn ensure(
     #[rustfmt::skip]
     let params = params![
         topic.as_str(), fetch_url.as_str(), groups.name(&fetch_url), ResourceKind::Unknown.as_str(), now,
+        registrant.as_number(),
     ];
     let made = tx.first(MAKE, params).await?.map(|mut row| row.int()).transpose()?;
     if let Some(id) = made {

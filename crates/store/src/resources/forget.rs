@@ -13,8 +13,11 @@ use crate::resources::row;
 use crate::search::removal;
 use feedgate_core::ports::StoreError;
 
-/// The number of resources dropped in one transaction: each may have thousands of records.
-const FEW: i64 = 10;
+/// The number of resources dropped in one transaction.
+const FEW: i64 = 4;
+/// The most records, and the most entries, of a resource that are deleted in one transaction: other
+/// writes wait for it.
+const PART: i64 = 250;
 
 /// The tables with rows of a resource, except its subscriptions, of which it has none.
 const TABLES: [&str; 18] = [
@@ -65,13 +68,13 @@ pub(crate) enum Unwatched {
 }
 
 /// Drops a few resources that were unwatched since `before`, and are not being polled at `now`.
-/// Returns how many; fewer than there are to drop only if there are no more.
+/// Returns how many; `None` if only a part of one was deleted. There are no more if it is 0.
 pub(crate) async fn forget(
     tx: &Tx<'_>,
     which: Unwatched,
     before: DateTime<Utc>,
     now: DateTime<Utc>,
-) -> Result<u64, StoreError> {
+) -> Result<Option<u64>, StoreError> {
     const ALL: &str = "
         select id from resources
          where subscribers = 0 and kind <> 'collection' and unwatched_since <= $1
@@ -92,10 +95,44 @@ pub(crate) async fn forget(
     let found = tx.query(find, params![before, now, FEW]).await?;
     let found = found.into_iter().map(|mut row| row.int());
     let found = found.collect::<Result<Vec<_>, StoreError>>()?;
-    if found.is_empty() {
-        return Ok(0);
+    for id in &found {
+        if delete_part(tx, *id).await? {
+            return Ok(None);
+        }
     }
-    delete_rows(tx, found).await
+    if found.is_empty() {
+        return Ok(Some(0));
+    }
+    delete_rows(tx, found).await.map(Some)
+}
+
+/// Deletes the oldest records and entries of a locked resource if it has more than [`PART`] of them.
+/// Returns whether it had. If somebody subscribes before the next part is deleted, the log is as after a
+/// retention, and the entries that a document still has are known: they are the newest.
+async fn delete_part(tx: &Tx<'_>, id: i64) -> Result<bool, StoreError> {
+    const RECORD: &str = "
+        select seq from records where resource_id = $1 order by seq limit 1 offset $2";
+    const ENTRY: &str = "
+        select first_seq from entries where resource_id = $1 order by first_seq limit 1 offset $2";
+    const RECORDS: &str = "delete from records where resource_id = $1 and seq <= $2";
+    const PAGES: &str = "delete from pages where resource_id = $1 and first_seq <= $2";
+    const KEYS: &str = "
+        delete from entry_keys {sqlite indexed by entry_keys_entry}
+         where resource_id = $1 and first_seq <= $2";
+    const ENTRIES: &str = "delete from entries where resource_id = $1 and first_seq <= $2";
+    let params = params![id, PART];
+    if let Some(mut row) = tx.first(RECORD, params).await? {
+        let last = row.int()?;
+        removal::remove_old(tx, id, last).await?;
+        tx.execute(RECORDS, params![id, last]).await?;
+        tx.execute(PAGES, params![id, last]).await?;
+        return Ok(true);
+    }
+    let Some(mut row) = tx.first(ENTRY, params).await? else { return Ok(false) };
+    let last = row.int()?;
+    tx.execute(KEYS, params![id, last]).await?;
+    tx.execute(ENTRIES, params![id, last]).await?;
+    Ok(true)
 }
 
 /// Deletes these resources, which are locked and have no subscriptions, with all their rows.

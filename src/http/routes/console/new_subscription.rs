@@ -17,6 +17,7 @@ use crate::subscriptions::{FirstFetchWait, RequestTerms, SubscriptionRefusal, Ve
 use feedgate_core::account::{AccountId, Scope};
 use feedgate_core::intent::{Intent, IntentMode};
 use feedgate_core::ports::{ListedSubscription, SubscriptionFilter};
+use feedgate_core::registrant::RegistrantNetwork;
 use feedgate_core::signing::{BadSecret, Secret, SigningRequest};
 use feedgate_core::subscription::{Format, Lease, Statuses, SubscriptionRequest, Updates};
 use feedgate_core::topic::{Callback, Topic};
@@ -137,6 +138,7 @@ impl NewSubscription {
             signing: SigningRequest { secret: self.secret.clone(), ..SigningRequest::default() },
             digest: false,
             lease: Lease::ACCOUNT,
+            registrant: RegistrantNetwork::UNKNOWN,
         };
         let parameters = [
             ("hub.mode", IntentMode::Subscribe.as_str()),

@@ -20,6 +20,7 @@ use crate::subscriptions::{FirstFetchWait, RequestTerms, Verification};
 use feedgate_core::account::Scope;
 use feedgate_core::intent::{Intent, IntentMode};
 use feedgate_core::ports::ListedSubscription;
+use feedgate_core::registrant::RegistrantNetwork;
 use feedgate_core::signing::{Secret, SecretOverlap, SigningRequest};
 use feedgate_core::subscription::{Format, Lease, SubscriptionRequest};
 use feedgate_protocol::Protocol;
@@ -231,6 +232,7 @@ fn request_of(listed: &ListedSubscription) -> SubscriptionRequest {
         },
         digest: listed.delivery.next_digest_at.is_some(),
         lease: Lease::ACCOUNT,
+        registrant: RegistrantNetwork::UNKNOWN,
     }
 }
 

@@ -16,6 +16,7 @@ use crate::subscriptions::{FirstFetchWait, RequestTerms, Verification};
 use feedgate_core::account::Access;
 use feedgate_core::intent::{Intent, IntentMode};
 use feedgate_core::ports::SubscriptionFilter;
+use feedgate_core::registrant::RegistrantNetwork;
 use feedgate_core::signing::SigningRequest;
 use feedgate_core::subscription::{Lease, Subscription, SubscriptionRequest};
 use feedgate_protocol::form::Form;
@@ -75,6 +76,7 @@ async fn end(gateway: &Gateway, subscription: &Subscription) -> ItemResult {
         signing: SigningRequest::default(),
         digest: false,
         lease: Lease::ACCOUNT,
+        registrant: RegistrantNetwork::UNKNOWN,
     };
     let intent = Intent::new(IntentMode::Unsubscribe, request);
     let (verification, wait) = (Verification::None, FirstFetchWait::Moment);

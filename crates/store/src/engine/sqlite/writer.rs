@@ -8,8 +8,9 @@
 //! over all copies when the statement ends, so that the time of an operation grows with the square
 //! of its statements. A large operation therefore has a transaction of its own, without a savepoint:
 //! one that its caller declares as large, and one that has run [`SHARED_STATEMENTS`] statements in a
-//! shared transaction, where it is undone and repeated alone. Between two large operations the others
-//! get their turn, so that each waits for at most one.
+//! shared transaction, where it is undone and repeated alone. After a large operation the others have as
+//! much time as it took, if they need it: each waits for at most one, and together the large ones
+//! never take more than half of the thread from them.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -220,6 +221,8 @@ fn work(
 ) {
     let mut timer = CheckpointTimer::default();
     let mut large = VecDeque::new();
+    // How much time small operations still have before the next large one.
+    let mut small_share = Duration::ZERO;
     loop {
         let next = match timer.patience() {
             _ if !large.is_empty() => Ok(queue.try_recv().ok()),
@@ -228,9 +231,14 @@ fn work(
         };
         match next {
             Ok(Some(Queued { job, large_place: None })) => {
+                let begun = Instant::now();
                 let mut taken = Vec::new();
                 let outcome = commit_together(&conn, job, &mut queue, (&mut taken, &mut large));
                 reply(taken, outcome, wake_signals);
+                small_share = small_share.saturating_sub(begun.elapsed());
+                if !small_share.is_zero() && !queue.is_empty() {
+                    continue;
+                }
             }
             Ok(Some(queued)) => {
                 large.push_back(queued);
@@ -247,8 +255,10 @@ fn work(
             }
         }
         if let Some(Queued { job, large_place }) = large.pop_front() {
+            let begun = Instant::now();
             let mut taken = vec![job];
             let outcome = commit_alone(&conn, &mut taken);
+            small_share = begun.elapsed();
             drop(large_place);
             reply(taken, outcome, wake_signals);
         }
@@ -471,6 +481,40 @@ mod tests {
         held.unwrap();
         results.into_iter().for_each(|result| result.unwrap());
         assert_eq!(*lock(&order), ["small", "first", "large", "large"]);
+    }
+
+    #[tokio::test]
+    async fn h01_large_operations_take_half_of_the_thread_from_small_ones() {
+        let writer = writer();
+        let order = Arc::new(Mutex::new(Vec::new()));
+        let op = |size, name, takes| {
+            let order = Arc::clone(&order);
+            writer.run(size, move |_| {
+                Box::pin(async move {
+                    std::thread::sleep(takes);
+                    note(order, name).await
+                })
+            })
+        };
+        // A transaction of small operations ends after one of them, because it takes longer than they
+        // are gathered for.
+        let (large, small) = (LONGEST * 20, LONGEST * 2);
+        let hold = writer.run(WriteSize::Large, |_| Box::pin(occupy_the_thread()));
+        let first = op(WriteSize::Large, "first", large);
+        let second = op(WriteSize::Large, "second", large);
+        let smalls = (0..6).map(|_| op(WriteSize::Small, "small", small));
+        let smalls = futures_util::future::join_all(smalls);
+        let (held, first, second, smalls) = tokio::join!(hold, first, second, smalls);
+        held.unwrap();
+        first.unwrap();
+        second.unwrap();
+        smalls.into_iter().for_each(|result| result.unwrap());
+        let order = lock(&order);
+        let second = order.iter().position(|name| *name == "second").unwrap();
+        assert!(
+            second > 3,
+            "more than one small operation fits into the time of a large one: {order:?}"
+        );
     }
 
     #[tokio::test]

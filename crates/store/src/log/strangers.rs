@@ -1,0 +1,42 @@
+//! The networks of the strangers for whom a resource is stored.
+
+use futures_util::try_join;
+
+use crate::engine::sql::params;
+use crate::engine::tx::Tx;
+use feedgate_core::ports::StoreError;
+use feedgate_core::registrant::RegistrantNetwork;
+use feedgate_core::resource::ResourceId;
+
+/// The oldest subscriptions of a resource whose networks are looked at, and the most networks. A stranger
+/// who subscribed first from that many networks, each with its budget used up, delays others by a day.
+const OLDEST_SUBSCRIPTIONS: i64 = 64;
+const MOST_NETWORKS: usize = 16;
+
+/// The strangers for whom a resource is stored that no account watches.
+pub(super) struct Strangers {
+    /// The networks from which its oldest subscriptions were requested, in their order; if there are no
+    /// subscriptions, that of the client that asked for the resource first. Only known ones.
+    pub(super) networks: Vec<RegistrantNetwork>,
+    /// Whether there are subscriptions.
+    pub(super) has_subscriptions: bool,
+}
+
+/// Returns the strangers of a resource.
+pub(super) async fn strangers(tx: &Tx<'_>, id: ResourceId) -> Result<Strangers, StoreError> {
+    const OLDEST: &str = "
+        select registrant_network from subscriptions where resource_id = $1 order by id limit $2";
+    const FIRST: &str = "select registrant_network from resources where id = $1";
+    let (of_oldest, of_first) = (params![id.0, OLDEST_SUBSCRIPTIONS], params![id.0]);
+    let (oldest, first) = try_join!(tx.query(OLDEST, of_oldest), tx.first(FIRST, of_first))?;
+    let has_subscriptions = !oldest.is_empty();
+    let rows = if has_subscriptions { oldest } else { first.into_iter().collect() };
+    let mut networks = Vec::new();
+    for mut row in rows {
+        let network = RegistrantNetwork::from_number(row.int()?);
+        if network.is_known() && !networks.contains(&network) && networks.len() < MOST_NETWORKS {
+            networks.push(network);
+        }
+    }
+    Ok(Strangers { networks, has_subscriptions })
+}
