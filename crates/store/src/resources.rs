@@ -208,7 +208,7 @@ impl Resources for Db {
         let _place = match recording.is_divided() {
             true => match self.document_place(id).await? {
                 Some(place) => Some(place),
-                None => return Err(postponed(poll.at + PLACE_AGAIN, NO_PLACE)),
+                None => return Err(self.wait_for_place(id, poll.at + PLACE_AGAIN).await?),
             },
             false => None,
         };
@@ -294,6 +294,21 @@ impl Db {
             Some(network) => self.stranger_documents.admit(network).map(Some),
             None => Some(None),
         })
+    }
+
+    /// Stores that a resource is not fetched before `until`, whoever asks for it or pings, and returns why.
+    async fn wait_for_place(
+        &self,
+        id: ResourceId,
+        until: DateTime<Utc>,
+    ) -> Result<StoreError, StoreError> {
+        const WAIT: &str = "
+            update resources set appends_paid_at = $2 where id = $1 and appends_paid_at < $2";
+        let paid_at = until + append_budget::OVERDRAFT;
+        let waits = self.write(move |tx| {
+            Box::pin(async move { tx.execute(WAIT, params![id.0, paid_at]).await })
+        });
+        waits.await.map(|_| postponed(until, NO_PLACE))
     }
 
     /// Stores the next part of what a poll found.
