@@ -46,7 +46,7 @@ use crate::engine::migrate;
 use crate::engine::postgres::{self, Connector, Postgres};
 use crate::engine::sqlite::{self, Sqlite, WriteSize};
 use crate::engine::tx::Tx;
-use crate::log::append_budget::{self, AppendBudget};
+use crate::log::append_budget::AppendBudget;
 use crate::log::stranger_documents::StrangerDocuments;
 use crate::resources::poll_result_batcher::PollResultBatcher;
 use crate::resources::upstreams;
@@ -304,15 +304,11 @@ impl Db {
             secret_keys: Arc::new(settings.secret_keys.clone()),
             groups: settings.groups.clone(),
             cut: settings.cut,
-            append_budget: AppendBudget {
-                bytes_per_day: settings.anonymous_bytes_per_day,
-                network_bytes_per_day: settings
-                    .anonymous_bytes_per_day
-                    .saturating_mul(append_budget::RESOURCES_OF_NETWORK)
-                    / settings.cells.max(1) as u64,
-                account_bytes_per_day: settings.account_bytes_per_day
-                    / settings.cells.max(1) as u64,
-            },
+            append_budget: AppendBudget::new(
+                settings.anonymous_bytes_per_day,
+                settings.account_bytes_per_day,
+                settings.cells.max(1) as u64,
+            ),
             listed: settings.listed,
             append_permits,
             stranger_documents: StrangerDocuments::default(),

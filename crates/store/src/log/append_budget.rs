@@ -48,7 +48,7 @@ pub(crate) struct AppendBudget {
 
 /// The resources without accounts whose whole budgets a network may use up. As much is appended in a
 /// day to 100,000 feeds with ten entries of 4 KiB each.
-pub(crate) const RESOURCES_OF_NETWORK: u64 = 16;
+const RESOURCES_OF_NETWORK: u64 = 16;
 
 /// A resource to which something is appended.
 #[derive(Clone, Copy, Debug)]
@@ -86,6 +86,13 @@ pub(crate) struct Charged {
 }
 
 impl AppendBudget {
+    /// Returns the budgets of one of `cells`, which have equal parts of those of networks and accounts.
+    pub(crate) fn new(bytes_per_day: u64, account_bytes_per_day: u64, cells: u64) -> AppendBudget {
+        let network_bytes_per_day = bytes_per_day.saturating_mul(RESOURCES_OF_NETWORK) / cells;
+        let account_bytes_per_day = account_bytes_per_day / cells;
+        AppendBudget { bytes_per_day, network_bytes_per_day, account_bytes_per_day }
+    }
+
     /// Returns when everything will have been paid for.
     fn paid_at(
         self,
