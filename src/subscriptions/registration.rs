@@ -152,7 +152,7 @@ impl SubscriptionService {
         self.check_callback_network(&callback, handler.networks)?;
         self.check_topic_network(&topic, handler.networks).await?;
 
-        let registrant = RegistrantNetwork::of(handler.caller);
+        let registrant = RegistrantNetwork::from_client(handler.caller);
         let PolledNow { resource, busy } = self.ensure_read(&topic, registrant, now).await?;
         let is_reachable = busy.is_none() && self.is_reachable(&resource, spacing, now).await?;
         // Anybody can name a handler by its domain, and some handlers respond to every procedure.

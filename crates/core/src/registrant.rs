@@ -21,7 +21,7 @@ impl RegistrantNetwork {
     pub const UNKNOWN: RegistrantNetwork = RegistrantNetwork(0);
 
     /// Returns the network of a client.
-    pub fn of(client: Option<IpAddr>) -> RegistrantNetwork {
+    pub fn from_client(client: Option<IpAddr>) -> RegistrantNetwork {
         match client.map(|ip| ip.to_canonical()) {
             None => RegistrantNetwork::UNKNOWN,
             Some(IpAddr::V4(ip)) => RegistrantNetwork(-1 - i64::from(ip.to_bits())),
@@ -54,7 +54,7 @@ mod tests {
 
     #[test]
     fn h01_a_client_counts_for_its_network() {
-        let of = |ip: &str| RegistrantNetwork::of(Some(ip.parse().unwrap()));
+        let of = |ip: &str| RegistrantNetwork::from_client(Some(ip.parse().unwrap()));
         #[rustfmt::skip]
         let cases = [
             ("the same address",       "192.0.2.1",       "192.0.2.1",          true),
@@ -72,7 +72,7 @@ mod tests {
                 assert_eq!(RegistrantNetwork::from_number(network.as_number()), network, "{why}");
             }
         }
-        assert!(!RegistrantNetwork::of(None).is_known());
+        assert!(!RegistrantNetwork::from_client(None).is_known());
         assert_eq!(RegistrantNetwork::from_number(7), RegistrantNetwork::UNKNOWN, "an account");
     }
 }

@@ -46,8 +46,8 @@ use crate::engine::migrate;
 use crate::engine::postgres::{self, Connector, Postgres};
 use crate::engine::sqlite::{self, Sqlite, WriteSize};
 use crate::engine::tx::Tx;
+use crate::log::anonymous_documents::AnonymousDocuments;
 use crate::log::append_budget::AppendBudget;
-use crate::log::stranger_documents::StrangerDocuments;
 use crate::resources::poll_result_batcher::PollResultBatcher;
 use crate::resources::upstreams;
 use crate::secrets::registered_keys;
@@ -230,7 +230,7 @@ pub(crate) struct Db {
     /// claims and results of deliveries do not wait behind them.
     append_permits: Semaphore,
     /// The large documents that are being stored for subscribers without an account.
-    stranger_documents: StrangerDocuments,
+    anonymous_documents: AnonymousDocuments,
     /// The changes that are forwarded to ping targets.
     pub(crate) forwarding: Arc<PingForwarding>,
     /// Whether the database accepts writes.
@@ -311,7 +311,7 @@ impl Db {
             ),
             listed: settings.listed,
             append_permits,
-            stranger_documents: StrangerDocuments::default(),
+            anonymous_documents: AnonymousDocuments::default(),
             forwarding: Arc::new(settings.forwarding.clone()),
             write_health: WriteHealth::default(),
             transaction_observer: OnceLock::new(),

@@ -1,6 +1,7 @@
 //! Reads logs and bodies.
 
 pub(crate) mod account_budget;
+pub(crate) mod anonymous_documents;
 pub(crate) mod append;
 pub(crate) mod append_budget;
 pub(crate) mod baseline;
@@ -14,9 +15,8 @@ pub(crate) mod pending_fan_outs;
 pub(crate) mod published_since;
 pub(crate) mod recording;
 pub(crate) mod records;
+mod registrants;
 pub(crate) mod row;
-pub(crate) mod stranger_documents;
-mod strangers;
 
 use async_trait::async_trait;
 

@@ -26,12 +26,12 @@ use tracing::warn;
 
 use super::delivery::ping_forwarding;
 use super::engine::sql::{Value, params};
+use super::log::anonymous_documents::AnonymousPlace;
 use super::log::append::{self, AppendSettings};
 use super::log::append_budget;
 use super::log::document_parts::AppendProgress;
 use super::log::entries::{self, OldEntries};
 use super::log::recording::{self, PushedPart, Recorded, Recording};
-use super::log::stranger_documents::StrangerPlace;
 use crate::Db;
 use crate::engine::sqlite::WriteSize;
 use claim::ClaimedResources;
@@ -284,14 +284,15 @@ fn postponed(until: DateTime<Utc>, reason: &'static str) -> StoreError {
 }
 
 /// The place of a large document that is being stored; `None` if its subscribers need none.
-type DocumentPlace = Option<StrangerPlace>;
+type DocumentPlace = Option<AnonymousPlace>;
 
 impl Db {
     /// Returns the place in which a large document is stored; `None` if there is none now.
     async fn document_place(&self, id: ResourceId) -> Result<Option<DocumentPlace>, StoreError> {
-        let stranger = self.read(move |tx| Box::pin(append_budget::stranger_of(tx, id))).await?;
-        Ok(match stranger {
-            Some(network) => self.stranger_documents.admit(network).map(Some),
+        let registrant =
+            self.read(move |tx| Box::pin(append_budget::anonymous_registrant(tx, id))).await?;
+        Ok(match registrant {
+            Some(network) => self.anonymous_documents.admit(network).map(Some),
             None => Some(None),
         })
     }

@@ -103,7 +103,7 @@ async fn admit(
     mode: IntentMode,
 ) -> Result<(Intent, RequestTerms), Rejection> {
     let mut intent = intent(form, mode)?;
-    intent.request.registrant = RegistrantNetwork::of(request.client.ip);
+    intent.request.registrant = RegistrantNetwork::from_client(request.client.ip);
     let verification = verification(form)?;
     permissions::check(gateway, request, form, Permission::Hub).await?;
     gateway.anonymous_rate_limit.admit(request, 1)?;

@@ -161,7 +161,7 @@ async fn open_for_networks(database: &Database) -> ClaimingStore {
 
 /// Subscribes from an address.
 async fn subscribe_from(store: &ClaimingStore, topic: &str, last: u8, s: i64) -> ResourceId {
-    let registrant = RegistrantNetwork::of(Some([192, 0, 2, last].into()));
+    let registrant = RegistrantNetwork::from_client(Some([192, 0, 2, last].into()));
     let callback = format!("https://{last}.test/");
     let request = SubscriptionRequest { registrant, ..wish(topic, &callback) };
     store.subscribe(&request, at(s)).await.unwrap().id.resource
@@ -179,9 +179,9 @@ async fn record_first(
 ) -> (i64, Option<DateTime<Utc>>) {
     let ids: Vec<String> = numbers(0, IN_TWO_PARTS).iter().map(i64::to_string).collect();
     let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
-    let claim = store.claim_resource(id, at(s), at(s + 1)).await.unwrap().unwrap().claim;
-    let poll = Poll { claim, silent: true, ..poll(at(s), &ids) };
     let inner: &Arc<dyn Store> = store;
+    let claim = inner.claim_resource(id, at(s), at(s + 1)).await.unwrap().unwrap().claim;
+    let poll = Poll { claim, silent: true, ..poll(at(s), &ids) };
     let until = match inner.record(id, &poll).await {
         Ok(appended) => {
             appended.unwrap();
@@ -255,7 +255,7 @@ async fn h01_a_renewal_leaves_the_cost_with_the_first_registrant(database: Datab
     let id = subscribe_from(&store, "a", 1, 0).await;
     record_first(&store, id, 1).await;
     // The same callback, named from another network.
-    let registrant = RegistrantNetwork::of(Some([192, 0, 2, 9].into()));
+    let registrant = RegistrantNetwork::from_client(Some([192, 0, 2, 9].into()));
     let renewal = SubscriptionRequest { registrant, ..wish("a", "https://1.test/") };
     store.subscribe(&renewal, at(10)).await.unwrap();
     for (s, topic) in (20..).step_by(10).zip(["b", "c"]) {

@@ -18,7 +18,7 @@ use futures_util::try_join;
 use crate::engine::sql::{Value, params};
 use crate::engine::tx::Tx;
 use crate::log::account_budget::{self, AppendCost};
-use crate::log::strangers::{self, Strangers};
+use crate::log::registrants::{self, Registrants};
 use feedgate_core::account::AccountId;
 use feedgate_core::collection::PendingCollection;
 use feedgate_core::ports::StoreError;
@@ -129,7 +129,7 @@ pub(crate) async fn charge(
         return Ok(Charged { paid_at, remark: REMARK, is_rest_postponed: false });
     }
     let first = match watcher(tx, id).await? {
-        Watcher::Nobody => return charge_strangers(tx, budget, resource, size, now).await,
+        Watcher::Nobody => return charge_anonymous(tx, budget, resource, size, now).await,
         Watcher::Account(first) if !is_first => first,
         Watcher::Collection | Watcher::Account(_) => return Ok(FREE),
     };
@@ -144,7 +144,7 @@ pub(crate) async fn charge(
 }
 
 /// Charges the budget of a resource that neither an account nor a collection watches, and that of a network.
-async fn charge_strangers(
+async fn charge_anonymous(
     tx: &Tx<'_>,
     budget: AppendBudget,
     ChargedResource { id, is_first, .. }: ChargedResource,
@@ -155,12 +155,13 @@ async fn charge_strangers(
     const PAID: &str =
         "update resources set appends_paid_at = $2, anonymous_paid_at = $3 where id = $1";
     let params = params![id.0];
-    let (before, strangers) = try_join!(tx.first(BEFORE, params), strangers::strangers(tx, id))?;
+    let (before, registrants) =
+        try_join!(tx.first(BEFORE, params), registrants::find_registrants(tx, id))?;
     let before = before.map(|mut row| row.time()).transpose()?;
     let before = before.unwrap_or(DateTime::UNIX_EPOCH);
     let own = if is_first { before } else { budget.paid_at(before, now, size) };
     let cost = AppendCost { bytes: size.cost_bytes(), budget: budget.network_bytes_per_day };
-    let charged = (id, &strangers.networks[..]);
+    let charged = (id, &registrants.networks[..]);
     let wait_until = account_budget::charge_networks(tx, cost, charged, now).await?;
     let charged = match wait_until.map(|until| until + OVERDRAFT).filter(|until| *until > own) {
         Some(paid_at) => {
@@ -236,14 +237,14 @@ pub(crate) async fn has_trusted_watcher(tx: &Tx<'_>, id: ResourceId) -> Result<b
 
 /// Returns the network for which a resource is stored; `None` if it is stored for an account or a
 /// collection of the operator. The network of old subscriptions is not known.
-pub(crate) async fn stranger_of(
+pub(crate) async fn anonymous_registrant(
     tx: &Tx<'_>,
     id: ResourceId,
 ) -> Result<Option<RegistrantNetwork>, StoreError> {
     if has_trusted_watcher(tx, id).await? {
         return Ok(None);
     }
-    let Strangers { networks, has_subscriptions } = strangers::strangers(tx, id).await?;
+    let Registrants { networks, has_subscriptions } = registrants::find_registrants(tx, id).await?;
     // What an account asked for is fetched before its subscription is stored.
     let unknown = has_subscriptions.then_some(RegistrantNetwork::UNKNOWN);
     Ok(networks.first().copied().or(unknown))

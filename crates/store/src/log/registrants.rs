@@ -14,7 +14,7 @@ const OLDEST_SUBSCRIPTIONS: i64 = 64;
 const MOST_NETWORKS: usize = 16;
 
 /// The strangers for whom a resource is stored that no account watches.
-pub(super) struct Strangers {
+pub(super) struct Registrants {
     /// The networks from which its oldest subscriptions were requested, in their order; if there are no
     /// subscriptions, that of the client that asked for the resource first. Only known ones.
     pub(super) networks: Vec<RegistrantNetwork>,
@@ -22,8 +22,11 @@ pub(super) struct Strangers {
     pub(super) has_subscriptions: bool,
 }
 
-/// Returns the strangers of a resource.
-pub(super) async fn strangers(tx: &Tx<'_>, id: ResourceId) -> Result<Strangers, StoreError> {
+/// Returns the registrants of a resource.
+pub(super) async fn find_registrants(
+    tx: &Tx<'_>,
+    id: ResourceId,
+) -> Result<Registrants, StoreError> {
     const OLDEST: &str = "
         select registrant_network from subscriptions where resource_id = $1 order by id limit $2";
     const FIRST: &str = "select registrant_network from resources where id = $1";
@@ -38,5 +41,5 @@ pub(super) async fn strangers(tx: &Tx<'_>, id: ResourceId) -> Result<Strangers, 
             networks.push(network);
         }
     }
-    Ok(Strangers { networks, has_subscriptions })
+    Ok(Registrants { networks, has_subscriptions })
 }

@@ -17,29 +17,29 @@ const MOST_OF_NETWORK: usize = 2;
 
 /// The documents that are being stored, by the network of the oldest subscription. Clones share them.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct StrangerDocuments(Arc<Mutex<HashMap<RegistrantNetwork, usize>>>);
+pub(crate) struct AnonymousDocuments(Arc<Mutex<HashMap<RegistrantNetwork, usize>>>);
 
-impl StrangerDocuments {
+impl AnonymousDocuments {
     /// Returns a place for a document; `None` if there is none now.
-    pub(crate) fn admit(&self, network: RegistrantNetwork) -> Option<StrangerPlace> {
+    pub(crate) fn admit(&self, network: RegistrantNetwork) -> Option<AnonymousPlace> {
         let mut stored = lock(&self.0);
         let has_room = stored.values().sum::<usize>() < MOST
             && stored.get(&network).copied().unwrap_or_default() < MOST_OF_NETWORK;
         has_room.then(|| {
             *stored.entry(network).or_default() += 1;
-            StrangerPlace { documents: self.clone(), network }
+            AnonymousPlace { documents: self.clone(), network }
         })
     }
 }
 
 /// The place of a document, which is free again when this is dropped.
 #[derive(Debug)]
-pub(crate) struct StrangerPlace {
-    documents: StrangerDocuments,
+pub(crate) struct AnonymousPlace {
+    documents: AnonymousDocuments,
     network: RegistrantNetwork,
 }
 
-impl Drop for StrangerPlace {
+impl Drop for AnonymousPlace {
     fn drop(&mut self) {
         let mut stored = lock(&self.documents.0);
         if let Some(count) = stored.get_mut(&self.network) {
@@ -56,12 +56,12 @@ mod tests {
     use super::*;
 
     fn network(last: u8) -> RegistrantNetwork {
-        RegistrantNetwork::of(Some([192, 0, 2, last].into()))
+        RegistrantNetwork::from_client(Some([192, 0, 2, last].into()))
     }
 
     #[test]
     fn h01_a_network_leaves_room_for_the_documents_of_others() {
-        let documents = StrangerDocuments::default();
+        let documents = AnonymousDocuments::default();
         let first = documents.admit(network(1)).unwrap();
         let _second = documents.admit(network(1)).unwrap();
         assert!(documents.admit(network(1)).is_none());
