@@ -304,11 +304,7 @@ impl Db {
             secret_keys: Arc::new(settings.secret_keys.clone()),
             groups: settings.groups.clone(),
             cut: settings.cut,
-            append_budget: AppendBudget::new(
-                settings.anonymous_bytes_per_day,
-                settings.account_bytes_per_day,
-                settings.cells.max(1) as u64,
-            ),
+            append_budget: AppendBudget::from_settings(settings),
             listed: settings.listed,
             append_permits,
             anonymous_documents: AnonymousDocuments::default(),

@@ -15,6 +15,7 @@ use std::collections::HashMap;
 use chrono::{DateTime, TimeDelta, Utc};
 use futures_util::try_join;
 
+use crate::StoreSettings;
 use crate::engine::sql::{Value, params};
 use crate::engine::tx::Tx;
 use crate::log::account_budget::{self, AppendCost};
@@ -86,11 +87,15 @@ pub(crate) struct Charged {
 }
 
 impl AppendBudget {
-    /// Returns the budgets of one of `cells`, which have equal parts of those of networks and accounts.
-    pub(crate) fn new(bytes_per_day: u64, account_bytes_per_day: u64, cells: u64) -> AppendBudget {
-        let network_bytes_per_day = bytes_per_day.saturating_mul(RESOURCES_OF_NETWORK) / cells;
-        let account_bytes_per_day = account_bytes_per_day / cells;
-        AppendBudget { bytes_per_day, network_bytes_per_day, account_bytes_per_day }
+    /// Returns the budgets of one cell. All cells have equal parts of those of networks and accounts.
+    pub(crate) fn from_settings(settings: &StoreSettings) -> AppendBudget {
+        let (bytes_per_day, cells) =
+            (settings.anonymous_bytes_per_day, settings.cells.max(1) as u64);
+        AppendBudget {
+            bytes_per_day,
+            network_bytes_per_day: bytes_per_day.saturating_mul(RESOURCES_OF_NETWORK) / cells,
+            account_bytes_per_day: settings.account_bytes_per_day / cells,
+        }
     }
 
     /// Returns when everything will have been paid for.
