@@ -12,6 +12,7 @@ use feedgate::net::{self, HttpClient, Lookup};
 use feedgate_core::account::AccountId;
 use feedgate_core::ports::Store;
 use feedgate_core::record::Seq;
+use feedgate_core::registrant::RegistrantNetwork;
 use feedgate_core::resource::Resource;
 use feedgate_core::signing::SigningRequest;
 use feedgate_core::subscription::{Format, Lease, Statuses, SubscriptionRequest, Updates};
@@ -83,6 +84,7 @@ impl World {
             signing: SigningRequest::default(),
             digest: false,
             lease: Lease::WEBSUB,
+            registrant: RegistrantNetwork::UNKNOWN,
         };
         self.store.subscribe(&wish, runner::now()).await.unwrap();
     }
