@@ -21,8 +21,7 @@ use feedgate_core::event::{Event, EventKind};
 use feedgate_core::ports::{StoreError, SubscriptionFilter};
 use feedgate_core::registrant::RegistrantNetwork;
 use feedgate_core::resource::Resource;
-use feedgate_core::signing::SigningRequest;
-use feedgate_core::subscription::{Format, Lease, Statuses, SubscriptionRequest, Updates};
+use feedgate_core::subscription::{Lease, SubscriptionRequest};
 use feedgate_core::topic::{Callback, Topic};
 use feedgate_protocol::Protocol;
 
@@ -167,19 +166,9 @@ impl SubscriptionService {
             return Err(busy.map_or_else(unreadable, SubscriptionRefusal::Busy));
         }
         let mut request = SubscriptionRequest {
-            account: None,
-            topic,
-            callback,
-            protocol: handler.protocol.clone(),
-            // rssCloud notifications say only that the document changed.
-            format: Format::Raw,
-            updates: Updates::default(),
-            statuses: Statuses::Never,
-            is_sanitized: false,
-            signing: SigningRequest::default(),
-            digest: false,
             lease: Lease::RSSCLOUD,
             registrant,
+            ..SubscriptionRequest::new(topic, callback, handler.protocol.clone())
         };
         self.check_quota(&request).await?;
         self.check_failures(&request.topic, &request.callback).await?;

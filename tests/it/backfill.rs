@@ -17,10 +17,8 @@ use feedgate_core::backfill::{Backfill, BackfillEnd, BackfillLimits};
 use feedgate_core::claim::{ClaimToken, QueuePosition};
 use feedgate_core::ports::{ClaimLimits, Store};
 use feedgate_core::record::{Record, RecordKind, Seq};
-use feedgate_core::registrant::RegistrantNetwork;
 use feedgate_core::resource::Resource;
-use feedgate_core::signing::SigningRequest;
-use feedgate_core::subscription::{Format, Lease, Statuses, SubscriptionRequest, Updates};
+use feedgate_core::subscription::{Format, Lease, SubscriptionRequest};
 use feedgate_core::topic::{Callback, Topic};
 use feedgate_protocol::Protocol;
 use http::StatusCode;
@@ -127,18 +125,13 @@ impl Bench {
 
 fn wish(topic: &str, callback: &str) -> SubscriptionRequest {
     SubscriptionRequest {
-        account: None,
-        topic: Topic::parse(topic).unwrap(),
-        callback: Callback::parse(callback).unwrap(),
-        protocol: Protocol::WebSub,
         format: Format::Atom,
-        updates: Updates::default(),
-        statuses: Statuses::Never,
-        is_sanitized: false,
-        signing: SigningRequest::default(),
-        digest: false,
         lease: Lease::from(Duration::from_secs(3_600)),
-        registrant: RegistrantNetwork::UNKNOWN,
+        ..SubscriptionRequest::new(
+            Topic::parse(topic).unwrap(),
+            Callback::parse(callback).unwrap(),
+            Protocol::WebSub,
+        )
     }
 }
 

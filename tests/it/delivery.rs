@@ -23,14 +23,11 @@ use feedgate_core::claim::ClaimToken;
 use feedgate_core::poll::{NewContent, Poll, Polling, Trigger};
 use feedgate_core::ports::{Store, SubscriptionFilter};
 use feedgate_core::record::Seq;
-use feedgate_core::registrant::RegistrantNetwork;
 use feedgate_core::resource::{ResourceId, ResourceKind};
 use feedgate_core::schedule::Demand;
-use feedgate_core::signing::{Secret, SigningRequest};
+use feedgate_core::signing::Secret;
 use feedgate_core::status::Status;
-use feedgate_core::subscription::{
-    Format, Lease, Statuses, Subscription, SubscriptionRequest, Updates,
-};
+use feedgate_core::subscription::{Format, Lease, Statuses, Subscription, SubscriptionRequest};
 use feedgate_core::topic::{Callback, Topic};
 use feedgate_core::upstream::UpstreamFinding;
 use feedgate_core::visibility::SourceNetwork;
@@ -119,18 +116,14 @@ impl Node {
         change: impl FnOnce(&mut SubscriptionRequest),
     ) -> Subscription {
         let mut wish = SubscriptionRequest {
-            account: None,
-            topic: Topic::parse(TOPIC).unwrap(),
-            callback: Callback::parse(callback).unwrap(),
-            protocol: Protocol::WebSub,
             format: Format::Atom,
-            updates: Updates::default(),
             statuses: Statuses::default(),
-            is_sanitized: false,
-            signing: SigningRequest::default(),
-            digest: false,
             lease: Lease::from(Duration::from_secs(3_600)),
-            registrant: RegistrantNetwork::UNKNOWN,
+            ..SubscriptionRequest::new(
+                Topic::parse(TOPIC).unwrap(),
+                Callback::parse(callback).unwrap(),
+                Protocol::WebSub,
+            )
         };
         change(&mut wish);
         self.store.subscribe(&wish, runner::now()).await.unwrap()

@@ -21,10 +21,8 @@ use feedgate::net::{self, HttpClient};
 use feedgate_core::claim::QueuePosition;
 use feedgate_core::ports::{ClaimLimits, Store};
 use feedgate_core::record::Seq;
-use feedgate_core::registrant::RegistrantNetwork;
 use feedgate_core::resource::{Resource, ResourceKind};
-use feedgate_core::signing::SigningRequest;
-use feedgate_core::subscription::{Format, Lease, Statuses, SubscriptionRequest, Updates};
+use feedgate_core::subscription::{Format, Lease, Statuses, SubscriptionRequest};
 use feedgate_core::topic::{Callback, Topic};
 use feedgate_protocol::Protocol;
 use http::StatusCode;
@@ -84,18 +82,14 @@ impl Bench {
 
     async fn subscribe(&self, path: &str, format: Format) {
         let wish = SubscriptionRequest {
-            account: None,
-            topic: Topic::parse(self.publisher.url(path)).unwrap(),
-            callback: Callback::parse(format!("https://b.test/{}", format.as_str())).unwrap(),
-            protocol: Protocol::WebSub,
             format,
-            updates: Updates::default(),
             statuses: Statuses::default(),
-            is_sanitized: false,
-            signing: SigningRequest::default(),
-            digest: false,
             lease: Lease::from(Duration::from_secs(3_600)),
-            registrant: RegistrantNetwork::UNKNOWN,
+            ..SubscriptionRequest::new(
+                Topic::parse(self.publisher.url(path)).unwrap(),
+                Callback::parse(format!("https://b.test/{}", format.as_str())).unwrap(),
+                Protocol::WebSub,
+            )
         };
         self.store.subscribe(&wish, runner::now()).await.unwrap();
     }

@@ -2,9 +2,7 @@
 
 use feedgate::jobs::runner;
 use feedgate_core::intent::{Intent, IntentMode};
-use feedgate_core::registrant::RegistrantNetwork;
-use feedgate_core::signing::SigningRequest;
-use feedgate_core::subscription::{Format, Lease, Statuses, SubscriptionRequest, Updates};
+use feedgate_core::subscription::SubscriptionRequest;
 use feedgate_core::topic::{Callback, Topic};
 use feedgate_protocol::Protocol;
 use http::StatusCode;
@@ -61,19 +59,12 @@ async fn s30_a_subscription_that_waited_for_verification_is_denied() {
     let mut world = World::with_tides(1, &[ONE_PER_HOST]).await;
     world.gateway.kill();
     let store = world.database.open().await;
-    let wish = |path: &str| SubscriptionRequest {
-        account: None,
-        topic: Topic::parse(world.topic.clone()).unwrap(),
-        callback: Callback::parse(world.subscriber.url(path)).unwrap(),
-        protocol: Protocol::WebSub,
-        format: Format::Raw,
-        updates: Updates::default(),
-        statuses: Statuses::Never,
-        is_sanitized: false,
-        signing: SigningRequest::default(),
-        digest: false,
-        lease: Lease::WEBSUB,
-        registrant: RegistrantNetwork::UNKNOWN,
+    let wish = |path: &str| {
+        SubscriptionRequest::new(
+            Topic::parse(world.topic.clone()).unwrap(),
+            Callback::parse(world.subscriber.url(path)).unwrap(),
+            Protocol::WebSub,
+        )
     };
     let now = runner::now();
     store.subscribe(&wish("/one"), now).await.unwrap();

@@ -20,10 +20,8 @@ use feedgate::metrics::Metrics;
 use feedgate::net::{self, HttpClient, Patience};
 use feedgate_core::ports::{ClaimLimits, Store};
 use feedgate_core::record::Seq;
-use feedgate_core::registrant::RegistrantNetwork;
 use feedgate_core::resource::ResourceId;
-use feedgate_core::signing::SigningRequest;
-use feedgate_core::subscription::{Format, Lease, Statuses, SubscriptionRequest, Updates};
+use feedgate_core::subscription::{Format, Lease, Statuses, SubscriptionRequest};
 use feedgate_core::topic::{Callback, Topic};
 use feedgate_protocol::Protocol;
 
@@ -102,18 +100,14 @@ async fn follow(habits: Habits, days: i64) -> Score {
     let origin = Origin::playing(move |request| serving.lock().unwrap().answer(request)).await;
     let mut node = Node::start(&database).await;
     let wish = SubscriptionRequest {
-        account: None,
-        topic: Topic::parse(origin.url("/feed")).unwrap(),
-        callback: Callback::parse("https://b.test/").unwrap(),
-        protocol: Protocol::WebSub,
         format: Format::Atom,
-        signing: SigningRequest::default(),
-        updates: Updates::default(),
         statuses: Statuses::default(),
-        is_sanitized: false,
-        digest: false,
         lease: Lease::from(Duration::from_secs(3_600)),
-        registrant: RegistrantNetwork::UNKNOWN,
+        ..SubscriptionRequest::new(
+            Topic::parse(origin.url("/feed")).unwrap(),
+            Callback::parse("https://b.test/").unwrap(),
+            Protocol::WebSub,
+        )
     };
     let id = node.store.subscribe(&wish, start()).await.unwrap().id.resource;
 

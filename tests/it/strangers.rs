@@ -5,9 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use feedgate::jobs::runner;
 use feedgate_core::intent::{Intent, IntentMode};
-use feedgate_core::registrant::RegistrantNetwork;
-use feedgate_core::signing::SigningRequest;
-use feedgate_core::subscription::{Format, Lease, Statuses, SubscriptionRequest, Updates};
+use feedgate_core::subscription::SubscriptionRequest;
 use feedgate_core::topic::{Callback, Topic};
 use feedgate_protocol::Protocol;
 use http::StatusCode;
@@ -88,20 +86,11 @@ async fn s26_one_address_can_ask_only_so_much_at_every_door() {
 
 /// What stays of a request to `/hub` that is answered before it is verified.
 fn intent(topic: &str, callback: &str) -> Intent {
-    let wish = SubscriptionRequest {
-        account: None,
-        topic: Topic::parse(topic).unwrap(),
-        callback: Callback::parse(callback).unwrap(),
-        protocol: Protocol::WebSub,
-        format: Format::Raw,
-        updates: Updates::default(),
-        statuses: Statuses::Never,
-        is_sanitized: false,
-        signing: SigningRequest::default(),
-        digest: false,
-        lease: Lease::WEBSUB,
-        registrant: RegistrantNetwork::UNKNOWN,
-    };
+    let wish = SubscriptionRequest::new(
+        Topic::parse(topic).unwrap(),
+        Callback::parse(callback).unwrap(),
+        Protocol::WebSub,
+    );
     Intent::new(IntentMode::Subscribe, wish)
 }
 

@@ -8,9 +8,7 @@ use feedgate_core::account::{AccountId, NewToken, Scope, TokenHash};
 use feedgate_core::event::{EventFilter, EventKind};
 use feedgate_core::ping::{Ping, PingSource};
 use feedgate_core::ports::Store;
-use feedgate_core::registrant::RegistrantNetwork;
-use feedgate_core::signing::SigningRequest;
-use feedgate_core::subscription::{Format, Lease, Statuses, SubscriptionRequest, Updates};
+use feedgate_core::subscription::{Format, Statuses, SubscriptionRequest};
 use feedgate_core::topic::{Callback, Topic};
 use feedgate_core::visibility::{ListedTopics, SourceNetwork};
 use feedgate_protocol::Protocol;
@@ -298,17 +296,13 @@ async fn h04_strangers_are_answered_as_if_nobody_watched_what_belongs_to_an_acco
 async fn watch(store: &Arc<dyn Store>, topic: &str, account: Option<AccountId>) {
     let wish = SubscriptionRequest {
         account,
-        topic: Topic::parse(topic).unwrap(),
-        callback: Callback::parse("https://reader.test/dev/null").unwrap(),
-        protocol: Protocol::WebSub,
         format: Format::Atom,
-        updates: Updates::default(),
         statuses: Statuses::default(),
-        is_sanitized: false,
-        signing: SigningRequest::default(),
-        digest: false,
-        lease: Lease::WEBSUB,
-        registrant: RegistrantNetwork::UNKNOWN,
+        ..SubscriptionRequest::new(
+            Topic::parse(topic).unwrap(),
+            Callback::parse("https://reader.test/dev/null").unwrap(),
+            Protocol::WebSub,
+        )
     };
     let now = runner::now();
     let id = store.subscribe(&wish, now).await.unwrap().id.resource;

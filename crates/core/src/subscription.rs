@@ -204,6 +204,53 @@ pub struct SubscriptionRequest {
 }
 
 impl SubscriptionRequest {
+    /// Returns the request for an open subscription without any options: the topic is sent as it is, and
+    /// expires like that of WebSub.
+    pub fn new(topic: Topic, callback: Callback, protocol: Protocol) -> SubscriptionRequest {
+        SubscriptionRequest {
+            account: None,
+            topic,
+            callback,
+            protocol,
+            format: Format::Raw,
+            updates: Updates::default(), // the whole topic is sent, whatever changed in it
+            statuses: Statuses::Never,   // the topic has no place for a status
+            is_sanitized: false,
+            signing: SigningRequest::default(),
+            digest: false,
+            lease: Lease::WEBSUB,
+            registrant: RegistrantNetwork::UNKNOWN,
+        }
+    }
+
+    /// Returns the new subscription that the request makes.
+    pub fn begin(
+        &self,
+        id: SubscriptionId,
+        cursor: Seq,
+        status_told: i64,
+        now: DateTime<Utc>,
+    ) -> Subscription {
+        Subscription {
+            id,
+            account: self.account,
+            topic: self.topic.clone(),
+            callback: self.callback.clone(),
+            protocol: self.protocol.clone(),
+            format: self.format,
+            updates: self.updates,
+            statuses: self.statuses,
+            is_sanitized: self.is_sanitized,
+            status_told,
+            signing: self.signing.begin(),
+            cursor,
+            failures: 0,
+            failing_since: None,
+            lease_until: self.lease.end(now),
+            created_at: now,
+        }
+    }
+
     /// Returns whose quota the subscription counts towards.
     pub fn owner(&self) -> SubscriptionOwner {
         SubscriptionOwner::new(self.account, &self.callback)
@@ -274,6 +321,24 @@ pub struct Subscription {
     pub lease_until: DateTime<Utc>,
     /// When the subscription was created.
     pub created_at: DateTime<Utc>,
+}
+
+impl Subscription {
+    /// Returns the request that would make the same subscription, but for its digest.
+    pub fn to_request(&self) -> SubscriptionRequest {
+        let (topic, callback) = (self.topic.clone(), self.callback.clone());
+        let Signing { secret, method, .. } = self.signing.clone();
+        SubscriptionRequest {
+            account: self.account,
+            format: self.format,
+            updates: self.updates,
+            statuses: self.statuses,
+            is_sanitized: self.is_sanitized,
+            signing: SigningRequest { secret, method, overlap: None },
+            lease: if self.account.is_some() { Lease::ACCOUNT } else { Lease::WEBSUB },
+            ..SubscriptionRequest::new(topic, callback, self.protocol.clone())
+        }
+    }
 }
 
 /// The number of a delivery batch: less than 0, and unique in its cell while the batch exists.

@@ -11,6 +11,7 @@ pub(crate) mod deliveries;
 mod digests;
 mod generations;
 mod held_claims;
+pub(crate) mod intent_columns;
 pub(crate) mod intents;
 pub(crate) mod kept_cursors;
 pub(crate) mod listing;

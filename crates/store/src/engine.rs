@@ -1,6 +1,7 @@
 //! The two databases, and how statements and rows are passed to and from them.
 
 pub(crate) mod claims;
+pub(crate) mod columns;
 pub(crate) mod envelope;
 pub(crate) mod error;
 pub(crate) mod lease;

@@ -33,7 +33,7 @@ use crate::subscriptions::{
 use feedgate_core::intent::{Intent, IntentMode, VerifyToken};
 use feedgate_core::registrant::RegistrantNetwork;
 use feedgate_core::signing::{BadSecret, Secret, SigningRequest};
-use feedgate_core::subscription::{Format, Lease, Statuses, SubscriptionRequest, Updates};
+use feedgate_core::subscription::{Lease, SubscriptionRequest};
 use feedgate_core::topic::{Callback, Topic};
 use feedgate_protocol::Protocol;
 use feedgate_protocol::form::Form;
@@ -204,18 +204,9 @@ fn intent(form: &Form, mode: IntentMode) -> Result<Intent, Rejection> {
     });
     reject_sanitize(form)?;
     let requested = SubscriptionRequest {
-        account: None,
-        topic,
-        callback,
-        protocol: Protocol::WebSub,
-        format: Format::Raw,
-        updates: Updates::default(), // the whole topic is delivered, whatever changed in it
-        statuses: Statuses::Never,   // the topic has no place for a status
-        is_sanitized: false,
         signing: SigningRequest { secret: secret.transpose()?, ..SigningRequest::default() },
-        digest: false,
         lease: Lease::websub(if is_new { lease(form)? } else { None }),
-        registrant: RegistrantNetwork::UNKNOWN,
+        ..SubscriptionRequest::new(topic, callback, Protocol::WebSub)
     };
     let verify_token = form.get_verbatim("hub.verify_token").map(VerifyToken::parse).transpose();
     let verify_token = verify_token.map_err(|reason| {

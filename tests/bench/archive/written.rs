@@ -10,12 +10,10 @@ use feedgate_core::claim::ClaimToken;
 use feedgate_core::host_groups::HostGroups;
 use feedgate_core::page::PageLimits;
 use feedgate_core::poll::{self, Poll, Polling, Trigger};
-use feedgate_core::registrant::RegistrantNetwork;
 use feedgate_core::resource::ResourceKind;
 use feedgate_core::schedule::Demand;
-use feedgate_core::signing::SigningRequest;
 use feedgate_core::status::Status;
-use feedgate_core::subscription::{Format, Lease, Statuses, SubscriptionRequest, Updates};
+use feedgate_core::subscription::{Format, Lease, Statuses, SubscriptionRequest};
 use feedgate_core::topic::{Callback, Topic};
 use feedgate_core::upstream::UpstreamFinding;
 use feedgate_core::visibility::SourceNetwork;
@@ -69,18 +67,14 @@ pub(crate) async fn write(
     }
     for topic in publisher.topics() {
         let wish = SubscriptionRequest {
-            account: None,
-            topic: Topic::parse(topic)?,
-            callback: Callback::parse("https://callback.test/dev/null")?,
-            protocol: Protocol::WebSub,
             format: Format::Atom,
-            signing: SigningRequest::default(),
-            updates: Updates::default(),
             statuses: Statuses::default(),
-            is_sanitized: false,
-            digest: false,
             lease: Lease::from(Duration::from_secs(864_000)),
-            registrant: RegistrantNetwork::UNKNOWN,
+            ..SubscriptionRequest::new(
+                Topic::parse(topic)?,
+                Callback::parse("https://callback.test/dev/null")?,
+                Protocol::WebSub,
+            )
         };
         store.subscribe(&wish, begin).await?;
     }

@@ -18,9 +18,7 @@ use feedgate::net::{self, HttpClient, Lookup, Patience};
 use feedgate_core::host_groups::HostGroups;
 use feedgate_core::page::PageLimits;
 use feedgate_core::ports::{ClaimLimits, DueResource, Store};
-use feedgate_core::registrant::RegistrantNetwork;
-use feedgate_core::signing::SigningRequest;
-use feedgate_core::subscription::{Format, Lease, Statuses, SubscriptionRequest, Updates};
+use feedgate_core::subscription::{Format, Lease, Statuses, SubscriptionRequest};
 use feedgate_core::topic::{Callback, Topic};
 use feedgate_protocol::Protocol;
 use feedgate_store as store;
@@ -146,18 +144,14 @@ impl Crowd {
         let watching = (0..many).map(|n| async move {
             let topic = format!("http://h{}.test:{}{path}/{n}", n % hosts, self.port);
             let wish = SubscriptionRequest {
-                account: None,
-                topic: Topic::parse(topic)?,
-                callback: Callback::parse("https://callback.test/")?,
-                protocol: Protocol::WebSub,
                 format: Format::Atom,
-                signing: SigningRequest::default(),
-                updates: Updates::default(),
                 statuses: Statuses::default(),
-                is_sanitized: false,
-                digest: false,
                 lease: Lease::from(Duration::from_secs(864_000)),
-                registrant: RegistrantNetwork::UNKNOWN,
+                ..SubscriptionRequest::new(
+                    Topic::parse(topic)?,
+                    Callback::parse("https://callback.test/")?,
+                    Protocol::WebSub,
+                )
             };
             let due = start() + apart * u32::try_from(n)?;
             self.store.subscribe(&wish, due).await?;

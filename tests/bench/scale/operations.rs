@@ -13,12 +13,10 @@ use feedgate_core::ports::{
     ChangesWindow, ClaimLimits, DeliveryOutcome, DeliveryResult, DueResource, Store,
     SubscriptionFilter,
 };
-use feedgate_core::registrant::RegistrantNetwork;
 use feedgate_core::resource::ResourceId;
 use feedgate_core::schedule::Demand;
-use feedgate_core::signing::SigningRequest;
 use feedgate_core::status::Status;
-use feedgate_core::subscription::{Format, Lease, Statuses, SubscriptionRequest, Updates};
+use feedgate_core::subscription::{Format, Lease, Statuses, SubscriptionRequest};
 use feedgate_core::topic::{Callback, Topic};
 use feedgate_core::upstream::UpstreamFinding;
 use feedgate_core::visibility::SourceNetwork;
@@ -271,18 +269,14 @@ fn begin() -> DateTime<Utc> {
 
 fn request(n: i64) -> Result<SubscriptionRequest, Failure> {
     Ok(SubscriptionRequest {
-        account: None,
-        topic: Topic::parse(topic(n))?,
-        callback: Callback::parse(format!("https://callback.test/new/{n}"))?,
-        protocol: Protocol::WebSub,
         format: Format::Atom,
-        updates: Updates::default(),
         statuses: Statuses::default(),
-        is_sanitized: false,
-        signing: SigningRequest::default(),
-        digest: false,
         lease: Lease::from(Duration::from_secs(864_000)),
-        registrant: RegistrantNetwork::UNKNOWN,
+        ..SubscriptionRequest::new(
+            Topic::parse(topic(n))?,
+            Callback::parse(format!("https://callback.test/new/{n}"))?,
+            Protocol::WebSub,
+        )
     })
 }
 

@@ -5,9 +5,7 @@ use std::sync::Arc;
 
 use feedgate::jobs::runner::now;
 use feedgate_core::ports::Store;
-use feedgate_core::registrant::RegistrantNetwork;
-use feedgate_core::signing::SigningRequest;
-use feedgate_core::subscription::{Format, Lease, Statuses, SubscriptionRequest, Updates};
+use feedgate_core::subscription::{Lease, SubscriptionRequest};
 use feedgate_core::topic::{Callback, Topic};
 use feedgate_protocol::Protocol;
 use futures_util::StreamExt;
@@ -36,18 +34,12 @@ const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
 fn wish(topic: &str, callback: String) -> SubscriptionRequest {
     SubscriptionRequest {
-        account: None,
-        topic: Topic::parse(topic).unwrap(),
-        callback: Callback::parse(callback).unwrap(),
-        protocol: Protocol::HttpPost,
-        format: Format::Raw,
-        updates: Updates::default(),
-        statuses: Statuses::Never,
-        is_sanitized: false,
-        signing: SigningRequest::default(),
-        digest: false,
         lease: Lease::RSSCLOUD,
-        registrant: RegistrantNetwork::UNKNOWN,
+        ..SubscriptionRequest::new(
+            Topic::parse(topic).unwrap(),
+            Callback::parse(callback).unwrap(),
+            Protocol::HttpPost,
+        )
     }
 }
 

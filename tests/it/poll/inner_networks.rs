@@ -12,10 +12,8 @@ use feedgate::net::{self, HttpClient, Lookup};
 use feedgate_core::account::AccountId;
 use feedgate_core::ports::Store;
 use feedgate_core::record::Seq;
-use feedgate_core::registrant::RegistrantNetwork;
 use feedgate_core::resource::Resource;
-use feedgate_core::signing::SigningRequest;
-use feedgate_core::subscription::{Format, Lease, Statuses, SubscriptionRequest, Updates};
+use feedgate_core::subscription::{Format, Statuses, SubscriptionRequest};
 use feedgate_core::topic::{Callback, Topic};
 use feedgate_core::visibility::SourceNetwork;
 use feedgate_protocol::Protocol;
@@ -74,17 +72,13 @@ impl World {
         let callback = format!("https://b.test/{}", account.map_or(0, |account| account.0));
         let wish = SubscriptionRequest {
             account,
-            topic: Topic::parse(topic).unwrap(),
-            callback: Callback::parse(callback).unwrap(),
-            protocol: Protocol::WebSub,
             format: Format::Atom,
-            updates: Updates::default(),
             statuses: Statuses::default(),
-            is_sanitized: false,
-            signing: SigningRequest::default(),
-            digest: false,
-            lease: Lease::WEBSUB,
-            registrant: RegistrantNetwork::UNKNOWN,
+            ..SubscriptionRequest::new(
+                Topic::parse(topic).unwrap(),
+                Callback::parse(callback).unwrap(),
+                Protocol::WebSub,
+            )
         };
         self.store.subscribe(&wish, runner::now()).await.unwrap();
     }

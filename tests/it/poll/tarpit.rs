@@ -16,10 +16,8 @@ use feedgate::jobs::runner::{self, WorkerConfig};
 use feedgate::metrics::Metrics;
 use feedgate::net::{self, HttpClient, Lookup};
 use feedgate_core::ports::Store;
-use feedgate_core::registrant::RegistrantNetwork;
 use feedgate_core::resource::Resource;
-use feedgate_core::signing::SigningRequest;
-use feedgate_core::subscription::{Format, Lease, Statuses, SubscriptionRequest, Updates};
+use feedgate_core::subscription::{Format, Lease, Statuses, SubscriptionRequest};
 use feedgate_core::topic::{Callback, Topic};
 use feedgate_protocol::Protocol;
 use futures_util::future::join_all;
@@ -157,18 +155,14 @@ fn poller(store: &Arc<dyn Store>) -> Poller {
 
 async fn watch(store: &Arc<dyn Store>, url: String) -> Resource {
     let wish = SubscriptionRequest {
-        account: None,
-        topic: Topic::parse(url).unwrap(),
-        callback: Callback::parse("https://callback.test/").unwrap(),
-        protocol: Protocol::WebSub,
         format: Format::Atom,
-        updates: Updates::default(),
         statuses: Statuses::default(),
-        is_sanitized: false,
-        signing: SigningRequest::default(),
-        digest: false,
         lease: Lease::from(Duration::from_secs(3_600)),
-        registrant: RegistrantNetwork::UNKNOWN,
+        ..SubscriptionRequest::new(
+            Topic::parse(url).unwrap(),
+            Callback::parse("https://callback.test/").unwrap(),
+            Protocol::WebSub,
+        )
     };
     let id = store.subscribe(&wish, runner::now()).await.unwrap().id.resource;
     store.get(id).await.unwrap().unwrap()

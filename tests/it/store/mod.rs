@@ -65,14 +65,10 @@ use feedgate_core::change_detection::{Candidate, FeedDocument};
 use feedgate_core::claim::ClaimToken;
 use feedgate_core::poll::{NewContent, Poll, Polling, Trigger};
 use feedgate_core::ports::{ClaimLimits, Store, SubscriptionFilter};
-use feedgate_core::registrant::RegistrantNetwork;
 use feedgate_core::resource::{Resource, ResourceId};
 use feedgate_core::schedule::Demand;
-use feedgate_core::signing::SigningRequest;
 use feedgate_core::status::Status;
-use feedgate_core::subscription::{
-    Format, Lease, Statuses, Subscription, SubscriptionRequest, Updates,
-};
+use feedgate_core::subscription::{Format, Lease, Statuses, Subscription, SubscriptionRequest};
 use feedgate_core::topic::{Callback, Topic};
 use feedgate_core::upstream::UpstreamFinding;
 use feedgate_core::visibility::SourceNetwork;
@@ -193,18 +189,14 @@ fn few(limit: usize) -> ClaimLimits {
 
 fn wish(topic_name: &str, callback: &str) -> SubscriptionRequest {
     SubscriptionRequest {
-        account: None,
-        topic: topic(topic_name),
-        callback: Callback::parse(callback).unwrap(),
-        protocol: Protocol::WebSub,
         format: Format::Atom,
-        updates: Updates::default(),
         statuses: Statuses::default(),
-        is_sanitized: false,
-        signing: SigningRequest::default(),
-        digest: false,
         lease: Lease::from(Duration::from_secs(3_600)),
-        registrant: RegistrantNetwork::UNKNOWN,
+        ..SubscriptionRequest::new(
+            topic(topic_name),
+            Callback::parse(callback).unwrap(),
+            Protocol::WebSub,
+        )
     }
 }
 

@@ -2,9 +2,8 @@
 
 use feedgate::jobs::runner;
 use feedgate_core::account::AccountId;
-use feedgate_core::registrant::RegistrantNetwork;
 use feedgate_core::signing::{Secret, SigningRequest};
-use feedgate_core::subscription::{Format, Lease, Statuses, SubscriptionRequest, Updates};
+use feedgate_core::subscription::{Format, Statuses, SubscriptionRequest};
 use feedgate_core::topic::{Callback, Topic};
 use feedgate_protocol::Protocol;
 use http::StatusCode;
@@ -26,20 +25,17 @@ async fn subscribe(database: &Database, topic: &str) {
     for (account, path) in [(None, "hook/s3cret"), (Some(AccountId(7)), "mine")] {
         let wish = SubscriptionRequest {
             account,
-            topic: Topic::parse(topic).unwrap(),
-            callback: Callback::parse(format!("https://reader.test:8443/{path}?k=s3cret")).unwrap(),
-            protocol: Protocol::WebSub,
             format: Format::Atom,
-            updates: Updates::default(),
             statuses: Statuses::default(),
-            is_sanitized: false,
             signing: SigningRequest {
                 secret: Secret::new("s3cret".to_owned()).ok(),
                 ..SigningRequest::default()
             },
-            digest: false,
-            lease: Lease::WEBSUB,
-            registrant: RegistrantNetwork::UNKNOWN,
+            ..SubscriptionRequest::new(
+                Topic::parse(topic).unwrap(),
+                Callback::parse(format!("https://reader.test:8443/{path}?k=s3cret")).unwrap(),
+                Protocol::WebSub,
+            )
         };
         store.subscribe(&wish, runner::now()).await.unwrap();
     }

@@ -5,9 +5,7 @@ use std::time::Duration;
 use feedgate::jobs::runner;
 use feedgate_core::intent::{Intent, IntentMode};
 use feedgate_core::ports::ClaimLimits;
-use feedgate_core::registrant::RegistrantNetwork;
-use feedgate_core::signing::SigningRequest;
-use feedgate_core::subscription::{Format, Lease, Statuses, SubscriptionRequest, Updates};
+use feedgate_core::subscription::SubscriptionRequest;
 use feedgate_core::topic::{Callback, Topic};
 use feedgate_protocol::Protocol;
 use http::StatusCode;
@@ -112,20 +110,11 @@ async fn a_callback_that_stays_out_of_order_is_sent_a_denial() {
 
 /// Stores a request that could not be verified four times, and is due.
 async fn after_four_attempts(database: &Database, topic: &str, callback: &str) {
-    let request = SubscriptionRequest {
-        account: None,
-        topic: Topic::parse(topic).unwrap(),
-        callback: Callback::parse(callback).unwrap(),
-        protocol: Protocol::WebSub,
-        format: Format::Raw,
-        updates: Updates::default(),
-        statuses: Statuses::Never,
-        is_sanitized: false,
-        signing: SigningRequest::default(),
-        digest: false,
-        lease: Lease::websub(None),
-        registrant: RegistrantNetwork::UNKNOWN,
-    };
+    let request = SubscriptionRequest::new(
+        Topic::parse(topic).unwrap(),
+        Callback::parse(callback).unwrap(),
+        Protocol::WebSub,
+    );
     let mode = IntentMode::Subscribe;
     let intent = Intent::new(mode, request);
     let store = database.open().await;

@@ -1,16 +1,15 @@
 //! Intents: subscriptions and unsubscriptions that still have to be verified.
 
-use std::time::Duration;
-
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use sha2::{Digest, Sha256};
 
 use crate::Db;
 use crate::backfill;
-use crate::delivery::row::{
-    account, alias, callback, number, protocol, secret, signature_method, subscriber,
+use crate::delivery::intent_columns::{
+    CLAIMED, KEEP, SECRET, StoredIntent, VERIFY_TOKEN, read_intent,
 };
+use crate::delivery::row::{number, subscriber};
 use crate::delivery::subscriptions::subscribe;
 use crate::delivery::unsubscribe::unsubscribe;
 use crate::engine::claims::{self, ClaimPeriod, ClaimQueue, queue_of};
@@ -18,14 +17,11 @@ use crate::engine::lease::ClaimLease;
 use crate::engine::row::Row;
 use crate::engine::sql::params;
 use crate::engine::tx::{Tx, Wake};
-use crate::resources::row;
 use feedgate_core::claim::ClaimToken;
 use feedgate_core::intent::{DueIntent, Intent, IntentMode, VerifyToken};
 use feedgate_core::ports::{ClaimLimits, EventArrival, Intents, StoreError};
-use feedgate_core::registrant::RegistrantNetwork;
-use feedgate_core::signing::{Secret, SecretOverlap, SigningRequest};
-use feedgate_core::subscription::{Format, Lease, Statuses, SubscriptionRequest, Updates};
-use feedgate_protocol::signature::SignatureMethod;
+use feedgate_core::signing::Secret;
+use feedgate_core::subscription::SubscriptionRequest;
 
 #[async_trait]
 impl Intents for Db {
@@ -155,24 +151,8 @@ impl Intents for Db {
 }
 
 /// The queue of intents, by the host of the callback.
-pub(crate) static QUEUE: ClaimQueue<DueIntent> = queue_of!(
-    "intents",
-    "id",
-    "",
-    "select i.id, i.attempts, i.mode, i.account_id, i.topic, i.alias, i.callback, i.protocol, i.procedure,
-            i.format, i.updates, i.statuses, i.is_sanitized, i.secret, i.signature_method, i.secret_overlap_s, i.lease_s,
-            i.verify_token, i.backfill, i.digest, i.parameters, i.is_verified, i.registrant_network
-       from {rows}
-       join intents i on i.id = given.id
-      where i.claim_token = $1",
-    due_intent,
-    |due: &DueIntent| due.id
-);
-
-/// The column with the secret that is requested.
-pub(crate) const SECRET: &str = "intents.secret";
-/// The column with the text that is sent back to the callback.
-pub(crate) const VERIFY_TOKEN: &str = "intents.verify_token";
+pub(crate) static QUEUE: ClaimQueue<DueIntent> =
+    queue_of!("intents", "id", "", CLAIMED, due_intent, |due: &DueIntent| due.id);
 
 const END: &str = "delete from intents where id = $1 and claim_token = $2";
 const FORGET: &str = "delete from intents where hash = $1";
@@ -192,30 +172,6 @@ async fn enqueue_intent(
           join resources r on r.id = s.resource_id
          where r.topic = $1 and s.callback = $2
          limit 1";
-    // A conflict is possible only if another node has just inserted the same intent.
-    const KEEP: &str = "
-        insert into intents (hash, mode, account_id, topic, callback, protocol, procedure,
-                             format, updates, statuses, secret, lease_s, verify_token,
-                             due_at, backfill, host, claim_token, alias, signature_method,
-                             secret_overlap_s, digest, parameters, is_verified, is_sanitized,
-                             registrant_network)
-        values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18,
-                $19, $20, $21, $22, $23, $24, $25)
-            on conflict (hash) do update
-           set id = excluded.id, host = excluded.host, mode = excluded.mode,
-               alias = excluded.alias,
-               procedure = excluded.procedure,
-               format = excluded.format, updates = excluded.updates,
-               statuses = excluded.statuses, is_sanitized = excluded.is_sanitized,
-               secret = excluded.secret,
-               signature_method = excluded.signature_method,
-               secret_overlap_s = excluded.secret_overlap_s, lease_s = excluded.lease_s,
-               verify_token = excluded.verify_token, backfill = excluded.backfill,
-               digest = excluded.digest, parameters = excluded.parameters,
-               is_verified = excluded.is_verified,
-               registrant_network = excluded.registrant_network,
-               attempts = 0, due_at = excluded.due_at, claim_token = excluded.claim_token
-        returning id";
     let request = &intent.request;
     let hash = hash(request);
     let (topic, callback) = (&request.topic, &request.callback);
@@ -227,21 +183,10 @@ async fn enqueue_intent(
     tx.execute(FORGET, params![hash.clone()]).await?;
     let subject = params![request.topic.as_str(), request.callback.as_str()];
     let is_subscriber = tx.first(IS_SUBSCRIBER, subject).await?.is_some();
-    let overlap_s =
-        request.signing.overlap.and_then(|overlap| i64::try_from(overlap.as_secs()).ok());
     let host = if is_subscriber { String::new() } else { request.callback.host_name() };
-    #[rustfmt::skip]
-    let params = params![
-        hash, intent.mode.as_str(), number(request.account), request.topic.as_str(),
-        request.callback.as_str(), request.protocol.as_str(), request.protocol.procedure(),
-        request.format.as_str(), request.updates.as_str(), request.statuses.as_str(),
-        secret, i64::try_from(request.lease.as_secs()).unwrap_or(i64::MAX), verify_token, due_at,
-        intent.backfill, host, claim.0, request.topic.alias().unwrap_or_default(),
-        request.signing.method.map(SignatureMethod::as_str), overlap_s, request.digest,
-        intent.parameters.as_str(), intent.is_verified, request.is_sanitized,
-        request.registrant.as_number(),
-    ];
-    let kept = tx.first(KEEP, params).await?;
+    let schedule = [hash.into(), host.into(), due_at.into(), claim.0.into()];
+    let params = StoredIntent { intent, secret, verify_token }.params(schedule);
+    let kept = tx.first(&KEEP, &params).await?;
     tx.wake(Wake::Intents);
     kept.ok_or_else(|| StoreError::Corrupt("an intent vanished".to_owned()))?.int()
 }
@@ -260,40 +205,8 @@ fn hash(request: &SubscriptionRequest) -> Vec<u8> {
     hash.finalize().to_vec()
 }
 
-/// Reads the overlap that was requested for a secret.
-fn overlap(row: &mut Row) -> Result<Option<SecretOverlap>, StoreError> {
-    let Some(seconds) = row.opt_int()? else { return Ok(None) };
-    let overlap = u64::try_from(seconds).ok().and_then(SecretOverlap::from_secs);
-    overlap.map(Some).ok_or_else(|| StoreError::Corrupt(format!("an overlap of {seconds} s")))
-}
-
 fn due_intent(mut row: Row) -> Result<DueIntent, StoreError> {
-    let id = row.int()?;
-    let attempts = row.small()?;
-    let mode = row.word(IntentMode::from_word)?;
-    let account = account(&mut row)?;
-    let topic = row::topic(&mut row)?.with_alias(alias(&mut row)?);
-    let callback = callback(&mut row)?;
-    let protocol = protocol(&mut row)?;
-    let (format, updates) = (row.word(Format::from_word)?, row.word(Updates::from_word)?);
-    let (statuses, is_sanitized) = (row.word(Statuses::from_word)?, row.int()? != 0);
-    let identity = || subscriber(&topic, &callback, &protocol);
-    let signing = SigningRequest {
-        secret: secret(&mut row, SECRET, identity)?,
-        method: signature_method(&mut row)?,
-        overlap: overlap(&mut row)?,
-    };
-    let lease = Lease::from(Duration::from_secs(row.count()?));
-    let verify_token = row.opt_secret(VERIFY_TOKEN, identity)?.map(VerifyToken::parse).transpose();
-    let verify_token = verify_token.map_err(|err| StoreError::Corrupt(err.to_string()))?;
-    let (backfill, digest) = (row.int()? != 0, row.int()? != 0);
-    let (parameters, is_verified) = (row.text()?, row.int()? != 0);
-    let registrant = RegistrantNetwork::from_number(row.int()?);
-    #[rustfmt::skip]
-    let request = SubscriptionRequest {
-        account, topic, callback, protocol, format, updates, statuses, is_sanitized, signing, digest, lease,
-        registrant,
-    };
-    let intent = Intent { mode, request, verify_token, backfill, parameters, is_verified };
+    let (id, attempts) = (row.int()?, row.small()?);
+    let intent = read_intent(&mut row)?;
     Ok(DueIntent { id, claim: ClaimToken::NONE, attempts, intent })
 }

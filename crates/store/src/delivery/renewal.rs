@@ -1,12 +1,16 @@
 //! Renewing subscriptions.
 
+use std::sync::LazyLock;
+
 use chrono::{DateTime, Utc};
 
 use crate::delivery::generations::next_generation;
 use crate::delivery::row::{
-    PREVIOUS_SECRET, SECRET, number, subscriber, subscription, subscription_columns,
+    OPTIONS, PREVIOUS_SECRET, SECRET, number, option_values, subscriber, subscription,
+    subscription_columns,
 };
 use crate::delivery::{digests, queue};
+use crate::engine::columns::assigned;
 use crate::engine::sql::params;
 use crate::engine::tx::Tx;
 use feedgate_core::ports::StoreError;
@@ -70,6 +74,27 @@ fn rights(
     }
 }
 
+/// Replaces the options of a subscription, whose values come after its own parameters.
+static RENEW: LazyLock<String> = LazyLock::new(|| {
+    let options = assigned(&OPTIONS, 13);
+    format!(
+        "update subscriptions
+           set secret = $3, cursor = $4, lease_until = $5, acknowledged_status = $7,
+               failures = 0, failed_changes = 0, failed_upto = 0, failing_since = null,
+               signature_method = $8, previous_secret = $9, previous_secret_until = $10,
+               digest_at = case when cast($11 as bigint) is null then null
+                                else coalesce(digest_at, $11) end,
+               replayed_upto = case when cast($6 as bigint) = 0 then replayed_upto else 0 end,
+               paused_at = case when is_suspended = 1 then null else paused_at end,
+               is_suspended = 0,
+               registrant_network = case when registrant_network = 0 then $12
+                                         else registrant_network end, {options}, {generation}
+         where resource_id = $1 and id = $2
+        returning case when paused_at is null then 0 else 1 end",
+        generation = next_generation!()
+    )
+});
+
 /// Replaces the options with those of the request, resets failures, ends a suspension, and retries at
 /// once a delivery that waited for a retry. A delivery in progress, if there is one, ends first; the
 /// cursor in its result counts only if both cursors run over the same numbers.
@@ -80,23 +105,6 @@ async fn renew(
     request: &SubscriptionRequest,
     now: DateTime<Utc>,
 ) -> Result<(), StoreError> {
-    const RENEW: &str = concat!(
-        "update subscriptions
-           set procedure = $3, format = $4, secret = $5, cursor = $6, lease_until = $7,
-               updates = $10, statuses = $11, is_sanitized = $8, acknowledged_status = $12,
-               failures = 0, failed_changes = 0, failed_upto = 0, failing_since = null,
-               signature_method = $13, previous_secret = $14, previous_secret_until = $15,
-               digest_at = case when cast($16 as bigint) is null then null
-                                else coalesce(digest_at, $16) end,
-               replayed_upto = case when cast($9 as bigint) = 0 then replayed_upto else 0 end,
-               paused_at = case when is_suspended = 1 then null else paused_at end,
-               is_suspended = 0,
-               registrant_network = case when registrant_network = 0 then $17
-                                         else registrant_network end, ",
-        next_generation!(),
-        " where resource_id = $1 and id = $2
-         returning case when paused_at is null then 0 else 1 end"
-    );
     let owed = newest_number(resource, request.format);
     let behind = known.cursor.0 < newest_number(resource, known.format);
     let changed = (known.format == Format::Raw) != (request.format == Format::Raw);
@@ -116,17 +124,23 @@ async fn renew(
     let secret = tx.seal(SECRET, &identity, secret)?;
     let previous_secret = previous.map(|previous| previous.secret.expose());
     let previous_secret = tx.seal(PREVIOUS_SECRET, &identity, previous_secret)?;
-    #[rustfmt::skip]
-    let params = params![
-        known.id.resource.0, known.id.number, request.protocol.procedure(), request.format.as_str(),
-        secret, cursor, lease_until, request.is_sanitized,
-        i64::from(changed), request.updates.as_str(), request.statuses.as_str(), status_told,
-        signing.method.map(SignatureMethod::as_str), previous_secret,
-        previous.map(|previous| previous.until), digests::first(request, now),
+    let own = params![
+        known.id.resource.0,
+        known.id.number,
+        secret,
+        cursor,
+        lease_until,
+        i64::from(changed),
+        status_told,
+        signing.method.map(SignatureMethod::as_str),
+        previous_secret,
+        previous.map(|previous| previous.until),
+        digests::first(request, now),
         request.registrant.as_number(),
     ];
+    let params = [own.as_slice(), &option_values(request)].concat();
     let is_in_progress = queue::lock_in_progress(tx, known.id, now).await?;
-    let renewed = tx.first(RENEW, params).await?;
+    let renewed = tx.first(&RENEW, &params).await?;
     let is_paused = renewed.map_or(Ok(0), |mut row| row.int())? != 0;
     let is_owed = cursor < owed || status_told < status;
     match (is_in_progress, changed) {

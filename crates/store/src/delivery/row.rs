@@ -2,6 +2,7 @@
 
 use crate::engine::envelope::RowIdentity;
 use crate::engine::row::Row;
+use crate::engine::sql::Value;
 use crate::resources::row::topic;
 use feedgate_core::account::AccountId;
 use feedgate_core::delivery_health::{AttemptResponse, DeliveryHealth, LastAttempt};
@@ -9,7 +10,9 @@ use feedgate_core::ports::StoreError;
 use feedgate_core::record::Seq;
 use feedgate_core::resource::ResourceId;
 use feedgate_core::signing::{PreviousSecret, Secret, Signing};
-use feedgate_core::subscription::{Format, Statuses, Subscription, SubscriptionId, Updates};
+use feedgate_core::subscription::{
+    Format, Statuses, Subscription, SubscriptionId, SubscriptionRequest, Updates,
+};
 use feedgate_core::topic::{Callback, Topic};
 use feedgate_protocol::Protocol;
 use feedgate_protocol::signature::SignatureMethod;
@@ -32,6 +35,21 @@ macro_rules! subscription_columns {
     };
 }
 pub(crate) use subscription_columns;
+
+/// The columns with the options of a subscription, which a renewal replaces.
+pub(super) const OPTIONS: [&str; 5] =
+    ["procedure", "format", "updates", "statuses", "is_sanitized"];
+
+/// Returns the values of [`OPTIONS`] that a request has, in their order.
+pub(super) fn option_values(request: &SubscriptionRequest) -> [Value; OPTIONS.len()] {
+    [
+        request.protocol.procedure().into(),
+        request.format.as_str().into(),
+        request.updates.as_str().into(),
+        request.statuses.as_str().into(),
+        request.is_sanitized.into(),
+    ]
+}
 
 /// The column with the secret of a subscription.
 pub(crate) const SECRET: &str = "subscriptions.secret";

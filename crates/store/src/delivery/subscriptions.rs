@@ -4,7 +4,7 @@
 //! the count there, because a resource without subscribers is never due.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
@@ -13,13 +13,14 @@ use futures_util::try_join;
 
 use crate::Db;
 use crate::delivery::renewal::{newest_number, renew_known};
-use crate::delivery::row::{SECRET, number, subscriber};
+use crate::delivery::row::{OPTIONS, SECRET, number, option_values, subscriber};
 use crate::delivery::subscriber_counts::{CountedSubscription, count_begun, count_of};
 use crate::delivery::unsubscribe::unsubscribe;
 use crate::delivery::{
     claim, deliveries, digests, generations, held_claims, kept_cursors, listing, pausing, progress,
     queue, replays,
 };
+use crate::engine::columns::inserted;
 use crate::engine::sql::params;
 use crate::engine::tx::{Tx, Wake};
 use crate::log::account_budget;
@@ -291,6 +292,35 @@ async fn make_all(
     try_join_all(requests.iter().map(|(request, now)| make(tx, resource, request, *now))).await
 }
 
+/// The columns of a new subscription besides its options.
+const OWN: [&str; 15] = [
+    "resource_id",
+    "account_id",
+    "callback",
+    "host",
+    "protocol",
+    "alias",
+    "acknowledged_status",
+    "secret",
+    "cursor",
+    "signature_method",
+    "lease_until",
+    "created_at",
+    "digest_at",
+    "begun_after",
+    "registrant_network",
+];
+
+/// Stores a subscription, unless there is one with this account, callback, protocol and alias.
+static MAKE: LazyLock<String> = LazyLock::new(|| {
+    let inserted = inserted(&[OWN.as_slice(), &OPTIONS].concat());
+    format!(
+        "insert into subscriptions {inserted}
+             on conflict (resource_id, account_id, callback, protocol, alias) do nothing
+         returning id"
+    )
+});
+
 /// Creates the subscription. Returns `None` if there is one with this account, callback, protocol
 /// and alias.
 async fn make(
@@ -299,19 +329,9 @@ async fn make(
     request: &SubscriptionRequest,
     now: DateTime<Utc>,
 ) -> Result<Option<Subscription>, StoreError> {
-    // A kept cursor lags behind the log, so that what the subscriber has missed is due at once.
-    const MAKE: &str = "
-        insert into subscriptions (resource_id, account_id, callback, host, protocol,
-                                   procedure, format, updates, statuses,
-                                   acknowledged_status, secret, cursor, lease_until,
-                                   created_at, alias, signature_method, digest_at,
-                                   is_sanitized, begun_after, registrant_network)
-        values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18,
-                $19, $20)
-            on conflict (resource_id, account_id, callback, protocol, alias) do nothing
-        returning id";
     let status = request.statuses.version(&resource.status);
     let (head, lease_until) = (newest_number(resource, request.format), request.lease.end(now));
+    // A kept cursor lags behind the log, so that what the subscriber has missed is due at once.
     let kept = kept_cursors::take_cursor(tx, resource.id, request, now).await?;
     let cursor = kept.map_or(head, |kept| kept.min(head));
     let begun_after = if request.format == Format::Raw { resource.head.0 } else { cursor };
@@ -319,37 +339,28 @@ async fn make(
     let identity = subscriber(topic, callback, &request.protocol);
     let secret = request.signing.secret.as_ref().map(Secret::expose);
     let secret = tx.seal(SECRET, &identity, secret)?;
-    #[rustfmt::skip]
-    let params = params![
-        resource.id.0, number(request.account), request.callback.as_str(), request.callback.host(),
-        request.protocol.as_str(), request.protocol.procedure(), request.format.as_str(),
-        request.updates.as_str(), request.statuses.as_str(), status,
-        secret, cursor, lease_until, now,
+    let own = params![
+        resource.id.0,
+        number(request.account),
+        request.callback.as_str(),
+        request.callback.host(),
+        request.protocol.as_str(),
         request.topic.alias().unwrap_or_default(),
-        request.signing.method.map(SignatureMethod::as_str), digests::first(request, now),
-        request.is_sanitized, begun_after, request.registrant.as_number(),
+        status,
+        secret,
+        cursor,
+        request.signing.method.map(SignatureMethod::as_str),
+        lease_until,
+        now,
+        digests::first(request, now),
+        begun_after,
+        request.registrant.as_number(),
     ];
-    let Some(mut made) = tx.first(MAKE, params).await? else { return Ok(None) };
+    let params = [own.as_slice(), &option_values(request)].concat();
+    let Some(mut made) = tx.first(&MAKE, &params).await? else { return Ok(None) };
     let id = SubscriptionId { resource: resource.id, number: made.int()? };
     if cursor < head {
         queue::enqueue_subscription(tx, id, now).await?;
     }
-    Ok(Some(Subscription {
-        id,
-        account: request.account,
-        topic: request.topic.clone(),
-        callback: request.callback.clone(),
-        protocol: request.protocol.clone(),
-        format: request.format,
-        updates: request.updates,
-        statuses: request.statuses,
-        is_sanitized: request.is_sanitized,
-        status_told: status,
-        signing: request.signing.begin(),
-        cursor: Seq(cursor),
-        failures: 0,
-        failing_since: None,
-        lease_until,
-        created_at: now,
-    }))
+    Ok(Some(request.begin(id, Seq(cursor), status, now)))
 }

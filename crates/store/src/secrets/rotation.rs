@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use crate::cells::Cells;
-use crate::delivery::intents::{SECRET as INTENT_SECRET, VERIFY_TOKEN};
+use crate::delivery::intent_columns::{SECRET as INTENT_SECRET, VERIFY_TOKEN};
 use crate::delivery::row::{PREVIOUS_SECRET, SECRET, alias, callback, protocol, subscriber};
 use crate::engine::envelope::{RowIdentity, SecretKey};
 use crate::engine::migrate::MIGRATIONS;

@@ -17,9 +17,8 @@ use crate::subscriptions::{FirstFetchWait, RequestTerms, SubscriptionRefusal, Ve
 use feedgate_core::account::{AccountId, Scope};
 use feedgate_core::intent::{Intent, IntentMode};
 use feedgate_core::ports::{ListedSubscription, SubscriptionFilter};
-use feedgate_core::registrant::RegistrantNetwork;
 use feedgate_core::signing::{BadSecret, Secret, SigningRequest};
-use feedgate_core::subscription::{Format, Lease, Statuses, SubscriptionRequest, Updates};
+use feedgate_core::subscription::{Format, Lease, Statuses, SubscriptionRequest};
 use feedgate_core::topic::{Callback, Topic};
 use feedgate_protocol::Protocol;
 use feedgate_protocol::form::Form;
@@ -124,11 +123,7 @@ impl NewSubscription {
     fn intent(&self, account: AccountId, topic: &Topic) -> Result<Intent, Rejection> {
         let request = SubscriptionRequest {
             account: Some(account),
-            topic: topic.clone(),
-            callback: self.callback.clone(),
-            protocol: Protocol::WebSub,
             format: self.format,
-            updates: Updates::Fresh,
             // The raw topic has no place for a status.
             statuses: match self.format {
                 Format::Raw => Statuses::Never,
@@ -136,9 +131,8 @@ impl NewSubscription {
             },
             is_sanitized: self.is_sanitized,
             signing: SigningRequest { secret: self.secret.clone(), ..SigningRequest::default() },
-            digest: false,
             lease: Lease::ACCOUNT,
-            registrant: RegistrantNetwork::UNKNOWN,
+            ..SubscriptionRequest::new(topic.clone(), self.callback.clone(), Protocol::WebSub)
         };
         let parameters = [
             ("hub.mode", IntentMode::Subscribe.as_str()),

@@ -20,9 +20,8 @@ use crate::subscriptions::{FirstFetchWait, RequestTerms, Verification};
 use feedgate_core::account::Scope;
 use feedgate_core::intent::{Intent, IntentMode};
 use feedgate_core::ports::ListedSubscription;
-use feedgate_core::registrant::RegistrantNetwork;
 use feedgate_core::signing::{Secret, SecretOverlap, SigningRequest};
-use feedgate_core::subscription::{Format, Lease, SubscriptionRequest};
+use feedgate_core::subscription::{Format, SubscriptionRequest};
 use feedgate_protocol::Protocol;
 
 /// How long notifications are signed with both secrets after a rotation: a day.
@@ -215,25 +214,8 @@ async fn end(visit: &Visit, listed: &ListedSubscription) -> Result<(), Rejection
 
 /// Returns the request that would make the same subscription.
 fn request_of(listed: &ListedSubscription) -> SubscriptionRequest {
-    let subscription = listed.subscription.clone();
-    SubscriptionRequest {
-        account: subscription.account,
-        topic: subscription.topic,
-        callback: subscription.callback,
-        protocol: subscription.protocol,
-        format: subscription.format,
-        updates: subscription.updates,
-        statuses: subscription.statuses,
-        is_sanitized: subscription.is_sanitized,
-        signing: SigningRequest {
-            secret: subscription.signing.secret,
-            method: subscription.signing.method,
-            overlap: None,
-        },
-        digest: listed.delivery.next_digest_at.is_some(),
-        lease: Lease::ACCOUNT,
-        registrant: RegistrantNetwork::UNKNOWN,
-    }
+    let digest = listed.delivery.next_digest_at.is_some();
+    SubscriptionRequest { digest, ..listed.subscription.to_request() }
 }
 
 /// Carries out what a form of the page requests.

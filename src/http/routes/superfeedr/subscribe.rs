@@ -22,7 +22,6 @@ use crate::subscriptions::{FirstFetchWait, RequestTerms, SubscribeOutcome, Verif
 use feedgate_core::account::Access;
 use feedgate_core::intent::{Intent, IntentMode, VerifyToken};
 use feedgate_core::record::Seq;
-use feedgate_core::registrant::RegistrantNetwork;
 use feedgate_core::resource::ResourceKind;
 use feedgate_core::subscription::{Format, Lease, Statuses, SubscriptionRequest, Updates};
 use feedgate_protocol::Protocol;
@@ -101,9 +100,6 @@ async fn intent(
     let format = format(request, form, is_sanitized)?;
     let requested = SubscriptionRequest {
         account: Some(access.account),
-        topic,
-        callback,
-        protocol: Protocol::WebSub,
         format,
         updates: updates(form)?,
         statuses: statuses(form, format)?,
@@ -111,7 +107,7 @@ async fn intent(
         signing: signing(form)?,
         digest: digest(form, format)?,
         lease: Lease::ACCOUNT,
-        registrant: RegistrantNetwork::UNKNOWN,
+        ..SubscriptionRequest::new(topic, callback, Protocol::WebSub)
     };
     let verify_token = form.get_verbatim("hub.verify_token").map(VerifyToken::parse).transpose();
     let verify_token = verify_token.map_err(|reason| {

@@ -16,9 +16,7 @@ use crate::subscriptions::{FirstFetchWait, RequestTerms, Verification};
 use feedgate_core::account::Access;
 use feedgate_core::intent::{Intent, IntentMode};
 use feedgate_core::ports::SubscriptionFilter;
-use feedgate_core::registrant::RegistrantNetwork;
-use feedgate_core::signing::SigningRequest;
-use feedgate_core::subscription::{Lease, Subscription, SubscriptionRequest};
+use feedgate_core::subscription::Subscription;
 use feedgate_protocol::form::Form;
 
 /// The number of subscriptions that are ended at the same time.
@@ -64,21 +62,7 @@ pub(super) async fn carry_out(
 }
 
 async fn end(gateway: &Gateway, subscription: &Subscription) -> ItemResult {
-    let request = SubscriptionRequest {
-        account: subscription.account,
-        topic: subscription.topic.clone(),
-        callback: subscription.callback.clone(),
-        protocol: subscription.protocol.clone(),
-        format: subscription.format,
-        updates: subscription.updates,
-        statuses: subscription.statuses,
-        is_sanitized: subscription.is_sanitized,
-        signing: SigningRequest::default(),
-        digest: false,
-        lease: Lease::ACCOUNT,
-        registrant: RegistrantNetwork::UNKNOWN,
-    };
-    let intent = Intent::new(IntentMode::Unsubscribe, request);
+    let intent = Intent::new(IntentMode::Unsubscribe, subscription.to_request());
     let (verification, wait) = (Verification::None, FirstFetchWait::Moment);
     let done = gateway
         .subscribe
