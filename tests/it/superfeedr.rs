@@ -5,6 +5,7 @@ mod batch;
 mod control;
 mod credentials;
 mod digests;
+mod filter;
 mod listing;
 mod notifications;
 mod paging;

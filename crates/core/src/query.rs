@@ -10,6 +10,7 @@
 
 mod entry_text;
 mod expression;
+mod filter;
 mod index;
 mod keys;
 mod places;
@@ -21,6 +22,7 @@ mod words;
 use std::fmt;
 
 pub use entry_text::EntryText;
+pub use filter::{EntryFilter, EntryMatcher};
 pub use index::QueryIndex;
 pub use keys::{RequiredKeys, SearchKey};
 pub use syntax::QueryError;

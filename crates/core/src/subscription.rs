@@ -8,6 +8,7 @@ use feedgate_protocol::Protocol;
 
 use super::account::AccountId;
 use super::claim::ClaimToken;
+use super::query::EntryFilter;
 use super::record::{Audience, Seq};
 use super::registrant::RegistrantNetwork;
 use super::resource_id::ResourceId;
@@ -193,6 +194,8 @@ pub struct SubscriptionRequest {
     pub statuses: Statuses,
     /// Whether the texts of entries are sanitized (rule S22). The raw topic never is.
     pub is_sanitized: bool,
+    /// Which entries are sent (row Q-5); `None`: all. The raw topic has no entries.
+    pub filter: Option<EntryFilter>,
     /// How notifications are signed.
     pub signing: SigningRequest,
     /// Whether the newest entries are sent once a day as a digest (row S-14).
@@ -216,6 +219,7 @@ impl SubscriptionRequest {
             updates: Updates::default(), // the whole topic is sent, whatever changed in it
             statuses: Statuses::Never,   // the topic has no place for a status
             is_sanitized: false,
+            filter: None,
             signing: SigningRequest::default(),
             digest: false,
             lease: Lease::WEBSUB,
@@ -241,6 +245,7 @@ impl SubscriptionRequest {
             updates: self.updates,
             statuses: self.statuses,
             is_sanitized: self.is_sanitized,
+            filter: self.filter.clone(),
             status_told,
             signing: self.signing.begin(),
             cursor,
@@ -306,6 +311,8 @@ pub struct Subscription {
     pub statuses: Statuses,
     /// Whether the texts of entries are sanitized (rule S22).
     pub is_sanitized: bool,
+    /// Which entries are sent (row Q-5); `None`: all.
+    pub filter: Option<EntryFilter>,
     /// The version of the last status that the callback acknowledged ([`Statuses::version`]).
     pub status_told: i64,
     /// How notifications are signed.
@@ -334,6 +341,7 @@ impl Subscription {
             updates: self.updates,
             statuses: self.statuses,
             is_sanitized: self.is_sanitized,
+            filter: self.filter.clone(),
             signing: SigningRequest { secret, method, overlap: None },
             lease: if self.account.is_some() { Lease::ACCOUNT } else { Lease::WEBSUB },
             ..SubscriptionRequest::new(topic, callback, self.protocol.clone())

@@ -13,6 +13,7 @@ mod combined;
 mod delivery_control;
 mod entries_document;
 mod entry_search;
+mod entry_selection;
 mod index_page;
 mod known_parameters;
 mod list;

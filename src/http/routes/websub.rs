@@ -203,6 +203,7 @@ fn intent(form: &Form, mode: IntentMode) -> Result<Intent, Rejection> {
         })
     });
     reject_sanitize(form)?;
+    reject_filter(form)?;
     let requested = SubscriptionRequest {
         signing: SigningRequest { secret: secret.transpose()?, ..SigningRequest::default() },
         lease: Lease::websub(if is_new { lease(form)? } else { None }),
@@ -229,6 +230,17 @@ fn reject_sanitize(form: &Form) -> Result<(), Rejection> {
         Some(word) => {
             Err(Rejection::bad_request(format!("sanitize must be true or false, not {word}.")))
         }
+    }
+}
+
+/// Rejects a filter, because there are no entries to choose from.
+pub(crate) fn reject_filter(form: &Form) -> Result<(), Rejection> {
+    match form.get("filter") {
+        Some(_) => Err(Rejection::bad_request(
+            "filter has no effect here, because there are no entries to choose from. Subscribe at / \
+             with format=atom or format=json.",
+        )),
+        None => Ok(()),
     }
 }
 
@@ -314,6 +326,8 @@ mod tests {
             (format!("{good}&hub.verify_token=%00"),            "hub.verify_token cannot be used: the character U+0000 is not allowed."),
             (format!("{good}&sanitize=false"),                  ""),
             (format!("{good}&sanitize=true"),                   "sanitize has no effect here, because the topic is delivered unchanged. Subscribe at / with format=atom or format=json."),
+            (format!("{good}&filter="),                         ""),
+            (format!("{good}&filter=a"),                        "filter has no effect here, because there are no entries to choose from. Subscribe at / with format=atom or format=json."),
             (format!("{good}&sanitize=maybe"),                  "sanitize must be true or false, not maybe."),
             (format!("{good}&hub.verify=meep"),                 "hub.verify must be sync or async."),
         ];

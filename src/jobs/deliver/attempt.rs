@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use tracing::{debug, info, warn};
 
 use super::attempt_log::EndedAttempt;
-use super::compose::{Payload, StatusInclusion};
+use super::compose::{OwedContent, Payload, StatusInclusion};
 use super::concurrency_limit::Attempt;
 use super::message::Message;
 use super::verdict::{self, DeliveryVerdict, HealthTransition};
@@ -40,9 +40,12 @@ impl Deliverer {
     ) -> Result<Option<Attempted>, Arc<StoreError>> {
         let subscription = &due.subscription;
         let id = subscription.id;
-        let Some(payload) = self.composer.compose(due).await.map_err(Arc::new)? else {
-            let outcome = DeliveryOutcome::Delivered { cursor: due.owed, status: due.status };
-            return Ok(Some(Attempted { outcome, response: None, attempt: None }));
+        let payload = match self.composer.compose(due).await.map_err(Arc::new)? {
+            OwedContent::Payload(payload) => payload,
+            OwedContent::Nothing(cursor) => {
+                let outcome = DeliveryOutcome::Delivered { cursor, status: due.status };
+                return Ok(Some(Attempted { outcome, response: None, attempt: None }));
+            }
         };
         let status = match payload.status {
             StatusInclusion::None => subscription.status_told,

@@ -17,11 +17,13 @@ use std::sync::Arc;
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use tokio::sync::Semaphore;
+use tokio::task::yield_now;
 use url::Url;
 
 use crate::byte_cache::{ByteCache, ByteSize, CacheName};
 use crate::net::{HttpClient, is_inner};
 use feedgate_core::ports::{OwedRange, Store, StoreError};
+use feedgate_core::query::EntryFilter;
 use feedgate_core::record::{Record, Seq};
 use feedgate_core::resource::{Resource, ResourceId, ResourceKind};
 use feedgate_core::stored_entry::read_back;
@@ -98,6 +100,15 @@ impl Payload {
     }
 }
 
+/// What a subscription is owed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum OwedContent {
+    /// This payload.
+    Payload(Payload),
+    /// Nothing up to this number, as if it had been delivered.
+    Nothing(Seq),
+}
+
 /// The status of the resource in a payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StatusInclusion {
@@ -114,9 +125,9 @@ pub(super) enum StatusInclusion {
 enum Composed {
     /// A payload to send.
     Payload(Payload),
-    /// No record in the range is for these subscribers, or none that is still stored. This result
+    /// No record up to `last` is for these subscribers, or none that is still stored. This result
     /// is final, because records are only appended behind the range.
-    NothingOwed(Option<LogGap>),
+    NothingOwed { last: Seq, gap: Option<LogGap> },
     /// The resource or its body is missing, so there is nothing to send at the moment.
     NothingStored,
 }
@@ -125,7 +136,7 @@ impl ByteSize for Composed {
     fn byte_size(&self) -> usize {
         match self {
             Composed::Payload(payload) => payload.content_type.len() + payload.body.len(),
-            Composed::NothingOwed(_) | Composed::NothingStored => 0,
+            Composed::NothingOwed { .. } | Composed::NothingStored => 0,
         }
     }
 }
@@ -176,17 +187,14 @@ impl Composer {
         Composer { store, public_url, bodies, renderings, anonymous }
     }
 
-    /// Returns what `due` is owed, or `None` if there is nothing to send after all.
-    pub(super) async fn compose(
-        &self,
-        due: &DueSubscription,
-    ) -> Result<Option<Payload>, StoreError> {
+    /// Returns what `due` is owed. It may be nothing after all.
+    pub(super) async fn compose(&self, due: &DueSubscription) -> Result<OwedContent, StoreError> {
         let subscription = &due.subscription;
         if subscription.protocol.is_rsscloud() {
             if self.is_ping_withheld(subscription).await? {
-                return Ok(None);
+                return Ok(OwedContent::Nothing(due.owed));
             }
-            return Ok(Some(Payload {
+            return Ok(OwedContent::Payload(Payload {
                 content_type: String::new(),
                 body: Bytes::new(),
                 first: Seq(subscription.cursor.0 + 1),
@@ -199,25 +207,33 @@ impl Composer {
         }
         let is_behind = subscription.cursor < due.owed;
         let is_status_owed = due.status > subscription.status_told;
-        if is_behind || !is_status_owed {
-            let entries = self.payload(due, false).await?;
-            if entries.is_some() || !is_status_owed {
-                return Ok(entries);
+        let mut key = BodyKey::new(due, !is_behind && is_status_owed);
+        let mut composed = self.composed(&key).await?;
+        // No entry goes with the status, so it is sent by itself.
+        if is_status_owed && !matches!(composed, Composed::Payload(_)) {
+            key = BodyKey::new(due, true);
+            if let Composed::NothingOwed { last, .. } = composed {
+                key.owed = last;
             }
+            composed = self.composed(&key).await?;
         }
-        self.payload(due, true).await
+        Ok(match composed {
+            Composed::Payload(payload) => OwedContent::Payload(payload),
+            Composed::NothingOwed { last, .. } => OwedContent::Nothing(last),
+            Composed::NothingStored => OwedContent::Nothing(due.owed),
+        })
     }
 
     /// Returns the body of the notification of a part of a log, how far it goes, and which records
     /// in it are no longer stored.
     pub(crate) async fn compose_range(&self, range: LogRange) -> Result<ComposedRange, StoreError> {
-        let last = range.upto;
+        let upto = range.upto;
         Ok(match self.composed(&BodyKey::from_range(range)).await? {
             Composed::Payload(Payload { body, last, gap, .. }) => {
                 ComposedRange { body: Some(body), last, gap }
             }
-            Composed::NothingOwed(gap) => ComposedRange { body: None, last, gap },
-            Composed::NothingStored => ComposedRange { body: None, last, gap: None },
+            Composed::NothingOwed { last, gap } => ComposedRange { body: None, last, gap },
+            Composed::NothingStored => ComposedRange { body: None, last: upto, gap: None },
         })
     }
 
@@ -240,7 +256,7 @@ impl Composer {
         let key = BodyKey::of_test(subscription, !is_body);
         Ok(match self.render(&key).await? {
             Composed::Payload(payload) => Some(payload),
-            Composed::NothingOwed(_) | Composed::NothingStored => None,
+            Composed::NothingOwed { .. } | Composed::NothingStored => None,
         })
     }
 
@@ -255,18 +271,6 @@ impl Composer {
         }
         let resource = self.store.get(subscription.id.resource).await?;
         Ok(resource.is_some_and(|held| !held.exposure.is_sent_without_account(&held.topic)))
-    }
-
-    /// Returns the payload that `due` is owed: entries or bodies, or only the status.
-    async fn payload(
-        &self,
-        due: &DueSubscription,
-        is_status_only: bool,
-    ) -> Result<Option<Payload>, StoreError> {
-        Ok(match self.composed(&BodyKey::new(due, is_status_only)).await? {
-            Composed::Payload(payload) => Some(payload),
-            Composed::NothingOwed(_) | Composed::NothingStored => None,
-        })
     }
 
     /// Returns what is cached for `key`, or renders it.
@@ -293,7 +297,7 @@ impl Composer {
             && self.anonymous != AnonymousContents::All
             && !resource.exposure.is_sent_without_account(&resource.topic)
         {
-            return Ok(Composed::NothingOwed(None));
+            return Ok(Composed::NothingOwed { last: key.owed, gap: None });
         }
         // The kind of a resource may change, so its format is chosen when there is something to
         // send.
@@ -326,7 +330,8 @@ impl Composer {
         }))
     }
 
-    /// Returns the new entries, newest first, each in its newest version (row N-16).
+    /// Returns the new entries that the subscribers want, newest first, each in its newest version (rows
+    /// N-16 and Q-5).
     async fn entries(&self, key: &BodyKey, resource: &Resource) -> Result<Composed, StoreError> {
         let (mut after, mut gap, limit) = (key.after, None, MOST_RECORDS);
         let (records, last) = loop {
@@ -339,13 +344,18 @@ impl Composer {
             gap = gap.or(self.gap(key.resource, &owed, records.first()).await?);
             let last = records.last().filter(|_| !is_all).map_or(key.owed, |record| record.seq);
             leave_out_replaced(&mut records, key.format);
+            if let Some(filter) = &key.filter {
+                // The next delivery goes on behind records of which none matches, so that each compares a
+                // bounded number.
+                break (matching(filter, resource, records).await?, last);
+            }
             if is_all || !records.is_empty() {
                 break (records, last);
             }
             after = last;
         };
         let Some(waiting_since) = records.first().map(|record| record.at) else {
-            return Ok(Composed::NothingOwed(gap));
+            return Ok(Composed::NothingOwed { last, gap });
         };
         let status = StatusReport { is_digest: key.is_digest, ..resource.status.report() };
         let atom = document(resource, status, &records, &self.links(key), key.is_sanitized);
@@ -417,4 +427,22 @@ impl Composer {
         };
         vec![link("self", &key.topic), link("hub", hub.as_str())]
     }
+}
+
+/// Returns the records that match a filter.
+async fn matching(
+    filter: &EntryFilter,
+    resource: &Resource,
+    records: Vec<Record>,
+) -> Result<Vec<Record>, StoreError> {
+    let matcher = filter.matcher().map_err(|err| StoreError::Corrupt(err.to_string()))?;
+    let mut matching = Vec::new();
+    for record in records {
+        if matcher.matches(resource, &record) {
+            matching.push(record);
+        }
+        // Comparing an entry takes a fraction of a millisecond.
+        yield_now().await;
+    }
+    Ok(matching)
 }

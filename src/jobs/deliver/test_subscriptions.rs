@@ -24,6 +24,7 @@ pub(super) fn subscription() -> Subscription {
         updates: Updates::default(),
         statuses: Statuses::default(),
         is_sanitized: false,
+        filter: None,
         status_told: 0,
         signing: Signing::default(),
         cursor: Seq(0),

@@ -148,3 +148,28 @@ async fn the_texts_of_entries_are_sanitized_if_the_form_says_so() {
     let page = ada.page(&link(&list, "console/subscriptions")).await;
     assert!(page.contains("Atom, sanitized"), "{page}");
 }
+
+#[tokio::test]
+async fn q05_the_forms_that_subscribe_take_a_filter() {
+    let world = World::with_tides(1, &[]).await;
+    make_token(&world, "ada", Scopes::all()).await;
+    let ada = Visitor::sign_in(&world, "ada", "ada").await;
+    for path in [preview(&world.topic), "/console/opml".to_owned()] {
+        assert!(ada.page(&path).await.contains("name=\"filter\""), "{path}");
+    }
+    for (format, filter, reason) in [
+        ("atom", "-remake", "The filter cannot be used: the query requires nothing of an entry"),
+        ("raw", "laurel", "Only Atom and JSON can be filtered"),
+    ] {
+        let form = [("url", world.topic.as_str()), ("format", format), ("filter", filter)];
+        let response = ada.act("/console/feeds/add", &form).await;
+        assert_eq!(response.status(), StatusCode::UNPROCESSABLE_ENTITY);
+        assert!(response.text().await.unwrap().contains(reason), "{filter}");
+    }
+
+    let form = [("url", world.topic.as_str()), ("format", "fitting"), ("filter", "laurel -remake")];
+    assert_eq!(ada.act("/console/feeds/add", &form).await.status(), StatusCode::SEE_OTHER);
+    let list = ada.page("/console/subscriptions").await;
+    let page = ada.page(&link(&list, "console/subscriptions")).await;
+    assert!(page.contains("<code>laurel -remake</code>"), "{page}");
+}

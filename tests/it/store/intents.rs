@@ -3,6 +3,7 @@
 use feedgate_core::claim::ClaimToken;
 use feedgate_core::intent::{DueIntent, Intent, IntentMode, VerifyToken};
 use feedgate_core::ports::{ClaimLimits, Store};
+use feedgate_core::query::EntryFilter;
 use feedgate_core::signing::{Secret, SecretOverlap, SigningRequest};
 use feedgate_core::subscription::Format;
 use feedgate_protocol::Protocol;
@@ -40,7 +41,9 @@ async fn an_intent_waits_until_it_is_ended(database: Database) {
         method: Some(SignatureMethod::Sha512),
         overlap: SecretOverlap::from_secs(60),
     };
-    one.request.format = Format::Raw;
+    one.request.format = Format::Atom;
+    one.request.is_sanitized = true;
+    one.request.filter = EntryFilter::parse("laurel | hardy").ok();
     one.verify_token = VerifyToken::parse("token").ok();
     store.enqueue_intent(&one, at(1)).await.unwrap();
     store.enqueue_intent(&intent("https://two.test/"), at(2)).await.unwrap();

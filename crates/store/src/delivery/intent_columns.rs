@@ -13,6 +13,7 @@ use crate::engine::sql::Value;
 use crate::resources::row;
 use feedgate_core::intent::{Intent, IntentMode, VerifyToken};
 use feedgate_core::ports::StoreError;
+use feedgate_core::query::EntryFilter;
 use feedgate_core::registrant::RegistrantNetwork;
 use feedgate_core::signing::{SecretOverlap, SigningRequest};
 use feedgate_core::subscription::{Format, Lease, Statuses, SubscriptionRequest, Updates};
@@ -44,7 +45,7 @@ columns! {
         Intent {
             mode, verify_token, backfill, parameters, is_verified,
             request: SubscriptionRequest {
-                account, format, updates, statuses, is_sanitized, digest, lease, registrant,
+                account, format, updates, statuses, is_sanitized, filter, digest, lease, registrant,
                 signing: SigningRequest { secret, method, overlap },
                 ..SubscriptionRequest::new(topic, callback, protocol)
             },
@@ -61,6 +62,8 @@ columns! {
     "updates" stored.request().updates.as_str() => updates = row.word(Updates::from_word)?;
     "statuses" stored.request().statuses.as_str() => statuses = row.word(Statuses::from_word)?;
     "is_sanitized" stored.request().is_sanitized => is_sanitized = row.int()? != 0;
+    "entry_filter" stored.request().filter.as_ref().map(EntryFilter::as_str)
+        => filter = row.opt_text()?.map(EntryFilter::from_stored);
     "digest" stored.request().digest => digest = row.int()? != 0;
     "lease_s" seconds(stored.request().lease) => lease = Lease::from(Duration::from_secs(row.count()?));
     "secret" stored.secret.clone() => secret = secret(row, SECRET, || subscriber(&topic, &callback, &protocol))?;

@@ -7,6 +7,7 @@ use crate::resources::row::topic;
 use feedgate_core::account::AccountId;
 use feedgate_core::delivery_health::{AttemptResponse, DeliveryHealth, LastAttempt};
 use feedgate_core::ports::StoreError;
+use feedgate_core::query::EntryFilter;
 use feedgate_core::record::Seq;
 use feedgate_core::resource::ResourceId;
 use feedgate_core::signing::{PreviousSecret, Secret, Signing};
@@ -23,7 +24,7 @@ macro_rules! own_columns {
         "s.id, s.account_id, s.alias, s.callback, s.protocol, s.procedure, s.format,
          s.updates, s.statuses, s.is_sanitized, s.acknowledged_status, s.secret, s.signature_method,
          s.previous_secret, s.previous_secret_until, s.cursor, s.failures, s.failing_since,
-         s.lease_until, s.created_at"
+         s.lease_until, s.created_at, s.entry_filter"
     };
 }
 pub(crate) use own_columns;
@@ -37,8 +38,8 @@ macro_rules! subscription_columns {
 pub(crate) use subscription_columns;
 
 /// The columns with the options of a subscription, which a renewal replaces.
-pub(super) const OPTIONS: [&str; 5] =
-    ["procedure", "format", "updates", "statuses", "is_sanitized"];
+pub(super) const OPTIONS: [&str; 6] =
+    ["procedure", "format", "updates", "statuses", "is_sanitized", "entry_filter"];
 
 /// Returns the values of [`OPTIONS`] that a request has, in their order.
 pub(super) fn option_values(request: &SubscriptionRequest) -> [Value; OPTIONS.len()] {
@@ -48,6 +49,7 @@ pub(super) fn option_values(request: &SubscriptionRequest) -> [Value; OPTIONS.le
         request.updates.as_str().into(),
         request.statuses.as_str().into(),
         request.is_sanitized.into(),
+        request.filter.as_ref().map(EntryFilter::as_str).into(),
     ]
 }
 
@@ -102,6 +104,9 @@ pub(crate) fn subscription_to(
     let statuses = row.word(Statuses::from_word)?;
     let (is_sanitized, status_told) = (row.int()? != 0, row.int()?);
     let signing = signing(row, || subscriber(&topic, &callback, &protocol))?;
+    let (cursor, failures) = (Seq(row.int()?), row.small()?);
+    let (failing_since, lease_until, created_at) = (row.opt_time()?, row.time()?, row.time()?);
+    let filter = row.opt_text()?.map(EntryFilter::from_stored);
     Ok(Subscription {
         id,
         account,
@@ -112,13 +117,14 @@ pub(crate) fn subscription_to(
         updates,
         statuses,
         is_sanitized,
+        filter,
         status_told,
         signing,
-        cursor: Seq(row.int()?),
-        failures: row.small()?,
-        failing_since: row.opt_time()?,
-        lease_until: row.time()?,
-        created_at: row.time()?,
+        cursor,
+        failures,
+        failing_since,
+        lease_until,
+        created_at,
     })
 }
 

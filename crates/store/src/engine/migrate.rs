@@ -59,6 +59,7 @@ pub const MIGRATIONS: &[Migration] = &[
     migration!("0017", "visibility"),
     migration!("0018", "generations"),
     migration!("0019", "registrants"),
+    migration!("0020", "filters"),
 ];
 
 /// Returns the version of the schema once all of these migrations are applied.

@@ -17,6 +17,7 @@ use crate::subscriptions::{FirstFetchWait, RequestTerms, SubscriptionRefusal, Ve
 use feedgate_core::account::{AccountId, Scope};
 use feedgate_core::intent::{Intent, IntentMode};
 use feedgate_core::ports::{ListedSubscription, SubscriptionFilter};
+use feedgate_core::query::{EntryFilter, Query};
 use feedgate_core::signing::{BadSecret, Secret, SigningRequest};
 use feedgate_core::subscription::{Format, Lease, Statuses, SubscriptionRequest};
 use feedgate_core::topic::{Callback, Topic};
@@ -44,6 +45,7 @@ pub(super) struct NewSubscription {
     has_new_secret: bool,
     backfill: bool,
     is_sanitized: bool,
+    filter: Option<EntryFilter>,
 }
 
 /// What came of a subscription request.
@@ -70,13 +72,19 @@ impl NewSubscription {
         };
         let is_sanitized = visit.form.is_set("sanitize");
         let format = Format::from_word(visit.value("format")).unwrap_or(Format::Fitting);
-        // The raw topic cannot be sanitized; one of an unknown kind becomes an entry, as at `/`.
-        let format = match (format, is_sanitized) {
-            (Format::Raw, true) => {
-                let reason = "Only Atom and JSON can be sanitized: choose another format.";
-                return Ok(Err(reason.to_owned()));
+        let filter = match visit.form.get("filter").map(EntryFilter::parse).transpose() {
+            Ok(filter) => filter,
+            Err(why) => return Ok(Err(format!("The filter cannot be used: {why}."))),
+        };
+        // The raw topic has no entries; one of an unknown kind becomes an entry, as at `/`.
+        let needs_entries =
+            is_sanitized.then_some("sanitized").or(filter.as_ref().map(|_| "filtered"));
+        let format = match (format, needs_entries) {
+            (Format::Raw, Some(option)) => {
+                let reason = format!("Only Atom and JSON can be {option}: choose another format.");
+                return Ok(Err(reason));
             }
-            (Format::Fitting, true) => Format::Atom,
+            (Format::Fitting, Some(_)) => Format::Atom,
             (format, _) => format,
         };
         let given = visit.form.get_verbatim("secret").filter(|secret| !secret.is_empty());
@@ -87,7 +95,15 @@ impl NewSubscription {
             Err(why) => return Ok(Err(describe_secret(why))),
         };
         let backfill = visit.form.is_set("backfill");
-        Ok(Ok(NewSubscription { callback, format, secret, has_new_secret, backfill, is_sanitized }))
+        Ok(Ok(NewSubscription {
+            callback,
+            format,
+            secret,
+            has_new_secret,
+            backfill,
+            is_sanitized,
+            filter,
+        }))
     }
 
     /// Returns the secret if it was made here, so that the page displays it.
@@ -130,6 +146,7 @@ impl NewSubscription {
                 Format::Atom | Format::Json | Format::Fitting => Statuses::default(),
             },
             is_sanitized: self.is_sanitized,
+            filter: self.filter.clone(),
             signing: SigningRequest { secret: self.secret.clone(), ..SigningRequest::default() },
             lease: Lease::ACCOUNT,
             ..SubscriptionRequest::new(topic.clone(), self.callback.clone(), Protocol::WebSub)
@@ -251,6 +268,13 @@ pub(super) fn fields(visit: &Visit) -> Markup {
         small #sanitize-note {
             "Scripts, styles and everything else that could act in a page is removed. What is not a \
              feed is sent as an entry."
+        }
+        label for="filter" { "Filter " small { "(optional)" } }
+        input id="filter" name="filter" maxlength=(Query::MAX_BYTES) spellcheck="false"
+            placeholder="laurel hardy -remake" value=(visit.value("filter"))
+            aria-describedby="filter-note";
+        small #filter-note {
+            "Only entries that match this query are sent. The query language is that of tracks."
         }
         label for="secret" { "Secret " small { "(optional)" } }
         input id="secret" name="secret" autocomplete="off" spellcheck="false"

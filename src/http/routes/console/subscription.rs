@@ -283,6 +283,9 @@ fn facts(visit: &Visit, listed: &ListedSubscription, now: DateTime<Utc>) -> Mark
             dd { (subscription.protocol.as_str())
                 @if subscription.protocol == Protocol::WebSub { ", " (format_name(subscription.format)) }
                 @if subscription.is_sanitized { ", sanitized" } }
+            @if let Some(filter) = &subscription.filter {
+                dt { "Filter" } dd { code { (filter.as_str()) } }
+            }
             dt { "Received" }
             dd { "up to " (grouped(subscription.cursor.0.unsigned_abs())) " of "
                 (grouped(delivery.owed.0.unsigned_abs())) }

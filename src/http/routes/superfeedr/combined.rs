@@ -17,6 +17,7 @@ use tokio::time::{Instant, timeout_at};
 use super::address;
 use super::api_reply::ApiReply;
 use super::entries_document::{EntriesDocument, sanitized_mark, with_caching_headers};
+use super::entry_selection::{EntrySelection, filter_mark};
 use super::params;
 use super::search::SubscriptionSearch;
 use super::subscription_search;
@@ -57,7 +58,7 @@ pub(super) async fn retrieve(
     let is_sanitized = form.is_set("sanitize");
     let mut resources = found_resources(gateway, form, access).await?;
     if wait == Wait::No {
-        let current = etag(&resources, format, is_sanitized);
+        let current = etag(&resources, format, form);
         if etag_matches(&request.headers, &current) {
             let response = with_caching_headers(empty(StatusCode::NOT_MODIFIED), &current);
             return Ok(ApiReply::Response(response));
@@ -78,7 +79,7 @@ pub(super) async fn retrieve(
         return Err(Rejection::new(StatusCode::NOT_FOUND, reason).with_code("no_subscription"));
     };
     let head = head(gateway, resources.len(), &records);
-    let etag = etag(&resources, format, is_sanitized);
+    let etag = etag(&resources, format, form);
     let (combined_head, records) = (Some(head.as_str()), records.as_slice());
     let address = address::of_document(gateway, request, form);
     let (etag, address) = (&*etag, &*address);
@@ -123,19 +124,15 @@ fn reported(resources: &BTreeMap<ResourceId, Resource>) -> Option<&Resource> {
 }
 
 /// Returns the weak entity tag of all that the resources have.
-fn etag(
-    resources: &BTreeMap<ResourceId, Resource>,
-    format: Option<Format>,
-    is_sanitized: bool,
-) -> String {
+fn etag(resources: &BTreeMap<ResourceId, Resource>, format: Option<Format>, form: &Form) -> String {
     let mut versions = Sha256::new();
     for resource in resources.values() {
         let version = (resource.id, resource.head.0, resource.status.version, &resource.feed_head);
         versions.update(format!("{version:?}"));
     }
     let word = format.map_or("atom", |format| format.as_str());
-    let sanitized = sanitized_mark(is_sanitized);
-    format!("W/\"{}-{word}{sanitized}\"", hex::encode(&versions.finalize()[..12]))
+    let (sanitized, filtered) = (sanitized_mark(form.is_set("sanitize")), filter_mark(form));
+    format!("W/\"{}-{word}{sanitized}{filtered}\"", hex::encode(&versions.finalize()[..12]))
 }
 
 /// Returns a document of the requested entries of all resources, for a stream; `None` if there are
@@ -166,13 +163,15 @@ pub(super) async fn document(
 
 /// Returns the requested records of all feeds, newest first, each with its feed as its source.
 async fn requested_records(feeds: &Feeds<'_>, form: &Form) -> Result<Vec<Record>, Rejection> {
-    let count = params::count(form)?;
+    let selection = EntrySelection::from_form(form)?;
     let (before, after) = (form.get("before"), form.get("after"));
     let range = feeds.range(before, after).await.map_err(|err| match err {
         RangeError::UnknownEntry(id) => params::no_such_entry(&id),
         RangeError::Store(err) => Rejection::unavailable(&err),
     })?;
-    let records = feeds.records(&range, count).await.map_err(|err| Rejection::unavailable(&err))?;
+    let read = feeds.records(&range, selection.read_limit()).await;
+    let read = read.map_err(|err| Rejection::unavailable(&err))?;
+    let records = selection.select(read, after.is_some()).await;
     let with_source = |(resource, record): (&Resource, Record)| Record {
         atom: sourced(resource, &record.atom),
         ..record

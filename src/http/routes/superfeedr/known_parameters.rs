@@ -15,7 +15,10 @@ const MODES: [(&str, &[&[&str]]); 12] = [
     // EventSource in scripts cannot set headers, so its substitutes send `lastEventId`.
     (
         "retrieve",
-        &[ONE, &["count", "before", "after", "wait", "search", "sanitize", "lastEventId"]],
+        &[
+            ONE,
+            &["count", "before", "after", "wait", "search", "sanitize", "filter", "lastEventId"],
+        ],
     ),
     ("search", &[&["query", "count", "before", "after", "detailed"]]),
     ("replay", &[ONE, &["count", "async"]]),
@@ -40,6 +43,7 @@ const SUBSCRIBE: &[&str] = &[
     "updates",
     "status",
     "sanitize",
+    "filter",
     "backfill",
     "discover",
     "retrieve",
@@ -171,7 +175,7 @@ mod tests {
             ("subscribe",   "retrieve=maybe",        "retrieve must be true or false, not maybe."),
             ("subscribe",   "sanitize=true",         ""),
             ("subscribe",   "sanitize=maybe",        "sanitize must be true or false, not maybe."),
-            ("retrieve",    "hub.topic=t&sanitize=1", ""),
+            ("retrieve",    "hub.topic=t&sanitize=1&filter=a", ""),
             ("replay",      "sanitize=true",         "sanitize is not a parameter of replay, which has hub.topic, hub.callback, count, async, hub.mode, authorization, format, callback."),
             ("subscribe",   "superfeedr.digest=true", ""),
             ("subscribe",   "superfeedr.digest=daily", "superfeedr.digest must be true or false, not daily."),

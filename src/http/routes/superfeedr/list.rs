@@ -21,6 +21,7 @@ use crate::jobs::runner;
 use feedgate_core::account::Access;
 use feedgate_core::backfill::{Backfill, BackfillEnd};
 use feedgate_core::ports::{ListedSubscription, SubscriptionFilter};
+use feedgate_core::query::EntryFilter;
 use feedgate_core::resource::ResourceId;
 use feedgate_core::signing::Secret;
 use feedgate_core::topic::Topic;
@@ -163,6 +164,7 @@ fn subscription(listed: &ListedSubscription, is_detailed: bool) -> Value {
         "previousSecretUntil": previous.map(|previous| previous.until.timestamp()),
         "signature": subscription.signing.method.map(SignatureMethod::as_str),
         "sanitize": subscription.is_sanitized,
+        "filter": subscription.filter.as_ref().map(EntryFilter::as_str),
         "feed": feed,
         "created": subscription.created_at.timestamp(),
         "leaseUntil": subscription.lease_until.timestamp(),

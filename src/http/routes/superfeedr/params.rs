@@ -5,6 +5,7 @@ use std::cmp::Ordering;
 use crate::http::kit::content_coding::weight;
 use crate::http::kit::rejection::Rejection;
 use crate::http::kit::request::Request;
+use feedgate_core::query::EntryFilter;
 use feedgate_core::subscription::Format;
 use feedgate_core::topic::{Callback, Topic};
 use feedgate_protocol::form::Form;
@@ -51,6 +52,14 @@ pub(super) fn number(form: &Form, name: &str, range: NumberRange) -> Result<usiz
 /// Returns how many entries are to be retrieved.
 pub(super) fn count(form: &Form) -> Result<usize, Rejection> {
     number(form, "count", COUNT)
+}
+
+/// Returns which entries are requested; `None`: all.
+pub(super) fn filter(form: &Form) -> Result<Option<EntryFilter>, Rejection> {
+    form.get("filter").map(EntryFilter::parse).transpose().map_err(|reason| {
+        let reason = format!("Please provide a valid filter. ({reason}.)");
+        Rejection::unprocessable(reason).with_code("bad_query")
+    })
 }
 
 /// Returns `hub.topic`, which is required.

@@ -9,6 +9,7 @@ use super::address;
 use super::api_reply::ApiReply;
 use super::combined;
 use super::entries_document::{EntriesDocument, sanitized_mark, with_caching_headers};
+use super::entry_selection::{EntrySelection, filter_mark};
 use super::params;
 use super::wait::{LONGEST_WAIT, Wait};
 use crate::http::kit::conditional::etag_matches;
@@ -44,17 +45,21 @@ pub(super) async fn retrieve(
     let resource = first_subscription(gateway, form, access).await?.resource;
     let format = params::format(request, form)?;
     let is_sanitized = form.is_set("sanitize");
-    if resource.kind == ResourceKind::Other && format.is_none() && !is_sanitized {
+    if resource.kind == ResourceKind::Other
+        && format.is_none()
+        && !is_sanitized
+        && !form.has("filter")
+    {
         let reply = raw(gateway, request, &resource).await;
         return reply.map_err(|err| Rejection::unavailable(&err));
     }
-    let current = etag(&resource, format, is_sanitized);
+    let current = etag(&resource, format, form);
     if wait == Wait::No && etag_matches(&request.headers, &current) {
         let response = with_caching_headers(empty(StatusCode::NOT_MODIFIED), &current);
         return Ok(ApiReply::Response(response));
     }
     let (resource, records) = requested_records(gateway, form, resource, wait).await?;
-    let etag = etag(&resource, format, is_sanitized);
+    let etag = etag(&resource, format, form);
     let (resource, records) = (&resource, records.as_slice());
     let address = address::of_document(gateway, request, form);
     let (etag, address) = (&*etag, &*address);
@@ -131,12 +136,16 @@ pub(super) async fn records(
     form: &Form,
     resource: &Resource,
 ) -> Result<Vec<Record>, Rejection> {
-    let count = params::count(form)?;
+    let selection = EntrySelection::from_form(form)?;
     let before = seq(gateway, form, resource, "before").await?;
     let after = seq(gateway, form, resource, "after").await?;
-    let span = EntryRange { after, before, limit: count, max_bytes: Some(MAX_BYTES) };
+    let limit = selection.read_limit();
+    let span = EntryRange { after, before, limit, max_bytes: Some(MAX_BYTES) };
     let read = gateway.store.read_current(resource.id, &span).await;
-    read.map_err(|err| Rejection::unavailable(&err))
+    let read = read.map_err(|err| Rejection::unavailable(&err))?;
+    let read = read.into_iter().map(|record| (resource, record)).collect();
+    let selected = selection.select(read, after.is_some()).await;
+    Ok(selected.into_iter().map(|(_, record)| record).collect())
 }
 
 /// Rejects parameters with which entries of a topic cannot be retrieved, before somebody subscribes
@@ -146,7 +155,7 @@ pub(super) async fn check_range(
     form: &Form,
     topic: &Topic,
 ) -> Result<(), Rejection> {
-    params::count(form)?;
+    EntrySelection::from_form(form)?;
     let names = ["before", "after"].into_iter().filter(|name| form.get(name).is_some());
     let found = gateway.store.find(topic.as_str()).await;
     let found = found.map_err(|err| Rejection::unavailable(&err))?;
@@ -201,12 +210,12 @@ async fn raw(
 
 /// Returns the entity tag, which is weak: the times in the status change with each fetch, and are
 /// no change of the document.
-fn etag(resource: &Resource, format: Option<Format>, is_sanitized: bool) -> String {
+fn etag(resource: &Resource, format: Option<Format>, form: &Form) -> String {
     let format = format.unwrap_or(Format::Atom).as_str();
-    let sanitized = sanitized_mark(is_sanitized);
+    let (sanitized, filtered) = (sanitized_mark(form.is_set("sanitize")), filter_mark(form));
     let head = Sha256::digest(&resource.feed_head);
     format!(
-        "W/\"{}-{}-{}-{}-{format}{sanitized}\"",
+        "W/\"{}-{}-{}-{}-{format}{sanitized}{filtered}\"",
         resource.id,
         resource.head,
         resource.status.version,

@@ -42,6 +42,7 @@ use crate::http::state::Gateway;
 use crate::jobs::deliver::{ComposedRange, LogGap, LogRange};
 use feedgate_core::account::{Access, AccountId};
 use feedgate_core::ports::StoreError;
+use feedgate_core::query::EntryFilter;
 use feedgate_core::record::{Audience, Seq};
 use feedgate_core::resource::{Resource, ResourceId};
 use feedgate_core::subscription::{Format, Updates};
@@ -81,6 +82,7 @@ pub(super) async fn reply(
         None if framing == Framing::Events => Format::Json,
         None => Format::Atom,
     };
+    let filter = params::filter(form)?;
     let slot = gateway.streams.acquire(access.account).map_err(|why| match why {
         NoSlot::AllHeld => Rejection::overloaded(
             "Too many streams are open, please try again later.",
@@ -91,7 +93,7 @@ pub(super) async fn reply(
     let credentials = Credentials::read(request, form)?;
     let scope = StreamScope { form: form.clone(), credentials };
     let logs = scope.logs(gateway, access).await?;
-    let mut entries = EntryStream::new(gateway, (scope, slot), (framing, format));
+    let mut entries = EntryStream::new(gateway, (scope, slot), (framing, format), filter);
     entries.begin(logs, request).await?;
     Ok(ApiReply::Response(response(entries.into_response(), framing, format)))
 }
@@ -126,6 +128,8 @@ struct EntryStream {
     scope: StreamScope,
     framing: Framing,
     format: Format,
+    /// Which entries are sent (row Q-5); `None`: all.
+    filter: Option<EntryFilter>,
     logs: BTreeMap<ResourceId, StreamedLog>,
     /// The pieces that come next.
     pending: VecDeque<Bytes>,
@@ -140,6 +144,7 @@ impl EntryStream {
         gateway: &Arc<Gateway>,
         (scope, slot): (StreamScope, HeldSlot<AccountId>),
         (framing, format): (Framing, Format),
+        filter: Option<EntryFilter>,
     ) -> EntryStream {
         let now = Instant::now();
         EntryStream {
@@ -147,6 +152,7 @@ impl EntryStream {
             scope,
             framing,
             format,
+            filter,
             logs: BTreeMap::new(),
             pending: VecDeque::new(),
             is_ended: false,
@@ -300,6 +306,7 @@ impl EntryStream {
             least: least_audience(),
             format: self.format,
             is_sanitized: self.scope.form.is_set("sanitize"),
+            filter: self.filter.clone(),
         };
         let ComposedRange { body, last, gap } = self.gateway.composer.compose_range(range).await?;
         if let Some(LogGap { from, to }) = gap {

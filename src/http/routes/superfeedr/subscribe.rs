@@ -97,13 +97,16 @@ async fn intent(
         None => return Err(Rejection::unprocessable(BAD_CALLBACK).with_code("bad_callback")),
     };
     let is_sanitized = form.is_set("sanitize");
-    let format = format(request, form, is_sanitized)?;
+    let filter = params::filter(form)?;
+    let needs_entries = is_sanitized.then_some("sanitize").or(filter.as_ref().map(|_| "filter"));
+    let format = format(request, form, needs_entries)?;
     let requested = SubscriptionRequest {
         account: Some(access.account),
         format,
         updates: updates(form)?,
         statuses: statuses(form, format)?,
         is_sanitized,
+        filter,
         signing: signing(form)?,
         digest: digest(form, format)?,
         lease: Lease::ACCOUNT,
@@ -119,16 +122,20 @@ async fn intent(
 }
 
 /// Returns the format of a subscription. A document that is not a feed is sent as it is, unless a
-/// format is requested; one that must be sanitized becomes an entry.
-fn format(request: &Request, form: &Form, is_sanitized: bool) -> Result<Format, Rejection> {
-    match params::format(request, form)? {
-        Some(Format::Raw) if is_sanitized => {
-            let reason = "sanitize has an effect with format=atom or format=json only.";
+/// format is requested or the option that is named needs entries; then it becomes one.
+fn format(
+    request: &Request,
+    form: &Form,
+    needs_entries: Option<&str>,
+) -> Result<Format, Rejection> {
+    match (params::format(request, form)?, needs_entries) {
+        (Some(Format::Raw), Some(option)) => {
+            let reason = format!("{option} has an effect with format=atom or format=json only.");
             Err(Rejection::unprocessable(reason))
         }
-        Some(format) => Ok(format),
-        None if is_sanitized => Ok(Format::Atom),
-        None => Ok(Format::Fitting),
+        (Some(format), _) => Ok(format),
+        (None, Some(_)) => Ok(Format::Atom),
+        (None, None) => Ok(Format::Fitting),
     }
 }
 

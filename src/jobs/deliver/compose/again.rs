@@ -51,7 +51,7 @@ impl Composer {
             {
                 Some(ComposedAgain { content_type: payload.content_type, body: payload.body })
             }
-            Composed::Payload(_) | Composed::NothingOwed(_) | Composed::NothingStored => None,
+            Composed::Payload(_) | Composed::NothingOwed { .. } | Composed::NothingStored => None,
         })
     }
 

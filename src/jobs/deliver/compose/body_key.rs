@@ -1,5 +1,6 @@
 //! What a body depends on.
 
+use feedgate_core::query::EntryFilter;
 use feedgate_core::record::{Audience, Seq};
 use feedgate_core::resource::ResourceId;
 use feedgate_core::subscription::{DueSubscription, Format, Statuses, Subscription};
@@ -21,6 +22,8 @@ pub(crate) struct LogRange {
     pub(crate) format: Format,
     /// Whether the texts of entries are sanitized.
     pub(crate) is_sanitized: bool,
+    /// Which of these records are sent; `None`: all.
+    pub(crate) filter: Option<EntryFilter>,
 }
 
 /// Everything that a body depends on: the log, the range, the format, and the kind of subscriber.
@@ -44,6 +47,8 @@ pub(super) struct BodyKey {
     pub(super) is_digest: bool,
     /// Whether its texts are sanitized (rule S22).
     pub(super) is_sanitized: bool,
+    /// Which entries of the range are sent (row Q-5); `None`: all.
+    pub(super) filter: Option<EntryFilter>,
 }
 
 impl BodyKey {
@@ -63,6 +68,8 @@ impl BodyKey {
             is_status_only,
             is_digest: due.is_digest && !is_status_only,
             is_sanitized: subscription.is_sanitized,
+            // A status is the same for all.
+            filter: subscription.filter.clone().filter(|_| !is_status_only),
         }
     }
 
@@ -80,6 +87,7 @@ impl BodyKey {
             is_status_only,
             is_digest: false,
             is_sanitized: subscription.is_sanitized,
+            filter: subscription.filter.clone(),
         }
     }
 
@@ -103,6 +111,7 @@ impl BodyKey {
             is_status_only: false,
             is_digest: false,
             is_sanitized: range.is_sanitized,
+            filter: range.filter,
         }
     }
 }

@@ -52,13 +52,20 @@ fn due(resource: ResourceId, number: i64, status: i64) -> DueSubscription {
     DueSubscription { status, ..test_subscriptions::due(subscription) }
 }
 
+fn payload(content: OwedContent) -> Payload {
+    match content {
+        OwedContent::Payload(payload) => payload,
+        OwedContent::Nothing(upto) => panic!("nothing is owed up to {upto:?}"),
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn what_many_subscriptions_are_owed_at_the_same_time_is_rendered_once() {
     let folder = tempfile::tempdir().unwrap();
     let (composer, id) = composer(folder.path()).await;
     let deliveries = (0..512).map(|number| {
         let (composer, due) = (Arc::clone(&composer), due(id, number, 1 + number % 2));
-        tokio::spawn(async move { composer.compose(&due).await.unwrap().unwrap() })
+        tokio::spawn(async move { payload(composer.compose(&due).await.unwrap()) })
     });
     let payloads: Vec<Payload> =
         join_all(deliveries).await.into_iter().map(Result::unwrap).collect();
@@ -78,7 +85,7 @@ async fn what_is_missing_is_looked_for_again() {
     entries.subscription.format = Format::Atom;
     let gone = due(ResourceId(id.0 + 1), 1, 1);
     for (due, stored) in [(&raw, 0), (&gone, 0), (&entries, 1)] {
-        assert_eq!(composer.compose(due).await.unwrap(), None);
+        assert_eq!(composer.compose(due).await.unwrap(), OwedContent::Nothing(due.owed));
         assert_eq!(composer.bodies.len(), stored);
     }
 }
@@ -103,6 +110,49 @@ async fn a_digest_says_that_it_is_one() {
             assert_eq!(body.contains(mark), is_digest, "{body}");
         }
     }
+}
+
+/// Entries with these numbers, the oldest first, each of which says whether it is even.
+fn numbered(numbers: std::ops::RangeInclusive<usize>) -> FeedDocument {
+    let entry = |n: usize| {
+        let word = if n.is_multiple_of(2) { "even" } else { "odd" };
+        let atom = format!("<entry><id>{n}</id><title>{word} number {n}</title></entry>");
+        Candidate::of_id(&n.to_string(), atom)
+    };
+    FeedDocument { candidates: numbers.map(entry).collect(), ..FeedDocument::default() }
+}
+
+#[tokio::test]
+async fn q05_a_filter_leaves_out_entries_and_moves_behind_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let (composer, id) = composer(folder.path()).await;
+    composer.store.push(id, numbered(1..=250), DateTime::UNIX_EPOCH).await.unwrap();
+    let owed = |after: i64, status: i64, filter: &str| {
+        let mut due = DueSubscription { owed: Seq(250), ..due(id, 1, status) };
+        due.subscription.filter = Some(EntryFilter::parse(filter).unwrap());
+        due.subscription.cursor = Seq(after);
+        due
+    };
+    let compose = async |due: DueSubscription| composer.compose(&due).await.unwrap();
+
+    let even = payload(compose(owed(0, 0, "even")).await);
+    assert_eq!((even.first, even.last, even.entries), (Seq(1), Seq(100), 50));
+    let body = String::from_utf8(even.body.to_vec()).unwrap();
+    assert!(body.contains("even number 100") && !body.contains("odd"), "{body}");
+    let odd = payload(compose(owed(0, 0, "odd")).await);
+    assert_eq!(odd.entries, 50, "a body of another filter is another one");
+
+    // None of the first hundred matches, nor of the rest: each step compares a hundred.
+    for (after, upto) in [(0, 100), (100, 200), (200, 250)] {
+        assert_eq!(compose(owed(after, 0, "none")).await, OwedContent::Nothing(Seq(upto)));
+    }
+    let last = payload(compose(owed(200, 0, "249")).await);
+    assert_eq!((last.first, last.last, last.entries), (Seq(201), Seq(250), 1));
+
+    // A status is sent as before, and counts as sent up to where nothing matches.
+    let status = payload(compose(owed(0, 1, "none")).await);
+    assert!(status.is_status_only());
+    assert_eq!(status.last, Seq(100));
 }
 
 #[tokio::test]
