@@ -1,16 +1,26 @@
 //! Publishers, subscribers, nodes and their clocks, the database and the networks between them fail at
 //! random: every living subscriber has every entry in order in the end, and the archives have each entry once.
+//! Meanwhile owners pause, resume, renew, end and replay their subscriptions, and what docs/delivery.md
+//! promises them is checked by name (`promises.rs`).
 //!
 //! Runs for ten seconds on each store. `tests/chaos/run` runs it for as long as it is told, with a seed
 //! of choice; it restarts PostgreSQL meanwhile, and once promotes a replica in its place.
 
+mod callbacks;
 mod cast;
+mod counts;
+mod deeds;
 mod failures;
 mod outcome;
+mod owners;
+mod promises;
+mod signatures;
+mod stalls;
 mod system;
 
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use tokio::time::Instant;
 
 use crate::store::on_both_stores;
@@ -21,7 +31,11 @@ use crate::support::tcp_proxy::{Condition, TcpProxy};
 use crate::support::until;
 
 use cast::{Cast, FEEDS};
+use counts::Counts;
 use failures::{Below, Failures};
+use owners::{OWNERS, Owner};
+use promises::Promises;
+use stalls::Stalls;
 use system::Clock;
 
 on_both_stores!(every_subscriber_has_every_entry_in_order_in_the_end);
@@ -129,9 +143,13 @@ async fn every_subscriber_has_every_entry_in_order_in_the_end(database: Database
     let control = run.control.as_deref().filter(|_| is_postgres);
     let (publishing, of_nodes, of_others) =
         (dice.split(), Failures::new(end, dice.split()), Failures::new(end, dice.split()));
-    let (of_nodes, of_others, ()) = tokio::join!(
+    let owners = (0..OWNERS).map(|number| Owner::new(&cast, number, dice.split()));
+    let owners: Vec<_> = owners.map(|owner| owner.act_until(end)).collect();
+    let stalls = Stalls::watch();
+    let (of_nodes, of_others, owners, ()) = tokio::join!(
         of_nodes.of_nodes(&mut nodes, Below { database: &database, control, most_seconds_off }),
         of_others.of_others(&cast),
+        join_all(owners),
         cast.publish_until(end, publishing),
     );
     for node in &nodes {
@@ -143,8 +161,19 @@ async fn every_subscriber_has_every_entry_in_order_in_the_end(database: Database
         cast.publish(feed);
         until("a node accepts a ping", async || cast.ping(0, feed).await).await;
     }
+    let (mut lives, mut of_owners) = (Vec::new(), Counts::default());
+    for owner in owners {
+        let (of_owner, counts) = owner.end().await;
+        lives.extend(of_owner);
+        of_owners.add(&counts);
+    }
     let outcome = cast.outcome(&nodes[0].gateway).await;
-    eprintln!("{:?}, {:?}:\n{of_nodes}{of_others}{outcome}", database.kind(), run.lasts);
+    of_owners.count_by(
+        "notifications of owners",
+        Promises { cast: &cast, stalls: &stalls, lives: &lives }.are_kept().await,
+    );
+    let counts = format!("{of_nodes}{of_others}{of_owners}");
+    eprintln!("{:?}, {:?}:\n{counts}{outcome}", database.kind(), run.lasts);
     cast.retry_all().await;
     nodes[0].gateway.comes_to_rest().await;
 }

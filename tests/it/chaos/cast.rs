@@ -8,6 +8,7 @@ use http::header::CONTENT_TYPE;
 use tokio::time::{Instant, sleep};
 use url::form_urlencoded;
 
+use super::callbacks::Callbacks;
 use crate::support::dice::Dice;
 use crate::support::feeds::entry_id;
 use crate::support::gateway::{LOGIN, TOKEN};
@@ -38,11 +39,24 @@ pub(super) struct Subscribed {
     pub(super) is_gone: bool,
 }
 
+/// What became of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Answered {
+    /// It was answered with this status.
+    With(StatusCode),
+    /// It did not reach the node.
+    NotReached,
+    /// It may have been carried out, or may still be.
+    Unknown,
+}
+
 /// Everybody but the nodes.
 pub(super) struct Cast {
-    nodes: Vec<String>,
+    pub(super) nodes: Vec<String>,
     pub(super) publisher: Publisher,
     pub(super) subscriber: Subscriber,
+    /// The callbacks of owners, which no network separates from the nodes.
+    pub(super) callbacks: Callbacks,
     /// The network between the nodes and the subscribers.
     pub(super) network: TcpProxy,
     /// When the entries of each feed were published.
@@ -60,9 +74,12 @@ impl Cast {
         let network = TcpProxy::start(format!("127.0.0.1:{}", subscriber.port())).await;
         let published = (0..FEEDS).map(|_| Mutex::default()).collect();
         let publisher = Publisher::start().await;
-        let subscribed = Mutex::default();
+        let (subscribed, callbacks) = (Mutex::default(), Callbacks::start().await);
         let patience = PATIENCE + Duration::from_secs(2 * most_seconds_off);
-        let cast = Cast { nodes, publisher, subscriber, network, published, subscribed, patience };
+        #[rustfmt::skip]
+        let cast = Cast {
+            nodes, publisher, subscriber, callbacks, network, published, subscribed, patience,
+        };
         (0..FEEDS).for_each(|feed| cast.publish(feed));
         cast
     }
@@ -100,11 +117,24 @@ impl Cast {
 
     /// Calls the API of a node; `None` if there is no answer.
     pub(super) async fn call(&self, node: usize, form: &[(&str, &str)]) -> Option<StatusCode> {
+        match self.ask(node, form).await {
+            Answered::With(status) => Some(status),
+            Answered::NotReached | Answered::Unknown => None,
+        }
+    }
+
+    /// Calls the API of a node.
+    pub(super) async fn ask(&self, node: usize, form: &[(&str, &str)]) -> Answered {
         let body = form_urlencoded::Serializer::new(String::new()).extend_pairs(form).finish();
         let request = client().post(&self.nodes[node % self.nodes.len()]).body(body);
         let request = request.header(CONTENT_TYPE, "application/x-www-form-urlencoded");
         let request = request.basic_auth(LOGIN, Some(TOKEN)).timeout(CALL_TIMEOUT);
-        request.send().await.ok().map(|answer| answer.status())
+        match request.send().await {
+            Ok(answer) if answer.status().is_server_error() => Answered::Unknown,
+            Ok(answer) => Answered::With(answer.status()),
+            Err(err) if err.is_connect() && !err.is_timeout() => Answered::NotReached,
+            Err(_) => Answered::Unknown,
+        }
     }
 
     /// Tells a node that a feed has changed. Returns whether the node has accepted it.
@@ -174,7 +204,7 @@ fn dated_rss(name: &str, dates: &[String]) -> String {
     format!("<rss version=\"2.0\"><channel><title>{name}</title>\n{items}</channel></rss>\n")
 }
 
-fn name(feed: usize) -> String {
+pub(super) fn name(feed: usize) -> String {
     format!("feed{feed}")
 }
 

@@ -1,6 +1,6 @@
 //! What fails, and for how long.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::process::Command;
 use std::time::Duration;
@@ -10,6 +10,7 @@ use tokio::time::{Instant, sleep};
 
 use super::Node;
 use super::cast::{Cast, FEEDS, path};
+use super::counts::Counts;
 use super::system::ReadOnlyFiles;
 use crate::support::dice::Dice;
 use crate::support::postgres::{Database, Kind};
@@ -43,14 +44,14 @@ pub(super) struct Below<'a> {
 pub(super) struct Failures {
     until: Instant,
     dice: Dice,
-    counts: BTreeMap<&'static str, usize>,
+    counts: Counts,
     /// What this machine cannot do.
     impossible: BTreeSet<&'static str>,
 }
 
 impl Failures {
     pub(super) fn new(until: Instant, dice: Dice) -> Failures {
-        Failures { until, dice, counts: BTreeMap::new(), impossible: BTreeSet::new() }
+        Failures { until, dice, counts: Counts::default(), impossible: BTreeSet::new() }
     }
 
     async fn lasts(&mut self, longest_ms: u64) {
@@ -58,7 +59,7 @@ impl Failures {
     }
 
     fn count(&mut self, kind: &'static str) {
-        *self.counts.entry(kind).or_default() += 1;
+        self.counts.count(kind);
     }
 
     fn network(&mut self) -> Condition {
@@ -222,7 +223,7 @@ impl Failures {
 
 impl fmt::Display for Failures {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.counts.iter().try_for_each(|(kind, count)| writeln!(f, "  {count:5} {kind}"))?;
+        write!(f, "{}", self.counts)?;
         self.impossible.iter().try_for_each(|what| writeln!(f, "    not {what}"))
     }
 }

@@ -69,8 +69,13 @@ impl Cast {
     }
 
     async fn retry(&self, one: &Subscribed) {
-        let (topic, callback) = (self.topic(one.feed), self.callback(&one.path));
-        let retry = [("hub.mode", "retry"), ("hub.topic", &topic), ("hub.callback", &callback)];
+        self.retry_at(one.feed, &self.callback(&one.path)).await;
+    }
+
+    /// Makes a failed delivery to this callback due now.
+    pub(super) async fn retry_at(&self, feed: usize, callback: &str) {
+        let topic = self.topic(feed);
+        let retry = [("hub.mode", "retry"), ("hub.topic", &topic), ("hub.callback", callback)];
         self.call(0, &retry).await;
     }
 

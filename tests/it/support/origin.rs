@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
 use tokio_util::task::AbortOnDropHandle;
 
 /// What happens to one request.
@@ -25,6 +26,8 @@ pub(crate) enum Step {
     Drip(Vec<u8>, Duration),
     /// These bytes, then the other ones again and again, as fast as they are taken.
     Flood(Vec<u8>, Vec<u8>),
+    /// These bytes, once somebody sends them; until then nothing. Nobody does if the sender is dropped.
+    Later(watch::Receiver<Vec<u8>>),
     /// No answer; the connection stays open.
     Hang,
 }
@@ -195,6 +198,15 @@ async fn serve(mut stream: TcpStream, shared: Arc<Shared>) -> std::io::Result<()
                 loop {
                     stream.write_all(&more).await?;
                 }
+            }
+            Step::Later(mut bytes) => {
+                let Ok(bytes) =
+                    bytes.wait_for(|bytes| !bytes.is_empty()).await.map(|it| it.clone())
+                else {
+                    return Ok(());
+                };
+                drop(answering);
+                stream.write_all(&bytes).await?;
             }
             Step::Hang => std::future::pending().await,
         }

@@ -1,0 +1,161 @@
+//! Callbacks whose owners change their subscriptions. They answer as they are told, well or badly, and
+//! note when each notification came.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::sync::{oneshot, watch};
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::support::origin::{Origin, Request, Step, answer, head};
+
+/// What is before the path of a callback that another one redirects to.
+const ELSEWHERE: &str = "/elsewhere";
+/// The pause between two bytes of an answer that drips.
+const DRIP: Duration = Duration::from_millis(50);
+
+/// How a callback answers notifications. Requests to verify it are always confirmed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Behaviour {
+    /// With 200.
+    #[default]
+    Willing,
+    /// With this status.
+    Failing(u16),
+    /// Never.
+    Hanging,
+    /// With an answer whose headers do not end.
+    Dripping,
+    /// With 200 after this time.
+    Late(Duration),
+    /// With a redirect, which must not be followed.
+    Redirecting,
+}
+
+/// A notification, and when it came.
+#[derive(Clone, Debug)]
+pub(super) struct Received {
+    pub(super) at: Instant,
+    pub(super) request: Request,
+}
+
+impl Received {
+    pub(super) fn text(&self) -> String {
+        String::from_utf8_lossy(&self.request.body).into_owned()
+    }
+}
+
+/// A notification that waits for its answer; without one, the connection is closed.
+pub(super) struct Held(watch::Sender<Vec<u8>>);
+
+impl Held {
+    /// Answers with this status.
+    pub(super) fn answer(self, status: &str) {
+        self.0.send_replace(bytes(answer(status, &[], "")));
+    }
+}
+
+#[derive(Default)]
+struct Callback {
+    behaviour: Behaviour,
+    received: Vec<Received>,
+    /// Receives the next notification instead of being answered.
+    holding: Option<oneshot::Sender<Held>>,
+}
+
+/// All callbacks, on one port.
+pub(super) struct Callbacks {
+    origin: Origin,
+    callbacks: Arc<Mutex<HashMap<String, Callback>>>,
+}
+
+impl Callbacks {
+    pub(super) async fn start() -> Callbacks {
+        let callbacks: Arc<Mutex<HashMap<String, Callback>>> = Arc::default();
+        let held = Arc::clone(&callbacks);
+        let play = move |request: &Request| {
+            let path = request.target().split('?').next().unwrap();
+            let mut callbacks = held.lock().unwrap();
+            callbacks.entry(path.to_owned()).or_default().play(request)
+        };
+        Callbacks { origin: Origin::playing(play).await, callbacks }
+    }
+
+    pub(super) fn url(&self, path: &str) -> String {
+        self.origin.url(path)
+    }
+
+    /// Changes how a callback answers from now on.
+    pub(super) fn set(&self, path: &str, behaviour: Behaviour) {
+        self.callbacks.lock().unwrap().entry(path.to_owned()).or_default().behaviour = behaviour;
+    }
+
+    /// What a callback received, in the order in which it came.
+    pub(super) fn received(&self, path: &str) -> Vec<Received> {
+        let callbacks = self.callbacks.lock().unwrap();
+        callbacks.get(path).map(|callback| callback.received.clone()).unwrap_or_default()
+    }
+
+    /// Holds the next notification to a callback back; `None` if none comes for `longest`. All others are
+    /// answered as before.
+    pub(super) async fn hold(&self, path: &str, longest: Duration) -> Option<Held> {
+        let (holding, held) = oneshot::channel();
+        self.callbacks.lock().unwrap().entry(path.to_owned()).or_default().holding = Some(holding);
+        let held = timeout(longest, held).await;
+        self.callbacks.lock().unwrap().entry(path.to_owned()).or_default().holding = None;
+        held.ok()?.ok()
+    }
+
+    /// The notifications that were sent where a callback redirected to.
+    pub(super) fn followed(&self) -> Vec<String> {
+        let callbacks = self.callbacks.lock().unwrap();
+        callbacks.keys().filter(|path| path.starts_with(ELSEWHERE)).cloned().collect()
+    }
+}
+
+impl Callback {
+    fn play(&mut self, request: &Request) -> Step {
+        if let Some(challenge) = challenge(request.target()) {
+            return answer("200 OK", &[], challenge);
+        }
+        self.received.push(Received { at: Instant::now(), request: request.clone() });
+        if let Some(holding) = self.holding.take() {
+            let (sender, receiver) = watch::channel(Vec::new());
+            holding.send(Held(sender)).unwrap_or_default();
+            return Step::Later(receiver);
+        }
+        match self.behaviour {
+            Behaviour::Willing => answer("200 OK", &[], ""),
+            Behaviour::Failing(code) => answer(&format!("{code} No"), &[], "not now"),
+            Behaviour::Hanging => Step::Hang,
+            Behaviour::Dripping => Step::Drip(head("200 OK", &[])[..12].to_vec(), DRIP),
+            Behaviour::Late(after) => {
+                let (sender, receiver) = watch::channel(Vec::new());
+                tokio::spawn(async move {
+                    sleep(after).await;
+                    sender.send_replace(bytes(answer("200 OK", &[], "")));
+                });
+                Step::Later(receiver)
+            }
+            Behaviour::Redirecting => {
+                let elsewhere = format!("Location: {ELSEWHERE}{}", request.target());
+                answer("302 Found", &[&elsewhere], "")
+            }
+        }
+    }
+}
+
+/// What a request to verify a callback wants to read.
+fn challenge(target: &str) -> Option<String> {
+    let (_, query) = target.split_once('?')?;
+    let mut pairs = url::form_urlencoded::parse(query.as_bytes());
+    pairs.find(|(name, _)| name == "hub.challenge").map(|(_, value)| value.into_owned())
+}
+
+fn bytes(step: Step) -> Vec<u8> {
+    match step {
+        Step::Send(bytes) => bytes,
+        _ => unreachable!("an answer is sent"),
+    }
+}

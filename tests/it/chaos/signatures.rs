@@ -1,0 +1,33 @@
+//! With which secrets a notification is signed.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use hmac::{Hmac, KeyInit, Mac};
+use sha1::Sha1;
+use sha2::Sha256;
+
+use crate::support::origin::Request;
+
+/// Whether `X-Hub-Signature` was made with this secret.
+pub(super) fn is_hub_signature(request: &Request, secret: &str) -> bool {
+    let mut mac = Hmac::<Sha1>::new_from_slice(secret.as_bytes()).unwrap();
+    mac.update(&request.body);
+    let want = format!("sha1={}", hex::encode(mac.finalize().into_bytes()));
+    request.header("x-hub-signature") == Some(want.as_str())
+}
+
+/// The signatures in `webhook-signature`.
+pub(super) fn webhook_signatures(request: &Request) -> Vec<&str> {
+    request.header("webhook-signature").into_iter().flat_map(|all| all.split(' ')).collect()
+}
+
+/// The signature of Standard Webhooks with this secret.
+pub(super) fn webhook_signature(request: &Request, secret: &str) -> String {
+    let mut mac = Hmac::<Sha256>::new_from_slice(secret.as_bytes()).unwrap();
+    for name in ["webhook-id", "webhook-timestamp"] {
+        mac.update(request.header(name).unwrap_or_default().as_bytes());
+        mac.update(b".");
+    }
+    mac.update(&request.body);
+    format!("v1,{}", STANDARD.encode(mac.finalize().into_bytes()))
+}
