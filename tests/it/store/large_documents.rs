@@ -6,9 +6,12 @@ use std::time::Duration;
 
 use feedgate_core::change_detection::FeedDocument;
 use feedgate_core::poll::Poll;
-use feedgate_core::ports::Store;
+use feedgate_core::ports::{Store, StoreError};
 use feedgate_core::record::Seq;
+use feedgate_core::registrant::RegistrantNetwork;
 use feedgate_core::resource::{ResourceId, ResourceKind};
+use feedgate_core::subscription::SubscriptionRequest;
+use futures_util::future::join_all;
 use tokio::sync::Notify;
 
 use super::{at, entry, on_both_stores, poll, resource, room, subscribe, wish};
@@ -23,6 +26,7 @@ on_both_stores!(
     h01_entries_that_are_pushed_between_two_parts_are_stored_once,
     h01_a_large_push_is_stored_in_parts,
     h01_a_large_log_is_forgotten_in_short_transactions,
+    h01_a_third_large_document_of_a_network_waits_for_the_first_two,
 );
 
 /// The entries of a large document, and the most of them that a transaction may store.
@@ -214,4 +218,27 @@ async fn h01_a_large_log_is_forgotten_in_short_transactions(database: Database) 
     let count = transactions.count.load(Ordering::Relaxed);
     assert!(count > 2 * ENTRIES / MOST_DELETED, "records and entries in {count} transactions");
     assert_eq!(store.get(id).await.unwrap(), None);
+}
+
+async fn h01_a_third_large_document_of_a_network_waits_for_the_first_two(database: Database) {
+    let store = ClaimingStore::new(database.open().await);
+    let mut resources = Vec::new();
+    for topic in ["a", "b", "c"] {
+        let registrant = RegistrantNetwork::from_client(Some([192, 0, 2, 1].into()));
+        let request = SubscriptionRequest { registrant, ..wish(topic, "https://callback.test/") };
+        resources.push(store.subscribe(&request, at(0)).await.unwrap().id.resource);
+    }
+    let plain = Arc::clone(&*store);
+    let found = flood(1, ENTRIES);
+    let stored = join_all(resources.iter().map(|id| plain.record(*id, &found))).await;
+    let waiting = stored.iter().filter(
+        |stored| matches!(stored, Err(StoreError::Postponed { until, .. }) if *until > at(1)),
+    );
+    assert_eq!(waiting.count(), 1, "{stored:?}");
+    for (id, stored) in resources.iter().zip(&stored) {
+        match stored {
+            Ok(appended) => assert_eq!(appended.unwrap().new, ENTRIES),
+            Err(_) => assert!(store.earliest_fetch(*id).await.unwrap() > at(1), "for pings too"),
+        }
+    }
 }

@@ -19,10 +19,10 @@ use futures_util::StreamExt;
 use super::{
     accounts, append_budgets, attempts, backfills, baselines, batches, changes, claims,
     collections, deliveries, delivery_queue, digests, endings, entries, events, fan_outs,
-    generations, hosts, intents, log, maintenance, moves, nodes, nul, page_bytes, pages, pausing,
-    ping_targets, pings, queue, queue_claims, redirected_hosts, resource_claims, retention, search,
-    secrets, sessions, signing_keys, statuses, storage, subscription_counts, subscriptions, survey,
-    tracks, upstreams, visibility,
+    generations, hosts, intents, large_documents, log, maintenance, moves, nodes, nul, page_bytes,
+    pages, pausing, ping_targets, pings, queue, queue_claims, redirected_hosts, resource_claims,
+    retention, search, secrets, sessions, signing_keys, statuses, storage, subscription_counts,
+    subscriptions, survey, tracks, upstreams, visibility,
 };
 use crate::support::postgres::{Database, Kind};
 use access::Access;
@@ -40,7 +40,9 @@ const LONG_CASES: &[&str] = &[
     "a_crowded_host_hides_no_other",
     "takers_share_the_work",
     "who_is_sent_nothing_of_an_append_is_found_up_to_date",
-    "another_append_begins_the_fan_out_anew",
+    "another_append_is_followed_by_another_pass",
+    "e07_a_pass_ends_before_the_next_begins",
+    "h01_other_writes_get_in_between_the_parts_of_a_document",
     "a_hundred_thousand_subscribers_are_served",
     "p41_a_platform_far_behind_is_put_in_line",
     "no_host_gets_more_than_it_can_take",
@@ -145,6 +147,7 @@ fn contract_cases() -> Vec<super::Case> {
         hosts::contract_cases(),
         hosts::one_cell_cases(),
         intents::contract_cases(),
+        large_documents::contract_cases(),
         log::contract_cases(),
         maintenance::contract_cases(),
         moves::contract_cases(),

@@ -14,6 +14,7 @@ on_both_stores! {
 in_one_cell! {
     moves_are_deleted_however_many_they_are,
     what_is_kept_forever_stays,
+    what_was_counted_for_networks_is_deleted_and_for_accounts_kept,
 }
 
 /// So many moves of the resource, one in each second from `at(0)` on.
@@ -89,4 +90,18 @@ async fn what_is_kept_forever_stays(database: Database) {
     fill_moves(&database, id.0, 3).await;
     assert_eq!(store.prune(&PruneBefore::default()).await.unwrap(), 0);
     assert_eq!(store.moves(id).await.unwrap().len(), 3);
+}
+
+async fn what_was_counted_for_networks_is_deleted_and_for_accounts_kept(database: Database) {
+    let store = database.open().await;
+    let today = at(0).timestamp() / 86_400;
+    for (account, day) in [(-5, today - 3), (-6, today), (7, today - 3)] {
+        let count = format!(
+            "insert into account_appends (account_id, stripe, day, bytes) values ({account}, 0, {day}, 1)"
+        );
+        database.run(&count).await;
+    }
+    let before = PruneBefore { network_budgets: Some(at(0)), ..PruneBefore::default() };
+    assert_eq!(store.prune(&before).await.unwrap(), 1);
+    assert_eq!(store.prune(&before).await.unwrap(), 0);
 }

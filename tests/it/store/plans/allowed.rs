@@ -109,8 +109,6 @@ pub(super) const ALLOWED: &[Allowed] = &[
         "only when pages of the resource are to be dropped"),
     allow("log/pages.rs READ", "records",
         "the records of one page"),
-    allow("log/pages.rs RECORDS", "records",
-        "the records of the pages that are dropped, at most FEW"),
     allow("maintenance.rs GAUGES", "",
         "counted at most once in a while, however often /metrics is requested"),
     allow("resources/forget.rs remove", "",
