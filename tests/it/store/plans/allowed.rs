@@ -115,8 +115,6 @@ pub(super) const ALLOWED: &[Allowed] = &[
         "a resource that is forgotten is deleted with all its rows, FEW resources at a time; of most of them, PART"),
     allow("resources/forget.rs RECORDS", "records",
         "the statement before has found the range, of PART records"),
-    allow("resources/forget.rs PAGES", "pages",
-        "the pages of PART records"),
     allow("resources/forget.rs KEYS", "entry_keys",
         "the statement before has found the range, of PART entries"),
     allow("resources/forget.rs ENTRIES", "entries",
