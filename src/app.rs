@@ -29,6 +29,7 @@ use crate::http::{
     HttpSettings, Imports, RecentRegistrants, Router, VerificationRateLimit,
 };
 use crate::jobs::backfill::Backfiller;
+use crate::jobs::clock_sync::ClockSync;
 use crate::jobs::collect::Collector;
 use crate::jobs::deliver::Deliverer;
 use crate::jobs::fan_out::FanOutJob;
@@ -130,6 +131,7 @@ impl Running {
         let url = config.store().url;
         let checked = tokio::task::spawn_blocking(move || store::check_pages(&url)).await;
         checked.unwrap_or_else(|err| Err(StoreError::Database(Box::new(err))))?;
+        let clock_sync = ClockSync::start(Arc::clone(&store)).await?;
         forward_pings::forget_other_targets(&*store, &config.ping_targets).await?;
         let admin_token = first_token(&*store, runner::now()).await?;
 
@@ -157,6 +159,7 @@ impl Running {
             tasks.spawn(listener.serve(Router::health(&gateway), stop.clone()));
         }
         tasks.spawn(listener.serve(Router::new(gateway), stop.clone()));
+        tasks.spawn(clock_sync.run(stop.clone()));
         if let Some(keyring) = keyring {
             tasks.spawn(keyring.run(stop.clone()));
         }

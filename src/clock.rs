@@ -1,22 +1,44 @@
 //! The clock of the gateway: the time by which everything is due, recorded and leased.
 //!
-//! It is set by the clock of the database ([`set`]) and runs on by the time that passes, including the time
-//! during which the machine is suspended. A clock of this machine that is set meanwhile has no effect on it.
-//! Until it is set for the first time, it starts from the clock of this machine.
+//! It is set by the clock of the database (`jobs/clock_sync.rs`), so that all nodes have the same time, and runs
+//! on by the time that passes, including the time during which the machine is suspended. A clock of this machine
+//! that is set meanwhile has no effect on it. Before it is set for the first time, it starts from the clock of
+//! this machine. It is that of the process: all that a process does is due by one clock.
 
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use chrono::{DateTime, SubsecRound, Utc};
+use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
 use rustix::time::{ClockId, clock_gettime};
 
-/// Returns the current time, truncated to the microseconds that a store keeps.
+/// What the clock shows, in microseconds.
+struct Clock {
+    /// The time at the start of the machine, since 1970.
+    at_boot: i64,
+    /// The last time that was read. The clock stands still until it is past it.
+    last: i64,
+}
+
+/// Returns the current time, truncated to the microseconds that a store keeps. It never decreases, except when
+/// the clock of the database was set back.
 ///
 /// The clock is read only here: once where a job or a request begins, and passed on from there.
 pub fn now() -> DateTime<Utc> {
-    let micros = offset().load(Ordering::Relaxed) + micros_since_boot();
-    DateTime::from_timestamp_micros(micros).unwrap_or_default()
+    let mut clock = clock();
+    clock.last = clock.last.max(clock.at_boot + micros_since_boot());
+    DateTime::from_timestamp_micros(clock.last).unwrap_or_default()
+}
+
+/// Sets the clock.
+pub(crate) fn set(now: DateTime<Utc>) {
+    let mut clock = clock();
+    clock.at_boot = now.timestamp_micros() - micros_since_boot();
+    clock.last = now.timestamp_micros();
+}
+
+/// Moves the clock forward, or lets it stand still for as long as it is ahead.
+pub(crate) fn correct(by: TimeDelta) {
+    clock().at_boot += by.num_microseconds().unwrap_or(0);
 }
 
 /// Returns the time by the clock of this machine, which an operator may set at any time.
@@ -25,34 +47,53 @@ pub(crate) fn machine_time() -> DateTime<Utc> {
     Utc::now().trunc_subsecs(6)
 }
 
+/// Returns the time since the machine was started, including the time during which it was suspended.
+pub(crate) fn since_boot() -> Duration {
+    Duration::from_micros(micros_since_boot().unsigned_abs())
+}
+
+/// A clock that differs by more was set.
+pub(crate) const TOLERANCE: TimeDelta = TimeDelta::seconds(3);
+
 /// Measures the time that passes, including the time during which the machine is suspended. Setting a clock
 /// has no effect on it.
 #[derive(Clone, Copy, Debug)]
 pub struct Stopwatch {
-    /// Microseconds since the machine was started.
-    started: i64,
+    /// The time since the machine was started.
+    started: Duration,
+    /// What the clock showed then.
+    started_at: DateTime<Utc>,
 }
 
 impl Stopwatch {
     /// Starts to measure.
     pub fn start() -> Stopwatch {
-        Stopwatch { started: micros_since_boot() }
+        Stopwatch { started: since_boot(), started_at: now() }
     }
 
     /// Returns the time since the start.
     pub fn elapsed(&self) -> Duration {
-        Duration::from_micros((micros_since_boot() - self.started).unsigned_abs())
+        since_boot().saturating_sub(self.started)
+    }
+
+    /// Returns by how much the clock was set since the start; zero if it was not. A time that was read before
+    /// is so much earlier or later by the clock of now.
+    pub fn clock_set_by(&self) -> TimeDelta {
+        let passed = TimeDelta::from_std(self.elapsed()).unwrap_or_default();
+        let by = now() - self.started_at - passed;
+        if by.abs() > TOLERANCE { by } else { TimeDelta::zero() }
     }
 }
 
-/// The time of the clock at the start of the machine, in microseconds since 1970. It is not of a run of the
-/// program but of the process: everything in a process is due by the same clock.
-fn offset() -> &'static AtomicI64 {
-    static OFFSET: OnceLock<AtomicI64> = OnceLock::new();
-    OFFSET.get_or_init(|| AtomicI64::new(machine_time().timestamp_micros() - micros_since_boot()))
+fn clock() -> MutexGuard<'static, Clock> {
+    static CLOCK: OnceLock<Mutex<Clock>> = OnceLock::new();
+    let clock = CLOCK.get_or_init(|| {
+        let now = machine_time().timestamp_micros();
+        Mutex::new(Clock { at_boot: now - micros_since_boot(), last: now })
+    });
+    clock.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns the microseconds since the machine was started, including those during which it was suspended.
 fn micros_since_boot() -> i64 {
     let passed = clock_gettime(ClockId::Boottime);
     passed.tv_sec * 1_000_000 + passed.tv_nsec / 1_000
@@ -60,17 +101,20 @@ fn micros_since_boot() -> i64 {
 
 #[cfg(test)]
 mod tests {
-    use chrono::TimeDelta;
-
     use super::*;
 
     #[test]
-    fn e03_the_clock_starts_from_the_clock_of_the_machine_and_advances() {
+    fn e03_the_clock_starts_from_the_clock_of_the_machine_and_never_decreases_by_a_correction() {
         let (before, watch) = (now(), Stopwatch::start());
         assert!((machine_time() - before).abs() < TimeDelta::seconds(60));
         while watch.elapsed() < Duration::from_millis(2) {
             std::hint::spin_loop();
         }
-        assert!(now() - before >= TimeDelta::milliseconds(2));
+        let later = now();
+        assert!(later - before >= TimeDelta::milliseconds(2));
+        correct(TimeDelta::seconds(-2));
+        assert!(now() >= later);
+        correct(TimeDelta::seconds(2));
+        assert!(now() > later);
     }
 }

@@ -3,6 +3,7 @@
 pub mod backfill;
 pub(crate) mod batcher;
 pub(crate) mod claim_renewal;
+pub mod clock_sync;
 pub mod collect;
 pub mod deliver;
 pub mod fan_out;

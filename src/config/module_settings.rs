@@ -42,7 +42,6 @@ impl Config {
             forwarding: PingForwarding::default(),
             anonymous_bytes_per_day: self.anonymous_bytes_per_day,
             account_bytes_per_day: self.account_bytes_per_day,
-            claim_clock: store::ClaimClock::Database,
             cells: self.cells,
             secret_keys: store::SecretKeys {
                 present: self.secrets_key.clone(),

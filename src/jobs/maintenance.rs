@@ -10,14 +10,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Timelike, Utc};
-use tokio::time::{Instant, sleep};
+use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
 use crate::event_log::EventLog;
 use crate::jobs::runner;
 use feedgate_core::account::SESSION_IDLE;
-use feedgate_core::backlog_smoothing::{ClockReading, ClockWatch};
 use feedgate_core::event::{Event, EventKind};
 use feedgate_core::page::ArchiveRetention;
 use feedgate_core::ping::TimeUnit;
@@ -26,9 +25,6 @@ use feedgate_core::schedule;
 
 /// How often to check which tasks are due.
 const TICK: Duration = Duration::from_secs(20);
-/// How often the clock is checked in that time: nothing that is due waits longer than a second for
-/// the repair of a clock that was set back.
-const CLOCK_CHECKS: u32 = 20;
 /// "The server drops a subscription after three consecutive errors, but it waits till
 /// the top of the hour" (seed 000).
 const MOST_ERRORS: u32 = 3;
@@ -158,10 +154,8 @@ pub async fn run(
     stop: CancellationToken,
 ) {
     let mut before = runner::now();
-    let (began, mut clock) = (Instant::now(), ClockWatch::default());
     loop {
         let now = runner::now();
-        watch_clock(&*store, &mut clock, began.elapsed(), now).await;
         for task in TASKS {
             if task.is_time(before, now)
                 && let Err(err) = task.run_if_due(&*store, &event_log, &settings, now).await
@@ -171,42 +165,11 @@ pub async fn run(
             }
         }
         before = now;
-        for _ in 0..CLOCK_CHECKS {
-            tokio::select! {
-                () = stop.cancelled() => return,
-                () = sleep(TICK / CLOCK_CHECKS) => {}
-            }
-            watch_clock(&*store, &mut clock, began.elapsed(), runner::now()).await;
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = sleep(TICK) => {}
         }
     }
-}
-
-/// Repairs due times if the clock was set since the last check. `passed` is the monotonic time since
-/// the first one.
-async fn watch_clock(
-    store: &dyn Store,
-    clock: &mut ClockWatch,
-    passed: Duration,
-    now: DateTime<Utc>,
-) {
-    if clock.check(passed, now) != ClockReading::Steady
-        && let Err(err) = set_back(store, now).await
-    {
-        error!(error = &err as &dyn Error, "repairing due times after a clock change failed");
-    }
-}
-
-/// Repairs due times that were set while the clock was ahead. After a clock that was behind,
-/// nothing needs repair: whatever it delayed is overdue now.
-async fn set_back(store: &dyn Store, now: DateTime<Utc>) -> Result<(), StoreError> {
-    let resources = store.set_back(now).await?;
-    if resources > 0 {
-        warn!(
-            resources,
-            "resources had poll times in the future, set by a wrong clock; they were repaired"
-        );
-    }
-    Ok(())
 }
 
 /// Adjusts the factor `k` of the schedule to the demand of all resources.

@@ -47,7 +47,6 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use tokio::time::Instant;
 use tracing::{debug, error, warn};
 use url::Url;
 
@@ -55,7 +54,7 @@ use crate::document_budget::GatewayBusy;
 use crate::event_log::EventLog;
 use crate::fetch_traces::FetchTraces;
 use crate::jobs::claim_renewal::{ClaimRenewal, HeldClaim};
-use crate::jobs::runner::{self, HostPermit, HostPermits, Job};
+use crate::jobs::runner::{self, HostPermit, HostPermits, Job, Stopwatch};
 use crate::metrics::Metrics;
 use crate::net::{HttpClient, Patience};
 use feedgate_core::poll::Poll;
@@ -194,18 +193,24 @@ impl Poller {
         patience: Patience,
         permit: Option<HostPermit>,
     ) -> Result<PollEnd, StoreError> {
-        let begun = Instant::now();
+        let begun = Stopwatch::start();
         let group = self.store.group(&due.resource.fetch_url);
         let turn = GroupTurn::new(Arc::clone(&self.store), permit, group);
-        match self.observe(due, now, (patience, &turn)).await {
-            Ok(observation) => match self.evaluate(due, observation, now).await {
-                Err(StoreError::Postponed { until, reason }) => {
-                    let busy = Busy::Store { until, reason };
-                    let why = PutOff { busy, has_begun: true };
-                    self.put_off(due, why, now + begun.elapsed()).await
+        let observed = self.observe(due, now, (patience, &turn)).await;
+        let set_by = begun.clock_set_by();
+        let now = now + set_by;
+        match observed {
+            Ok(mut observation) => {
+                observation.at += set_by;
+                match self.evaluate(due, observation, now).await {
+                    Err(StoreError::Postponed { until, reason }) => {
+                        let busy = Busy::Store { until, reason };
+                        let why = PutOff { busy, has_begun: true };
+                        self.put_off(due, why, now + begun.elapsed()).await
+                    }
+                    evaluated => evaluated.map(|()| PollEnd::Recorded),
                 }
-                evaluated => evaluated.map(|()| PollEnd::Recorded),
-            },
+            }
             Err(PollStop::PutOff(why)) => self.put_off(due, why, now + begun.elapsed()).await,
             Err(PollStop::Store(err)) => Err(err),
         }
@@ -374,7 +379,7 @@ impl Job for Poller {
 
     async fn claim(&self, limit: usize) -> Result<Vec<Self::Item>, StoreError> {
         let now = runner::now();
-        self.check_clock(now).await?;
+        self.check_standstill(now).await?;
         let limits = self.permits.claim_limits(limit);
         let due = self.store.claim_resources(now, now + self.settings.claim, &limits).await?;
         let claimed = due.into_iter().map(|due| {

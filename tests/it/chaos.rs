@@ -24,6 +24,7 @@ use futures_util::future::join_all;
 use tokio::time::Instant;
 
 use crate::store::on_both_stores;
+use crate::support::clock::Clock;
 use crate::support::dice::Dice;
 use crate::support::gateway::Gateway;
 use crate::support::postgres::{Database, Kind};
@@ -36,7 +37,6 @@ use failures::{Below, Failures};
 use owners::{OWNERS, Owner};
 use promises::Promises;
 use stalls::Stalls;
-use system::Clock;
 
 on_both_stores!(every_subscriber_has_every_entry_in_order_in_the_end);
 

@@ -13,6 +13,7 @@ mod book;
 mod bot;
 mod changes;
 mod chaos;
+mod clocks;
 mod collections;
 mod command_output;
 mod commands;

@@ -161,7 +161,6 @@ async fn a_delivery_in_hand_is_finished_and_kept() {
         forwarding: Default::default(),
         anonymous_bytes_per_day: 256 << 20,
         account_bytes_per_day: 32 << 30,
-        claim_clock: Default::default(),
         cells: 1,
         secret_keys: Default::default(),
     };

@@ -1,5 +1,5 @@
 //! Recovery after a standstill: overdue polls are spread out so that they do not all start at
-//! once (P46), and a clock that was set does not leave resources waiting for days (P47).
+//! once (P46).
 
 use std::time::Duration;
 
@@ -12,8 +12,8 @@ pub const FEW: usize = 100;
 /// A backlog is released at this rate at least, in polls per second, because the normal rate of
 /// a small gateway would take hours.
 const LEAST_PER_S: f64 = 10.0;
-/// The clock was set if it advanced by this much more, or less, than the time that passed. Rule P47 allows
-/// five minutes, but nothing would be polled for so long after a clock was set back.
+/// The machine was suspended, or the clock was set, if the clock advanced by this much more, or less, than the
+/// time that passed while the machine ran.
 const JUMP: TimeDelta = TimeDelta::seconds(10);
 
 /// An overdue resource.
@@ -68,7 +68,7 @@ pub struct ClockWatch {
 
 /// The result of [`ClockWatch::check`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ClockReading {
+pub enum ClockComparison {
     /// The first check. How long the process may have been suspended before it is unknown.
     First,
     /// The clock advanced by the time that passed.
@@ -79,13 +79,13 @@ pub enum ClockReading {
 
 impl ClockWatch {
     /// Compares `now` with the last check. `passed` is the monotonic time since a fixed moment.
-    pub fn check(&mut self, passed: Duration, now: DateTime<Utc>) -> ClockReading {
+    pub fn check(&mut self, passed: Duration, now: DateTime<Utc>) -> ClockComparison {
         let Some((passed_then, then)) = self.last.replace((passed, now)) else {
-            return ClockReading::First;
+            return ClockComparison::First;
         };
         let passed = TimeDelta::from_std(passed.saturating_sub(passed_then)).unwrap_or_default();
         let ahead = (now - then) - passed;
-        if ahead.abs() > JUMP { ClockReading::Jumped } else { ClockReading::Steady }
+        if ahead.abs() > JUMP { ClockComparison::Jumped } else { ClockComparison::Steady }
     }
 }
 
@@ -129,16 +129,16 @@ mod tests {
     fn p47_a_clock_that_was_set_is_noticed() {
         #[rustfmt::skip]
         let cases = [
-            ("it goes on",            10,  10,     ClockReading::Steady),
-            ("it drifts",            100,  105,    ClockReading::Steady),
-            ("a minute back",         10,  -50,    ClockReading::Jumped),
-            ("it was set forward",    10,  400,    ClockReading::Jumped),
-            ("it was set back",       10,  -400,   ClockReading::Jumped),
-            ("we were asleep",         1,  86_400, ClockReading::Jumped),
+            ("it goes on",            10,  10,     ClockComparison::Steady),
+            ("it drifts",            100,  105,    ClockComparison::Steady),
+            ("a minute back",         10,  -50,    ClockComparison::Jumped),
+            ("it was set forward",    10,  400,    ClockComparison::Jumped),
+            ("it was set back",       10,  -400,   ClockComparison::Jumped),
+            ("we were asleep",         1,  86_400, ClockComparison::Jumped),
         ];
         for (why, passed, wall, want) in cases {
             let mut clock = ClockWatch::default();
-            assert_eq!(clock.check(Duration::from_secs(5), at(0)), ClockReading::First);
+            assert_eq!(clock.check(Duration::from_secs(5), at(0)), ClockComparison::First);
             assert_eq!(clock.check(Duration::from_secs(5 + passed), at(wall)), want, "{why}");
         }
     }
@@ -148,11 +148,11 @@ mod tests {
         let mut clock = ClockWatch::default();
         #[rustfmt::skip]
         let looks = [
-            ("the first",         0,     0, ClockReading::First),
-            ("it runs on",       20,    21, ClockReading::Steady),
-            ("an hour ahead",    40, 3_600, ClockReading::Jumped),
-            ("and back",         60,    60, ClockReading::Jumped),
-            ("and on",           80,    80, ClockReading::Steady),
+            ("the first",         0,     0, ClockComparison::First),
+            ("it runs on",       20,    21, ClockComparison::Steady),
+            ("an hour ahead",    40, 3_600, ClockComparison::Jumped),
+            ("and back",         60,    60, ClockComparison::Jumped),
+            ("and on",           80,    80, ClockComparison::Steady),
         ];
         for (why, passed, wall, want) in looks {
             assert_eq!(clock.check(Duration::from_secs(passed), at(wall)), want, "{why}");

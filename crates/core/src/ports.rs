@@ -9,6 +9,7 @@ mod accounts;
 mod attempts;
 mod backfills;
 mod changes;
+mod clock;
 mod collections;
 mod events;
 mod fan_outs;
@@ -28,7 +29,7 @@ use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 use tokio::sync::Notify;
 
 use crate::account::AccountId;
@@ -51,6 +52,7 @@ pub use accounts::{Accounts, StoredFiles};
 pub use attempts::{AttemptRange, AttemptRetention, Attempts};
 pub use backfills::{Backfills, CommitProgress, DueBackfill};
 pub use changes::{ChangeLine, Changes, ChangesHour, ChangesWindow};
+pub use clock::{ClockMark, ClockReading, DatabaseClock};
 pub use collections::Collections;
 pub use events::{DroppedSubscription, EventArrival, Events};
 pub use fan_outs::FanOuts;
@@ -84,7 +86,7 @@ macro_rules! store_of {
 store_of! {
     Accounts Sessions Resources Log FanOuts Archives Collections Tracks SearchIndex Subscriptions Attempts Intents Backfills Pings Changes
     Upstreams Hosts PingTargets Moves Rescheduler Schedule StoredFiles Events Nodes SigningKeys Survey
-    Maintenance
+    Maintenance DatabaseClock
 }
 
 /// A resource that was claimed for a poll.
@@ -473,10 +475,6 @@ pub trait Rescheduler: Send + Sync {
     /// resources that were rescheduled.
     async fn release_backlog(&self, now: DateTime<Utc>) -> Result<u64, StoreError>;
 
-    /// Reschedules resources that are due later than their period and `slack` from now, because
-    /// they were scheduled while the clock was wrong (P47). Returns their number.
-    async fn shorten_waits(&self, now: DateTime<Utc>, slack: TimeDelta) -> Result<u64, StoreError>;
-
     /// Makes those of `ids` due at `at` that would be polled later. Returns their number.
     async fn poll_soon(&self, ids: &[ResourceId], at: DateTime<Utc>) -> Result<u64, StoreError>;
 }
@@ -508,11 +506,6 @@ pub trait Schedule: Send + Sync {
 
     /// Stores `k` for all nodes.
     async fn save_k(&self, k: f64) -> Result<(), StoreError>;
-
-    /// Repairs the effects of a clock that was ahead: resources that were polled after `now`, and
-    /// claims and maintenance tasks held for longer than the maximum, are set to the times they
-    /// would have with `now` (P47). Returns the number of resources.
-    async fn set_back(&self, now: DateTime<Utc>) -> Result<u64, StoreError>;
 }
 
 /// The ends of retentions: of each kind, the rows from before its time are deleted. `None` keeps

@@ -12,7 +12,6 @@ use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::delivery::subscriptions::subscribe;
-use super::engine::lease::Leases;
 use super::engine::row::Row;
 use super::engine::sql::{Value, params};
 use super::engine::tx::{Tx, Wake};
@@ -50,11 +49,11 @@ impl Backfills for Db {
         request: &SubscriptionRequest,
         now: DateTime<Utc>,
     ) -> Result<Subscription, StoreError> {
-        let (request, groups, claims) = (request.clone(), self.groups.clone(), self.claims.clone());
+        let (request, groups) = (request.clone(), self.groups.clone());
         let subscribed = self.write(move |tx| {
             Box::pin(async move {
                 let subscription = subscribe(tx, &groups, request, now).await?;
-                begin(tx, &claims, subscription.id.resource, now).await?;
+                begin(tx, subscription.id.resource, now).await?;
                 Ok(subscription)
             })
         });
@@ -70,7 +69,7 @@ impl Backfills for Db {
         let claims = self.claims.clone();
         let claimed = self.write(move |tx| {
             Box::pin(async move {
-                let lease = claims.lease(tx, now, until).await?;
+                let lease = claims.lease(now, until);
                 claim::claim(tx, lease, limit).await
             })
         });
@@ -86,7 +85,7 @@ impl Backfills for Db {
         let (held, claims) = (claims.to_vec(), self.claims.clone());
         let renewed = self.write(move |tx| {
             Box::pin(async move {
-                let lease = claims.lease(tx, now, until).await?;
+                let lease = claims.lease(now, until);
                 claim::renew(tx, held, lease).await
             })
         });
@@ -185,7 +184,6 @@ impl Backfills for Db {
 /// completed.
 pub(super) async fn begin(
     tx: &Tx<'_>,
-    claims: &Leases,
     id: ResourceId,
     now: DateTime<Utc>,
 ) -> Result<(), StoreError> {
@@ -208,8 +206,7 @@ pub(super) async fn begin(
     if tx.execute(BEGIN, params![id.0, now, now - ONCE_IN]).await? == 0 {
         return Ok(());
     }
-    let begins = claims.claim_time(tx, now).await?;
-    if tx.execute(HOLD_BACK, params![id.0, begins, begins + HOLD]).await? > 0 {
+    if tx.execute(HOLD_BACK, params![id.0, now, now + HOLD]).await? > 0 {
         tx.execute(HELD, params![id.0]).await?;
     }
     Ok(())

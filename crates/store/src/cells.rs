@@ -17,6 +17,7 @@ mod accounts;
 mod attempts;
 mod changes;
 mod claiming;
+mod clock;
 mod collections;
 mod delivery;
 mod hosts;

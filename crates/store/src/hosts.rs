@@ -72,9 +72,9 @@ impl Hosts for Db {
         group: &str,
         now: DateTime<Utc>,
     ) -> Result<RequestAdmission, StoreError> {
-        let (group, groups, leases) = (group.to_owned(), self.groups.clone(), self.claims.clone());
+        let (group, groups) = (group.to_owned(), self.groups.clone());
         let admitted = self.write(move |tx| {
-            Box::pin(async move { redirected::admit(tx, (&groups, &leases), group, now).await })
+            Box::pin(async move { redirected::admit(tx, &groups, group, now).await })
         });
         admitted.await
     }
@@ -150,8 +150,8 @@ pub(super) async fn claim_groups(
     // All nodes lock groups in one order, so that two nodes do not wait for each other.
     names.sort_unstable();
     names.dedup();
-    let pauses = pauses(tx, groups, &names, lease.begins).await?;
-    let begins = micros(lease.begins);
+    let pauses = pauses(tx, groups, &names, lease.now).await?;
+    let begins = micros(lease.now);
     let free_at = |pause: &i64| if is_alone { micros(lease.ends) } else { begins + pause };
     let columns = [
         ("next_fetch_at", Value::Ints(pauses.iter().map(free_at).collect())),
@@ -184,7 +184,7 @@ pub(super) async fn renew_groups(
     // other.
     names.sort_unstable();
     names.dedup();
-    let params = params![lease.ends, lease.begins];
+    let params = params![lease.ends, lease.now];
     tx.execute_rows(RENEW, params, &[("host", Value::Texts(names))]).await.map(drop)
 }
 
@@ -201,9 +201,9 @@ pub(super) async fn hold_group(
            set last_fetch_at = excluded.last_fetch_at, fetch_interval = excluded.fetch_interval,
                next_fetch_at = case when hosts.next_fetch_at < excluded.next_fetch_at
                                     then excluded.next_fetch_at else hosts.next_fetch_at end";
-    let pause = pauses(tx, groups, std::slice::from_ref(&name), lease.begins).await?;
+    let pause = pauses(tx, groups, std::slice::from_ref(&name), lease.now).await?;
     let pause = pause.first().copied().unwrap_or_default();
-    tx.execute(HOLD, params![name, lease.begins, pause, lease.ends]).await.map(drop)
+    tx.execute(HOLD, params![name, lease.now, pause, lease.ends]).await.map(drop)
 }
 
 /// Releases groups whose polls have ended: the next poll may begin after the pause of its group, or

@@ -18,6 +18,7 @@ mod backfill;
 mod backup;
 mod cells;
 mod changes;
+mod clock;
 mod collections;
 mod copy;
 mod delivery;
@@ -72,7 +73,6 @@ pub use crate::collections::collecting::COLLECT_BATCH;
 pub use crate::copy::error::CopyError;
 pub use crate::copy::{COPY_BATCH_ROWS, CopyProgress, CopySettings, CopySummary, copy};
 pub use crate::engine::envelope::{SecretKey, SecretKeys};
-pub use crate::engine::lease::ClaimClock;
 use crate::engine::lease::Leases;
 pub use crate::engine::migrate::{MIGRATIONS, Migration};
 pub use crate::engine::tx::STATEMENT_TARGET;
@@ -106,8 +106,6 @@ pub struct StoreSettings {
     pub listed: ListedTopics,
     /// The changes that are forwarded, and the ping targets that receive them.
     pub forwarding: PingForwarding,
-    /// The clock that decides whether a claim has expired.
-    pub claim_clock: ClaimClock,
     /// The number of cells, which is fixed when the store is created. SQLite has one.
     pub cells: usize,
     /// The keys that secrets are encrypted with. The value must be the same on all nodes, except
@@ -297,7 +295,7 @@ impl Db {
             pings: PingBatcher::start(Weak::clone(db)),
             ping_batches: AtomicU64::new(0),
             schema_version,
-            claims: Leases::new(settings.claim_clock),
+            claims: Leases::new(),
             account_turns: Arc::default(),
             intent_queue: SearchedQueue::new(&intents::QUEUE),
             upstream_queue: SearchedQueue::new(&upstreams::QUEUE),

@@ -14,12 +14,10 @@ impl Nodes for Db {
         const RECORD: &str = "
             insert into nodes (id, name, version, started_at, seen_at) values ($1, $2, $3, $4, $5)
                 on conflict (id) do update set seen_at = excluded.seen_at";
-        let (node, clock) = (node.clone(), self.claims.clone());
+        let node = node.clone();
         let recorded = self.write(move |tx| {
             Box::pin(async move {
-                let seen_at = clock.claim_time(tx, now).await?;
-                let started_at = seen_at - (now - node.started_at);
-                let params = params![node.id.0, node.name, node.version, started_at, seen_at];
+                let params = params![node.id.0, node.name, node.version, node.started_at, now];
                 tx.execute(RECORD, params).await
             })
         });
@@ -34,19 +32,17 @@ impl Nodes for Db {
         removed.await.map(drop)
     }
 
-    async fn nodes(&self, now: DateTime<Utc>, limit: usize) -> Result<Vec<SeenNode>, StoreError> {
+    async fn nodes(&self, limit: usize) -> Result<Vec<SeenNode>, StoreError> {
         const SEEN: &str = "
             select id, name, version, started_at, seen_at from nodes
              order by seen_at desc limit $1";
-        let clock = self.claims.clone();
         let read = self.read(move |tx| {
             Box::pin(async move {
-                let ahead = clock.claim_time(tx, now).await? - now;
                 let mut nodes = Vec::new();
                 for mut row in tx.query(SEEN, params![limit as i64]).await? {
                     let (id, name, version) = (NodeId(row.text()?), row.text()?, row.text()?);
-                    let node = NodeInfo { id, name, version, started_at: row.time()? - ahead };
-                    nodes.push(SeenNode { node, seen_at: row.time()? - ahead });
+                    let node = NodeInfo { id, name, version, started_at: row.time()? };
+                    nodes.push(SeenNode { node, seen_at: row.time()? });
                 }
                 Ok(nodes)
             })

@@ -134,7 +134,7 @@ impl Resources for Db {
             let (room, groups, claims) = (room.clone(), self.groups.clone(), self.claims.clone());
             let claimed = self.write(move |tx| {
                 Box::pin(async move {
-                    let lease = claims.lease(tx, now, until).await?;
+                    let lease = claims.lease(now, until);
                     claim::claim(tx, &groups, &room, lease).await
                 })
             });
@@ -164,7 +164,7 @@ impl Resources for Db {
         let (groups, claims) = (self.groups.clone(), self.claims.clone());
         let claimed = self.write(move |tx| {
             Box::pin(async move {
-                let lease = claims.lease(tx, now, until).await?;
+                let lease = claims.lease(now, until);
                 claim::claim_one(tx, &groups, id, lease).await
             })
         });
@@ -180,7 +180,7 @@ impl Resources for Db {
         let (held, claims) = (claims.to_vec(), self.claims.clone());
         let renewed = self.write(move |tx| {
             Box::pin(async move {
-                let lease = claims.lease(tx, now, until).await?;
+                let lease = claims.lease(now, until);
                 claim::renew(tx, held, lease).await
             })
         });

@@ -1,5 +1,5 @@
-//! Problems that a node detects in itself: its clock was set, the node was suspended, or its
-//! network is down. None of these may be mistaken for a failure of a resource.
+//! Problems that a node detects in itself: it was suspended, or its network is down. None of these may be
+//! mistaken for a failure of a resource.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -8,7 +8,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use tokio::time::Instant;
 use tracing::{info, warn};
 
-use feedgate_core::backlog_smoothing::{ClockReading, ClockWatch};
+use feedgate_core::backlog_smoothing::{ClockComparison, ClockWatch};
 use feedgate_core::outage_detector::{FetchOutcome, OutageChange, OutageDetector};
 use feedgate_core::ports::{DueResource, StoreError};
 use feedgate_core::resource::Resource;
@@ -27,9 +27,6 @@ const NETWORK_DOWN: &str =
 /// three.
 const RETRY_FROM_S: f64 = 60.0;
 const RETRY_WITHIN_S: f64 = 120.0;
-/// After a start, a resource due later than its period by more than this was scheduled by a wrong
-/// clock: a publisher's hints can exclude days, but not more than this.
-const LONGEST_SKIP: TimeDelta = TimeDelta::days(8);
 
 /// The state of this node.
 #[derive(Debug)]
@@ -47,23 +44,18 @@ impl NodeHealth {
 }
 
 impl Poller {
-    /// Corrects the due times in the store before anything is claimed, if this node has just
-    /// started or its clock was set (rules P46, P47).
-    pub(super) async fn check_clock(&self, now: DateTime<Utc>) -> Result<(), StoreError> {
+    /// Spreads overdue polls before anything is claimed, if this node has just started or was suspended
+    /// (rule P46).
+    pub(super) async fn check_standstill(&self, now: DateTime<Utc>) -> Result<(), StoreError> {
         let check = {
             let mut clock = self.health.clock.lock().unwrap_or_else(PoisonError::into_inner);
             clock.check(self.health.started.elapsed(), now)
         };
-        let slack = match check {
-            ClockReading::Steady => return Ok(()),
-            ClockReading::First => LONGEST_SKIP,
-            ClockReading::Jumped => TimeDelta::zero(),
-        };
-        let advanced = self.store.shorten_waits(now, slack).await?;
+        if check == ClockComparison::Steady {
+            return Ok(());
+        }
         let smoothed = self.store.release_backlog(now).await?;
-        if check == ClockReading::Jumped {
-            warn!(advanced, smoothed, "the system clock was set");
-        } else if smoothed > 0 {
+        if smoothed > 0 {
             info!(smoothed, "overdue polls were spread over the coming minutes");
         }
         Ok(())

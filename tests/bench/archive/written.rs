@@ -52,7 +52,6 @@ pub(crate) async fn write(
         forwarding,
         anonymous_bytes_per_day: 256 << 20,
         account_bytes_per_day: 32 << 30,
-        claim_clock: Default::default(),
         cells: 1,
         secret_keys: Default::default(),
     };

@@ -121,7 +121,6 @@ impl Crowd {
             forwarding: Default::default(),
             anonymous_bytes_per_day: 256 << 20,
             account_bytes_per_day: 32 << 30,
-            claim_clock: store::ClaimClock::Caller,
             cells: 1,
             secret_keys: Default::default(),
         })

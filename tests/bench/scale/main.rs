@@ -16,7 +16,7 @@ use std::env;
 
 use feedgate_core::host_groups::HostGroups;
 use feedgate_core::page::PageLimits;
-use feedgate_store::{self as store, ClaimClock, StoreSettings};
+use feedgate_store::{self as store, StoreSettings};
 
 use self::operations::Operations;
 use self::rows::RowCounter;
@@ -67,7 +67,6 @@ async fn measure(url: &str, size: i64, table: &mut Table) -> Result<(), Failure>
         forwarding: Default::default(),
         anonymous_bytes_per_day: 256 << 20,
         account_bytes_per_day: 32 << 30,
-        claim_clock: ClaimClock::Caller,
         cells: 1,
         secret_keys: Default::default(),
     };

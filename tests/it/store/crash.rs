@@ -37,7 +37,6 @@ async fn the_child_that_is_killed() {
         forwarding: Default::default(),
         anonymous_bytes_per_day: 256 << 20,
         account_bytes_per_day: 32 << 30,
-        claim_clock: Default::default(),
         cells: cells.parse().unwrap(),
         secret_keys: Default::default(),
     })

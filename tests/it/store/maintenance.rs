@@ -24,7 +24,6 @@ on_both_stores!(
     velocity_is_what_was_appended_in_a_cycle,
     the_budget_adds_up_what_all_resources_want,
     the_dial_is_shared_and_kept,
-    p47_what_a_fast_clock_planned_is_set_back,
     s44_what_nobody_watches_is_forgotten_in_the_end,
     t05_a_resource_that_never_had_a_subscriber_is_kept_for_a_short_time,
     gauges_count_what_there_is,
@@ -346,32 +345,6 @@ async fn the_dial_is_shared_and_kept(database: Database) {
         node.close().await;
     }
     assert_eq!(database.open().await.k().await.unwrap(), 0.6, "after a restart");
-}
-
-async fn p47_what_a_fast_clock_planned_is_set_back(database: Database) {
-    let store = ClaimingStore::new(database.open().await);
-    let ahead = subscribe(&store, "ahead", "https://callback.test/").await.id.resource;
-    let right = subscribe(&store, "right", "https://callback.test/").await.id.resource;
-    let a_little = subscribe(&store, "a-little", "https://callback.test/").await.id.resource;
-    let due =
-        |at_s: i64, wait_s: i64| Poll { next_fetch: at(at_s + wait_s), ..poll(at(at_s), &[]) };
-    store.record(ahead, &due(90_000, 700)).await.unwrap();
-    store.record(right, &due(100, 50_000)).await.unwrap();
-    store.record(a_little, &due(320, 2_000)).await.unwrap();
-    assert!(
-        store.claim_maintenance_task("leases", at(90_000), Duration::from_secs(60)).await.unwrap()
-    );
-
-    assert_eq!(store.set_back(at(200)).await.unwrap(), 2);
-    assert_eq!(resource(&store, ahead).await.next_fetch, at(900), "as long as was planned");
-    assert_eq!(resource(&store, a_little).await.next_fetch, at(2_200), "two minutes count too");
-    assert_eq!(resource(&store, right).await.next_fetch, at(50_100), "what was right stays");
-    assert!(store.claim_resources(at(899), at(960), &room()).await.unwrap().is_empty());
-    assert_eq!(store.claim_resources(at(900), at(960), &room()).await.unwrap().len(), 1);
-    assert!(
-        store.claim_maintenance_task("leases", at(200), Duration::from_secs(60)).await.unwrap()
-    );
-    assert_eq!(store.set_back(at(200)).await.unwrap(), 0, "twice does no harm");
 }
 
 async fn a_store_that_takes_writes_is_ready(database: Database) {

@@ -9,6 +9,7 @@ mod batches;
 mod cells;
 mod changes;
 mod claims;
+mod clock;
 mod collections;
 mod copy;
 mod crash;
@@ -145,6 +146,7 @@ macro_rules! in_one_cell {
 pub(crate) use in_one_cell;
 
 /// A function of the contract suite.
+#[derive(Clone)]
 pub(crate) struct Case {
     pub(crate) name: &'static str,
     pub(crate) run: fn(Database) -> LocalBoxFuture<'static, ()>,

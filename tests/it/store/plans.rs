@@ -17,7 +17,7 @@ use std::collections::BTreeSet;
 use futures_util::StreamExt;
 
 use super::{
-    accounts, append_budgets, attempts, backfills, baselines, batches, changes, claims,
+    accounts, append_budgets, attempts, backfills, baselines, batches, changes, claims, clock,
     collections, deliveries, delivery_queue, digests, endings, entries, events, fan_outs,
     generations, hosts, intents, large_documents, log, maintenance, moves, nodes, nul, page_bytes,
     pages, pausing, ping_targets, pings, queue, queue_claims, redirected_hosts, resource_claims,
@@ -120,7 +120,8 @@ fn check(faults: &[Fault], missing: &[String]) {
 
 /// The cases of the contract suite.
 fn contract_cases() -> Vec<super::Case> {
-    let cases = [
+    [
+        one_cell_cases(),
         accounts::contract_cases(),
         append_budgets::contract_cases(),
         attempts::contract_cases(),
@@ -128,24 +129,19 @@ fn contract_cases() -> Vec<super::Case> {
         baselines::contract_cases(),
         batches::contract_cases(),
         changes::contract_cases(),
-        changes::one_cell_cases(),
         claims::contract_cases(),
-        claims::one_cell_cases(),
+        clock::contract_cases(),
         collections::contract_cases(),
-        collections::one_cell_cases(),
         deliveries::contract_cases(),
         delivery_queue::contract_cases(),
         digests::contract_cases(),
         resource_claims::contract_cases(),
-        resource_claims::one_cell_cases(),
         endings::contract_cases(),
-        endings::one_cell_cases(),
         entries::contract_cases(),
         events::contract_cases(),
         fan_outs::contract_cases(),
         generations::contract_cases(),
         hosts::contract_cases(),
-        hosts::one_cell_cases(),
         intents::contract_cases(),
         large_documents::contract_cases(),
         log::contract_cases(),
@@ -160,11 +156,8 @@ fn contract_cases() -> Vec<super::Case> {
         pings::contract_cases(),
         queue::contract_cases(),
         queue_claims::contract_cases(),
-        queue::one_cell_cases(),
         redirected_hosts::contract_cases(),
-        redirected_hosts::one_cell_cases(),
         retention::contract_cases(),
-        retention::one_cell_cases(),
         search::contract_cases(),
         secrets::contract_cases(),
         statuses::contract_cases(),
@@ -174,13 +167,29 @@ fn contract_cases() -> Vec<super::Case> {
         sessions::contract_cases(),
         signing_keys::contract_cases(),
         survey::contract_cases(),
-        survey::one_cell_cases(),
         tracks::contract_cases(),
         upstreams::contract_cases(),
         visibility::contract_cases(),
+    ]
+    .concat()
+}
+
+/// Those that have one cell.
+fn one_cell_cases() -> Vec<super::Case> {
+    [
+        changes::one_cell_cases(),
+        claims::one_cell_cases(),
+        collections::one_cell_cases(),
+        resource_claims::one_cell_cases(),
+        endings::one_cell_cases(),
+        hosts::one_cell_cases(),
+        queue::one_cell_cases(),
+        redirected_hosts::one_cell_cases(),
+        retention::one_cell_cases(),
+        survey::one_cell_cases(),
         upstreams::one_cell_cases(),
-    ];
-    cases.into_iter().flatten().collect()
+    ]
+    .concat()
 }
 
 async fn run_contract_suite() {

@@ -1,8 +1,7 @@
-//! What is due after a standstill, an outage of our own, or a clock that was set.
+//! What is due after a standstill, or an outage of our own.
 
 use std::time::Duration;
 
-use chrono::TimeDelta;
 use feedgate_core::ports::ClaimLimits;
 use feedgate_core::resource::ResourceId;
 
@@ -12,7 +11,6 @@ use crate::support::postgres::Database;
 
 on_both_stores! {
     p46_a_few_that_are_late_are_no_herd,
-    p47_what_a_wrong_clock_put_off_comes_back_within_its_period,
     p48_what_is_due_is_handed_out_at_its_very_second_and_every_period,
     p32_what_failed_for_no_fault_of_its_own_is_asked_again_soon,
 }
@@ -63,22 +61,6 @@ async fn p46_a_few_that_are_late_are_no_herd(database: Database) {
     }
     assert_eq!(store.release_backlog(at(9_999)).await.unwrap(), 0);
     assert_eq!(claimed(&store, 9_999).await.len(), 20);
-}
-
-async fn p47_what_a_wrong_clock_put_off_comes_back_within_its_period(database: Database) {
-    let store = ClaimingStore::new(database.open().await);
-    let (wrong, right) = (polled(&store, "a").await, polled(&store, "b").await);
-    let year = at(365 * 86_400).timestamp_micros();
-    let put_off =
-        format!("update resources set due_at = {year}, next_fetch = {year} where id = {}", wrong.0);
-    database.run(&put_off).await;
-    database.run(&format!("update hosts set next_fetch_at = {year}, backoff_until = {year}")).await;
-    let week = TimeDelta::days(8);
-    assert_eq!(store.shorten_waits(at(100), week).await.unwrap(), 1);
-    assert_eq!(resource(&store, wrong).await.next_fetch, at(700));
-    assert_eq!(resource(&store, right).await.next_fetch, at(600), "it was within its period");
-    let rest = store.host("feeds.test:443").await.unwrap().cool_until;
-    assert_eq!(rest, Some(at(100 + 86_400)), "no server is left alone for longer than a day");
 }
 
 async fn p48_what_is_due_is_handed_out_at_its_very_second_and_every_period(database: Database) {

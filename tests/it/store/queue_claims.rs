@@ -3,7 +3,6 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::time::Duration;
 
 use feedgate_core::backfill::{BackfillEnd, PastPage};
 use feedgate_core::intent::{Intent, IntentMode};
@@ -161,35 +160,6 @@ async fn a_request_to_an_upstream_whose_claim_was_lost_changes_nothing(database:
     assert!(other.save_upstream(&valid.upstream, Some(valid.claim), at(500)).await.unwrap());
     let due = store.claim_upstreams(at(500), at(510), &few(5)).await.unwrap();
     assert_eq!(due.len(), 1);
-}
-
-/// The clock of the database is used, so times are measured from now. SQLite has one process, and
-/// with it one clock.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_node_whose_clock_is_ahead_takes_over_no_claim() {
-    let database = Database::new(Kind::Postgres).await;
-    let open = || database.open_clocked(forwarding());
-    let (store, ahead) = (open().await, open().await);
-    advertising(&store).await;
-    store.enqueue_intent(&intent("https://callback.test/"), at(0)).await.unwrap();
-    let claimed = intent("https://claimed.test/");
-    store.enqueue_claimed_intent(&claimed, at(2), at(62)).await.unwrap();
-    store.subscribe_with_history(&wish("b", "https://callback.test/"), at(0)).await.unwrap();
-
-    assert_eq!(store.claim_intents(at(2), at(62), &few(5)).await.unwrap().len(), 1);
-    assert_eq!(store.claim_upstreams(at(2), at(62), &few(5)).await.unwrap().len(), 1);
-    assert_eq!(store.claim_backfills(at(2), at(62), 5).await.unwrap().len(), 1);
-    let pings = store.claim_forwarded_pings(TARGET, at(2), at(62), 5).await.unwrap();
-    assert_eq!(pings.len(), 1);
-    let hour = Duration::from_secs(3_600);
-    assert!(store.claim_maintenance_task("leases", at(2), hour).await.unwrap());
-    let year = 365 * 86_400;
-    let (now, until) = (at(year), at(year + 60));
-    assert_eq!(ahead.claim_intents(now, until, &few(5)).await.unwrap(), []);
-    assert_eq!(ahead.claim_upstreams(now, until, &few(5)).await.unwrap(), []);
-    assert_eq!(ahead.claim_backfills(now, until, 5).await.unwrap(), []);
-    assert_eq!(ahead.claim_forwarded_pings(TARGET, now, until, 5).await.unwrap(), []);
-    assert!(!ahead.claim_maintenance_task("leases", now, hour).await.unwrap());
 }
 
 const TARGET: &str = "xml-rpc=https://one.test/RPC2";

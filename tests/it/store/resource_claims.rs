@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
-use feedgate_core::ping_forwarding::PingForwarding;
 use feedgate_core::poll::{NewContent, Poll};
 use feedgate_core::ports::{ClaimLimits, DueResource, ReleasedResource, Store};
 use feedgate_core::record::Seq;
@@ -11,7 +10,7 @@ use feedgate_core::resource::ResourceId;
 use feedgate_core::topic::Topic;
 
 use super::{at, in_one_cell, on_both_stores, poll, resource, room, subscribe, wish};
-use crate::support::postgres::{Database, Kind};
+use crate::support::postgres::Database;
 
 on_both_stores! {
     a_result_whose_claim_was_lost_changes_nothing,
@@ -154,25 +153,4 @@ async fn a_claim_whose_result_is_recorded_cannot_be_renewed(database: Database) 
     let claims = [(id, due.claim)];
     assert_eq!(store.renew_resource_claims(&claims, at(3), at(13)).await.unwrap(), []);
     assert!(store.claim_resource(id, at(3), at(13)).await.unwrap().is_some());
-}
-
-/// The clock of the database is used, so times are measured from now. SQLite has one process, and
-/// with it one clock.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_node_whose_clock_is_ahead_takes_over_no_claim() {
-    let database = Database::new(Kind::Postgres).await;
-    let open = || database.open_clocked(PingForwarding::default());
-    let (store, ahead) = (open().await, open().await);
-    let id = subscribe(&store, "a", "https://callback.test/").await.id.resource;
-    let due = store.claim_resources(at(1), at(61), &room()).await.unwrap();
-    assert_eq!(due.len(), 1);
-    let hour = 3_600;
-    let stolen = ahead.claim_resources(at(hour), at(hour + 60), &room()).await.unwrap();
-    assert_eq!(stolen, []);
-    let stolen = ahead.claim_resource(id, at(hour), at(hour + 60)).await.unwrap();
-    assert_eq!(stolen, None);
-    let other = wish("a", "https://other.test/");
-    ahead.subscribe_with_history(&other, at(hour)).await.unwrap();
-    let found = Poll { claim: due[0].claim, ..poll(at(2), &["1"]) };
-    assert_eq!(store.record(id, &found).await.unwrap().unwrap().new, 1);
 }

@@ -7,6 +7,7 @@ pub(crate) mod browser;
 pub(crate) mod cases;
 pub(crate) mod changed;
 pub(crate) mod claiming_store;
+pub(crate) mod clock;
 pub(crate) mod dice;
 pub(crate) mod feeds;
 pub(crate) mod gateway;

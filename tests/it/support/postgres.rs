@@ -15,7 +15,7 @@ use feedgate_core::ping_forwarding::PingForwarding;
 use feedgate_core::ports::Store;
 use feedgate_core::visibility::ListedTopics;
 use feedgate_store as store;
-use feedgate_store::{ClaimClock, SecretKeys, StoreSettings};
+use feedgate_store::{SecretKeys, StoreSettings};
 use tempfile::TempDir;
 use tokio_postgres::NoTls;
 
@@ -228,19 +228,12 @@ impl Database {
         store::open(&settings).await.unwrap()
     }
 
-    /// The same, with sinks, and the clock of the database for claims.
-    pub(crate) async fn open_clocked(&self, forwarding: PingForwarding) -> Arc<dyn Store> {
-        let claim_clock = ClaimClock::Database;
-        let settings = StoreSettings { forwarding, claim_clock, ..self.settings() };
-        store::open(&settings).await.unwrap()
-    }
-
     /// The same, with sinks that are told of changes.
     pub(crate) async fn open_telling(&self, forwarding: PingForwarding) -> Arc<dyn Store> {
         store::open(&StoreSettings { forwarding, ..self.settings() }).await.unwrap()
     }
 
-    /// What a gateway on it would open, but for the clock of claims, which is the caller's.
+    /// What a gateway on it would open.
     pub(crate) fn settings(&self) -> StoreSettings {
         StoreSettings {
             url: self.url.clone(),
@@ -252,7 +245,6 @@ impl Database {
             forwarding: PingForwarding::default(),
             anonymous_bytes_per_day: 256 << 20,
             account_bytes_per_day: 32 << 30,
-            claim_clock: ClaimClock::Caller,
             cells: self.cells,
             secret_keys: self.secret_keys.clone(),
         }

@@ -6,8 +6,7 @@ use chrono::{DateTime, Utc};
 use super::StoreError;
 use crate::node::{NodeId, NodeInfo, SeenNode};
 
-/// Nodes. Their times are stored by the clock of the database, because the clocks of nodes differ, and
-/// are converted to the clock of the caller when they are read. `now` is the time of the caller.
+/// Nodes.
 #[async_trait]
 pub trait Nodes: Send + Sync {
     /// Records that a node runs at `now`. A node that was deleted in the meantime is listed again.
@@ -17,5 +16,5 @@ pub trait Nodes: Send + Sync {
     async fn remove_node(&self, id: &NodeId) -> Result<(), StoreError>;
 
     /// Returns the nodes that reported last, the latest first, at most `limit`.
-    async fn nodes(&self, now: DateTime<Utc>, limit: usize) -> Result<Vec<SeenNode>, StoreError>;
+    async fn nodes(&self, limit: usize) -> Result<Vec<SeenNode>, StoreError>;
 }

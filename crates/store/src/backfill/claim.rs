@@ -46,14 +46,14 @@ pub(crate) async fn claim(
         let ids = rows.into_iter().map(|mut row| row.int());
         ids.collect::<Result<Vec<_>, StoreError>>()
     };
-    let ClaimLease { now, begins, ends, token } = lease;
-    let next = ids(tx.query(NEXT, params![now, begins, most(limit)]).await?)?;
+    let ClaimLease { now, ends, token } = lease;
+    let next = ids(tx.query(NEXT, params![now, now, most(limit)]).await?)?;
     if next.is_empty() {
         return Ok(Vec::new());
     }
     lock(tx, next.clone()).await?;
-    let [now, begins, until] = [now, begins, ends].map(Value::from);
-    let claim = [now, begins, until, token.0.into(), Value::Ints(next)];
+    let [now, until] = [now, ends].map(Value::from);
+    let claim = [now.clone(), now, until, token.0.into(), Value::Ints(next)];
     let claimed = ids(tx.query(CLAIM, &claim).await?)?;
     hold_back(tx, &claimed, ends).await?;
     let rows = tx.query(CLAIMED, &[Value::Ints(claimed)]).await?;

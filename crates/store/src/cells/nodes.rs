@@ -18,8 +18,8 @@ impl Nodes for Cells {
         self.shared.remove_node(id).await
     }
 
-    async fn nodes(&self, now: DateTime<Utc>, limit: usize) -> Result<Vec<SeenNode>, StoreError> {
-        self.shared.nodes(now, limit).await
+    async fn nodes(&self, limit: usize) -> Result<Vec<SeenNode>, StoreError> {
+        self.shared.nodes(limit).await
     }
 }
 

@@ -108,7 +108,7 @@ impl Cells {
         let leases = self.shared.claims.clone();
         let decided = self.shared.write(move |tx| {
             Box::pin(async move {
-                let lease = leases.lease(tx, times.now, times.until).await?;
+                let lease = leases.lease(times.now, times.until);
                 admit(tx, &groups, &limits, candidates, lease).await
             })
         });
@@ -130,7 +130,7 @@ impl Cells {
         let leases = self.shared.claims.clone();
         let held = self.shared.write(move |tx| {
             Box::pin(async move {
-                let lease = leases.lease(tx, times.now, times.until).await?;
+                let lease = leases.lease(times.now, times.until);
                 hosts::hold_group(tx, &groups, group, lease).await
             })
         });
@@ -146,7 +146,7 @@ impl Cells {
         let leases = self.shared.claims.clone();
         let renewed = self.shared.write(move |tx| {
             Box::pin(async move {
-                let lease = leases.lease(tx, times.now, times.until).await?;
+                let lease = leases.lease(times.now, times.until);
                 hosts::renew_groups(tx, groups, lease).await
             })
         });
@@ -162,7 +162,7 @@ async fn admit(
     lease: ClaimLease,
 ) -> Result<Vec<Option<HostDelay>>, StoreError> {
     let names = candidates.iter().map(|candidate| candidate.group.clone()).collect();
-    let mut queues = group_queue::read(tx, groups, names, lease.begins).await?;
+    let mut queues = group_queue::read(tx, groups, names, lease.now).await?;
     let mut admitted = Vec::with_capacity(candidates.len());
     for candidate in &candidates {
         let is_busy = limits.busy.contains(&candidate.group);

@@ -1,7 +1,7 @@
 //! Resources: each in the cell of its topic.
 
 use async_trait::async_trait;
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 use futures_util::future::try_join_all;
 use tracing::warn;
 
@@ -181,12 +181,6 @@ impl Rescheduler for Cells {
         Ok(try_join_all(released).await?.into_iter().sum())
     }
 
-    async fn shorten_waits(&self, now: DateTime<Utc>, slack: TimeDelta) -> Result<u64, StoreError> {
-        let all = self.cells.iter().chain([&self.shared]);
-        let shortened = all.map(|cell| cell.shorten_waits(now, slack));
-        Ok(try_join_all(shortened).await?.into_iter().sum())
-    }
-
     async fn poll_soon(&self, ids: &[ResourceId], at: DateTime<Utc>) -> Result<u64, StoreError> {
         let mut rescheduled = 0;
         for (cell, ids) in self.cells.iter().zip(self.by_cell(ids.to_vec(), |id| id.0)) {
@@ -211,10 +205,5 @@ impl Schedule for Cells {
 
     async fn save_k(&self, k: f64) -> Result<(), StoreError> {
         self.shared.save_k(k).await
-    }
-
-    async fn set_back(&self, now: DateTime<Utc>) -> Result<u64, StoreError> {
-        let all = self.cells.iter().chain([&self.shared]);
-        Ok(try_join_all(all.map(|cell| cell.set_back(now))).await?.into_iter().sum())
     }
 }

@@ -183,6 +183,8 @@ mod tests {
         "sessions",
         // The nodes of the target register there.
         "nodes",
+        // The nodes of the target read its clock.
+        "clocks",
         // The target has properties of its own.
         "database_properties",
     ];

@@ -74,7 +74,7 @@ pub(super) async fn take_out_first_members(
          where resource_id = $1 and subscription_id = $2
            and due_at <= $3 and (claimed_until is null or claimed_until <= $4) {for update}";
     let (resource, number) = (batch.resource, batch.number);
-    let params = params![resource, number, lease.now, lease.begins];
+    let params = params![resource, number, lease.now, lease.now];
     let Some(mut row) = tx.first(LOCK, params).await? else { return Ok(Vec::new()) };
     let Some(members) = readable(Members::read(&mut row)) else { return Ok(Vec::new()) };
     let first: BTreeSet<_> = members.ids().iter().take(batch.count).copied().collect();

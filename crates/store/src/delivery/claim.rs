@@ -224,7 +224,7 @@ async fn claim_single(
            join subscriptions s on s.resource_id = given.resource_id and s.id = given.id"
     );
     let columns = claims::columns(picked);
-    let claim = params![lease.now, lease.begins, lease.ends, lease.token.0];
+    let claim = params![lease.now, lease.now, lease.ends, lease.token.0];
     // An append after the resources are read is noticed when the result is stored.
     let (claimed, resources) = try_join!(
         tx.execute_rows(claim_statement!(), claim, &columns),
@@ -256,7 +256,7 @@ async fn claim_batches(
                                and s.id >= given.first_id and s.id <= given.last_id"
     );
     let columns = claims::columns(picked);
-    let claim = params![lease.now, lease.begins, lease.ends, lease.token.0];
+    let claim = params![lease.now, lease.now, lease.ends, lease.token.0];
     // An append after the resources are read is noticed when the result is stored.
     let (claimed, resources) =
         try_join!(tx.query_rows(CLAIM, claim, &columns), claimed_resources(tx, picked))?;

@@ -7,7 +7,6 @@
 use chrono::{DateTime, Utc};
 
 use crate::delivery::result_columns::ResultColumns;
-use crate::engine::lease::Leases;
 use crate::engine::row::Row;
 use crate::engine::sql::{Value, params};
 use crate::engine::tx::Tx;
@@ -37,7 +36,6 @@ pub(crate) async fn begin(tx: &Tx<'_>, id: SubscriptionId) -> Result<(), StoreEr
 /// ended nor begun a new generation.
 pub(crate) async fn still_current(
     tx: &Tx<'_>,
-    claims: &Leases,
     held: &[HeldDelivery],
     now: DateTime<Utc>,
 ) -> Result<Vec<SubscriptionId>, StoreError> {
@@ -48,12 +46,11 @@ pub(crate) async fn still_current(
          where s.generation = given.generation and s.lease_until > $1
            and (exists (select 1 from deliveries d
                          where d.resource_id = given.resource_id and d.subscription_id = given.id
-                           and d.claim_token = given.token and d.claimed_until > $2)
+                           and d.claim_token = given.token and d.claimed_until > $1)
                 or exists (select 1 from deliveries b
                             where b.resource_id = given.resource_id
                               and b.subscription_id = given.batch
-                              and b.claim_token = given.token and b.claimed_until > $2))";
-    let begins = claims.claim_time(tx, now).await?;
+                              and b.claim_token = given.token and b.claimed_until > $1))";
     let numbers = |number: fn(&HeldDelivery) -> i64| Value::Ints(held.iter().map(number).collect());
     let columns = [
         ("resource_id", numbers(|held| held.id.resource.0)),
@@ -62,7 +59,7 @@ pub(crate) async fn still_current(
         ("batch", numbers(|held| held.batch.map_or(held.id.number, |batch| batch.0))),
         ("generation", numbers(|held| held.generation)),
     ];
-    let rows = tx.query_rows(CURRENT, params![now, begins], &columns).await?;
+    let rows = tx.query_rows(CURRENT, params![now], &columns).await?;
     let id =
         |mut row: Row| Ok(SubscriptionId { resource: ResourceId(row.int()?), number: row.int()? });
     rows.into_iter().map(id).collect()

@@ -46,7 +46,7 @@ impl Intents for Db {
         let (intent, claims) = (intent.clone(), self.claims.clone());
         let enqueued = self.write(move |tx| {
             Box::pin(async move {
-                let ClaimLease { ends, token, .. } = claims.lease(tx, now, until).await?;
+                let ClaimLease { ends, token, .. } = claims.lease(now, until);
                 let id = enqueue_intent(tx, &intent, ends, token).await?;
                 Ok(DueIntent { id, claim: token, attempts: 0, intent })
             })
@@ -100,7 +100,7 @@ impl Intents for Db {
         due: &DueIntent,
         now: DateTime<Utc>,
     ) -> Result<Option<EventArrival>, StoreError> {
-        let (due, groups, claims) = (due.clone(), self.groups.clone(), self.claims.clone());
+        let (due, groups) = (due.clone(), self.groups.clone());
         let settled = self.write(move |tx| {
             Box::pin(async move {
                 let DueIntent { id, claim, intent, .. } = due;
@@ -113,7 +113,7 @@ impl Intents for Db {
                     IntentMode::Subscribe => {
                         let held = subscribe(tx, &groups, request, now).await?;
                         if intent.backfill {
-                            backfill::begin(tx, &claims, held.id.resource, now).await?;
+                            backfill::begin(tx, held.id.resource, now).await?;
                         }
                         if held.created_at < now {
                             EventArrival::Renewed

@@ -49,7 +49,7 @@ impl PingTargets for Db {
         let (target, claims) = (target.to_owned(), self.claims.clone());
         let claimed = self.write(move |tx| {
             Box::pin(async move {
-                let lease = claims.lease(tx, now, until).await?;
+                let lease = claims.lease(now, until);
                 claim(tx, &target, lease, limit).await
             })
         });
@@ -122,12 +122,12 @@ async fn claim(
           join forwarded_pings p on p.id = given.id
          where p.claim_token = $1
          order by p.id";
-    let rows = tx.query(DUE, params![target, lease.now, lease.begins, most(limit)]).await?;
+    let rows = tx.query(DUE, params![target, lease.now, lease.now, most(limit)]).await?;
     let ids = rows.into_iter().map(|mut row| row.int());
     let mut ids = ids.collect::<Result<Vec<_>, StoreError>>()?;
     ids.sort_unstable();
     let ids = [("id", Value::Ints(ids))];
-    let params = params![lease.now, lease.begins, lease.ends, lease.token.0];
+    let params = params![lease.now, lease.now, lease.ends, lease.token.0];
     tx.execute_rows(CLAIM, params, &ids).await?;
     let rows = tx.query_rows(CLAIMED, params![lease.token.0], &ids).await?;
     rows.into_iter().map(due).collect()

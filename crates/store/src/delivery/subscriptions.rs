@@ -9,7 +9,6 @@ use std::sync::{Arc, LazyLock};
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use futures_util::future::try_join_all;
-use futures_util::try_join;
 
 use crate::Db;
 use crate::delivery::renewal::{newest_number, renew_known};
@@ -96,7 +95,8 @@ impl Subscriptions for Db {
         let turns = Arc::clone(&self.account_turns);
         self.write(move |tx| {
             Box::pin(async move {
-                let (lease, ()) = try_join!(claims.lease(tx, now, until), tx.join_by_keys())?;
+                let lease = claims.lease(now, until);
+                tx.join_by_keys().await?;
                 claim::claim(tx, lease, limits, from, &turns).await
             })
         })
@@ -113,7 +113,8 @@ impl Subscriptions for Db {
         let (host, claims) = (host.to_owned(), self.claims.clone());
         self.write(move |tx| {
             Box::pin(async move {
-                let (lease, ()) = try_join!(claims.lease(tx, now, until), tx.join_by_keys())?;
+                let lease = claims.lease(now, until);
+                tx.join_by_keys().await?;
                 claim::claim_of_host(tx, lease, &host, limit).await
             })
         })
@@ -129,7 +130,7 @@ impl Subscriptions for Db {
         let (held, claims) = (claims.to_vec(), self.claims.clone());
         self.write(move |tx| {
             Box::pin(async move {
-                let lease = claims.lease(tx, now, until).await?;
+                let lease = claims.lease(now, until);
                 held_claims::renew(tx, &held, lease.ends).await
             })
         })
@@ -151,9 +152,9 @@ impl Subscriptions for Db {
         held: &[HeldDelivery],
         now: DateTime<Utc>,
     ) -> Result<Vec<SubscriptionId>, StoreError> {
-        let (held, claims) = (held.to_vec(), self.claims.clone());
+        let held = held.to_vec();
         let current = self.read(move |tx| {
-            Box::pin(async move { generations::still_current(tx, &claims, &held, now).await })
+            Box::pin(async move { generations::still_current(tx, &held, now).await })
         });
         current.await
     }

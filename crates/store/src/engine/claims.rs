@@ -3,9 +3,7 @@
 //!
 //! Candidates are read in the order of `due_at`, without locks, and claimed by an update that
 //! applies only while no other claim on them is valid. So nodes that read the same candidates never
-//! both get one. A claim has a token, which its result names, and `due_at` is its end. The clock of
-//! the database decides whether it has ended; a job that nobody has claimed is due by the clock of
-//! the node.
+//! both get one. A claim has a token, which its result names, and `due_at` is its end.
 //!
 //! A host with more due jobs than it may be sent fills the front of a queue. Each search reads the
 //! front first and a bounded number of rows in all; the next search reads the front again and then
@@ -161,13 +159,8 @@ pub(crate) async fn claim_due<T: Send + 'static>(
     for _ in 0..MOST_SEARCHES {
         let search =
             Search { due: queue.queue.due, limits: limits.clone(), from: queue.position() };
-        let (leases, now) = (db.claims.clone(), period.now);
-        let found = db.read(move |tx| {
-            Box::pin(async move {
-                let begins = leases.claim_time(tx, now).await?;
-                search.run(tx, now, begins).await
-            })
-        });
+        let now = period.now;
+        let found = db.read(move |tx| Box::pin(search.run(tx, now)));
         let Found { picked, next } = found.await?;
         queue.continue_at(next);
         if picked.is_empty() && next == QueuePosition::START {
@@ -200,17 +193,12 @@ struct Found {
 
 impl Search {
     /// Reads the front of the queue and what comes after `from`, until enough is picked.
-    async fn run(
-        self,
-        tx: &Tx<'_>,
-        now: DateTime<Utc>,
-        begins: DateTime<Utc>,
-    ) -> Result<Found, StoreError> {
+    async fn run(self, tx: &Tx<'_>, now: DateTime<Utc>) -> Result<Found, StoreError> {
         let mut chunk = self.limits.limit.clamp(LEAST_FRONT, CHUNK);
         let mut search = HostLimitedSearch::new(self.limits);
         let (mut position, mut rows_read) = (QueuePosition::START, 0);
         let next = loop {
-            let params = params![now, begins, position.due_at, position.number, chunk as i64];
+            let params = params![now, now, position.due_at, position.number, chunk as i64];
             let rows = tx.query(self.due, params).await?;
             let (is_front, is_end) = (rows_read == 0, rows.len() < chunk);
             rows_read += rows.len();
@@ -243,13 +231,13 @@ async fn claim_picked<T: Send + 'static>(
     let leases = db.claims.clone();
     let claimed = db.write(move |tx| {
         Box::pin(async move {
-            let lease = leases.lease(tx, period.now, period.until).await?;
+            let lease = leases.lease(period.now, period.until);
             // Rows are locked in the order of their numbers, so that two nodes rarely wait for each
             // other.
             let mut numbers: Vec<i64> = picked.iter().map(|job| job.number).collect();
             numbers.sort_unstable();
             let numbers = [("id", Value::Ints(numbers))];
-            let params = params![lease.now, lease.begins, lease.ends, lease.token.0];
+            let params = params![lease.now, lease.now, lease.ends, lease.token.0];
             tx.execute_rows(queue.claim, params, &numbers).await?;
             let rows = tx.query_rows(queue.claimed, params![lease.token.0], &numbers).await?;
             let jobs = read(rows, &picked, queue.job, queue.number);

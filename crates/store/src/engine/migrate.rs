@@ -60,6 +60,7 @@ pub const MIGRATIONS: &[Migration] = &[
     migration!("0018", "generations"),
     migration!("0019", "registrants"),
     migration!("0020", "filters"),
+    migration!("0021", "clock"),
 ];
 
 /// Returns the version of the schema once all of these migrations are applied.

@@ -7,7 +7,6 @@
 use chrono::{DateTime, Utc};
 
 use super::{micros, pauses};
-use crate::engine::lease::Leases;
 use crate::engine::sql::params;
 use crate::engine::tx::{Tx, Wake};
 use feedgate_core::host::RequestAdmission;
@@ -20,7 +19,7 @@ const CREDIT_EVERY_US: i64 = 60 * 1_000_000;
 /// Takes a time of the group, if it has one now.
 pub(super) async fn admit(
     tx: &Tx<'_>,
-    (groups, leases): (&HostGroups, &Leases),
+    groups: &HostGroups,
     group: String,
     now: DateTime<Utc>,
 ) -> Result<RequestAdmission, StoreError> {
@@ -36,20 +35,18 @@ pub(super) async fn admit(
                next_fetch_at = case when hosts.next_fetch_at < excluded.next_fetch_at
                                     then excluded.next_fetch_at else hosts.next_fetch_at end,
                redirect_free_at = excluded.redirect_free_at";
-    // The intervals are kept by the clock that decides about claims.
-    let begins = leases.claim_time(tx, now).await?;
     if let Some(mut row) = tx.first(KNOWN, params![group.as_str()]).await? {
         let (paused_until, free_at, redirect_free_at) = (row.time()?, row.time()?, row.time()?);
         let free_at = free_at.max(redirect_free_at);
         if paused_until > now {
             return Ok(RequestAdmission::Paused(paused_until));
         }
-        if free_at > begins {
-            return Ok(RequestAdmission::NotBefore(now + (free_at - begins)));
+        if free_at > now {
+            return Ok(RequestAdmission::NotBefore(free_at));
         }
     }
-    let interval = pauses(tx, groups, std::slice::from_ref(&group), begins).await?;
-    let (interval, begins) = (interval.first().copied().unwrap_or_default(), micros(begins));
+    let interval = pauses(tx, groups, std::slice::from_ref(&group), now).await?;
+    let (interval, begins) = (interval.first().copied().unwrap_or_default(), micros(now));
     let params = params![group, begins, interval, begins + interval, begins + 2 * interval];
     tx.execute(TAKE, params).await?;
     Ok(RequestAdmission::Admitted)

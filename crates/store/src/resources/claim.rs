@@ -114,14 +114,14 @@ impl<'a> Search<'a> {
         let (mut due_at, mut id) = (i64::MIN, i64::MIN);
         for portions in PORTIONS {
             let portion = self.limits.limit.max(LEAST_PORTION) * portions;
-            let ClaimLease { now, begins, .. } = self.lease;
-            let rows = tx.query(DUE, params![now, due_at, id, begins, portion as i64]).await?;
+            let now = self.lease.now;
+            let rows = tx.query(DUE, params![now, due_at, id, now, portion as i64]).await?;
             let is_end = rows.len() < portion;
             let rows: Vec<Candidate> =
                 rows.into_iter().map(Candidate::read).collect::<Result<_, _>>()?;
             let hosts = rows.iter().map(|row| &row.host);
             let new = hosts.filter(|host| !self.queues.contains_key(*host)).cloned().collect();
-            self.queues.extend(group_queue::read(tx, groups, new, begins).await?);
+            self.queues.extend(group_queue::read(tx, groups, new, now).await?);
             for row in rows {
                 if self.picked.len() == self.limits.limit {
                     return Ok(false);
@@ -190,7 +190,7 @@ async fn claim_picked(
     let mut ids: Vec<i64> = picked.iter().map(|job| job.number).collect();
     ids.sort_unstable();
     let ids = [("id", Value::Ints(ids))];
-    let params = params![lease.now, lease.begins, lease.ends, lease.token.0];
+    let params = params![lease.now, lease.now, lease.ends, lease.token.0];
     tx.execute_rows(CLAIM, params, &ids).await?;
     let rows = tx.query_rows(CLAIMED, params![lease.token.0], &ids).await?;
     let due = claims::read(rows, &picked, due_resource, |due| due.resource.id.0);
@@ -254,7 +254,7 @@ pub(crate) async fn claim_one(
         " from resources r join resource_details d on d.resource_id = r.id
          where r.id = $1"
     );
-    let params = params![id.0, lease.begins, lease.ends, lease.token.0];
+    let params = params![id.0, lease.now, lease.ends, lease.token.0];
     let Some(mut row) = tx.first(CLAIM, params).await? else { return Ok(None) };
     // The resource is locked now, before its group.
     let hold = hosts::hold_group(tx, groups, row.text()?, lease);
@@ -339,7 +339,7 @@ impl GroupDelays {
             ("at", Value::Ints(rows.iter().map(|(_, at, _)| *at).collect())),
             ("reason", Value::Texts(rows.into_iter().map(|(.., reason)| reason).collect())),
         ];
-        tx.execute_rows(DELAY, params![self.lease.now, self.lease.begins], &columns).await?;
+        tx.execute_rows(DELAY, params![self.lease.now, self.lease.now], &columns).await?;
         group_queue::save(tx, &self.queues).await
     }
 }

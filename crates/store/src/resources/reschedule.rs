@@ -1,8 +1,7 @@
-//! Rescheduling due resources after an unusual event: a standstill, a clock that was set, a network
-//! outage on this side.
+//! Rescheduling due resources after an unusual event: a standstill, or a network outage on this side.
 
 use async_trait::async_trait;
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 
 use crate::Db;
 use crate::engine::row::Row;
@@ -17,8 +16,6 @@ use feedgate_core::resource::ResourceId;
 const MOST: i64 = 1_000_000;
 /// The number of rows changed in one transaction: few enough that no other transaction waits long.
 const BATCH: usize = 1_000;
-/// The longest backoff that a server can request (rule P25).
-const LONGEST_REST: TimeDelta = TimeDelta::hours(24);
 
 #[async_trait]
 impl Rescheduler for Db {
@@ -31,28 +28,6 @@ impl Rescheduler for Db {
             self.write(move |tx| Box::pin(async move { put_at(tx, &batch, now).await })).await?;
         }
         Ok(released.len() as u64)
-    }
-
-    async fn shorten_waits(&self, now: DateTime<Utc>, slack: TimeDelta) -> Result<u64, StoreError> {
-        const RESOURCES: &str = "
-            update resources
-               set due_at = cast($1 as bigint) + period_s * 1000000,
-                   next_fetch = cast($1 as bigint) + period_s * 1000000
-             where subscribers > 0 and due_at > cast($2 as bigint) + period_s * 1000000";
-        const HOSTS: &str = "
-            update hosts
-               set next_fetch_at = cast($1 as bigint),
-                   backoff_until = case when backoff_until > $1 then cast($1 as bigint)
-                                        else backoff_until end
-             where next_fetch_at > $1";
-        let pulled = self.write(move |tx| {
-            Box::pin(async move {
-                let pulled = tx.execute(RESOURCES, params![now, now + slack]).await?;
-                tx.execute(HOSTS, params![now + LONGEST_REST]).await?;
-                Ok(pulled)
-            })
-        });
-        pulled.await
     }
 
     async fn poll_soon(&self, ids: &[ResourceId], at: DateTime<Utc>) -> Result<u64, StoreError> {

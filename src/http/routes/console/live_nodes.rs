@@ -20,7 +20,7 @@ const LATE_AFTER: TimeDelta = TimeDelta::minutes(2);
 /// Returns the list of the nodes.
 pub(super) async fn nodes(visit: &Visit) -> Result<Markup, Rejection> {
     let now = runner::now();
-    let nodes = visit.gateway.store.nodes(now, NODES + 1).await;
+    let nodes = visit.gateway.store.nodes(NODES + 1).await;
     let mut nodes = nodes.map_err(|err| Rejection::unavailable(&err))?;
     let has_more = nodes.len() > NODES;
     nodes.truncate(NODES);

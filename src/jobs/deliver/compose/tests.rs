@@ -29,7 +29,6 @@ async fn composer(folder: &Path) -> (Arc<Composer>, ResourceId) {
         forwarding: PingForwarding::default(),
         anonymous_bytes_per_day: 256 << 20,
         account_bytes_per_day: 32 << 30,
-        claim_clock: Default::default(),
         cells: 1,
         secret_keys: Default::default(),
     };

@@ -7,7 +7,6 @@ use crate::support::postgres::{Database, Kind};
 
 use feedgate_core::change_detection::Candidate;
 use feedgate_core::claim::QueuePosition;
-use feedgate_core::ping_forwarding::PingForwarding;
 use feedgate_core::poll::{NewContent, Poll};
 use feedgate_core::ports::Store;
 use feedgate_core::query::Query;
@@ -18,7 +17,8 @@ use feedgate_core::topic::Topic;
 /// the database, locks and notifications.
 pub(super) async fn run_statements_of_postgres() {
     let database = Database::with_cells(Kind::Postgres, 1).await;
-    let store = database.open_clocked(PingForwarding::default()).await;
+    let store = database.open().await;
+    store.read_clock(at(0)).await.unwrap();
     subscribe(&store, "a", "https://callback.test/").await;
     store.claim_resources(at(1), at(2), &few(1)).await.unwrap();
     store.claim_subscriptions(at(1), at(2), &few(1), QueuePosition::START).await.unwrap();

@@ -1,0 +1,109 @@
+//! The port of the clock of the database, by which everything is due on all nodes.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use chrono::{DateTime, TimeDelta, Utc};
+
+use super::StoreError;
+
+/// The clock of the database, and the due times that are moved with it when it was set.
+#[async_trait]
+pub trait DatabaseClock: Send + Sync {
+    /// Reads the clock. That of SQLite is the clock of this machine, which shows `machine_time`.
+    async fn read_clock(&self, machine_time: DateTime<Utc>) -> Result<ClockReading, StoreError>;
+
+    /// Records that a node works.
+    async fn record_clock(&self, mark: &ClockMark) -> Result<(), StoreError>;
+
+    /// Records that the clock was set by `by`, unless it was set again since `generation`. Due times are
+    /// moved by [`move_due_times`](Self::move_due_times).
+    async fn record_clock_set(&self, generation: i64, by: TimeDelta) -> Result<(), StoreError>;
+
+    /// Moves all due times by `by`, because the clock was set for the time `generation`. Several nodes may
+    /// do this together, and go on where another has stopped. Returns once all are moved.
+    async fn move_due_times(&self, generation: i64, by: TimeDelta) -> Result<(), StoreError>;
+}
+
+/// What is known of the clock of the database.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClockReading {
+    /// The time that it shows.
+    pub now: DateTime<Utc>,
+    /// Whether other nodes may use the database.
+    pub is_shared: bool,
+    /// How often it was set.
+    pub generation: i64,
+    /// By how much it was set, if due times are still to be moved.
+    pub moving_by: Option<TimeDelta>,
+    /// The last time at which a node is known to have worked; `None` if there was none.
+    pub mark: Option<ClockMark>,
+}
+
+/// A time at which a node worked, by the clock of the database and by that of its machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClockMark {
+    /// The time by the clock of the database.
+    pub seen_at: DateTime<Utc>,
+    /// The run of the machine; empty if it is not known.
+    pub boot: String,
+    /// The time since the start of the machine.
+    pub since_boot: Duration,
+}
+
+impl ClockReading {
+    /// Returns by how much the clock was set while no node worked; `None` if it was not, or not so that it
+    /// would show. `boot` and `since_boot` are those of now, and differences up to `tolerance` are none.
+    pub fn set_while_stopped(
+        &self,
+        (boot, since_boot): (&str, Duration),
+        tolerance: TimeDelta,
+    ) -> Option<TimeDelta> {
+        let mark = self.mark.as_ref()?;
+        let by = self.now - mark.seen_at;
+        // Only within one run of the machine, and with its clock, is it known how much time has passed.
+        if self.is_shared || mark.boot.is_empty() || mark.boot != boot {
+            return (by < -tolerance).then_some(by);
+        }
+        let passed = since_boot.saturating_sub(mark.since_boot);
+        let by = by - TimeDelta::from_std(passed).unwrap_or_default();
+        (by.abs() > tolerance).then_some(by)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn e03_a_clock_that_was_set_while_nothing_ran_is_noticed() {
+        let at = |seconds| DateTime::UNIX_EPOCH + TimeDelta::seconds(seconds);
+        let mark = |boot: &str| ClockMark {
+            seen_at: at(10_000),
+            boot: boot.to_owned(),
+            since_boot: Duration::from_secs(100),
+        };
+        #[rustfmt::skip]
+        let cases = [
+            ("time has passed",               "run", "run", 10_050, false, None),
+            ("set back, then 50 s passed",    "run", "run",  6_450, false, Some(-3_600)),
+            ("set forward, then 50 s passed", "run", "run", 31_650, false, Some(21_600)),
+            ("the machine was restarted",     "old", "run", 31_650, false, None),
+            ("it lost its clock",             "old", "run",      5, false, Some(-9_995)),
+            ("the run is not known",          "",    "",    31_650, false, None),
+            ("the clock of a server went on", "run", "run", 31_650, true,  None),
+            ("that of a server was set back", "run", "run",  6_400, true,  Some(-3_600)),
+        ];
+        for (why, then, boot, now, is_shared, want) in cases {
+            let mark = Some(mark(then));
+            let (now, generation, moving_by) = (at(now), 0, None);
+            let reading = ClockReading { now, is_shared, generation, moving_by, mark };
+            let running = (boot, Duration::from_secs(150));
+            let by = reading.set_while_stopped(running, TimeDelta::seconds(3));
+            assert_eq!(by.map(|by| by.num_seconds()), want, "{why}");
+        }
+        let (now, generation, moving_by) = (at(5), 0, None);
+        let first = ClockReading { now, is_shared: false, generation, moving_by, mark: None };
+        assert_eq!(first.set_while_stopped(("run", Duration::ZERO), TimeDelta::zero()), None);
+    }
+}

@@ -1,0 +1,192 @@
+//! The clock of the database, by which everything is due on all nodes, and the one repair after it was set:
+//! all due times move by as much (`clock/due_times.rs`).
+//!
+//! They move in portions, each in a transaction that also stores how far the move has come. So any node can go
+//! on where another has stopped, and nothing moves twice.
+
+mod due_times;
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use chrono::{DateTime, TimeDelta, Utc};
+use futures_util::try_join;
+
+use crate::Db;
+use crate::engine::sql::{Value, params};
+use crate::engine::sqlite::WriteSize;
+use crate::engine::tx::{Tx, Wake};
+use due_times::{DueTimes, TABLES};
+use feedgate_core::ports::{ClockMark, ClockReading, DatabaseClock, StoreError};
+
+/// The most rows that one transaction moves: few enough that no other transaction waits long.
+const PORTION: i64 = 2_000;
+
+/// The key before that of every row.
+const START: [i64; 2] = [i64::MIN; 2];
+
+#[async_trait]
+impl DatabaseClock for Db {
+    async fn read_clock(&self, machine_time: DateTime<Utc>) -> Result<ClockReading, StoreError> {
+        self.read(move |tx| Box::pin(read(tx, machine_time))).await
+    }
+
+    async fn record_clock(&self, mark: &ClockMark) -> Result<(), StoreError> {
+        const MARK: &str =
+            "update clocks set seen_at = $1, boot = $2, since_boot = $3 where id = 1";
+        let ClockMark { seen_at, boot, since_boot } = mark.clone();
+        let since_boot = since_boot.as_micros() as i64;
+        let marked = self.write(move |tx| {
+            let params = [Value::from(seen_at), boot.into(), since_boot.into()];
+            Box::pin(async move { tx.execute(MARK, &params).await })
+        });
+        marked.await.map(drop)
+    }
+
+    async fn record_clock_set(&self, generation: i64, by: TimeDelta) -> Result<(), StoreError> {
+        const SET: &str = "
+            update clocks
+               set generation = generation + 1, moved_by = $2, is_moving = 1, step = 0,
+                   first_key = $3, second_key = $4,
+                   seen_at = case when seen_at = 0 then 0 else seen_at + $2 end
+             where id = 1 and generation = $1 and is_moving = 0";
+        let by = by.num_microseconds().unwrap_or(0);
+        let [first, second] = START;
+        let set = self.write(move |tx| {
+            Box::pin(async move { tx.execute(SET, params![generation, by, first, second]).await })
+        });
+        set.await.map(drop)
+    }
+
+    async fn move_due_times(&self, generation: i64, by: TimeDelta) -> Result<(), StoreError> {
+        self.record_clock_set(generation - 1, by).await?;
+        let by = by.num_microseconds().unwrap_or(0);
+        loop {
+            let moved = self.write_sized(WriteSize::Large, move |tx| {
+                Box::pin(move_portion(tx, generation, by))
+            });
+            if !moved.await? {
+                return Ok(());
+            }
+        }
+    }
+}
+
+async fn read(tx: &Tx<'_>, machine_time: DateTime<Utc>) -> Result<ClockReading, StoreError> {
+    const CLOCK: &str = "
+        select cast(extract(epoch from statement_timestamp()) * 1000000 as bigint)";
+    const STATE: &str = "
+        select generation, is_moving, moved_by, seen_at, boot, since_boot from clocks where id = 1";
+    let is_shared = tx.is_shared();
+    let clock = async {
+        if !is_shared {
+            return Ok(machine_time);
+        }
+        tx.first(CLOCK, &[]).await?.map_or(Ok(machine_time), |mut row| row.time())
+    };
+    let (now, state) = try_join!(clock, tx.first(STATE, &[]))?;
+    let missing = || StoreError::Corrupt("the row of the clock is missing".to_owned());
+    let mut row = state.ok_or_else(missing)?;
+    let (generation, is_moving) = (row.int()?, row.int()? == 1);
+    let by = TimeDelta::microseconds(row.int()?);
+    let (seen_at, boot, since_boot) = (row.time()?, row.text()?, row.count()?);
+    let mark = ClockMark { seen_at, boot, since_boot: Duration::from_micros(since_boot) };
+    Ok(ClockReading {
+        now,
+        is_shared,
+        generation,
+        moving_by: is_moving.then_some(by),
+        mark: (seen_at > DateTime::UNIX_EPOCH).then_some(mark),
+    })
+}
+
+/// Moves the next portion of due times. Returns whether there may be more.
+async fn move_portion(tx: &Tx<'_>, generation: i64, by: i64) -> Result<bool, StoreError> {
+    const POSITION: &str = "
+        select step, first_key, second_key from clocks
+         where id = 1 and generation = $1 and is_moving = 1";
+    const ADVANCE: &str = "
+        update clocks set step = $5, first_key = $6, second_key = $7, is_moving = $8
+         where id = 1 and generation = $1 and step = $2 and first_key = $3 and second_key = $4
+           and is_moving = 1";
+    let Some(mut row) = tx.first(POSITION, params![generation]).await? else { return Ok(false) };
+    let (step, after) = (row.int()?, [row.int()?, row.int()?]);
+    let table = usize::try_from(step).ok().and_then(|step| TABLES.get(step));
+    let upto = match table {
+        Some(table) => end_of_portion(tx, table, after).await?,
+        None => None,
+    };
+    let (next, [first, second]) = upto.map_or((step + 1, START), |key| (step, key));
+    let is_moving = next < TABLES.len() as i64;
+    let moved = params![generation, step, after[0], after[1], next, first, second, is_moving];
+    if tx.execute(ADVANCE, moved).await? == 0 {
+        return Ok(true); // another node has moved this portion
+    }
+    if let Some(table) = table {
+        move_rows(tx, table, by, (after, upto.unwrap_or([i64::MAX; 2]))).await?;
+    }
+    if !is_moving {
+        Wake::ALL.into_iter().for_each(|whom| tx.wake(whom));
+    }
+    Ok(is_moving)
+}
+
+/// Returns the key of the last row of the portion that begins after a key; `None` if all that are left are one
+/// portion.
+async fn end_of_portion(
+    tx: &Tx<'_>,
+    table: &DueTimes,
+    after: [i64; 2],
+) -> Result<Option<[i64; 2]>, StoreError> {
+    let DueTimes { table, key, .. } = table;
+    let most = PORTION - 1;
+    let found = match key {
+        [] => None,
+        [key] => {
+            let end = format!(
+                "select {key}, {key} from {table} where {key} > $1 order by {key} limit 1 offset $2"
+            );
+            tx.first(&end, params![after[0], most]).await?
+        }
+        _ => {
+            let key = key.join(", ");
+            let end = format!(
+                "select {key} from {table} where ({key}) > ($1, $2) order by {key} limit 1 offset $3"
+            );
+            tx.first(&end, params![after[0], after[1], most]).await?
+        }
+    };
+    found.map(|mut row| Ok([row.int()?, row.int()?])).transpose()
+}
+
+/// Moves the times of the rows whose keys are after the first of two keys, up to the second.
+async fn move_rows(
+    tx: &Tx<'_>,
+    table: &DueTimes,
+    by: i64,
+    (after, upto): ([i64; 2], [i64; 2]),
+) -> Result<(), StoreError> {
+    let DueTimes { table, key, columns } = table;
+    let moved = |column: &&str| {
+        format!("{column} = case when {column} = 0 then 0 else {column} + cast($1 as bigint) end")
+    };
+    let moved = columns.iter().map(moved).collect::<Vec<_>>().join(", ");
+    match key {
+        [] => {
+            let all = format!("update {table} set {moved}");
+            tx.execute(&all, params![by]).await
+        }
+        [key] => {
+            let rows = format!("update {table} set {moved} where {key} > $2 and {key} <= $3");
+            tx.execute(&rows, params![by, after[0], upto[0]]).await
+        }
+        _ => {
+            let key = key.join(", ");
+            let rows = format!(
+                "update {table} set {moved} where ({key}) > ($2, $3) and ({key}) <= ($4, $5)"
+            );
+            tx.execute(&rows, params![by, after[0], after[1], upto[0], upto[1]]).await
+        }
+    }
+    .map(drop)
+}

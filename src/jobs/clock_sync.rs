@@ -1,0 +1,184 @@
+//! Keeps the clock of this node on that of the database, by which everything is due on all nodes, and moves
+//! all due times when the clock of the database was set.
+//!
+//! Due times move while nodes work. After a clock was set back, all nodes go by the new time first: what is not
+//! moved yet waits a moment longer. After it was set forward, they go by the old time until all is moved: what
+//! is moved already waits a moment longer. So nothing is due too early, and no lease or claim ends too early.
+
+use std::error::Error;
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::TimeDelta;
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+use tracing::{error, info, warn};
+
+use crate::clock::{self, Stopwatch, TOLERANCE};
+use feedgate_core::ports::{ClockMark, ClockReading, Store, StoreError};
+
+/// The time between two comparisons with the clock of the database.
+const INTERVAL: Duration = Duration::from_secs(1);
+/// How long due times wait before they are moved, so that each node has learned that the clock was set.
+const NOTICE: Duration = Duration::from_millis(1_500);
+/// The time between two looks at due times that are about to be moved.
+const NOTICE_INTERVAL: Duration = Duration::from_millis(100);
+/// The time between two records of when a node worked.
+const MARK_INTERVAL: Duration = Duration::from_secs(30);
+/// Identifies the run of the machine.
+const BOOT_FILE: &str = "/proc/sys/kernel/random/boot_id";
+
+/// Compares the clock of this node with that of the database.
+pub struct ClockSync {
+    store: Arc<dyn Store>,
+    /// How often the clock of the database had been set when this node last went by it.
+    generation: i64,
+    boot: String,
+    /// Since when the last record is.
+    marked: Stopwatch,
+}
+
+impl ClockSync {
+    /// Sets the clock of this node, before anything is done by it, and moves all due times if the clock of the
+    /// database was set while no node worked.
+    pub async fn start(store: Arc<dyn Store>) -> Result<ClockSync, StoreError> {
+        let boot = std::fs::read_to_string(BOOT_FILE).unwrap_or_default().trim().to_owned();
+        let marked = Stopwatch::start();
+        let mut sync = ClockSync { store, generation: 0, boot, marked };
+        // A node that was stopped may not have moved all.
+        let reading = sync.finish_moving().await?;
+        let running = (sync.boot.as_str(), clock::since_boot());
+        if let Some(by) = reading.set_while_stopped(running, TOLERANCE) {
+            log_clock_set(by);
+            sync.store.record_clock_set(reading.generation, by).await?;
+        }
+        let reading = sync.finish_moving().await?;
+        sync.set(&reading);
+        sync.mark().await?;
+        Ok(sync)
+    }
+
+    /// Returns a reading of the clock when all due times have moved.
+    async fn finish_moving(&mut self) -> Result<ClockReading, StoreError> {
+        loop {
+            let reading = self.read().await?;
+            let Some(by) = reading.moving_by else { return Ok(reading) };
+            self.go_by_new_time(reading, by).await?;
+        }
+    }
+
+    /// Compares the clocks until `stop` is cancelled.
+    pub async fn run(mut self, stop: CancellationToken) {
+        let mut can_read = true;
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => break,
+                () = sleep(INTERVAL) => {}
+            }
+            let checked = self.check().await;
+            // A failure is logged when it begins and when it ends, not every time.
+            match &checked {
+                Ok(()) if !can_read => info!("reading the clock of the database works again"),
+                Err(err) if can_read => {
+                    error!(error = err as &dyn Error, "reading the clock of the database failed");
+                }
+                Ok(()) | Err(_) => {}
+            }
+            can_read = checked.is_ok();
+        }
+        if let Err(err) = self.mark().await {
+            warn!(error = &err as &dyn Error, "recording when this node worked failed");
+        }
+    }
+
+    async fn check(&mut self) -> Result<(), StoreError> {
+        let before = clock::now();
+        let mut reading = self.read().await?;
+        let after = clock::now();
+        let ahead = (reading.now - after).max(TimeDelta::zero());
+        let by = ahead + (reading.now - before).min(TimeDelta::zero());
+        if reading.moving_by.is_none() && reading.generation == self.generation {
+            if by.abs() <= TOLERANCE {
+                clock::correct(by);
+                return self.mark_if_due().await;
+            }
+            log_clock_set(by);
+            self.store.record_clock_set(self.generation, by).await?;
+            reading = self.read().await?;
+        }
+        match reading.moving_by {
+            Some(by) => self.go_by_new_time(reading, by).await?,
+            // Another node has moved all.
+            None => self.set(&reading),
+        }
+        self.mark().await
+    }
+
+    /// Moves all due times, together with other nodes, and goes by the new time.
+    async fn go_by_new_time(
+        &mut self,
+        mut reading: ClockReading,
+        by: TimeDelta,
+    ) -> Result<(), StoreError> {
+        let (generation, is_back) = (reading.generation, by < TimeDelta::zero());
+        if is_back && generation != self.generation {
+            self.set(&reading);
+        }
+        let noticed = Stopwatch::start();
+        while reading.is_shared && reading.moving_by.is_some() && noticed.elapsed() < NOTICE {
+            sleep(NOTICE_INTERVAL).await;
+            reading = self.read().await?;
+        }
+        if reading.moving_by.is_some() {
+            self.move_due_times(&reading, by).await?;
+        }
+        if !is_back {
+            clock::correct(by);
+            self.generation = generation;
+        }
+        Ok(())
+    }
+
+    async fn move_due_times(
+        &self,
+        reading: &ClockReading,
+        by: TimeDelta,
+    ) -> Result<(), StoreError> {
+        let took = Stopwatch::start();
+        self.store.move_due_times(reading.generation, by).await?;
+        info!(took_ms = took.elapsed().as_millis(), "all due times were moved with the clock");
+        Ok(())
+    }
+
+    fn set(&mut self, reading: &ClockReading) {
+        clock::set(reading.now);
+        self.generation = reading.generation;
+    }
+
+    async fn read(&self) -> Result<ClockReading, StoreError> {
+        self.store.read_clock(clock::machine_time()).await
+    }
+
+    async fn mark_if_due(&mut self) -> Result<(), StoreError> {
+        if self.marked.elapsed() < MARK_INTERVAL { Ok(()) } else { self.mark().await }
+    }
+
+    /// Records that this node works.
+    async fn mark(&mut self) -> Result<(), StoreError> {
+        let (seen_at, since_boot) = (clock::now(), clock::since_boot());
+        let mark = ClockMark { seen_at, boot: self.boot.clone(), since_boot };
+        self.marked = Stopwatch::start();
+        self.store.record_clock(&mark).await
+    }
+}
+
+fn log_clock_set(by: TimeDelta) {
+    let by_s = by.as_seconds_f64();
+    warn!(by_s, "the clock of the database was set; all due times are moved by as much");
+}
+
+impl std::fmt::Debug for ClockSync {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ClockSync").field("generation", &self.generation).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,212 @@
+//! Clocks that are set, of nodes and of the database, while a gateway runs and while it does not (E3): what is
+//! due is not delayed by as much, no lease ends, and nothing is sent out of order.
+
+use crate::store::on_both_stores;
+use crate::support::clock::Clock;
+use crate::support::feeds::{entry_id, entry_ids, rss};
+use crate::support::gateway::Gateway;
+use crate::support::postgres::{Database, Kind};
+use crate::support::publisher::Publisher;
+use crate::support::subscriber::{Mood, Subscriber};
+use crate::support::until;
+
+on_both_stores!(
+    e03_a_clock_that_is_set_delays_nothing_and_ends_no_lease,
+    e03_a_clock_that_was_set_while_nothing_ran_delays_nothing,
+);
+
+const HOUR_S: i64 = 3_600;
+const FEED: &str = "/feed.xml";
+/// The callbacks of a subscription without a lease, and of one that lasts an hour.
+const CALLBACK: &str = "/callback";
+const LEASED: &str = "/leased";
+/// A claim must outlast a request, and whoever is killed holds its claims so long.
+const SETTINGS: [(&str, &str); 3] = [
+    ("FEEDGATE_JOB_LEASE_S", "2"),
+    ("FEEDGATE_FETCH_TIMEOUT_S", "1"),
+    ("FEEDGATE_DELIVERY_TIMEOUT_S", "1"),
+];
+
+async fn e03_a_clock_that_is_set_delays_nothing_and_ends_no_lease(database: Database) {
+    let scene = Scene::start(database.kind()).await;
+    scene.fail_to_deliver(1).await;
+    scene.set_clock(-HOUR_S).await;
+    scene.repeat_delivery(1).await;
+    scene.deliver(2).await;
+
+    scene.fail_to_deliver(3).await;
+    scene.set_clock(5 * HOUR_S).await;
+    scene.repeat_delivery(3).await;
+    scene.deliver(4).await;
+    scene.is_sent_to(LEASED, 4).await;
+
+    scene.fail_to_deliver(5).await;
+    scene.set_clock(-HOUR_S).await;
+    scene.repeat_delivery(5).await;
+    scene.deliver(6).await;
+    scene.is_sent_to(LEASED, 6).await;
+    scene.was_sent_all_in_order(6);
+}
+
+async fn e03_a_clock_that_was_set_while_nothing_ran_delays_nothing(database: Database) {
+    let mut scene = Scene::start(database.kind()).await;
+    scene.fail_to_deliver(1).await;
+    scene.restart_with_clock(-HOUR_S).await;
+    scene.repeat_delivery(1).await;
+    scene.deliver(2).await;
+    scene.restart_with_clock(5 * HOUR_S).await;
+    scene.deliver(3).await;
+    scene.fail_to_deliver(4).await;
+    scene.restart_with_clock(-HOUR_S).await;
+    scene.repeat_delivery(4).await;
+    scene.deliver(5).await;
+    scene.was_sent_all_in_order(5);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn e03_the_clock_of_a_node_delays_nothing() {
+    let clock = Clock::new().expect(NO_FAKETIME);
+    clock.set(300);
+    let variables = clock.variables();
+    let mut scene = Scene::start_with(Database::new(Kind::Postgres).await, None, &variables).await;
+    scene.fail_to_deliver(1).await;
+    clock.set(-HOUR_S);
+    scene.repeat_delivery(1).await;
+
+    clock.set(300);
+    scene.fail_to_deliver(2).await;
+    let healthy = Gateway::start(&scene.database, &SETTINGS).await;
+    std::mem::replace(&mut scene.gateway, healthy).kill();
+    scene.repeat_delivery(2).await;
+    scene.deliver(3).await;
+    scene.was_sent_all_in_order(3);
+}
+
+const NO_FAKETIME: &str = "libfaketime is installed by tests/run (Debian: faketime)";
+
+/// A gateway, a feed, and callbacks that are told of it.
+struct Scene {
+    database: Database,
+    /// The clock of the machine, which is that of SQLite; `None`: PostgreSQL has its own.
+    clock: Option<Clock>,
+    gateway: Gateway,
+    publisher: Publisher,
+    subscriber: Subscriber,
+}
+
+impl Scene {
+    /// One whose database has a clock that can be set.
+    async fn start(kind: Kind) -> Scene {
+        let mut database = Database::bare_with_cells(kind, 1).await;
+        if kind == Kind::Sqlite {
+            let clock = Clock::new().expect(NO_FAKETIME);
+            let variables = clock.variables();
+            return Scene::start_with(database, Some(clock), &variables).await;
+        }
+        // This function is found before that of the system.
+        database.url.push_str("%2Cpg_catalog");
+        database.open().await.close().await;
+        let set = "create table set_by (seconds bigint not null);
+             insert into set_by values (0);
+             create function statement_timestamp() returns timestamptz language sql stable as
+             'select pg_catalog.statement_timestamp() + seconds * interval ''1 second'' from set_by'";
+        database.run(set).await;
+        Scene::start_with(database, None, &[]).await
+    }
+
+    async fn start_with(
+        database: Database,
+        clock: Option<Clock>,
+        variables: &[(&str, String)],
+    ) -> Scene {
+        let mut settings = SETTINGS.to_vec();
+        settings.extend(variables.iter().map(|(name, value)| (*name, value.as_str())));
+        let gateway = Gateway::start(&database, &settings).await;
+        let (publisher, subscriber) = (Publisher::start().await, Subscriber::start().await);
+        let scene = Scene { database, clock, gateway, publisher, subscriber };
+        scene.publish(0);
+        let topic = scene.publisher.url(FEED);
+        let callback = scene.subscriber.url(CALLBACK);
+        scene.gateway.subscribe_superfeedr(&topic, &callback, "atom").await;
+        let lease = [("hub.lease_seconds", "3600")];
+        scene.gateway.subscribe_websub(&topic, &scene.subscriber.url(LEASED), &lease).await;
+        scene.gateway.archive_holds(&topic, &entry_id("feed", 0)).await;
+        scene
+    }
+
+    /// Sets the clock of the database, and waits until the gateway has followed.
+    async fn set_clock(&self, seconds: i64) {
+        let count = self.times_set().await;
+        self.set_database_clock(seconds).await;
+        until("due times are moved", async || self.times_set().await > count).await;
+    }
+
+    async fn set_database_clock(&self, seconds: i64) {
+        match &self.clock {
+            Some(clock) => clock.set(seconds),
+            None => self.database.run(&format!("update set_by set seconds = {seconds}")).await,
+        }
+    }
+
+    async fn restart_with_clock(&mut self, seconds: i64) {
+        self.gateway.kill();
+        self.set_database_clock(seconds).await;
+        self.gateway.restart().await;
+    }
+
+    /// How often the gateway has moved all due times.
+    async fn times_set(&self) -> i64 {
+        let moved = "select cast(generation - is_moving as text) from clocks";
+        self.database.texts(moved).await[0].parse().unwrap()
+    }
+
+    /// Publishes all entries up to `newest`.
+    fn publish(&self, newest: usize) {
+        self.publisher.put_rss(FEED, rss("feed", 0..newest + 1));
+    }
+
+    async fn publish_and_ping(&self, newest: usize) {
+        self.publish(newest);
+        self.gateway.post("/ping", &[("url", &self.publisher.url(FEED))]).await;
+    }
+
+    /// Publishes an entry, which is delivered.
+    async fn deliver(&self, entry: usize) {
+        self.publish_and_ping(entry).await;
+        self.is_sent_to(CALLBACK, entry).await;
+        self.gateway.comes_to_rest().await;
+    }
+
+    /// Publishes an entry, of which a first attempt to deliver fails.
+    async fn fail_to_deliver(&self, entry: usize) {
+        self.subscriber.set(CALLBACK, Mood::Failing(500));
+        self.publish_and_ping(entry).await;
+        self.is_sent_to(CALLBACK, entry).await;
+        let failed = "select 'failed' from subscriptions where failures > 0";
+        until("the failure is stored", async || !self.database.texts(failed).await.is_empty())
+            .await;
+    }
+
+    /// Waits for another attempt to deliver this entry.
+    async fn repeat_delivery(&self, entry: usize) {
+        self.subscriber.set(CALLBACK, Mood::Willing);
+        let before = self.subscriber.notified(CALLBACK).len();
+        self.subscriber.until(CALLBACK, |told| told.len() > before).await;
+        self.is_sent_to(CALLBACK, entry).await;
+    }
+
+    async fn is_sent_to(&self, callback: &str, entry: usize) {
+        let id = entry_id("feed", entry);
+        let has = |text: String| entry_ids(&text).contains(&id);
+        self.subscriber.until(callback, |told| told.iter().any(|told| has(told.text()))).await;
+    }
+
+    /// Every entry was sent to the callback, and none after a newer one.
+    fn was_sent_all_in_order(&self, newest: usize) {
+        let told = self.subscriber.notified(CALLBACK);
+        let mut ids: Vec<String> = told.iter().flat_map(|told| entry_ids(&told.text())).collect();
+        ids.dedup();
+        let want: Vec<String> = (1..=newest).map(|n| entry_id("feed", n)).collect();
+        assert_eq!(ids, want);
+    }
+}

@@ -1,0 +1,92 @@
+//! The clock of the database, and the due times that move when it was set.
+
+use std::time::Duration;
+
+use chrono::TimeDelta;
+use feedgate_core::ports::ClockMark;
+
+use super::{at, on_both_stores, poll, resource, room, subscribe};
+use crate::support::claiming_store::ClaimingStore;
+use crate::support::postgres::{Database, Kind};
+
+on_both_stores! {
+    e03_all_due_times_move_once_whoever_moves_them,
+    e03_a_move_that_has_ended_leaves_due_times_alone,
+    e03_many_due_times_move_in_portions,
+    e03_it_is_recorded_when_a_node_worked,
+}
+
+async fn e03_all_due_times_move_once_whoever_moves_them(database: Database) {
+    let (one, other) = (database.open().await, database.open().await);
+    let store = ClaimingStore::new(database.open().await);
+    let id = subscribe(&store, "a", "https://callback.test/").await.id.resource;
+    store.record(id, &poll(at(90_000), &["1"])).await.unwrap();
+    let next_fetch = resource(&store, id).await.next_fetch;
+    let minute = Duration::from_secs(60);
+    assert!(one.claim_maintenance_task("task", at(90_000), minute).await.unwrap());
+
+    let hour_back = TimeDelta::hours(-1);
+    one.record_clock_set(0, hour_back).await.unwrap();
+    other.record_clock_set(0, hour_back).await.unwrap();
+    let reading = one.read_clock(at(0)).await.unwrap();
+    assert_eq!((reading.generation, reading.moving_by), (1, Some(hour_back)));
+    let moved = tokio::join!(one.move_due_times(1, hour_back), other.move_due_times(1, hour_back));
+    assert!(moved.0.is_ok() && moved.1.is_ok(), "{moved:?}");
+
+    assert_eq!(other.read_clock(at(0)).await.unwrap().moving_by, None);
+    assert_eq!(resource(&store, id).await.next_fetch, next_fetch + hour_back);
+    let task = async |seconds| one.claim_maintenance_task("task", at(seconds), minute).await;
+    assert!(!task(86_459).await.unwrap());
+    assert!(task(86_460).await.unwrap());
+    let due = next_fetch + hour_back;
+    let early = due - TimeDelta::seconds(1);
+    assert!(store.claim_resources(early, due, &room()).await.unwrap().is_empty());
+    assert_eq!(store.claim_resources(due, due + minute, &room()).await.unwrap().len(), 1);
+}
+
+async fn e03_a_move_that_has_ended_leaves_due_times_alone(database: Database) {
+    let store = ClaimingStore::new(database.open().await);
+    let id = subscribe(&store, "a", "https://callback.test/").await.id.resource;
+    let next_fetch = resource(&store, id).await.next_fetch;
+    let forward = TimeDelta::hours(6);
+    store.record_clock_set(0, forward).await.unwrap();
+    for _ in 0..2 {
+        store.move_due_times(1, forward).await.unwrap();
+        assert_eq!(resource(&store, id).await.next_fetch, next_fetch + forward);
+    }
+    store.record_clock_set(0, forward).await.unwrap();
+    let reading = store.read_clock(at(0)).await.unwrap();
+    assert_eq!((reading.generation, reading.moving_by), (1, None), "it was noticed before");
+}
+
+async fn e03_many_due_times_move_in_portions(database: Database) {
+    let store = database.open().await;
+    let fill = "
+        insert into deliveries (resource_id, subscription_id, account_id, host, due_at)
+        with recursive numbers (n) as (select 1 union all select n + 1 from numbers where n < 4500)
+        select n / 1000 + 1, n, 0, 'callback.test', n from numbers";
+    database.run(fill).await;
+    store.record_clock_set(0, TimeDelta::microseconds(-7)).await.unwrap();
+    store.move_due_times(1, TimeDelta::microseconds(-7)).await.unwrap();
+    let wrong = "
+        select cast(subscription_id as text) from deliveries where due_at <> subscription_id - 7";
+    assert_eq!(database.texts(wrong).await, Vec::<String>::new());
+}
+
+async fn e03_it_is_recorded_when_a_node_worked(database: Database) {
+    let store = database.open().await;
+    let reading = store.read_clock(at(5)).await.unwrap();
+    assert_eq!(reading.mark, None);
+    if database.kind() == Kind::Sqlite {
+        assert_eq!((reading.now, reading.is_shared), (at(5), false));
+    } else {
+        assert!(reading.is_shared && reading.now != at(5));
+    }
+    let (seen_at, boot, since_boot) = (at(7), "run".to_owned(), Duration::from_secs(3));
+    let mark = ClockMark { seen_at, boot, since_boot };
+    store.record_clock(&mark).await.unwrap();
+    assert_eq!(store.read_clock(at(8)).await.unwrap().mark, Some(mark.clone()));
+    store.record_clock_set(0, TimeDelta::seconds(100)).await.unwrap();
+    let moved = ClockMark { seen_at: at(107), ..mark };
+    assert_eq!(store.read_clock(at(8)).await.unwrap().mark, Some(moved), "it moves as well");
+}
