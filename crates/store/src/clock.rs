@@ -109,6 +109,8 @@ async fn move_portion(tx: &Tx<'_>, generation: i64, by: i64) -> Result<bool, Sto
         update clocks set step = $5, first_key = $6, second_key = $7, is_moving = $8
          where id = 1 and generation = $1 and step = $2 and first_key = $3 and second_key = $4
            and is_moving = 1";
+    // Whatever the planner expects between two keys, the rows are looked up by their keys.
+    tx.join_by_keys().await?;
     let Some(mut row) = tx.first(POSITION, params![generation]).await? else { return Ok(false) };
     let (step, after) = (row.int()?, [row.int()?, row.int()?]);
     let table = usize::try_from(step).ok().and_then(|step| TABLES.get(step));

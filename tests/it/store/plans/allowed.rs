@@ -26,6 +26,9 @@ const fn allow_either(
     Allowed { statement, reads, because, is_optional: true }
 }
 
+/// Why PostgreSQL reads a whole table.
+const ONE_ROW: &str = "the table has one row";
+
 /// Why a condition reads subscriptions of a resource.
 const EXISTS: &str = "`exists` stops at the first";
 
@@ -34,6 +37,13 @@ pub(super) const ALLOWED: &[Allowed] = &[
     allow("backfill/claim.rs CLAIMED", "subscriptions where (resource_id", EXISTS),
     allow("changes.rs WHERE", "subscriptions where (resource_id", EXISTS),
     allow("changes.rs WHOSE", "subscriptions where (resource_id", EXISTS),
+    allow("clock.rs ADVANCE", "all of clocks", ONE_ROW),
+    allow("clock.rs MARK", "all of clocks", ONE_ROW),
+    allow("clock.rs POSITION", "all of clocks", ONE_ROW),
+    allow("clock.rs SET", "all of clocks", ONE_ROW),
+    allow("clock.rs STATE", "all of clocks", ONE_ROW),
+    allow("clock.rs move_rows", "",
+        "when the clock of the database was set: the rows between two keys, which are a portion apart"),
     allow("collections.rs FIND", "subscriptions where (resource_id", EXISTS),
     allow("delivery/listing.rs ONE", "subscriptions where (resource_id", EXISTS),
     allow("delivery/listing.rs list_page", "subscriptions where (resource_id", EXISTS),
@@ -119,16 +129,8 @@ pub(super) const ALLOWED: &[Allowed] = &[
         "the statement before has found the range, of PART entries"),
     allow("resources/forget.rs ENTRIES", "entries",
         "the statement before has found the range, of PART entries"),
-    allow("resources/reschedule.rs HOSTS", "",
-        "once when a node starts, and when its clock was set"),
     allow("resources/reschedule.rs NORMAL", "",
         "once when a node starts after a standstill"),
-    allow("resources/reschedule.rs RESOURCES", "",
-        "once when a node starts, and when its clock was set"),
-    allow("resources/schedule.rs CLAIMED", "",
-        "once when a node starts, and when its clock was set"),
-    allow("resources/schedule.rs POLLED", "",
-        "once when a node starts, and when its clock was set"),
     allow("resources/schedule.rs PLANNED", "",
         "once a minute on one node: one narrow index, 0.3 s for a million resources"),
     allow_either("resources/survey.rs COUNT", "changes",
