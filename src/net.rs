@@ -50,6 +50,7 @@ use allowed_networks::AllowedNetworks;
 pub use admitted_groups::ClaimedGroup;
 pub(crate) use feedgate_core::address_rules::{address_and_network, network};
 pub use feedgate_core::address_rules::{is_inner, is_metadata, is_public};
+pub(crate) use fetch_limit::{SLOW_AFTER, SLOW_LANE};
 pub use guarded_client::{Lookup, SystemLookup};
 pub use hop::Hop;
 pub use host_gate::{GateRefusal, HostGate};
@@ -84,7 +85,7 @@ pub struct NetworkSettings {
     pub body_limit_bytes: u64,
     /// The minimum interval between the starts of two fetches from one host (rule P41: 1 s).
     pub host_spacing: Duration,
-    /// The maximum number of concurrent fetches of this node.
+    /// The maximum number of concurrent fetches of this node, without those in the slow lane.
     pub fetch_concurrency: usize,
     /// The memory for documents, in bytes.
     pub document_memory_bytes: u64,

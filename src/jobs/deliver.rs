@@ -12,8 +12,8 @@
 //!   sent; older claims are read again (`claim_checks`).
 //! * Delivery is at least once, and in order per subscription: one attempt runs at a time, and it
 //!   sends everything since the cursor (rule D2).
-//! * The concurrent attempts of each host, and of all hosts, are limited, so that a slow callback
-//!   delays only its own host (rule D3).
+//! * The concurrent attempts of each host, and of all hosts, are limited, and slow callbacks have a part
+//!   of their own, so that they delay no other, not even at the same host (rule D3).
 //! * Whatever the callback responds, the subscription stays until its lease ends, its owner ends
 //!   it, or the callback responds with 410 (WebSub `#content-distribution`).
 
@@ -107,7 +107,7 @@ impl Deliverer {
         let ready = store.wake_signals().subscriptions;
         let anonymous = AnonymousContents::from_client(&client);
         let composer = Composer::new(Arc::clone(&store), settings.public_url.clone(), anonymous);
-        let queues = HostQueues::new(settings.concurrency * 4, settings.per_host, ready);
+        let queues = HostQueues::new(settings.concurrency, settings.per_host, ready);
         Deliverer {
             composer: Arc::new(composer),
             claim_checks: ClaimChecks::start(Arc::clone(&store)),
@@ -142,6 +142,10 @@ impl Job for Deliverer {
 
     const NAME: &'static str = "deliver";
 
+    /// As in the queues, which decide what is slow.
+    const SLOW_LANE: usize = 1;
+    const SLOW_AFTER: Duration = concurrency_limit::SLOW_AFTER;
+
     async fn claim(&self, limit: usize) -> Result<Vec<Self::Item>, StoreError> {
         let filled = self.claims.fill().await;
         let started = self.queues.start(limit);
@@ -154,9 +158,9 @@ impl Job for Deliverer {
     /// Delivers, and continues with the deliveries that wait for the same host.
     async fn perform(&self, first: Self::Item) {
         let (mut next, mut recording) = (Some(first), VecDeque::new());
-        while let Some((due, permit)) = next.take() {
+        while let Some((due, mut permit)) = next.take() {
             let id = due.subscription.id;
-            match self.attempt(&due).await {
+            match permit.watch(self.attempt(&due)).await {
                 // Its subscription has changed, and its claim is released.
                 Ok(None) => {}
                 Ok(Some(Attempted { outcome, response, attempt })) => {

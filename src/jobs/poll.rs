@@ -56,7 +56,7 @@ use crate::fetch_traces::FetchTraces;
 use crate::jobs::claim_renewal::{ClaimRenewal, HeldClaim};
 use crate::jobs::runner::{self, HostPermit, HostPermits, Job, Stopwatch};
 use crate::metrics::Metrics;
-use crate::net::{HttpClient, Patience};
+use crate::net::{self, HttpClient, Patience};
 use feedgate_core::poll::Poll;
 use feedgate_core::poll_times;
 use feedgate_core::ports::{DueResource, Store, StoreError};
@@ -371,6 +371,9 @@ impl Job for Poller {
     type Item = ClaimedPoll;
 
     const NAME: &'static str = "poll";
+
+    const SLOW_LANE: usize = net::SLOW_LANE;
+    const SLOW_AFTER: Duration = net::SLOW_AFTER;
 
     /// A ping over rssCloud makes a resource due and wakes the workers of all nodes, and the request
     /// itself polls the resource. On PostgreSQL it has usually claimed it 3 ms after the signal, so a worker

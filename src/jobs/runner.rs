@@ -4,18 +4,22 @@
 //! while nothing is due. When it is stopped it claims nothing more and waits for the running
 //! items, but no longer than the grace period. Items that have not finished by then are not
 //! lost: their claims expire, and the next worker claims them again.
+//!
+//! An item of a job that waits for other servers gives its slot to the next item if it takes long, and
+//! moves to the slow lane of the worker ([`Job::SLOW_LANE`]).
 
 use std::error::Error;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{Instrument, error, info, info_span, warn};
 
+use crate::lane_slots::LaneSlots;
 use feedgate_core::ports::StoreError;
 
 pub use crate::clock::{Stopwatch, now};
@@ -48,6 +52,13 @@ pub trait Job: Send + Sync + 'static {
     /// found by that claim.
     const WAKE_DELAY: Duration = Duration::ZERO;
 
+    /// The size of the slow lane, as a multiple of the concurrency. With 0, an item keeps its slot
+    /// however long it takes.
+    const SLOW_LANE: usize = 0;
+
+    /// How long an item takes before it moves to the slow lane.
+    const SLOW_AFTER: Duration = Duration::from_millis(500);
+
     /// Claims up to `limit` items that are due now.
     fn claim(
         &self,
@@ -73,7 +84,7 @@ pub trait Job: Send + Sync + 'static {
 /// The limits of one worker.
 #[derive(Clone, Copy, Debug)]
 pub struct WorkerConfig {
-    /// The most items processed at the same time.
+    /// The most items processed at the same time, without those in the slow lane.
     pub concurrency: usize,
     /// How long to sleep when nothing is due and no wake signal arrives.
     pub idle: Duration,
@@ -88,7 +99,8 @@ pub async fn run<J: Job>(
     wake: Arc<Notify>,
     stop: CancellationToken,
 ) {
-    let slots = Arc::new(Semaphore::new(config.concurrency));
+    let slow = config.concurrency * J::SLOW_LANE;
+    let slots = LaneSlots::new(config.concurrency, slow, J::SLOW_AFTER);
     let running = TaskTracker::new();
     let mut can_claim = true;
     info!(job = J::NAME, concurrency = config.concurrency, "{} worker started", J::NAME);
@@ -97,7 +109,7 @@ pub async fn run<J: Job>(
         tokio::select! {
             biased; // after a stop, claim nothing more
             () = stop.cancelled() => break,
-            free = slots.acquire() => drop(free),
+            () = slots.wait_for_free() => {}
         }
 
         // Listen before claiming, or a signal sent in between would be missed.
@@ -105,18 +117,16 @@ pub async fn run<J: Job>(
         woken.as_mut().enable();
 
         // Only this loop takes slots, so the number of free ones cannot shrink meanwhile.
-        let items = claim(&*job, slots.available_permits(), &mut can_claim).await;
+        let items = claim(&*job, slots.free_count(), &mut can_claim).await;
         let is_idle = items.is_empty();
 
         for item in items {
-            let Ok(slot) = Arc::clone(&slots).acquire_owned().await else {
+            let Some(slot) = slots.acquire().await else {
                 break;
             };
             let job = Arc::clone(&job);
-            let perform = async move {
-                job.perform(item).await;
-                drop(slot); // a panic drops it too, so the slot is never lost
-            };
+            // A panic drops the slot too, so it is never lost.
+            let perform = async move { slot.during(job.perform(item)).await };
             running.spawn(perform.instrument(info_span!("job", job = J::NAME)));
         }
 

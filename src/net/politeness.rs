@@ -23,6 +23,7 @@ use tokio::sync::{OwnedMutexGuard, OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep_until};
 use url::Url;
 
+use super::network;
 use line::Line;
 
 /// The number of hosts from which on idle ones are forgotten. An entry takes a few hundred bytes.
@@ -68,7 +69,8 @@ pub struct HostBusy {
 pub(super) struct HostTurns {
     spacing: Duration,
     hosts: Mutex<HashMap<String, Arc<HostEntry>>>,
-    addresses: Mutex<HashMap<IpAddr, Arc<AddressEntry>>>,
+    /// By network: whoever has one address of IPv6 has a /64 of them.
+    addresses: Mutex<HashMap<u64, Arc<AddressEntry>>>,
 }
 
 #[derive(Debug)]
@@ -212,7 +214,7 @@ impl HostTurns {
             permits: Arc::new(Semaphore::new(PER_ADDRESS)),
             line: Line::new(PER_ADDRESS),
         };
-        Arc::clone(addresses.entry(address).or_insert_with(|| Arc::new(new())))
+        Arc::clone(addresses.entry(network(address)).or_insert_with(|| Arc::new(new())))
     }
 
     fn entry(&self, host: &str) -> Arc<HostEntry> {

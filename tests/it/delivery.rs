@@ -5,6 +5,7 @@ mod bounds;
 mod cursors;
 mod generations;
 mod inner_sources;
+mod lanes;
 mod messages;
 mod signatures;
 mod snippets;
@@ -70,13 +71,22 @@ impl Node {
         database: &Database,
         change: impl FnOnce(&mut DeliverySettings),
     ) -> Node {
+        Node::with_timeout(database, Duration::from_secs(10), change).await
+    }
+
+    /// One that waits so long for each callback.
+    async fn with_timeout(
+        database: &Database,
+        callback_timeout: Duration,
+        change: impl FnOnce(&mut DeliverySettings),
+    ) -> Node {
         let store = database.open().await;
         let fetch = HttpClient::new(net::NetworkSettings {
             user_agent: "feedgate/0.0 (+https://gateway.test/".to_owned(),
             allow_topics: vec!["127.0.0.0/8".parse().unwrap()],
             allow_callbacks: vec!["127.0.0.0/8".parse().unwrap()],
             fetch_timeout: Duration::from_secs(30),
-            callback_timeout: Duration::from_secs(10),
+            callback_timeout,
             body_limit_bytes: 1_000_000,
             host_spacing: Duration::ZERO,
             fetch_concurrency: 64,

@@ -43,6 +43,7 @@ impl Job for Listed {
 
     const NAME: &'static str = "listed";
     const WAKE_DELAY: Duration = Duration::from_millis(5);
+    const SLOW_LANE: usize = 1;
 
     async fn claim(&self, limit: usize) -> Result<Vec<Task>, StoreError> {
         self.claims.fetch_add(1, Ordering::SeqCst);
@@ -111,12 +112,14 @@ fn free() -> Task {
 #[tokio::test(start_paused = true)]
 async fn no_more_jobs_are_in_hand_than_allowed() {
     let leave = Arc::new(Semaphore::new(0));
-    let bench = Bench::start((0..5).map(|_| Task::When(Arc::clone(&leave))));
+    let bench = Bench::start((0..8).map(|_| Task::When(Arc::clone(&leave))));
     bench.until(|work| work.begun.load(Ordering::SeqCst) == 3).await;
+    assert_eq!(bench.work.waiting.lock().unwrap().len(), 5, "the others wait in the store");
     sleep(Duration::from_secs(120)).await;
-    assert_eq!(bench.work.begun.load(Ordering::SeqCst), 3, "the other two wait in the store");
-    leave.add_permits(5);
-    bench.until(|work| work.done.load(Ordering::SeqCst) == 5).await;
+    let begun = bench.work.begun.load(Ordering::SeqCst);
+    assert_eq!(begun, 6, "three have moved to the slow lane");
+    leave.add_permits(8);
+    bench.until(|work| work.done.load(Ordering::SeqCst) == 8).await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -30,6 +30,8 @@ const SEARCH_PAUSE: Duration = Duration::from_millis(3);
 /// delivery wakes the worker, and a search that finds nothing costs six statements. Only retries that come
 /// due and expired claims wait this long.
 const UNSIGNALLED_PAUSE: Duration = Duration::from_millis(50);
+/// How long deliveries wait in the store that would wait for slow callbacks here.
+const HELD_UP_PAUSE: Duration = Duration::from_secs(5);
 /// The most claims for single hosts before deliveries are started: others wait for them.
 const REFILLS: usize = 16;
 /// The most claims for single hosts at the same time.
@@ -84,9 +86,20 @@ impl DeliveryClaims {
         DeliveryClaims { store, signals, queues, lease, search, is_pausing, _renewing }
     }
 
-    /// Claims as many deliveries as the queues can take: for hosts that run low, and for all
-    /// others.
+    /// Claims as many deliveries as the queues can take, and gives back those that would wait there for
+    /// slow callbacks.
     pub(super) async fn fill(&self) -> Result<(), StoreError> {
+        let claimed = self.claim().await;
+        let held_up = self.queues.take_held_up();
+        if !held_up.is_empty() {
+            let again_at = runner::now() + HELD_UP_PAUSE;
+            self.store.release_subscription_claims(&held_up, again_at).await?;
+        }
+        claimed
+    }
+
+    /// Claims for hosts that run low, and for all others.
+    async fn claim(&self) -> Result<(), StoreError> {
         let refills =
             self.queues.take_refills(REFILLS).into_iter().map(|refill| self.refill(refill));
         // All claims are awaited even if one fails: what they returned would otherwise stay claimed and

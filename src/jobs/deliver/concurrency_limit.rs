@@ -4,13 +4,18 @@
 //! when the host reports or shows that it is overloaded: a 429, a 503, a 504, a timeout, or a
 //! latency that has grown to several times what it was. This is TCP's additive increase and
 //! multiplicative decrease (RFC 5681), with its slow start until the first decrease.
+//!
+//! A host may have thousands of callbacks of different owners. So a timeout or a late response is a sign
+//! of the callback alone, and not of its host, if the callback was slow before, or if the host has
+//! accepted another delivery quickly meanwhile.
 
 use std::time::{Duration, Instant};
 
 /// The limit of a host of which nothing is known yet.
 const INITIAL: usize = 8;
-/// A response that takes longer than this is no reason to send more at once.
-const QUICK: Duration = Duration::from_secs(1);
+/// How long a request may take before it is slow: longer than most callbacks take, and short enough that
+/// a quick one can wait for the end of one and be sent within a second.
+pub(super) const SLOW_AFTER: Duration = Duration::from_millis(500);
 /// The weight of one response in the smoothed latency.
 const SMOOTHING: f64 = 0.1;
 /// A smoothed latency this many times the lowest one means that requests queue at the host.
@@ -31,6 +36,8 @@ pub(super) struct ConcurrencyLimit {
     /// The smoothed latency and the lowest value it had, in seconds.
     latency_s: Option<(f64, f64)>,
     halved_at: Option<Instant>,
+    /// When the host last accepted a delivery quickly.
+    quick_at: Option<Instant>,
 }
 
 /// The result of one attempt as a sign of the load of its host.
@@ -38,8 +45,10 @@ pub(super) struct ConcurrencyLimit {
 pub(super) enum HostResponse {
     /// The host accepted the delivery.
     Accepted,
-    /// The host is overloaded, or did not respond in time.
+    /// The host states that it is overloaded.
     Overloaded,
+    /// The callback did not respond in time.
+    TimedOut,
     /// The attempt failed in a way that is no sign of the host's load.
     Failed,
 }
@@ -52,6 +61,15 @@ pub(super) struct Attempt {
     pub(super) took: Duration,
 }
 
+/// What was known while an attempt was in progress.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct AttemptContext {
+    /// Whether all permits of the host were in use.
+    pub(super) was_full: bool,
+    /// Whether the callback was slow before.
+    pub(super) is_known_slow: bool,
+}
+
 impl ConcurrencyLimit {
     /// Creates a limit that never exceeds `ceiling`.
     pub(super) fn new(ceiling: usize) -> ConcurrencyLimit {
@@ -62,12 +80,18 @@ impl ConcurrencyLimit {
             responses: 0,
             latency_s: None,
             halved_at: None,
+            quick_at: None,
         }
     }
 
     /// Returns how many deliveries may be in progress at the same time; at least 1.
     pub(super) fn current(&self) -> usize {
         self.current
+    }
+
+    /// Returns what the limit never exceeds.
+    pub(super) fn ceiling(&self) -> usize {
+        self.ceiling
     }
 
     /// Returns whether the limit of the host is lower than that of an unknown host.
@@ -80,14 +104,24 @@ impl ConcurrencyLimit {
         self.latency_s.map(|(smoothed, _)| Duration::from_secs_f64(smoothed))
     }
 
-    /// Learns from an attempt that has just ended. `was_full` states whether all permits of the
-    /// host were in use.
-    pub(super) fn observe(&mut self, attempt: &Attempt, was_full: bool) {
+    /// Learns from an attempt that has just ended.
+    pub(super) fn observe(&mut self, attempt: &Attempt, context: AttemptContext) {
         let is_accepted = attempt.response == HostResponse::Accepted;
+        let is_quick = attempt.took <= SLOW_AFTER;
+        let was_others_quick = self.quick_at.is_some_and(|quick_at| quick_at > attempt.begun);
+        if is_accepted && is_quick {
+            self.quick_at = self.quick_at.max(Some(attempt.begun + attempt.took));
+        }
+        let is_of_callback_alone = !is_quick && (context.is_known_slow || was_others_quick);
+        if is_of_callback_alone && attempt.response != HostResponse::Overloaded {
+            return;
+        }
         let is_congested = is_accepted && self.has_latency_grown(attempt.took);
-        if is_congested || attempt.response == HostResponse::Overloaded {
+        let is_overloaded =
+            matches!(attempt.response, HostResponse::Overloaded | HostResponse::TimedOut);
+        if is_congested || is_overloaded {
             self.halve(attempt);
-        } else if is_accepted && was_full && attempt.took <= QUICK {
+        } else if is_accepted && context.was_full && is_quick {
             self.grow();
         }
     }
@@ -128,6 +162,7 @@ mod tests {
     use super::*;
 
     const QUICKLY: Duration = Duration::from_millis(5);
+    const FULL: AttemptContext = AttemptContext { was_full: true, is_known_slow: false };
 
     fn attempt(response: HostResponse, begun: Instant, took: Duration) -> Attempt {
         Attempt { response, begun, took }
@@ -138,7 +173,7 @@ mod tests {
         let (mut limit, begun) = (ConcurrencyLimit::new(32), Instant::now());
         assert_eq!(limit.current(), 8);
         for _ in 0..100 {
-            limit.observe(&attempt(HostResponse::Accepted, begun, QUICKLY), true);
+            limit.observe(&attempt(HostResponse::Accepted, begun, QUICKLY), FULL);
         }
         assert_eq!(limit.current(), 32);
         assert_eq!(ConcurrencyLimit::new(3).current(), 3, "the ceiling holds from the beginning");
@@ -148,11 +183,14 @@ mod tests {
     fn the_limit_stays_where_a_host_is_slow_or_has_permits_left() {
         let (mut limit, begun) = (ConcurrencyLimit::new(32), Instant::now());
         for _ in 0..100 {
-            limit.observe(&attempt(HostResponse::Accepted, begun, Duration::from_secs(2)), true);
-            limit.observe(&attempt(HostResponse::Failed, begun, QUICKLY), true);
+            limit.observe(&attempt(HostResponse::Accepted, begun, Duration::from_secs(2)), FULL);
+            limit.observe(&attempt(HostResponse::Failed, begun, QUICKLY), FULL);
         }
         let mut other = ConcurrencyLimit::new(32);
-        other.observe(&attempt(HostResponse::Accepted, begun, QUICKLY), false);
+        other.observe(
+            &attempt(HostResponse::Accepted, begun, QUICKLY),
+            AttemptContext { was_full: false, ..FULL },
+        );
         assert_eq!((limit.current(), other.current()), (8, 8));
     }
 
@@ -160,20 +198,20 @@ mod tests {
     fn overload_halves_the_limit_once_for_attempts_in_progress_together() {
         let (mut limit, begun) = (ConcurrencyLimit::new(32), Instant::now());
         for _ in 0..8 {
-            limit.observe(&attempt(HostResponse::Overloaded, begun, QUICKLY), true);
+            limit.observe(&attempt(HostResponse::Overloaded, begun, QUICKLY), FULL);
         }
         assert_eq!(limit.current(), 4);
         assert!(limit.is_reduced());
         let later = begun + Duration::from_secs(1);
         for _ in 0..3 {
-            limit.observe(&attempt(HostResponse::Overloaded, later, QUICKLY), true);
+            limit.observe(&attempt(HostResponse::Overloaded, later, QUICKLY), FULL);
         }
         assert_eq!(limit.current(), 2);
         // After a decrease the limit grows by one after as many responses as the limit.
         let last = later + Duration::from_secs(1);
-        limit.observe(&attempt(HostResponse::Accepted, last, QUICKLY), true);
+        limit.observe(&attempt(HostResponse::Accepted, last, QUICKLY), FULL);
         assert_eq!(limit.current(), 2);
-        limit.observe(&attempt(HostResponse::Accepted, last, QUICKLY), true);
+        limit.observe(&attempt(HostResponse::Accepted, last, QUICKLY), FULL);
         assert_eq!(limit.current(), 3);
     }
 
@@ -181,13 +219,33 @@ mod tests {
     fn a_latency_that_grows_to_several_times_the_lowest_halves_the_limit() {
         let (mut limit, begun) = (ConcurrencyLimit::new(64), Instant::now());
         for _ in 0..100 {
-            limit.observe(&attempt(HostResponse::Accepted, begun, Duration::from_millis(30)), true);
+            limit.observe(&attempt(HostResponse::Accepted, begun, Duration::from_millis(30)), FULL);
         }
         assert_eq!(limit.current(), 64);
+        let (later, late) = (begun + Duration::from_secs(1), Duration::from_millis(900));
         for _ in 0..30 {
-            limit
-                .observe(&attempt(HostResponse::Accepted, begun, Duration::from_millis(900)), true);
+            limit.observe(&attempt(HostResponse::Accepted, later, late), FULL);
         }
         assert_eq!(limit.current(), 32);
+    }
+
+    #[test]
+    fn e04_callbacks_that_hang_do_not_reduce_the_limit_of_a_host_that_accepts_others_quickly() {
+        let (mut limit, begun) = (ConcurrencyLimit::new(32), Instant::now());
+        let hangs = attempt(HostResponse::TimedOut, begun, Duration::from_secs(10));
+        let late = attempt(HostResponse::Accepted, begun, Duration::from_secs(9));
+        let second = Duration::from_secs(1);
+        for n in 1..100 {
+            let accepted = attempt(HostResponse::Accepted, begun + second * n, QUICKLY);
+            limit.observe(&accepted, AttemptContext { was_full: false, ..FULL });
+            limit.observe(&Attempt { begun: begun + second * n - second / 2, ..hangs }, FULL);
+            limit.observe(&Attempt { begun: begun + second * n - second / 2, ..late }, FULL);
+        }
+        assert_eq!(limit.current(), 8);
+        let known = AttemptContext { is_known_slow: true, ..FULL };
+        limit.observe(&Attempt { begun: begun + second * 200, ..hangs }, known);
+        assert_eq!(limit.current(), 8, "it is slow as before");
+        limit.observe(&Attempt { begun: begun + second * 200, ..hangs }, FULL);
+        assert_eq!(limit.current(), 4, "nothing else was accepted since");
     }
 }

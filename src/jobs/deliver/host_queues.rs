@@ -5,30 +5,38 @@
 //!
 //! Invariants:
 //!
-//! * A host never has more deliveries in progress than its `ConcurrencyLimit`.
+//! * A host never has more deliveries in progress than its ceiling, nor more quick ones than its
+//!   `ConcurrencyLimit`.
 //! * A delivery that waits occupies no slot of the worker.
-//! * The hosts take turns, and so do the accounts whose deliveries wait for one host, and the
-//!   resources of each account there: neither an account nor a resource with thousands of
-//!   subscriptions on a platform delays another (rule D16).
+//! * Slow deliveries have a lane of their own, so that those to quick callbacks wait for at most as long
+//!   as a delivery takes to turn slow (`lanes`). Deliveries that wait for slow ones keep no others from being
+//!   claimed: if there are many, they are given back for a while.
+//! * The owners of subscriptions take turns, among all hosts and at each host, and so do the resources of
+//!   each owner there: nobody delays another by having thousands of subscriptions, or hosts (rule D16).
 //! * A delivery whose claim has expired is dropped without being sent: another node may send it.
 
+mod endpoint_speeds;
 mod host_queue;
+mod lanes;
 mod queues;
+mod turns;
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::HashSet;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use foldhash::{HashMap, HashMapExt as _};
 use tokio::sync::Notify;
+use tokio::time::timeout;
 
-use super::concurrency_limit::Attempt;
+use super::concurrency_limit::{Attempt, SLOW_AFTER};
 use feedgate_core::claim::ClaimToken;
 use feedgate_core::ports::ClaimLimits;
 use feedgate_core::subscription::{DueSubscription, SubscriptionId};
 pub(super) use host_queue::Refill;
 use host_queue::WaitingDelivery;
-use queues::Queues;
+use queues::{Queues, Started};
 
 /// The deliveries that this node has claimed. Clones share them.
 #[derive(Clone, Debug)]
@@ -41,26 +49,20 @@ pub(super) struct HostQueues {
 /// The permit to deliver to one host. Its delivery counts as in progress until it is dropped.
 #[derive(Debug)]
 pub struct DeliveryPermit {
-    host: String,
-    id: SubscriptionId,
-    claim: ClaimToken,
+    started: Started,
     queues: HostQueues,
     has_ended: bool,
 }
 
 impl HostQueues {
-    /// Creates queues for `capacity` claimed deliveries, at most `per_host_ceiling` of one host in
-    /// progress. `ready` wakes the worker.
-    pub(super) fn new(capacity: usize, per_host_ceiling: usize, ready: Arc<Notify>) -> HostQueues {
-        let queues = Queues {
-            hosts: HashMap::new(),
-            turns: VecDeque::new(),
-            refills: Vec::new(),
-            in_hand: HashMap::new(),
-            capacity,
-            per_host_ceiling,
-            is_closed: false,
-        };
+    /// Creates queues for a node with at most `concurrency` quick deliveries in progress, of one host at
+    /// most `per_host_ceiling` in all. `ready` wakes the worker.
+    pub(super) fn new(
+        concurrency: usize,
+        per_host_ceiling: usize,
+        ready: Arc<Notify>,
+    ) -> HostQueues {
+        let queues = Queues::new(concurrency, per_host_ceiling);
         HostQueues { queues: Arc::new(Mutex::new(queues)), ready }
     }
 
@@ -68,8 +70,9 @@ impl HostQueues {
     /// Hosts that are excluded as busy are claimed for by a [`Refill`] once they run low.
     pub(super) fn claim_limits(&self) -> Option<ClaimLimits> {
         let mut queues = self.queues();
+        queues.give_back_held_up();
         let limit = queues.capacity.saturating_sub(queues.in_hand.len());
-        let is_worth_it = limit * 4 >= queues.capacity || queues.turns.is_empty();
+        let is_worth_it = limit * 4 >= queues.capacity || queues.next_host().is_none();
         if limit == 0 || !is_worth_it || queues.is_closed {
             return None;
         }
@@ -77,7 +80,7 @@ impl HostQueues {
         for (name, host) in &mut queues.hosts {
             // An idle host has no delivery whose end would call for a refill.
             let is_refilled_separately =
-                host.has_more || host.awaits_refill || host.waiting_count > host.portion() / 2;
+                host.has_more || host.awaits_refill || host.ready_count() > host.portion() / 2;
             if is_refilled_separately && !host.is_idle() {
                 host.has_more = true; // what the claim skips is looked for later
                 busy.push(name.clone());
@@ -136,16 +139,21 @@ impl HostQueues {
         queues.note_claimed(&refill.host, !is_empty);
     }
 
+    /// Takes the claims of deliveries that would wait for slow ones, to be given back for a while.
+    pub(super) fn take_held_up(&self) -> Vec<(SubscriptionId, ClaimToken)> {
+        std::mem::take(&mut self.queues().held_up)
+    }
+
     /// Takes up to `limit` deliveries that can start now.
     pub(super) fn start(&self, limit: usize) -> Vec<(DueSubscription, DeliveryPermit)> {
         let mut queues = self.queues();
         let mut started = Vec::new();
         while started.len() < limit && !queues.is_closed {
-            let Some((host, due)) = queues.start_next(Instant::now()) else { break };
-            started.push((host, due));
+            let Some(next) = queues.start_next(Instant::now()) else { break };
+            started.push(next);
         }
         drop(queues);
-        started.into_iter().map(|(host, due)| self.with_permit(host, due)).collect()
+        started.into_iter().map(|next| self.with_permit(next)).collect()
     }
 
     /// Returns the current claims, to be renewed.
@@ -167,26 +175,21 @@ impl HostQueues {
         let mut queues = self.queues();
         let mut shortened = Vec::new();
         for (name, host) in &mut queues.hosts {
-            let waiting_count = host.waiting_count;
-            let queues = host.waiting.iter_mut().flat_map(|(_, resources)| resources);
-            for (_, waiting) in queues {
-                let before = waiting.len();
-                waiting.retain(|delivery| !lost.contains(&delivery.claim()));
-                host.waiting_count -= before - waiting.len();
-                for delivery in waiting.iter_mut().filter(|one| held.contains(&one.claim())) {
+            let dropped = host.retain_waiting(|delivery| {
+                let claim = delivery.claim();
+                if held.contains(&claim) {
                     delivery.claimed_until = claimed_until;
                 }
-            }
-            for (_, resources) in &mut host.waiting {
-                resources.retain(|(_, waiting)| !waiting.is_empty());
-            }
-            host.waiting.retain(|(_, resources)| !resources.is_empty());
-            if host.waiting_count < waiting_count {
-                shortened.push(name.clone());
+                !lost.contains(&claim)
+            });
+            if dropped.values().any(|count| *count > 0) {
+                shortened.push((name.clone(), dropped));
             }
         }
         queues.in_hand.retain(|id, token| !lost.contains(&(*id, *token)));
-        for name in shortened {
+        for (name, dropped) in shortened {
+            queues.note_dropped(&dropped);
+            queues.give_turns(&name);
             queues.refill_if_low(&name);
         }
         if !queues.refills.is_empty() {
@@ -199,15 +202,12 @@ impl HostQueues {
         let mut queues = self.queues();
         queues.is_closed = true;
         let hosts = std::mem::take(&mut queues.hosts);
-        let waiting = hosts.into_values().flat_map(|host| host.waiting);
-        let waiting = waiting.flat_map(|(_, resources)| resources);
-        let waiting = waiting.flat_map(|(_, deliveries)| deliveries);
-        waiting.map(|waiting| waiting.claim()).collect()
+        hosts.into_values().flat_map(|host| host.into_claims()).collect()
     }
 
-    fn with_permit(&self, host: String, due: DueSubscription) -> (DueSubscription, DeliveryPermit) {
-        let (id, claim) = (due.subscription.id, due.claim);
-        (due, DeliveryPermit { host, id, claim, queues: self.clone(), has_ended: false })
+    fn with_permit(&self, next: (DueSubscription, Started)) -> (DueSubscription, DeliveryPermit) {
+        let (due, started) = next;
+        (due, DeliveryPermit { started, queues: self.clone(), has_ended: false })
     }
 
     fn queues(&self) -> MutexGuard<'_, Queues> {
@@ -216,27 +216,52 @@ impl HostQueues {
 }
 
 impl DeliveryPermit {
+    /// Awaits the delivery, which moves to the slow lane if it takes long.
+    pub(super) async fn watch<T>(&mut self, delivery: impl Future<Output = T>) -> T {
+        let mut delivery = pin!(delivery);
+        if let Ok(result) = timeout(SLOW_AFTER, &mut delivery).await {
+            return result;
+        }
+        self.turn_slow();
+        delivery.await
+    }
+
+    fn turn_slow(&mut self) {
+        let mut queues = self.queues.queues();
+        queues.turn_slow(&mut self.started);
+        drop(queues);
+        // Others may start, or be claimed in the place of those that wait for slow ones now.
+        self.queues.ready.notify_one();
+    }
+
     /// Ends the delivery and learns from its attempt. Returns the next one for the same host,
     /// unless another host waits for its turn.
     pub(super) fn finish(mut self, attempt: &Attempt) -> Option<(DueSubscription, DeliveryPermit)> {
         self.has_ended = true;
         let mut queues = self.queues.queues();
-        queues.end(&self.host, (self.id, self.claim), Some(attempt));
-        let may_continue = queues.turns.is_empty() && !queues.is_closed;
-        let next = if may_continue { queues.start_one(&self.host, Instant::now()) } else { None };
-        self.queues.after_end(queues, &self.host);
-        next.map(|due| self.queues.with_permit(self.host.clone(), due))
+        queues.end(&self.started, Some(attempt));
+        queues.give_turns(&self.started.host);
+        let is_next = queues.next_host() == Some(self.started.host.as_str());
+        let may_continue = is_next && !queues.is_closed;
+        let next = if may_continue { queues.start_next(Instant::now()) } else { None };
+        self.queues.after_end(queues, &self.started.host);
+        next.map(|next| self.queues.with_permit(next))
     }
 }
 
 impl HostQueues {
-    /// Wakes the worker if the end of a delivery lets another start, or requires a claim.
+    /// Forgets the host of a delivery that has ended if it is idle, and wakes the worker if needed.
     fn after_end(&self, mut queues: MutexGuard<'_, Queues>, host: &str) {
-        let can_start = queues.give_turn(host);
-        let needs_claim = !queues.refills.is_empty();
+        queues.refill_if_low(host);
         queues.forget_if_idle(host);
+        self.wake_if_needed(queues);
+    }
+
+    /// Wakes the worker if a delivery can start, or a claim is required.
+    fn wake_if_needed(&self, queues: MutexGuard<'_, Queues>) {
+        let is_needed = queues.next_host().is_some() || !queues.refills.is_empty();
         drop(queues);
-        if can_start || needs_claim {
+        if is_needed {
             self.ready.notify_one();
         }
     }
@@ -246,8 +271,9 @@ impl Drop for DeliveryPermit {
     fn drop(&mut self) {
         if !self.has_ended {
             let mut queues = self.queues.queues();
-            queues.end(&self.host, (self.id, self.claim), None);
-            self.queues.after_end(queues, &self.host);
+            queues.end(&self.started, None);
+            queues.give_turns(&self.started.host);
+            self.queues.after_end(queues, &self.started.host);
         }
     }
 }

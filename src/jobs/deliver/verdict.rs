@@ -138,6 +138,7 @@ pub(super) fn attempt_response(answer: &Result<CallbackResponse, FetchError>) ->
 pub(super) fn host_response(answer: &Result<CallbackResponse, FetchError>) -> HostResponse {
     match answer {
         Ok(reply) if reply.status.is_success() => HostResponse::Accepted,
+        Err(FetchError::TimedOut(_)) => HostResponse::TimedOut,
         _ if is_overloaded(answer) => HostResponse::Overloaded,
         _ => HostResponse::Failed,
     }

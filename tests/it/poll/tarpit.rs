@@ -1,4 +1,4 @@
-//! Polls that wait for a busy host do not keep others from being polled.
+//! Polls that wait for a busy host, or for a slow one, do not keep others from being polled.
 
 use std::collections::HashSet;
 use std::future::pending;
@@ -36,7 +36,10 @@ use crate::support::postgres::Database;
 use crate::support::server::{Answer, say};
 use crate::support::until;
 
-on_both_stores!(p41_topics_that_redirect_to_one_tarpit_delay_no_other);
+on_both_stores!(
+    p41_topics_that_redirect_to_one_tarpit_delay_no_other,
+    e06_hosts_that_hang_do_not_delay_the_poll_of_another,
+);
 
 /// As many as polls run at the same time.
 const TO_TARPIT: usize = 64;
@@ -46,7 +49,7 @@ const HEALTHY: usize = 200;
 #[derive(Default)]
 struct Seen {
     healthy: Mutex<HashSet<String>>,
-    /// Requests to the tarpit, which are never answered.
+    /// Requests that are never answered.
     hanging: AtomicUsize,
 }
 
@@ -74,13 +77,8 @@ async fn p41_topics_that_redirect_to_one_tarpit_delay_no_other(database: Databas
     // Those that redirect to the tarpit are claimed first, and fill all places.
     database.run("update resources set due_at = 1 where topic like 'http://moved%'").await;
 
-    let (wake, stop) = (store.wake_signals().resources, CancellationToken::new());
-    let config = WorkerConfig {
-        concurrency: TO_TARPIT,
-        idle: Duration::from_millis(100),
-        shutdown_grace: Duration::ZERO,
-    };
-    let worker = tokio::spawn(runner::run(Arc::new(poller(&store)), config, wake, stop.clone()));
+    let stop = CancellationToken::new();
+    let worker = tokio::spawn(run(Arc::clone(&store), TO_TARPIT, stop.clone()));
 
     let what = "all healthy topics are polled";
     until(what, async || seen.healthy.lock().unwrap().len() == HEALTHY).await;
@@ -93,6 +91,35 @@ async fn p41_topics_that_redirect_to_one_tarpit_delay_no_other(database: Databas
     }
     stop.cancel();
     worker.await.unwrap();
+}
+
+async fn e06_hosts_that_hang_do_not_delay_the_poll_of_another(database: Database) {
+    const CONCURRENCY: usize = 8;
+    let seen = Arc::new(Seen::default());
+    let port = serve(Arc::clone(&seen)).await;
+    let store = database.open().await;
+    let slow = (0..4 * CONCURRENCY).map(|n| format!("http://hang{n}.test:{port}/feed"));
+    let slow = join_all(slow.map(|url| watch(&store, url))).await;
+    let stop = CancellationToken::new();
+    let worker = tokio::spawn(run(Arc::clone(&store), CONCURRENCY, stop.clone()));
+    until("all slow hosts hang", async || seen.hanging.load(Ordering::SeqCst) == slow.len()).await;
+
+    watch(&store, format!("http://healthy1.test:{port}/feed")).await;
+    until("the healthy topic is polled", async || !seen.healthy.lock().unwrap().is_empty()).await;
+    for before in slow {
+        let resource = store.get(before.id).await.unwrap().unwrap();
+        assert_eq!(resource.status.last_fetch, None, "none has ended");
+    }
+    stop.cancel();
+    worker.await.unwrap();
+}
+
+/// Runs a worker that polls, with this concurrency.
+async fn run(store: Arc<dyn Store>, concurrency: usize, stop: CancellationToken) {
+    let (wake, poller) = (store.wake_signals().resources, poller(&store, concurrency));
+    let (idle, shutdown_grace) = (Duration::from_millis(100), Duration::ZERO);
+    let config = WorkerConfig { concurrency, idle, shutdown_grace };
+    runner::run(Arc::new(poller), config, wake, stop).await;
 }
 
 /// Serves all names: those that redirect, the tarpit, and the healthy ones. Returns the port.
@@ -115,7 +142,7 @@ async fn serve(seen: Arc<Seen>) -> u16 {
 
 async fn answer(request: &http::Request<Incoming>, seen: &Seen, port: u16) -> Answer {
     let host = request.headers().get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
-    if host.starts_with("tarpit") {
+    if host.starts_with("tarpit") || host.starts_with("hang") {
         seen.hanging.fetch_add(1, Ordering::SeqCst);
         return pending().await;
     }
@@ -133,7 +160,7 @@ async fn answer(request: &http::Request<Incoming>, seen: &Seen, port: u16) -> An
 }
 
 /// A poller whose requests never time out.
-fn poller(store: &Arc<dyn Store>) -> Poller {
+fn poller(store: &Arc<dyn Store>, fetch_concurrency: usize) -> Poller {
     let settings = net::NetworkSettings {
         user_agent: "feedgate/0.0 (+https://gateway.test/".to_owned(),
         allow_topics: vec!["127.0.0.0/8".parse().unwrap()],
@@ -142,7 +169,7 @@ fn poller(store: &Arc<dyn Store>) -> Poller {
         callback_timeout: Duration::from_secs(10),
         body_limit_bytes: 1_000_000,
         host_spacing: Duration::from_secs(1),
-        fetch_concurrency: 64,
+        fetch_concurrency,
         document_memory_bytes: 1 << 30,
     };
     let client = HttpClient::with_lookup(settings, Arc::new(Names));

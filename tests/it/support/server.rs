@@ -67,7 +67,24 @@ impl Server {
         F: Fn(Asked) -> A + Send + Sync + 'static,
         A: Future<Output = Answer> + Send + 'static,
     {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        Server::listen("127.0.0.1", answer).await
+    }
+
+    /// Starts a server that answers with `answer` at all addresses of this machine.
+    pub(crate) async fn start_everywhere<F, A>(answer: F) -> Server
+    where
+        F: Fn(Asked) -> A + Send + Sync + 'static,
+        A: Future<Output = Answer> + Send + 'static,
+    {
+        Server::listen("0.0.0.0", answer).await
+    }
+
+    async fn listen<F, A>(ip: &str, answer: F) -> Server
+    where
+        F: Fn(Asked) -> A + Send + Sync + 'static,
+        A: Future<Output = Answer> + Send + 'static,
+    {
+        let listener = TcpListener::bind((ip, 0)).await.unwrap();
         let addr = listener.local_addr().unwrap();
         let stop = CancellationToken::new();
         let answer = Arc::new(answer);

@@ -1,0 +1,336 @@
+//! The quick and the slow lane of deliveries in progress, of one host or of this node.
+//!
+//! A delivery that has been in progress for longer than `SLOW_AFTER` moves to the slow lane, and the
+//! quick lane has room for the next one. A callback whose last answer was slow is sent to in the slow
+//! lane from the beginning, and waits while that is full.
+//!
+//! Invariants, for each host and for this node:
+//!
+//! * No more deliveries are in progress than `most`. Those that have turned slow while the slow lane was
+//!   full stay in the quick lane; but neither those to callbacks whose speed is unknown, nor those of one
+//!   [`Share`], can fill more than half of it that way, even if all of them turn out slow. So the other
+//!   half is free again for all others after that time.
+//! * A feed with half of the slow lane starts no more deliveries that may be slow, and neither does an
+//!   owner with three quarters.
+//! * Subscribers without an account together have at most half of everything while accounts want it.
+
+use foldhash::HashMap;
+
+use super::endpoint_speeds::Speed;
+use crate::jobs::deliver::concurrency_limit::ConcurrencyLimit;
+use feedgate_core::resource::ResourceId;
+use feedgate_core::subscription::Subscription;
+
+/// Who is charged for a delivery: an account, or all subscribers without one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Owner(i64);
+
+impl Owner {
+    pub(super) fn of(subscription: &Subscription) -> Owner {
+        Owner(subscription.account.map_or(0, |account| account.0))
+    }
+
+    pub(super) fn has_account(self) -> bool {
+        self.0 > 0
+    }
+}
+
+/// What may not fill a lane alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Share {
+    /// All subscribers without an account.
+    Strangers,
+    Owner(Owner),
+    /// The subscriptions of an owner to one resource.
+    Feed(Owner, ResourceId),
+}
+
+impl Share {
+    /// Returns the shares of an owner, and of one of its feeds.
+    pub(super) fn all(owner: Owner, feed: Option<ResourceId>) -> Shares {
+        let strangers = (!owner.has_account()).then_some(Share::Strangers);
+        let feed = feed.map(|feed| Share::Feed(owner, feed));
+        [strangers, Some(Share::Owner(owner)), feed].into_iter().flatten()
+    }
+
+    /// Returns the share of all subscribers without an account, if these are among them.
+    pub(super) fn of_class(has_account: bool) -> Shares {
+        [(!has_account).then_some(Share::Strangers), None, None].into_iter().flatten()
+    }
+}
+
+/// The shares that a delivery belongs to.
+pub(super) type Shares = std::iter::Flatten<std::array::IntoIter<Option<Share>, 3>>;
+
+/// The sizes of both lanes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LaneSizes {
+    quick: usize,
+    slow: usize,
+    /// The most deliveries in both.
+    most: usize,
+    /// Whether deliveries of accounts are in progress or waiting.
+    do_accounts_want: bool,
+}
+
+impl LaneSizes {
+    /// Returns the sizes for all hosts: as many slow deliveries as quick ones.
+    pub(super) fn of_node(concurrency: usize, do_accounts_want: bool) -> LaneSizes {
+        let concurrency = concurrency.max(1);
+        LaneSizes { quick: concurrency, slow: concurrency, most: concurrency * 2, do_accounts_want }
+    }
+
+    /// Returns the sizes for a host. The slow lane has a part of its ceiling, less while it is overloaded.
+    pub(super) fn of_host(limit: &ConcurrencyLimit, do_accounts_want: bool) -> LaneSizes {
+        let (quick, most) = (limit.current(), limit.ceiling());
+        let slow = if limit.is_reduced() { quick } else { quick * 2 }.min(most / 2);
+        LaneSizes { quick, slow, most, do_accounts_want }
+    }
+
+    /// Returns what is left of the quick lane while the slow lane is full.
+    fn least_quick(&self) -> usize {
+        self.quick.min(self.most - self.slow)
+    }
+
+    /// Returns the most deliveries to callbacks that may turn out slow.
+    fn most_unknown(&self) -> usize {
+        (self.slow + self.least_quick() / 2).max(1)
+    }
+
+    /// Returns the most deliveries of a share.
+    fn most_of(&self, share: Share) -> usize {
+        if share == Share::Strangers && self.do_accounts_want {
+            ((self.slow + self.least_quick()) / 2).max(1)
+        } else {
+            self.slow + self.least_quick().div_ceil(2)
+        }
+    }
+
+    /// Returns how many slow deliveries of a share keep it from beginning others that may be slow.
+    fn most_slow(&self, share: Share) -> usize {
+        let most = match share {
+            Share::Strangers if self.do_accounts_want => self.slow / 2,
+            Share::Strangers | Share::Owner(_) => self.slow * 3 / 4,
+            Share::Feed(..) => self.slow / 2,
+        };
+        most.max(1)
+    }
+}
+
+/// Deliveries in progress.
+#[derive(Clone, Copy, Debug, Default)]
+struct Load {
+    running: usize,
+    /// How many of them are slow.
+    slow: usize,
+}
+
+/// The deliveries in progress in both lanes.
+#[derive(Debug, Default)]
+pub(super) struct Lanes {
+    all: Load,
+    /// How many are not slow yet, to callbacks whose speed is unknown.
+    unknown: usize,
+    of: HashMap<Share, Load>,
+}
+
+impl Lanes {
+    /// Returns how many deliveries are in progress.
+    pub(super) fn running(&self) -> usize {
+        self.all.running
+    }
+
+    /// Returns whether there are deliveries in the quick lane.
+    pub(super) fn has_quick(&self) -> bool {
+        self.all.running > self.all.slow
+    }
+
+    /// Returns whether there are slow deliveries.
+    pub(super) fn has_slow(&self) -> bool {
+        self.all.slow > 0
+    }
+
+    /// Returns whether the quick lane is full.
+    pub(super) fn is_full(&self, sizes: &LaneSizes) -> bool {
+        self.occupied(sizes) >= sizes.quick || self.all.running >= sizes.most
+    }
+
+    /// Returns whether a delivery to a callback of this speed may begin, of all these shares.
+    pub(super) fn admit(&self, sizes: &LaneSizes, speed: Speed, mut shares: Shares) -> bool {
+        let may_be_slow = speed != Speed::Quick;
+        let has_room = self.all.running < sizes.most
+            && match self.place(sizes, speed) {
+                Speed::Slow => self.all.slow < sizes.slow,
+                Speed::Quick => !self.is_full(sizes),
+                Speed::Unknown => {
+                    !self.is_full(sizes) && self.unknown + self.all.slow < sizes.most_unknown()
+                }
+            };
+        has_room
+            && shares.all(|share| {
+                let load = self.of.get(&share).copied().unwrap_or_default();
+                let is_too_slow = may_be_slow && load.slow >= sizes.most_slow(share);
+                load.running < sizes.most_of(share) && !is_too_slow
+            })
+    }
+
+    /// Begins a delivery to a callback of this speed. Returns the lane.
+    pub(super) fn begin(&mut self, sizes: &LaneSizes, speed: Speed, shares: Shares) -> Speed {
+        let place = self.place(sizes, speed);
+        let slow = usize::from(place == Speed::Slow);
+        self.unknown += usize::from(place == Speed::Unknown);
+        self.all.add(1, slow);
+        for share in shares {
+            self.of.entry(share).or_default().add(1, slow);
+        }
+        place
+    }
+
+    /// Moves a delivery that began in `place` to the slow lane.
+    pub(super) fn turn_slow(&mut self, place: Speed, shares: Shares) {
+        self.unknown -= usize::from(place == Speed::Unknown);
+        self.all.add(0, 1);
+        for share in shares {
+            self.of.entry(share).or_default().add(0, 1);
+        }
+    }
+
+    /// Ends a delivery that is in `place`.
+    pub(super) fn end(&mut self, place: Speed, shares: Shares) {
+        let slow = usize::from(place == Speed::Slow);
+        self.unknown -= usize::from(place == Speed::Unknown);
+        self.all.remove(slow);
+        for share in shares {
+            if let Some(load) = self.of.get_mut(&share) {
+                load.remove(slow);
+                if load.running == 0 {
+                    self.of.remove(&share);
+                }
+            }
+        }
+    }
+
+    /// Returns how much of the quick lane is used.
+    fn occupied(&self, sizes: &LaneSizes) -> usize {
+        self.all.running - self.all.slow + self.all.slow.saturating_sub(sizes.slow)
+    }
+
+    /// Returns where a delivery begins. A host that takes only one at a time has no slow lane.
+    fn place(&self, sizes: &LaneSizes, speed: Speed) -> Speed {
+        if speed == Speed::Slow && sizes.slow == 0 { Speed::Unknown } else { speed }
+    }
+}
+
+impl Load {
+    fn add(&mut self, running: usize, slow: usize) {
+        self.running += running;
+        self.slow += slow;
+    }
+
+    fn remove(&mut self, slow: usize) {
+        self.running -= 1;
+        self.slow -= slow;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ANNA: Owner = Owner(1);
+    const STRANGER: Owner = Owner(0);
+    const SIZES: LaneSizes = LaneSizes { quick: 8, slow: 8, most: 16, do_accounts_want: true };
+
+    fn shares(owner: Owner) -> Shares {
+        Share::all(owner, Some(ResourceId(1)))
+    }
+
+    /// Begins as many deliveries as may begin; returns their lanes.
+    fn fill(lanes: &mut Lanes, speed: Speed, owner: Owner) -> Vec<Speed> {
+        let mut begun = Vec::new();
+        while lanes.admit(&SIZES, speed, shares(owner)) {
+            begun.push(lanes.begin(&SIZES, speed, shares(owner)));
+        }
+        begun
+    }
+
+    #[test]
+    fn a_delivery_that_turns_slow_leaves_its_place_to_the_next() {
+        let mut lanes = Lanes::default();
+        assert_eq!(fill(&mut lanes, Speed::Unknown, ANNA).len(), 8, "the quick lane");
+        assert!(!lanes.admit(&SIZES, Speed::Quick, shares(ANNA)));
+        (0..8).for_each(|_| lanes.turn_slow(Speed::Unknown, shares(ANNA)));
+        assert!(
+            !lanes.admit(&SIZES, Speed::Unknown, shares(ANNA)),
+            "it has too much of the slow lane"
+        );
+        assert!(!lanes.admit(&SIZES, Speed::Slow, shares(Owner(2))), "the slow lane is full");
+        assert_eq!(
+            fill(&mut lanes, Speed::Unknown, Owner(2)).len(),
+            4,
+            "half is left for quick ones"
+        );
+        assert_eq!(fill(&mut lanes, Speed::Quick, ANNA).len(), 4);
+        (0..8).for_each(|_| lanes.end(Speed::Slow, shares(ANNA)));
+        assert_eq!(lanes.running(), 8);
+    }
+
+    #[test]
+    fn a_slow_feed_has_at_most_half_of_the_slow_lane_and_a_slow_owner_three_quarters() {
+        let mut lanes = Lanes::default();
+        assert_eq!(fill(&mut lanes, Speed::Slow, ANNA), [Speed::Slow; 4]);
+        let other_feed = || Share::all(ANNA, Some(ResourceId(2)));
+        while lanes.admit(&SIZES, Speed::Slow, other_feed()) {
+            lanes.begin(&SIZES, Speed::Slow, other_feed());
+        }
+        assert_eq!(lanes.running(), 6);
+        assert_eq!(fill(&mut lanes, Speed::Slow, STRANGER).len(), 2);
+        assert_eq!(fill(&mut lanes, Speed::Quick, STRANGER).len(), 6, "half of all");
+        assert_eq!(fill(&mut lanes, Speed::Quick, ANNA).len(), 2, "the quick lane is free");
+    }
+
+    #[test]
+    fn quick_callbacks_that_begin_to_hang_leave_half_of_the_quick_lane() {
+        let mut lanes = Lanes::default();
+        let mut begun = 0;
+        loop {
+            let more = fill(&mut lanes, Speed::Quick, ANNA).len();
+            (0..more).for_each(|_| lanes.turn_slow(Speed::Quick, shares(ANNA)));
+            begun += more;
+            if more == 0 {
+                break;
+            }
+        }
+        assert_eq!(begun, 12);
+        assert_eq!(fill(&mut lanes, Speed::Quick, Owner(2)).len(), 4);
+    }
+
+    #[test]
+    fn subscribers_without_an_account_have_half_while_accounts_want_it() {
+        let mut lanes = Lanes::default();
+        let alone = LaneSizes { do_accounts_want: false, ..SIZES };
+        for sizes in [SIZES, alone] {
+            let mut begun = 0;
+            while lanes.admit(&sizes, Speed::Quick, shares(STRANGER)) {
+                lanes.begin(&sizes, Speed::Quick, shares(STRANGER));
+                lanes.turn_slow(Speed::Quick, shares(STRANGER));
+                begun += 1;
+            }
+            assert_eq!(begun, if sizes.do_accounts_want { 8 } else { 4 }, "and then four more");
+        }
+    }
+
+    #[test]
+    fn a_host_that_takes_one_at_a_time_gets_one_at_a_time() {
+        let (mut lanes, limit) = (Lanes::default(), ConcurrencyLimit::new(1));
+        let sizes = LaneSizes::of_host(&limit, true);
+        for speed in [Speed::Slow, Speed::Unknown, Speed::Quick] {
+            assert!(lanes.admit(&sizes, speed, shares(STRANGER)));
+            let place = lanes.begin(&sizes, speed, shares(STRANGER));
+            assert!(!lanes.admit(&sizes, Speed::Quick, shares(ANNA)));
+            lanes.turn_slow(place, shares(STRANGER));
+            assert!(!lanes.admit(&sizes, Speed::Quick, shares(ANNA)));
+            lanes.end(Speed::Slow, shares(STRANGER));
+        }
+    }
+}
