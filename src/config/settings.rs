@@ -159,8 +159,10 @@ settings! {
     }
 
     "Polling" {
-        /// The maximum number of concurrent fetches. A host is never polled more than once at a time.
-        /// Fetches on behalf of requests have half of them.
+        /// The maximum number of concurrent fetches that have begun within a tenth of a second. Up to four
+        /// times as many that take longer continue beside them, so that hosts that hang delay no other
+        /// fetch. A host is never polled more than once at a time. Fetches on behalf of requests have
+        /// half of both.
         FEEDGATE_FETCH_CONCURRENCY = "64" => fetch_concurrency: usize, number("", 1..=10_000);
 
         /// The time limit for one fetch, from the DNS lookup to the last byte.
@@ -270,13 +272,15 @@ settings! {
     }
 
     "Delivery" {
-        /// The maximum number of concurrent deliveries.
+        /// The maximum number of concurrent deliveries that have begun within half a second. As many that
+        /// take longer continue beside them, so that callbacks that hang delay no others.
         FEEDGATE_DELIVERY_CONCURRENCY = "512" => delivery_concurrency: usize,
             number("", 1..=100_000);
 
-        /// The highest number of deliveries in progress at once to one host. A host begins with 8,
-        /// or this number if it is lower. It is sent more at once while it responds quickly, and
-        /// half as many after a 429, a 503, a timeout or a rise of its latency.
+        /// The highest number of deliveries in progress at once to one host, slow ones included. A host
+        /// begins with 8, or this number if it is lower. It is sent more at once while it responds
+        /// quickly, and half as many after a 429, a 503, a rise of its latency, or a timeout if it
+        /// accepted nothing quickly meanwhile. Some are kept for other feeds than the one that is sent.
         FEEDGATE_DELIVERY_CONCURRENCY_PER_HOST = "32" => delivery_concurrency_per_host: usize,
             number("", 1..=100_000);
 

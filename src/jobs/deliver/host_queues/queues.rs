@@ -8,7 +8,7 @@ use super::endpoint_speeds::{EndpointSpeeds, Speed};
 use super::host_queue::{HostQueue, Refill, WaitingDelivery};
 use super::lanes::{LaneSizes, Lanes, Owner, Share, Shares};
 use super::turns::{ByKind, Kind, Turn, Turns};
-use crate::jobs::deliver::concurrency_limit::{Attempt, AttemptContext, SLOW_AFTER};
+use crate::jobs::deliver::concurrency_limit::{Attempt, AttemptContext};
 use feedgate_core::claim::ClaimToken;
 use feedgate_core::resource::ResourceId;
 use feedgate_core::subscription::{DueSubscription, SubscriptionId};
@@ -283,7 +283,7 @@ impl Queues {
         }
         self.running_of_accounts -= usize::from(started.owner.has_account());
         if let Some(attempt) = attempt {
-            self.speeds.note(&started.callback, attempt.took > SLOW_AFTER);
+            self.speeds.note(&started.callback, attempt.took);
         }
         let (of_host, of_node) = started.shares();
         self.lanes.end(started.places.1, of_node);
