@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::super::concurrency_limit::ConcurrencyLimit;
 use super::endpoint_speeds::Speed;
-use super::lanes::{LaneSizes, Lanes, Owner, Share};
+use super::lanes::{LaneShare, LaneSizes, Lanes, Owner};
 use super::turns::{ByKind, Kind};
 use feedgate_core::claim::ClaimToken;
 use feedgate_core::ports::ClaimLimits;
@@ -157,7 +157,7 @@ impl HostQueue {
         may_begin: impl Fn(Owner) -> bool,
     ) -> Option<Owner> {
         let (sizes, queue) = (self.sizes(), self.waiting.get(kind));
-        let class = Share::of_class(kind.has_account);
+        let class = LaneShare::of_class(kind.has_account);
         if queue.count == 0 || !self.lanes.admit(&sizes, kind.speed, class) {
             return None;
         }
@@ -196,7 +196,7 @@ impl HostQueue {
     }
 
     fn admit(&self, sizes: &LaneSizes, kind: Kind, owner: Owner, resource: ResourceId) -> bool {
-        self.lanes.admit(sizes, kind.speed, Share::all(owner, Some(resource)))
+        self.lanes.admit(sizes, kind.speed, LaneShare::all(owner, Some(resource)))
     }
 
     /// Takes out up to `most` waiting deliveries of the owners that `is_held_up`, the last of each resource

@@ -8,7 +8,7 @@
 //!
 //! * No more deliveries are in progress than `most`. Those that have turned slow while the slow lane was
 //!   full stay in the quick lane; but neither those to callbacks whose speed is unknown, nor those of one
-//!   [`Share`], can fill more than half of it that way, even if all of them turn out slow. So the other
+//!   [`LaneShare`], can fill more than half of it that way, even if all of them turn out slow. So the other
 //!   half is free again for all others after that time.
 //! * A feed with half of the slow lane starts no more deliveries that may be slow, and neither does an
 //!   owner with three quarters.
@@ -26,7 +26,7 @@ use feedgate_core::subscription::Subscription;
 pub(super) struct Owner(i64);
 
 impl Owner {
-    pub(super) fn of(subscription: &Subscription) -> Owner {
+    pub(super) fn from_subscription(subscription: &Subscription) -> Owner {
         Owner(subscription.account.map_or(0, |account| account.0))
     }
 
@@ -37,30 +37,30 @@ impl Owner {
 
 /// What may not fill a lane alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Share {
+pub(super) enum LaneShare {
     /// All subscribers without an account.
-    Strangers,
+    Anonymous,
     Owner(Owner),
     /// The subscriptions of an owner to one resource.
     Feed(Owner, ResourceId),
 }
 
-impl Share {
+impl LaneShare {
     /// Returns the shares of an owner, and of one of its feeds.
-    pub(super) fn all(owner: Owner, feed: Option<ResourceId>) -> Shares {
-        let strangers = (!owner.has_account()).then_some(Share::Strangers);
-        let feed = feed.map(|feed| Share::Feed(owner, feed));
-        [strangers, Some(Share::Owner(owner)), feed].into_iter().flatten()
+    pub(super) fn all(owner: Owner, feed: Option<ResourceId>) -> LaneShares {
+        let anonymous = (!owner.has_account()).then_some(LaneShare::Anonymous);
+        let feed = feed.map(|feed| LaneShare::Feed(owner, feed));
+        [anonymous, Some(LaneShare::Owner(owner)), feed].into_iter().flatten()
     }
 
     /// Returns the share of all subscribers without an account, if these are among them.
-    pub(super) fn of_class(has_account: bool) -> Shares {
-        [(!has_account).then_some(Share::Strangers), None, None].into_iter().flatten()
+    pub(super) fn of_class(has_account: bool) -> LaneShares {
+        [(!has_account).then_some(LaneShare::Anonymous), None, None].into_iter().flatten()
     }
 }
 
 /// The shares that a delivery belongs to.
-pub(super) type Shares = std::iter::Flatten<std::array::IntoIter<Option<Share>, 3>>;
+pub(super) type LaneShares = std::iter::Flatten<std::array::IntoIter<Option<LaneShare>, 3>>;
 
 /// The sizes of both lanes.
 #[derive(Clone, Copy, Debug)]
@@ -94,12 +94,13 @@ impl LaneSizes {
 
     /// Returns the most deliveries to callbacks that may turn out slow.
     fn most_unknown(&self) -> usize {
-        (self.slow + self.least_quick() / 2).max(1)
+        (self.slow + self.least_quick() / 4).max(1)
     }
 
-    /// Returns the most deliveries of a share.
-    fn most_of(&self, share: Share) -> usize {
-        if share == Share::Strangers && self.do_accounts_want {
+    /// Returns the most deliveries of a share. Those that may be slow have three quarters of it, so that the
+    /// share's own quick ones find room.
+    fn most_of(&self, share: LaneShare) -> usize {
+        if share == LaneShare::Anonymous && self.do_accounts_want {
             ((self.slow + self.least_quick()) / 2).max(1)
         } else {
             self.slow + self.least_quick().div_ceil(2)
@@ -107,11 +108,11 @@ impl LaneSizes {
     }
 
     /// Returns how many slow deliveries of a share keep it from beginning others that may be slow.
-    fn most_slow(&self, share: Share) -> usize {
+    fn most_slow(&self, share: LaneShare) -> usize {
         let most = match share {
-            Share::Strangers if self.do_accounts_want => self.slow / 2,
-            Share::Strangers | Share::Owner(_) => self.slow * 3 / 4,
-            Share::Feed(..) => self.slow / 2,
+            LaneShare::Anonymous if self.do_accounts_want => self.slow / 2,
+            LaneShare::Anonymous | LaneShare::Owner(_) => self.slow * 3 / 4,
+            LaneShare::Feed(..) => self.slow / 2,
         };
         most.max(1)
     }
@@ -131,7 +132,7 @@ pub(super) struct Lanes {
     all: Load,
     /// How many are not slow yet, to callbacks whose speed is unknown.
     unknown: usize,
-    of: HashMap<Share, Load>,
+    of: HashMap<LaneShare, Load>,
 }
 
 impl Lanes {
@@ -156,7 +157,7 @@ impl Lanes {
     }
 
     /// Returns whether a delivery to a callback of this speed may begin, of all these shares.
-    pub(super) fn admit(&self, sizes: &LaneSizes, speed: Speed, mut shares: Shares) -> bool {
+    pub(super) fn admit(&self, sizes: &LaneSizes, speed: Speed, mut shares: LaneShares) -> bool {
         let may_be_slow = speed != Speed::Quick;
         let has_room = self.all.running < sizes.most
             && match self.place(sizes, speed) {
@@ -170,12 +171,14 @@ impl Lanes {
             && shares.all(|share| {
                 let load = self.of.get(&share).copied().unwrap_or_default();
                 let is_too_slow = may_be_slow && load.slow >= sizes.most_slow(share);
-                load.running < sizes.most_of(share) && !is_too_slow
+                let most = sizes.most_of(share);
+                let most = if may_be_slow { (most * 3 / 4).max(1) } else { most };
+                load.running < most && !is_too_slow
             })
     }
 
     /// Begins a delivery to a callback of this speed. Returns the lane.
-    pub(super) fn begin(&mut self, sizes: &LaneSizes, speed: Speed, shares: Shares) -> Speed {
+    pub(super) fn begin(&mut self, sizes: &LaneSizes, speed: Speed, shares: LaneShares) -> Speed {
         let place = self.place(sizes, speed);
         let slow = usize::from(place == Speed::Slow);
         self.unknown += usize::from(place == Speed::Unknown);
@@ -187,7 +190,7 @@ impl Lanes {
     }
 
     /// Moves a delivery that began in `place` to the slow lane.
-    pub(super) fn turn_slow(&mut self, place: Speed, shares: Shares) {
+    pub(super) fn turn_slow(&mut self, place: Speed, shares: LaneShares) {
         self.unknown -= usize::from(place == Speed::Unknown);
         self.all.add(0, 1);
         for share in shares {
@@ -196,7 +199,7 @@ impl Lanes {
     }
 
     /// Ends a delivery that is in `place`.
-    pub(super) fn end(&mut self, place: Speed, shares: Shares) {
+    pub(super) fn end(&mut self, place: Speed, shares: LaneShares) {
         let slow = usize::from(place == Speed::Slow);
         self.unknown -= usize::from(place == Speed::Unknown);
         self.all.remove(slow);
@@ -238,11 +241,11 @@ mod tests {
     use super::*;
 
     const ANNA: Owner = Owner(1);
-    const STRANGER: Owner = Owner(0);
+    const ANONYMOUS: Owner = Owner(0);
     const SIZES: LaneSizes = LaneSizes { quick: 8, slow: 8, most: 16, do_accounts_want: true };
 
-    fn shares(owner: Owner) -> Shares {
-        Share::all(owner, Some(ResourceId(1)))
+    fn shares(owner: Owner) -> LaneShares {
+        LaneShare::all(owner, Some(ResourceId(1)))
     }
 
     /// Begins as many deliveries as may begin; returns their lanes.
@@ -279,13 +282,13 @@ mod tests {
     fn a_slow_feed_has_at_most_half_of_the_slow_lane_and_a_slow_owner_three_quarters() {
         let mut lanes = Lanes::default();
         assert_eq!(fill(&mut lanes, Speed::Slow, ANNA), [Speed::Slow; 4]);
-        let other_feed = || Share::all(ANNA, Some(ResourceId(2)));
+        let other_feed = || LaneShare::all(ANNA, Some(ResourceId(2)));
         while lanes.admit(&SIZES, Speed::Slow, other_feed()) {
             lanes.begin(&SIZES, Speed::Slow, other_feed());
         }
         assert_eq!(lanes.running(), 6);
-        assert_eq!(fill(&mut lanes, Speed::Slow, STRANGER).len(), 2);
-        assert_eq!(fill(&mut lanes, Speed::Quick, STRANGER).len(), 6, "half of all");
+        assert_eq!(fill(&mut lanes, Speed::Slow, ANONYMOUS).len(), 2);
+        assert_eq!(fill(&mut lanes, Speed::Quick, ANONYMOUS).len(), 6, "half of all");
         assert_eq!(fill(&mut lanes, Speed::Quick, ANNA).len(), 2, "the quick lane is free");
     }
 
@@ -311,9 +314,9 @@ mod tests {
         let alone = LaneSizes { do_accounts_want: false, ..SIZES };
         for sizes in [SIZES, alone] {
             let mut begun = 0;
-            while lanes.admit(&sizes, Speed::Quick, shares(STRANGER)) {
-                lanes.begin(&sizes, Speed::Quick, shares(STRANGER));
-                lanes.turn_slow(Speed::Quick, shares(STRANGER));
+            while lanes.admit(&sizes, Speed::Quick, shares(ANONYMOUS)) {
+                lanes.begin(&sizes, Speed::Quick, shares(ANONYMOUS));
+                lanes.turn_slow(Speed::Quick, shares(ANONYMOUS));
                 begun += 1;
             }
             assert_eq!(begun, if sizes.do_accounts_want { 8 } else { 4 }, "and then four more");
@@ -325,12 +328,12 @@ mod tests {
         let (mut lanes, limit) = (Lanes::default(), ConcurrencyLimit::new(1));
         let sizes = LaneSizes::of_host(&limit, true);
         for speed in [Speed::Slow, Speed::Unknown, Speed::Quick] {
-            assert!(lanes.admit(&sizes, speed, shares(STRANGER)));
-            let place = lanes.begin(&sizes, speed, shares(STRANGER));
+            assert!(lanes.admit(&sizes, speed, shares(ANONYMOUS)));
+            let place = lanes.begin(&sizes, speed, shares(ANONYMOUS));
             assert!(!lanes.admit(&sizes, Speed::Quick, shares(ANNA)));
-            lanes.turn_slow(place, shares(STRANGER));
+            lanes.turn_slow(place, shares(ANONYMOUS));
             assert!(!lanes.admit(&sizes, Speed::Quick, shares(ANNA)));
-            lanes.end(Speed::Slow, shares(STRANGER));
+            lanes.end(Speed::Slow, shares(ANONYMOUS));
         }
     }
 }

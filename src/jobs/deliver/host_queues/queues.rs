@@ -6,7 +6,7 @@ use foldhash::HashMap;
 
 use super::endpoint_speeds::{EndpointSpeeds, Speed};
 use super::host_queue::{HostQueue, Refill, WaitingDelivery};
-use super::lanes::{LaneSizes, Lanes, Owner, Share, Shares};
+use super::lanes::{LaneShare, LaneShares, LaneSizes, Lanes, Owner};
 use super::turns::{ByKind, Kind, Turn, Turns};
 use crate::jobs::deliver::concurrency_limit::{Attempt, AttemptContext};
 use feedgate_core::claim::ClaimToken;
@@ -64,8 +64,8 @@ impl Started {
     }
 
     /// Returns the shares in the lanes of the host and in those of the node.
-    fn shares(&self) -> (Shares, Shares) {
-        (Share::all(self.owner, Some(self.resource())), Share::all(self.owner, None))
+    fn shares(&self) -> (LaneShares, LaneShares) {
+        (LaneShare::all(self.owner, Some(self.resource())), LaneShare::all(self.owner, None))
     }
 }
 
@@ -97,7 +97,7 @@ impl Queues {
     /// Adds a claimed delivery. One that would wait for slow ones behind many others is given back.
     pub(super) fn add(&mut self, name: &str, delivery: WaitingDelivery) {
         let (subscription, claim) = (&delivery.due.subscription, delivery.claim());
-        let owner = Owner::of(subscription);
+        let owner = Owner::from_subscription(subscription);
         let speed = self.speeds.get(subscription.callback.as_str());
         let kind = Kind { has_account: owner.has_account(), speed };
         if self.is_crowded(name, kind, owner) {
@@ -143,7 +143,7 @@ impl Queues {
                 continue;
             }
             let lanes = &self.lanes;
-            let is_held_up = |owner| !lanes.admit(&sizes, kind.speed, Share::all(owner, None));
+            let is_held_up = |owner| !lanes.admit(&sizes, kind.speed, LaneShare::all(owner, None));
             let (mut given_back, mut idle) = (Vec::new(), Vec::new());
             for (name, host) in &mut self.hosts {
                 let claims = host.give_back(kind, excess, is_held_up);
@@ -162,7 +162,7 @@ impl Queues {
 
     /// Returns whether the lanes of the node admit a delivery.
     fn may_begin(&self, kind: Kind, owner: Owner) -> bool {
-        self.lanes.admit(&self.sizes(), kind.speed, Share::all(owner, None))
+        self.lanes.admit(&self.sizes(), kind.speed, LaneShare::all(owner, None))
     }
 
     pub(super) fn note_claimed(&mut self, name: &str, has_more: bool) {
@@ -203,8 +203,8 @@ impl Queues {
         loop {
             let (lanes, sizes) = (&self.lanes, self.sizes());
             let may_begin =
-                |kind: Kind, owner| lanes.admit(&sizes, kind.speed, Share::all(owner, None));
-            let turn = self.turns.take(may_begin)?;
+                |kind: Kind, owner| lanes.admit(&sizes, kind.speed, LaneShare::all(owner, None));
+            let turn = self.turns.take_next_turn(may_begin)?;
             if let Some(host) = self.hosts.get_mut(&turn.host) {
                 *host.has_turn.get_mut(turn.kind) = false;
             }

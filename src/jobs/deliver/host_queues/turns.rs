@@ -67,7 +67,7 @@ struct OwnerTurns {
 pub(super) struct Turns {
     owners: ByKind<OwnerTurns>,
     /// Whether subscribers without an account are next.
-    are_strangers_next: bool,
+    are_anonymous_next: bool,
     /// How many turns there have been, for the turns of the speeds.
     count: usize,
 }
@@ -92,7 +92,10 @@ impl Turns {
     }
 
     /// Takes the next turn of an owner who may begin a delivery of this kind now.
-    pub(super) fn take(&mut self, may_begin: impl Fn(Kind, Owner) -> bool) -> Option<Turn> {
+    pub(super) fn take_next_turn(
+        &mut self,
+        may_begin: impl Fn(Kind, Owner) -> bool,
+    ) -> Option<Turn> {
         let (kind, place) = self.next(may_begin)?;
         let turns = self.owners.get_mut(kind);
         let owner = turns.order.remove(place)?;
@@ -103,7 +106,7 @@ impl Turns {
         } else {
             turns.order.push_back(owner);
         }
-        self.are_strangers_next = kind.has_account;
+        self.are_anonymous_next = kind.has_account;
         self.count = self.count.wrapping_add(1);
         Some(Turn { kind, owner, host })
     }
@@ -117,7 +120,7 @@ impl Turns {
 
     /// Returns the kind of the next turn, and the place of its owner in the order of that kind.
     fn next(&self, may_begin: impl Fn(Kind, Owner) -> bool) -> Option<(Kind, usize)> {
-        let classes = [!self.are_strangers_next, self.are_strangers_next];
+        let classes = [!self.are_anonymous_next, self.are_anonymous_next];
         classes.into_iter().find_map(|has_account| {
             let speeds = Kind::SPEEDS.len();
             (0..speeds).find_map(|offset| {
@@ -140,7 +143,7 @@ mod tests {
 
     fn owner(account: i64) -> Owner {
         let account = (account > 0).then_some(AccountId(account));
-        Owner::of(&Subscription { account, ..subscription() })
+        Owner::from_subscription(&Subscription { account, ..subscription() })
     }
 
     fn turn(account: i64, speed: Speed, host: &str) -> Turn {
@@ -150,7 +153,7 @@ mod tests {
     }
 
     fn hosts(turns: &mut Turns) -> Vec<String> {
-        std::iter::from_fn(|| turns.take(|_, _| true)).map(|turn| turn.host).collect()
+        std::iter::from_fn(|| turns.take_next_turn(|_, _| true)).map(|turn| turn.host).collect()
     }
 
     #[test]
@@ -182,7 +185,7 @@ mod tests {
         let mut turns = Turns::default();
         turns.add(turn(1, Speed::Unknown, "a1"));
         turns.add(turn(2, Speed::Unknown, "b1"));
-        let taken = turns.take(|_, who| who != owner(1)).unwrap();
+        let taken = turns.take_next_turn(|_, who| who != owner(1)).unwrap();
         assert_eq!(taken.host, "b1");
         assert_eq!(turns.next_host(|_, who| who != owner(1)), None);
         assert_eq!(hosts(&mut turns), ["a1"]);
