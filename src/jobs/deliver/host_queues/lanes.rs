@@ -97,14 +97,20 @@ impl LaneSizes {
         (self.slow + self.least_quick() / 4).max(1)
     }
 
-    /// Returns the most deliveries of a share. Those that may be slow have three quarters of it, so that the
-    /// share's own quick ones find room.
+    /// Returns the most deliveries of a share.
     fn most_of(&self, share: LaneShare) -> usize {
         if share == LaneShare::Anonymous && self.do_accounts_want {
             ((self.slow + self.least_quick()) / 2).max(1)
         } else {
             self.slow + self.least_quick().div_ceil(2)
         }
+    }
+
+    /// Returns the most deliveries of a share at which one that may be slow begins: fewer than of all, so that
+    /// its own quick ones find room, and of a feed fewer than of its owner, for the other feeds.
+    fn most_unknown_of(&self, share: LaneShare) -> usize {
+        let quarters = if matches!(share, LaneShare::Feed(..)) { 2 } else { 3 };
+        (self.most_of(share) * quarters / 4).max(1)
     }
 
     /// Returns how many slow deliveries of a share keep it from beginning others that may be slow.
@@ -171,8 +177,8 @@ impl Lanes {
             && shares.all(|share| {
                 let load = self.of.get(&share).copied().unwrap_or_default();
                 let is_too_slow = may_be_slow && load.slow >= sizes.most_slow(share);
-                let most = sizes.most_of(share);
-                let most = if may_be_slow { (most * 3 / 4).max(1) } else { most };
+                let most =
+                    if may_be_slow { sizes.most_unknown_of(share) } else { sizes.most_of(share) };
                 load.running < most && !is_too_slow
             })
     }
@@ -260,22 +266,19 @@ mod tests {
     #[test]
     fn a_delivery_that_turns_slow_leaves_its_place_to_the_next() {
         let mut lanes = Lanes::default();
-        assert_eq!(fill(&mut lanes, Speed::Unknown, ANNA).len(), 8, "the quick lane");
-        assert!(!lanes.admit(&SIZES, Speed::Quick, shares(ANNA)));
-        (0..8).for_each(|_| lanes.turn_slow(Speed::Unknown, shares(ANNA)));
-        assert!(
-            !lanes.admit(&SIZES, Speed::Unknown, shares(ANNA)),
-            "it has too much of the slow lane"
-        );
-        assert!(!lanes.admit(&SIZES, Speed::Slow, shares(Owner(2))), "the slow lane is full");
+        assert_eq!(fill(&mut lanes, Speed::Unknown, ANNA).len(), 6, "a feed leaves room to others");
+        (0..6).for_each(|_| lanes.turn_slow(Speed::Unknown, shares(ANNA)));
+        let is_admitted = lanes.admit(&SIZES, Speed::Unknown, shares(ANNA));
+        assert!(!is_admitted, "it has too much of the slow lane");
+        assert_eq!(fill(&mut lanes, Speed::Slow, Owner(2)).len(), 2, "the slow lane is full now");
         assert_eq!(
-            fill(&mut lanes, Speed::Unknown, Owner(2)).len(),
-            4,
-            "half is left for quick ones"
+            fill(&mut lanes, Speed::Unknown, Owner(3)).len(),
+            2,
+            "most is left for quick ones"
         );
-        assert_eq!(fill(&mut lanes, Speed::Quick, ANNA).len(), 4);
-        (0..8).for_each(|_| lanes.end(Speed::Slow, shares(ANNA)));
-        assert_eq!(lanes.running(), 8);
+        assert_eq!(fill(&mut lanes, Speed::Quick, ANNA).len(), 6, "the rest of the quick lane");
+        (0..6).for_each(|_| lanes.end(Speed::Slow, shares(ANNA)));
+        assert_eq!(lanes.running(), 10);
     }
 
     #[test]
