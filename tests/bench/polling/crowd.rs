@@ -15,6 +15,7 @@ use feedgate::event_log::EventLog;
 use feedgate::jobs::poll::{PollSettings, Poller};
 use feedgate::metrics::Metrics;
 use feedgate::net::{self, HttpClient, Lookup, Patience};
+use feedgate_core::account::AccountId;
 use feedgate_core::host_groups::HostGroups;
 use feedgate_core::page::PageLimits;
 use feedgate_core::ports::{ClaimLimits, DueResource, Store};
@@ -143,6 +144,8 @@ impl Crowd {
         let watching = (0..many).map(|n| async move {
             let topic = format!("http://h{}.test:{}{path}/{n}", n % hosts, self.port);
             let wish = SubscriptionRequest {
+                // The names of topics lead to this machine, and only accounts may watch what is inside.
+                account: Some(AccountId(1)),
                 format: Format::Atom,
                 statuses: Statuses::default(),
                 lease: Lease::from(Duration::from_secs(864_000)),
