@@ -9,7 +9,8 @@ use crate::support::postgres::{Database, connect};
 pub(super) type Dump = BTreeMap<String, Vec<String>>;
 
 /// Tables that a copy writes in another form.
-const OTHER_TABLES: [&str; 11] = [
+const OTHER_TABLES: [&str; 12] = [
+    "clocks",
     "sessions",
     "nodes",
     "migrations",
