@@ -13,7 +13,7 @@ use feedgate_core::subscription::SubscriptionRequest;
 use feedgate_store::{self as store, StoreSettings};
 
 use super::pings::ping;
-use super::{at, on_both_stores, poll, resource, room, subscribe, wish};
+use super::{at, in_one_cell, on_both_stores, poll, resource, room, subscribe, wish};
 use crate::support::claiming_store::ClaimingStore;
 use crate::support::postgres::Database;
 
@@ -21,10 +21,13 @@ on_both_stores!(
     t02_a_flood_that_only_anonymous_subscribers_watch_is_fetched_later,
     t02_what_an_account_watches_is_not_limited,
     s44_a_flood_that_an_account_watches_is_fetched_on_the_next_day,
+    s44_a_resource_waits_only_if_all_its_accounts_have_used_up_their_budgets,
+);
+
+in_one_cell!(
     h01_what_many_topics_of_a_stranger_cost_is_charged_to_its_network,
     h01_a_feed_waits_only_for_the_networks_that_subscribed_to_it,
     h01_a_renewal_leaves_the_cost_with_the_first_registrant,
-    s44_a_resource_waits_only_if_all_its_accounts_have_used_up_their_budgets,
 );
 
 /// A quarter of it, which may be used at once, is enough for some eight small entries.

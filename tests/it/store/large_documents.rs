@@ -14,7 +14,7 @@ use feedgate_core::subscription::SubscriptionRequest;
 use futures_util::future::join_all;
 use tokio::sync::Notify;
 
-use super::{at, entry, on_both_stores, poll, resource, room, subscribe, wish};
+use super::{at, entry, in_one_cell, on_both_stores, poll, resource, room, subscribe, wish};
 use crate::support::claiming_store::ClaimingStore;
 use crate::support::postgres::Database;
 
@@ -26,8 +26,9 @@ on_both_stores!(
     h01_entries_that_are_pushed_between_two_parts_are_stored_once,
     h01_a_large_push_is_stored_in_parts,
     h01_a_large_log_is_forgotten_in_short_transactions,
-    h01_a_third_large_document_of_a_network_waits_for_the_first_two,
 );
+
+in_one_cell!(h01_a_third_large_document_of_a_network_waits_for_the_first_two);
 
 /// The entries of a large document, and the most of them that a transaction may store.
 const ENTRIES: usize = 1_050;

@@ -177,12 +177,14 @@ fn contract_cases() -> Vec<super::Case> {
 /// Those that have one cell.
 fn one_cell_cases() -> Vec<super::Case> {
     [
+        append_budgets::one_cell_cases(),
         changes::one_cell_cases(),
         claims::one_cell_cases(),
         collections::one_cell_cases(),
         resource_claims::one_cell_cases(),
         endings::one_cell_cases(),
         hosts::one_cell_cases(),
+        large_documents::one_cell_cases(),
         queue::one_cell_cases(),
         redirected_hosts::one_cell_cases(),
         retention::one_cell_cases(),
