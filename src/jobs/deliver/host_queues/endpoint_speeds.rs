@@ -16,7 +16,7 @@ const ENTRIES: usize = 1 << 18;
 const SLOW_AFTER: Duration = Duration::from_secs(1);
 /// What an entry adds to a part of the hash, in its lowest two bits, if the callback is slow.
 const SLOW: u16 = 1;
-/// The same, if the last answer of a quick callback was slow.
+/// Stands for a callback that was quick and whose last answer was slow.
 const DOUBTED: u16 = 2;
 /// The bits of an entry that are a part of the hash.
 const TAG: u16 = !3;
