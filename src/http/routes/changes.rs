@@ -11,6 +11,7 @@ mod cache;
 mod edition;
 mod page;
 pub mod render;
+mod rendered;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -11,19 +11,17 @@
 //!   documents take a bounded share of the processors.
 //! * No document is longer than the cache has room for, in both forms.
 
-use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use chrono::{DateTime, TimeDelta, Utc};
-use flate2::Compression;
-use flate2::write::GzEncoder;
-use tokio::sync::{OnceCell, OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep, timeout};
 use tracing::error;
 
-use super::edition::{self, Edition, EditionText, LineEnd, Lines, MAX_BYTES, Pages};
+use super::edition::{Edition, Lines, MAX_BYTES};
+use super::rendered::{RenderedChanges, render, zip};
 use super::stretch;
 use crate::byte_cache::{ByteCache, ByteSize, CacheName};
 use crate::http::kit::viewer_access::ViewerAccess;
@@ -44,11 +42,6 @@ const PAUSE_FACTOR: u32 = 9;
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 /// The maximum time that a request waits until its document may be rendered.
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
-/// The maximum age of a served document.
-const LONGEST_AGE: Duration = Duration::from_secs(60);
-/// How much longer each line lets a document be served despite a new change: ten times its
-/// rendering time.
-const EXTENSION_PER_LINE: Duration = Duration::from_micros(100);
 /// The longest part of a document that is compressed for one client.
 const MAX_ZIPPED_PART_BYTES: usize = 256 << 10;
 
@@ -84,19 +77,6 @@ pub(super) enum CoveredTime {
 /// The key of a document. The document of an hour has the same key before and after the hour is
 /// completed, and is rendered anew in between.
 type ChangesKey = (CoveredTime, TimeUnit, ViewerAccess);
-
-/// A rendered document.
-pub(super) struct RenderedChanges {
-    /// The edition.
-    pub(super) edition: Edition,
-    /// The text up to the end of the last line.
-    text: Bytes,
-    head_bytes: usize,
-    line_ends: Vec<LineEnd>,
-    is_cut: bool,
-    zipped: OnceCell<Bytes>,
-    rendered_at: Instant,
-}
 
 /// A cache entry. A document grows when it is compressed, but the weight of an entry must not change
 /// while it is cached, so the weight is stored here.
@@ -185,7 +165,7 @@ impl ChangesCache {
             return ChangesBody { pieces, is_zipped: false };
         }
         let zipped = match is_whole {
-            true => document.zipped.get_or_try_init(|| zip(pieces.clone())).await.cloned(),
+            true => document.zipped().await,
             false => zip(pieces.clone()).await,
         };
         match zipped {
@@ -221,18 +201,6 @@ fn pause(renderer: OwnedSemaphorePermit, took: Duration) {
     });
 }
 
-/// Compresses a text on a blocking thread.
-async fn zip(pieces: Vec<Bytes>) -> std::io::Result<Bytes> {
-    let zip = tokio::task::spawn_blocking(move || {
-        let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
-        pieces.iter().try_for_each(|piece| gzip.write_all(piece))?;
-        let mut zipped = gzip.finish()?;
-        zipped.shrink_to_fit();
-        Ok(Bytes::from(zipped))
-    });
-    zip.await.map_err(std::io::Error::other)?
-}
-
 impl Entry {
     fn new(document: &Arc<RenderedChanges>) -> Entry {
         Entry { document: Arc::clone(document), bytes: document.bytes() }
@@ -264,64 +232,6 @@ async fn current_edition(
         }
         RequestedDocument::Closed(edition) => Ok(edition.clone()),
     }
-}
-
-impl RenderedChanges {
-    fn new(edition: Edition, text: EditionText, rendered_at: Instant) -> RenderedChanges {
-        let EditionText { mut text, head_bytes, mut line_ends, is_cut } = text;
-        text.shrink_to_fit();
-        line_ends.shrink_to_fit();
-        let (text, zipped) = (text.into(), OnceCell::new());
-        RenderedChanges { edition, text, head_bytes, line_ends, is_cut, zipped, rendered_at }
-    }
-
-    /// Returns whether a cached document may be served at `now`, given that `current` was the
-    /// edition a moment ago.
-    fn may_serve(&self, current: &Edition, now: Instant) -> bool {
-        let (Lines::Listed(rendered), Lines::Listed(listed)) =
-            (&self.edition.lines, &current.lines)
-        else {
-            return self.edition == *current;
-        };
-        let age = now.saturating_duration_since(self.rendered_at);
-        let lines = u32::try_from(self.line_ends.len()).unwrap_or(u32::MAX);
-        let is_extended = age < EXTENSION_PER_LINE.saturating_mul(lines);
-        // A document that was rendered while this request waited is newer than the edition.
-        age < LONGEST_AGE && (rendered.newest >= listed.newest || is_extended)
-    }
-
-    /// Returns the text in two pieces, or of the part of it that covers the last `span`.
-    fn pieces(&self, span: Option<TimeDelta>) -> Vec<Bytes> {
-        let last_line = self.text.len();
-        let part = span.map_or(last_line, |span| {
-            let from = self.edition.updated - span;
-            let lines = self.line_ends.partition_point(|line| line.at >= from);
-            match lines {
-                0 => self.head_bytes,
-                lines => self.line_ends[lines - 1].end,
-            }
-        });
-        let end = edition::end(self.is_cut && part == last_line);
-        vec![self.text.slice(..part), end.into()]
-    }
-
-    /// Returns the length of the body without compression.
-    pub(super) fn length(&self, span: Option<TimeDelta>) -> usize {
-        self.pieces(span).iter().map(Bytes::len).sum()
-    }
-
-    /// Returns the current size in memory, in bytes.
-    fn bytes(&self) -> usize {
-        let zipped = self.zipped.get().map_or(0, Bytes::len);
-        self.text.len() + size_of_val(self.line_ends.as_slice()) + zipped
-    }
-}
-
-/// Renders an edition.
-async fn render(store: &Arc<dyn Store>, edition: Edition) -> Result<RenderedChanges, StoreError> {
-    let rendered_at = Instant::now();
-    let text = Pages::read(store, edition.clone()).into_text().await?;
-    Ok(RenderedChanges::new(edition, text, rendered_at))
 }
 
 #[cfg(test)]

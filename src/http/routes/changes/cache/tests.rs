@@ -1,55 +1,15 @@
-//! Tests: what is served how long, and how much memory the documents take.
+//! Tests: what is rendered and compressed, and how much memory the documents take.
 
 use std::io::Read;
 
 use flate2::read::GzDecoder;
 
+use super::super::rendered::tests::rendered;
 use super::*;
-
-fn edition(newest: i64) -> Edition {
-    let updated = DateTime::UNIX_EPOCH;
-    let lines = Lines::Listed(ChangesWindow { from: updated, until: updated, newest });
-    let access = ViewerAccess::Public;
-    Edition { lines, updated, count: 0, unit: TimeUnit::Minutes, access }
-}
-
-/// A document of so many lines, one for each second before it was rendered.
-fn rendered(lines: usize, line: &str) -> Arc<RenderedChanges> {
-    let mut text = EditionText {
-        text: "head\n".to_owned(),
-        head_bytes: 5,
-        line_ends: Vec::new(),
-        is_cut: true,
-    };
-    for number in 0..lines {
-        text.text.push_str(line);
-        let at = DateTime::UNIX_EPOCH - TimeDelta::seconds(number as i64);
-        text.line_ends.push(LineEnd { at, end: text.text.len() });
-    }
-    Arc::new(RenderedChanges::new(edition(7), text, Instant::now()))
-}
 
 fn open(secs: u64) -> RequestedDocument {
     let (time, access) = (CoveredTime::Last(secs), ViewerAccess::Public);
     RequestedDocument::Open(time, TimeUnit::Minutes, access)
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_document_is_served_until_something_is_new_and_a_long_one_for_longer() {
-    #[rustfmt::skip]
-    let cases = [
-        ("as it was rendered",                10,        7, 59, true),
-        ("rendered while it was waited for",  10,        6,  1, true),
-        ("a minute at most",                  10,        7, 60, false),
-        ("something is new",                  10,        8,  1, false),
-        ("a long one is rendered less often", 100_000,   8,  9, true),
-        ("but is",                            100_000,   8, 10, false),
-    ];
-    for (reason, lines, newest, after_s, want) in cases {
-        let rendered = rendered(lines, "");
-        let now = rendered.rendered_at + Duration::from_secs(after_s);
-        assert_eq!(rendered.may_serve(&edition(newest), now), want, "{reason}");
-    }
 }
 
 #[tokio::test(start_paused = true)]
