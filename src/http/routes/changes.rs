@@ -2,8 +2,8 @@
 //! and those that changed in an earlier hour (seed 002, "Retrieving Pings").
 //!
 //! A document is rendered once for all clients, until a change is listed, and for a minute at most.
-//! No document is longer than what is cached. The document of a completed hour never changes. Nothing
-//! is rendered for a client that already has the document, or that requests only its headers (HEAD).
+//! No document is longer than what is cached. The document of a completed hour never changes. No client
+//! waits for a document to be rendered that already has it, or requests only its headers (HEAD).
 //! Weblogs and feeds at inner addresses are listed for the operator's networks only (rule S55).
 
 mod answer;

@@ -1,6 +1,7 @@
 //! Responses with a document of changes: conditional, and compressed on request.
 
 use std::convert::Infallible;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use chrono::TimeDelta;
@@ -45,7 +46,7 @@ impl RequestedPart {
 
 /// Returns the response to a request for a document, or for a part of it.
 pub(super) async fn reply(
-    cache: &ChangesCache,
+    cache: &Arc<ChangesCache>,
     gateway: &Gateway,
     request: &Request,
     requested: RequestedPart,

@@ -3,12 +3,12 @@
 //! Invariants:
 //!
 //! * A document is served until a new change is listed. A long document is served longer, in
-//!   proportion to its rendering time, so that clients cannot keep the store busy with it. No
-//!   document older than a minute is served.
-//! * A document is rendered once however many clients request it, and compressed once. What the
-//!   parameter `last` requests is a part of a cached document, so that it multiplies nothing.
+//!   proportion to its rendering time, so that clients cannot keep the store busy with it, and then
+//!   for the few seconds in which one task renders the next. No document older than a minute is served.
+//! * A document is rendered once however many clients request it or disconnect, and compressed once.
+//!   What the parameter `last` requests is a part of a cached document, so that it multiplies nothing.
 //! * Few documents are rendered at the same time, and renderers pause, so that requests for many
-//!   documents take a bounded share of the processors.
+//!   documents take a bounded share of the processors, also to compress the long ones.
 //! * No document is longer than the cache has room for, in both forms.
 
 use std::sync::Arc;
@@ -18,10 +18,10 @@ use bytes::Bytes;
 use chrono::{DateTime, TimeDelta, Utc};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep, timeout};
-use tracing::error;
+use tracing::{error, warn};
 
 use super::edition::{Edition, Lines, MAX_BYTES};
-use super::rendered::{RenderedChanges, render, zip};
+use super::rendered::{Freshness, LONG_BYTES, RenderedChanges, render, zip};
 use super::stretch;
 use crate::byte_cache::{ByteCache, ByteSize, CacheName};
 use crate::http::kit::viewer_access::ViewerAccess;
@@ -42,8 +42,6 @@ const PAUSE_FACTOR: u32 = 9;
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 /// The maximum time that a request waits until its document may be rendered.
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
-/// The longest part of a document that is compressed for one client.
-const MAX_ZIPPED_PART_BYTES: usize = 256 << 10;
 
 /// The reason why a document was not rendered.
 #[derive(Debug, thiserror::Error)]
@@ -116,39 +114,86 @@ impl Default for ChangesCache {
 }
 
 impl ChangesCache {
-    /// Returns the current edition of a document, with its text if it is cached.
+    /// Returns the served edition of a document, with its text if it is cached. The next edition of a
+    /// long document is rendered in the background.
     pub(super) async fn find(
-        &self,
+        self: &Arc<Self>,
         store: &Arc<dyn Store>,
         requested: &RequestedDocument,
     ) -> Result<(Edition, Option<Arc<RenderedChanges>>), StoreError> {
         let current = current_edition(store, requested).await?;
-        let stored = self.documents.get(&requested.key()).map(|entry| entry.document);
-        Ok(match stored.filter(|stored| stored.may_serve(&current, Instant::now())) {
-            Some(rendered) => (rendered.edition.clone(), Some(rendered)),
-            None => (current, None),
-        })
+        let Some(Entry { document, .. }) = self.documents.get(&requested.key()) else {
+            return Ok((current, None));
+        };
+        match document.freshness(&current, Instant::now()) {
+            Freshness::Expired => return Ok((current, None)),
+            Freshness::Fresh => {}
+            Freshness::Renewable => self.renew(store, requested, &document),
+        }
+        Ok((document.edition.clone(), Some(document)))
     }
 
-    /// Returns the current document, rendering it if necessary.
+    /// Returns a document that may be served, rendering it if necessary.
     pub(super) async fn get_or_render(
-        &self,
+        self: &Arc<Self>,
         store: &Arc<dyn Store>,
         requested: &RequestedDocument,
     ) -> Result<Arc<RenderedChanges>, RenderError> {
-        let current = current_edition(store, requested).await?;
-        let is_fresh = |entry: &Entry| entry.document.may_serve(&current, Instant::now());
-        let make = async {
-            let renderer = self.acquire_renderer().await?;
-            let begun = Instant::now();
-            // More changes may have been listed while this request waited.
-            let edition = current_edition(store, requested).await?;
-            let rendered = render(store, edition).await;
-            pause(renderer, begun.elapsed());
-            Ok::<_, RenderError>(Entry::new(&Arc::new(rendered?)))
-        };
-        let entry = self.documents.get_or_make(&requested.key(), is_fresh, make).await?;
-        Ok(entry.document)
+        let (cache, store, requested) = (Arc::clone(self), Arc::clone(store), requested.clone());
+        // A document is rendered and cached even if its client has disconnected, which it could do
+        // as often as it likes.
+        let making = tokio::spawn(async move {
+            let current = current_edition(&store, &requested).await?;
+            let is_usable = |entry: &Entry| {
+                entry.document.freshness(&current, Instant::now()) != Freshness::Expired
+            };
+            let make = cache.render(&store, &requested);
+            cache.documents.get_or_make(&requested.key(), is_usable, make).await
+        });
+        let made = making.await.map_err(|err| StoreError::Database(Box::new(err)))?;
+        made.map(|entry| entry.document)
+    }
+
+    /// Renders the edition after `former` in the background, unless that is already being done.
+    fn renew(
+        self: &Arc<Self>,
+        store: &Arc<dyn Store>,
+        requested: &RequestedDocument,
+        former: &Arc<RenderedChanges>,
+    ) {
+        if !former.begin_renewal() {
+            return;
+        }
+        let (cache, store, requested) = (Arc::clone(self), Arc::clone(store), requested.clone());
+        let former = Arc::clone(former);
+        tokio::spawn(async move {
+            match cache.render(&store, &requested).await {
+                Ok(entry) => cache.documents.insert(requested.key(), entry),
+                Err(err) => {
+                    let error = &err as &dyn std::error::Error;
+                    warn!(
+                        error,
+                        "a list of changes was not renewed; another request will cause it"
+                    );
+                    former.end_renewal();
+                }
+            }
+        });
+    }
+
+    /// Renders the current edition of a document when a renderer is free.
+    async fn render(
+        &self,
+        store: &Arc<dyn Store>,
+        requested: &RequestedDocument,
+    ) -> Result<Entry, RenderError> {
+        let renderer = self.acquire_renderer().await?;
+        let begun = Instant::now();
+        // More changes may have been listed while this caller waited.
+        let edition = current_edition(store, requested).await?;
+        let rendered = render(store, edition).await;
+        pause(renderer, begun.elapsed());
+        Ok(Entry::new(&Arc::new(rendered?)))
     }
 
     /// Returns the body of a document, or of the part of it that covers the last `span`.
@@ -161,7 +206,7 @@ impl ChangesCache {
     ) -> ChangesBody {
         let pieces = document.pieces(span);
         let is_whole = pieces[0].len() == document.text.len();
-        if !takes_gzip || (!is_whole && pieces[0].len() > MAX_ZIPPED_PART_BYTES) {
+        if !takes_gzip || (!is_whole && pieces[0].len() >= LONG_BYTES) {
             return ChangesBody { pieces, is_zipped: false };
         }
         let zipped = match is_whole {

@@ -105,6 +105,8 @@ pub(super) struct EditionText {
     pub(super) head_bytes: usize,
     /// The time and the end of each line, newest first.
     pub(super) line_ends: Vec<LineEnd>,
+    /// The number of changes that were read, including those that the edition leaves out.
+    pub(super) read: usize,
     /// Whether there are more changes than the text lists.
     pub(super) is_cut: bool,
 }
@@ -164,8 +166,8 @@ impl Pages {
                 Place::After(last) => self.push_listed(last).await?,
                 Place::Part(part) => self.push_kept(part).await?,
                 Place::End(is_cut) => {
-                    let Pages { text, head_bytes, line_ends, .. } = self;
-                    return Ok(EditionText { text, head_bytes, line_ends, is_cut });
+                    let Pages { text, head_bytes, line_ends, read, .. } = self;
+                    return Ok(EditionText { text, head_bytes, line_ends, read, is_cut });
                 }
             }
         }

@@ -1,7 +1,12 @@
 //! A rendered document of changes: its text, the parts of it, and how long it is served.
+//!
+//! A document is long if rendering or compressing it takes more than some 10 ms. Strangers can make a
+//! document long, so no request pays for the next edition of one: the document is served somewhat
+//! longer, while the next is rendered and compressed in the background ([`Freshness::Renewable`]).
 
 use std::io::Write;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -16,9 +21,26 @@ use feedgate_core::ports::{Store, StoreError};
 
 /// The maximum age of a served document.
 const LONGEST_AGE: Duration = Duration::from_secs(60);
-/// How much longer each line lets a document be served despite a new change: ten times its
-/// rendering time.
-const EXTENSION_PER_LINE: Duration = Duration::from_micros(100);
+/// How much longer each change that was read lets a document be served despite a new one: ten times
+/// the time that reading and rendering it takes.
+const EXTENSION_PER_CHANGE: Duration = Duration::from_micros(100);
+/// How much longer a long document is served while the next edition is rendered.
+const RENEWAL_TIME: Duration = Duration::from_secs(5);
+/// The number of changes that makes a document long.
+const LONG_CHANGES: usize = 2_000;
+/// The length of the text that makes a document long, in bytes.
+pub(super) const LONG_BYTES: usize = 256 << 10;
+
+/// How a cached document may be served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Freshness {
+    /// The document is up to date.
+    Fresh,
+    /// The document is served until the next edition is rendered.
+    Renewable,
+    /// The document is no longer served.
+    Expired,
+}
 
 /// A rendered document.
 pub(super) struct RenderedChanges {
@@ -28,9 +50,12 @@ pub(super) struct RenderedChanges {
     pub(super) text: Bytes,
     head_bytes: usize,
     line_ends: Vec<LineEnd>,
+    /// The number of changes that were read, including those that the edition leaves out.
+    read: usize,
     is_cut: bool,
     zipped: OnceCell<Bytes>,
     rendered_at: Instant,
+    is_being_renewed: AtomicBool,
 }
 
 impl RenderedChanges {
@@ -40,26 +65,60 @@ impl RenderedChanges {
         text: EditionText,
         rendered_at: Instant,
     ) -> RenderedChanges {
-        let EditionText { mut text, head_bytes, mut line_ends, is_cut } = text;
+        let EditionText { mut text, head_bytes, mut line_ends, read, is_cut } = text;
         text.shrink_to_fit();
         line_ends.shrink_to_fit();
-        let (text, zipped) = (text.into(), OnceCell::new());
-        RenderedChanges { edition, text, head_bytes, line_ends, is_cut, zipped, rendered_at }
+        RenderedChanges {
+            edition,
+            text: text.into(),
+            head_bytes,
+            line_ends,
+            read,
+            is_cut,
+            zipped: OnceCell::new(),
+            rendered_at,
+            is_being_renewed: AtomicBool::new(false),
+        }
     }
 
-    /// Returns whether a cached document may be served at `now`, given that `current` was the
-    /// edition a moment ago.
-    pub(super) fn may_serve(&self, current: &Edition, now: Instant) -> bool {
+    /// Returns how the document may be served at `now`, given that `current` was the edition a
+    /// moment ago.
+    pub(super) fn freshness(&self, current: &Edition, now: Instant) -> Freshness {
         let (Lines::Listed(rendered), Lines::Listed(listed)) =
             (&self.edition.lines, &current.lines)
         else {
-            return self.edition == *current;
+            let is_same = self.edition == *current;
+            return if is_same { Freshness::Fresh } else { Freshness::Expired };
         };
-        let age = now.saturating_duration_since(self.rendered_at);
-        let lines = u32::try_from(self.line_ends.len()).unwrap_or(u32::MAX);
-        let is_extended = age < EXTENSION_PER_LINE.saturating_mul(lines);
+        let changes = u32::try_from(self.read).unwrap_or(u32::MAX);
         // A document that was rendered while this request waited is newer than the edition.
-        age < LONGEST_AGE && (rendered.newest >= listed.newest || is_extended)
+        let fresh_time = match rendered.newest < listed.newest {
+            true => EXTENSION_PER_CHANGE.saturating_mul(changes),
+            false => LONGEST_AGE,
+        };
+        let renewal_time = if self.is_long() { RENEWAL_TIME } else { Duration::ZERO };
+        let served_time = fresh_time.saturating_add(renewal_time).min(LONGEST_AGE);
+        let age = now.saturating_duration_since(self.rendered_at);
+        if age >= served_time {
+            return Freshness::Expired;
+        }
+        let is_fresh = age < served_time - renewal_time.min(served_time);
+        if is_fresh { Freshness::Fresh } else { Freshness::Renewable }
+    }
+
+    /// Returns whether this caller is to render the next edition: the first one, until
+    /// [`Self::end_renewal`].
+    pub(super) fn begin_renewal(&self) -> bool {
+        !self.is_being_renewed.swap(true, Ordering::Relaxed)
+    }
+
+    /// Lets another caller render the next edition, because that failed.
+    pub(super) fn end_renewal(&self) {
+        self.is_being_renewed.store(false, Ordering::Relaxed);
+    }
+
+    fn is_long(&self) -> bool {
+        self.read >= LONG_CHANGES || self.text.len() >= LONG_BYTES
     }
 
     /// Returns the text in two pieces, or of the part of it that covers the last `span`.
@@ -94,14 +153,19 @@ impl RenderedChanges {
     }
 }
 
-/// Renders an edition.
+/// Renders an edition, and compresses it if it is long.
 pub(super) async fn render(
     store: &Arc<dyn Store>,
     edition: Edition,
 ) -> Result<RenderedChanges, StoreError> {
     let rendered_at = Instant::now();
     let text = Pages::read(store, edition.clone()).into_text().await?;
-    Ok(RenderedChanges::new(edition, text, rendered_at))
+    let rendered = RenderedChanges::new(edition, text, rendered_at);
+    if rendered.is_long() {
+        // A failure is handled when the text is sent.
+        let _ = rendered.zipped().await;
+    }
+    Ok(rendered)
 }
 
 /// Compresses a text on a blocking thread.
@@ -138,6 +202,7 @@ pub(super) mod tests {
             text: "head\n".to_owned(),
             head_bytes: 5,
             line_ends: Vec::new(),
+            read: lines,
             is_cut: true,
         };
         for number in 0..lines {
@@ -149,20 +214,38 @@ pub(super) mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_document_is_served_until_something_is_new_and_a_long_one_for_longer() {
+    async fn h11_a_document_is_served_until_something_is_new_and_a_long_one_for_longer() {
+        use Freshness::{Expired, Fresh, Renewable};
+        let long = "x".repeat(LONG_BYTES);
         #[rustfmt::skip]
         let cases = [
-            ("as it was rendered",                10,        7, 59, true),
-            ("rendered while it was waited for",  10,        6,  1, true),
-            ("a minute at most",                  10,        7, 60, false),
-            ("something is new",                  10,        8,  1, false),
-            ("a long one is rendered less often", 100_000,   8,  9, true),
-            ("but is",                            100_000,   8, 10, false),
+            ("as it was rendered",                10,      "",    7, 59_000, Fresh),
+            ("rendered while it was waited for",  10,      "",    6,  1_000, Fresh),
+            ("a minute at most",                  10,      "",    7, 60_000, Expired),
+            ("something is new",                  10,      "",    8,  1_000, Expired),
+            ("a long one is rendered less often", 100_000, "",    8,  9_999, Fresh),
+            ("but is",                            100_000, "",    8, 10_000, Renewable),
+            ("while the former one is served",    100_000, "",    8, 14_999, Renewable),
+            ("for a while",                       100_000, "",    8, 15_000, Expired),
+            ("or the former one grows old",       100_000, "",    7, 54_999, Fresh),
+            ("which nobody waits for",            100_000, "",    7, 59_999, Renewable),
+            ("a minute at most, as others",       100_000, "",    7, 60_000, Expired),
+            ("many changes make a long one",      2_000,   "",    8,    200, Renewable),
+            ("and few do not",                    1_999,   "",    8,    200, Expired),
+            ("but for the length of the text",    1,       &long, 8,  1_000, Renewable),
         ];
-        for (reason, lines, newest, after_s, want) in cases {
-            let rendered = rendered(lines, "");
-            let now = rendered.rendered_at + Duration::from_secs(after_s);
-            assert_eq!(rendered.may_serve(&edition(newest), now), want, "{reason}");
+        for (reason, lines, line, newest, after_ms, want) in cases {
+            let rendered = rendered(lines, line);
+            let now = rendered.rendered_at + Duration::from_millis(after_ms);
+            assert_eq!(rendered.freshness(&edition(newest), now), want, "{reason}");
         }
+    }
+
+    #[test]
+    fn h11_one_caller_renders_the_next_edition_until_that_fails() {
+        let document = rendered(1, "");
+        assert_eq!([(); 3].map(|()| document.begin_renewal()), [true, false, false]);
+        document.end_renewal();
+        assert!(document.begin_renewal());
     }
 }

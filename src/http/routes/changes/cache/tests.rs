@@ -1,11 +1,39 @@
 //! Tests: what is rendered and compressed, and how much memory the documents take.
 
 use std::io::Read;
+use std::path::Path;
 
+use feedgate_core::host_groups::HostGroups;
+use feedgate_core::ping::{Ping, PingSource};
 use flate2::read::GzDecoder;
+use futures_util::FutureExt;
 
 use super::super::rendered::tests::rendered;
 use super::*;
+
+/// Returns a store with so many changes of this moment.
+async fn store_with_changes(folder: &Path, many: usize) -> Arc<dyn Store> {
+    let settings = feedgate_store::StoreSettings {
+        url: format!("sqlite:{}", folder.join("feedgate.db").display()),
+        connections: 1,
+        groups: HostGroups::new(Duration::ZERO),
+        cut: Default::default(),
+        listed: Default::default(),
+        forwarding: Default::default(),
+        anonymous_bytes_per_day: 1 << 20,
+        account_bytes_per_day: 1 << 20,
+        cells: 1,
+        secret_keys: Default::default(),
+    };
+    let store = feedgate_store::open(&settings).await.unwrap();
+    for number in 0..many {
+        let (name, url) = ("Tides".to_owned(), format!("https://tides.test/{number}"));
+        let (at, source) = (runner::now(), PingSource::Weblogs);
+        let ping = Ping { at, source, name, url, feed_url: None };
+        store.receive(&ping, Duration::ZERO).await.unwrap();
+    }
+    store
+}
 
 fn open(secs: u64) -> RequestedDocument {
     let (time, access) = (CoveredTime::Last(secs), ViewerAccess::Public);
@@ -105,4 +133,42 @@ async fn the_texts_take_no_more_than_their_capacity() {
         assert!(cache.documents.bytes() <= CAPACITY_BYTES);
     }
     assert!(cache.documents.len() >= 8, "{}", cache.documents.len());
+}
+
+#[tokio::test]
+async fn h11_a_long_document_is_served_while_the_next_is_rendered() {
+    let folder = tempfile::tempdir().unwrap();
+    let former = rendered(2_000, "");
+    let store = store_with_changes(folder.path(), 8).await;
+    let (cache, requested) = (Arc::<ChangesCache>::default(), open(300));
+    cache.documents.insert(requested.key(), Entry::new(&former));
+    let current = current_edition(&store, &requested).await.unwrap();
+    while former.freshness(&current, Instant::now()) == Freshness::Fresh {
+        sleep(Duration::from_millis(10)).await;
+    }
+    loop {
+        let (edition, found) = cache.find(&store, &requested).await.unwrap();
+        let found = found.expect("nobody waits");
+        if !Arc::ptr_eq(&found, &former) {
+            assert_eq!((edition.lines, edition.count), (found.edition.lines.clone(), 8));
+            assert_eq!(String::from_utf8(found.pieces(None).concat()).unwrap().lines().count(), 11);
+            break;
+        }
+        assert_eq!(edition, former.edition);
+        sleep(Duration::from_millis(1)).await;
+    }
+}
+
+#[tokio::test]
+async fn h11_a_document_is_cached_although_its_client_has_disconnected() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = store_with_changes(folder.path(), 1).await;
+    let (cache, requested) = (Arc::<ChangesCache>::default(), open(300));
+    assert!(cache.get_or_render(&store, &requested).now_or_never().is_none());
+    let cached = async {
+        while cache.documents.get(&requested.key()).is_none() {
+            sleep(Duration::from_millis(1)).await;
+        }
+    };
+    timeout(LONGEST_WAIT, cached).await.expect("the rendering went on");
 }
