@@ -9,9 +9,9 @@ use reqwest::Response;
 use serde_json::json;
 
 use super::pages::{axe, check_shown, sign_in};
-use super::{Visitor, make_token, subscribe, world_of_two};
+use super::{Visitor, make_token, subscribe, tokens, world_of_two};
 use crate::support::browser::Browser;
-use crate::support::feeds::{entry_ids, rss};
+use crate::support::feeds::{between, entry_ids, rss};
 use crate::support::gateway::Gateway;
 use crate::support::postgres::{self, Database, Kind};
 use crate::support::until;
@@ -143,6 +143,36 @@ async fn an_import_that_the_database_ends_early_reports_what_it_has_done() {
     let subscribed = world.database.texts("select cast(id as text) from subscriptions").await;
     let want = format!("Subscribed to {}\u{a0}feeds of 40.", subscribed.len());
     assert!(subscribed.len() >= 10 && page.contains(&want), "{want} {page}");
+}
+
+#[tokio::test]
+async fn h07_an_import_ends_with_the_token_that_began_it() {
+    let world = World::with_tides(3, &[]).await;
+    for token in ["ada", "other"] {
+        tokens::create(&world, token, Scopes::all(), None).await;
+    }
+    let ada = Visitor::sign_in(&world, "ada", "ada").await;
+    let revoke = "
+        create trigger revoke after insert on resources when new.topic like '%/revoked'
+        begin update tokens set revoked_at = 1 where name = 'ada'; end";
+    world.database.run(revoke).await;
+    let url = |path: &str| world.publisher.url(path);
+    let outlines: String = (0..200)
+        .map(|n| if n == 10 { url("/revoked") } else { url(&format!("/{n}")) })
+        .map(|url| format!("<outline xmlUrl='{url}'/>"))
+        .collect();
+    let list = format!("<opml><body>{outlines}</body></opml>");
+    ada.import(&list, &world.subscriber.url("/ada")).await;
+    let other = Visitor::sign_in(&world, "ada", "other").await;
+    let page = other.page("/console/opml").await;
+    let import = between(&page, "opml/imports/", "\"").unwrap().to_owned();
+    let page = other.page(&format!("/console/opml/imports/{import}")).await;
+    assert!(
+        page.contains("ended early because you signed out, or the token was revoked"),
+        "{page}"
+    );
+    let subscribed = world.database.texts("select cast(id as text) from subscriptions").await;
+    assert!((10..100).contains(&subscribed.len()), "{}", subscribed.len());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -31,7 +31,7 @@ async fn world_on(database: Database) -> World {
 }
 
 /// Creates a token of `ada`, and returns its number.
-async fn create(
+pub(super) async fn create(
     world: &World,
     secret: &str,
     scopes: Scopes,

@@ -61,7 +61,8 @@ pub(super) async fn act(visit: &Visit) -> Result<Response, Rejection> {
         Ok(import) => import,
         Err(reason) => return Ok(refuse(visit, &reason)),
     };
-    let (gateway, account) = (Arc::clone(&visit.gateway), visit.access()?.account);
+    let (gateway, session) = (Arc::clone(&visit.gateway), visit.require_session()?.clone());
+    let account = session.access.account;
     let kept = gateway.imports.begin(account, import.len(), request.new_secret().cloned());
     let kept = match kept {
         Ok(kept) => kept,
@@ -71,7 +72,7 @@ pub(super) async fn act(visit: &Visit) -> Result<Response, Rejection> {
         }
     };
     let response = visit.see_other(&format!("{PATH}/imports/{}", kept.id));
-    tokio::spawn(import.carry_out(gateway, account, request, kept));
+    tokio::spawn(import.carry_out(gateway, session, request, kept));
     Ok(response)
 }
 

@@ -114,10 +114,15 @@ impl Visit {
         self.session.as_ref()
     }
 
+    /// Returns the session, which the browser must be signed in with.
+    pub(super) fn require_session(&self) -> Result<&Session, Rejection> {
+        let session = self.session.as_ref();
+        session.ok_or_else(|| Rejection::new(StatusCode::UNAUTHORIZED, "Please sign in."))
+    }
+
     /// Returns the account, and what it may do.
     pub(super) fn access(&self) -> Result<&Access, Rejection> {
-        let access = self.session.as_ref().map(|session| &session.access);
-        access.ok_or_else(|| Rejection::new(StatusCode::UNAUTHORIZED, "Please sign in."))
+        self.require_session().map(|session| &session.access)
     }
 
     /// Returns whether everything is shown, not only what belongs to the account.

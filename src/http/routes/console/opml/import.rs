@@ -1,20 +1,21 @@
 //! Importing a list of feeds. Subscriptions are stored without waiting for the first fetches of their
 //! feeds, so that a thousand take seconds; the schedule fetches the feeds afterwards. An import goes
-//! on when its page is closed. One that breaks off can be repeated: what is subscribed to already
-//! stays as it is.
+//! on when its page is closed, and ends with the session that began it: with its token, or when its
+//! user signs out. One that breaks off can be repeated: what is subscribed to already stays as it is.
 
 use std::collections::HashSet;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::error::Error;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use futures_util::{FutureExt, StreamExt, stream};
+use tracing::warn;
 
 use super::imports::{ImportEnd, ImportRecord, ImportResult, ImportedFeed};
 use super::{MAX_FEEDS, MAX_IMPORT_BYTES};
 use crate::http::kit::rejection::Rejection;
 use crate::http::routes::console::new_subscription::{NewSubscription, SubscribeResult};
-use crate::http::routes::console::visit::Visit;
+use crate::http::routes::console::visit::{Session, Visit};
 use crate::http::state::Gateway;
 use crate::subscriptions::FirstFetchWait;
 use feedgate_core::account::AccountId;
@@ -65,42 +66,63 @@ impl Import {
     }
 
     /// Subscribes an account to the feeds of the list, and notes in `record` what came of each. If the
-    /// store fails or the node is stopped, no more feeds are begun; what has begun ends.
+    /// session ends, the store fails or the node is stopped, no more feeds are begun; what has begun
+    /// is finished.
     pub(super) async fn carry_out(
         self,
         gateway: Arc<Gateway>,
-        account: AccountId,
+        session: Session,
         request: NewSubscription,
         record: Arc<ImportRecord>,
     ) {
+        let account = session.access.account;
         let mut ending = Ending { record: &record, end: ImportEnd::Stopped };
-        let has_failed = AtomicBool::new(false);
+        let early_end = OnceLock::new();
         let mut known = HashSet::new();
         let mut all = Vec::with_capacity(self.feeds.len());
         for feed in self.feeds {
             let is_repeated = !known.insert(feed.url.clone());
-            let (gateway, request, has_failed) = (&gateway, &request, &has_failed);
+            let (gateway, request, early_end) = (&gateway, &request, &early_end);
             let imported = async move {
-                if has_failed.load(Ordering::Relaxed) || gateway.stop.is_cancelled() {
+                if early_end.get().is_some() || gateway.stop.is_cancelled() {
                     return None;
                 }
                 let result = match is_repeated {
                     true => Some(ImportResult::Repeated),
                     false => import(gateway, account, request, &feed.url).await,
                 };
-                has_failed.fetch_or(result.is_none(), Ordering::Relaxed);
+                if result.is_none() {
+                    early_end.get_or_init(|| ImportEnd::StoreFailed);
+                }
                 result.map(|result| ImportedFeed { feed, result })
             };
             all.push(imported.boxed());
         }
-        let mut results = stream::iter(all).buffered(CONCURRENCY);
-        while let Some(imported) = results.next().await {
+        let mut results = stream::iter(all).buffered(CONCURRENCY).enumerate();
+        while let Some((number, imported)) = results.next().await {
             record.state().done.extend(imported);
+            if number % CONCURRENCY == CONCURRENCY - 1
+                && let Some(end) = session_end(&session, &gateway).await
+            {
+                early_end.get_or_init(|| end);
+            }
         }
-        if has_failed.load(Ordering::Relaxed) {
-            ending.end = ImportEnd::StoreFailed;
-        } else if record.state().done.len() == record.total {
+        if record.state().done.len() == record.total {
             ending.end = ImportEnd::Complete;
+        } else if let Some(end) = early_end.get() {
+            ending.end = *end;
+        }
+    }
+}
+
+/// Returns how an import ends because its session did; `None` while the session goes on.
+async fn session_end(session: &Session, gateway: &Gateway) -> Option<ImportEnd> {
+    match session.is_valid(gateway).await {
+        Ok(true) => None,
+        Ok(false) => Some(ImportEnd::SessionEnded),
+        Err(err) => {
+            warn!(error = &err as &dyn Error, "an import of feeds ends early");
+            Some(ImportEnd::StoreFailed)
         }
     }
 }

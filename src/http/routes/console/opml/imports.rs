@@ -58,6 +58,8 @@ pub(super) struct ImportState {
 pub(super) enum ImportEnd {
     /// All feeds of the list are done.
     Complete,
+    /// The session ended with which the import was begun, such as by a revoked token.
+    SessionEnded,
     /// The database failed.
     StoreFailed,
     /// This node was stopped.

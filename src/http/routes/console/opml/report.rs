@@ -70,6 +70,7 @@ fn progress(total: usize, done: usize) -> Markup {
 fn incomplete(end: ImportEnd, missing: usize) -> Markup {
     let reason = match end {
         ImportEnd::Complete => return html! {},
+        ImportEnd::SessionEnded => "you signed out, or the token was revoked or has expired",
         ImportEnd::StoreFailed => "the database failed",
         ImportEnd::Stopped => "feedgate was stopped",
     };
