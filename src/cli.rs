@@ -202,11 +202,16 @@ fn print_database(url: &str) {
 }
 
 fn print_error(err: &dyn Error) {
+    writeln!(io::stderr().lock(), "{}", error_text(err)).unwrap_or_default();
+}
+
+/// Returns the line that says why a command failed.
+fn error_text(err: &dyn Error) -> String {
     let mut text = format!("feedgate: {err}");
     let mut cause = err.source();
     while let Some(err) = cause {
         text.push_str(&format!(": {err}"));
         cause = err.source();
     }
-    writeln!(io::stderr().lock(), "{}", escaped(&text)).unwrap_or_default();
+    escaped(&text).into_owned()
 }

@@ -38,6 +38,14 @@ pub(super) async fn run(args: ServeArgs) -> Outcome {
     let output = LogOutput::start()?;
     start_logging(&config, &output);
     let ended = serve(config, &output).await;
+    // Printed like the log, because nobody may be reading that.
+    let ended = ended.or_else(|err| match super::is_broken_pipe(&*err) {
+        true => Err(err),
+        false => {
+            output.print_error(&super::error_text(&*err));
+            Ok(ExitCode::FAILURE)
+        }
+    });
     LogOutput::flush(&output);
     ended
 }

@@ -1,6 +1,7 @@
 //! Who reads the output of a gateway may stop, or be slow: nothing else changes (H19).
 
-use std::io::{BufRead, BufReader, PipeReader, pipe};
+use std::io::{BufRead, BufReader, PipeReader, PipeWriter, Write, pipe};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -12,6 +13,9 @@ use crate::support::publisher::Publisher;
 use crate::support::server::client;
 use crate::support::subscriber::Subscriber;
 use crate::support::until;
+
+/// What a pipe holds.
+const PIPE_BYTES: usize = 64 << 10;
 
 /// `feedgate serve 2>&1 | …`, with the reading side of the pipe; killed when dropped.
 struct Program {
@@ -30,8 +34,14 @@ impl Drop for Program {
 
 impl Program {
     fn start(log: &str) -> Program {
+        Program::start_with(log, |_, _| {})
+    }
+
+    /// Starts it in a folder and with a pipe that `prepare` has prepared.
+    fn start_with(log: &str, prepare: impl FnOnce(&Path, &mut PipeWriter)) -> Program {
         let (folder, port) = (tempfile::tempdir().unwrap(), free_port());
-        let (output, written) = pipe().unwrap();
+        let (output, mut written) = pipe().unwrap();
+        prepare(folder.path(), &mut written);
         let child = Command::new(env!("CARGO_BIN_EXE_feedgate"))
             .args(["serve", "--listen", &format!("127.0.0.1:{port}")])
             .current_dir(folder.path())
@@ -117,4 +127,15 @@ async fn h19_a_gateway_goes_on_when_its_log_is_read_too_slowly() {
     }
     program.delivers().await;
     assert_eq!(program.stop().await, Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn h19_a_gateway_that_cannot_start_ends_although_nobody_reads_its_output() {
+    let mut program = Program::start_with("info", |folder, written| {
+        // The folder of the database cannot be a file.
+        std::fs::write(folder.join("feedgate-data"), "").unwrap();
+        written.write_all(&[b'x'; PIPE_BYTES]).unwrap();
+    });
+    until("the program ends", async || program.child.try_wait().unwrap().is_some()).await;
+    assert_eq!(program.child.wait().unwrap().code(), Some(1));
 }

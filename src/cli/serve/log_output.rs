@@ -50,6 +50,11 @@ impl LogOutput {
         self.add(Task::Notice(text.to_owned()));
     }
 
+    /// Prints the reason for which the gateway ends to standard error.
+    pub(super) fn print_error(&self, text: &str) {
+        self.add(Task::Log(format!("{text}\n").into_bytes()));
+    }
+
     /// Waits until what was logged before is written, or a moment if it cannot be.
     pub(super) fn flush(&self) {
         let (done, written) = sync_channel(1);
