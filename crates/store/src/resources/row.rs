@@ -10,12 +10,13 @@ use feedgate_core::resource::{Resource, ResourceId, ResourceKind};
 use feedgate_core::topic::Topic;
 use feedgate_core::visibility::{Exposure, SourceNetwork};
 
-/// The columns of a resource `r`, as [`exposure`] reads them.
+/// The columns of a resource `r`, as [`exposure`] reads them. For `exists`, PostgreSQL would prefer to read the
+/// subscriptions of all resources at once if it expects few.
 macro_rules! exposure_columns {
     () => {
         "r.source_network,
-         case when exists (select 1 from subscriptions o
-                            where o.resource_id = r.id and o.account_id = 0) then 1 else 0 end"
+         coalesce((select 1 from subscriptions o
+                    where o.resource_id = r.id and o.account_id = 0 limit 1), 0)"
     };
 }
 pub(crate) use exposure_columns;

@@ -34,9 +34,6 @@ const EXISTS: &str = "`exists` stops at the first";
 
 #[rustfmt::skip]
 pub(super) const ALLOWED: &[Allowed] = &[
-    allow("backfill/claim.rs CLAIMED", "subscriptions where (resource_id", EXISTS),
-    allow("changes.rs WHERE", "subscriptions where (resource_id", EXISTS),
-    allow("changes.rs WHOSE", "subscriptions where (resource_id", EXISTS),
     allow("clock.rs ADVANCE", "all of clocks", ONE_ROW),
     allow("clock.rs MARK", "all of clocks", ONE_ROW),
     allow("clock.rs POSITION", "all of clocks", ONE_ROW),
@@ -44,17 +41,7 @@ pub(super) const ALLOWED: &[Allowed] = &[
     allow("clock.rs STATE", "all of clocks", ONE_ROW),
     allow("clock.rs move_rows", "",
         "when the clock of the database was set: the rows between two keys, which are a portion apart"),
-    allow("collections.rs FIND", "subscriptions where (resource_id", EXISTS),
-    allow("delivery/listing.rs ONE", "subscriptions where (resource_id", EXISTS),
-    allow("delivery/listing.rs list_page", "subscriptions where (resource_id", EXISTS),
-    allow("resources.rs FIND", "subscriptions where (resource_id", EXISTS),
     allow("resources.rs SUBSCRIBED", "subscriptions where (", EXISTS),
-    allow("resources/claim.rs CLAIMED", "subscriptions where (resource_id", EXISTS),
-    allow("resources/ensure.rs LOCK", "subscriptions where (resource_id", EXISTS),
-    allow("resources/survey.rs SOME", "subscriptions where (resource_id", EXISTS),
-    allow("resources/survey.rs WHOSE", "subscriptions where (resource_id", EXISTS),
-    allow("search/filling.rs RESOURCES", "subscriptions where (resource_id", EXISTS),
-    allow("tracks.rs READ", "subscriptions where (resource_id", EXISTS),
     allow_either("delivery/listing.rs list_page", "subscriptions where (account_id=?)",
         "those of one account, of which a page is sorted"),
     allow("accounts.rs ALL", "all of",
