@@ -90,16 +90,19 @@ impl HostQueue {
     /// Returns how many deliveries wait for quick ones. Those that wait for slow ones may wait for long,
     /// and do not keep others from being claimed.
     pub(super) fn ready_count(&self) -> usize {
-        let ready = Kind::all().filter(|kind| !self.is_held_up(*kind));
+        let ready = Kind::all().filter(|kind| self.count(*kind) > 0 && !self.is_held_up(*kind));
         ready.map(|kind| self.count(kind)).sum()
     }
 
     /// Returns whether deliveries of a kind cannot begin until slow ones have ended.
     pub(super) fn is_held_up(&self, kind: Kind) -> bool {
+        if !self.lanes.has_slow() {
+            return false;
+        }
         let sizes = self.sizes();
         let is_in_slow_lane = kind.speed == Speed::Slow;
         let awaits_quick = !is_in_slow_lane && self.lanes.is_full(&sizes);
-        self.lanes.has_slow() && !awaits_quick && self.next_owner(kind, |_| true).is_none()
+        !awaits_quick && self.next_owner(kind, |_| true).is_none()
     }
 
     /// Returns whether the latency is unknown and a delivery in progress may reveal it while others wait.
