@@ -253,6 +253,7 @@ impl SubscriptionRequest {
             failing_since: None,
             lease_until: self.lease.end(now),
             created_at: now,
+            registrant: self.registrant,
         }
     }
 
@@ -328,6 +329,8 @@ pub struct Subscription {
     pub lease_until: DateTime<Utc>,
     /// When the subscription was created.
     pub created_at: DateTime<Utc>,
+    /// The network from which it was requested, if it is open.
+    pub registrant: RegistrantNetwork,
 }
 
 impl Subscription {
@@ -349,10 +352,6 @@ impl Subscription {
     }
 }
 
-/// The number of a delivery batch: less than 0, and unique in its cell while the batch exists.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct BatchNumber(pub i64);
-
 /// A subscription claimed for delivery, because its cursor is behind the log.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DueSubscription {
@@ -366,8 +365,6 @@ pub struct DueSubscription {
     /// The generation of the subscription when it was claimed: whoever pauses, resumes, renews, replays
     /// or retries it begins a new one, and what was claimed before is not sent.
     pub generation: i64,
-    /// The delivery batch that has the claim; `None` if the claim is of this delivery alone.
-    pub batch: Option<BatchNumber>,
     /// The number up to which it is owed: the head of the log, or the body version
     /// for [`Format::Raw`].
     pub owed: Seq,

@@ -13,7 +13,6 @@
 
 pub(crate) mod copied_value;
 pub(crate) mod copy_state;
-mod delivery_batches;
 pub(crate) mod error;
 pub(crate) mod numbering;
 pub(crate) mod row_mapping;
@@ -22,11 +21,9 @@ pub(crate) mod tables;
 pub(crate) mod target;
 
 use std::collections::BTreeMap;
-use std::mem;
 
 use crate::copy::copied_value::number;
 use crate::copy::copy_state::{CopyPosition, CopyState, KeyValue, read_property, save_mark};
-use crate::copy::delivery_batches::separate_members;
 use crate::copy::error::CopyError;
 use crate::copy::numbering::Numbering;
 use crate::copy::row_mapping::{MappedRow, RowMapper};
@@ -193,40 +190,10 @@ impl Copying<'_> {
         if table.has_rule(Rule::Collected) {
             rows = self.source.advance_cursors(&columns, rows).await?;
         }
-        if table.has_rule(Rule::Members) {
-            self.copy_members(table, &columns, rows).await?;
-        } else {
-            self.insert(table, &columns, rows).await?;
-        }
+        let mapped = self.map_rows(table, &columns, rows).await?;
+        self.target.insert_rows(table, mapped).await?;
         self.copied += read;
         Ok(Some(CopyPosition { key, rows: position.rows + read, ..position.clone() }))
-    }
-
-    /// Inserts a row for each delivery of these rows, a bounded number of them at a time.
-    async fn copy_members(
-        &self,
-        table: &CopiedTable,
-        columns: &[String],
-        rows: Vec<Vec<Value>>,
-    ) -> Result<(), CopyError> {
-        let mut separate = Vec::new();
-        for row in rows {
-            separate.extend(separate_members(columns, row)?);
-            if separate.len() >= self.batch_rows {
-                self.insert(table, columns, mem::take(&mut separate)).await?;
-            }
-        }
-        self.insert(table, columns, separate).await
-    }
-
-    async fn insert(
-        &self,
-        table: &CopiedTable,
-        columns: &[String],
-        rows: Vec<Vec<Value>>,
-    ) -> Result<(), CopyError> {
-        let mapped = self.map_rows(table, columns, rows).await?;
-        self.target.insert_rows(table, mapped).await
     }
 
     /// Returns the rows as they are in the target. The former numbers of resources are stored.

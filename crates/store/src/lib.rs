@@ -40,6 +40,7 @@ use crate::cells::Cells;
 use crate::changes::ping_batcher::PingBatcher;
 use crate::copy::copy_state;
 use crate::delivery::account_turns::AccountTurns;
+use crate::delivery::held_backlogs::HeldBacklogs;
 use crate::delivery::intents;
 use crate::delivery::subscription_batcher::SubscriptionBatcher;
 use crate::engine::claims::SearchedQueue;
@@ -210,6 +211,8 @@ pub(crate) struct Db {
     pub(crate) claims: Leases,
     /// Which accounts are next when deliveries are claimed.
     pub(crate) account_turns: Arc<AccountTurns>,
+    /// The backlogs that this node delivers.
+    pub(crate) held_backlogs: Arc<HeldBacklogs>,
     /// The queue of intents, by the host of the callback.
     pub(crate) intent_queue: SearchedQueue<DueIntent>,
     /// The queue of upstreams that are due, by the host of the hub or cloud.
@@ -297,6 +300,7 @@ impl Db {
             schema_version,
             claims: Leases::new(),
             account_turns: Arc::default(),
+            held_backlogs: Arc::default(),
             intent_queue: SearchedQueue::new(&intents::QUEUE),
             upstream_queue: SearchedQueue::new(&upstreams::QUEUE),
             secret_keys: Arc::new(settings.secret_keys.clone()),

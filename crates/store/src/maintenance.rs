@@ -9,7 +9,6 @@ use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
 use super::delivery::kept_cursors::{self, EndedLease};
-use super::delivery::queue;
 use super::delivery::row::account;
 use super::delivery::subscriber_counts::{CountedSubscription, count_off};
 use super::engine::migrate;
@@ -147,11 +146,10 @@ impl Maintenance for Db {
             select (select count(*) from resources where subscribers > 0),
                    (select count(*) from resources where subscribers > 0 and failing = 1),
                    (select count(*) from subscriptions where lease_until > $1),
-                   (select cast(coalesce(sum(size), 0) as bigint) from deliveries
-                     where due_at is not null),
+                   (select cast(coalesce(sum(size), 0) as bigint) from backlogs),
                    (select count(*) from intents),
                    (select min(due_at) from resources where subscribers > 0),
-                   (select min(due_at) from deliveries where due_at is not null),
+                   (select min(due_at) from backlogs),
                    (select min(due_at) from intents),
                    (select min(due_at) from forwarded_pings)";
         let rows = self.rows(GAUGES, params![now]).await?;
@@ -327,7 +325,6 @@ async fn drop_batch(
             cursor: row.int()?,
         });
     }
-    queue::remove_ended(tx, &columns).await?;
     count_off(tx, gone).await?;
     Ok((dropped, ended))
 }

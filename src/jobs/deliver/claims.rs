@@ -177,9 +177,6 @@ async fn renew(store: Arc<dyn Store>, queues: HostQueues, lease: Duration) {
     loop {
         tokio::time::sleep(lease / 3).await;
         let claims = queues.claims();
-        if claims.is_empty() {
-            continue;
-        }
         let (now, begun) = (runner::now(), Instant::now());
         match store.renew_subscription_claims(&claims, now, now + lease).await {
             Ok(renewed) => queues.renew(&claims, &renewed.into_iter().collect(), begun + lease),

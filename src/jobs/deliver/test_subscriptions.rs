@@ -4,6 +4,7 @@ use chrono::DateTime;
 
 use feedgate_core::claim::ClaimToken;
 use feedgate_core::record::Seq;
+use feedgate_core::registrant::RegistrantNetwork;
 use feedgate_core::resource::ResourceId;
 use feedgate_core::signing::Signing;
 use feedgate_core::subscription::{
@@ -32,6 +33,7 @@ pub(super) fn subscription() -> Subscription {
         failing_since: None,
         lease_until: DateTime::UNIX_EPOCH,
         created_at: DateTime::UNIX_EPOCH,
+        registrant: RegistrantNetwork::UNKNOWN,
     }
 }
 
@@ -42,7 +44,6 @@ pub(super) fn due(subscription: Subscription) -> DueSubscription {
         claim: ClaimToken::NONE,
         claimed_at: DateTime::UNIX_EPOCH,
         generation: 0,
-        batch: None,
         owed: Seq(0),
         newest: Seq(0),
         status: 0,

@@ -207,7 +207,7 @@ async fn a_cell_that_fails_stops_only_its_own_work() {
     let broken = 2;
     let client = connect(&database.url).await;
     let schema = database.schemas().iter().find(|name| name.ends_with(&format!("_cell_{broken}")));
-    let tables = ["deliveries", "resources"];
+    let tables = ["backlogs", "resources"];
     for table in tables {
         let rename = format!("alter table {}.{table} rename to moved_{table}", schema.unwrap());
         client.batch_execute(&rename).await.unwrap();

@@ -62,14 +62,14 @@ async fn e03_a_move_that_has_ended_leaves_due_times_alone(database: Database) {
 async fn e03_many_due_times_move_in_portions(database: Database) {
     let store = database.open().await;
     let fill = "
-        insert into deliveries (resource_id, subscription_id, account_id, host, due_at)
+        insert into backlogs (resource_id, number, account_id, host, size, due_at)
         with recursive numbers (n) as (select 1 union all select n + 1 from numbers where n < 4500)
-        select n / 1000 + 1, n, 0, 'callback.test', n from numbers";
+        select n / 1000 + 1, n, n, 'callback.test', 1, n from numbers";
     database.run(fill).await;
     store.record_clock_set(0, TimeDelta::microseconds(-7)).await.unwrap();
     store.move_due_times(1, TimeDelta::microseconds(-7)).await.unwrap();
     let wrong = "
-        select cast(subscription_id as text) from deliveries where due_at <> subscription_id - 7";
+        select cast(number as text) from backlogs where due_at <> number - 7";
     assert_eq!(database.texts(wrong).await, Vec::<String>::new());
 }
 

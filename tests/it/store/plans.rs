@@ -17,7 +17,7 @@ use std::collections::BTreeSet;
 use futures_util::StreamExt;
 
 use super::{
-    accounts, append_budgets, attempts, backfills, baselines, batches, changes, claims, clock,
+    accounts, append_budgets, attempts, backfills, backlogs, baselines, changes, claims, clock,
     collections, deliveries, delivery_queue, digests, endings, entries, events, fan_outs,
     generations, hosts, intents, large_documents, log, maintenance, moves, nodes, nul, page_bytes,
     pages, pausing, ping_targets, pings, queue, queue_claims, redirected_hosts, resource_claims,
@@ -127,7 +127,7 @@ fn contract_cases() -> Vec<super::Case> {
         attempts::contract_cases(),
         backfills::contract_cases(),
         baselines::contract_cases(),
-        batches::contract_cases(),
+        backlogs::contract_cases(),
         changes::contract_cases(),
         claims::contract_cases(),
         clock::contract_cases(),

@@ -11,8 +11,7 @@ use crate::intent::{DueIntent, Intent};
 use crate::record::Seq;
 use crate::resource::{Resource, ResourceId};
 use crate::subscription::{
-    BatchNumber, DueSubscription, Subscription, SubscriptionId, SubscriptionOwner,
-    SubscriptionRequest,
+    DueSubscription, Format, Subscription, SubscriptionId, SubscriptionOwner, SubscriptionRequest,
 };
 use crate::topic::{Callback, Topic};
 
@@ -49,12 +48,14 @@ pub struct ListedSubscription {
 pub struct DeliveryResult {
     /// Whose delivery it was.
     pub id: SubscriptionId,
-    /// The claim under which it was made. The result changes nothing if that claim is lost.
+    /// The claim under which it was made. The result moves the cursor at most if that claim is lost.
     pub claim: ClaimToken,
-    /// The delivery batch that has the claim ([`DueSubscription::batch`]).
-    pub batch: Option<BatchNumber>,
     /// The generation of the subscription when it was claimed ([`DueSubscription::generation`]).
     pub generation: i64,
+    /// How many replays had been requested when it was claimed ([`DueSubscription::replays`]).
+    pub replays: i64,
+    /// Whether the numbers of the delivery are versions of the body, and not of records.
+    pub counts_bodies: bool,
     /// The number of the newest record or body when it was claimed ([`DueSubscription::newest`]).
     pub newest: Seq,
     /// What came of it.
@@ -70,9 +71,14 @@ impl DeliveryResult {
         outcome: DeliveryOutcome,
         response: Option<AttemptResponse>,
     ) -> DeliveryResult {
-        let DueSubscription { claim, batch, generation, newest, .. } = *due;
+        let DueSubscription { claim, generation, replays, newest, .. } = *due;
         let id = due.subscription.id;
-        DeliveryResult { id, claim, batch, generation, newest, outcome, response }
+        let counts_bodies = due.subscription.format == Format::Raw;
+        #[rustfmt::skip]
+        let result = DeliveryResult {
+            id, claim, generation, replays, counts_bodies, newest, outcome, response,
+        };
+        result
     }
 }
 
@@ -83,16 +89,14 @@ pub struct HeldDelivery {
     pub id: SubscriptionId,
     /// The claim under which it is held.
     pub claim: ClaimToken,
-    /// The delivery batch that has the claim ([`DueSubscription::batch`]).
-    pub batch: Option<BatchNumber>,
     /// The generation of the subscription when it was claimed ([`DueSubscription::generation`]).
     pub generation: i64,
 }
 
 impl From<&DueSubscription> for HeldDelivery {
     fn from(due: &DueSubscription) -> HeldDelivery {
-        let DueSubscription { claim, batch, generation, .. } = *due;
-        HeldDelivery { id: due.subscription.id, claim, batch, generation }
+        let DueSubscription { claim, generation, .. } = *due;
+        HeldDelivery { id: due.subscription.id, claim, generation }
     }
 }
 
@@ -183,11 +187,9 @@ pub trait Subscriptions: Send + Sync {
         from: QueuePosition,
     ) -> Result<ClaimedSubscriptions, StoreError>;
 
-    /// Claims up to `limit` due subscriptions whose callbacks are at `host`. About half of them
-    /// are those that have waited longest, the others those that became due last: so a change with
-    /// thousands of subscribers there does not hold up the next change of another resource. A batch is
-    /// claimed whole if it fits into `limit`. Fewer than are due may be returned, so that no batch is
-    /// split for a few deliveries.
+    /// Claims up to `limit` due subscriptions whose callbacks are at `host`, of each resource and account
+    /// about as many: so a change with thousands of subscribers there does not hold up the next change of
+    /// another resource.
     async fn claim_subscriptions_of_host(
         &self,
         host: &str,
@@ -196,7 +198,8 @@ pub trait Subscriptions: Send + Sync {
         limit: usize,
     ) -> Result<Vec<DueSubscription>, StoreError>;
 
-    /// Extends those of `claims` that are still held to `until`, and returns whose they are.
+    /// Extends the claims of this node to `until`, and returns whose of `claims`, which are all those in
+    /// progress, are still held.
     async fn renew_subscription_claims(
         &self,
         claims: &[(SubscriptionId, ClaimToken)],
@@ -220,9 +223,9 @@ pub trait Subscriptions: Send + Sync {
     ) -> Result<Vec<SubscriptionId>, StoreError>;
 
     /// Records how deliveries ended and ends their claims. One whose log has grown
-    /// meanwhile is due again at once. A cursor never moves back, and a result whose claim was
-    /// lost changes nothing. The result of an earlier generation of its subscription moves the cursor,
-    /// if anything, and the subscription is due at once if it is owed more.
+    /// meanwhile is due again once all that was due with it has been sent. A cursor never moves back. A
+    /// result whose claim was lost, or of an earlier generation of its subscription, moves the cursor at
+    /// most, and not if a replay was requested since.
     async fn settle(
         &self,
         settled: &[DeliveryResult],

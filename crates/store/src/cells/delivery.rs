@@ -141,7 +141,7 @@ impl Subscriptions for Cells {
         until: DateTime<Utc>,
     ) -> Result<Vec<SubscriptionId>, StoreError> {
         let by_cell = self.by_cell(claims.to_vec(), |(id, _)| id.resource.0);
-        let renewed = self.cells.iter().zip(&by_cell).filter(|(_, claims)| !claims.is_empty());
+        let renewed = self.cells.iter().zip(&by_cell);
         let renewed =
             renewed.map(|(cell, claims)| cell.renew_subscription_claims(claims, now, until));
         Ok(try_join_all(renewed).await?.into_iter().flatten().collect())

@@ -33,7 +33,7 @@ pub(super) const TABLES: &[DueTimes] = &[
         "last_backoff_at", "last_success_at"]),
     due_times("nodes", &[], &["seen_at", "started_at"]),
     due_times("subscriptions", &["resource_id", "id"],
-        &["lease_until", "previous_secret_until", "digest_at", "failing_since"]),
+        &["lease_until", "previous_secret_until", "digest_at", "failing_since", "retry_at"]),
     due_times("maintenance_tasks", &[], &["claimed_until"]),
     due_times("forwarded_pings", &["id"], &["due_at"]),
     due_times("collection_cursors", &["resource_id", "collection_id"], &["due_at"]),
@@ -42,7 +42,7 @@ pub(super) const TABLES: &[DueTimes] = &[
     due_times("intents", &["id"], &["due_at"]),
     due_times("resources", &["id"], &["due_at", "next_fetch", "claimed_until", "left_alone_until", "fetched_at",
         "appends_paid_at", "anonymous_paid_at", "unwatched_since"]),
-    due_times("deliveries", &["resource_id", "subscription_id"], &["due_at", "claimed_until"]),
+    due_times("backlogs", &["resource_id", "number"], &["due_at", "claimed_until"]),
 ];
 
 #[cfg(test)]
@@ -111,6 +111,9 @@ mod tests {
             } else if let Some(changed) = statement.strip_prefix("alter table ") {
                 let Some((table, column)) = changed.split_once(" add column ") else { continue };
                 (table, column.split_whitespace().take(1).collect())
+            } else if let Some(dropped) = statement.strip_prefix("drop table ") {
+                times.retain(|time: &String| !time.starts_with(&format!("{dropped}.")));
+                continue;
             } else {
                 continue;
             };

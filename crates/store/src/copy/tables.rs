@@ -60,14 +60,12 @@ pub(crate) enum Rule {
     Zero,
     /// `resources.pinged`: a poll that a ping caused and that did not end is repeated.
     PingedAgain,
-    /// `deliveries.members`: each member of a batch gets a row of its own.
-    Members,
     /// `collection_cursors.cursor`: what the collection has taken from another cell before.
     Collected,
 }
 
 use Location::{Everywhere, Resource, ResourceOrText, Shared, Text};
-use Rule::{Collected, Members, NoClaim, Number, PingedAgain, Zero};
+use Rule::{Collected, NoClaim, Number, PingedAgain, Zero};
 
 const fn table(
     name: &'static str,
@@ -113,8 +111,8 @@ pub(crate) const TABLES: &[CopiedTable] = &[
     with_long_column(of_resource("bodies", &["resource_id"]), "bytes"),
     table("subscriptions", &["resource_id", "id"], Resource("resource_id"),
         &[RESOURCE_ID, ("id", Number)]),
-    table("deliveries", &["resource_id", "subscription_id"], Resource("resource_id"),
-        &[RESOURCE_ID, ("subscription_id", Number), ("members", Members), CLAIMED_UNTIL, CLAIM_TOKEN]),
+    table("backlogs", &["resource_id", "number"], Resource("resource_id"),
+        &[RESOURCE_ID, ("number", Number), CLAIMED_UNTIL, CLAIM_TOKEN, ("after_id", Zero)]),
     with_long_column(table("delivery_attempts", &["resource_id", "id"], Resource("resource_id"),
         &[RESOURCE_ID, ("id", Number), ("subscription_id", Number)]), "response_body"),
     of_resource("kept_cursors", &["resource_id", "hash"]),
@@ -193,7 +191,7 @@ mod tests {
     #[rustfmt::skip]
     const NO_NUMBERS: &[&str] = &[
         "stored_files.account_id", "tokens.account_id", "subscriptions.account_id",
-        "deliveries.account_id",
+        "backlogs.account_id",
         "intents.account_id", "collections.account_id", "events.account_id", // accounts are shared
         "accounts.id", "tokens.id", "tokens.parent_id", "events.id", // shared
         "secret_keys.id", // of a key
@@ -207,9 +205,12 @@ mod tests {
         let mut tables = BTreeMap::new();
         for migration in MIGRATIONS {
             for statement in sql::statements(migration.sql) {
-                if let Some(made) = statement.trim().strip_prefix("create table ") {
+                let statement = statement.trim();
+                if let Some(made) = statement.strip_prefix("create table ") {
                     let (name, columns) = made.split_once(" (").unwrap();
                     tables.insert(name.to_owned(), columns.to_owned());
+                } else if let Some(name) = statement.strip_prefix("drop table ") {
+                    tables.remove(name);
                 }
             }
         }

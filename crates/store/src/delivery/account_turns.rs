@@ -41,14 +41,14 @@ impl AccountTurns {
         search: &mut HostLimitedSearch,
     ) -> Result<(), StoreError> {
         const NEXT: &str = "
-            select account_id from deliveries {sqlite indexed by deliveries_account}
-             where account_id > $1 and account_id <> 0 and due_at is not null
+            select account_id from backlogs {sqlite indexed by backlogs_account}
+             where account_id > $1 and account_id <> 0
              order by account_id limit 1";
         const DUE: &str = "
-            select resource_id, subscription_id, host, due_at, size
-              from deliveries {sqlite indexed by deliveries_account}
+            select resource_id, number, host, due_at, size
+              from backlogs {sqlite indexed by backlogs_account}
              where account_id = $1 and account_id <> 0 and due_at <= $2
-             order by due_at, subscription_id
+             order by due_at, number
              limit $3";
         if !self.has_backlog.load(Ordering::Relaxed) {
             return Ok(());

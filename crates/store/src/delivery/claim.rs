@@ -1,49 +1,74 @@
-//! Claiming due subscriptions.
+//! Claiming due subscriptions: backlogs that are due, and the subscriptions in them that are ready.
 //!
-//! Candidates are read without locks and claimed by an update that applies only while no other
-//! claim on them is valid, so nodes that read the same candidates never both get one. Whether a
-//! claim has expired is decided by the clock of the database, not by that of a node.
+//! Backlogs are read without locks and claimed by an update that applies only while no other claim on
+//! them is valid, so nodes that read the same ones never both get one. Claims are on the clock of the
+//! database, not on that of a node.
 
-use foldhash::{HashMap, HashMapExt as _};
+use std::collections::BTreeSet;
+
+use foldhash::{HashMap, HashMapExt as _, HashSet, HashSetExt as _};
 use futures_util::try_join;
 
 use crate::delivery::account_turns::AccountTurns;
-use crate::delivery::batches;
-use crate::delivery::claimed_rows::{
-    self, ClaimedQuery, ClaimedRow, claimed_columns, claimed_resources,
-};
-use crate::engine::claims::{self, HostLimitedSearch, Picked};
+use crate::delivery::backlogs::BacklogId;
+use crate::delivery::claimed_rows::{self, ClaimedQuery, ClaimedRows, claimed_columns};
+use crate::delivery::owed::{is_active, is_not_retried};
+use crate::delivery::portions::{Portion, ReadPortion, alternate, share};
+use crate::engine::claims::HostLimitedSearch;
 use crate::engine::lease::ClaimLease;
 use crate::engine::row::Row;
-use crate::engine::sql::params;
+use crate::engine::sql::{Value, params};
 use crate::engine::tx::Tx;
-use feedgate_core::claim::QueuePosition;
+use feedgate_core::claim::{ClaimToken, QueuePosition};
 use feedgate_core::ports::{ClaimLimits, ClaimedSubscriptions, StoreError};
-use feedgate_core::subscription::{DueSubscription, SubscriptionId};
+use feedgate_core::subscription::DueSubscription;
 
-/// The number of rows that are read together while a queue is searched.
+/// The number of rows that are read together while due backlogs are searched.
 const CHUNK: usize = 512;
 /// The most rows that one search reads: some 10 ms of work.
 const MOST_ROWS: usize = 16 * CHUNK;
 
-/// Searches the queue after `from`, and claims as many jobs as `limits` allow. Accounts take turns if
-/// more is due. The caller has called [`Tx::join_by_keys`].
+/// Subscriptions that were claimed, and the portions of backlogs that were read for them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ClaimedPortions {
+    pub(crate) due: Vec<DueSubscription>,
+    pub(crate) portions: Vec<ReadPortion>,
+}
+
+/// Where a claim searches, and for how much.
+#[derive(Clone, Debug)]
+pub(crate) struct ClaimSearch {
+    pub(crate) limits: ClaimLimits,
+    /// The search begins behind this place.
+    pub(crate) from: QueuePosition,
+    /// Portions of passes that are under way on this node.
+    pub(crate) continued: Vec<Portion>,
+}
+
+/// Reads the next portions of passes under way, searches due backlogs, and claims as many subscriptions as
+/// the limits allow. Accounts take turns if more is due. The caller has called [`Tx::join_by_keys`].
 pub(crate) async fn claim(
     tx: &Tx<'_>,
     lease: ClaimLease,
-    limits: ClaimLimits,
-    from: QueuePosition,
+    search: ClaimSearch,
     turns: &AccountTurns,
-) -> Result<ClaimedSubscriptions, StoreError> {
+) -> Result<(ClaimedSubscriptions, Vec<ReadPortion>), StoreError> {
     const DUE: &str = "
-        select resource_id, subscription_id, host, due_at, size
-          from deliveries
-         where due_at <= $1 and (due_at, subscription_id) > ($2, $3)
-         order by due_at, subscription_id
+        select resource_id, number, host, due_at, size
+          from backlogs
+         where due_at <= $1 and (due_at, number) > ($2, $3)
+         order by due_at, number
          limit $4";
-    let mut search = HostLimitedSearch::new(limits);
-    turns.pick(tx, lease, &mut search).await?;
+    let ClaimSearch { limits, from, continued } = search;
     let (mut position, mut rows_read, mut is_end) = (from, 0, false);
+    // A part is left to the passes under way, and a part to what is not claimed yet.
+    let (limit, wanted) = (limits.limit, continued.iter().map(|portion| portion.most).sum());
+    let new = limit - (limit / 2).min(wanted);
+    let mut search = HostLimitedSearch::new(ClaimLimits { limit: new, ..limits });
+    for portion in &continued {
+        search.count_in(&portion.host, portion.most);
+    }
+    turns.pick(tx, lease, &mut search).await?;
     while !is_end && rows_read < MOST_ROWS && !search.is_full() {
         let params = params![lease.now, position.due_at, position.number, CHUNK as i64];
         let rows = tx.query(DUE, params).await?;
@@ -54,254 +79,195 @@ pub(crate) async fn claim(
                 is_end = false;
                 break;
             }
-            let found = search.consider(row)?;
-            // The next search begins with a batch of which not all could be picked.
-            if search.is_full() && search.picked.last().is_some_and(Picked::is_part) {
-                is_end = false;
-                break;
-            }
-            position = found;
+            position = search.consider(row)?;
         }
     }
     turns.note_backlog(!is_end);
-    let due = claim_picked(tx, lease, search.picked).await?;
-    Ok(ClaimedSubscriptions { due, position, skipped: search.skipped, is_end })
+    let (skipped, mut left) = (search.skipped, limit - search.count);
+    let mut portions: Vec<Portion> = search.picked.into_iter().map(Portion::from).collect();
+    for portion in continued {
+        let most = portion.most.min(left);
+        left -= most;
+        portions.extend((most > 0).then_some(Portion { most, ..portion }));
+    }
+    let ClaimedPortions { due, portions } = claim_portions(tx, lease, portions).await?;
+    Ok((ClaimedSubscriptions { due, position, skipped, is_end }, portions))
 }
 
-/// How many rows are looked at for each delivery of other resources than the one that waits longest.
-const NEWEST_LOOKED_AT: usize = 4;
-
-/// Claims due subscriptions of one host: those that have waited longest, and about the same number of
-/// those to other resources that became due last, if there are any. The caller has called
-/// [`Tx::join_by_keys`].
+/// Claims due subscriptions of one host, of all its backlogs about as many: those that continue, those that
+/// have waited longest, and those that became due last. The caller has called [`Tx::join_by_keys`].
 pub(crate) async fn claim_of_host(
     tx: &Tx<'_>,
     lease: ClaimLease,
-    host: &str,
-    limit: usize,
-) -> Result<Vec<DueSubscription>, StoreError> {
+    (host, limit): (&str, usize),
+    continued: Vec<Portion>,
+) -> Result<ClaimedPortions, StoreError> {
     const OLDEST: &str = "
-        select resource_id, subscription_id, host, size
-          from deliveries
+        select resource_id, number, size from backlogs
          where host = $2 and due_at <= $1
-         order by due_at, subscription_id
+         order by due_at, number
          limit $3";
-    // Without the ones that wait longest, of which those that became due last would come before the others.
     const NEWEST: &str = "
-        select resource_id, subscription_id, host, size
-          from (select resource_id, subscription_id, host, size, due_at
-                  from deliveries
-                 where host = $2 and due_at <= $1
-                 order by due_at desc, subscription_id desc
-                 limit $4) newest
-         where resource_id <> coalesce((select resource_id from deliveries
-                                         where host = $2 and due_at <= $1
-                                         order by due_at, subscription_id limit 1), 0)
-         order by due_at desc, subscription_id desc
+        select resource_id, number, size from backlogs
+         where host = $2 and due_at <= $1
+         order by due_at desc, number desc
          limit $3";
-    let (old, new) = (limit.div_ceil(2), limit / 2);
-    let (first, last) = (
-        params![lease.now, host, limit as i64],
-        params![lease.now, host, new as i64, (limit * NEWEST_LOOKED_AT) as i64],
-    );
-    let (oldest, newest) = try_join!(tx.query(OLDEST, first), tx.query(NEWEST, last))?;
-    let (oldest, newest) = (candidates(oldest)?, candidates(newest)?);
-    let mut portion = Portion::default();
-    portion.fill(&oldest, old, limit);
-    portion.fill(&newest, (portion.count + new).min(limit), limit);
-    portion.fill(&oldest, limit, limit);
-    claim_picked(tx, lease, portion.picked).await
-}
-
-/// A batch is not split for less than this part of a portion: each delivery that leaves it becomes a row.
-const LEAST_MISSING: usize = 4;
-
-/// The deliveries that are claimed together for one host.
-#[derive(Default)]
-struct Portion {
-    picked: Vec<Picked>,
-    /// The places of the picked rows, by their numbers.
-    places: HashMap<i64, usize>,
-    /// How many deliveries are picked, with the members of batches.
-    count: usize,
-}
-
-impl Portion {
-    /// Picks the first rows, until there are `enough` deliveries. A batch is claimed as a whole, which
-    /// costs less, if there are no more than `limit` in all. Otherwise it is split if it is the first of
-    /// `rows`, or if at least a part of `enough` is missing ([`LEAST_MISSING`]).
-    fn fill(&mut self, candidates: &[Picked], enough: usize, limit: usize) {
-        let begun_with = self.count;
-        for candidate in candidates {
-            let (number, size) = (candidate.number, candidate.size);
-            let missing = enough.saturating_sub(self.count);
-            let place = self.places.get(&number).copied();
-            let picked = place.map_or(0, |place| self.picked[place].count);
-            let left = size.saturating_sub(picked); // another node may have split the batch meanwhile
-            let is_whole = self.count + left <= limit;
-            let is_too_little = self.count > begun_with && missing < enough / LEAST_MISSING;
-            if missing == 0 || (!is_whole && is_too_little) {
-                break;
-            }
-            let more = if is_whole { left } else { left.min(missing) };
-            let place = place.unwrap_or_else(|| {
-                self.places.insert(number, self.picked.len());
-                self.picked.push(candidate.clone());
-                self.picked.len() - 1
-            });
-            self.picked[place].count += more;
-            self.count += more;
-        }
-    }
-}
-
-/// Reads rows of the queue of which nothing is picked yet.
-fn candidates(rows: Vec<Row>) -> Result<Vec<Picked>, StoreError> {
+    let of_host = |most: usize| [lease.now.into(), host.into(), (most as i64).into()];
+    let (all, half): ([Value; 3], [Value; 3]) = (of_host(limit), of_host(limit / 2));
+    let (oldest, newest) = try_join!(tx.query(OLDEST, &all), tx.query(NEWEST, &half))?;
     let read = |mut row: Row| {
-        let (resource, number, host) = (row.int()?, row.int()?, row.text()?);
-        let size = row.int()?.max(1) as usize;
-        Ok(Picked { resource, number, host, count: 0, size })
+        let id = BacklogId { resource: row.int()?, number: row.int()? };
+        Ok((id, row.int()?.max(1) as usize))
     };
-    rows.into_iter().map(read).collect()
-}
-
-/// Claims those of `picked` that no other node has claimed since they were read.
-async fn claim_picked(
-    tx: &Tx<'_>,
-    lease: ClaimLease,
-    picked: Vec<Picked>,
-) -> Result<Vec<DueSubscription>, StoreError> {
-    // The order in which the deliveries are returned.
-    let mut places: HashMap<i64, usize> = HashMap::new();
-    let (mut single, mut whole) = (Vec::new(), Vec::new());
-    for (place, one) in picked.into_iter().enumerate() {
-        places.insert(one.number, place);
-        if one.is_part() {
-            for number in batches::take_out_first_members(tx, lease, &one).await? {
-                places.insert(number, place);
-                single.push(Picked { number, count: 1, size: 1, ..one.clone() });
-            }
-        } else if one.number < 0 {
-            whole.push(one);
-        } else {
-            single.push(one);
+    let oldest = oldest.into_iter().map(read).collect::<Result<Vec<_>, StoreError>>()?;
+    let newest = newest.into_iter().map(read).collect::<Result<Vec<_>, StoreError>>()?;
+    let mut candidates: Vec<(Portion, usize)> =
+        continued.into_iter().map(|portion| (portion, usize::MAX)).collect();
+    let mut known = HashSet::new();
+    for (id, size) in alternate(oldest, newest) {
+        if known.insert(id) {
+            candidates.push((Portion::of_due(id, host), size));
         }
     }
-    // Rows are locked in the order of their keys, so that two nodes rarely wait for each other.
-    single.sort_unstable_by_key(|one: &Picked| (one.resource, one.number));
-    whole.sort_unstable_by_key(|one: &Picked| (one.resource, one.number));
-    let mut found = claim_single(tx, lease, &single).await?;
-    found.extend(claim_batches(tx, lease, &whole).await?);
-    found.sort_by_key(|(number, _)| places.get(number).copied().unwrap_or(usize::MAX));
-    set_back(tx, found.into_iter().map(|(_, row)| row).collect()).await
+    claim_portions(tx, lease, share(candidates, limit)).await
 }
 
-/// Claims those of `{rows}` that are due at `$1` and have no claim that is valid at `$2`, until `$3`, with
-/// the token `$4`. `due_at + 0` matches no index, so that PostgreSQL finds the rows by their keys.
-macro_rules! claim_statement {
-    () => {
-        "update deliveries
-            set due_at = $3, claimed_until = $3, claim_token = $4
-         {from rows}
-          where deliveries.resource_id = {given resource_id}
-            and deliveries.subscription_id = {given id}
-            and deliveries.due_at + 0 <= $1 and (claimed_until is null or claimed_until <= $2)"
-    };
-}
-
-/// Claims deliveries that are in no batch. Returns them with their numbers.
-async fn claim_single(
+/// Claims the backlogs that are not held, unless another node has claimed them since they were read, and
+/// reads the portions.
+async fn claim_portions(
     tx: &Tx<'_>,
     lease: ClaimLease,
-    picked: &[Picked],
-) -> Result<Vec<(i64, ClaimedRow)>, StoreError> {
-    const CLAIMED: &str = concat!(
-        "select s.id, ",
-        claimed_columns!(),
-        ", d.claim_token, d.replay_from
-           from {rows}
-           join deliveries d on d.resource_id = given.resource_id and d.subscription_id = given.id
-           join subscriptions s on s.resource_id = given.resource_id and s.id = given.id"
-    );
-    let columns = claims::columns(picked);
-    let claim = params![lease.now, lease.now, lease.ends, lease.token.0];
-    // An append after the resources are read is noticed when the result is stored.
-    let (claimed, resources) = try_join!(
-        tx.execute_rows(claim_statement!(), claim, &columns),
-        claimed_resources(tx, picked)
-    )?;
-    let query = ClaimedQuery { sql: CLAIMED, columns: &columns, count: picked.len() };
-    let found = claimed_rows::read(tx, lease, &resources, query).await?;
-    if claimed > found.len() as u64 {
-        remove_expired(tx, lease, picked).await?;
-    }
-    Ok(found)
+    mut portions: Vec<Portion>,
+) -> Result<ClaimedPortions, StoreError> {
+    let resources: BTreeSet<i64> = portions.iter().map(|portion| portion.id.resource).collect();
+    // An append waits, so that it is either seen here or marks the backlog that is claimed here.
+    let resources = claimed_rows::lock_resources(tx, resources.into_iter().collect()).await?;
+    claim_backlogs(tx, lease, &mut portions).await?;
+    read_portions(tx, lease, &resources, portions).await
 }
 
-/// Claims whole batches. Returns their members, each with the number of its batch.
-async fn claim_batches(
+/// Claims the backlogs that are not held. Keeps the portions of those that were claimed.
+async fn claim_backlogs(
     tx: &Tx<'_>,
     lease: ClaimLease,
-    picked: &[Picked],
-) -> Result<Vec<(i64, ClaimedRow)>, StoreError> {
-    const CLAIM: &str = concat!(
-        claim_statement!(),
-        " returning deliveries.resource_id, deliveries.subscription_id, members"
-    );
-    const MEMBERS: &str = concat!(
-        "select given.batch, ",
-        claimed_columns!(),
-        " from {rows}
-           join subscriptions s on s.resource_id = given.resource_id
-                               and s.id >= given.first_id and s.id <= given.last_id"
-    );
-    let columns = claims::columns(picked);
-    let claim = params![lease.now, lease.now, lease.ends, lease.token.0];
-    // An append after the resources are read is noticed when the result is stored.
-    let (claimed, resources) =
-        try_join!(tx.query_rows(CLAIM, claim, &columns), claimed_resources(tx, picked))?;
-    let claimed = batches::read_batches(claimed);
-    let (columns, count) = (batches::member_columns(&claimed), batches::count_members(&claimed));
-    let query = ClaimedQuery { sql: MEMBERS, columns: &columns, count };
-    let found = claimed_rows::read(tx, lease, &resources, query).await?;
-    if found.len() < count {
-        batches::remove_expired(tx, lease, claimed).await?;
-    }
-    Ok(found)
-}
-
-/// Deletes those of the claimed rows whose subscriptions have expired or ended.
-async fn remove_expired(
-    tx: &Tx<'_>,
-    lease: ClaimLease,
-    picked: &[Picked],
+    portions: &mut Vec<Portion>,
 ) -> Result<(), StoreError> {
-    const REMOVE: &str = "
-        delete from deliveries
-        {using rows}
-         where deliveries.resource_id = {given resource_id}
-           and deliveries.subscription_id = {given id} and deliveries.claim_token = {given token}
-           and not exists (select 1 from subscriptions s
-                            where s.resource_id = deliveries.resource_id
-                              and s.id = deliveries.subscription_id and s.lease_until > $1)";
-    let columns = claims::columns_with_token(picked, lease.token);
-    tx.execute_rows(REMOVE, params![lease.now], &columns).await.map(drop)
+    const CLAIM: &str = "
+        update backlogs
+           set due_at = $3, claimed_until = $3, claim_token = $4,
+               is_marked = case when after_id = 0 then 0 else is_marked end
+        {from rows}
+         where backlogs.resource_id = {given resource_id} and backlogs.number = {given number}
+           and backlogs.due_at + 0 <= $1 and (claimed_until is null or claimed_until <= $2)
+        returning backlogs.resource_id, backlogs.number, after_id";
+    let mut new: Vec<_> = portions.iter().filter(|portion| portion.held.is_none()).collect();
+    // Rows are locked in the order of their keys, so that no two nodes wait for each other.
+    new.sort_unstable_by_key(|portion| portion.id);
+    let columns = [
+        ("resource_id", Value::Ints(new.iter().map(|portion| portion.id.resource).collect())),
+        ("number", Value::Ints(new.iter().map(|portion| portion.id.number).collect())),
+    ];
+    let params = params![lease.now, lease.now, lease.ends, lease.token.0];
+    let mut claimed = HashMap::new();
+    for mut row in tx.query_rows(CLAIM, params, &columns).await? {
+        let id = BacklogId { resource: row.int()?, number: row.int()? };
+        claimed.insert(id, row.int()?);
+    }
+    portions.retain_mut(|portion| {
+        if portion.held.is_some() {
+            return true;
+        }
+        portion.held = Some(lease.token);
+        claimed.get(&portion.id).is_some_and(|after| {
+            portion.after = *after;
+            true
+        })
+    });
+    Ok(())
 }
 
-/// Sets the cursors back of which a replay was requested while a node that died was delivering.
-async fn set_back(tx: &Tx<'_>, found: Vec<ClaimedRow>) -> Result<Vec<DueSubscription>, StoreError> {
-    const SET_BACK: &str = "
-        update subscriptions set cursor = $3 where resource_id = $1 and id = $2";
-    const DONE: &str = "
-        update deliveries set replay_from = null where resource_id = $1 and subscription_id = $2";
-    let mut claimed = Vec::with_capacity(found.len());
-    for ClaimedRow { due, replay_from } in found {
-        if let Some(cursor) = replay_from {
-            let SubscriptionId { resource, number } = due.subscription.id;
-            tx.execute(SET_BACK, params![resource.0, number, cursor]).await?;
-            tx.execute(DONE, params![resource.0, number]).await?;
-        }
-        claimed.push(due);
+/// Reads the subscriptions of portions that are ready, in the order of the portions.
+async fn read_portions(
+    tx: &Tx<'_>,
+    lease: ClaimLease,
+    resources: &HashMap<i64, claimed_rows::ClaimedResource>,
+    portions: Vec<Portion>,
+) -> Result<ClaimedPortions, StoreError> {
+    /// The subscriptions of a claimed backlog, searched in an index.
+    macro_rules! of_backlog {
+        ($index:literal) => {
+            concat!(
+                " from backlogs b
+                  join resources r on r.id = b.resource_id
+                  join subscriptions s {sqlite indexed by ",
+                $index,
+                "}
+                    on s.resource_id = b.resource_id and s.host = b.host
+                   and s.account_id = b.account_id
+                 where b.resource_id = {given resource_id} and b.number = {given number}
+                   and b.claim_token = {given token} and ",
+                is_active!("$1"),
+                " and "
+            )
+        };
+    }
+    // PostgreSQL searches the indices once for each portion.
+    const READY: &str = concat!(
+        "select {given place}, {given token}, s.is_retried, s.id, ",
+        claimed_columns!(),
+        " {from rows} {postgres cross join lateral} {sqlite from}
+         (select *
+            from (select s.*, 0 as is_retried",
+        of_backlog!("subscriptions_backlog"),
+        is_not_retried!(),
+        "            and s.id > {given after} order by s.id limit {given most}) passed
+          union all
+          select *
+            from (select s.*, 1 as is_retried",
+        of_backlog!("subscriptions_retry_at"),
+        "                s.retry_at <= $1 order by s.retry_at limit {given most}) retried) s"
+    );
+    let tokens = portions.iter().map(|portion| portion.held.map_or(0, |token| token.0));
+    let most = |portion: &Portion| portion.most_rows() as i64;
+    let columns = [
+        ("place", Value::Ints((0..portions.len() as i64).collect())),
+        ("resource_id", Value::Ints(portions.iter().map(|portion| portion.id.resource).collect())),
+        ("number", Value::Ints(portions.iter().map(|portion| portion.id.number).collect())),
+        ("token", Value::Ints(tokens.collect())),
+        ("after", Value::Ints(portions.iter().map(|portion| portion.after).collect())),
+        ("most", Value::Ints(portions.iter().map(most).collect())),
+    ];
+    let query = ClaimedQuery { sql: READY, columns: &columns };
+    let mut rows: Vec<ClaimedRows> = portions.iter().map(|_| ClaimedRows::default()).collect();
+    claimed_rows::read(tx, lease, resources, query, &mut rows).await?;
+    let mut claimed = ClaimedPortions::default();
+    for (portion, rows) in portions.into_iter().zip(rows) {
+        claimed.add(portion, rows);
     }
     Ok(claimed)
+}
+
+impl ClaimedPortions {
+    /// Adds what was found of a portion, at most as much as was wanted.
+    fn add(&mut self, portion: Portion, rows: ClaimedRows) {
+        let ClaimedRows { passed, retried, last, due: mut found } = rows;
+        let is_at_end = passed.max(retried) < portion.most_rows();
+        found.retain(|due| !portion.without.contains(&due.subscription.id.number));
+        let is_cut = found.len() > portion.most;
+        found.truncate(portion.most);
+        let claimed: Vec<_> = found.iter().map(|due| due.subscription.id.number).collect();
+        // A place before the last one that was claimed costs no more than reading some again.
+        let last = if is_cut { claimed.last().copied().min(last) } else { last };
+        let after = last.unwrap_or(portion.after).max(portion.after);
+        let is_stuck = claimed.is_empty() && after == portion.after;
+        self.portions.push(ReadPortion {
+            id: portion.id,
+            host: portion.host,
+            token: portion.held.unwrap_or(ClaimToken::NONE),
+            after,
+            is_at_end: (is_at_end && !is_cut) || is_stuck,
+            claimed,
+        });
+        self.due.extend(found);
+    }
 }

@@ -1,26 +1,25 @@
-//! Rows of claimed deliveries: what is known of the subscription of each, and of its resource.
+//! Rows of claimed subscriptions, and what is known of their resources.
 //!
 //! Many claimed subscriptions are to the same resource, which is read once for all of them.
-
-use std::collections::BTreeSet;
 
 use foldhash::{HashMap, HashMapExt as _};
 
 use crate::delivery::row::subscription_to;
-use crate::engine::claims::{self, Picked};
+use crate::engine::claims;
 use crate::engine::lease::ClaimLease;
 use crate::engine::row::Row;
 use crate::engine::sql::Value;
 use crate::engine::tx::Tx;
 use crate::resources::row::topic;
+use feedgate_core::claim::ClaimToken;
 use feedgate_core::ports::StoreError;
 use feedgate_core::record::Seq;
 use feedgate_core::resource::ResourceId;
-use feedgate_core::subscription::{BatchNumber, DueSubscription, Format};
+use feedgate_core::subscription::{DueSubscription, Format};
 use feedgate_core::topic::{Callback, Topic};
 
-/// The columns of a claimed delivery to a subscription `s`, after the number of its row or its batch. A
-/// delivery that is in no batch has two more: the token of its claim, and where to set the cursor back to.
+/// The columns of a claimed subscription `s`, after the place of its portion, the token of the claim, 1 if it
+/// is due at a retry, and its number.
 macro_rules! claimed_columns {
     () => {
         concat!(
@@ -33,11 +32,16 @@ macro_rules! claimed_columns {
 }
 pub(super) use claimed_columns;
 
-/// A delivery that was claimed.
-pub(super) struct ClaimedRow {
-    pub(super) due: DueSubscription,
-    /// Where to set the cursor of the subscription first.
-    pub(super) replay_from: Option<i64>,
+/// The rows that were read of a portion.
+#[derive(Default)]
+pub(super) struct ClaimedRows {
+    /// How many there are in the order of their numbers, with those that cannot be read.
+    pub(super) passed: usize,
+    /// How many are due at a retry.
+    pub(super) retried: usize,
+    /// The number of the last one in the order of their numbers.
+    pub(super) last: Option<i64>,
+    pub(super) due: Vec<DueSubscription>,
 }
 
 /// A statement that returns `claimed_columns!` of some claimed deliveries.
@@ -45,27 +49,44 @@ pub(super) struct ClaimedQuery<'a> {
     pub(super) sql: &'a str,
     /// The columns of `{rows}`.
     pub(super) columns: &'a [(&'static str, Value)],
-    /// The number of deliveries, to reserve memory.
-    pub(super) count: usize,
 }
 
-/// Runs a statement for claimed deliveries to `resources`. Returns the rows that are claimed under this
-/// lease and whose subscriptions have not expired, each with the number of its delivery or batch.
+/// Runs a statement for claimed subscriptions to `resources`, and adds what it returns to the rows of the
+/// portions.
 pub(super) async fn read(
     tx: &Tx<'_>,
     lease: ClaimLease,
     resources: &HashMap<i64, ClaimedResource>,
     query: ClaimedQuery<'_>,
-) -> Result<Vec<(i64, ClaimedRow)>, StoreError> {
-    let mut valid: Vec<(i64, ClaimedRow)> = Vec::with_capacity(query.count);
-    tx.visit_rows(query.sql, &[], query.columns, |row| {
-        let neighbour = valid.last().map(|(_, last)| &last.due.subscription.callback);
-        let claimed = claimed_row(row, lease, resources, neighbour);
-        let is_valid = |row: &ClaimedRow| row.due.subscription.lease_until > lease.now;
-        valid.extend(claims::readable(claimed).flatten().filter(|(_, row)| is_valid(row)));
+    portions: &mut [ClaimedRows],
+) -> Result<(), StoreError> {
+    let now = [Value::from(lease.now)];
+    tx.visit_rows(query.sql, &now, query.columns, |row| {
+        claims::readable(read_row(row, lease, resources, portions));
     })
-    .await?;
-    Ok(valid)
+    .await
+}
+
+fn read_row(
+    mut row: Row,
+    lease: ClaimLease,
+    resources: &HashMap<i64, ClaimedResource>,
+    portions: &mut [ClaimedRows],
+) -> Result<(), StoreError> {
+    let place = usize::try_from(row.int()?).unwrap_or(usize::MAX);
+    let (token, is_retried, number) = (ClaimToken(row.int()?), row.int()? == 1, row.int()?);
+    let Some(rows) = portions.get_mut(place) else { return Ok(()) };
+    match is_retried {
+        true => rows.retried += 1,
+        false => {
+            rows.passed += 1;
+            rows.last = rows.last.max(Some(number));
+        }
+    }
+    let neighbour = rows.due.last().map(|last| &last.subscription.callback);
+    let due = claimed_row(row, (token, lease), resources, neighbour)?;
+    rows.due.extend(due);
+    Ok(())
 }
 
 /// What is known of a resource when subscriptions to it are claimed.
@@ -85,19 +106,18 @@ impl ClaimedResource {
     }
 }
 
-/// Returns the resources of picked deliveries, by their numbers.
-pub(super) async fn claimed_resources(
+/// Locks resources in share mode, and returns them by their numbers.
+pub(super) async fn lock_resources(
     tx: &Tx<'_>,
-    picked: &[Picked],
+    numbers: Vec<i64>,
 ) -> Result<HashMap<i64, ClaimedResource>, StoreError> {
     const RESOURCES: &str = "
         select id, topic, head, body_version, status_version, announced_status_version, hops
-          from resources where id in ({ids $1})";
-    let numbers: BTreeSet<i64> = picked.iter().map(|picked| picked.resource).collect();
+          from resources where id in ({ids $1}) order by id {for share}";
     if numbers.is_empty() {
         return Ok(HashMap::new());
     }
-    let rows = tx.query(RESOURCES, &[Value::Ints(numbers.into_iter().collect())]).await?;
+    let rows = tx.query(RESOURCES, &[Value::Ints(numbers)]).await?;
     let read = |mut row: Row| {
         let number = row.int()?;
         let resource = ClaimedResource {
@@ -113,34 +133,24 @@ pub(super) async fn claimed_resources(
     Ok(rows.into_iter().filter_map(|row| claims::readable(read(row))).collect())
 }
 
-/// Reads a row, with the number of its delivery or batch; `None` if its resource cannot be read or its
-/// claim has another token. Its callback is probably at the same server as `neighbour`.
+/// Reads `claimed_columns!`; `None` if the resource cannot be read. The callback is probably at the same
+/// server as `neighbour`.
 fn claimed_row(
     mut row: Row,
-    lease: ClaimLease,
+    (claim, lease): (ClaimToken, ClaimLease),
     resources: &HashMap<i64, ClaimedResource>,
     neighbour: Option<&Callback>,
-) -> Result<Option<(i64, ClaimedRow)>, StoreError> {
-    let number = row.int()?;
+) -> Result<Option<DueSubscription>, StoreError> {
     let id = ResourceId(row.int()?);
     let Some(resource) = resources.get(&id.0) else { return Ok(None) };
     let topic = resource.topic.clone();
-    let mut subscription = Box::new(subscription_to(id, topic, &mut row, neighbour)?);
+    let subscription = Box::new(subscription_to(id, topic, &mut row, neighbour)?);
     let newest = resource.newest(subscription.format);
     let (all, announced) = (resource.status_version, resource.announced_status_version);
     let status = subscription.statuses.version_of(all, announced);
     let told_before = Seq(row.int()?);
     let (replays, digest_replays, acknowledged) = (row.int()?, row.int()?, row.int()?);
     let generation = row.int()?;
-    let batch = (number < 0).then_some(BatchNumber(number));
-    let mut replay_from = None;
-    if batch.is_none() {
-        if row.int()? != lease.token.0 {
-            return Ok(None);
-        }
-        replay_from = row.opt_int()?;
-    }
-    subscription.cursor = replay_from.map_or(subscription.cursor, Seq);
     // A later replay is no digest.
     let is_digest = digest_replays > 0
         && digest_replays == replays
@@ -148,11 +158,11 @@ fn claimed_row(
         && subscription.cursor < told_before;
     // A subscriber may ignore digests, so that what was never sent before follows by itself.
     let owed = if is_digest { newest.min(told_before) } else { newest };
-    let (claim, claimed_at, hops) = (lease.token, lease.now, resource.hops);
+    let (claimed_at, hops) = (lease.now, resource.hops);
     #[rustfmt::skip]
     let due = DueSubscription {
-        subscription, claim, claimed_at, generation, batch, owed, newest, told_before, replays, is_digest,
+        subscription, claim, claimed_at, generation, owed, newest, told_before, replays, is_digest,
         acknowledged, hops, status,
     };
-    Ok(Some((number, ClaimedRow { due, replay_from })))
+    Ok(Some(due))
 }

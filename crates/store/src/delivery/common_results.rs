@@ -6,7 +6,6 @@
 use chrono::{DateTime, Utc};
 use foldhash::{HashMap, HashMapExt as _};
 
-use crate::delivery::batch_members::consecutive_ranges;
 use crate::delivery::result_columns::{Newest, status_code};
 use crate::engine::row::Row;
 use crate::engine::sql::{Value, params};
@@ -36,35 +35,33 @@ pub(super) struct CommonResults<'r> {
 }
 
 impl<'r> CommonResults<'r> {
-    /// Takes those of `results` out that are worth storing together. Each has where to set its cursor
-    /// back to, and the newest numbers of its resource; one whose cursor is set back is left.
-    pub(super) fn take_from(
-        results: &mut Vec<(&'r DeliveryResult, Option<i64>, Newest)>,
-    ) -> CommonResults<'r> {
+    /// Takes those of `results` out that are worth storing together. Each has the newest numbers of its
+    /// resource.
+    pub(super) fn take_from(results: &mut Vec<(&'r DeliveryResult, Newest)>) -> CommonResults<'r> {
         let mut groups: HashMap<CommonResult<'r>, Vec<i64>> = HashMap::new();
-        for (result, replay_from, newest) in results.iter() {
-            if let Some(common) = CommonResult::new(result, *replay_from, *newest) {
+        for (result, newest) in results.iter() {
+            if let Some(common) = CommonResult::new(result, *newest) {
                 groups.entry(common).or_default().push(result.id.number);
             }
         }
         groups.retain(|_, numbers| numbers.len() >= FEWEST);
         if !groups.is_empty() {
-            results.retain(|(result, replay_from, newest)| {
-                let common = CommonResult::new(result, *replay_from, *newest);
+            results.retain(|(result, newest)| {
+                let common = CommonResult::new(result, *newest);
                 common.is_none_or(|common| !groups.contains_key(&common))
             });
         }
         CommonResults { groups }
     }
 
-    /// Stores the results. Returns the subscriptions that are due again, each with the time; on SQLite
-    /// also the others, with null.
+    /// Stores the results. Returns the subscriptions that are owed more, each with 1; on SQLite also the
+    /// others, with 0.
     pub(super) async fn store(
         self,
         tx: &Tx<'_>,
         now: DateTime<Utc>,
     ) -> Result<Vec<Row>, StoreError> {
-        // Few are due again, and PostgreSQL returns these alone.
+        // Few are owed more, and PostgreSQL returns these alone.
         const DELIVERED: &str = "
             {postgres with delivered as (}
             update subscriptions
@@ -74,7 +71,7 @@ impl<'r> CommonResults<'r> {
                                          else cast($4 as bigint) end,
                    attempt_excerpt = case when cast($4 as bigint) < 0 then attempt_excerpt
                                           else cast($5 as text) end,
-                   failures = 0, failed_changes = 0, failing_since = null,
+                   failures = 0, failed_changes = 0, failing_since = null, retry_at = null,
                    acknowledged = acknowledged
                                   + case when cast($4 as bigint) < 0 then 0 else 1 end,
                    acknowledged_status = case when cast($3 as bigint) > acknowledged_status
@@ -95,8 +92,8 @@ impl<'r> CommonResults<'r> {
                                     and acknowledged_status < case statuses
                                             when 'always' then cast($8 as bigint)
                                             when 'transitions' then cast($9 as bigint) else 0 end)
-                           then cast($1 as bigint) end as due_at
-            {postgres ) select resource_id, id, due_at from delivered where due_at is not null}";
+                           then 1 else 0 end as is_owed_more
+            {postgres ) select resource_id, id, is_owed_more from delivered where is_owed_more = 1}";
         let mut rows = Vec::new();
         for (common, mut numbers) in self.groups {
             numbers.sort_unstable();
@@ -118,17 +115,18 @@ impl<'r> CommonResults<'r> {
     }
 }
 
+/// Returns the first and the last of each range of consecutive ids, which are in ascending order. The
+/// subscriptions of a range are found with one search of the index.
+fn consecutive_ranges(ids: &[i64]) -> impl Iterator<Item = (i64, i64)> {
+    ids.chunk_by(|one, next| next - one == 1).map(|range| (range[0], range[range.len() - 1]))
+}
+
 impl<'r> CommonResult<'r> {
-    /// Returns what the result of a delivery may have in common with others; `None` if it failed, or
-    /// if the cursor is set back.
-    fn new(
-        result: &'r DeliveryResult,
-        replay_from: Option<i64>,
-        newest: Newest,
-    ) -> Option<CommonResult<'r>> {
+    /// Returns what the result of a delivery may have in common with others; `None` if it failed.
+    fn new(result: &'r DeliveryResult, newest: Newest) -> Option<CommonResult<'r>> {
         let DeliveryOutcome::Delivered { cursor, status } = result.outcome else { return None };
         let excerpt = result.response.as_ref().map(|response| response.excerpt.as_str());
-        replay_from.is_none().then(|| CommonResult {
+        Some(CommonResult {
             resource: result.id.resource.0,
             cursor: cursor.0,
             status,
@@ -136,5 +134,21 @@ impl<'r> CommonResult<'r> {
             excerpt: excerpt.unwrap_or_default(),
             newest,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn consecutive_ids_are_a_range() {
+        for (ids, expected) in [
+            (vec![], vec![]),
+            (vec![7], vec![(7, 7)]),
+            (vec![7, 8, 9, 12, 14, 15], vec![(7, 9), (12, 12), (14, 15)]),
+        ] {
+            assert_eq!(consecutive_ranges(&ids).collect::<Vec<_>>(), expected);
+        }
     }
 }

@@ -1,18 +1,18 @@
-//! Recording the results of deliveries: cursors advance, and claims end.
+//! Recording the results of deliveries: cursors advance, and retries are put off.
 //!
-//! The delivery is removed from the queue first (its row, or its id from its batch), which shows whether
-//! its claim is still held. It is queued again if the subscription is owed more, or waits for a retry.
+//! A result counts as a whole only if its claim is held and the generation of its subscription is the one
+//! that was claimed. What a subscription is owed after it follows from its cursor.
 
 use std::collections::BTreeSet;
 
 use chrono::{DateTime, Utc};
-use foldhash::HashMap;
+use foldhash::{HashMap, HashSet};
 use futures_util::try_join;
 
-use crate::delivery::batches::{self, DeliveredMember};
+use crate::delivery::backlogs::{self, BacklogId, EndedClaim};
 use crate::delivery::common_results::CommonResults;
 use crate::delivery::generations;
-use crate::delivery::new_deliveries::{self, NewDelivery};
+use crate::delivery::owed::WITH_NEXT_CHANGE;
 use crate::delivery::result_columns::{Newest, ResultColumns};
 use crate::delivery::subscriber_counts::{CountedSubscription, count_off, counted_columns};
 use crate::engine::row::Row;
@@ -25,52 +25,83 @@ use feedgate_core::ports::{DeliveryOutcome, DeliveryResult, StoreError};
 use feedgate_core::resource::ResourceId;
 use feedgate_core::subscription::SubscriptionId;
 
-/// Records the results of deliveries. A result whose claim was lost changes nothing.
+/// A result, and the backlog that this node has claimed for it; `None` if that claim was lost.
+pub(crate) type HeldResult = (DeliveryResult, Option<BacklogId>);
+
+/// Records the results of deliveries, and ends claims of backlogs under which nothing is in hand. Returns the
+/// subscriptions that are owed more and are to be claimed again.
 ///
 /// The resources are locked before anything is read. An append takes the same lock, so it is either
-/// committed, and its head is read here, or comes later and finds the cursors and the queue as they
-/// are written here. Without the lock an append could find the subscription in the queue, and the row
-/// then be deleted for good because an older head was read.
+/// committed, and its head is read here, or comes later and finds the cursors as they are written here.
 pub(crate) async fn settle(
     tx: &Tx<'_>,
-    settled: Vec<DeliveryResult>,
+    settled: &[HeldResult],
+    ended: &[EndedClaim],
     now: DateTime<Utc>,
-) -> Result<(), StoreError> {
-    let ((), newest) = try_join!(tx.join_by_keys(), lock_resources(tx, &settled))?;
-    let held = end_claims(tx, &settled).await?;
-    let (mut delivered, mut waiting, mut failed) =
-        <(ResultColumns, ResultColumns, ResultColumns)>::default();
-    let (mut suspended, mut ended) = <(ResultColumns, ResultColumns)>::default();
-    let (mut outdated, mut results) = (ResultColumns::default(), Vec::with_capacity(settled.len()));
-    for result in &settled {
-        let Some(held) = held.get(&(result.id, result.claim)) else { continue };
+) -> Result<Vec<SubscriptionId>, StoreError> {
+    let ((), newest) = try_join!(tx.join_by_keys(), lock_resources(tx, settled, ended))?;
+    let (held, generations) = try_join!(held_claims(tx, settled), generations_of(tx, settled))?;
+    let mut columns = ColumnsByOutcome::default();
+    let mut results = Vec::with_capacity(settled.len());
+    for (result, backlog) in settled {
         let newest = newest.get(&result.id.resource.0).copied().unwrap_or_default().numbers;
-        match held.generation.is_none_or(|generation| generation == result.generation) {
-            true => results.push((result, held.replay_from, newest)),
-            false => outdated.push(result, held.replay_from, newest, acknowledged(result)),
+        let is_held = backlog.is_some_and(|backlog| held.contains(&(backlog, result.claim)));
+        match is_held && generations.get(&result.id) == Some(&result.generation) {
+            true => results.push((result, newest)),
+            false => columns.outdated.push(result, newest, acknowledged(result)),
         }
     }
     let common = CommonResults::take_from(&mut results);
-    for (result, replay_from, newest) in results {
-        let (columns, numbers) = match result.outcome {
-            DeliveryOutcome::Delivered { .. } => (&mut delivered, acknowledged(result)),
-            DeliveryOutcome::Failed { retry_at: Some(at) } => {
-                (&mut waiting, [at.timestamp_micros(), 0])
-            }
-            DeliveryOutcome::Failed { retry_at: None } => (&mut failed, [0, 0]),
-            DeliveryOutcome::Suspended => (&mut suspended, [0, 0]),
-            DeliveryOutcome::Ended => (&mut ended, [0, 0]),
-        };
-        columns.push(result, replay_from, newest, numbers);
+    for (result, newest) in results {
+        columns.add(result, newest);
     }
     let mut rows = common.store(tx, now).await?;
-    rows.extend(generations::store_outdated(tx, outdated, now).await?);
-    rows.extend(tx.query_rows(DELIVERED, params![now], &delivered.named("told", "status")).await?);
-    rows.extend(tx.query_rows(WAITING, params![now], &waiting.named("retry_at", "unused")).await?);
-    rows.extend(tx.query_rows(FAILED, params![now], &failed.named("none", "unused")).await?);
-    tx.execute_rows(SUSPENDED, params![now], &suspended.named("none", "unused")).await?;
-    end(tx, ended).await?;
-    queue_again(tx, rows, &newest, now).await
+    rows.extend(columns.store(tx, now).await?);
+    let owed_more = owed_more(tx, rows, &newest).await?;
+    // After the passes, as a job does that completes a fan-out, so that neither waits for the other.
+    backlogs::end_claims(tx, ended, now).await?;
+    Ok(owed_more)
+}
+
+/// The results that are stored in the same way.
+#[derive(Default)]
+struct ColumnsByOutcome {
+    delivered: ResultColumns,
+    waiting: ResultColumns,
+    failed: ResultColumns,
+    suspended: ResultColumns,
+    ended: ResultColumns,
+    outdated: ResultColumns,
+}
+
+impl ColumnsByOutcome {
+    fn add(&mut self, result: &DeliveryResult, newest: Newest) {
+        let (columns, numbers) = match result.outcome {
+            DeliveryOutcome::Delivered { .. } => (&mut self.delivered, acknowledged(result)),
+            DeliveryOutcome::Failed { retry_at: Some(at) } => {
+                (&mut self.waiting, [at.timestamp_micros(), 0])
+            }
+            DeliveryOutcome::Failed { retry_at: None } => (&mut self.failed, [WITH_NEXT_CHANGE, 0]),
+            DeliveryOutcome::Suspended => (&mut self.suspended, [0, 0]),
+            DeliveryOutcome::Ended => (&mut self.ended, [0, 0]),
+        };
+        columns.push(result, newest, numbers);
+    }
+
+    /// Stores the results. Returns subscriptions, each with 1 if it is owed more.
+    async fn store(self, tx: &Tx<'_>, now: DateTime<Utc>) -> Result<Vec<Row>, StoreError> {
+        let mut rows = generations::store_outdated(tx, self.outdated, now).await?;
+        let delivered = self.delivered.named("told", "status");
+        rows.extend(tx.query_rows(DELIVERED, params![now], &delivered).await?);
+        let waiting = self.waiting.named("retry_at", "unused");
+        tx.execute_rows(WAITING, params![now], &waiting).await?;
+        let failed = self.failed.named("retry_at", "unused");
+        rows.extend(tx.query_rows(FAILED, params![now], &failed).await?);
+        let suspended = self.suspended.named("none", "unused");
+        tx.execute_rows(SUSPENDED, params![now], &suspended).await?;
+        end(tx, self.ended).await?;
+        Ok(rows)
+    }
 }
 
 /// Returns the last number and the version of the status that a callback has acknowledged; -1 if none.
@@ -81,110 +112,84 @@ fn acknowledged(result: &DeliveryResult) -> [i64; 2] {
     }
 }
 
-/// A claim that a result ends.
-#[derive(Clone, Copy, Default)]
-struct EndedClaim {
-    /// Where to set the cursor of the subscription.
-    replay_from: Option<i64>,
-    /// The generation of the subscription; `None` if it is the one that was claimed: whoever begins a new one
-    /// takes the subscription out of its batch.
-    generation: Option<i64>,
-}
-
-/// Removes deliveries whose claims are still held from the queue. Returns these claims.
-async fn end_claims(
+/// Returns the claims under which backlogs are held.
+async fn held_claims(
     tx: &Tx<'_>,
-    settled: &[DeliveryResult],
-) -> Result<HashMap<(SubscriptionId, ClaimToken), EndedClaim>, StoreError> {
-    const END: &str = "
-        delete from deliveries
-        {using rows}
-         where deliveries.resource_id = {given resource_id}
-           and deliveries.subscription_id = {given id} and claim_token = {given claim}
-        returning deliveries.resource_id, subscription_id, claim_token, replay_from,
-                  (select s.generation from subscriptions s
-                    where s.resource_id = deliveries.resource_id
-                      and s.id = deliveries.subscription_id)";
-    let members = settled.iter().filter_map(|DeliveryResult { id, claim, batch, .. }| {
-        batch.map(|batch| DeliveredMember { id: *id, batch, claim: *claim })
-    });
-    let members: Vec<_> = members.collect();
-    let ended = batches::end_members(tx, &members).await?;
-    let mut held: HashMap<_, _> =
-        ended.into_iter().map(|claim| (claim, EndedClaim::default())).collect();
-    // A delivery that has left its batch has the claim itself.
-    let single = settled.iter().filter(|result| !held.contains_key(&(result.id, result.claim)));
-    let single: Vec<_> = single.collect();
-    let numbers = |number: fn(&DeliveryResult) -> i64| {
-        Value::Ints(single.iter().map(|result| number(result)).collect())
-    };
+    settled: &[HeldResult],
+) -> Result<HashSet<(BacklogId, ClaimToken)>, StoreError> {
+    const HELD: &str = "
+        select b.resource_id, b.number, b.claim_token
+          from {rows}
+          join backlogs b on b.resource_id = given.resource_id and b.number = given.number";
+    let ids: BTreeSet<_> = settled.iter().filter_map(|(_, backlog)| *backlog).collect();
     let columns = [
-        ("resource_id", numbers(|result| result.id.resource.0)),
-        ("id", numbers(|result| result.id.number)),
-        ("claim", numbers(|result| result.claim.0)),
+        ("resource_id", Value::Ints(ids.iter().map(|id| id.resource).collect())),
+        ("number", Value::Ints(ids.iter().map(|id| id.number).collect())),
     ];
-    for mut row in tx.query_rows(END, &[], &columns).await? {
-        let id = SubscriptionId { resource: ResourceId(row.int()?), number: row.int()? };
-        let claim = ClaimToken(row.int()?);
-        let ended = EndedClaim { replay_from: row.opt_int()?, generation: row.opt_int()? };
-        held.insert((id, claim), ended);
-    }
-    Ok(held)
+    let rows = tx.query_rows(HELD, &[], &columns).await?.into_iter();
+    let read = |mut row: Row| {
+        let id = BacklogId { resource: row.int()?, number: row.int()? };
+        Ok((id, ClaimToken(row.int()?)))
+    };
+    rows.map(read).collect()
 }
 
-/// Queues the subscriptions again whose rows, with their numbers and due times, have a due time. While a pass
-/// over all subscriptions of a resource is under way, those that are due at once are left to the next pass, so
-/// that nobody is notified twice before all others are notified once.
-async fn queue_again(
+/// Returns the generations of the subscriptions.
+async fn generations_of(
+    tx: &Tx<'_>,
+    settled: &[HeldResult],
+) -> Result<HashMap<SubscriptionId, i64>, StoreError> {
+    const GENERATIONS: &str = "
+        select s.resource_id, s.id, s.generation
+          from {rows}
+          join subscriptions s on s.resource_id = given.resource_id
+                              and s.id >= given.first_id and s.id <= given.last_id";
+    let mut ids: Vec<_> = settled.iter().map(|(result, _)| result.id).collect();
+    ids.sort_unstable();
+    let ranges =
+        ids.chunk_by(|one, next| one.resource == next.resource && next.number - one.number <= 1);
+    let (mut resources, mut firsts, mut lasts) = (Vec::new(), Vec::new(), Vec::new());
+    for range in ranges {
+        resources.push(range[0].resource.0);
+        firsts.push(range[0].number);
+        lasts.push(range[range.len() - 1].number);
+    }
+    let columns = [
+        ("resource_id", Value::Ints(resources)),
+        ("first_id", Value::Ints(firsts)),
+        ("last_id", Value::Ints(lasts)),
+    ];
+    let rows = tx.query_rows(GENERATIONS, &[], &columns).await?.into_iter();
+    let read = |mut row: Row| {
+        let id = SubscriptionId { resource: ResourceId(row.int()?), number: row.int()? };
+        Ok((id, row.int()?))
+    };
+    rows.map(read).collect()
+}
+
+/// Returns the subscriptions whose rows say that they are owed more. While a pass over all subscriptions of a
+/// resource is under way, they are left to the next pass, so that nobody is notified twice before all others
+/// are notified once.
+async fn owed_more(
     tx: &Tx<'_>,
     rows: Vec<Row>,
     locked: &HashMap<i64, LockedResource>,
-    now: DateTime<Utc>,
-) -> Result<(), StoreError> {
-    const AGAIN: &str = "
-        select given.due_at, s.resource_id, s.id, s.account_id, s.host
-          from {rows}
-          join subscriptions s on s.resource_id = given.resource_id and s.id = given.id";
-    let (mut resources, mut ids, mut times) = (Vec::new(), Vec::new(), Vec::new());
-    let mut left = BTreeSet::new();
+) -> Result<Vec<SubscriptionId>, StoreError> {
+    let (mut again, mut left) = (Vec::new(), BTreeSet::new());
     for mut row in rows {
-        let (resource, id, due_at) = (row.int()?, row.int()?, row.opt_time()?);
-        let Some(due_at) = due_at else { continue };
-        if due_at <= now && locked.get(&resource).is_some_and(|locked| locked.is_passed_over) {
-            left.insert(resource);
+        let id = SubscriptionId { resource: ResourceId(row.int()?), number: row.int()? };
+        if row.int()? == 0 {
             continue;
         }
-        resources.push(resource);
-        ids.push(id);
-        times.push(due_at.timestamp_micros());
+        match locked.get(&id.resource.0).is_some_and(|locked| locked.is_passed_over) {
+            true => drop(left.insert(id.resource.0)),
+            false => again.push(id),
+        }
     }
     if !left.is_empty() {
         pending_fan_outs::repeat_passes(tx, &left.into_iter().collect::<Vec<_>>()).await?;
     }
-    let columns = [
-        ("resource_id", Value::Ints(resources)),
-        ("id", Value::Ints(ids)),
-        ("due_at", Value::Ints(times)),
-    ];
-    let again = tx.query_rows(AGAIN, &[], &columns).await?.into_iter().map(|mut row| {
-        let due_at = row.time()?;
-        NewDelivery::read(&mut row, due_at)
-    });
-    new_deliveries::enqueue(tx, again.collect::<Result<_, _>>()?, now).await
-}
-
-/// The cursor after the end of a delivery: the start of a requested replay, or else never further
-/// back than before.
-macro_rules! cursor_after {
-    ($told:literal) => {
-        concat!(
-            "coalesce({given replay_from}, case when ",
-            $told,
-            " > cursor then ",
-            $told,
-            " else cursor end)"
-        )
-    };
+    Ok(again)
 }
 
 /// The number of the newest record or body that a subscription is owed.
@@ -202,10 +207,10 @@ macro_rules! newest_status {
     };
 }
 
-/// The rest of a statement that records results: it returns each subscription with the time at which
-/// it is due again, `$due`, or null if it is paused or the condition `$owed` is not met.
+/// The rest of a statement that records results: it returns each subscription with 1 if it is not paused and
+/// the condition `$owed` is met, otherwise with 0.
 macro_rules! of_given {
-    ($due:literal, $($owed:expr),*) => {
+    ($($owed:expr),*) => {
         concat!(
             " {from rows}
              where subscriptions.resource_id = {given resource_id}
@@ -213,9 +218,7 @@ macro_rules! of_given {
             returning subscriptions.resource_id, subscriptions.id,
                       case when paused_at is null and (",
             $($owed,)*
-            ") then cast(",
-            $due,
-            " as bigint) end"
+            ") then 1 else 0 end"
         )
     };
 }
@@ -233,17 +236,12 @@ macro_rules! attempted {
 const DELIVERED: &str = concat!(
     "update subscriptions set ",
     attempted!(),
-    "       failures = 0, failed_changes = 0, failing_since = null,
+    "       failures = 0, failed_changes = 0, failing_since = null, retry_at = null,
             acknowledged = acknowledged + case when {given code} < 0 then 0 else 1 end,
             acknowledged_status = case when {given status} > acknowledged_status
                                        then {given status} else acknowledged_status end,
-            replayed_upto = case when {given replay_from} is not null
-                                  and replayed_upto < {given told} then {given told}
-                                 else replayed_upto end,
-            cursor = ",
-    cursor_after!("{given told}"),
+            cursor = case when {given told} > cursor then {given told} else cursor end",
     of_given!(
-        "$1",
         "cursor < ",
         newest!(),
         " or {given status} < ",
@@ -253,10 +251,9 @@ const DELIVERED: &str = concat!(
     )
 );
 
-/// A statement that records a failed delivery, after which a subscription is due at `$due` if `$owed`
-/// is met.
+/// The assignments that record a failed delivery.
 macro_rules! failed {
-    ($due:literal, $($owed:expr),*) => {
+    () => {
         concat!(
             "update subscriptions set ",
             attempted!(),
@@ -266,33 +263,27 @@ macro_rules! failed {
                                             then 1 else 0 end,
                     failed_upto = case when failed_changes = 0 or {given newest} > failed_upto
                                        then {given newest} else failed_upto end,
-                    cursor = coalesce({given replay_from}, cursor)",
-            of_given!($due, $($owed),*)
+                    retry_at = {given retry_at}"
         )
     };
 }
 
-const WAITING: &str = failed!(
-    "{given retry_at}",
-    "cursor < ",
-    newest!(),
-    " or acknowledged_status < ",
-    newest_status!()
+const WAITING: &str = concat!(
+    failed!(),
+    " {from rows}
+     where subscriptions.resource_id = {given resource_id} and subscriptions.id = {given id}"
 );
 
-/// A subscription is due at once only if there is more to deliver than the failed delivery
-/// contained.
-const FAILED: &str =
-    failed!("$1", "{given replay_from} is not null or {given newest} < ", newest!());
+/// A subscription is owed more only if there is more to deliver than the failed delivery contained.
+const FAILED: &str = concat!(failed!(), of_given!("{given newest} < ", newest!()));
 
-/// A subscription that is suspended is due again once it is resumed or renewed.
+/// A subscription that is suspended is claimed again once it is resumed or renewed.
 const SUSPENDED: &str = concat!(
     "update subscriptions set ",
     attempted!(),
     "       failures = failures + 1, failing_since = coalesce(failing_since, $1),
             is_suspended = case when paused_at is null then 1 else is_suspended end,
-            paused_at = coalesce(paused_at, $1),
-            cursor = coalesce({given replay_from}, cursor)
+            paused_at = coalesce(paused_at, $1), retry_at = null
      {from rows}
       where subscriptions.resource_id = {given resource_id} and subscriptions.id = {given id}"
 );
@@ -309,15 +300,17 @@ struct LockedResource {
 /// share mode if not, so that results can be stored concurrently. Returns their newest numbers.
 async fn lock_resources(
     tx: &Tx<'_>,
-    settled: &[DeliveryResult],
+    settled: &[HeldResult],
+    ended: &[EndedClaim],
 ) -> Result<HashMap<i64, LockedResource>, StoreError> {
     const HOLD: &str = "
         select id, head, body_version, status_version, announced_status_version,
                (select count(*) from fan_outs f where f.resource_id = resources.id)
           from resources where id in ({ids $1}) order by id {for share}";
-    let ids: BTreeSet<_> = settled.iter().map(|one| one.id.resource.0).collect();
+    let of_results = settled.iter().map(|(result, _)| result.id.resource.0);
+    let ids: BTreeSet<_> = of_results.chain(ended.iter().map(|one| one.id.resource)).collect();
     let ids: Vec<_> = ids.into_iter().collect();
-    if settled.iter().any(|one| one.outcome == DeliveryOutcome::Ended) {
+    if settled.iter().any(|(result, _)| result.outcome == DeliveryOutcome::Ended) {
         row::lock(tx, ids.clone()).await?;
     }
     let rows = tx.query(HOLD, &[Value::Ints(ids)]).await?.into_iter();

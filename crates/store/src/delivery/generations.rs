@@ -22,16 +22,6 @@ macro_rules! next_generation {
 }
 pub(crate) use next_generation;
 
-/// Begins a new generation of a subscription that is not changed otherwise.
-pub(crate) async fn begin(tx: &Tx<'_>, id: SubscriptionId) -> Result<(), StoreError> {
-    const BEGIN: &str = concat!(
-        "update subscriptions set ",
-        next_generation!(),
-        " where resource_id = $1 and id = $2"
-    );
-    tx.execute(BEGIN, params![id.resource.0, id.number]).await.map(drop)
-}
-
 /// Returns the subscriptions of those of `held` whose claims are held at `now`, and which have neither
 /// ended nor begun a new generation.
 pub(crate) async fn still_current(
@@ -43,20 +33,15 @@ pub(crate) async fn still_current(
         select given.resource_id, given.id
           from {rows}
           join subscriptions s on s.resource_id = given.resource_id and s.id = given.id
+          join backlogs b on b.resource_id = s.resource_id and b.account_id = s.account_id
+                         and b.host = s.host
          where s.generation = given.generation and s.lease_until > $1
-           and (exists (select 1 from deliveries d
-                         where d.resource_id = given.resource_id and d.subscription_id = given.id
-                           and d.claim_token = given.token and d.claimed_until > $1)
-                or exists (select 1 from deliveries b
-                            where b.resource_id = given.resource_id
-                              and b.subscription_id = given.batch
-                              and b.claim_token = given.token and b.claimed_until > $1))";
+           and b.claim_token = given.token and b.claimed_until > $1";
     let numbers = |number: fn(&HeldDelivery) -> i64| Value::Ints(held.iter().map(number).collect());
     let columns = [
         ("resource_id", numbers(|held| held.id.resource.0)),
         ("id", numbers(|held| held.id.number)),
         ("token", numbers(|held| held.claim.0)),
-        ("batch", numbers(|held| held.batch.map_or(held.id.number, |batch| batch.0))),
         ("generation", numbers(|held| held.generation)),
     ];
     let rows = tx.query_rows(CURRENT, params![now], &columns).await?;
@@ -65,40 +50,50 @@ pub(crate) async fn still_current(
     rows.into_iter().map(id).collect()
 }
 
-/// Stores the results of deliveries that were claimed in an earlier generation: `told` is the last number
-/// that the callback has acknowledged, and `status` the version of the status, or -1 if the delivery
-/// failed. Returns each subscription with `now` if it is owed more, or null.
+/// Stores the results of deliveries whose claims were lost, or made in an earlier generation: `told` is the
+/// last number that the callback has acknowledged, and `status` the version of the status, or -1 if the
+/// delivery failed. The cursor stays if a replay was requested since, or counts something else now. Returns
+/// each subscription with 1 if it is ready.
 pub(crate) async fn store_outdated(
     tx: &Tx<'_>,
     results: ResultColumns,
     now: DateTime<Utc>,
 ) -> Result<Vec<Row>, StoreError> {
+    /// The condition that the numbers of a result and of its subscription count the same.
+    macro_rules! counts_same {
+        () => {
+            "{given counts_bodies} = case when format = 'raw' then 1 else 0 end"
+        };
+    }
     // The versions of a status that the subscription does not choose any more are greater than its own.
-    const OUTDATED: &str = "
-        update subscriptions
-           set acknowledged = acknowledged
-                              + case when {given told} < 0 or {given code} < 0 then 0 else 1 end,
-               acknowledged_status = case when {given status} > acknowledged_status
-                                           and {given status} <= case statuses
-                                               when 'always' then {given status_version}
-                                               when 'transitions' then {given announced} else 0 end
-                                          then {given status} else acknowledged_status end,
-               replayed_upto = case when {given replay_from} is not null
-                                     and replayed_upto < {given told} then {given told}
-                                    else replayed_upto end,
-               cursor = coalesce({given replay_from}, case when {given told} > cursor
-                                                           then {given told} else cursor end)
-        {from rows}
-         where subscriptions.resource_id = {given resource_id}
-           and subscriptions.id = {given id}
-        returning subscriptions.resource_id, subscriptions.id,
-                  case when paused_at is null
-                        and (cursor < case when format = 'raw' then {given body_version}
-                                           else {given head} end
-                             or acknowledged_status < case statuses
-                                    when 'always' then {given status_version}
-                                    when 'transitions' then {given announced} else 0 end)
-                       then cast($1 as bigint) end";
+    const OUTDATED: &str = concat!(
+        "update subscriptions
+            set acknowledged = acknowledged
+                               + case when {given told} < 0 or {given code} < 0 then 0 else 1 end,
+                acknowledged_status = case when {given status} > acknowledged_status
+                                            and {given status} <= case statuses
+                                                when 'always' then {given status_version}
+                                                when 'transitions' then {given announced} else 0 end
+                                           then {given status} else acknowledged_status end,
+                replayed_upto = case when replays <> {given replays_before}
+                                      and replayed_upto < {given told} and ",
+        counts_same!(),
+        "                            then {given told} else replayed_upto end,
+                cursor = case when replays = {given replays_before} and {given told} > cursor and ",
+        counts_same!(),
+        "                     then {given told} else cursor end
+         {from rows}
+          where subscriptions.resource_id = {given resource_id}
+            and subscriptions.id = {given id}
+         returning subscriptions.resource_id, subscriptions.id,
+                   case when paused_at is null and (retry_at is null or retry_at <= $1)
+                         and (cursor < case when format = 'raw' then {given body_version}
+                                            else {given head} end
+                              or acknowledged_status < case statuses
+                                     when 'always' then {given status_version}
+                                     when 'transitions' then {given announced} else 0 end)
+                        then 1 else 0 end"
+    );
     let columns = results.named("told", "status");
     // SQLite refuses parameters behind the last one that the statement has: the excerpts.
     tx.query_rows(OUTDATED, params![now], &columns[..columns.len() - 1]).await

@@ -5,10 +5,11 @@
 
 use chrono::{DateTime, Utc};
 
-use crate::delivery::generations::{self, next_generation};
-use crate::delivery::{batches, queue};
+use crate::delivery::backlogs;
+use crate::delivery::generations::next_generation;
+use crate::delivery::owed::is_owed;
 use crate::engine::sql::{Value, params};
-use crate::engine::tx::{Tx, Wake};
+use crate::engine::tx::Tx;
 use crate::resources::row;
 use feedgate_core::account::DeactivatedAccount;
 use feedgate_core::ports::StoreError;
@@ -38,8 +39,7 @@ pub(crate) async fn pause(
         " where resource_id = $1 and id = $2"
     );
     row::lock(tx, vec![id.resource.0]).await?;
-    tx.execute(PAUSE, params![id.resource.0, id.number, now]).await?;
-    dequeue(tx, &key(id)).await
+    tx.execute(PAUSE, params![id.resource.0, id.number, now]).await.map(drop)
 }
 
 /// Ends a pause. Failures before a suspension count no more.
@@ -50,7 +50,7 @@ pub(crate) async fn resume(
 ) -> Result<(), StoreError> {
     const RESUME: &str = concat!(
         "update subscriptions
-            set paused_at = null, is_suspended = 0,
+            set paused_at = null, is_suspended = 0, retry_at = null,
                 failures = case when is_suspended = 1 then 0 else failures end,
                 failing_since = case when is_suspended = 1 then null else failing_since end, ",
         next_generation!(),
@@ -58,7 +58,7 @@ pub(crate) async fn resume(
     );
     row::lock(tx, vec![id.resource.0]).await?;
     if tx.execute(RESUME, params![id.resource.0, id.number]).await? > 0 {
-        queue_resumed(tx, &key(id), now).await?;
+        backlogs::mark_one(tx, id, now).await?;
     }
     Ok(())
 }
@@ -69,16 +69,24 @@ pub(crate) async fn retry(
     id: SubscriptionId,
     now: DateTime<Utc>,
 ) -> Result<bool, StoreError> {
+    const OWED: &str = concat!(
+        "select 1 from subscriptions s join resources r on r.id = s.resource_id
+          where s.resource_id = $1 and s.id = $2 and s.paused_at is null and ",
+        is_owed!()
+    );
+    const RETRY: &str = concat!(
+        "update subscriptions set retry_at = null, ",
+        next_generation!(),
+        " where resource_id = $1 and id = $2"
+    );
     row::lock(tx, vec![id.resource.0]).await?;
-    let is_in_progress = queue::lock_in_progress(tx, id, now).await?;
-    let is_owed = queue::owes_anything(tx, id).await?;
-    if is_owed {
-        generations::begin(tx, id).await?;
+    let key = params![id.resource.0, id.number];
+    if tx.first(OWED, key).await?.is_none() {
+        return Ok(false);
     }
-    if is_owed && !is_in_progress {
-        queue::enqueue_subscription(tx, id, now).await?;
-    }
-    Ok(is_owed)
+    tx.execute(RETRY, key).await?;
+    backlogs::mark_one(tx, id, now).await?;
+    Ok(true)
 }
 
 /// Pauses subscriptions of a deactivated account, those after the number `from`.
@@ -97,7 +105,6 @@ pub(crate) async fn pause_batch(
     );
     let (keys, next) = lock_owned(tx, account, from).await?;
     let changed = tx.execute_rows(PAUSE, params![account.id.0, account.since], &keys).await?;
-    dequeue(tx, &keys).await?;
     Ok(PausedBatch { changed, next })
 }
 
@@ -111,7 +118,7 @@ pub(crate) async fn resume_batch(
 ) -> Result<PausedBatch, StoreError> {
     const RESUME: &str = concat!(
         "update subscriptions
-            set paused_at = null, ",
+            set paused_at = null, retry_at = null, ",
         next_generation!(),
         " where (resource_id, id) in (select given.resource_id, given.id from {rows})
             and account_id + 0 = $1 and paused_at = $2
@@ -125,50 +132,8 @@ pub(crate) async fn resume_batch(
     }
     let changed = ids.len() as u64;
     let resumed = [("resource_id", Value::Ints(on)), ("id", Value::Ints(ids))];
-    queue_resumed(tx, &resumed, now).await?;
+    backlogs::mark_ready(tx, &resumed, now).await?;
     Ok(PausedBatch { changed, next })
-}
-
-fn key(id: SubscriptionId) -> [(&'static str, Value); 2] {
-    [("resource_id", Value::Ints(vec![id.resource.0])), ("id", Value::Ints(vec![id.number]))]
-}
-
-/// Takes paused subscriptions out of the queue. The row of a delivery in progress stays until its
-/// result is recorded.
-async fn dequeue(tx: &Tx<'_>, keys: &[(&'static str, Value); 2]) -> Result<(), StoreError> {
-    const WAITING: &str = "
-        delete from deliveries
-        {using rows}
-         where deliveries.resource_id = {given resource_id}
-           and deliveries.subscription_id = {given id}
-           and claim_token = 0 and replay_from is null";
-    const IN_PROGRESS: &str = "
-        update deliveries set due_at = null
-        {from rows}
-         where deliveries.resource_id = {given resource_id}
-           and deliveries.subscription_id = {given id}";
-    batches::take_out(tx, keys).await?;
-    tx.execute_rows(WAITING, &[], keys).await?;
-    tx.execute_rows(IN_PROGRESS, &[], keys).await.map(drop)
-}
-
-/// Queues resumed subscriptions that are owed something, or to which a node delivered when they were
-/// paused.
-async fn queue_resumed(
-    tx: &Tx<'_>,
-    keys: &[(&'static str, Value); 2],
-    now: DateTime<Utc>,
-) -> Result<(), StoreError> {
-    const IN_PROGRESS: &str = "
-        update deliveries
-           set due_at = case when claimed_until > $1 then claimed_until else cast($1 as bigint) end
-        {from rows}
-         where deliveries.resource_id = {given resource_id}
-           and deliveries.subscription_id = {given id}";
-    if tx.execute_rows(IN_PROGRESS, params![now], keys).await? > 0 {
-        tx.wake(Wake::Subscriptions);
-    }
-    queue::enqueue_owed(tx, keys, now).await
 }
 
 /// Locks the resources of subscriptions of an account, those after the number `from`. Returns the

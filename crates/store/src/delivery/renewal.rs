@@ -9,7 +9,7 @@ use crate::delivery::row::{
     OPTIONS, PREVIOUS_SECRET, SECRET, number, option_values, subscriber, subscription,
     subscription_columns,
 };
-use crate::delivery::{digests, queue};
+use crate::delivery::{backlogs, digests};
 use crate::engine::columns::assigned;
 use crate::engine::sql::params;
 use crate::engine::tx::Tx;
@@ -81,6 +81,7 @@ static RENEW: LazyLock<String> = LazyLock::new(|| {
         "update subscriptions
            set secret = $3, cursor = $4, lease_until = $5, acknowledged_status = $7,
                failures = 0, failed_changes = 0, failed_upto = 0, failing_since = null,
+               retry_at = null,
                signature_method = $8, previous_secret = $9, previous_secret_until = $10,
                digest_at = case when cast($11 as bigint) is null then null
                                 else coalesce(digest_at, $11) end,
@@ -96,8 +97,7 @@ static RENEW: LazyLock<String> = LazyLock::new(|| {
 });
 
 /// Replaces the options with those of the request, resets failures, ends a suspension, and retries at
-/// once a delivery that waited for a retry. A delivery in progress, if there is one, ends first; the
-/// cursor in its result counts only if both cursors run over the same numbers.
+/// once a delivery that waited for a retry.
 async fn renew(
     tx: &Tx<'_>,
     resource: &Resource,
@@ -139,18 +139,10 @@ async fn renew(
         request.registrant.as_number(),
     ];
     let params = [own.as_slice(), &option_values(request)].concat();
-    let is_in_progress = queue::lock_in_progress(tx, known.id, now).await?;
     let renewed = tx.first(&RENEW, &params).await?;
     let is_paused = renewed.map_or(Ok(0), |mut row| row.int())? != 0;
-    let is_owed = cursor < owed || status_told < status;
-    match (is_in_progress, changed) {
-        (true, true) => return queue::replay_after(tx, known.id, cursor).await,
-        (true, false) => return Ok(()),
-        (false, true) => queue::remove_one(tx, known.id).await?,
-        (false, false) => {}
-    }
-    if is_owed && !is_paused {
-        queue::enqueue_subscription(tx, known.id, now).await?;
+    if !is_paused && (cursor < owed || status_told < status) {
+        backlogs::mark_one(tx, known.id, now).await?;
     }
     Ok(())
 }

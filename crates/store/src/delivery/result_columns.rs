@@ -8,13 +8,15 @@ use feedgate_core::ports::DeliveryResult;
 /// `announced_status_version`. They do not change while the resource is locked.
 pub(super) type Newest = [i64; 4];
 
-/// The columns of results: the subscription, where to set its cursor, the newest number when it was
-/// claimed, the newest numbers now, two numbers and the response of each.
+/// The columns of results: the subscription, its replays and the newest number when it was claimed, the
+/// newest numbers now, two numbers and the response of each.
 #[derive(Default)]
 pub(super) struct ResultColumns {
     resources: Vec<i64>,
     ids: Vec<i64>,
-    replays: Vec<Option<i64>>,
+    replays: Vec<i64>,
+    /// 1: the numbers are versions of the body.
+    counts_bodies: Vec<i64>,
     newest: Vec<i64>,
     newest_now: [Vec<i64>; 4],
     numbers: [Vec<i64>; 2],
@@ -34,16 +36,11 @@ pub(super) fn status_code(result: &DeliveryResult) -> i64 {
 
 impl ResultColumns {
     /// Adds a result; `numbers` are the two columns that [`named`](Self::named) names.
-    pub(super) fn push(
-        &mut self,
-        result: &DeliveryResult,
-        replay_from: Option<i64>,
-        newest: Newest,
-        numbers: [i64; 2],
-    ) {
+    pub(super) fn push(&mut self, result: &DeliveryResult, newest: Newest, numbers: [i64; 2]) {
         self.resources.push(result.id.resource.0);
         self.ids.push(result.id.number);
-        self.replays.push(replay_from);
+        self.replays.push(result.replays);
+        self.counts_bodies.push(result.counts_bodies.into());
         self.newest.push(result.newest.0);
         let response = result.response.as_ref();
         self.codes.push(status_code(result));
@@ -61,13 +58,14 @@ impl ResultColumns {
         self,
         first: &'static str,
         second: &'static str,
-    ) -> [(&'static str, Value); 12] {
+    ) -> [(&'static str, Value); 13] {
         let [one, two] = self.numbers;
         let [head, body_version, status_version, announced] = self.newest_now;
         [
             ("resource_id", Value::Ints(self.resources)),
             ("id", Value::Ints(self.ids)),
-            ("replay_from", Value::OptInts(self.replays)),
+            ("replays_before", Value::Ints(self.replays)),
+            ("counts_bodies", Value::Ints(self.counts_bodies)),
             ("newest", Value::Ints(self.newest)),
             ("head", Value::Ints(head)),
             ("body_version", Value::Ints(body_version)),

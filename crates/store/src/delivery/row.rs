@@ -9,6 +9,7 @@ use feedgate_core::delivery_health::{AttemptResponse, DeliveryHealth, LastAttemp
 use feedgate_core::ports::StoreError;
 use feedgate_core::query::EntryFilter;
 use feedgate_core::record::Seq;
+use feedgate_core::registrant::RegistrantNetwork;
 use feedgate_core::resource::ResourceId;
 use feedgate_core::signing::{PreviousSecret, Secret, Signing};
 use feedgate_core::subscription::{
@@ -24,7 +25,7 @@ macro_rules! own_columns {
         "s.id, s.account_id, s.alias, s.callback, s.protocol, s.procedure, s.format,
          s.updates, s.statuses, s.is_sanitized, s.acknowledged_status, s.secret, s.signature_method,
          s.previous_secret, s.previous_secret_until, s.cursor, s.failures, s.failing_since,
-         s.lease_until, s.created_at, s.entry_filter"
+         s.lease_until, s.created_at, s.entry_filter, s.registrant_network"
     };
 }
 pub(crate) use own_columns;
@@ -107,6 +108,7 @@ pub(crate) fn subscription_to(
     let (cursor, failures) = (Seq(row.int()?), row.small()?);
     let (failing_since, lease_until, created_at) = (row.opt_time()?, row.time()?, row.time()?);
     let filter = row.opt_text()?.map(EntryFilter::from_stored);
+    let registrant = RegistrantNetwork::from_number(row.int()?);
     Ok(Subscription {
         id,
         account,
@@ -125,42 +127,50 @@ pub(crate) fn subscription_to(
         failing_since,
         lease_until,
         created_at,
+        registrant,
     })
 }
 
-/// A column of the delivery to a subscription `s`, or of the batch of which it is a member.
-macro_rules! of_delivery {
-    ($column:literal) => {
-        concat!(
-            "coalesce((select d.",
-            $column,
-            " from deliveries d
-               where d.resource_id = s.resource_id and d.subscription_id = s.id),
-             (select max(b.",
-            $column,
-            ") from deliveries b {sqlite indexed by deliveries_members} where ",
-            $crate::delivery::batch_members::has_member!("b", "s.resource_id", "s.id"),
-            "))"
-        )
-    };
-}
-pub(crate) use of_delivery;
-
-/// The columns of the delivery health of a subscription `s` to a resource `r`, as [`health`] reads
-/// them. Few subscriptions are read at a time, and most are not in the queue.
+/// The columns of the delivery health of a subscription `s` to a resource `r`, as [`health`] reads them. A
+/// subscription that is ready is claimed with its backlog.
 macro_rules! health_columns {
     () => {
         concat!(
-            "s.attempted_at, s.attempt_status, s.attempt_excerpt, ",
-            $crate::delivery::row::of_delivery!("due_at"),
-            ", s.paused_at, s.is_suspended, ",
-            $crate::delivery::row::of_delivery!("claimed_until"),
-            ", s.digest_at,
-             case when s.format = 'raw' then r.body_version else r.head end"
+            "s.attempted_at, s.attempt_status, s.attempt_excerpt,
+             case when ",
+            $crate::delivery::owed::is_owed!(),
+            "     and s.paused_at is null
+                  then case when s.retry_at > ",
+            $crate::delivery::owed::next_change!(),
+            "               then null
+                            else coalesce(s.retry_at, ",
+            $crate::delivery::row::of_backlog!("due_at"),
+            ") end end,
+             s.paused_at, s.is_suspended,
+             case when ",
+            $crate::delivery::owed::is_owed!(),
+            "     and s.paused_at is null and s.retry_at is null then ",
+            $crate::delivery::row::of_backlog!("claimed_until"),
+            " end, s.digest_at, ",
+            $crate::delivery::owed::owed!()
         )
     };
 }
 pub(crate) use health_columns;
+
+/// A column of the backlog of a subscription `s`.
+macro_rules! of_backlog {
+    ($column:literal) => {
+        concat!(
+            "(select b.",
+            $column,
+            " from backlogs b
+               where b.resource_id = s.resource_id and b.account_id = s.account_id
+                 and b.host = s.host)"
+        )
+    };
+}
+pub(crate) use of_backlog;
 
 /// Reads `health_columns!`.
 pub(crate) fn health(row: &mut Row) -> Result<DeliveryHealth, StoreError> {

@@ -4,7 +4,7 @@
 //! the count there, because a resource without subscribers is never due.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
@@ -16,8 +16,8 @@ use crate::delivery::row::{OPTIONS, SECRET, number, option_values, subscriber};
 use crate::delivery::subscriber_counts::{CountedSubscription, count_begun, count_of};
 use crate::delivery::unsubscribe::unsubscribe;
 use crate::delivery::{
-    claim, deliveries, digests, generations, held_claims, kept_cursors, listing, pausing, progress,
-    queue, replays,
+    backlogs, deliveries_of_node, digests, generations, kept_cursors, listing, pausing, progress,
+    replays,
 };
 use crate::engine::columns::inserted;
 use crate::engine::sql::params;
@@ -91,16 +91,7 @@ impl Subscriptions for Db {
         limits: &ClaimLimits,
         from: QueuePosition,
     ) -> Result<ClaimedSubscriptions, StoreError> {
-        let (limits, claims) = (limits.clone(), self.claims.clone());
-        let turns = Arc::clone(&self.account_turns);
-        self.write(move |tx| {
-            Box::pin(async move {
-                let lease = claims.lease(now, until);
-                tx.join_by_keys().await?;
-                claim::claim(tx, lease, limits, from, &turns).await
-            })
-        })
-        .await
+        deliveries_of_node::claim(self, (now, until), limits, from).await
     }
 
     async fn claim_subscriptions_of_host(
@@ -110,15 +101,7 @@ impl Subscriptions for Db {
         until: DateTime<Utc>,
         limit: usize,
     ) -> Result<Vec<DueSubscription>, StoreError> {
-        let (host, claims) = (host.to_owned(), self.claims.clone());
-        self.write(move |tx| {
-            Box::pin(async move {
-                let lease = claims.lease(now, until);
-                tx.join_by_keys().await?;
-                claim::claim_of_host(tx, lease, &host, limit).await
-            })
-        })
-        .await
+        deliveries_of_node::claim_of_host(self, (now, until), host, limit).await
     }
 
     async fn renew_subscription_claims(
@@ -127,14 +110,7 @@ impl Subscriptions for Db {
         now: DateTime<Utc>,
         until: DateTime<Utc>,
     ) -> Result<Vec<SubscriptionId>, StoreError> {
-        let (held, claims) = (claims.to_vec(), self.claims.clone());
-        self.write(move |tx| {
-            Box::pin(async move {
-                let lease = claims.lease(now, until);
-                held_claims::renew(tx, &held, lease.ends).await
-            })
-        })
-        .await
+        deliveries_of_node::renew(self, claims, now, until).await
     }
 
     async fn release_subscription_claims(
@@ -142,9 +118,7 @@ impl Subscriptions for Db {
         claims: &[(SubscriptionId, ClaimToken)],
         now: DateTime<Utc>,
     ) -> Result<(), StoreError> {
-        let held = claims.to_vec();
-        self.write(move |tx| Box::pin(async move { held_claims::release(tx, &held, now).await }))
-            .await
+        deliveries_of_node::release(self, claims, now).await
     }
 
     async fn still_current(
@@ -164,8 +138,7 @@ impl Subscriptions for Db {
         settled: &[DeliveryResult],
         now: DateTime<Utc>,
     ) -> Result<(), StoreError> {
-        let settled = settled.to_vec();
-        self.write(move |tx| Box::pin(deliveries::settle(tx, settled, now))).await
+        deliveries_of_node::settle(self, settled, now).await
     }
 
     async fn delivery_progress(
@@ -361,7 +334,7 @@ async fn make(
     let Some(mut made) = tx.first(&MAKE, &params).await? else { return Ok(None) };
     let id = SubscriptionId { resource: resource.id, number: made.int()? };
     if cursor < head {
-        queue::enqueue_subscription(tx, id, now).await?;
+        backlogs::mark_one(tx, id, now).await?;
     }
     Ok(Some(request.begin(id, Seq(cursor), status, now)))
 }

@@ -98,15 +98,6 @@ pub(crate) struct Picked {
     pub(crate) host: String,
     /// How many of them are to be claimed.
     pub(crate) count: usize,
-    /// The number of jobs in the row: the members of a batch, otherwise 1.
-    pub(crate) size: usize,
-}
-
-impl Picked {
-    /// Returns whether a part of a batch was picked.
-    pub(crate) fn is_part(&self) -> bool {
-        self.count < self.size
-    }
 }
 
 /// A job that was claimed.
@@ -285,8 +276,12 @@ impl HostLimitedSearch {
         self.limits.limit
     }
 
-    /// Picks a candidate (resource, number, host, due time, and in the queue of deliveries the size of a
-    /// batch) if its host can take more and it is not picked already. Returns its place in the queue.
+    /// Counts jobs of a host that are claimed in another way.
+    pub(crate) fn count_in(&mut self, host: &str, count: usize) {
+        *self.of_host.entry(host.to_owned()).or_default() += count;
+    }
+
+    /// Picks a candidate (resource, number, host, due time, and of a backlog its size) if its host can take more and it is not picked already. Returns its place in the queue.
     pub(crate) fn consider(&mut self, row: Row) -> Result<QueuePosition, StoreError> {
         self.consider_part(row, usize::MAX)
     }
@@ -312,27 +307,10 @@ impl HostLimitedSearch {
             *of_host += count;
             self.count += count;
             self.numbers.insert(number);
-            self.picked.push(Picked { resource, number, host, count, size });
+            self.picked.push(Picked { resource, number, host, count });
         }
         Ok(position)
     }
-}
-
-/// Returns the picked jobs as columns for `{rows}`.
-pub(crate) fn columns(picked: &[Picked]) -> [(&'static str, Value); 2] {
-    [
-        ("resource_id", Value::Ints(picked.iter().map(|job| job.resource).collect())),
-        ("id", Value::Ints(picked.iter().map(|job| job.number).collect())),
-    ]
-}
-
-/// Returns the picked jobs as columns for `{rows}`, each with the token of its claim.
-pub(crate) fn columns_with_token(
-    picked: &[Picked],
-    token: ClaimToken,
-) -> [(&'static str, Value); 3] {
-    let [resources, numbers] = columns(picked);
-    [resources, numbers, ("token", Value::Ints(vec![token.0; picked.len()]))]
 }
 
 /// Reads claimed jobs, in the order in which they were picked. A job that cannot be read must not

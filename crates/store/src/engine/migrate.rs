@@ -61,6 +61,7 @@ pub const MIGRATIONS: &[Migration] = &[
     migration!("0019", "registrants"),
     migration!("0020", "filters"),
     migration!("0021", "clock"),
+    migration!("0022", "backlogs"),
 ];
 
 /// Returns the version of the schema once all of these migrations are applied.

@@ -8,8 +8,7 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use crate::delivery::batch_members::is_in_no_batch;
-use crate::delivery::queue::{enqueue_unless_queued, has_no_own_row, select_due};
+use crate::delivery::backlogs::{mark_selected, marked_columns};
 use crate::engine::sql::params;
 use crate::engine::tx::Tx;
 use crate::log::fan_out::LogState;
@@ -77,26 +76,23 @@ async fn send_newest(
     (made_by, at): (DateTime<Utc>, DateTime<Utc>),
     log: LogState,
 ) -> Result<(), StoreError> {
-    const SET_BACK: &str = concat!(
-        "update subscriptions
-            set cursor = cursor - 1,
-                begun_after = case when begun_after > 0 and begun_after >= cast($5 as bigint)
-                                   then cast($5 as bigint) - 1 else begun_after end
-          where resource_id = $1 and lease_until > $2 and created_at <= $3 and cursor > 0
-            and cursor = case when format = 'raw' then cast($4 as bigint)
-                              else cast($5 as bigint) end and ",
-        has_no_own_row!(),
-        " and ",
-        is_in_no_batch!("subscriptions.resource_id", "subscriptions.id")
-    );
+    const SET_BACK: &str = "
+        update subscriptions
+           set cursor = cursor - 1,
+               begun_after = case when begun_after > 0 and begun_after >= cast($5 as bigint)
+                                  then cast($5 as bigint) - 1 else begun_after end
+         where resource_id = $1 and lease_until > $2 and created_at <= $3 and cursor > 0
+           and cursor = case when format = 'raw' then cast($4 as bigint)
+                             else cast($5 as bigint) end";
     const SEND_NEWEST: &str = concat!(
-        select_due!(),
-        " where s.resource_id = $1 and lease_until > $2 and created_at <= $3 and paused_at is null
+        "select ",
+        marked_columns!(),
+        " from subscriptions s
+          where s.resource_id = $1 and lease_until > $2 and created_at <= $3 and paused_at is null
             and cursor = case when format = 'raw' then cast($4 as bigint)
-                              else cast($5 as bigint) end - 1 and ",
-        is_in_no_batch!("s.resource_id", "s.id")
+                              else cast($5 as bigint) end - 1"
     );
     let params = params![id.0, at, made_by, log.body_version, log.head];
     tx.execute(SET_BACK, params).await?;
-    enqueue_unless_queued(tx, SEND_NEWEST, params, &[], at).await
+    mark_selected(tx, SEND_NEWEST, params, at).await
 }

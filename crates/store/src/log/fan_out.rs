@@ -5,9 +5,8 @@ use chrono::{DateTime, Utc};
 use futures_util::try_join;
 
 use crate::collections::enqueue;
-use crate::delivery::batch_members::is_in_no_batch;
-use crate::delivery::new_deliveries;
-use crate::delivery::queue::{enqueue_unless_queued, has_no_own_row, select_due};
+use crate::delivery::backlogs::{mark_selected, marked_columns};
+use crate::delivery::owed::next_change;
 use crate::engine::sql::params;
 use crate::engine::tx::Tx;
 use crate::log::pending_fan_outs;
@@ -149,24 +148,24 @@ pub(crate) async fn mark_due_for_status(
     at: DateTime<Utc>,
 ) -> Result<(), StoreError> {
     const LAGGING: &str = concat!(
-        select_due!(),
-        " where s.resource_id = $1 and statuses <> 'never' and lease_until > $2
+        "select ",
+        marked_columns!(),
+        " from subscriptions s
+          where s.resource_id = $1 and statuses <> 'never' and lease_until > $2
             and paused_at is null
             and acknowledged_status < case statuses when 'always' then cast($3 as bigint)
                                             when 'transitions' then cast($4 as bigint)
-                                            else 0 end and ",
-        is_in_no_batch!("s.resource_id", "s.id")
+                                            else 0 end"
     );
     if before == after {
         return Ok(());
     }
     let params = params![id.0, at, after.all, after.announced];
-    enqueue_unless_queued(tx, LAGGING, params, &[], at).await
+    mark_selected(tx, LAGGING, params, at).await
 }
 
-/// Marks every active subscription due that receives some of the new records. A subscription with a
-/// delivery in progress, or waiting for a retry, is due already; the new records are sent with that
-/// delivery (rule D2).
+/// Marks the backlogs of all active subscriptions that receive some of the new records. A subscription that
+/// waits for a retry is sent them with that delivery (rule D2).
 async fn mark_subscriptions_due(
     tx: &Tx<'_>,
     id: ResourceId,
@@ -174,17 +173,19 @@ async fn mark_subscriptions_due(
     after: &After,
 ) -> Result<(), StoreError> {
     const BEHIND: &str = concat!(
-        "select s.resource_id, s.id, s.account_id, s.host, 1
-           from subscriptions s
+        "select ",
+        marked_columns!(),
+        " from subscriptions s
           where s.resource_id = $1 and lease_until > $2 and paused_at is null
-            and case when format = 'raw' then cursor < $4
+            and (retry_at is null or retry_at <= $2 or retry_at > ",
+        next_change!(),
+        "   ) and case when format = 'raw' then cursor < $4
                      else cursor < $3 and ",
         least_audience!(),
-        " <= cast($5 as bigint) end
-          order by s.id"
+        " <= cast($5 as bigint) end"
     );
     let params = params![id.0, at, after.head, after.body_version, after.audience.number()];
-    new_deliveries::enqueue_selected(tx, id.0, BEHIND, params, at).await.map(drop)
+    mark_selected(tx, BEHIND, params, at).await
 }
 
 /// Advances the cursors of subscriptions that were up to date, and receive none of the appended
@@ -199,8 +200,6 @@ async fn advance_cursors(
         "update subscriptions
             set cursor = $2
           where resource_id = $1 and format <> 'raw' and cursor >= $3 and ",
-        has_no_own_row!(),
-        " and ",
         least_audience!(),
         " > cast($4 as bigint)"
     );

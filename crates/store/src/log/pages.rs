@@ -193,22 +193,18 @@ async fn find(
           limit $2"
     );
     // A subscription whose delivery failed is owed records, even if it waits for the next change or is paused.
-    // While there are batches, all subscriptions count, because some of them are members; so they do
+    // While there is a backlog, all subscriptions count, because some of them are in it; so they do
     // while a pass has yet to find those that are behind. A lease
     // that ended may be renewed, and the subscription then continues where it stopped (rule D9).
     // The cursor of a subscription to whole documents counts versions of the body and not records.
     const OWED: &str = "
         select min(owed.cursor)
-          from (select case when d.replay_from < s.cursor then d.replay_from
-                            else s.cursor end as cursor
-                  from subscriptions s
-                  left join deliveries d
-                         on d.resource_id = s.resource_id and d.subscription_id = s.id
-                 where s.resource_id = $1 and s.format <> 'raw'
-                   and (d.resource_id is not null or s.failures > 0 or s.paused_at is not null
+          from (select cursor
+                  from subscriptions
+                 where resource_id = $1 and format <> 'raw'
+                   and (failures > 0 or paused_at is not null
                         or exists (select 1 from fan_outs where resource_id = $1)
-                        or exists (select 1 from deliveries
-                                    where resource_id = $1 and last_member is not null))
+                        or exists (select 1 from backlogs where resource_id = $1))
                 union all
                 select cursor from collection_cursors where resource_id = $1
                 union all

@@ -142,7 +142,7 @@ impl<'a> Search<'a> {
         let is_busy = self.busy.contains(host.as_str());
         let queue = self.queues.get_mut(&host);
         if !is_busy && queue.is_some_and(|queue| queue.admit_poll(self.limits.per_host)) {
-            self.picked.push(Picked { resource: id, number: id, host, count: 1, size: 1 });
+            self.picked.push(Picked { resource: id, number: id, host, count: 1 });
         } else {
             self.delayed.push(Delayed { id, host, is_pinged });
         }

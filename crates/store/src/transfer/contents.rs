@@ -14,8 +14,8 @@ const LEFT_OUT: &[&str] = &[
     "hosts",
     "refusals",
     "robots",
-    // A gateway queues again what subscriptions are owed.
-    "deliveries",
+    // A gateway finds again which subscriptions are owed something.
+    "backlogs",
     // Work in progress: it is short, or can be requested again.
     "forwarded_pings",
     "backfills",

@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 use crate::Db;
 use crate::copy::tables::CopiedTable;
 use crate::copy::target::TargetColumn;
-use crate::delivery::queue;
+use crate::delivery::backlogs;
 use crate::delivery::subscriber_counts::{CountedSubscription, count_begun, counted_columns};
 use crate::engine::row::Row;
 use crate::engine::sql::{Value, params};
@@ -102,6 +102,6 @@ async fn begin_subscriptions(
     // A gateway that runs may append meanwhile: either its head is read here, or it finds the
     // subscriptions.
     row::lock(tx, on).await?;
-    queue::enqueue_owed(tx, &keys, now).await?;
+    backlogs::mark_ready(tx, &keys, now).await?;
     count_begun(tx, begun.into_iter()).await
 }

@@ -84,6 +84,7 @@ impl SourceLogs {
             ("acknowledged_status", Value::Int(status_version)),
             ("replayed_upto", Value::Int(0)),
             ("failed_upto", Value::Int(0)),
+            ("retry_at", Value::Null),
         ];
         for (name, new) in changed {
             if let Some(place) = columns.iter().position(|column| column.name == name) {

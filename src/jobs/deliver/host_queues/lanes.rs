@@ -21,13 +21,14 @@ use crate::jobs::deliver::concurrency_limit::ConcurrencyLimit;
 use feedgate_core::resource::ResourceId;
 use feedgate_core::subscription::Subscription;
 
-/// Who is charged for a delivery: an account, or all subscribers without one.
+/// Who is charged for a delivery: an account, or the network of a subscriber without one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Owner(i64);
 
 impl Owner {
     pub(super) fn from_subscription(subscription: &Subscription) -> Owner {
-        Owner(subscription.account.map_or(0, |account| account.0))
+        let network = subscription.registrant.as_number(); // not positive
+        Owner(subscription.account.map_or(network, |account| account.0))
     }
 
     pub(super) fn has_account(self) -> bool {

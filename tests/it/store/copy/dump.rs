@@ -32,11 +32,8 @@ const RESOURCES: [&str; 3] = ["resource_id", "collection_id", "member_id"];
 /// Tables whose rows have numbers of their own.
 const NUMBERED: [&str; 5] =
     ["subscriptions", "delivery_attempts", "intents", "changes", "forwarded_pings"];
-/// The column with the number of a subscription, or with that of a batch of deliveries.
-const SUBSCRIPTION: &str = "subscription_id";
-/// Columns of batches of deliveries, which are copied as rows for their members.
-const BATCHES: [&str; 4] = [SIZE, "first_member", "last_member", "members"];
-const SIZE: &str = "size";
+/// The columns with the numbers of subscriptions.
+const SUBSCRIPTIONS: [&str; 3] = ["subscription_id", "number", "after_id"];
 /// What stands between two columns.
 const SEPARATOR: &str = " ¦ ";
 
@@ -151,15 +148,10 @@ async fn rows(schema: &Schema, table: &str, topics: &BTreeMap<String, String>) -
     let texts = texts.collect::<Vec<_>>().join(&format!(" || '{SEPARATOR}' || "));
     let mut rows = Vec::new();
     for row in schema.texts(&format!("select {texts} from {table}")).await {
-        let mut members = 1;
         let values = columns.iter().zip(row.split(SEPARATOR)).filter_map(|((name, _), value)| {
             let name = name.as_str();
             let is_own = name == "id" && NUMBERED.contains(&table);
-            if name == SIZE && table == "deliveries" {
-                members = value.parse().unwrap();
-            }
-            let is_of_batch = table == "deliveries" && BATCHES.contains(&name);
-            if is_own || is_of_batch || name == SUBSCRIPTION || CLAIMS.contains(&name) {
+            if is_own || SUBSCRIPTIONS.contains(&name) || CLAIMS.contains(&name) {
                 return None;
             }
             let is_resource = RESOURCES.contains(&name) || (table == "resources" && name == "id");
@@ -171,8 +163,7 @@ async fn rows(schema: &Schema, table: &str, topics: &BTreeMap<String, String>) -
                 format!("{name}={value}")
             })
         });
-        let row = values.collect::<Vec<_>>().join(SEPARATOR);
-        rows.extend(std::iter::repeat_n(row, members));
+        rows.push(values.collect::<Vec<_>>().join(SEPARATOR));
     }
     rows
 }

@@ -39,15 +39,8 @@ const SMALL_GROUPS: &[(&str, &[&str], &str)] = &[
 ];
 
 /// Columns of which a part between two bounds is read, in one resource, and why it has few rows.
-const SMALL_RANGES: &[(&str, &str, &str)] = &[
-    (
-        "deliveries",
-        "last_member",
-        "batches that overlap a chunk of subscriptions, or may have one of them",
-    ),
-    ("deliveries", "subscription_id", "the rows of a chunk of subscriptions"),
-    ("subscriptions", "id", "members of batches, or results that are stored together"),
-];
+const SMALL_RANGES: &[(&str, &str, &str)] =
+    &[("subscriptions", "id", "results that are stored together")];
 
 /// An index, or the primary key of a table.
 #[derive(Clone, Debug)]

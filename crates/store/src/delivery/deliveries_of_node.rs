@@ -1,0 +1,179 @@
+//! The deliveries of this node: what it claims, renews, gives back and stores, and what it knows of it.
+//!
+//! What the node holds in memory changes after the transactions that it depends on are committed.
+
+use std::error::Error;
+use std::sync::Arc;
+
+use chrono::{DateTime, Utc};
+use tracing::warn;
+
+use crate::Db;
+use crate::delivery::backlogs::{self, EndedClaim};
+use crate::delivery::claim::{self, ClaimSearch, ClaimedPortions};
+use crate::delivery::held_backlogs::StoredResults;
+use crate::delivery::{claimed_rows, deliveries};
+use crate::engine::tx::Tx;
+use feedgate_core::claim::{ClaimToken, QueuePosition};
+use feedgate_core::ports::{ClaimLimits, ClaimedSubscriptions, DeliveryResult, StoreError};
+use feedgate_core::subscription::{DueSubscription, SubscriptionId};
+
+/// Claims due subscriptions within the limits, from `now` to `until`.
+pub(super) async fn claim(
+    db: &Db,
+    (now, until): (DateTime<Utc>, DateTime<Utc>),
+    limits: &ClaimLimits,
+    from: QueuePosition,
+) -> Result<ClaimedSubscriptions, StoreError> {
+    begin_marked_passes(db, now).await?;
+    let is_busy = |host: &str| limits.busy.iter().any(|busy| busy == host);
+    let most = |host: &str| if is_busy(host) { 0 } else { limits.per_host };
+    let continued = db.held_backlogs.continue_passes(limits.limit, now, most);
+    let search =
+        ClaimSearch { limits: limits.clone(), from, continued: continued.portions.clone() };
+    let (claims, turns) = (db.claims.clone(), Arc::clone(&db.account_turns));
+    let claimed = db.write(move |tx| {
+        Box::pin(async move {
+            let lease = claims.lease(now, until);
+            tx.join_by_keys().await?;
+            claim::claim(tx, lease, search, &turns).await
+        })
+    });
+    let (claimed, portions) = claimed.await?;
+    db.held_backlogs.add(portions, (now, until));
+    drop(continued);
+    end_idle_claims(db, db.held_backlogs.take_ended(), now).await;
+    Ok(claimed)
+}
+
+/// Begins another pass of the claimed backlogs that were marked, if all subscriptions of this pass are
+/// claimed: what a slow callback has not responded to does not hold up the others.
+async fn begin_marked_passes(db: &Db, now: DateTime<Utc>) -> Result<(), StoreError> {
+    let held = db.held_backlogs.at_end(now);
+    if held.is_empty() {
+        return Ok(());
+    }
+    let read = held.clone();
+    let are_marked =
+        db.read(move |tx| Box::pin(async move { backlogs::are_marked(tx, &read).await }));
+    if are_marked.await? {
+        let begun =
+            db.write(move |tx| Box::pin(async move { backlogs::begin_passes(tx, &held).await }));
+        db.held_backlogs.begin_passes(&begun.await?);
+    }
+    Ok(())
+}
+
+/// Claims up to `limit` due subscriptions with callbacks at `host`.
+pub(super) async fn claim_of_host(
+    db: &Db,
+    (now, until): (DateTime<Utc>, DateTime<Utc>),
+    host: &str,
+    limit: usize,
+) -> Result<Vec<DueSubscription>, StoreError> {
+    let most = |held: &str| if held == host { limit } else { 0 };
+    let continued = db.held_backlogs.continue_passes(usize::MAX, now, most);
+    let (portions, claims, host) = (continued.portions.clone(), db.claims.clone(), host.to_owned());
+    let claimed = db.write(move |tx| {
+        Box::pin(async move {
+            let lease = claims.lease(now, until);
+            tx.join_by_keys().await?;
+            claim::claim_of_host(tx, lease, (&host, limit), portions).await
+        })
+    });
+    let ClaimedPortions { due, portions } = claimed.await?;
+    db.held_backlogs.add(portions, (now, until));
+    drop(continued);
+    end_idle_claims(db, db.held_backlogs.take_ended(), now).await;
+    Ok(due)
+}
+
+/// Renews all claims of this node. Returns which of `known` are still held.
+pub(super) async fn renew(
+    db: &Db,
+    known: &[(SubscriptionId, ClaimToken)],
+    now: DateTime<Utc>,
+    until: DateTime<Utc>,
+) -> Result<Vec<SubscriptionId>, StoreError> {
+    let claims = db.held_backlogs.claims(known, now);
+    end_idle_claims(db, db.held_backlogs.take_ended(), now).await;
+    if claims.is_empty() {
+        return Ok(Vec::new());
+    }
+    let renewing = claims.clone();
+    let renewed = db.write(move |tx| {
+        Box::pin(async move {
+            let resources = renewing.iter().map(|(id, _)| id.resource).collect();
+            claimed_rows::lock_resources(tx, resources).await?;
+            backlogs::renew_claims(tx, &renewing, until).await
+        })
+    });
+    Ok(db.held_backlogs.renewed(&claims, (&renewed.await?, until), known))
+}
+
+/// Gives back what was not sent, which is due at `again_at`.
+pub(super) async fn release(
+    db: &Db,
+    claims: &[(SubscriptionId, ClaimToken)],
+    again_at: DateTime<Utc>,
+) -> Result<(), StoreError> {
+    db.held_backlogs.release(claims, again_at);
+    // The others end when what is being stored has been.
+    let (given_back, others) =
+        db.held_backlogs.take_ended().into_iter().partition(|ended| ended.again_at.is_some());
+    db.held_backlogs.put_back(others);
+    end_idle_claims(db, given_back, again_at).await;
+    Ok(())
+}
+
+/// Stores results, and ends claims under which nothing is in hand any more.
+pub(super) async fn settle(
+    db: &Db,
+    settled: &[DeliveryResult],
+    now: DateTime<Utc>,
+) -> Result<(), StoreError> {
+    let ended = db.held_backlogs.begin_storing();
+    let backlogs = db.held_backlogs.backlogs_of(settled.iter().map(|result| result.id));
+    let results: Vec<_> = settled.iter().cloned().zip(backlogs).collect();
+    let ends = ended.clone();
+    let stored = db.write(move |tx| {
+        Box::pin(async move { deliveries::settle(tx, &results, &ends, now).await })
+    });
+    let owed_more = match stored.await {
+        Ok(owed_more) => owed_more,
+        Err(err) => {
+            db.held_backlogs.end_storing(Err(ended));
+            return Err(err);
+        }
+    };
+    let claims: Vec<_> = settled.iter().map(|result| (result.id, result.claim)).collect();
+    let stored = StoredResults { claims: &claims, owed_more: &owed_more };
+    let are_others_storing = db.held_backlogs.end_storing(Ok(stored));
+    if !are_others_storing {
+        end_idle_claims(db, db.held_backlogs.take_ended(), now).await;
+    }
+    Ok(())
+}
+
+/// Ends claims under which nothing is in hand any more. Those whose end cannot be stored end later.
+async fn end_idle_claims(db: &Db, ended: Vec<EndedClaim>, now: DateTime<Utc>) {
+    if ended.is_empty() {
+        return;
+    }
+    let ends = ended.clone();
+    let stored = db.write(move |tx| Box::pin(async move { end_claims(tx, &ends, now).await }));
+    if let Err(err) = stored.await {
+        warn!(error = &err as &dyn Error, "the end of claims of deliveries was not stored");
+        db.held_backlogs.put_back(ended);
+    }
+}
+
+async fn end_claims(
+    tx: &Tx<'_>,
+    ended: &[EndedClaim],
+    now: DateTime<Utc>,
+) -> Result<(), StoreError> {
+    let resources = ended.iter().map(|ended| ended.id.resource).collect();
+    claimed_rows::lock_resources(tx, resources).await?;
+    backlogs::end_claims(tx, ended, now).await
+}

@@ -1,0 +1,364 @@
+//! The backlogs that this node has claimed: how far its passes are, and which subscriptions are in its hands.
+//!
+//! A claim belongs to a backlog and not to a subscription, so only the node knows which subscriptions it
+//! delivers to. If it dies, its claims expire, and another node finds in the cursors what is still owed.
+//!
+//! Invariants:
+//!
+//! * A subscription is in hand from its claim to its result or release, and is not claimed again meanwhile.
+//! * A claim ends when nothing of its backlog is in hand: at the end of a pass, or before it if nothing more
+//!   was claimed in time. The next claim goes on where this one stopped.
+//! * While something is in hand at the end of a pass, as of a callback that is slow, another pass may begin.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use chrono::{DateTime, TimeDelta, Utc};
+use foldhash::{HashMap, HashMapExt as _, HashSet};
+
+use crate::delivery::backlogs::{BacklogId, EndedClaim, ONLY_RETRIES};
+use crate::delivery::portions::{Portion, ReadPortion};
+use feedgate_core::claim::ClaimToken;
+use feedgate_core::resource::ResourceId;
+use feedgate_core::subscription::SubscriptionId;
+
+/// So many backlogs are looked at again for each claim.
+const FEW: usize = 256;
+/// How long some subscriptions of a backlog have been in hand after its pass came to its end, if it is looked
+/// at again although there are many, and how often.
+const LONG: TimeDelta = TimeDelta::milliseconds(250);
+
+/// The claimed backlogs of one node.
+#[derive(Debug, Default)]
+pub(crate) struct HeldBacklogs {
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    backlogs: HashMap<BacklogId, HeldBacklog>,
+    /// The backlog of each subscription in hand.
+    in_hand: HashMap<SubscriptionId, BacklogId>,
+    /// Claims under which nothing is in hand any more.
+    ended: Vec<EndedClaim>,
+    /// The number of transactions that are storing results.
+    storing: usize,
+    /// When many backlogs were looked at again.
+    looked_at: Option<DateTime<Utc>>,
+}
+
+#[derive(Debug)]
+struct HeldBacklog {
+    token: ClaimToken,
+    /// When the claim ends.
+    until: DateTime<Utc>,
+    host: String,
+    /// The last subscription that was claimed or found to be up to date.
+    after: i64,
+    /// Since when the pass has come to the last subscription; `None` if it has not.
+    at_end_since: Option<DateTime<Utc>>,
+    /// Whether some that were sent something are owed more.
+    is_repeated: bool,
+    /// Whether a transaction reads what comes after `after`.
+    is_being_read: bool,
+    /// When some that were given back are due again.
+    again_at: Option<DateTime<Utc>>,
+    /// The numbers of the subscriptions in hand; true: the worker did not know of it at the last renewal.
+    in_hand: HashMap<i64, bool>,
+}
+
+/// Results that were stored.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StoredResults<'a> {
+    pub(crate) claims: &'a [(SubscriptionId, ClaimToken)],
+    /// The subscriptions that are owed more.
+    pub(crate) owed_more: &'a [SubscriptionId],
+}
+
+/// Portions that are being read. They can be read again once this is dropped.
+#[derive(Debug)]
+pub(crate) struct ContinuedPortions {
+    pub(crate) portions: Vec<Portion>,
+    held: Arc<HeldBacklogs>,
+}
+
+impl Drop for ContinuedPortions {
+    fn drop(&mut self) {
+        let mut state = self.held.state();
+        for portion in &self.portions {
+            if let Some(backlog) = state.held_under(portion.id, portion.held) {
+                backlog.is_being_read = false;
+            }
+            state.end_if_idle(portion.id);
+        }
+    }
+}
+
+impl HeldBacklogs {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns portions of the held backlogs at the hosts for which `most` returns more than 0, each with up
+    /// to that many subscriptions, of at most `limit` in all.
+    pub(crate) fn continue_passes(
+        self: &Arc<Self>,
+        limit: usize,
+        now: DateTime<Utc>,
+        most: impl Fn(&str) -> usize,
+    ) -> ContinuedPortions {
+        let (mut state, mut portions, mut left) = (self.state(), Vec::new(), limit);
+        for (id, backlog) in state.backlogs.iter_mut().filter(|(_, held)| held.until > now) {
+            if backlog.at_end_since.is_some() && backlog.is_repeated {
+                backlog.begin_pass();
+            }
+            let is_waiting = backlog.again_at.is_some_and(|at| at > now);
+            if backlog.at_end_since.is_some() || backlog.is_being_read || is_waiting {
+                continue;
+            }
+            let most = most(&backlog.host).min(left);
+            if most == 0 {
+                continue;
+            }
+            left -= most;
+            (backlog.is_being_read, backlog.again_at) = (true, None);
+            portions.push(Portion {
+                id: *id,
+                host: backlog.host.clone(),
+                held: Some(backlog.token),
+                after: backlog.after,
+                most,
+                without: backlog.in_hand.keys().copied().collect(),
+            });
+        }
+        ContinuedPortions { portions, held: Arc::clone(self) }
+    }
+
+    /// Returns the backlogs whose passes have come to the end while some subscriptions are still in hand: all
+    /// if they are few, otherwise once in a while those of which some have been in hand for long.
+    pub(crate) fn at_end(&self, now: DateTime<Utc>) -> Vec<(BacklogId, ClaimToken)> {
+        let mut state = self.state();
+        let at_end = state.backlogs.iter().filter_map(|(id, backlog)| {
+            let since = backlog.at_end_since?;
+            let is_open = !backlog.is_repeated && backlog.until > now;
+            is_open.then_some((since, (*id, backlog.token)))
+        });
+        let mut at_end: Vec<_> = at_end.collect();
+        if at_end.len() > FEW {
+            if state.looked_at.is_some_and(|at| now - at < LONG) {
+                return Vec::new();
+            }
+            state.looked_at = Some(now);
+            at_end.retain(|(since, _)| now - *since >= LONG);
+        }
+        at_end.into_iter().map(|(_, claim)| claim).collect()
+    }
+
+    /// Notes that other passes of these backlogs begin.
+    pub(crate) fn begin_passes(&self, ids: &[BacklogId]) {
+        let mut state = self.state();
+        for id in ids {
+            if let Some(backlog) = state.backlogs.get_mut(id) {
+                backlog.is_repeated = true;
+            }
+        }
+    }
+
+    /// Notes what was read under claims from `now` to `until`, or under earlier ones, and that it is in hand.
+    pub(crate) fn add(&self, read: Vec<ReadPortion>, (now, until): (DateTime<Utc>, DateTime<Utc>)) {
+        let mut state = self.state();
+        for ReadPortion { id, host, token, after, is_at_end, claimed } in read {
+            if state.backlogs.get(&id).is_some_and(|held| held.token != token) {
+                state.forget(id); // that claim has expired
+            }
+            let new = || HeldBacklog::new(token, until, host);
+            let backlog = state.backlogs.entry(id).or_insert_with(new);
+            (backlog.after, backlog.at_end_since) = (after, is_at_end.then_some(now));
+            backlog.in_hand.extend(claimed.iter().map(|number| (*number, false)));
+            let resource = ResourceId(id.resource);
+            let ids = claimed.into_iter().map(|number| (SubscriptionId { resource, number }, id));
+            state.in_hand.extend(ids);
+            state.end_if_idle(id);
+        }
+    }
+
+    /// Returns the claims that ended since the last call.
+    pub(crate) fn take_ended(&self) -> Vec<EndedClaim> {
+        std::mem::take(&mut self.state().ended)
+    }
+
+    /// Takes claims back whose end was not stored.
+    pub(crate) fn put_back(&self, ended: Vec<EndedClaim>) {
+        self.state().ended.extend(ended);
+    }
+
+    /// Returns the backlogs of subscriptions in hand.
+    pub(crate) fn backlogs_of(
+        &self,
+        ids: impl Iterator<Item = SubscriptionId>,
+    ) -> Vec<Option<BacklogId>> {
+        let state = self.state();
+        ids.map(|id| state.in_hand.get(&id).copied()).collect()
+    }
+
+    /// Returns the claims that ended since the last call, while results are stored that end others.
+    pub(crate) fn begin_storing(&self) -> Vec<EndedClaim> {
+        let mut state = self.state();
+        state.storing += 1;
+        std::mem::take(&mut state.ended)
+    }
+
+    /// Notes that results were stored; or that they were not, and claims have not ended. Subscriptions that
+    /// are owed more are claimed again in another pass. Returns whether others are storing results, and will
+    /// end claims.
+    pub(crate) fn end_storing(&self, stored: Result<StoredResults<'_>, Vec<EndedClaim>>) -> bool {
+        let mut state = self.state();
+        state.storing -= 1;
+        match stored {
+            Ok(StoredResults { claims, owed_more }) => {
+                for id in owed_more {
+                    if let Some(backlog) = state.backlog_of(*id) {
+                        backlog.is_repeated = true;
+                    }
+                }
+                claims.iter().for_each(|(id, token)| state.take_out(*id, *token));
+            }
+            Err(ended) => state.ended.extend(ended),
+        }
+        state.storing > 0
+    }
+
+    /// Gives subscriptions back that were not sent anything. They are claimed again from `again_at` on.
+    pub(crate) fn release(&self, claims: &[(SubscriptionId, ClaimToken)], again_at: DateTime<Utc>) {
+        let mut state = self.state();
+        for (id, token) in claims {
+            if let Some(backlog) = state.backlog_of(*id).filter(|held| held.token == *token) {
+                backlog.rewind(id.number, again_at);
+                state.take_out(*id, *token);
+            }
+        }
+    }
+
+    /// Returns the claims that are held, in the order of their backlogs. What is in hand and neither among
+    /// `known` now nor was at the last call is given back: the worker has lost it.
+    pub(crate) fn claims(
+        &self,
+        known: &[(SubscriptionId, ClaimToken)],
+        now: DateTime<Utc>,
+    ) -> Vec<(BacklogId, ClaimToken)> {
+        let known: HashSet<_> = known.iter().map(|(id, _)| *id).collect();
+        let (mut state, mut lost) = (self.state(), Vec::new());
+        for (id, backlog) in &mut state.backlogs {
+            let resource = ResourceId(id.resource);
+            for (number, was_unknown) in &mut backlog.in_hand {
+                let id = SubscriptionId { resource, number: *number };
+                let is_unknown = !known.contains(&id);
+                if is_unknown && *was_unknown {
+                    lost.push((id, backlog.token));
+                }
+                *was_unknown = is_unknown;
+            }
+        }
+        drop(state);
+        self.release(&lost, now);
+        let state = self.state();
+        let held = state.backlogs.iter().map(|(id, backlog)| (*id, backlog.token));
+        let mut held: Vec<_> = held.collect();
+        held.sort_unstable_by_key(|(id, _)| *id);
+        held
+    }
+
+    /// Notes until when those of `claims` last that were `renewed`, and forgets the others. Returns which of
+    /// `known` are still held.
+    pub(crate) fn renewed(
+        &self,
+        claims: &[(BacklogId, ClaimToken)],
+        (renewed, until): (&[BacklogId], DateTime<Utc>),
+        known: &[(SubscriptionId, ClaimToken)],
+    ) -> Vec<SubscriptionId> {
+        let renewed: HashSet<_> = renewed.iter().collect();
+        let mut state = self.state();
+        for (id, token) in claims {
+            match state.held_under(*id, Some(*token)) {
+                Some(backlog) if renewed.contains(id) => backlog.until = until,
+                Some(_) => state.forget(*id),
+                None => {}
+            }
+        }
+        let mut held = known.to_vec();
+        held.retain(|(id, token)| state.backlog_of(*id).is_some_and(|held| held.token == *token));
+        held.into_iter().map(|(id, _)| id).collect()
+    }
+}
+
+impl State {
+    fn held_under(&mut self, id: BacklogId, token: Option<ClaimToken>) -> Option<&mut HeldBacklog> {
+        self.backlogs.get_mut(&id).filter(|held| Some(held.token) == token)
+    }
+
+    /// Returns the backlog of a subscription in hand.
+    fn backlog_of(&mut self, id: SubscriptionId) -> Option<&mut HeldBacklog> {
+        self.backlogs.get_mut(self.in_hand.get(&id)?)
+    }
+
+    /// Takes a subscription out of the hands of the node that was claimed under this token.
+    fn take_out(&mut self, id: SubscriptionId, token: ClaimToken) {
+        let Some(backlog_id) = self.in_hand.get(&id).copied() else { return };
+        if let Some(backlog) = self.held_under(backlog_id, Some(token)) {
+            backlog.in_hand.remove(&id.number);
+            self.in_hand.remove(&id);
+            self.end_if_idle(backlog_id);
+        }
+    }
+
+    /// Ends the claim of a backlog of which nothing is in hand or being read.
+    fn end_if_idle(&mut self, id: BacklogId) {
+        let Some(backlog) = self.backlogs.get(&id) else { return };
+        if backlog.is_being_read || !backlog.in_hand.is_empty() {
+            return;
+        }
+        let HeldBacklog { token, is_repeated, again_at, after, .. } = *backlog;
+        let is_at_end = backlog.at_end_since.is_some();
+        // A pass that has not come to its end goes on with the next claim.
+        let is_due = !is_at_end || is_repeated;
+        let after = if is_at_end { ONLY_RETRIES } else { after };
+        let after = if is_repeated && after == ONLY_RETRIES { 0 } else { after };
+        self.ended.push(EndedClaim { id, token, after, is_due, again_at, is_repeated });
+        self.backlogs.remove(&id);
+    }
+
+    fn forget(&mut self, id: BacklogId) {
+        if let Some(backlog) = self.backlogs.remove(&id) {
+            let resource = ResourceId(id.resource);
+            for number in backlog.in_hand.into_keys() {
+                self.in_hand.remove(&SubscriptionId { resource, number });
+            }
+        }
+    }
+}
+
+impl HeldBacklog {
+    fn new(token: ClaimToken, until: DateTime<Utc>, host: String) -> HeldBacklog {
+        HeldBacklog {
+            token,
+            until,
+            host,
+            after: 0,
+            at_end_since: None,
+            is_repeated: false,
+            is_being_read: false,
+            again_at: None,
+            in_hand: HashMap::new(),
+        }
+    }
+
+    fn begin_pass(&mut self) {
+        (self.after, self.at_end_since, self.is_repeated) = (0, None, false);
+    }
+
+    /// Goes back before a subscription, which is due at `again_at`.
+    fn rewind(&mut self, number: i64, again_at: DateTime<Utc>) {
+        self.after = self.after.min(number - 1);
+        self.at_end_since = None;
+        self.again_at = Some(self.again_at.map_or(again_at, |earlier| earlier.max(again_at)));
+    }
+}
