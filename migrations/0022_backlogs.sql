@@ -58,6 +58,7 @@ update subscriptions
  where failures > 0
    and not exists (select 1 from deliveries d
                     where d.resource_id = subscriptions.resource_id
+                      and d.first_member <= subscriptions.id and d.last_member >= subscriptions.id
                       and d.members like '%,' || subscriptions.id || ',%');
 
 insert into backlogs (resource_id, number, account_id, host, size, due_at)

@@ -25,6 +25,7 @@ on_both_stores!(
     a_result_of_a_lost_claim_moves_only_the_cursor,
     a_pass_ends_before_the_next_begins,
     a_pass_goes_on_where_another_node_stopped,
+    after_a_node_died_a_pass_begins,
     retries_make_a_backlog_due,
     a_subscription_that_waits_for_the_next_change_is_claimed_with_it,
     one_that_cannot_be_read_stops_no_other,
@@ -239,6 +240,20 @@ async fn a_pass_goes_on_where_another_node_stopped(database: Database) {
     assert_eq!(sorted(&second), ids[3..]);
     settle(&other, &second, 6).await;
     assert_eq!(sorted(&claim(&store, 7).await), ids[..3], "the pass after it");
+}
+
+async fn after_a_node_died_a_pass_begins(database: Database) {
+    let store = ClaimingStore::new(database.open().await);
+    let (resource, ids) = subscribe_and_append(&store, 3).await;
+    let due = claim(&store, 2).await;
+    fail(&store, &due[..1], Some(40), 3).await;
+    settle(&store, &due[1..], 3).await;
+    assert_eq!(sorted(&claim(&store, 40).await), sorted(&due[..1]), "only a retry was due");
+    store.record(resource, &poll(at(41), &["2"])).await.unwrap();
+    assert_eq!(claim(&store, 42).await.len(), 2);
+    // The node dies with what it knew of its passes.
+    let other = ClaimingStore::new(database.open().await);
+    assert_eq!(sorted(&claim(&other, 60).await), ids);
 }
 
 async fn retries_make_a_backlog_due(database: Database) {

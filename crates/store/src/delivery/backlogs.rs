@@ -16,7 +16,7 @@
 use chrono::{DateTime, Utc};
 use foldhash::HashMap;
 
-use crate::delivery::owed::{is_active, is_ready, next_change};
+use crate::delivery::owed::is_ready;
 use crate::engine::row::Row;
 use crate::engine::sql::{Value, params};
 use crate::engine::tx::{Tx, Wake};
@@ -182,13 +182,14 @@ macro_rules! next_retry {
                where r.id = backlogs.resource_id and s.host = backlogs.host
                  and s.account_id = backlogs.account_id
                  and s.retry_at is not null and s.retry_at < ",
-            next_change!(),
+            $crate::delivery::owed::next_change!(),
             " and ",
-            is_active!("$1"),
+            $crate::delivery::owed::is_active!("$1"),
             "  order by s.retry_at limit 1)"
         )
     };
 }
+pub(crate) use next_retry;
 
 /// Ends claims that are still held. A backlog is due at once if it was marked, or when the next of its
 /// subscriptions is tried again; it is deleted if neither is so.
@@ -229,7 +230,9 @@ async fn keep_backlogs(
                                 then 0 else {given after} end,
                 is_marked = case when {given after} in (0, 9223372036854775807) then 0
                                  when {given repeated} = 1 then 1 else is_marked end,
-                due_at = case when {given again_at} is not null then {given again_at}
+                due_at = case when {given after} = 9223372036854775807 and is_marked = 1
+                              then cast($1 as bigint)
+                              when {given again_at} is not null then {given again_at}
                               when is_marked = 1 then cast($1 as bigint)
                               else coalesce(",
         next_retry!(),

@@ -10,7 +10,7 @@ use foldhash::{HashMap, HashMapExt as _, HashSet, HashSetExt as _};
 use futures_util::try_join;
 
 use crate::delivery::account_turns::AccountTurns;
-use crate::delivery::backlogs::BacklogId;
+use crate::delivery::backlogs::{BacklogId, next_retry};
 use crate::delivery::claimed_rows::{self, ClaimedQuery, ClaimedRows, claimed_columns};
 use crate::delivery::owed::{is_active, is_not_retried};
 use crate::delivery::portions::{Portion, ReadPortion, alternate, share};
@@ -20,7 +20,7 @@ use crate::engine::row::Row;
 use crate::engine::sql::{Value, params};
 use crate::engine::tx::Tx;
 use feedgate_core::claim::{ClaimToken, QueuePosition};
-use feedgate_core::ports::{ClaimLimits, ClaimedSubscriptions, StoreError};
+use feedgate_core::ports::{ClaimLimits, StoreError};
 use feedgate_core::subscription::DueSubscription;
 
 /// The number of rows that are read together while due backlogs are searched.
@@ -33,6 +33,16 @@ const MOST_ROWS: usize = 16 * CHUNK;
 pub(crate) struct ClaimedPortions {
     pub(crate) due: Vec<DueSubscription>,
     pub(crate) portions: Vec<ReadPortion>,
+    /// Whether some were not claimed because their resources are being written.
+    pub(crate) are_some_locked: bool,
+}
+
+/// Where a search ended: as in [`ClaimedSubscriptions`](feedgate_core::ports::ClaimedSubscriptions).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SearchEnd {
+    pub(crate) position: QueuePosition,
+    pub(crate) skipped: usize,
+    pub(crate) is_end: bool,
 }
 
 /// Where a claim searches, and for how much.
@@ -52,7 +62,7 @@ pub(crate) async fn claim(
     lease: ClaimLease,
     search: ClaimSearch,
     turns: &AccountTurns,
-) -> Result<(ClaimedSubscriptions, Vec<ReadPortion>), StoreError> {
+) -> Result<(ClaimedPortions, SearchEnd), StoreError> {
     const DUE: &str = "
         select resource_id, number, host, due_at, size
           from backlogs
@@ -90,8 +100,8 @@ pub(crate) async fn claim(
         left -= most;
         portions.extend((most > 0).then_some(Portion { most, ..portion }));
     }
-    let ClaimedPortions { due, portions } = claim_portions(tx, lease, portions).await?;
-    Ok((ClaimedSubscriptions { due, position, skipped, is_end }, portions))
+    let claimed = claim_portions(tx, lease, portions).await?;
+    Ok((claimed, SearchEnd { position, skipped, is_end }))
 }
 
 /// Claims due subscriptions of one host, of all its backlogs about as many: those that continue, those that
@@ -141,9 +151,14 @@ async fn claim_portions(
 ) -> Result<ClaimedPortions, StoreError> {
     let resources: BTreeSet<i64> = portions.iter().map(|portion| portion.id.resource).collect();
     // An append waits, so that it is either seen here or marks the backlog that is claimed here.
-    let resources = claimed_rows::lock_resources(tx, resources.into_iter().collect()).await?;
+    let resources = resources.into_iter().collect();
+    let resources = claimed_rows::lock_idle_resources(tx, resources).await?;
+    let wanted = portions.len();
+    portions.retain(|portion| resources.contains_key(&portion.id.resource));
+    let are_some_locked = portions.len() < wanted;
     claim_backlogs(tx, lease, &mut portions).await?;
-    read_portions(tx, lease, &resources, portions).await
+    let claimed = read_portions(tx, lease, &resources, portions).await?;
+    Ok(ClaimedPortions { are_some_locked, ..claimed })
 }
 
 /// Claims the backlogs that are not held. Keeps the portions of those that were claimed.
@@ -152,14 +167,18 @@ async fn claim_backlogs(
     lease: ClaimLease,
     portions: &mut Vec<Portion>,
 ) -> Result<(), StoreError> {
-    const CLAIM: &str = "
-        update backlogs
-           set due_at = $3, claimed_until = $3, claim_token = $4,
-               is_marked = case when after_id = 0 then 0 else is_marked end
-        {from rows}
-         where backlogs.resource_id = {given resource_id} and backlogs.number = {given number}
-           and backlogs.due_at + 0 <= $1 and (claimed_until is null or claimed_until <= $2)
-        returning backlogs.resource_id, backlogs.number, after_id";
+    // After a claim that has expired, a pass begins: what its node knew of the passes is lost.
+    const CLAIM: &str = concat!(
+        "update backlogs
+            set due_at = $3, claimed_until = $3, claim_token = $4,
+                after_id = case when claim_token = 0 then after_id else 0 end,
+                is_marked = case when after_id = 0 or claim_token <> 0 then 0 else is_marked end
+         {from rows}
+          where backlogs.resource_id = {given resource_id} and backlogs.number = {given number}
+            and backlogs.due_at + 0 <= $1 and (claimed_until is null or claimed_until <= $2)
+         returning backlogs.resource_id, backlogs.number, after_id, ",
+        next_retry!()
+    );
     let mut new: Vec<_> = portions.iter().filter(|portion| portion.held.is_none()).collect();
     // Rows are locked in the order of their keys, so that no two nodes wait for each other.
     new.sort_unstable_by_key(|portion| portion.id);
@@ -171,15 +190,15 @@ async fn claim_backlogs(
     let mut claimed = HashMap::new();
     for mut row in tx.query_rows(CLAIM, params, &columns).await? {
         let id = BacklogId { resource: row.int()?, number: row.int()? };
-        claimed.insert(id, row.int()?);
+        claimed.insert(id, (row.int()?, row.opt_time()?));
     }
     portions.retain_mut(|portion| {
         if portion.held.is_some() {
             return true;
         }
         portion.held = Some(lease.token);
-        claimed.get(&portion.id).is_some_and(|after| {
-            portion.after = *after;
+        claimed.get(&portion.id).is_some_and(|(after, next_retry)| {
+            (portion.after, portion.next_retry) = (*after, *next_retry);
             true
         })
     });
@@ -260,12 +279,15 @@ impl ClaimedPortions {
         let last = if is_cut { claimed.last().copied().min(last) } else { last };
         let after = last.unwrap_or(portion.after).max(portion.after);
         let is_stuck = claimed.is_empty() && after == portion.after;
+        let is_unreadable = claimed.is_empty() && passed.max(retried) > portion.without.len();
         self.portions.push(ReadPortion {
             id: portion.id,
             host: portion.host,
             token: portion.held.unwrap_or(ClaimToken::NONE),
             after,
             is_at_end: (is_at_end && !is_cut) || is_stuck,
+            is_unreadable,
+            next_retry: portion.next_retry,
             claimed,
         });
         self.due.extend(found);

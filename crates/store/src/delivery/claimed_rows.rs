@@ -106,14 +106,15 @@ impl ClaimedResource {
     }
 }
 
-/// Locks resources in share mode, and returns them by their numbers.
-pub(super) async fn lock_resources(
+/// Locks those of the resources in share mode to which nobody appends, and returns them by their numbers: an
+/// append that takes long delays no notification of another resource.
+pub(super) async fn lock_idle_resources(
     tx: &Tx<'_>,
     numbers: Vec<i64>,
 ) -> Result<HashMap<i64, ClaimedResource>, StoreError> {
     const RESOURCES: &str = "
         select id, topic, head, body_version, status_version, announced_status_version, hops
-          from resources where id in ({ids $1}) order by id {for share}";
+          from resources where id in ({ids $1}) order by id {for share} {postgres skip locked}";
     if numbers.is_empty() {
         return Ok(HashMap::new());
     }

@@ -4,19 +4,26 @@
 
 use std::error::Error;
 use std::sync::Arc;
+use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use tracing::warn;
 
 use crate::Db;
 use crate::delivery::backlogs::{self, EndedClaim};
-use crate::delivery::claim::{self, ClaimSearch, ClaimedPortions};
-use crate::delivery::held_backlogs::StoredResults;
-use crate::delivery::{claimed_rows, deliveries};
-use crate::engine::tx::Tx;
+use crate::delivery::claim::{self, ClaimSearch, ClaimedPortions, SearchEnd};
+use crate::delivery::deliveries;
+use crate::delivery::held_backlogs::{ContinuedPortions, StoredResults};
+use crate::engine::sql::Value;
+use crate::engine::tx::{Tx, Wake};
 use feedgate_core::claim::{ClaimToken, QueuePosition};
-use feedgate_core::ports::{ClaimLimits, ClaimedSubscriptions, DeliveryResult, StoreError};
+use feedgate_core::ports::{
+    ClaimLimits, ClaimedSubscriptions, DeliveryOutcome, DeliveryResult, StoreError,
+};
 use feedgate_core::subscription::{DueSubscription, SubscriptionId};
+
+/// How long a resource that is being written is not looked at again, if nothing is signalled.
+const LOCKED_PAUSE: Duration = Duration::from_millis(20);
 
 /// Claims due subscriptions within the limits, from `now` to `until`.
 pub(super) async fn claim(
@@ -39,27 +46,58 @@ pub(super) async fn claim(
             claim::claim(tx, lease, search, &turns).await
         })
     });
-    let (claimed, portions) = claimed.await?;
+    let (claimed, SearchEnd { position, skipped, is_end }) = claimed.await?;
+    let due = hold_claimed(db, claimed, continued, (now, until)).await;
+    Ok(ClaimedSubscriptions { due, position, skipped, is_end })
+}
+
+/// Notes what was claimed in the place of the portions that continue passes, and returns it.
+async fn hold_claimed(
+    db: &Db,
+    claimed: ClaimedPortions,
+    continued: ContinuedPortions,
+    (now, until): (DateTime<Utc>, DateTime<Utc>),
+) -> Vec<DueSubscription> {
+    let ClaimedPortions { due, portions, are_some_locked } = claimed;
     db.held_backlogs.add(portions, (now, until));
     drop(continued);
     end_idle_claims(db, db.held_backlogs.take_ended(), now).await;
-    Ok(claimed)
+    if are_some_locked {
+        let signals = db.wake_signals.clone();
+        tokio::spawn(async move {
+            tokio::time::sleep(LOCKED_PAUSE).await;
+            Wake::Subscriptions.notify(&signals);
+        });
+    }
+    due
 }
 
 /// Begins another pass of the claimed backlogs that were marked, if all subscriptions of this pass are
 /// claimed: what a slow callback has not responded to does not hold up the others.
 async fn begin_marked_passes(db: &Db, now: DateTime<Utc>) -> Result<(), StoreError> {
-    let held = db.held_backlogs.at_end(now);
-    if held.is_empty() {
+    let at_end = db.held_backlogs.at_end(now);
+    if at_end.claims.is_empty() {
         return Ok(());
     }
-    let read = held.clone();
+    let read = at_end.claims.clone();
     let are_marked =
         db.read(move |tx| Box::pin(async move { backlogs::are_marked(tx, &read).await }));
     if are_marked.await? {
-        let begun =
-            db.write(move |tx| Box::pin(async move { backlogs::begin_passes(tx, &held).await }));
-        db.held_backlogs.begin_passes(&begun.await?);
+        let claims = at_end.claims.clone();
+        let begun = db.write(move |tx| {
+            Box::pin(async move {
+                lock_resources(tx, claims.iter().map(|(id, _)| id.resource).collect()).await?;
+                backlogs::begin_passes(tx, &claims).await
+            })
+        });
+        match begun.await {
+            Ok(begun) => db.held_backlogs.begin_passes(begun),
+            Err(err) => {
+                // It may have been stored all the same; a pass too many does no harm.
+                db.held_backlogs.begin_passes(at_end.claims.iter().map(|(id, _)| *id));
+                return Err(err);
+            }
+        }
     }
     Ok(())
 }
@@ -81,11 +119,8 @@ pub(super) async fn claim_of_host(
             claim::claim_of_host(tx, lease, (&host, limit), portions).await
         })
     });
-    let ClaimedPortions { due, portions } = claimed.await?;
-    db.held_backlogs.add(portions, (now, until));
-    drop(continued);
-    end_idle_claims(db, db.held_backlogs.take_ended(), now).await;
-    Ok(due)
+    let claimed = claimed.await?;
+    Ok(hold_claimed(db, claimed, continued, (now, until)).await)
 }
 
 /// Renews all claims of this node. Returns which of `known` are still held.
@@ -104,7 +139,7 @@ pub(super) async fn renew(
     let renewed = db.write(move |tx| {
         Box::pin(async move {
             let resources = renewing.iter().map(|(id, _)| id.resource).collect();
-            claimed_rows::lock_resources(tx, resources).await?;
+            lock_resources(tx, resources).await?;
             backlogs::renew_claims(tx, &renewing, until).await
         })
     });
@@ -147,7 +182,12 @@ pub(super) async fn settle(
         }
     };
     let claims: Vec<_> = settled.iter().map(|result| (result.id, result.claim)).collect();
-    let stored = StoredResults { claims: &claims, owed_more: &owed_more };
+    let retries = settled.iter().filter_map(|result| match result.outcome {
+        DeliveryOutcome::Failed { retry_at: Some(at) } => Some((result.id, at)),
+        _ => None,
+    });
+    let retries: Vec<_> = retries.collect();
+    let stored = StoredResults { claims: &claims, owed_more: &owed_more, retries: &retries };
     let are_others_storing = db.held_backlogs.end_storing(Ok(stored));
     if !are_others_storing {
         end_idle_claims(db, db.held_backlogs.take_ended(), now).await;
@@ -168,12 +208,18 @@ async fn end_idle_claims(db: &Db, ended: Vec<EndedClaim>, now: DateTime<Utc>) {
     }
 }
 
+/// Locks resources in share mode, so that nobody appends to them meanwhile.
+async fn lock_resources(tx: &Tx<'_>, numbers: Vec<i64>) -> Result<(), StoreError> {
+    const LOCK: &str = "select id from resources where id in ({ids $1}) order by id {for share}";
+    tx.query(LOCK, &[Value::Ints(numbers)]).await.map(drop)
+}
+
 async fn end_claims(
     tx: &Tx<'_>,
     ended: &[EndedClaim],
     now: DateTime<Utc>,
 ) -> Result<(), StoreError> {
     let resources = ended.iter().map(|ended| ended.id.resource).collect();
-    claimed_rows::lock_resources(tx, resources).await?;
+    lock_resources(tx, resources).await?;
     backlogs::end_claims(tx, ended, now).await
 }

@@ -60,8 +60,12 @@ struct HeldBacklog {
     is_repeated: bool,
     /// Whether a transaction reads what comes after `after`.
     is_being_read: bool,
-    /// When some that were given back are due again.
-    again_at: Option<DateTime<Utc>>,
+    /// When those that were given back are due again.
+    given_back: HashMap<i64, DateTime<Utc>>,
+    /// Until when some are left alone because they cannot be read.
+    unreadable_until: Option<DateTime<Utc>>,
+    /// When the next of those is tried again that wait for a retry.
+    next_retry: Option<DateTime<Utc>>,
     /// The numbers of the subscriptions in hand; true: the worker did not know of it at the last renewal.
     in_hand: HashMap<i64, bool>,
 }
@@ -72,6 +76,8 @@ pub(crate) struct StoredResults<'a> {
     pub(crate) claims: &'a [(SubscriptionId, ClaimToken)],
     /// The subscriptions that are owed more.
     pub(crate) owed_more: &'a [SubscriptionId],
+    /// The subscriptions that are tried again, and when.
+    pub(crate) retries: &'a [(SubscriptionId, DateTime<Utc>)],
 }
 
 /// Portions that are being read. They can be read again once this is dropped.
@@ -84,12 +90,21 @@ pub(crate) struct ContinuedPortions {
 impl Drop for ContinuedPortions {
     fn drop(&mut self) {
         let mut state = self.held.state();
-        for portion in &self.portions {
-            if let Some(backlog) = state.held_under(portion.id, portion.held) {
-                backlog.is_being_read = false;
-            }
-            state.end_if_idle(portion.id);
-        }
+        self.portions.iter().for_each(|portion| state.end_reading(portion.id, portion.held));
+    }
+}
+
+/// Backlogs of which another pass may begin. Their claims can end once this is dropped.
+#[derive(Debug)]
+pub(crate) struct BacklogsAtEnd {
+    pub(crate) claims: Vec<(BacklogId, ClaimToken)>,
+    held: Arc<HeldBacklogs>,
+}
+
+impl Drop for BacklogsAtEnd {
+    fn drop(&mut self) {
+        let mut state = self.held.state();
+        self.claims.iter().for_each(|(id, token)| state.end_reading(*id, Some(*token)));
     }
 }
 
@@ -108,11 +123,7 @@ impl HeldBacklogs {
     ) -> ContinuedPortions {
         let (mut state, mut portions, mut left) = (self.state(), Vec::new(), limit);
         for (id, backlog) in state.backlogs.iter_mut().filter(|(_, held)| held.until > now) {
-            if backlog.at_end_since.is_some() && backlog.is_repeated {
-                backlog.begin_pass();
-            }
-            let is_waiting = backlog.again_at.is_some_and(|at| at > now);
-            if backlog.at_end_since.is_some() || backlog.is_being_read || is_waiting {
+            if backlog.is_being_read || !backlog.goes_on(now) {
                 continue;
             }
             let most = most(&backlog.host).min(left);
@@ -120,44 +131,54 @@ impl HeldBacklogs {
                 continue;
             }
             left -= most;
-            (backlog.is_being_read, backlog.again_at) = (true, None);
+            backlog.is_being_read = true;
             portions.push(Portion {
                 id: *id,
                 host: backlog.host.clone(),
                 held: Some(backlog.token),
                 after: backlog.after,
                 most,
-                without: backlog.in_hand.keys().copied().collect(),
+                without: backlog.in_hand.keys().chain(backlog.given_back.keys()).copied().collect(),
+                next_retry: None,
             });
         }
         ContinuedPortions { portions, held: Arc::clone(self) }
     }
 
     /// Returns the backlogs whose passes have come to the end while some subscriptions are still in hand: all
-    /// if they are few, otherwise once in a while those of which some have been in hand for long.
-    pub(crate) fn at_end(&self, now: DateTime<Utc>) -> Vec<(BacklogId, ClaimToken)> {
+    /// if they are few, otherwise once in a while those of which some have been in hand for long. Their claims
+    /// do not end while they are looked at.
+    pub(crate) fn at_end(self: &Arc<Self>, now: DateTime<Utc>) -> BacklogsAtEnd {
         let mut state = self.state();
         let at_end = state.backlogs.iter().filter_map(|(id, backlog)| {
             let since = backlog.at_end_since?;
-            let is_open = !backlog.is_repeated && backlog.until > now;
-            is_open.then_some((since, (*id, backlog.token)))
+            let is_left = !backlog.is_repeated && !backlog.is_being_read && backlog.until > now;
+            is_left.then_some((since, (*id, backlog.token)))
         });
         let mut at_end: Vec<_> = at_end.collect();
         if at_end.len() > FEW {
             if state.looked_at.is_some_and(|at| now - at < LONG) {
-                return Vec::new();
+                at_end.clear();
+            } else {
+                state.looked_at = Some(now);
+                at_end.retain(|(since, _)| now - *since >= LONG);
             }
-            state.looked_at = Some(now);
-            at_end.retain(|(since, _)| now - *since >= LONG);
         }
-        at_end.into_iter().map(|(_, claim)| claim).collect()
+        at_end.sort_unstable_by_key(|(_, (id, _))| *id);
+        for (_, (id, _)) in &at_end {
+            if let Some(backlog) = state.backlogs.get_mut(id) {
+                backlog.is_being_read = true;
+            }
+        }
+        let claims = at_end.into_iter().map(|(_, claim)| claim).collect();
+        BacklogsAtEnd { claims, held: Arc::clone(self) }
     }
 
     /// Notes that other passes of these backlogs begin.
-    pub(crate) fn begin_passes(&self, ids: &[BacklogId]) {
+    pub(crate) fn begin_passes(&self, ids: impl IntoIterator<Item = BacklogId>) {
         let mut state = self.state();
         for id in ids {
-            if let Some(backlog) = state.backlogs.get_mut(id) {
+            if let Some(backlog) = state.backlogs.get_mut(&id) {
                 backlog.is_repeated = true;
             }
         }
@@ -166,14 +187,19 @@ impl HeldBacklogs {
     /// Notes what was read under claims from `now` to `until`, or under earlier ones, and that it is in hand.
     pub(crate) fn add(&self, read: Vec<ReadPortion>, (now, until): (DateTime<Utc>, DateTime<Utc>)) {
         let mut state = self.state();
-        for ReadPortion { id, host, token, after, is_at_end, claimed } in read {
+        for read in read {
+            let ReadPortion { id, host, token, after, is_at_end, .. } = read;
+            let ReadPortion { is_unreadable, next_retry, claimed, .. } = read;
             if state.backlogs.get(&id).is_some_and(|held| held.token != token) {
                 state.forget(id); // that claim has expired
             }
             let new = || HeldBacklog::new(token, until, host);
             let backlog = state.backlogs.entry(id).or_insert_with(new);
             (backlog.after, backlog.at_end_since) = (after, is_at_end.then_some(now));
+            backlog.unreadable_until = is_unreadable.then_some(until);
+            backlog.note_retry(next_retry);
             backlog.in_hand.extend(claimed.iter().map(|number| (*number, false)));
+            backlog.given_back.retain(|number, _| !backlog.in_hand.contains_key(number));
             let resource = ResourceId(id.resource);
             let ids = claimed.into_iter().map(|number| (SubscriptionId { resource, number }, id));
             state.in_hand.extend(ids);
@@ -214,7 +240,12 @@ impl HeldBacklogs {
         let mut state = self.state();
         state.storing -= 1;
         match stored {
-            Ok(StoredResults { claims, owed_more }) => {
+            Ok(StoredResults { claims, owed_more, retries }) => {
+                for (id, at) in retries {
+                    if let Some(backlog) = state.backlog_of(*id) {
+                        backlog.note_retry(Some(*at));
+                    }
+                }
                 for id in owed_more {
                     if let Some(backlog) = state.backlog_of(*id) {
                         backlog.is_repeated = true;
@@ -232,7 +263,7 @@ impl HeldBacklogs {
         let mut state = self.state();
         for (id, token) in claims {
             if let Some(backlog) = state.backlog_of(*id).filter(|held| held.token == *token) {
-                backlog.rewind(id.number, again_at);
+                backlog.given_back.insert(id.number, again_at);
                 state.take_out(*id, *token);
             }
         }
@@ -295,6 +326,13 @@ impl State {
         self.backlogs.get_mut(&id).filter(|held| Some(held.token) == token)
     }
 
+    fn end_reading(&mut self, id: BacklogId, token: Option<ClaimToken>) {
+        if let Some(backlog) = self.held_under(id, token) {
+            backlog.is_being_read = false;
+            self.end_if_idle(id);
+        }
+    }
+
     /// Returns the backlog of a subscription in hand.
     fn backlog_of(&mut self, id: SubscriptionId) -> Option<&mut HeldBacklog> {
         self.backlogs.get_mut(self.in_hand.get(&id)?)
@@ -316,12 +354,15 @@ impl State {
         if backlog.is_being_read || !backlog.in_hand.is_empty() {
             return;
         }
-        let HeldBacklog { token, is_repeated, again_at, after, .. } = *backlog;
+        let HeldBacklog { token, is_repeated, after, .. } = *backlog;
         let is_at_end = backlog.at_end_since.is_some();
         // A pass that has not come to its end goes on with the next claim.
         let is_due = !is_at_end || is_repeated;
         let after = if is_at_end { ONLY_RETRIES } else { after };
+        let first_given_back = backlog.given_back.keys().min();
+        let after = first_given_back.map_or(after, |first| after.min(first - 1));
         let after = if is_repeated && after == ONLY_RETRIES { 0 } else { after };
+        let again_at = backlog.given_back.values().min().copied().or(backlog.unreadable_until);
         self.ended.push(EndedClaim { id, token, after, is_due, again_at, is_repeated });
         self.backlogs.remove(&id);
     }
@@ -346,7 +387,9 @@ impl HeldBacklog {
             at_end_since: None,
             is_repeated: false,
             is_being_read: false,
-            again_at: None,
+            given_back: HashMap::new(),
+            unreadable_until: None,
+            next_retry: None,
             in_hand: HashMap::new(),
         }
     }
@@ -355,10 +398,30 @@ impl HeldBacklog {
         (self.after, self.at_end_since, self.is_repeated) = (0, None, false);
     }
 
-    /// Goes back before a subscription, which is due at `again_at`.
-    fn rewind(&mut self, number: i64, again_at: DateTime<Utc>) {
-        self.after = self.after.min(number - 1);
-        self.at_end_since = None;
-        self.again_at = Some(self.again_at.map_or(again_at, |earlier| earlier.max(again_at)));
+    /// Notes when a subscription is tried again.
+    fn note_retry(&mut self, at: Option<DateTime<Utc>>) {
+        self.next_retry = self.next_retry.into_iter().chain(at).min();
+    }
+
+    /// Returns whether there may be more to claim at `now`, and goes back for what was given back before.
+    fn goes_on(&mut self, now: DateTime<Utc>) -> bool {
+        if self.at_end_since.is_some() && self.is_repeated {
+            self.begin_pass();
+        }
+        let due = self.given_back.iter().filter(|(_, at)| **at <= now).map(|(number, _)| *number);
+        if let Some(first) = due.min() {
+            self.given_back.retain(|_, at| *at > now);
+            (self.after, self.at_end_since) = (self.after.min(first - 1), None);
+        }
+        if self.at_end_since.is_some() && self.next_retry.is_some_and(|at| at <= now) {
+            (self.after, self.at_end_since) = (ONLY_RETRIES, None);
+        }
+        if self.at_end_since.is_none() {
+            self.next_retry = self.next_retry.filter(|at| *at > now);
+        }
+        self.at_end_since.is_none()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,5 +1,6 @@
 //! Portions: parts of backlogs that are claimed together, and how much of each.
 
+use chrono::{DateTime, Utc};
 use foldhash::{HashSet, HashSetExt as _};
 
 use crate::delivery::backlogs::BacklogId;
@@ -17,8 +18,10 @@ pub(crate) struct Portion {
     pub(crate) after: i64,
     /// The most subscriptions.
     pub(crate) most: usize,
-    /// Subscriptions that are in hand already.
+    /// Subscriptions that are in hand already, or were given back for a while.
     pub(crate) without: HashSet<i64>,
+    /// When the first of those is tried again that wait for a retry.
+    pub(crate) next_retry: Option<DateTime<Utc>>,
 }
 
 /// A portion that was read.
@@ -30,6 +33,9 @@ pub(crate) struct ReadPortion {
     /// The last subscription that was read.
     pub(crate) after: i64,
     pub(crate) is_at_end: bool,
+    /// Whether there were some, but none that could be read.
+    pub(crate) is_unreadable: bool,
+    pub(crate) next_retry: Option<DateTime<Utc>>,
     /// The numbers of the subscriptions that were claimed.
     pub(crate) claimed: Vec<i64>,
 }
@@ -71,7 +77,8 @@ impl Portion {
     /// Returns the first portion of a backlog that is due.
     pub(super) fn of_due(id: BacklogId, host: &str) -> Portion {
         let host = host.to_owned();
-        Portion { id, host, held: None, after: 0, most: 0, without: HashSet::new() }
+        let without = HashSet::new();
+        Portion { id, host, held: None, after: 0, most: 0, without, next_retry: None }
     }
 
     /// Returns how many rows are read: one more than are claimed shows whether it is the last portion.

@@ -157,9 +157,15 @@ pub(crate) async fn mark_due_for_status(
                                             when 'transitions' then cast($4 as bigint)
                                             else 0 end"
     );
+    const TRY_AGAIN: &str = concat!(
+        "update subscriptions set retry_at = null
+          where resource_id = $1 and statuses <> 'never' and retry_at > ",
+        next_change!()
+    );
     if before == after {
         return Ok(());
     }
+    tx.execute(TRY_AGAIN, params![id.0]).await?;
     let params = params![id.0, at, after.all, after.announced];
     mark_selected(tx, LAGGING, params, at).await
 }

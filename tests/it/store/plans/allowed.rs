@@ -86,6 +86,8 @@ pub(super) const ALLOWED: &[Allowed] = &[
         "a resource with more than CHUNK subscriptions is left to pending_fan_outs.rs"),
     allow("log/fan_out.rs LAGGING", "subscriptions",
         "only subscriptions that are notified of changes of the status"),
+    allow("log/fan_out.rs TRY_AGAIN", "subscriptions",
+        "only subscriptions that are notified of changes of the status"),
     allow("log/fan_out.rs PASS", "subscriptions",
         "updates that are not sent to everybody; of a large resource, only records that are sent to nobody"),
     allow("log/first_document.rs EARLIEST", "subscriptions",

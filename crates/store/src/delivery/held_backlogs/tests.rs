@@ -1,0 +1,115 @@
+//! Tests of the backlogs that a node holds.
+
+use super::*;
+
+const ID: BacklogId = BacklogId { resource: 1, number: 7 };
+const TOKEN: ClaimToken = ClaimToken(5);
+
+fn at(seconds: i64) -> DateTime<Utc> {
+    DateTime::UNIX_EPOCH + TimeDelta::seconds(seconds)
+}
+
+fn subscription(number: i64) -> SubscriptionId {
+    SubscriptionId { resource: ResourceId(1), number }
+}
+
+/// Holds a backlog of which these subscriptions were claimed.
+fn hold_backlog(claimed: &[i64], is_at_end: bool) -> Arc<HeldBacklogs> {
+    let held = Arc::<HeldBacklogs>::default();
+    held.add(vec![read(claimed, is_at_end)], (at(0), at(60)));
+    held
+}
+
+fn read(claimed: &[i64], is_at_end: bool) -> ReadPortion {
+    let after = claimed.last().copied().unwrap_or_default();
+    let (host, claimed) = ("callback.test".to_owned(), claimed.to_vec());
+    let (is_unreadable, next_retry) = (false, None);
+    #[rustfmt::skip]
+    let read = ReadPortion {
+        id: ID, host, token: TOKEN, after, is_at_end, is_unreadable, next_retry, claimed,
+    };
+    read
+}
+
+fn next_place(held: &Arc<HeldBacklogs>) -> Option<i64> {
+    let continued = held.continue_passes(100, at(1), |_| 10);
+    continued.portions.first().map(|portion| portion.after)
+}
+
+#[test]
+fn what_is_given_back_while_a_portion_is_read_is_claimed_again() {
+    let held = hold_backlog(&[1, 2, 3], false);
+    let continued = held.continue_passes(100, at(1), |_| 10);
+    assert_eq!(continued.portions[0].after, 3);
+    held.release(&[(subscription(2), TOKEN)], at(1));
+    held.add(vec![read(&[4, 5], true)], (at(1), at(60)));
+    drop(continued);
+    assert_eq!(next_place(&held), Some(1));
+}
+
+#[test]
+fn a_portion_is_not_read_twice_at_once() {
+    let held = hold_backlog(&[1], false);
+    let continued = held.continue_passes(100, at(1), |_| 10);
+    assert_eq!(continued.portions[0].without.iter().copied().collect::<Vec<_>>(), [1]);
+    assert_eq!(next_place(&held), None);
+    drop(continued);
+    assert_eq!(next_place(&held), Some(1));
+}
+
+#[test]
+fn a_claim_ends_when_nothing_is_in_hand() {
+    let held = hold_backlog(&[1, 2], true);
+    held.begin_storing();
+    let claims = [(subscription(1), TOKEN), (subscription(2), ClaimToken(4))];
+    let owed_more = [subscription(1)];
+    held.end_storing(Ok(StoredResults { claims: &claims, owed_more: &owed_more, retries: &[] }));
+    assert_eq!(held.take_ended(), [], "the other result is of an earlier claim");
+    held.release(&[(subscription(2), TOKEN)], at(9));
+    let [ended] = held.take_ended()[..] else { panic!("the claim has ended") };
+    assert!(ended.is_due && ended.is_repeated && ended.again_at == Some(at(9)), "{ended:?}");
+    assert_eq!(ended.after, 1, "it goes on with the one that was given back");
+}
+
+#[test]
+fn a_claim_that_has_expired_is_continued_by_nobody() {
+    let held = hold_backlog(&[1], false);
+    let continued = held.continue_passes(100, at(60), |_| 10);
+    assert!(continued.portions.is_empty());
+    assert!(held.at_end(at(60)).claims.is_empty());
+}
+
+#[test]
+fn a_claim_does_not_end_while_another_pass_may_begin() {
+    let held = hold_backlog(&[1], true);
+    let at_end = held.at_end(at(1));
+    assert_eq!(at_end.claims, [(ID, TOKEN)]);
+    held.release(&[(subscription(1), TOKEN)], at(1));
+    assert_eq!(held.take_ended(), []);
+    held.begin_passes([ID]);
+    drop(at_end);
+    assert!(held.take_ended()[0].is_due);
+}
+
+#[test]
+fn a_retry_does_not_wait_for_those_that_are_slow() {
+    let held = hold_backlog(&[1, 2], true);
+    held.begin_storing();
+    let claims = [(subscription(1), TOKEN)];
+    let retries = [(subscription(1), at(9))];
+    held.end_storing(Ok(StoredResults { claims: &claims, owed_more: &[], retries: &retries }));
+    assert!(held.continue_passes(100, at(8), |_| 10).portions.is_empty());
+    let continued = held.continue_passes(100, at(9), |_| 10);
+    assert_eq!(continued.portions[0].after, ONLY_RETRIES);
+}
+
+#[test]
+fn what_is_given_back_for_a_while_does_not_hold_up_the_others() {
+    let held = hold_backlog(&[1, 2, 3], false);
+    held.release(&[(subscription(2), TOKEN)], at(9));
+    let continued = held.continue_passes(100, at(1), |_| 10);
+    assert!(continued.portions[0].after == 3 && continued.portions[0].without.contains(&2));
+    drop(continued);
+    let continued = held.continue_passes(100, at(9), |_| 10);
+    assert!(continued.portions[0].after == 1 && !continued.portions[0].without.contains(&2));
+}
