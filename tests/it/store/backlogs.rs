@@ -29,10 +29,9 @@ on_both_stores!(
     retries_make_a_backlog_due,
     a_subscription_that_waits_for_the_next_change_is_claimed_with_it,
     one_that_cannot_be_read_stops_no_other,
-    resources_at_one_host_get_equal_parts,
 );
 
-in_one_cell!(d16_a_backlog_is_not_one_turn_of_an_account,);
+in_one_cell!(d16_a_backlog_is_not_one_turn_of_an_account, resources_at_one_host_get_equal_parts,);
 
 const HOST: &str = "callback.test:443";
 
