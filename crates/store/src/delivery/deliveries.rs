@@ -175,19 +175,20 @@ async fn owed_more(
     rows: Vec<Row>,
     locked: &HashMap<i64, LockedResource>,
 ) -> Result<Vec<SubscriptionId>, StoreError> {
-    let (mut again, mut left) = (Vec::new(), BTreeSet::new());
+    let (mut again, mut passed_over) = (Vec::new(), BTreeSet::new());
     for mut row in rows {
         let id = SubscriptionId { resource: ResourceId(row.int()?), number: row.int()? };
-        if row.int()? == 0 {
-            continue;
-        }
-        match locked.get(&id.resource.0).is_some_and(|locked| locked.is_passed_over) {
-            true => drop(left.insert(id.resource.0)),
-            false => again.push(id),
+        if row.int()? == 1 {
+            again.push(id);
+            let locked = locked.get(&id.resource.0).filter(|locked| locked.is_passed_over);
+            passed_over.extend(locked.map(|_| id.resource.0));
         }
     }
-    if !left.is_empty() {
-        pending_fan_outs::repeat_passes(tx, &left.into_iter().collect::<Vec<_>>()).await?;
+    if !passed_over.is_empty() {
+        // A pass may have ended since the resource was locked.
+        let passed_over: Vec<_> = passed_over.into_iter().collect();
+        let repeated = pending_fan_outs::repeat_passes(tx, &passed_over).await?;
+        again.retain(|id| !repeated.contains(&id.resource.0));
     }
     Ok(again)
 }

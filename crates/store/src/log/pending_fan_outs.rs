@@ -12,6 +12,7 @@
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
+use foldhash::HashSet;
 
 use crate::Db;
 use crate::delivery::backlogs::{Marks, mark, marked_columns};
@@ -60,7 +61,7 @@ pub(crate) async fn begin_fan_out(
 ) -> Result<(), StoreError> {
     const BEGIN: &str = "
         insert into fan_outs (resource_id, next_id, advanced_at) values ($1, $2, $3)";
-    if repeat_passes(tx, &[id.0]).await? > 0 {
+    if !repeat_passes(tx, &[id.0]).await?.is_empty() {
         return Ok(());
     }
     if let Some(next_id) = mark_chunk(tx, id, i64::MIN, FIRST_CHUNK, now).await? {
@@ -70,11 +71,16 @@ pub(crate) async fn begin_fan_out(
     Ok(())
 }
 
-/// Stores that another pass follows those that are under way for these resources, which are locked. Returns
-/// how many are.
-pub(crate) async fn repeat_passes(tx: &Tx<'_>, resources: &[i64]) -> Result<u64, StoreError> {
-    const REPEAT: &str = "update fan_outs set is_repeated = 1 where resource_id in ({ids $1})";
-    tx.execute(REPEAT, &[Value::Ints(resources.to_vec())]).await
+/// Stores that another pass follows those that are under way for these resources, which are locked in share
+/// mode at least. Returns the resources of which one is.
+pub(crate) async fn repeat_passes(
+    tx: &Tx<'_>,
+    resources: &[i64],
+) -> Result<HashSet<i64>, StoreError> {
+    const REPEAT: &str = "
+        update fan_outs set is_repeated = 1 where resource_id in ({ids $1}) returning resource_id";
+    let rows = tx.query(REPEAT, &[Value::Ints(resources.to_vec())]).await?;
+    rows.into_iter().map(|mut row| row.int()).collect()
 }
 
 async fn continue_fan_out(
