@@ -4,6 +4,7 @@
 
 use std::error::Error;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
@@ -63,13 +64,22 @@ async fn hold_claimed(
     drop(continued);
     end_idle_claims(db, db.held_backlogs.take_ended(), now).await;
     if are_some_locked {
-        let signals = db.wake_signals.clone();
-        tokio::spawn(async move {
-            tokio::time::sleep(LOCKED_PAUSE).await;
-            Wake::Subscriptions.notify(&signals);
-        });
+        wake_after_pause(db);
     }
     due
+}
+
+/// Wakes the worker after [`LOCKED_PAUSE`], once however often this is called meanwhile.
+fn wake_after_pause(db: &Db) {
+    if db.held_backlogs.is_pausing.swap(true, Ordering::AcqRel) {
+        return;
+    }
+    let (held, signals) = (Arc::clone(&db.held_backlogs), db.wake_signals.clone());
+    tokio::spawn(async move {
+        tokio::time::sleep(LOCKED_PAUSE).await;
+        held.is_pausing.store(false, Ordering::Release);
+        Wake::Subscriptions.notify(&signals);
+    });
 }
 
 /// Begins another pass of the claimed backlogs that were marked, if all subscriptions of this pass are
@@ -93,7 +103,7 @@ async fn begin_marked_passes(db: &Db, now: DateTime<Utc>) -> Result<(), StoreErr
         match begun.await {
             Ok(begun) => db.held_backlogs.begin_passes(begun),
             Err(err) => {
-                // It may have been stored all the same; a pass too many does no harm.
+                // The marks may be taken although that failed, and a pass too many does no harm.
                 db.held_backlogs.begin_passes(at_end.claims.iter().map(|(id, _)| *id));
                 return Err(err);
             }
@@ -153,11 +163,7 @@ pub(super) async fn release(
     again_at: DateTime<Utc>,
 ) -> Result<(), StoreError> {
     db.held_backlogs.release(claims, again_at);
-    // The others end when what is being stored has been.
-    let (given_back, others) =
-        db.held_backlogs.take_ended().into_iter().partition(|ended| ended.again_at.is_some());
-    db.held_backlogs.put_back(others);
-    end_idle_claims(db, given_back, again_at).await;
+    end_idle_claims(db, db.held_backlogs.take_given_back(), again_at).await;
     Ok(())
 }
 

@@ -10,6 +10,7 @@
 //!   was claimed in time. The next claim goes on where this one stopped.
 //! * While something is in hand at the end of a pass, as of a callback that is slow, another pass may begin.
 
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use chrono::{DateTime, TimeDelta, Utc};
@@ -21,7 +22,7 @@ use feedgate_core::claim::ClaimToken;
 use feedgate_core::resource::ResourceId;
 use feedgate_core::subscription::SubscriptionId;
 
-/// So many backlogs are looked at again for each claim.
+/// The most backlogs at the end of their passes that are all looked at again for each claim.
 const FEW: usize = 256;
 /// How long some subscriptions of a backlog have been in hand after its pass came to its end, if it is looked
 /// at again although there are many, and how often.
@@ -31,6 +32,8 @@ const LONG: TimeDelta = TimeDelta::milliseconds(250);
 #[derive(Debug, Default)]
 pub(crate) struct HeldBacklogs {
     state: Mutex<State>,
+    /// Whether the worker will be woken because resources were being written.
+    pub(super) is_pausing: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -210,6 +213,15 @@ impl HeldBacklogs {
     /// Returns the claims that ended since the last call.
     pub(crate) fn take_ended(&self) -> Vec<EndedClaim> {
         std::mem::take(&mut self.state().ended)
+    }
+
+    /// Returns those of the claims that ended since the last call under which something was given back.
+    pub(crate) fn take_given_back(&self) -> Vec<EndedClaim> {
+        let mut state = self.state();
+        let (given_back, others) =
+            state.ended.drain(..).partition(|ended| ended.again_at.is_some());
+        state.ended = others;
+        given_back
     }
 
     /// Takes claims back whose end was not stored.
