@@ -10,6 +10,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use crate::Db;
+use crate::delivery::row::subscription_id;
 use crate::engine::row::Row;
 use crate::engine::sql::{Value, json, params};
 use crate::engine::tx::Tx;
@@ -20,7 +21,6 @@ use feedgate_core::attempt::{
 };
 use feedgate_core::ports::{AttemptRange, AttemptRetention, Attempts, StoreError};
 use feedgate_core::record::Seq;
-use feedgate_core::resource::ResourceId;
 use feedgate_core::subscription::SubscriptionId;
 
 /// The number of rows deleted in one transaction: few enough that no other transaction waits long.
@@ -133,8 +133,7 @@ async fn append(
     let named = subscriptions_of(attempts.iter().map(|attempt| attempt.subscription));
     let mut existing = BTreeSet::new();
     for mut row in tx.query_rows(EXISTING, &[], &named).await? {
-        let resource = ResourceId(row.int()?);
-        existing.insert(SubscriptionId { resource, number: row.int()? });
+        existing.insert(subscription_id(&mut row)?);
     }
     attempts.retain(|attempt| existing.contains(&attempt.subscription));
     let added = tx.execute_rows(ADD, &[], &columns(&attempts)).await?;
@@ -205,8 +204,7 @@ fn columns(attempts: &[DeliveryAttempt]) -> [(&'static str, Value); 19] {
 
 fn stored(mut row: Row) -> Result<StoredAttempt, StoreError> {
     let id = row.int()?;
-    let resource = ResourceId(row.int()?);
-    let subscription = SubscriptionId { resource, number: row.int()? };
+    let subscription = subscription_id(&mut row)?;
     let (at, took) = (row.time()?, Duration::from_micros(row.count()?));
     let verdict = row.word(AttemptVerdict::from_word)?;
     let (code, error, next_attempt_at) = (row.text()?, row.text()?, row.opt_time()?);

@@ -31,6 +31,13 @@ pub(crate) struct BacklogId {
     pub(crate) number: i64,
 }
 
+impl BacklogId {
+    /// Reads the numbers of the resource and of the backlog.
+    pub(crate) fn read(row: &mut Row) -> Result<BacklogId, StoreError> {
+        Ok(BacklogId { resource: row.int()?, number: row.int()? })
+    }
+}
+
 /// The columns that [`Marks::add`] reads, of a subscription `s`.
 macro_rules! marked_columns {
     () => {
@@ -47,33 +54,51 @@ pub(crate) struct Marks {
 }
 
 impl Marks {
-    /// Reads the backlog of a subscription from `marked_columns!`. Returns the number of the subscription.
-    pub(crate) fn add(&mut self, row: &mut Row) -> Result<i64, StoreError> {
+    fn read(rows: Vec<Row>) -> Result<Marks, StoreError> {
+        let mut marks = Marks::default();
+        rows.into_iter().try_for_each(|mut row| marks.add(&mut row))?;
+        Ok(marks)
+    }
+
+    /// Adds the backlog of a subscription, which is read from `marked_columns!`.
+    pub(crate) fn add(&mut self, row: &mut Row) -> Result<(), StoreError> {
         let (key, id) = ((row.int()?, row.int()?, row.text()?), row.int()?);
         let (least, count) = self.backlogs.entry(key).or_insert((id, 0));
         *least = id.min(*least);
         *count += 1;
-        Ok(id)
+        Ok(())
     }
+}
+
+/// Behind all subscriptions: a claim finds only those that are due at a retry.
+pub(crate) const ONLY_RETRIES: i64 = i64::MAX;
+
+/// [`ONLY_RETRIES`] in statements.
+macro_rules! only_retries {
+    () => {
+        "9223372036854775807"
+    };
 }
 
 /// Makes backlogs due at `now`. During a pass, stores that another one follows.
 pub(crate) async fn mark(tx: &Tx<'_>, marks: Marks, now: DateTime<Utc>) -> Result<(), StoreError> {
     // Citus (12.1) passes `insert … select` on with a syntax error.
-    const MARK: &str = "
-        insert into backlogs (resource_id, number, account_id, host, size, due_at)
-        {values resource_id, number, account_id, host, size, due_at}
-            on conflict (resource_id, account_id, host) do update
-           set is_marked = case when backlogs.claim_token = 0
-                                 and backlogs.after_id in (0, 9223372036854775807)
-                                then 0 else 1 end,
-               after_id = case when backlogs.claim_token = 0
-                                and backlogs.after_id = 9223372036854775807
-                               then 0 else backlogs.after_id end,
-               due_at = case when backlogs.claim_token = 0 and excluded.due_at < backlogs.due_at
-                             then excluded.due_at else backlogs.due_at end,
-               size = case when excluded.size > backlogs.size then excluded.size
-                           else backlogs.size end";
+    const MARK: &str = concat!(
+        "insert into backlogs (resource_id, number, account_id, host, size, due_at)
+         {values resource_id, number, account_id, host, size, due_at}
+             on conflict (resource_id, account_id, host) do update
+            set is_marked = case when backlogs.claim_token = 0
+                                  and backlogs.after_id in (0, ",
+        only_retries!(),
+        "                         ) then 0 else 1 end,
+                after_id = case when backlogs.claim_token = 0 and backlogs.after_id = ",
+        only_retries!(),
+        "                       then 0 else backlogs.after_id end,
+                due_at = case when backlogs.claim_token = 0 and excluded.due_at < backlogs.due_at
+                              then excluded.due_at else backlogs.due_at end,
+                size = case when excluded.size > backlogs.size then excluded.size
+                            else backlogs.size end"
+    );
     if marks.backlogs.is_empty() {
         return Ok(());
     }
@@ -110,11 +135,7 @@ pub(crate) async fn mark_selected(
     params: &[Value],
     now: DateTime<Utc>,
 ) -> Result<(), StoreError> {
-    let mut marks = Marks::default();
-    for mut row in tx.query(select, params).await? {
-        marks.add(&mut row)?;
-    }
-    mark(tx, marks, now).await
+    mark(tx, Marks::read(tx.query(select, params).await?)?, now).await
 }
 
 /// Marks the backlog of a subscription.
@@ -146,11 +167,7 @@ pub(crate) async fn mark_ready(
          where ",
         is_ready!("$1")
     );
-    let mut marks = Marks::default();
-    for mut row in tx.query_rows(READY, params![now], keys).await? {
-        marks.add(&mut row)?;
-    }
-    mark(tx, marks, now).await
+    mark(tx, Marks::read(tx.query_rows(READY, params![now], keys).await?)?, now).await
 }
 
 /// The claim of a backlog that ends.
@@ -167,9 +184,6 @@ pub(crate) struct EndedClaim {
     /// Whether another pass follows this one, which has not ended.
     pub(crate) is_repeated: bool,
 }
-
-/// Behind all subscriptions: a claim finds only those that are due at a retry.
-pub(crate) const ONLY_RETRIES: i64 = i64::MAX;
 
 /// The time of the next retry of a subscription in a row of `backlogs`.
 macro_rules! next_retry {
@@ -226,12 +240,16 @@ async fn keep_backlogs(
     const KEEP: &str = concat!(
         "update backlogs
             set claim_token = 0, claimed_until = null,
-                after_id = case when {given after} = 9223372036854775807 and is_marked = 1
-                                then 0 else {given after} end,
-                is_marked = case when {given after} in (0, 9223372036854775807) then 0
+                after_id = case when {given after} = ",
+        only_retries!(),
+        "                        and is_marked = 1 then 0 else {given after} end,
+                is_marked = case when {given after} in (0, ",
+        only_retries!(),
+        "                        ) then 0
                                  when {given repeated} = 1 then 1 else is_marked end,
-                due_at = case when {given after} = 9223372036854775807 and is_marked = 1
-                              then cast($1 as bigint)
+                due_at = case when {given after} = ",
+        only_retries!(),
+        "                      and is_marked = 1 then cast($1 as bigint)
                               when {given again_at} is not null then {given again_at}
                               when is_marked = 1 then cast($1 as bigint)
                               else coalesce(",
@@ -278,7 +296,7 @@ pub(crate) async fn renew_claims(
            and backlogs.claim_token = {given token}
         returning backlogs.resource_id, backlogs.number";
     let renewed = tx.query_rows(RENEW, params![until], &held_columns(held)).await?;
-    renewed.into_iter().map(read_id).collect()
+    renewed.into_iter().map(|mut row| BacklogId::read(&mut row)).collect()
 }
 
 /// Returns whether some of these backlogs were marked.
@@ -305,11 +323,8 @@ pub(crate) async fn begin_passes(
          where backlogs.resource_id = {given resource_id} and backlogs.number = {given number}
            and backlogs.claim_token = {given token} and is_marked = 1
         returning backlogs.resource_id, backlogs.number";
-    tx.query_rows(BEGIN, &[], &held_columns(held)).await?.into_iter().map(read_id).collect()
-}
-
-fn read_id(mut row: Row) -> Result<BacklogId, StoreError> {
-    Ok(BacklogId { resource: row.int()?, number: row.int()? })
+    let begun = tx.query_rows(BEGIN, &[], &held_columns(held)).await?;
+    begun.into_iter().map(|mut row| BacklogId::read(&mut row)).collect()
 }
 
 fn held_columns(held: &[(BacklogId, ClaimToken)]) -> [(&'static str, Value); 3] {

@@ -11,7 +11,7 @@ use futures_util::try_join;
 
 use crate::delivery::account_turns::AccountTurns;
 use crate::delivery::backlogs::{BacklogId, next_retry};
-use crate::delivery::claimed_rows::{self, ClaimedQuery, ClaimedRows, claimed_columns};
+use crate::delivery::claimed_rows::{self, ClaimedRows, claimed_columns};
 use crate::delivery::owed::{is_active, is_not_retried};
 use crate::delivery::portions::{Portion, ReadPortion, alternate, share};
 use crate::engine::claims::HostLimitedSearch;
@@ -126,7 +126,7 @@ pub(crate) async fn claim_of_host(
     let (all, half): ([Value; 3], [Value; 3]) = (of_host(limit), of_host(limit / 2));
     let (oldest, newest) = try_join!(tx.query(OLDEST, &all), tx.query(NEWEST, &half))?;
     let read = |mut row: Row| {
-        let id = BacklogId { resource: row.int()?, number: row.int()? };
+        let id = BacklogId::read(&mut row)?;
         Ok((id, row.int()?.max(1) as usize))
     };
     let oldest = oldest.into_iter().map(read).collect::<Result<Vec<_>, StoreError>>()?;
@@ -189,7 +189,7 @@ async fn claim_backlogs(
     let params = params![lease.now, lease.now, lease.ends, lease.token.0];
     let mut claimed = HashMap::new();
     for mut row in tx.query_rows(CLAIM, params, &columns).await? {
-        let id = BacklogId { resource: row.int()?, number: row.int()? };
+        let id = BacklogId::read(&mut row)?;
         claimed.insert(id, (row.int()?, row.opt_time()?));
     }
     portions.retain_mut(|portion| {
@@ -256,9 +256,8 @@ async fn read_portions(
         ("after", Value::Ints(portions.iter().map(|portion| portion.after).collect())),
         ("most", Value::Ints(portions.iter().map(most).collect())),
     ];
-    let query = ClaimedQuery { sql: READY, columns: &columns };
     let mut rows: Vec<ClaimedRows> = portions.iter().map(|_| ClaimedRows::default()).collect();
-    claimed_rows::read(tx, lease, resources, query, &mut rows).await?;
+    claimed_rows::read(tx, lease, resources, (READY, &columns), &mut rows).await?;
     let mut claimed = ClaimedPortions::default();
     for (portion, rows) in portions.into_iter().zip(rows) {
         claimed.add(portion, rows);

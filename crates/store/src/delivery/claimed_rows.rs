@@ -8,7 +8,7 @@ use crate::delivery::row::subscription_to;
 use crate::engine::claims;
 use crate::engine::lease::ClaimLease;
 use crate::engine::row::Row;
-use crate::engine::sql::Value;
+use crate::engine::sql::{Columns, Value};
 use crate::engine::tx::Tx;
 use crate::resources::row::topic;
 use feedgate_core::claim::ClaimToken;
@@ -44,24 +44,17 @@ pub(super) struct ClaimedRows {
     pub(super) due: Vec<DueSubscription>,
 }
 
-/// A statement that returns `claimed_columns!` of some claimed deliveries.
-pub(super) struct ClaimedQuery<'a> {
-    pub(super) sql: &'a str,
-    /// The columns of `{rows}`.
-    pub(super) columns: &'a [(&'static str, Value)],
-}
-
-/// Runs a statement for claimed subscriptions to `resources`, and adds what it returns to the rows of the
-/// portions.
+/// Runs a statement with the columns of its `{rows}`, which returns `claimed_columns!` of subscriptions to
+/// `resources`, and adds them to the rows of the portions.
 pub(super) async fn read(
     tx: &Tx<'_>,
     lease: ClaimLease,
     resources: &HashMap<i64, ClaimedResource>,
-    query: ClaimedQuery<'_>,
+    (sql, columns): (&str, &Columns<'_>),
     portions: &mut [ClaimedRows],
 ) -> Result<(), StoreError> {
     let now = [Value::from(lease.now)];
-    tx.visit_rows(query.sql, &now, query.columns, |row| {
+    tx.visit_rows(sql, &now, columns, |row| {
         claims::readable(read_row(row, lease, resources, portions));
     })
     .await

@@ -6,11 +6,12 @@
 use chrono::{DateTime, Utc};
 use foldhash::{HashMap, HashMapExt as _};
 
-use crate::delivery::result_columns::{Newest, status_code};
+use crate::delivery::result_columns::{Newest, range_columns, status_code};
 use crate::engine::row::Row;
-use crate::engine::sql::{Value, params};
+use crate::engine::sql::params;
 use crate::engine::tx::Tx;
 use feedgate_core::ports::{DeliveryOutcome, DeliveryResult, StoreError};
+use feedgate_core::subscription::SubscriptionId;
 
 /// The least number of deliveries that are worth a statement of their own.
 const FEWEST: usize = 8;
@@ -31,20 +32,20 @@ struct CommonResult<'r> {
 /// Groups of successful deliveries, each with its common result.
 #[derive(Debug, Default)]
 pub(super) struct CommonResults<'r> {
-    groups: HashMap<CommonResult<'r>, Vec<i64>>,
+    groups: HashMap<CommonResult<'r>, Vec<SubscriptionId>>,
 }
 
 impl<'r> CommonResults<'r> {
     /// Takes those of `results` out that are worth storing together. Each has the newest numbers of its
     /// resource.
     pub(super) fn take_from(results: &mut Vec<(&'r DeliveryResult, Newest)>) -> CommonResults<'r> {
-        let mut groups: HashMap<CommonResult<'r>, Vec<i64>> = HashMap::new();
+        let mut groups: HashMap<CommonResult<'r>, Vec<SubscriptionId>> = HashMap::new();
         for (result, newest) in results.iter() {
             if let Some(common) = CommonResult::new(result, *newest) {
-                groups.entry(common).or_default().push(result.id.number);
+                groups.entry(common).or_default().push(result.id);
             }
         }
-        groups.retain(|_, numbers| numbers.len() >= FEWEST);
+        groups.retain(|_, ids| ids.len() >= FEWEST);
         if !groups.is_empty() {
             results.retain(|(result, newest)| {
                 let common = CommonResult::new(result, *newest);
@@ -95,16 +96,10 @@ impl<'r> CommonResults<'r> {
                            then 1 else 0 end as is_owed_more
             {postgres ) select resource_id, id, is_owed_more from delivered where is_owed_more = 1}";
         let mut rows = Vec::new();
-        for (common, mut numbers) in self.groups {
-            numbers.sort_unstable();
-            let (firsts, lasts): (Vec<_>, Vec<_>) = consecutive_ranges(&numbers).unzip();
-            let CommonResult { resource, cursor, status, code, excerpt, newest } = common;
+        for (common, ids) in self.groups {
+            let CommonResult { cursor, status, code, excerpt, newest, .. } = common;
             let [head, body_version, status_version, announced] = newest;
-            let columns = [
-                ("resource_id", Value::Ints(vec![resource; firsts.len()])),
-                ("first_id", Value::Ints(firsts)),
-                ("last_id", Value::Ints(lasts)),
-            ];
+            let columns = range_columns(ids);
             #[rustfmt::skip]
             let params = params![
                 now, cursor, status, code, excerpt, head, body_version, status_version, announced
@@ -113,12 +108,6 @@ impl<'r> CommonResults<'r> {
         }
         Ok(rows)
     }
-}
-
-/// Returns the first and the last of each range of consecutive ids, which are in ascending order. The
-/// subscriptions of a range are found with one search of the index.
-fn consecutive_ranges(ids: &[i64]) -> impl Iterator<Item = (i64, i64)> {
-    ids.chunk_by(|one, next| next - one == 1).map(|range| (range[0], range[range.len() - 1]))
 }
 
 impl<'r> CommonResult<'r> {
@@ -134,21 +123,5 @@ impl<'r> CommonResult<'r> {
             excerpt: excerpt.unwrap_or_default(),
             newest,
         })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn consecutive_ids_are_a_range() {
-        for (ids, expected) in [
-            (vec![], vec![]),
-            (vec![7], vec![(7, 7)]),
-            (vec![7, 8, 9, 12, 14, 15], vec![(7, 9), (12, 12), (14, 15)]),
-        ] {
-            assert_eq!(consecutive_ranges(&ids).collect::<Vec<_>>(), expected);
-        }
     }
 }

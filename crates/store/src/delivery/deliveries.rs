@@ -13,7 +13,8 @@ use crate::delivery::backlogs::{self, BacklogId, EndedClaim};
 use crate::delivery::common_results::CommonResults;
 use crate::delivery::generations;
 use crate::delivery::owed::WITH_NEXT_CHANGE;
-use crate::delivery::result_columns::{Newest, ResultColumns};
+use crate::delivery::result_columns::{Newest, ResultColumns, range_columns};
+use crate::delivery::row::subscription_id;
 use crate::delivery::subscriber_counts::{CountedSubscription, count_off, counted_columns};
 use crate::engine::row::Row;
 use crate::engine::sql::{Value, params};
@@ -22,7 +23,6 @@ use crate::log::pending_fan_outs;
 use crate::resources::row;
 use feedgate_core::claim::ClaimToken;
 use feedgate_core::ports::{DeliveryOutcome, DeliveryResult, StoreError};
-use feedgate_core::resource::ResourceId;
 use feedgate_core::subscription::SubscriptionId;
 
 /// A result, and the backlog that this node has claimed for it; `None` if that claim was lost.
@@ -128,7 +128,7 @@ async fn held_claims(
     ];
     let rows = tx.query_rows(HELD, &[], &columns).await?.into_iter();
     let read = |mut row: Row| {
-        let id = BacklogId { resource: row.int()?, number: row.int()? };
+        let id = BacklogId::read(&mut row)?;
         Ok((id, ClaimToken(row.int()?)))
     };
     rows.map(read).collect()
@@ -144,26 +144,9 @@ async fn generations_of(
           from {rows}
           join subscriptions s on s.resource_id = given.resource_id
                               and s.id >= given.first_id and s.id <= given.last_id";
-    let mut ids: Vec<_> = settled.iter().map(|(result, _)| result.id).collect();
-    ids.sort_unstable();
-    let ranges =
-        ids.chunk_by(|one, next| one.resource == next.resource && next.number - one.number <= 1);
-    let (mut resources, mut firsts, mut lasts) = (Vec::new(), Vec::new(), Vec::new());
-    for range in ranges {
-        resources.push(range[0].resource.0);
-        firsts.push(range[0].number);
-        lasts.push(range[range.len() - 1].number);
-    }
-    let columns = [
-        ("resource_id", Value::Ints(resources)),
-        ("first_id", Value::Ints(firsts)),
-        ("last_id", Value::Ints(lasts)),
-    ];
+    let columns = range_columns(settled.iter().map(|(result, _)| result.id).collect());
     let rows = tx.query_rows(GENERATIONS, &[], &columns).await?.into_iter();
-    let read = |mut row: Row| {
-        let id = SubscriptionId { resource: ResourceId(row.int()?), number: row.int()? };
-        Ok((id, row.int()?))
-    };
+    let read = |mut row: Row| Ok((subscription_id(&mut row)?, row.int()?));
     rows.map(read).collect()
 }
 
@@ -177,7 +160,7 @@ async fn owed_more(
 ) -> Result<Vec<SubscriptionId>, StoreError> {
     let (mut again, mut passed_over) = (Vec::new(), BTreeSet::new());
     for mut row in rows {
-        let id = SubscriptionId { resource: ResourceId(row.int()?), number: row.int()? };
+        let id = subscription_id(&mut row)?;
         if row.int()? == 1 {
             again.push(id);
             let locked = locked.get(&id.resource.0).filter(|locked| locked.is_passed_over);

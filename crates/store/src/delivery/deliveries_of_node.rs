@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
+use foldhash::HashSet;
 use tracing::warn;
 
 use crate::Db;
@@ -15,8 +16,8 @@ use crate::delivery::backlogs::{self, EndedClaim};
 use crate::delivery::claim::{self, ClaimSearch, ClaimedPortions, SearchEnd};
 use crate::delivery::deliveries;
 use crate::delivery::held_backlogs::{ContinuedPortions, StoredResults};
-use crate::engine::sql::Value;
 use crate::engine::tx::{Tx, Wake};
+use crate::resources::row;
 use feedgate_core::claim::{ClaimToken, QueuePosition};
 use feedgate_core::ports::{
     ClaimLimits, ClaimedSubscriptions, DeliveryOutcome, DeliveryResult, StoreError,
@@ -34,8 +35,8 @@ pub(super) async fn claim(
     from: QueuePosition,
 ) -> Result<ClaimedSubscriptions, StoreError> {
     begin_marked_passes(db, now).await?;
-    let is_busy = |host: &str| limits.busy.iter().any(|busy| busy == host);
-    let most = |host: &str| if is_busy(host) { 0 } else { limits.per_host };
+    let busy: HashSet<&str> = limits.busy.iter().map(String::as_str).collect();
+    let most = |host: &str| if busy.contains(host) { 0 } else { limits.per_host };
     let continued = db.held_backlogs.continue_passes(limits.limit, now, most);
     let search =
         ClaimSearch { limits: limits.clone(), from, continued: continued.portions.clone() };
@@ -96,7 +97,7 @@ async fn begin_marked_passes(db: &Db, now: DateTime<Utc>) -> Result<(), StoreErr
         let claims = at_end.claims.clone();
         let begun = db.write(move |tx| {
             Box::pin(async move {
-                lock_resources(tx, claims.iter().map(|(id, _)| id.resource).collect()).await?;
+                row::lock_shared(tx, claims.iter().map(|(id, _)| id.resource).collect()).await?;
                 backlogs::begin_passes(tx, &claims).await
             })
         });
@@ -149,7 +150,7 @@ pub(super) async fn renew(
     let renewed = db.write(move |tx| {
         Box::pin(async move {
             let resources = renewing.iter().map(|(id, _)| id.resource).collect();
-            lock_resources(tx, resources).await?;
+            row::lock_shared(tx, resources).await?;
             backlogs::renew_claims(tx, &renewing, until).await
         })
     });
@@ -214,18 +215,12 @@ async fn end_idle_claims(db: &Db, ended: Vec<EndedClaim>, now: DateTime<Utc>) {
     }
 }
 
-/// Locks resources in share mode, so that nobody appends to them meanwhile.
-async fn lock_resources(tx: &Tx<'_>, numbers: Vec<i64>) -> Result<(), StoreError> {
-    const LOCK: &str = "select id from resources where id in ({ids $1}) order by id {for share}";
-    tx.query(LOCK, &[Value::Ints(numbers)]).await.map(drop)
-}
-
 async fn end_claims(
     tx: &Tx<'_>,
     ended: &[EndedClaim],
     now: DateTime<Utc>,
 ) -> Result<(), StoreError> {
     let resources = ended.iter().map(|ended| ended.id.resource).collect();
-    lock_resources(tx, resources).await?;
+    row::lock_shared(tx, resources).await?;
     backlogs::end_claims(tx, ended, now).await
 }

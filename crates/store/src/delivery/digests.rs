@@ -5,12 +5,12 @@
 use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::delivery::replays;
+use crate::delivery::row::subscription_id;
 use crate::engine::sql::params;
 use crate::engine::tx::Tx;
 use crate::resources::row;
 use feedgate_core::ports::StoreError;
 use feedgate_core::record::Seq;
-use feedgate_core::resource::ResourceId;
 use feedgate_core::subscription::{SubscriptionId, SubscriptionRequest};
 
 /// The time from one digest to the next.
@@ -33,8 +33,7 @@ pub(crate) async fn start(tx: &Tx<'_>, now: DateTime<Utc>) -> Result<u64, StoreE
          where digest_at <= $1 order by digest_at, id limit $2";
     let mut ids = Vec::new();
     for mut row in tx.query(DUE, params![now, BATCH]).await? {
-        let resource = ResourceId(row.int()?);
-        ids.push(SubscriptionId { resource, number: row.int()? });
+        ids.push(subscription_id(&mut row)?);
     }
     row::lock(tx, ids.iter().map(|id| id.resource.0).collect()).await?;
     for id in &ids {

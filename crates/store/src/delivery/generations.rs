@@ -7,11 +7,11 @@
 use chrono::{DateTime, Utc};
 
 use crate::delivery::result_columns::ResultColumns;
+use crate::delivery::row::subscription_id;
 use crate::engine::row::Row;
 use crate::engine::sql::{Value, params};
 use crate::engine::tx::Tx;
 use feedgate_core::ports::{HeldDelivery, StoreError};
-use feedgate_core::resource::ResourceId;
 use feedgate_core::subscription::SubscriptionId;
 
 /// The assignment that begins a new generation of a row of `subscriptions`.
@@ -45,9 +45,7 @@ pub(crate) async fn still_current(
         ("generation", numbers(|held| held.generation)),
     ];
     let rows = tx.query_rows(CURRENT, params![now], &columns).await?;
-    let id =
-        |mut row: Row| Ok(SubscriptionId { resource: ResourceId(row.int()?), number: row.int()? });
-    rows.into_iter().map(id).collect()
+    rows.into_iter().map(|mut row| subscription_id(&mut row)).collect()
 }
 
 /// Stores the results of deliveries whose claims were lost, or made in an earlier generation: `told` is the

@@ -3,6 +3,7 @@
 use crate::engine::sql::Value;
 use feedgate_core::delivery_health::AttemptResponse;
 use feedgate_core::ports::DeliveryResult;
+use feedgate_core::subscription::SubscriptionId;
 
 /// The newest numbers of a resource: `head`, `body_version`, `status_version` and
 /// `announced_status_version`. They do not change while the resource is locked.
@@ -76,5 +77,50 @@ impl ResultColumns {
             ("code", Value::Ints(self.codes)),
             ("excerpt", Value::Texts(self.excerpts)),
         ]
+    }
+}
+
+/// Returns subscriptions as columns for `{rows}`: the `resource_id`, `first_id` and `last_id` of each range of
+/// consecutive ids, which is found with one search of the index.
+pub(super) fn range_columns(mut ids: Vec<SubscriptionId>) -> [(&'static str, Value); 3] {
+    ids.sort_unstable();
+    let is_next = |one: &SubscriptionId, next: &SubscriptionId| {
+        one.resource == next.resource && next.number - one.number <= 1
+    };
+    let ranges: Vec<_> = ids.chunk_by(is_next).collect();
+    let numbers = |number: fn(&[SubscriptionId]) -> i64| {
+        Value::Ints(ranges.iter().map(|range| number(range)).collect())
+    };
+    [
+        ("resource_id", numbers(|range| range[0].resource.0)),
+        ("first_id", numbers(|range| range[0].number)),
+        ("last_id", numbers(|range| range[range.len() - 1].number)),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use feedgate_core::resource::ResourceId;
+
+    #[test]
+    fn consecutive_ids_are_a_range() {
+        for (numbers, firsts, lasts) in [
+            (vec![], vec![], vec![]),
+            (vec![7], vec![7], vec![7]),
+            (vec![15, 7, 8, 9, 12, 14], vec![7, 12, 14], vec![9, 12, 15]),
+        ] {
+            let ids = numbers.iter().flat_map(|number| {
+                [2, 1].map(|resource| SubscriptionId {
+                    resource: ResourceId(resource),
+                    number: *number,
+                })
+            });
+            let [(_, resources), (_, first_ids), (_, last_ids)] = range_columns(ids.collect());
+            let ones_and_twos = [vec![1; firsts.len()], vec![2; firsts.len()]].concat();
+            assert_eq!(resources, Value::Ints(ones_and_twos));
+            assert_eq!(first_ids, Value::Ints([firsts.clone(), firsts].concat()));
+            assert_eq!(last_ids, Value::Ints([lasts.clone(), lasts].concat()));
+        }
     }
 }

@@ -81,6 +81,11 @@ pub(crate) fn account(row: &mut Row) -> Result<Option<AccountId>, StoreError> {
     Ok((number != 0).then_some(AccountId(number)))
 }
 
+/// Reads the numbers of a resource and of a subscription to it.
+pub(crate) fn subscription_id(row: &mut Row) -> Result<SubscriptionId, StoreError> {
+    Ok(SubscriptionId { resource: ResourceId(row.int()?), number: row.int()? })
+}
+
 /// Reads `subscription_columns!`.
 pub(crate) fn subscription(row: &mut Row) -> Result<Subscription, StoreError> {
     let resource = ResourceId(row.int()?);

@@ -19,6 +19,7 @@ use crate::delivery::backlogs::{Marks, mark, marked_columns};
 use crate::delivery::owed::is_ready;
 use crate::engine::sql::{Value, params};
 use crate::engine::tx::{Tx, Wake};
+use crate::resources::row;
 use feedgate_core::ports::{FanOuts, StoreError};
 use feedgate_core::resource::ResourceId;
 
@@ -88,7 +89,6 @@ async fn continue_fan_out(
     id: ResourceId,
     now: DateTime<Utc>,
 ) -> Result<(), StoreError> {
-    const LOCK: &str = "select id from resources where id = $1 {for share}";
     const PLACE: &str = "select next_id from fan_outs where resource_id = $1 {for update}";
     const ADVANCE: &str = "
         update fan_outs set next_id = $2, advanced_at = $3 where resource_id = $1";
@@ -97,7 +97,7 @@ async fn continue_fan_out(
          where resource_id = $1 and is_repeated = 1";
     const END: &str = "delete from fan_outs where resource_id = $1";
     // An append waits, but claims and results of deliveries do not.
-    tx.first(LOCK, params![id.0]).await?;
+    row::lock_shared(tx, vec![id.0]).await?;
     let Some(mut place) = tx.first(PLACE, params![id.0]).await? else { return Ok(()) };
     if let Some(next_id) = mark_chunk(tx, id, place.int()?, CHUNK, now).await? {
         return tx.execute(ADVANCE, params![id.0, next_id, now]).await.map(drop);
@@ -118,9 +118,9 @@ async fn mark_chunk(
     now: DateTime<Utc>,
 ) -> Result<Option<i64>, StoreError> {
     const READ: &str = concat!(
-        "select case when ",
+        "select s.id, case when ",
         is_ready!("$2"),
-        "            then 1 else 0 end, ",
+        "                  then 1 else 0 end, ",
         marked_columns!(),
         " from subscriptions s join resources r on r.id = s.resource_id
           where s.resource_id = $1 and s.id > $3
@@ -128,11 +128,13 @@ async fn mark_chunk(
     );
     let params = params![id.0, now, after, limit];
     tx.join_by_keys().await?;
-    let (mut marks, mut others) = (Marks::default(), Marks::default());
+    let mut marks = Marks::default();
     let (mut count, mut last) = (0, after);
     for mut row in tx.query(READ, params).await? {
-        let marks = if row.int()? == 1 { &mut marks } else { &mut others };
-        (count, last) = (count + 1, marks.add(&mut row)?);
+        (count, last) = (count + 1, row.int()?);
+        if row.int()? == 1 {
+            marks.add(&mut row)?;
+        }
     }
     tx.plan_as_usual().await?;
     mark(tx, marks, now).await?;

@@ -45,6 +45,12 @@ pub(crate) async fn lock(tx: &Tx<'_>, mut ids: Vec<i64>) -> Result<(), StoreErro
     tx.query(LOCK, &[Value::Ints(ids)]).await.map(drop)
 }
 
+/// Locks resources in share mode, in the order of [`lock`]: nobody appends to them meanwhile.
+pub(crate) async fn lock_shared(tx: &Tx<'_>, ids: Vec<i64>) -> Result<(), StoreError> {
+    const LOCK: &str = "select id from resources where id in ({ids $1}) order by id {for share}";
+    tx.query(LOCK, &[Value::Ints(ids)]).await.map(drop)
+}
+
 /// Locks those of the resources that no other transaction has locked, in the order of [`lock`].
 /// Returns their numbers.
 pub(crate) async fn lock_unless_locked(tx: &Tx<'_>, ids: Vec<i64>) -> Result<Vec<i64>, StoreError> {

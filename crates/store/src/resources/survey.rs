@@ -10,6 +10,7 @@ use chrono::{DateTime, Utc};
 use serde::Deserialize;
 
 use crate::Db;
+use crate::delivery::row::subscription_id;
 use crate::engine::row::Row;
 use crate::engine::sql::{Value, params};
 use crate::engine::tx::Tx;
@@ -149,7 +150,7 @@ async fn open_page(
     let mut page = OpenSubscriptions::default();
     let (is_full, mut last) = (rows.len() >= limit, None);
     for mut row in rows {
-        let id = SubscriptionId { resource: ResourceId(row.int()?), number: row.int()? };
+        let id = subscription_id(&mut row)?;
         last = Some(id);
         let is_open = row.int()? == 0;
         let open = open(id, &mut row)?;
