@@ -134,6 +134,7 @@ impl ClockSync {
         }
         if !is_back {
             clock::correct(by);
+            self.store.move_times_in_memory(by);
             self.generation = generation;
         }
         Ok(())
@@ -151,7 +152,9 @@ impl ClockSync {
     }
 
     fn set(&mut self, reading: &ClockReading) {
+        let before = clock::now();
         clock::set(reading.now);
+        self.store.move_times_in_memory(reading.now - before);
         self.generation = reading.generation;
     }
 

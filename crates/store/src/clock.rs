@@ -1,5 +1,5 @@
 //! The clock of the database, by which everything is due on all nodes, and the one repair after it was set:
-//! all due times move by as much (`clock/due_times.rs`).
+//! all due times move by as much (`clock/due_times.rs`, and those of claimed backlogs in memory).
 //!
 //! They move in portions, each in a transaction that also stores how far the move has come. So any node can go
 //! on where another has stopped, and nothing moves twice.
@@ -69,6 +69,10 @@ impl DatabaseClock for Db {
                 return Ok(());
             }
         }
+    }
+
+    fn move_times_in_memory(&self, by: TimeDelta) {
+        self.held_backlogs.move_times(by);
     }
 }
 

@@ -23,6 +23,9 @@ pub trait DatabaseClock: Send + Sync {
     /// Moves all due times by `by`, because the clock was set for the time `generation`. Several nodes may
     /// do this together, and go on where another has stopped. Returns once all are moved.
     async fn move_due_times(&self, generation: i64, by: TimeDelta) -> Result<(), StoreError>;
+
+    /// Moves the due times that this node has in memory, when it goes by the new time.
+    fn move_times_in_memory(&self, by: TimeDelta);
 }
 
 /// What is known of the clock of the database.

@@ -25,4 +25,8 @@ impl DatabaseClock for Cells {
         try_join_all(self.cells.iter().map(|cell| cell.move_due_times(generation, by))).await?;
         self.shared.move_due_times(generation, by).await
     }
+
+    fn move_times_in_memory(&self, by: TimeDelta) {
+        self.cells.iter().for_each(|cell| cell.move_times_in_memory(by));
+    }
 }

@@ -10,17 +10,20 @@
 //!   was claimed in time. The next claim goes on where this one stopped.
 //! * While something is in hand at the end of a pass, as of a callback that is slow, another pass may begin.
 
+mod held_backlog;
+
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use chrono::{DateTime, TimeDelta, Utc};
-use foldhash::{HashMap, HashMapExt as _, HashSet};
+use foldhash::{HashMap, HashSet};
 
-use crate::delivery::backlogs::{BacklogId, EndedClaim, ONLY_RETRIES};
+use crate::delivery::backlogs::{BacklogId, EndedClaim};
 use crate::delivery::portions::{Portion, ReadPortion};
 use feedgate_core::claim::ClaimToken;
 use feedgate_core::resource::ResourceId;
 use feedgate_core::subscription::SubscriptionId;
+use held_backlog::HeldBacklog;
 
 /// The most backlogs at the end of their passes that are all looked at again for each claim.
 const FEW: usize = 256;
@@ -47,30 +50,6 @@ struct State {
     storing: usize,
     /// When many backlogs were looked at again.
     looked_at: Option<DateTime<Utc>>,
-}
-
-#[derive(Debug)]
-struct HeldBacklog {
-    token: ClaimToken,
-    /// When the claim ends.
-    until: DateTime<Utc>,
-    host: String,
-    /// The last subscription that was claimed or found to be up to date.
-    after: i64,
-    /// Since when the pass has come to the last subscription; `None` if it has not.
-    at_end_since: Option<DateTime<Utc>>,
-    /// Whether some that were sent something are owed more.
-    is_repeated: bool,
-    /// Whether a transaction reads what comes after `after`.
-    is_being_read: bool,
-    /// When those that were given back are due again.
-    given_back: HashMap<i64, DateTime<Utc>>,
-    /// Until when some are left alone because they cannot be read.
-    unreadable_until: Option<DateTime<Utc>>,
-    /// When the next of those is tried again that wait for a retry.
-    next_retry: Option<DateTime<Utc>>,
-    /// The numbers of the subscriptions in hand; true: the worker did not know of it at the last renewal.
-    in_hand: HashMap<i64, bool>,
 }
 
 /// Results that were stored.
@@ -207,6 +186,18 @@ impl HeldBacklogs {
             let ids = claimed.into_iter().map(|number| (SubscriptionId { resource, number }, id));
             state.in_hand.extend(ids);
             state.end_if_idle(id);
+        }
+    }
+
+    /// Moves all times, because the clock was set.
+    pub(crate) fn move_times(&self, by: TimeDelta) {
+        let mut state = self.state();
+        state.looked_at = None;
+        for backlog in state.backlogs.values_mut() {
+            backlog.move_times(by);
+        }
+        for ended in &mut state.ended {
+            ended.again_at = ended.again_at.map(|at| at + by);
         }
     }
 
@@ -366,16 +357,7 @@ impl State {
         if backlog.is_being_read || !backlog.in_hand.is_empty() {
             return;
         }
-        let HeldBacklog { token, is_repeated, after, .. } = *backlog;
-        let is_at_end = backlog.at_end_since.is_some();
-        // A pass that has not come to its end goes on with the next claim.
-        let is_due = !is_at_end || is_repeated;
-        let after = if is_at_end { ONLY_RETRIES } else { after };
-        let first_given_back = backlog.given_back.keys().min();
-        let after = first_given_back.map_or(after, |first| after.min(first - 1));
-        let after = if is_repeated && after == ONLY_RETRIES { 0 } else { after };
-        let again_at = backlog.given_back.values().min().copied().or(backlog.unreadable_until);
-        self.ended.push(EndedClaim { id, token, after, is_due, again_at, is_repeated });
+        self.ended.push(backlog.end_claim(id));
         self.backlogs.remove(&id);
     }
 
@@ -386,52 +368,6 @@ impl State {
                 self.in_hand.remove(&SubscriptionId { resource, number });
             }
         }
-    }
-}
-
-impl HeldBacklog {
-    fn new(token: ClaimToken, until: DateTime<Utc>, host: String) -> HeldBacklog {
-        HeldBacklog {
-            token,
-            until,
-            host,
-            after: 0,
-            at_end_since: None,
-            is_repeated: false,
-            is_being_read: false,
-            given_back: HashMap::new(),
-            unreadable_until: None,
-            next_retry: None,
-            in_hand: HashMap::new(),
-        }
-    }
-
-    fn begin_pass(&mut self) {
-        (self.after, self.at_end_since, self.is_repeated) = (0, None, false);
-    }
-
-    /// Notes when a subscription is tried again.
-    fn note_retry(&mut self, at: Option<DateTime<Utc>>) {
-        self.next_retry = self.next_retry.into_iter().chain(at).min();
-    }
-
-    /// Returns whether there may be more to claim at `now`, and goes back for what was given back before.
-    fn goes_on(&mut self, now: DateTime<Utc>) -> bool {
-        if self.at_end_since.is_some() && self.is_repeated {
-            self.begin_pass();
-        }
-        let due = self.given_back.iter().filter(|(_, at)| **at <= now).map(|(number, _)| *number);
-        if let Some(first) = due.min() {
-            self.given_back.retain(|_, at| *at > now);
-            (self.after, self.at_end_since) = (self.after.min(first - 1), None);
-        }
-        if self.at_end_since.is_some() && self.next_retry.is_some_and(|at| at <= now) {
-            (self.after, self.at_end_since) = (ONLY_RETRIES, None);
-        }
-        if self.at_end_since.is_none() {
-            self.next_retry = self.next_retry.filter(|at| *at > now);
-        }
-        self.at_end_since.is_none()
     }
 }
 

@@ -1,6 +1,7 @@
 //! Tests of the backlogs that a node holds.
 
 use super::*;
+use crate::delivery::backlogs::ONLY_RETRIES;
 
 const ID: BacklogId = BacklogId { resource: 1, number: 7 };
 const TOKEN: ClaimToken = ClaimToken(5);
@@ -69,6 +70,22 @@ fn a_claim_ends_when_nothing_is_in_hand() {
     let [ended] = held.take_ended()[..] else { panic!("the claim has ended") };
     assert!(ended.is_due && ended.is_repeated && ended.again_at == Some(at(9)), "{ended:?}");
     assert_eq!(ended.after, 1, "it goes on with the one that was given back");
+}
+
+#[test]
+fn e03_times_in_memory_move_with_the_clock() {
+    let held = hold_backlog(&[1, 2, 3], false);
+    held.release(&[(subscription(2), TOKEN)], at(9));
+    for hours in [-6, 12, -6] {
+        held.move_times(TimeDelta::hours(hours));
+    }
+    held.move_times(TimeDelta::hours(-6));
+    let now = |seconds| at(seconds) - TimeDelta::hours(6);
+    let place = |seconds| {
+        let continued = held.continue_passes(100, now(seconds), |_| 10);
+        continued.portions.first().map(|portion| portion.after)
+    };
+    assert_eq!([place(8), place(9), place(60)], [Some(3), Some(1), None]);
 }
 
 #[test]
