@@ -6,7 +6,7 @@ use futures_util::StreamExt;
 
 use super::program::Program;
 use super::publisher::Publisher;
-use super::{Finding, Trouble, floods};
+use super::{AnyError, Finding, floods};
 
 /// Pings of as many weblogs. Their lines have 320 bytes each: 7.7 MB in all.
 const PINGS: usize = 24_000;
@@ -55,7 +55,7 @@ const VARIANTS: [Variant; 7] = [
 ];
 
 /// Sends pings, and measures each form of the document: as it is, and while pings go on.
-pub(crate) async fn attack(publisher: &Publisher) -> Result<Vec<Finding>, Trouble> {
+pub(crate) async fn attack(publisher: &Publisher) -> Result<Vec<Finding>, AnyError> {
     let folder = tempfile::tempdir()?;
     let gateway = floods::start(folder.path(), &[]).await?;
     let ping = |number| ping(&gateway, publisher, number);
@@ -78,7 +78,7 @@ pub(crate) async fn attack(publisher: &Publisher) -> Result<Vec<Finding>, Troubl
 }
 
 /// Sends a ping of a weblog.
-async fn ping(gateway: &Program, publisher: &Publisher, number: usize) -> Result<(), Trouble> {
+async fn ping(gateway: &Program, publisher: &Publisher, number: usize) -> Result<(), AnyError> {
     let name = format!("{number}{}", "n".repeat(NAME_CHARS));
     let site = publisher.url(5, number, &format!("/{}", "u".repeat(URL_CHARS)));
     let answer = gateway.post("/pingSiteForm", &[("name", &name), ("url", &site)]).await?;
@@ -91,14 +91,14 @@ async fn measure(
     gateway: &Program,
     publisher: &Publisher,
     variant: &Variant,
-) -> Result<(usize, f64), Trouble> {
+) -> Result<(usize, f64), AnyError> {
     let get = async |number| {
         let request = gateway.client().get(gateway.url().to_owned() + &(variant.path)(number));
         let request = variant
             .headers
             .iter()
             .fold(request, |request, (name, value)| request.header(*name, *value));
-        Ok::<_, Trouble>(request.send().await?.error_for_status()?.bytes().await?.len())
+        Ok::<_, AnyError>(request.send().await?.error_for_status()?.bytes().await?.len())
     };
     let length = get(0).await?;
     let mut ticks = tokio::time::interval(INTERVAL);

@@ -7,7 +7,7 @@ use futures_util::StreamExt;
 
 use super::program::{LOOK_AGAIN, Program};
 use super::publisher::Publisher;
-use super::{Finding, Trouble};
+use super::{AnyError, Finding};
 
 /// Feeds of the gateway with little and of that with much: both more than the longest page lists.
 const FEW: usize = 1_000;
@@ -42,7 +42,7 @@ const QUERIES: [&str; 12] = [
 ];
 
 /// Measures all endpoints of two gateways.
-pub(crate) async fn attack(publisher: &Publisher) -> Result<Vec<Finding>, Trouble> {
+pub(crate) async fn attack(publisher: &Publisher) -> Result<Vec<Finding>, AnyError> {
     let few = measure(publisher, FEW).await?;
     let many = measure(publisher, MANY).await?;
     let compare = |(request, cost): (String, f64)| {
@@ -57,7 +57,7 @@ pub(crate) async fn attack(publisher: &Publisher) -> Result<Vec<Finding>, Troubl
     Ok(many.into_iter().map(compare).collect())
 }
 
-async fn measure(publisher: &Publisher, feeds: usize) -> Result<BTreeMap<String, f64>, Trouble> {
+async fn measure(publisher: &Publisher, feeds: usize) -> Result<BTreeMap<String, f64>, AnyError> {
     let folder = tempfile::tempdir()?;
     let database = format!("sqlite:{}", folder.path().join("feedgate.db").display());
     let gateway = Program::start(&database, &[]).await?;
@@ -73,8 +73,8 @@ async fn measure(publisher: &Publisher, feeds: usize) -> Result<BTreeMap<String,
             let request = gateway.client().post(gateway.url().to_owned() + path);
             request.header("content-type", kind).body(body.clone())
         });
-        let shown: String = body.chars().take(40).collect();
-        costs.insert(format!("POST {path} `{shown}`, {} bytes", body.len()), cost.await?);
+        let displayed: String = body.chars().take(40).collect();
+        costs.insert(format!("POST {path} `{displayed}`, {} bytes", body.len()), cost.await?);
     }
     Ok(costs)
 }
@@ -82,7 +82,7 @@ async fn measure(publisher: &Publisher, feeds: usize) -> Result<BTreeMap<String,
 const FORM: &str = "application/x-www-form-urlencoded";
 
 /// Subscribes to feeds, waits until their entries are stored, and pings changes.xml.
-async fn fill(gateway: &Program, publisher: &Publisher, feeds: usize) -> Result<(), Trouble> {
+async fn fill(gateway: &Program, publisher: &Publisher, feeds: usize) -> Result<(), AnyError> {
     let one = |number| async move {
         let topic = publisher.url(1, number, &format!("/feed/{number}"));
         let callback = publisher.url(2, number, "/callback");
@@ -110,7 +110,7 @@ async fn fill(gateway: &Program, publisher: &Publisher, feeds: usize) -> Result<
 }
 
 /// Returns how many feeds were fetched for the first time.
-async fn fetched(gateway: &Program) -> Result<usize, Trouble> {
+async fn fetched(gateway: &Program) -> Result<usize, AnyError> {
     let url = format!("{}/metrics", gateway.url());
     let metrics = gateway.client().get(url).send().await?.text().await?;
     let first = metrics.lines().filter(|line| {
@@ -120,7 +120,7 @@ async fn fetched(gateway: &Program) -> Result<usize, Trouble> {
 }
 
 /// The paths of the description of the API that can be read, with values for their parameters.
-async fn paths(gateway: &Program) -> Result<Vec<String>, Trouble> {
+async fn paths(gateway: &Program) -> Result<Vec<String>, AnyError> {
     let url = format!("{}/openapi.json", gateway.url());
     let api: serde_json::Value =
         serde_json::from_str(&gateway.client().get(url).send().await?.text().await?)?;
@@ -178,7 +178,7 @@ fn posts(publisher: &Publisher) -> Vec<(&'static str, String)> {
 async fn cost_of(
     gateway: &Program,
     request: impl Fn() -> reqwest::RequestBuilder,
-) -> Result<f64, Trouble> {
+) -> Result<f64, AnyError> {
     // A server may refuse a body while it is still being sent.
     let send = async || match request().send().await {
         Ok(answer) => drop(answer.bytes().await),

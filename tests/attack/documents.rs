@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 
 use super::program::{LOOK_AGAIN, Program};
 use super::publisher::Publisher;
-use super::{Finding, Trouble, floods};
+use super::{AnyError, Finding, floods};
 
 /// Calls that name large documents, each at an address of its own.
 const CALLS: usize = 120;
@@ -50,14 +50,14 @@ impl Drop for BusyMachine {
 }
 
 /// Registrations that name documents which take many times their length to read.
-pub(crate) async fn attack(publisher: &Publisher) -> Result<Vec<Finding>, Trouble> {
+pub(crate) async fn attack(publisher: &Publisher) -> Result<Vec<Finding>, AnyError> {
     let mut findings = vec![flood(publisher, "an idle machine").await?];
     let _busy = BusyMachine::start();
     findings.push(flood(publisher, "a busy machine").await?);
     Ok(findings)
 }
 
-async fn flood(publisher: &Publisher, machine: &str) -> Result<Finding, Trouble> {
+async fn flood(publisher: &Publisher, machine: &str) -> Result<Finding, AnyError> {
     let folder = tempfile::tempdir()?;
     let gateway = floods::start(folder.path(), &[DOCUMENT_MEMORY]).await?;
     let mut calls = JoinSet::new();
@@ -74,7 +74,7 @@ async fn flood(publisher: &Publisher, machine: &str) -> Result<Finding, Trouble>
         while let Some(call) = calls.join_next().await {
             call??;
         }
-        Ok::<_, Trouble>(())
+        Ok::<_, AnyError>(())
     };
     let mut slowest = Duration::ZERO;
     tokio::select! {
@@ -94,7 +94,7 @@ async fn flood(publisher: &Publisher, machine: &str) -> Result<Finding, Trouble>
 }
 
 /// Requests `/livez` again and again, and stores the longest time that a response took.
-async fn watch_health(gateway: &Program, slowest: &mut Duration) -> Result<(), Trouble> {
+async fn watch_health(gateway: &Program, slowest: &mut Duration) -> Result<(), AnyError> {
     let url = format!("{}/livez", gateway.url());
     loop {
         let begun = Instant::now();

@@ -8,7 +8,7 @@ use tokio::net::TcpStream;
 
 use super::program::Program;
 use super::publisher::Publisher;
-use super::{Finding, Trouble};
+use super::{AnyError, Finding};
 
 /// Pings of the flooding feed, one a second.
 const FLOODING_PINGS: usize = 30;
@@ -20,12 +20,12 @@ const SITES: usize = 5_000;
 const MOST_CHANGES_MIB: f64 = 4.0;
 const MIB: u64 = 1_024 * 1_024;
 
-pub(crate) async fn start(folder: &Path, settings: &[(&str, &str)]) -> Result<Program, Trouble> {
+pub(crate) async fn start(folder: &Path, settings: &[(&str, &str)]) -> Result<Program, AnyError> {
     Program::start(&format!("sqlite:{}", folder.join("feedgate.db").display()), settings).await
 }
 
 /// A feed with 4,900 new entries in each fetch, pinged each second.
-pub(crate) async fn disk(publisher: &Publisher) -> Result<Vec<Finding>, Trouble> {
+pub(crate) async fn disk(publisher: &Publisher) -> Result<Vec<Finding>, AnyError> {
     let folder = tempfile::tempdir()?;
     let gateway = start(folder.path(), &[]).await?;
     let (topic, callback) = (publisher.url(3, 0, "/flood"), publisher.url(2, 0, "/callback"));
@@ -49,7 +49,7 @@ pub(crate) async fn disk(publisher: &Publisher) -> Result<Vec<Finding>, Trouble>
 }
 
 /// Connections whose requests never end.
-pub(crate) async fn slow_bodies() -> Result<Vec<Finding>, Trouble> {
+pub(crate) async fn slow_bodies() -> Result<Vec<Finding>, AnyError> {
     let folder = tempfile::tempdir()?;
     let gateway = start(folder.path(), &[]).await?;
     let address = gateway.url().trim_start_matches("http://").to_owned();
@@ -78,7 +78,7 @@ pub(crate) async fn slow_bodies() -> Result<Vec<Finding>, Trouble> {
 }
 
 /// Sites with long names and URLs in changes.xml.
-pub(crate) async fn pings(publisher: &Publisher) -> Result<Vec<Finding>, Trouble> {
+pub(crate) async fn pings(publisher: &Publisher) -> Result<Vec<Finding>, AnyError> {
     let folder = tempfile::tempdir()?;
     let gateway = start(folder.path(), &[]).await?;
     for number in 0..SITES {

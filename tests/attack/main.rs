@@ -6,6 +6,7 @@
 //! attack that was ever successful; this program looks for the next one.
 #![expect(clippy::print_stdout, reason = "the program prints what it measured")]
 
+mod anonymous_clients;
 mod changes;
 mod costs;
 mod documents;
@@ -17,7 +18,6 @@ mod publisher;
 #[path = "../bench/responder.rs"]
 mod responder;
 mod rows;
-mod strangers;
 mod writes;
 
 use std::process::ExitCode;
@@ -26,7 +26,7 @@ use std::sync::Arc;
 use self::publisher::Publisher;
 
 /// What goes wrong stops the program.
-pub(crate) type Trouble = Box<dyn std::error::Error + Send + Sync>;
+pub(crate) type AnyError = Box<dyn std::error::Error + Send + Sync>;
 
 /// The result of an attack.
 pub(crate) struct Finding {
@@ -44,7 +44,7 @@ impl Finding {
 }
 
 #[tokio::main]
-async fn main() -> Result<ExitCode, Trouble> {
+async fn main() -> Result<ExitCode, AnyError> {
     println!("| attack | measured | bound | |\n| --- | --- | --- | --- |");
     let publisher = Arc::new(Publisher::start()?);
     let mut failed = 0;
@@ -62,8 +62,8 @@ async fn main() -> Result<ExitCode, Trouble> {
     report(floods::disk(&publisher).await?);
     report(floods::slow_bodies().await?);
     report(floods::pings(&publisher).await?);
-    report(strangers::inner_hosts(&publisher).await?);
-    report(strangers::renewals(&publisher).await?);
+    report(anonymous_clients::inner_hosts(&publisher).await?);
+    report(anonymous_clients::renewals(&publisher).await?);
     println!("\n{failed} attacks were successful");
     Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

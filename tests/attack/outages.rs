@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::program::{LOOK_AGAIN, Program};
 use super::responder::{self, Respond};
-use super::{Finding, Trouble};
+use super::{AnyError, Finding};
 
 /// Pings within a short outage.
 const PINGS: usize = 8;
@@ -24,17 +24,17 @@ const PATIENCE: Duration = Duration::from_secs(5);
 struct Site {
     fetches: AtomicU64,
     /// The status line with headers that is sent in place of the feed from the second fetch on.
-    trouble: Option<&'static str>,
+    failure: Option<&'static str>,
     /// Where `/out` leads to.
     target: String,
 }
 
 impl Site {
     fn start(
-        trouble: Option<&'static str>,
+        failure: Option<&'static str>,
         target: String,
-    ) -> Result<(Arc<Site>, String), Trouble> {
-        let site = Arc::new(Site { fetches: AtomicU64::new(0), trouble, target });
+    ) -> Result<(Arc<Site>, String), AnyError> {
+        let site = Arc::new(Site { fetches: AtomicU64::new(0), failure, target });
         let port = responder::start(Arc::clone(&site))?;
         Ok((site, format!("http://127.0.0.1:{port}")))
     }
@@ -70,7 +70,7 @@ impl Respond for Site {
             "/out" => Some(format!("HTTP/1.1 302 Found\r\nLocation: {}", self.target)),
             "/feed" => {
                 let before = self.fetches.fetch_add(1, Ordering::Relaxed);
-                self.trouble.filter(|_| before > 0).map(str::to_owned)
+                self.failure.filter(|_| before > 0).map(str::to_owned)
             }
             "/refusing" => Some("HTTP/1.1 429 Too Many Requests\r\nRetry-After: 86400".to_owned()),
             "/robots.txt" => Some("HTTP/1.1 404 Not Found".to_owned()),
@@ -79,19 +79,19 @@ impl Respond for Site {
     }
 }
 
-async fn start(folder: &Path) -> Result<(Program, PathBuf), Trouble> {
+async fn start(folder: &Path) -> Result<(Program, PathBuf), AnyError> {
     let file = folder.join("feedgate.db");
     let gateway = Program::start(&format!("sqlite:{}", file.display()), &[]).await?;
     Ok((gateway, file))
 }
 
-async fn subscribe(gateway: &Program, topic: &str, callback: &str) -> Result<(), Trouble> {
+async fn subscribe(gateway: &Program, topic: &str, callback: &str) -> Result<(), AnyError> {
     let form = [("hub.mode", "subscribe"), ("hub.topic", topic), ("hub.callback", callback)];
     gateway.post("/hub", &form).await.map(drop)
 }
 
 /// The hours from now to the next poll of a topic.
-fn hours_to_next_poll(file: &Path, topic: &str) -> Result<f64, Trouble> {
+fn hours_to_next_poll(file: &Path, topic: &str) -> Result<f64, AnyError> {
     const NEXT: &str = "
         select (next_fetch / 1e6 - unixepoch()) / 3600.0 from resources where topic = ?1";
     let database = rusqlite::Connection::open(file)?;
@@ -100,16 +100,16 @@ fn hours_to_next_poll(file: &Path, topic: &str) -> Result<f64, Trouble> {
 }
 
 /// Pings a feed while its server fails for ten seconds.
-pub(crate) async fn pings() -> Result<Vec<Finding>, Trouble> {
+pub(crate) async fn pings() -> Result<Vec<Finding>, AnyError> {
     let mut findings = Vec::new();
-    for (name, trouble) in [
+    for (name, failure) in [
         ("503", "HTTP/1.1 503 Service Unavailable"),
         ("404", "HTTP/1.1 404 Not Found"),
         ("500", "HTTP/1.1 500 Internal Server Error"),
     ] {
         let folder = tempfile::tempdir()?;
         let (gateway, file) = start(folder.path()).await?;
-        let (site, url) = Site::start(Some(trouble), String::new())?;
+        let (site, url) = Site::start(Some(failure), String::new())?;
         let topic = format!("{url}/feed");
         subscribe(&gateway, &topic, &format!("{url}/callback")).await?;
         site.fetched(1).await;
@@ -131,15 +131,15 @@ pub(crate) async fn pings() -> Result<Vec<Finding>, Trouble> {
 }
 
 /// Subscribes to an address of a victim's server that redirects to one that refuses everything for a day.
-pub(crate) async fn redirects() -> Result<Vec<Finding>, Trouble> {
+pub(crate) async fn redirects() -> Result<Vec<Finding>, AnyError> {
     let folder = tempfile::tempdir()?;
     let (gateway, _) = start(folder.path()).await?;
-    let (_, stranger) = Site::start(None, String::new())?;
-    let (site, victim) = Site::start(None, format!("{stranger}/refusing"))?;
+    let (_, anonymous) = Site::start(None, String::new())?;
+    let (site, victim) = Site::start(None, format!("{anonymous}/refusing"))?;
     let (topic, callback) = (format!("{victim}/feed"), format!("{victim}/callback"));
     subscribe(&gateway, &topic, &callback).await?;
     site.fetched(1).await;
-    subscribe(&gateway, &format!("{victim}/out"), &format!("{stranger}/callback")).await?;
+    subscribe(&gateway, &format!("{victim}/out"), &format!("{anonymous}/callback")).await?;
     tokio::time::sleep(Duration::from_secs(2)).await;
     let before = site.fetches.load(Ordering::Relaxed);
     for _ in 0..PINGS_AFTER {

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::Trouble;
+use super::AnyError;
 use super::responder::{self, Respond};
 
 /// Just below the limit of a document.
@@ -21,7 +21,7 @@ pub(crate) struct Publisher {
 
 impl Publisher {
     /// Starts one. It answers until the process ends.
-    pub(crate) fn start() -> Result<Publisher, Trouble> {
+    pub(crate) fn start() -> Result<Publisher, AnyError> {
         let port = responder::start(Arc::new(Documents { fetches: AtomicU64::new(0) }))?;
         Ok(Publisher { port })
     }

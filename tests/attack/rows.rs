@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::program::{LOOK_AGAIN, Program};
 use super::publisher::Publisher;
-use super::{Finding, Trouble};
+use super::{AnyError, Finding};
 
 /// How often each call is made, with other values each time.
 const CALLS: usize = 100;
@@ -21,7 +21,7 @@ const KEPT_LONGER: [&str; 3] = ["events", "hosts", "robots"];
 type Rows = BTreeMap<String, i64>;
 
 /// Makes calls that are refused, and counts rows before, after and an hour later.
-pub(crate) async fn attack(publisher: &Publisher) -> Result<Vec<Finding>, Trouble> {
+pub(crate) async fn attack(publisher: &Publisher) -> Result<Vec<Finding>, AnyError> {
     let folder = tempfile::tempdir()?;
     let file = folder.path().join("feedgate.db");
     let database = format!("sqlite:{}", file.display());
@@ -58,7 +58,7 @@ pub(crate) async fn attack(publisher: &Publisher) -> Result<Vec<Finding>, Troubl
 
 /// Lets the next start be one after a restart of the machine. Otherwise the gateway would see that its clock
 /// is an hour ahead of the time that has passed, and move what is due by as much.
-fn forget_machine_start(file: &Path) -> Result<(), Trouble> {
+fn forget_machine_start(file: &Path) -> Result<(), AnyError> {
     rusqlite::Connection::open(file)?.execute("update clocks set boot = ''", [])?;
     Ok(())
 }
@@ -107,7 +107,7 @@ fn refused(
 }
 
 /// The library of Debian's package `faketime`.
-fn faketime() -> Result<String, Trouble> {
+fn faketime() -> Result<String, AnyError> {
     for folder in std::fs::read_dir("/usr/lib")? {
         let library = folder?.path().join("faketime/libfaketime.so.1");
         if library.exists() {
@@ -118,7 +118,7 @@ fn faketime() -> Result<String, Trouble> {
 }
 
 /// Counts the rows of each table.
-fn count(file: &Path) -> Result<Rows, Trouble> {
+fn count(file: &Path) -> Result<Rows, AnyError> {
     let database = rusqlite::Connection::open(file)?;
     database.busy_timeout(Duration::from_secs(10))?;
     let mut tables = database.prepare(

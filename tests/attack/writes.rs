@@ -11,7 +11,7 @@ use tokio::time::{interval, sleep};
 
 use super::program::{Program, command};
 use super::publisher::Publisher;
-use super::{Finding, Trouble};
+use super::{AnyError, Finding};
 
 /// What the stranger subscribes to.
 #[derive(Clone, Copy)]
@@ -70,7 +70,7 @@ impl Latencies {
 }
 
 /// All floods on each database (H1).
-pub(crate) async fn attack(publisher: &Publisher) -> Result<Vec<Finding>, Trouble> {
+pub(crate) async fn attack(publisher: &Publisher) -> Result<Vec<Finding>, AnyError> {
     let mut findings = Vec::new();
     for flood in FLOODS {
         let folder = tempfile::tempdir()?;
@@ -89,7 +89,7 @@ async fn attack_on(
     publisher: &Publisher,
     (database, engine): (&str, &str),
     flood: Flood,
-) -> Result<Vec<Finding>, Trouble> {
+) -> Result<Vec<Finding>, AnyError> {
     let gateway = Program::start(database, &[]).await?;
     let token = create_token(database)?;
     let Flood { name, feeds, ping_interval } = flood;
@@ -142,7 +142,7 @@ async fn attack_on(
 }
 
 /// Pings the feeds without end. The stranger does not wait for answers.
-async fn ping(gateway: &Program, topics: &[String], every: Duration) -> Result<(), Trouble> {
+async fn ping(gateway: &Program, topics: &[String], every: Duration) -> Result<(), AnyError> {
     let mut ticks = interval(every);
     loop {
         ticks.tick().await;
@@ -162,7 +162,7 @@ async fn watch(
     publisher: &Publisher,
     token: &str,
     seen: &mut Seen,
-) -> Result<(), Trouble> {
+) -> Result<(), AnyError> {
     let mut ticks = interval(INTERVAL);
     for number in 0.. {
         ticks.tick().await;
@@ -200,7 +200,7 @@ async fn timed(
     request: reqwest::RequestBuilder,
     latencies: &mut Latencies,
     begun: Instant,
-) -> Result<Option<reqwest::StatusCode>, Trouble> {
+) -> Result<Option<reqwest::StatusCode>, AnyError> {
     let sent = request.timeout(HANGS).send().await;
     latencies.add(begun);
     match sent {
@@ -211,7 +211,7 @@ async fn timed(
 }
 
 /// Creates an account with a token.
-fn create_token(database: &str) -> Result<String, Trouble> {
+fn create_token(database: &str) -> Result<String, AnyError> {
     let created = command()
         .args(["token", "create", "--login", "owner", "--database", database])
         .stderr(Stdio::inherit())

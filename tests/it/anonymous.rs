@@ -15,7 +15,7 @@ use crate::support::server::client;
 
 /// Behind a proxy on this machine, which says whom it speaks for.
 const PROXIED: (&str, &str) = ("FEEDGATE_TRUSTED_PROXIES", "127.0.0.1");
-const STRANGER: &str = "8.8.8.8";
+const ANONYMOUS: &str = "8.8.8.8";
 const FORM: &str = "application/x-www-form-urlencoded";
 const SYNC: (&str, &str) = ("hub.verify", "sync");
 
@@ -25,7 +25,7 @@ enum Caller {
     /// A program on this machine.
     Local,
     /// Somebody for whom the proxy speaks.
-    Stranger,
+    Anonymous,
     /// The same, with the login of an account.
     Account,
 }
@@ -41,7 +41,7 @@ async fn send(
         request = request.header(CONTENT_TYPE, content_type);
     }
     if caller != Caller::Local {
-        request = request.header("x-forwarded-for", STRANGER);
+        request = request.header("x-forwarded-for", ANONYMOUS);
     }
     if caller == Caller::Account {
         request = request.basic_auth(LOGIN, Some(TOKEN));
@@ -154,7 +154,7 @@ async fn h05_what_is_closed_to_strangers_is_refused_in_each_protocol() {
     let gateway = Gateway::start(&database, &[PROXIED, ("FEEDGATE_ANONYMOUS", "none")]).await;
     for request in anonymous_requests(&publisher.url("/feed")) {
         let AnonymousRequest { path, body, refusal: (status, words), .. } = &request;
-        for caller in [Caller::Stranger, Caller::Local] {
+        for caller in [Caller::Anonymous, Caller::Local] {
             let answer = request.send(&gateway, caller).await;
             assert_eq!(answer.status().as_u16(), *status, "{path} {body}");
             let asks = answer.headers().contains_key(WWW_AUTHENTICATE);
@@ -186,7 +186,7 @@ async fn h05_each_kind_of_request_is_closed_by_its_own_word() {
         let open = open.join(",");
         let gateway = Gateway::start(&database, &[PROXIED, ("FEEDGATE_ANONYMOUS", &open)]).await;
         for request in requests.iter().filter(|request| !request.is_endless()) {
-            let answer = request.send(&gateway, Caller::Stranger).await;
+            let answer = request.send(&gateway, Caller::Anonymous).await;
             let (status, text) = (answer.status(), answer.text().await.unwrap());
             let is_closed = request.is_refused(status, &text);
             assert_eq!(is_closed, request.word == closed, "{closed} {}: {text}", request.path);

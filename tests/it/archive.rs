@@ -24,7 +24,7 @@ impl World {
         let world = World::with_tides(5, &[("FEEDGATE_PAGE_RECORDS", "2")]).await;
         let callback = world.subscriber.url("/cb");
         world.gateway.subscribe_superfeedr(&world.topic, &callback, "atom").await;
-        world.gateway.open_to_strangers(&world.topic).await;
+        world.gateway.open_to_anonymous(&world.topic).await;
         world
     }
 

@@ -133,9 +133,9 @@ async fn a_post_is_saved_through_the_cloud_in_one_operation() {
 async fn a_post_is_saved_through_a_proxy_that_weakens_tags() {
     let (gateway, _database) = start(&[]).await;
     let behind = gateway.url("");
-    let proxy = Server::start(move |asked| {
-        let request = client().request(asked.method, format!("{behind}{}", asked.path));
-        let (mut headers, body) = (asked.headers, asked.body);
+    let proxy = Server::start(move |received| {
+        let request = client().request(received.method, format!("{behind}{}", received.path));
+        let (mut headers, body) = (received.headers, received.body);
         headers.remove(HOST);
         async move {
             let answer = request.headers(headers).body(body).send().await.unwrap();

@@ -1,7 +1,7 @@
 //! What a source published before it was watched is brought in: documents that are linked
 //! by `prev-archive` or `next` go into the log, oldest first, and are news to nobody.
 
-mod doors;
+mod endpoints;
 mod sources;
 
 use std::sync::Arc;
@@ -64,8 +64,8 @@ impl Bench {
     }
 
     async fn subscribe(&self, callback: &str) {
-        let wish = wish(&self.topic(), callback);
-        self.store.subscribe_with_history(&wish, runner::now()).await.unwrap();
+        let request = request(&self.topic(), callback);
+        self.store.subscribe_with_history(&request, runner::now()).await.unwrap();
     }
 
     /// Polls the resource if it is due, as the poller would.
@@ -123,7 +123,7 @@ impl Bench {
     }
 }
 
-fn wish(topic: &str, callback: &str) -> SubscriptionRequest {
+fn request(topic: &str, callback: &str) -> SubscriptionRequest {
     SubscriptionRequest {
         format: Format::Atom,
         lease: Lease::from(Duration::from_secs(3_600)),
@@ -244,7 +244,7 @@ async fn what_comes_while_history_is_read_is_news(database: Database) {
 async fn history_of_a_known_resource_is_appended_as_old(database: Database) {
     let bench = Bench::start(&database).await;
     bench.archive(7, 3);
-    let other = wish(&bench.topic(), "https://other.test/cb");
+    let other = request(&bench.topic(), "https://other.test/cb");
     bench.store.subscribe(&other, runner::now()).await.unwrap();
     bench.poll().await;
     assert_eq!(bench.ids().await, numbered(7..=7));
@@ -255,10 +255,10 @@ async fn history_of_a_known_resource_is_appended_as_old(database: Database) {
     assert_eq!(bench.ids().await, numbered([7, 1, 2, 3, 4, 5, 6].into_iter()));
     assert_eq!(bench.owed().await, [], "history is no news");
 
-    let asked = bench.publisher.fetches("/documents/1").len();
+    let request = bench.publisher.fetches("/documents/1").len();
     bench.subscribe("https://third.test/cb").await;
     assert_eq!(bench.finish().await, done, "not again within the hour");
-    assert_eq!(bench.publisher.fetches("/documents/1").len(), asked);
+    assert_eq!(bench.publisher.fetches("/documents/1").len(), request);
 }
 
 async fn a_step_that_was_killed_is_done_by_the_next_node(database: Database) {
@@ -289,13 +289,13 @@ async fn history_that_nobody_waits_for_is_forgotten(database: Database) {
     bench.archive(9, 2);
     bench.subscribe("https://b.test/cb").await;
     steps(&bench.backfills, 2).await;
-    let wish = wish(&bench.topic(), "https://b.test/cb");
-    bench.store.unsubscribe(None, &wish.topic, &wish.callback, None).await.unwrap();
+    let request = request(&bench.topic(), "https://b.test/cb");
+    bench.store.unsubscribe(None, &request.topic, &request.callback, None).await.unwrap();
     steps(&bench.backfills, usize::MAX).await;
     let id = bench.resource().await.id;
     assert_eq!(bench.store.backfills(&[id]).await.unwrap(), []);
     assert_eq!(bench.publisher.fetches("/documents/1").len(), 0);
-    bench.store.subscribe(&wish, runner::now()).await.unwrap();
+    bench.store.subscribe(&request, runner::now()).await.unwrap();
     bench.poll().await;
     assert_eq!(bench.ids().await, numbered(9..=9), "the resource is polled again");
 }

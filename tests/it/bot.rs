@@ -43,6 +43,6 @@ async fn p35_the_user_agent_points_to_the_page() {
     gateway.subscribe_superfeedr(&publisher.url("/feed"), "https://b.test/dev/null", "atom").await;
     publisher.fetched("/feed", 1).await;
     let fetches = publisher.fetches("/feed");
-    let agent = fetches[0].asked.header("user-agent").unwrap();
+    let agent = fetches[0].request.header("user-agent").unwrap();
     assert!(agent.contains(&format!("(+{};", gateway.url("/bot"))), "{agent}");
 }

@@ -55,9 +55,10 @@ async fn get(
     path: &str,
     headers: &[(http::HeaderName, &str)],
 ) -> (StatusCode, HeaderMap, Vec<u8>) {
-    let asked = client().get(gateway.url(path));
-    let asked = headers.iter().fold(asked, |asked, (name, value)| asked.header(name, *value));
-    let answer = asked.send().await.unwrap();
+    let request = client().get(gateway.url(path));
+    let request =
+        headers.iter().fold(request, |request, (name, value)| request.header(name, *value));
+    let answer = request.send().await.unwrap();
     let (status, headers) = (answer.status(), answer.headers().clone());
     (status, headers, answer.bytes().await.unwrap().to_vec())
 }
@@ -242,7 +243,7 @@ async fn the_documents_agree_with_the_log() {
         publisher.put_rss(&path, rss(&format!("tides{n}"), 1..3));
         let (topic, callback) = (publisher.url(&path), subscriber.url(&back));
         gateway.subscribe_superfeedr(&topic, &callback, "atom").await;
-        gateway.open_to_strangers(&topic).await;
+        gateway.open_to_anonymous(&topic).await;
         gateway.archive_holds(&topic, &entry_id(&format!("tides{n}"), 2)).await;
         // Of half of them a ping tells, the others are due.
         publisher.put_rss(&path, rss(&format!("tides{n}"), 1..4));
@@ -295,7 +296,7 @@ async fn the_documents_agree_with_the_log() {
 
 #[tokio::test]
 async fn t11_weblogs_at_inner_addresses_are_listed_for_the_operator_only() {
-    const STRANGER: (HeaderName, &str) = (HeaderName::from_static("x-forwarded-for"), "192.0.2.7");
+    const ANONYMOUS: (HeaderName, &str) = (HeaderName::from_static("x-forwarded-for"), "192.0.2.7");
     let database = Database::new(Kind::Sqlite).await;
     let now = runner::now();
     let an_hour_ago = now - TimeDelta::hours(3);
@@ -317,7 +318,7 @@ async fn t11_weblogs_at_inner_addresses_are_listed_for_the_operator_only() {
     kept(&gateway, &hour).await;
     for (path, age) in [("/changes.xml", "max-age=60"), (&hour, "max-age=31536000, immutable")] {
         let (_, own, inside) = get(&gateway, path, &[]).await;
-        let (_, headers, outside) = get(&gateway, path, &[STRANGER]).await;
+        let (_, headers, outside) = get(&gateway, path, &[ANONYMOUS]).await;
         let (inside, outside) = (String::from_utf8(inside), String::from_utf8(outside));
         assert_eq!(inside.unwrap().matches("<weblog ").count(), 4, "{path}");
         let outside = outside.unwrap();

@@ -25,9 +25,9 @@ use tokio::time::Instant;
 
 use crate::store::on_both_stores;
 use crate::support::clock::Clock;
-use crate::support::dice::Dice;
 use crate::support::gateway::Gateway;
 use crate::support::postgres::{Database, Kind};
+use crate::support::random::Random;
 use crate::support::tcp_proxy::{Condition, TcpProxy};
 use crate::support::until;
 
@@ -126,7 +126,7 @@ impl Node {
 
 async fn every_subscriber_has_every_entry_in_order_in_the_end(database: Database) {
     let run = Run::from_env();
-    let mut dice = run.seed.map_or_else(Dice::thrown, Dice::seeded);
+    let mut random = run.seed.map_or_else(Random::thrown, Random::seeded);
     let count = if database.kind() == Kind::Postgres { NODES } else { 1 };
     let mut nodes = Vec::new();
     for _ in 0..count {
@@ -142,8 +142,8 @@ async fn every_subscriber_has_every_entry_in_order_in_the_end(database: Database
     let is_postgres = database.kind() == Kind::Postgres;
     let control = run.control.as_deref().filter(|_| is_postgres);
     let (publishing, of_nodes, of_others) =
-        (dice.split(), Failures::new(end, dice.split()), Failures::new(end, dice.split()));
-    let owners = (0..OWNERS).map(|number| Owner::new(&cast, number, dice.split()));
+        (random.split(), Failures::new(end, random.split()), Failures::new(end, random.split()));
+    let owners = (0..OWNERS).map(|number| Owner::new(&cast, number, random.split()));
     let owners: Vec<_> = owners.map(|owner| owner.act_until(end)).collect();
     let stalls = Stalls::watch();
     let (of_nodes, of_others, owners, ()) = tokio::join!(

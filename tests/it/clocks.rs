@@ -7,7 +7,7 @@ use crate::support::feeds::{entry_id, entry_ids, rss};
 use crate::support::gateway::Gateway;
 use crate::support::postgres::{Database, Kind};
 use crate::support::publisher::Publisher;
-use crate::support::subscriber::{Mood, Subscriber};
+use crate::support::subscriber::{Behavior, Subscriber};
 use crate::support::until;
 
 on_both_stores!(
@@ -179,7 +179,7 @@ impl Scene {
 
     /// Publishes an entry, of which a first attempt to deliver fails.
     async fn fail_to_deliver(&self, entry: usize) {
-        self.subscriber.set(CALLBACK, Mood::Failing(500));
+        self.subscriber.set(CALLBACK, Behavior::Failing(500));
         self.publish_and_ping(entry).await;
         self.is_sent_to(CALLBACK, entry).await;
         let failed = "select 'failed' from subscriptions where failures > 0";
@@ -189,7 +189,7 @@ impl Scene {
 
     /// Waits for another attempt to deliver this entry.
     async fn repeat_delivery(&self, entry: usize) {
-        self.subscriber.set(CALLBACK, Mood::Willing);
+        self.subscriber.set(CALLBACK, Behavior::Accepting);
         let before = self.subscriber.notified(CALLBACK).len();
         self.subscriber.until(CALLBACK, |told| told.len() > before).await;
         self.is_sent_to(CALLBACK, entry).await;

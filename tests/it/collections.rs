@@ -41,16 +41,16 @@ async fn a_collection_gets_what_its_members_publish_once_and_survives_a_kill() {
     let (a, b) = (publisher.url("/a"), publisher.url("/b"));
     publisher.put_rss("/a", rss("a", 1..2));
     publisher.put_rss("/b", rss("b", 1..2));
-    let news = format!("[{{\"name\": \"news\", \"topics\": [\"{a}\", \"{b}\"]}}]");
+    let signals = format!("[{{\"name\": \"news\", \"topics\": [\"{a}\", \"{b}\"]}}]");
     let settings = [
-        ("FEEDGATE_COLLECTIONS", news.as_str()),
+        ("FEEDGATE_COLLECTIONS", signals.as_str()),
         ("FEEDGATE_COLLECT_ALL", "on"),
         ("FEEDGATE_JOB_LEASE_S", "40"),
     ];
     let mut gateway = Gateway::start(&database, &settings).await;
     // The collection of everything contains what strangers subscribe to.
-    gateway.open_to_strangers(&a).await;
-    gateway.open_to_strangers(&b).await;
+    gateway.open_to_anonymous(&a).await;
+    gateway.open_to_anonymous(&b).await;
     gateway.archive_holds(&a, &entry_id("a", 1)).await;
     gateway.archive_holds(&b, &entry_id("b", 1)).await;
 
@@ -61,7 +61,7 @@ async fn a_collection_gets_what_its_members_publish_once_and_survives_a_kill() {
     assert_eq!(link(&text, "self"), Some(topic.clone()));
     assert!(text.contains("<source>") && text.contains(&a), "{text}");
     let has = |id: String| {
-        move |told: &[&crate::support::server::Asked]| {
+        move |told: &[&crate::support::server::ReceivedRequest]| {
             told.iter().any(|told| entry_ids(&told.text()).contains(&id))
         }
     };
@@ -83,9 +83,9 @@ async fn a_collection_gets_what_its_members_publish_once_and_survives_a_kill() {
 async fn s48_what_an_account_subscribes_to_is_shown_to_it_alone() {
     let world = World::with_tides(1, &[]).await;
     let (gateway, recent) = (&world.gateway, world.gateway.url("/accounts/tester/recent"));
-    let stranger = client().get(&recent).send().await.unwrap();
-    assert_eq!(stranger.status(), StatusCode::UNAUTHORIZED);
-    assert!(stranger.headers().contains_key(WWW_AUTHENTICATE));
+    let anonymous = client().get(&recent).send().await.unwrap();
+    assert_eq!(anonymous.status(), StatusCode::UNAUTHORIZED);
+    assert!(anonymous.headers().contains_key(WWW_AUTHENTICATE));
     let ask = |url: String| client().get(url).basic_auth("tester", Some("s3cret")).send();
     let other = ask(gateway.url("/accounts/admin/recent")).await.unwrap();
     assert_eq!(other.status(), StatusCode::FORBIDDEN);

@@ -17,7 +17,7 @@ use reqwest::{Client, Response, redirect};
 use crate::support::feeds::between;
 use crate::support::gateway;
 use crate::support::server::client;
-use crate::support::subscriber::Mood;
+use crate::support::subscriber::Behavior;
 use crate::support::until;
 use crate::support::world::World;
 
@@ -153,9 +153,9 @@ async fn a_stranger_sees_the_front_page_and_may_sign_in() {
         assert!(page.contains("The login or the token is wrong."), "{page}");
     }
     // The login and the token, copied as a whole from where they are shown.
-    let shown = format!("{}:{}", gateway::LOGIN, gateway::TOKEN);
+    let displayed = format!("{}:{}", gateway::LOGIN, gateway::TOKEN);
     for (login, want) in [(gateway::LOGIN, 200), ("eve", 403), ("", 403)] {
-        let form = [("login", login), ("token", shown.as_str())];
+        let form = [("login", login), ("token", displayed.as_str())];
         assert_eq!(nobody.post("/console/sign-in", &form).await.status(), want, "{login}");
     }
     let response = nobody.post("/console/feeds/1", &[("action", "poll")]).await;
@@ -233,14 +233,14 @@ async fn a_subscription_is_paused_resumed_retried_replayed_and_tested() {
     assert_eq!(response.status(), StatusCode::UNPROCESSABLE_ENTITY);
     act("resume").await;
 
-    world.subscriber.set("/ada", Mood::Failing(500));
+    world.subscriber.set("/ada", Behavior::Failing(500));
     act("replay").await;
     world.subscriber.until("/ada", |received| !received.is_empty()).await;
     world
         .gateway
         .measures("feedgate_deliveries_total{protocol=\"websub\",result=\"http_5xx\"} 1")
         .await;
-    world.subscriber.set("/ada", Mood::Willing);
+    world.subscriber.set("/ada", Behavior::Accepting);
     act("retry").await;
     world.subscriber.until("/ada", |received| received.len() >= 2).await;
     world.gateway.comes_to_rest().await;

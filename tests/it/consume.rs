@@ -46,7 +46,7 @@ async fn each_entry_is_handed_over_once_and_in_order() {
     let database = Database::new(Kind::Sqlite).await;
     let gateway = Gateway::start(&database, &[("FEEDGATE_PAGE_RECORDS", "3")]).await;
     gateway.subscribe_superfeedr(&topic, &subscriber.url("/cb"), "atom").await;
-    gateway.open_to_strangers(&topic).await;
+    gateway.open_to_anonymous(&topic).await;
     let archive = gateway.archive_of(&topic);
     let folder = tempfile::tempdir().unwrap();
     let state = ["--state", "place"];
@@ -79,7 +79,7 @@ async fn an_entry_that_a_command_does_not_take_is_offered_again() {
     let database = Database::new(Kind::Sqlite).await;
     let gateway = Gateway::start(&database, &[("FEEDGATE_PAGE_RECORDS", "2")]).await;
     gateway.subscribe_superfeedr(&topic, &publisher.url("/dev/null"), "atom").await;
-    gateway.open_to_strangers(&topic).await;
+    gateway.open_to_anonymous(&topic).await;
     let archive = gateway.archive_of(&topic);
     let folder = tempfile::tempdir().unwrap();
 
@@ -158,15 +158,15 @@ async fn a_document_that_is_not_found_is_one_that_is_no_longer_kept() {
                 && complaint(&begun).contains("/1 has been deleted by the server")
         );
         let lost = consume(folder.path(), &recent, &["--from", &entry_id("tides", 1)]).await;
-        let said = complaint(&lost);
+        let printed = complaint(&lost);
         assert!(
-            !lost.status.success() && said.contains("/1 has been deleted by the server"),
-            "{said}"
+            !lost.status.success() && printed.contains("/1 has been deleted by the server"),
+            "{printed}"
         );
     }
     let nothing = consume(folder.path(), &publisher.url("/nothing"), &[]).await;
-    let said = complaint(&nothing);
-    assert!(!nothing.status.success() && said.contains("there is no archive"), "{said}");
+    let printed = complaint(&nothing);
+    assert!(!nothing.status.success() && printed.contains("there is no archive"), "{printed}");
 }
 
 /// The recent document has a language and an author that the archived ones have not.
@@ -196,8 +196,8 @@ async fn documents_may_list_the_oldest_entry_first() {
     let recent = publisher.url("/recent");
     let turned = consume(folder.path(), &recent, &["--oldest-first"]).await;
     assert_eq!(ids(&turned), numbered(1..5));
-    let said = consume(folder.path(), &publisher.url("/recent?order=asc"), &[]).await;
-    assert_eq!(ids(&said), numbered(1..5));
+    let printed = consume(folder.path(), &publisher.url("/recent?order=asc"), &[]).await;
+    assert_eq!(ids(&printed), numbered(1..5));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -264,8 +264,8 @@ async fn s3_an_inner_archive_does_not_lead_to_other_inner_addresses() {
     .await;
     let folder = tempfile::tempdir().unwrap();
     let refused = consume(folder.path(), &server.url("/recent"), &[]).await;
-    let said = complaint(&refused);
-    assert!(!refused.status.success() && said.contains("127.0.0.2 resolves to"), "{refused:?}");
+    let printed = complaint(&refused);
+    assert!(!refused.status.success() && printed.contains("127.0.0.2 resolves to"), "{refused:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -277,7 +277,7 @@ async fn a_reader_that_stops_early_ends_it_quietly() {
     let database = Database::new(Kind::Sqlite).await;
     let gateway = Gateway::start(&database, &[]).await;
     gateway.subscribe_superfeedr(&topic, &subscriber.url("/cb"), "atom").await;
-    gateway.open_to_strangers(&topic).await;
+    gateway.open_to_anonymous(&topic).await;
     gateway.archive_holds(&topic, &entry_id("tides", 9)).await;
     let mut command = Command::new(env!("CARGO_BIN_EXE_feedgate"));
     command.args(["consume", &gateway.archive_of(&topic)]).env_clear().stdin(Stdio::null());

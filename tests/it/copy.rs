@@ -43,7 +43,7 @@ async fn publish(gateway: &Gateway, publisher: &Publisher, subscriber: &Subscrib
     assert!(gateway.post("/hub", &form).await.0.is_success());
     let newest = entry_id("tides", items);
     let is_newest = |body: &[u8]| String::from_utf8_lossy(body).contains(&newest);
-    subscriber.until("/cb", |asked| asked.iter().any(|asked| is_newest(&asked.body))).await;
+    subscriber.until("/cb", |request| request.iter().any(|request| is_newest(&request.body))).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -6,12 +6,12 @@ use std::process::{Command, Stdio};
 
 use http::StatusCode;
 
-use crate::support::dice::Dice;
 use crate::support::feeds::{entry_id, rss};
 use crate::support::gateway::Gateway;
 use crate::support::ports::free_port;
 use crate::support::postgres::{Database, Kind};
 use crate::support::publisher::Publisher;
+use crate::support::random::Random;
 
 /// The size of a page.
 const PAGE: u64 = 4_096;
@@ -28,7 +28,7 @@ async fn stopped_with_an_archive(database: &Database) -> (Gateway, String) {
     let topic = publisher.url("/feed");
     let mut gateway = Gateway::start(database, &[("FEEDGATE_LOG", "off")]).await;
     gateway.subscribe_superfeedr(&topic, &gateway.url("/dev/null"), "atom").await;
-    gateway.open_to_strangers(&topic).await;
+    gateway.open_to_anonymous(&topic).await;
     gateway.archive_holds(&topic, &entry_id("tides", ENTRIES)).await;
     gateway.terminate();
     gateway.ended().await;
@@ -74,9 +74,9 @@ async fn a_damaged_page_is_reported_at_the_start_and_a_backup_helps() {
     let backup = format!("{}.backup", path(&database));
     assert_eq!(run(&database, &["backup", &backup]).0, Some(0));
 
-    let mut dice = Dice::thrown();
-    let page = *dice.one_of(&pages(&database, "leaf").await);
-    overwrite(&database, page, 0, || dice.below(256) as u8);
+    let mut random = Random::thrown();
+    let page = *random.one_of(&pages(&database, "leaf").await);
+    overwrite(&database, page, 0, || random.below(256) as u8);
 
     let listen = format!("127.0.0.1:{}", free_port());
     let (code, printed) = run(&database, &["serve", "--listen", &listen]);
@@ -100,9 +100,9 @@ async fn nothing_is_served_of_pages_that_are_damaged_later() {
     let database = Database::new(Kind::Sqlite).await;
     let (mut gateway, topic) = stopped_with_an_archive(&database).await;
     gateway.restart().await;
-    let mut dice = Dice::thrown();
+    let mut random = Random::thrown();
     for page in pages(&database, "leaf").await {
-        overwrite(&database, page, 0, || dice.below(256) as u8);
+        overwrite(&database, page, 0, || random.below(256) as u8);
     }
     let (status, text) = gateway.fetch(&gateway.archive_of(&topic)).await;
     assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE, "{text}");

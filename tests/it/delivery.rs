@@ -102,14 +102,14 @@ impl Node {
         };
         change(&mut settings);
         let concurrency = settings.concurrency;
-        let news = store.wake_signals().subscriptions;
+        let signals = store.wake_signals().subscriptions;
         let metrics = Metrics::new();
         let deliver =
             Deliverer::new(Arc::clone(&store), fetch, metrics.clone(), EventLog::off(), settings);
         let idle = Duration::from_millis(100);
         let pace = WorkerConfig { concurrency, idle, shutdown_grace: Duration::from_secs(15) };
         let stop = CancellationToken::new();
-        let worker = tokio::spawn(runner::run(Arc::new(deliver), pace, news, stop.clone()));
+        let worker = tokio::spawn(runner::run(Arc::new(deliver), pace, signals, stop.clone()));
         Node { store, metrics, stop, worker }
     }
 
@@ -125,7 +125,7 @@ impl Node {
         callback: &str,
         change: impl FnOnce(&mut SubscriptionRequest),
     ) -> Subscription {
-        let mut wish = SubscriptionRequest {
+        let mut request = SubscriptionRequest {
             format: Format::Atom,
             statuses: Statuses::default(),
             lease: Lease::from(Duration::from_secs(3_600)),
@@ -135,8 +135,8 @@ impl Node {
                 Protocol::WebSub,
             )
         };
-        change(&mut wish);
-        self.store.subscribe(&wish, runner::now()).await.unwrap()
+        change(&mut request);
+        self.store.subscribe(&request, runner::now()).await.unwrap()
     }
 
     /// Appends entries with these numbers, in this order.

@@ -19,19 +19,22 @@ async fn everything_arrives(database: Database) {
         .kill_on_drop(true)
         .output();
     let output = timeout(PATIENCE, demo).await.expect("it ends by itself").unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
+    let printed = String::from_utf8_lossy(&output.stdout);
     let told = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{}\n{said}\n{told}", output.status);
+    assert!(output.status.success(), "{}\n{printed}\n{told}", output.status);
 
     // The table: a line for each channel, and nothing missing in any.
-    let lines = said.lines().skip_while(|line| !line.starts_with("channel ")).skip(1);
+    let lines = printed.lines().skip_while(|line| !line.starts_with("channel ")).skip(1);
     let numbers = lines.map(|line| {
         let mut numbers = line.split_whitespace().filter_map(|word| word.parse::<usize>().ok());
         (numbers.next().unwrap_or_default(), numbers.next())
     });
     let numbers: Vec<_> = numbers.collect();
-    assert_eq!(numbers.len(), 7, "{said}");
-    assert!(numbers.iter().all(|(heard, missing)| *heard > 3 && *missing == Some(0)), "{said}");
+    assert_eq!(numbers.len(), 7, "{printed}");
+    assert!(
+        numbers.iter().all(|(received, missing)| *received > 3 && *missing == Some(0)),
+        "{printed}"
+    );
 
     let store = database.open().await;
     let (left, _) = store

@@ -7,11 +7,11 @@ use std::collections::BTreeSet;
 
 use http::StatusCode;
 
-use crate::support::dice::Dice;
 use crate::support::feeds::{entry_id, entry_ids, rss};
 use crate::support::gateway::Gateway;
 use crate::support::postgres::{Database, Kind};
 use crate::support::publisher::Publisher;
+use crate::support::random::Random;
 use crate::support::subscriber::Subscriber;
 use crate::support::until;
 
@@ -22,7 +22,7 @@ const MOST_BYTES: u64 = 40_000;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn entries_are_delivered_once_there_is_space_again() {
-    let mut dice = Dice::thrown();
+    let mut random = Random::thrown();
     let database = Database::new(Kind::Sqlite).await;
     let (publisher, subscriber) = (Publisher::start().await, Subscriber::start().await);
     publisher.put_rss("/feed", rss("tides", 1..2));
@@ -43,7 +43,7 @@ async fn entries_are_delivered_once_there_is_space_again() {
     let mut refused = 0;
     for newest in 2..TIMES + 2 {
         let size = std::fs::metadata(&log).map_or(0, |log| log.len());
-        gateway.limit_files(Some(size + dice.below(MOST_BYTES)));
+        gateway.limit_files(Some(size + random.below(MOST_BYTES)));
         publisher.put_rss("/feed", rss("tides", 1..newest + 1));
         let id = entry_id("tides", newest);
         until("the disk is full, or the entry was in time", async || {

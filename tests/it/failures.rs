@@ -11,7 +11,7 @@ use crate::support::feeds::{entry_id, entry_ids, rss};
 use crate::support::gateway::Gateway;
 use crate::support::postgres::Database;
 use crate::support::publisher::Publisher;
-use crate::support::subscriber::{Mood, Subscriber};
+use crate::support::subscriber::{Behavior, Subscriber};
 
 on_both_stores!(
     a_callback_that_fails_holds_nobody_up_and_is_told_later,
@@ -34,8 +34,8 @@ async fn a_callback_that_fails_holds_nobody_up_and_is_told_later(database: Datab
         gateway.subscribe_superfeedr(&topic, &subscriber.url(path), "atom").await;
     }
     gateway.archive_holds(&topic, &entry_id("tides", 0)).await;
-    subscriber.set("/failing", Mood::Failing(500));
-    subscriber.set("/hanging", Mood::Hanging);
+    subscriber.set("/failing", Behavior::Failing(500));
+    subscriber.set("/hanging", Behavior::Hanging);
 
     for upto in 1..=2 {
         publisher.put_rss("/feed.xml", rss("tides", 0..upto + 1));
@@ -47,7 +47,7 @@ async fn a_callback_that_fails_holds_nobody_up_and_is_told_later(database: Datab
     subscriber.until("/hanging", |told| !told.is_empty()).await;
 
     // Back again, it is brought what it missed, newest first and in one piece.
-    subscriber.set("/failing", Mood::Willing);
+    subscriber.set("/failing", Behavior::Accepting);
     let missed = [2, 1].map(|n| entry_id("tides", n));
     subscriber.until("/failing", |told| told.iter().any(|n| entry_ids(&n.text()) == missed)).await;
     let unsubscribe = [("hub.mode", "unsubscribe"), ("hub.topic", &topic)];
@@ -62,7 +62,7 @@ async fn who_does_not_agree_is_not_subscribed(database: Database) {
     let subscriber = Subscriber::start().await;
     let topic = publisher.url("/feed.xml");
     publisher.put_rss("/feed.xml", rss("tides", 0..1));
-    subscriber.set("/refusing", Mood::Refusing);
+    subscriber.set("/refusing", Behavior::Refusing);
     let callback = subscriber.url("/refusing");
     let form = [("hub.mode", "subscribe"), ("hub.topic", &topic), ("hub.callback", &callback)];
 

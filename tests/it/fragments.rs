@@ -202,11 +202,11 @@ async fn p52_the_usual_places_are_tried_on_request_and_redirects_do_not_count() 
     let topic = origin.url("/blog/");
     let headers = world.subscribe(&topic, "/cb", &[]).await;
     assert!(!headers.contains_key(LINK));
-    let asked = || {
-        let targets = origin.requests().into_iter().map(|asked| asked.target().to_owned());
+    let request = || {
+        let targets = origin.requests().into_iter().map(|request| request.target().to_owned());
         targets.filter(|target| target != "/robots.txt").collect::<Vec<_>>()
     };
-    assert_eq!(asked(), ["/blog/"], "nobody asked for more");
+    assert_eq!(request(), ["/blog/"], "nobody asked for more");
 
     let headers = world.subscribe(&topic, "/cb", &[("discover", "true")]).await;
     let link = headers[LINK].to_str().unwrap();
@@ -215,5 +215,5 @@ async fn p52_the_usual_places_are_tried_on_request_and_redirects_do_not_count() 
         "{link}"
     );
     let want = ["/blog/", "/blog/feed/", "/blog/atom.xml", "/blog/feed.xml", "/blog/atom.xml"];
-    assert_eq!(asked(), want, "up to the first feed");
+    assert_eq!(request(), want, "up to the first feed");
 }

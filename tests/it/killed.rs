@@ -7,11 +7,11 @@ use tokio::time::{Duration, sleep, timeout};
 use crate::store::on_both_stores;
 use crate::support::PATIENCE;
 use crate::support::cases::cases;
-use crate::support::dice::Dice;
 use crate::support::feeds::{entry_id, entry_ids, rss};
 use crate::support::gateway::Gateway;
 use crate::support::postgres::Database;
 use crate::support::publisher::Publisher;
+use crate::support::random::Random;
 use crate::support::reader::Reader;
 use crate::support::subscriber::{Subscriber, named};
 use crate::support::tracked::{found_once, track_topic, tracked_once};
@@ -46,7 +46,7 @@ async fn a_kill_loses_nothing(database: Database) {
     }
     subscribe(&gateway, &publisher, &subscriber).await;
 
-    let mut jitter = Dice::thrown();
+    let mut jitter = Random::thrown();
     let mut published = 0;
     let (kills, entries_per_feed) = (cases(KILLS), cases(ENTRIES_PER_FEED));
     for life in 1..=kills {

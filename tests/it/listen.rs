@@ -20,7 +20,7 @@ use crate::support::world::World;
 /// A running `feedgate listen`.
 struct Listening {
     child: Child,
-    said: Lines<BufReader<ChildStdout>>,
+    printed: Lines<BufReader<ChildStdout>>,
 }
 
 impl Listening {
@@ -37,15 +37,15 @@ impl Listening {
             .kill_on_drop(true)
             .spawn()
             .unwrap();
-        let said = BufReader::new(child.stdout.take().unwrap()).lines();
-        Listening { child, said }
+        let printed = BufReader::new(child.stdout.take().unwrap()).lines();
+        Listening { child, printed }
     }
 
     /// Waits until it prints this word of this feed, and returns the rest of the line.
     async fn says(&mut self, word: &str, topic: &str) -> String {
         let mut lines = Vec::new();
         let find = async {
-            while let Some(line) = self.said.next_line().await.unwrap() {
+            while let Some(line) = self.printed.next_line().await.unwrap() {
                 let mut words = line.split_whitespace().skip(1);
                 if words.next() == Some(word) && words.next() == Some(topic) {
                     return words.collect::<Vec<_>>().join(" ");
@@ -62,7 +62,7 @@ impl Listening {
     async fn says_as_json(&mut self, event: &str) -> Value {
         let mut lines = Vec::new();
         let find = async {
-            while let Some(line) = self.said.next_line().await.unwrap() {
+            while let Some(line) = self.printed.next_line().await.unwrap() {
                 let object: Value = serde_json::from_str(&line).unwrap();
                 if object["event"] == event {
                     return object;
@@ -260,10 +260,13 @@ async fn a_notification_is_printed_below_its_line() {
     publish(&world, 3).await;
     let how = listening.says("notified", &world.topic).await;
     assert!(how.contains("signed, webhook-signature valid"), "{how}");
-    let mut shown = Vec::new();
-    while !shown.iter().any(|line: &String| line.starts_with("    | ")) {
-        shown.push(listening.said.next_line().await.unwrap().unwrap());
+    let mut displayed = Vec::new();
+    while !displayed.iter().any(|line: &String| line.starts_with("    | ")) {
+        displayed.push(listening.printed.next_line().await.unwrap().unwrap());
     }
-    assert!(shown.iter().any(|line| line.starts_with("    x-hub-signature: sha1=")), "{shown:#?}");
+    assert!(
+        displayed.iter().any(|line| line.starts_with("    x-hub-signature: sha1=")),
+        "{displayed:#?}"
+    );
     listening.ends(&world.topic).await;
 }

@@ -7,7 +7,7 @@ use tokio::time::timeout;
 use crate::support::PATIENCE;
 use crate::support::gateway::Gateway;
 use crate::support::server::client;
-use crate::support::subscriber::Mood;
+use crate::support::subscriber::Behavior;
 use crate::support::world::World;
 
 /// The events that `query` asks for, once one of them is `kind` and `outcome`.
@@ -61,8 +61,8 @@ async fn the_story_of_a_registration_is_told_in_order() {
     let query = format!("callback={}", world.subscriber.url("/s3cret/path"));
     let own = events(gateway, &query, ("notify", "ok")).await;
     assert_eq!(own.len(), 3, "who knows the callback finds it: {own:?}");
-    let shown = own[0]["callback"].as_str().unwrap();
-    let (_, text) = gateway.get(&format!("/log.json?kind=notify&callback={shown}")).await;
+    let displayed = own[0]["callback"].as_str().unwrap();
+    let (_, text) = gateway.get(&format!("/log.json?kind=notify&callback={displayed}")).await;
     assert!(text.contains("\"kind\":\"notify\""), "so does who has seen it in the log: {text}");
 }
 
@@ -71,7 +71,7 @@ async fn what_is_refused_is_told_with_the_reason_in_words() {
     let world = World::with_tides(1, &[]).await;
     let (gateway, topic) = (&world.gateway, world.topic.as_str());
     let subscriber = &world.subscriber;
-    subscriber.set("/no", Mood::Refusing);
+    subscriber.set("/no", Behavior::Refusing);
     let port = subscriber.port().to_string();
     let form =
         [("port", port.as_str()), ("path", "/no"), ("protocol", "http-post"), ("url", topic)];
@@ -108,7 +108,7 @@ async fn s54_an_owner_sees_the_callback_whole_and_others_do_not() {
     let world = World::with_tides(1, &[]).await;
     let gateway = &world.gateway;
     let callback = world.subscriber.url("/s3cret-token");
-    world.subscriber.set("/s3cret-token", Mood::Failing(500));
+    world.subscriber.set("/s3cret-token", Behavior::Failing(500));
     gateway.subscribe_superfeedr(&world.topic, &callback, "json").await;
     world.put_tides(2);
     gateway.post("/ping", &[("url", &world.topic)]).await;

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 mod anonymous;
+mod anonymous_clients;
 mod api_pages;
 mod architecture;
 mod archive;
@@ -42,7 +43,7 @@ mod main_job;
 mod many_resources;
 mod memory;
 mod metrics;
-mod news;
+mod new_entries;
 mod nodes;
 mod normalize;
 mod nul;
@@ -76,7 +77,6 @@ mod simulate;
 mod storage;
 mod store;
 mod stored_logins;
-mod strangers;
 mod sub_path;
 mod subscribing;
 mod superfeedr;

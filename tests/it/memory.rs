@@ -104,7 +104,7 @@ async fn s16_s18_whatever_is_sent_memory_is_bounded_and_feeds_are_polled_meanwhi
         assert_eq!(gateway.post("/hub", &form).await.0, StatusCode::NO_CONTENT);
         let id = entry_id("feed", entry);
         subscriber
-            .until("/healthy", |asked| asked.iter().any(|one| one.text().contains(&id)))
+            .until("/healthy", |request| request.iter().any(|one| one.text().contains(&id)))
             .await;
     }
     while let Some(call) = calls.join_next().await {

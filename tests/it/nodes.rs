@@ -124,7 +124,9 @@ impl Others {
             (0..RESOURCES).flat_map(|n| self.publisher.fetches(&path(n)).into_iter().skip(1));
         let agent = node.url("/");
         polls
-            .filter(|fetch| fetch.asked.header("user-agent").is_some_and(|it| it.contains(&agent)))
+            .filter(|fetch| {
+                fetch.request.header("user-agent").is_some_and(|it| it.contains(&agent))
+            })
             .count()
     }
 

@@ -189,14 +189,14 @@ async fn h03_a_refusal_is_that_of_the_server_that_answered(database: Database) {
 
     // As many refusals as pause a whole server.
     for (round, (code, times)) in [(429, 1), (503, 3), (403, 3), (401, 5)].into_iter().enumerate() {
-        let stranger = Site::start().await;
+        let anonymous = Site::start().await;
         for n in 0..times {
             let (path, target) = (format!("/out/{code}/{n}"), format!("/{n}"));
-            stranger.say(&target, code, &[("retry-after", "86400")], "");
-            victim.say(&path, 302, &[("location", stranger.url(&target).as_str())], "");
+            anonymous.say(&target, code, &[("retry-after", "86400")], "");
+            victim.say(&path, 302, &[("location", anonymous.url(&target).as_str())], "");
             let callback = subscriber.url(&format!("/stranger{path}"));
             subscribe_anonymously(&gateway, &victim.url(&path), &callback).await;
-            stranger.fetched(&target, 1).await;
+            anonymous.fetched(&target, 1).await;
             subscriber.verified(&format!("/stranger{path}"), 1).await;
         }
         let newest = round + 2;
@@ -243,29 +243,29 @@ async fn h03_a_server_in_a_pause_is_not_reached_by_redirects_either(database: Da
 async fn h03_a_slow_server_behind_a_redirect_holds_up_nobody_else(database: Database) {
     let gateway = Gateway::start(&database, &[]).await;
     let (victim, subscriber) = (Site::start().await, Subscriber::start().await);
-    let (silent, asked) = silent_server().await;
+    let (silent, request) = silent_server().await;
     victim.say("/out", 302, &[("location", format!("{silent}/").as_str())], "");
     victim.feed("/feed", rss("tides", 1..2));
     let topic = victim.url("/feed");
     gateway.subscribe_superfeedr(&topic, &subscriber.url("/feed"), "atom").await;
     victim.fetched("/feed", 1).await;
     subscribe_anonymously(&gateway, &victim.url("/out"), &subscriber.url("/out")).await;
-    let mut asked = asked;
-    asked.recv().await.unwrap();
+    let mut request = request;
+    request.recv().await.unwrap();
 
     // While the other server is silent, the worker fetches what the victim has.
     victim.feed("/feed", rss("tides", 1..3));
     gateway.post("/hub", &[("hub.mode", "publish"), ("hub.url", &topic)]).await;
     let id = entry_id("tides", 2);
     subscriber.until("/feed", |told| told.iter().any(|note| note.text().contains(&id))).await;
-    assert!(asked.try_recv().is_err(), "it is still the first request");
+    assert!(request.try_recv().is_err(), "it is still the first request");
 }
 
 /// A server that takes requests and never answers. Returns its address, and what reports each request.
 async fn silent_server() -> (String, mpsc::UnboundedReceiver<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    let (report, asked) = mpsc::unbounded_channel();
+    let (report, request) = mpsc::unbounded_channel();
     tokio::spawn(async move {
         let mut held = Vec::new();
         while let Ok((stream, _)) = listener.accept().await {
@@ -273,5 +273,5 @@ async fn silent_server() -> (String, mpsc::UnboundedReceiver<()>) {
             report.send(()).ok();
         }
     });
-    (url, asked)
+    (url, request)
 }

@@ -35,8 +35,8 @@ fn help_says_what_a_command_returns_and_reads_and_where_to_read_on() {
     commands.push(String::new());
     for command in commands {
         let args: &[&str] = if command.is_empty() { &["--help"] } else { &[&command, "--help"] };
-        let shown = feedgate(args);
-        let help = text(&shown.stdout);
+        let displayed = feedgate(args);
+        let help = text(&displayed.stdout);
         for heading in ["Exit codes:", "Environment:", "Examples:", "Documentation:"] {
             assert!(help.contains(&format!("\n{heading}\n  ")), "{command}: {heading}\n{help}");
         }
@@ -55,8 +55,8 @@ fn help_says_what_a_command_returns_and_reads_and_where_to_read_on() {
 
 /// The commands that `feedgate -h` lists.
 fn commands() -> Vec<String> {
-    let shown = feedgate(&["-h"]);
-    let help = text(&shown.stdout);
+    let displayed = feedgate(&["-h"]);
+    let help = text(&displayed.stdout);
     let (_, listed) = help.split_once("Commands:\n").unwrap();
     let (listed, _) = listed.split_once("\n\n").unwrap();
     let names = listed.lines().filter_map(|line| line.strip_prefix("  ")?.split(' ').next());

@@ -26,7 +26,7 @@ use crate::support::gateway::Gateway;
 use crate::support::postgres::Database;
 use crate::support::publisher::Publisher;
 use crate::support::server::{Server, client, say};
-use crate::support::subscriber::{Mood, Subscriber};
+use crate::support::subscriber::{Behavior, Subscriber};
 use crate::support::world::World;
 
 on_both_stores!(b01_registrations_at_the_same_time_are_all_kept);
@@ -70,7 +70,7 @@ impl World {
 async fn b02_a_registration_during_a_fan_out_survives() {
     let world = World::with_tides(2, &[("FEEDGATE_DELIVERY_TIMEOUT_S", "3")]).await;
     world.registers("/slow").await;
-    world.subscriber.set("/slow", Mood::Hanging);
+    world.subscriber.set("/slow", Behavior::Hanging);
     world.changes(3).await;
     world.subscriber.until("/slow", |told| told.len() == 2).await;
     world.registers("/new").await;
@@ -104,11 +104,11 @@ async fn b04_a_stranger_cannot_choose_whom_we_call() {
         let text = register(port, Some(forwarded)).await;
         assert!(text.contains("success=\"false\""), "{forwarded}: {text}");
     }
-    assert!(world.subscriber.asked("/cb").is_empty() && victim.asked("/cb").is_empty());
+    assert!(world.subscriber.requests_to("/cb").is_empty() && victim.requests_to("/cb").is_empty());
     let text = register(world.subscriber.port(), None).await;
     assert!(text.contains("success=\"true\""), "the caller's own address counts: {text}");
     // Who names another must have it agree: it cannot be made to answer for a stranger.
-    victim.set("/victim", Mood::Refusing);
+    victim.set("/victim", Behavior::Refusing);
     let port = victim.port().to_string();
     let form = [
         ("port", port.as_str()),
@@ -119,7 +119,7 @@ async fn b04_a_stranger_cannot_choose_whom_we_call() {
     ];
     let (_, text) = world.gateway.post("/pleaseNotify", &form).await;
     assert!(text.contains("success=\"false\""), "{text}");
-    assert!(victim.asked("/victim").iter().all(|asked| asked.method == Method::GET));
+    assert!(victim.requests_to("/victim").iter().all(|request| request.method == Method::GET));
 }
 
 /// The deployed hub wrote its file some time later.
@@ -175,7 +175,7 @@ async fn b09_a_feed_may_be_neither_endless_nor_endlessly_slow() {
         let (_, text) = registered.await.expect("an answer although the feed never ends");
         assert!(text.contains("error reading the resource"), "{text}");
     }
-    assert_eq!(world.subscriber.asked("/cb").len(), 0);
+    assert_eq!(world.subscriber.requests_to("/cb").len(), 0);
 }
 
 /// A server whose answers never end: a byte now and then, or as many as are read.
@@ -208,9 +208,9 @@ async fn b10_a_call_that_is_redirected_is_repeated_and_not_replaced_by_a_get() {
     let world = World::with_tides(2, &[]).await;
     let methods: Arc<Mutex<Vec<Method>>> = Arc::default();
     let seen = Arc::clone(&methods);
-    let page = Server::start(move |asked| {
-        seen.lock().unwrap().push(asked.method.clone());
-        let is_get = asked.method == Method::GET;
+    let page = Server::start(move |request| {
+        seen.lock().unwrap().push(request.method.clone());
+        let is_get = request.method == Method::GET;
         let status = if is_get { StatusCode::OK } else { StatusCode::METHOD_NOT_ALLOWED };
         async move { say(status, "a page") }
     })
@@ -250,10 +250,10 @@ async fn b11_who_takes_xml_is_answered_and_who_does_not_is_refused_before_the_wo
     let answer = ask("text/xml", "/xml").await;
     assert_eq!(answer.status(), StatusCode::OK);
     assert!(answer.headers()["content-type"].to_str().unwrap().starts_with("text/xml"));
-    assert_eq!(world.subscriber.asked("/xml").len(), 1);
+    assert_eq!(world.subscriber.requests_to("/xml").len(), 1);
     let answer = ask("text/html", "/html").await;
     assert_eq!(answer.status(), StatusCode::NOT_ACCEPTABLE);
-    assert_eq!(world.subscriber.asked("/html").len(), 0, "nothing was done");
+    assert_eq!(world.subscriber.requests_to("/html").len(), 0, "nothing was done");
 }
 
 /// The deployed hub answered when the slowest subscriber had; WordPress waits for three
@@ -266,7 +266,7 @@ async fn b13_who_pings_does_not_wait_for_the_slowest_subscriber() {
     for path in ["/slow", "/cb"] {
         world.registers(path).await;
     }
-    world.subscriber.set("/slow", Mood::Hanging);
+    world.subscriber.set("/slow", Behavior::Hanging);
     let told = async {
         world.changes(3).await;
         world.subscriber.until("/cb", |told| told.len() == 2).await;

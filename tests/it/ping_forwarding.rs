@@ -26,11 +26,11 @@ impl PingTarget {
     async fn start() -> PingTarget {
         let told: Arc<Mutex<Vec<String>>> = Arc::default();
         let is_broken: Arc<AtomicBool> = Arc::default();
-        let (heard, broken) = (Arc::clone(&told), Arc::clone(&is_broken));
-        let server = Server::start(move |asked| {
-            let (heard, broken) = (Arc::clone(&heard), Arc::clone(&broken));
+        let (received, broken) = (Arc::clone(&told), Arc::clone(&is_broken));
+        let server = Server::start(move |request| {
+            let (received, broken) = (Arc::clone(&received), Arc::clone(&broken));
             async move {
-                let call = xmlrpc::read_call(&asked.body);
+                let call = xmlrpc::read_call(&request.body);
                 let (line, answer) = match call {
                     Ok(call) => {
                         let params: Vec<String> =
@@ -40,11 +40,11 @@ impl PingTarget {
                     }
                     Err(_) => {
                         let query =
-                            asked.query.iter().map(|(name, value)| format!("{name}={value}"));
+                            request.query.iter().map(|(name, value)| format!("{name}={value}"));
                         (query.collect::<Vec<_>>().join(" "), "Thanks for the ping".to_owned())
                     }
                 };
-                heard.lock().unwrap().push(line);
+                received.lock().unwrap().push(line);
                 match broken.load(Ordering::SeqCst) {
                     true => say(StatusCode::SERVICE_UNAVAILABLE, "out of order"),
                     false => say(StatusCode::OK, answer),
@@ -87,11 +87,11 @@ fn answer_to(method: &str, name: &str) -> String {
 async fn watching(
     database: &Database,
     publisher: &Publisher,
-    sinks: &str,
+    targets: &str,
     titles: [&str; 2],
 ) -> Gateway {
-    let asked = publisher.url("/mine/");
-    let settings = [("FEEDGATE_PING_TARGETS", sinks), ("FEEDGATE_PING_FORWARDING", &asked)];
+    let request = publisher.url("/mine/");
+    let settings = [("FEEDGATE_PING_TARGETS", targets), ("FEEDGATE_PING_FORWARDING", &request)];
     let gateway = Gateway::start(database, &settings).await;
     for (path, title) in ["/others/feed", "/mine/feed"].into_iter().zip(titles) {
         publisher.put_rss(path, rss(title, 1..2));
@@ -122,8 +122,8 @@ async fn sinks_are_told_of_changes_whose_owner_asked_for_it_and_of_no_others() {
     let publisher = Publisher::start().await;
     let database = Database::new(Kind::Sqlite).await;
     let (rpc, get) = (PingTarget::start().await, PingTarget::start().await);
-    let sinks = format!("{},get={}", rpc.server.url("/RPC2"), get.server.url("/ping"));
-    let gateway = watching(&database, &publisher, &sinks, ["others", "mine"]).await;
+    let targets = format!("{},get={}", rpc.server.url("/RPC2"), get.server.url("/ping"));
+    let gateway = watching(&database, &publisher, &targets, ["others", "mine"]).await;
 
     publish(&gateway, &publisher, "/others/feed", "others", 2).await;
     publish(&gateway, &publisher, "/mine/feed", "mine", 2).await;
@@ -141,11 +141,11 @@ async fn sinks_are_told_of_changes_whose_owner_asked_for_it_and_of_no_others() {
 async fn a_sink_that_knows_no_extended_pings_is_sent_a_plain_one() {
     let publisher = Publisher::start().await;
     let database = Database::new(Kind::Sqlite).await;
-    let sink = PingTarget::start().await;
-    let url = sink.server.url("/RPC2");
+    let callbacks = PingTarget::start().await;
+    let url = callbacks.server.url("/RPC2");
     let gateway = watching(&database, &publisher, &url, ["others", "plain"]).await;
     publish(&gateway, &publisher, "/mine/feed", "plain", 2).await;
-    let told = sink.told(2).await;
+    let told = callbacks.told(2).await;
     assert!(told[0].starts_with("weblogUpdates.extendedPing plain"), "{told:?}");
     assert_eq!(told[1], "weblogUpdates.ping plain https://plain.test/");
 }
@@ -180,23 +180,23 @@ async fn why_a_sink_did_not_take_a_ping_is_told_by_what_it_answered() {
 async fn what_a_sink_did_not_take_outlives_a_restart_and_is_sent_again() {
     let publisher = Publisher::start().await;
     let database = Database::new(Kind::Sqlite).await;
-    let sink = PingTarget::start().await;
-    sink.is_broken.store(true, Ordering::SeqCst);
-    let url = sink.server.url("/RPC2");
+    let callbacks = PingTarget::start().await;
+    callbacks.is_broken.store(true, Ordering::SeqCst);
+    let url = callbacks.server.url("/RPC2");
     let mut gateway = watching(&database, &publisher, &url, ["others", "mine"]).await;
     publish(&gateway, &publisher, "/mine/feed", "mine", 2).await;
-    sink.told(1).await;
+    callbacks.told(1).await;
     gateway
         .measures("feedgate_forwarded_pings_total{method=\"xml-rpc\",result=\"target_status\"} 1")
         .await;
     publish(&gateway, &publisher, "/mine/feed", "mine", 3).await;
 
     gateway.kill();
-    let before = sink.told(1).await.len();
-    sink.is_broken.store(false, Ordering::SeqCst);
+    let before = callbacks.told(1).await.len();
+    callbacks.is_broken.store(false, Ordering::SeqCst);
     database.run("update forwarded_pings set due_at = 1").await; // the retry is a minute away
     gateway.restart().await;
-    let told = sink.told(before + 1).await;
+    let told = callbacks.told(before + 1).await;
     assert!(told[before].starts_with("weblogUpdates.extendedPing mine"), "{told:?}");
     gateway.measures("feedgate_forwarded_pings_total{method=\"xml-rpc\",result=\"ok\"} 1").await;
 }
@@ -226,17 +226,17 @@ async fn a_sink_that_is_no_longer_named_is_forgotten() {
 
 #[tokio::test]
 async fn who_saves_a_feed_here_has_sinks_told_of_it_though_nobody_watches() {
-    let sink = PingTarget::start().await;
-    let url = sink.server.url("/RPC2");
+    let callbacks = PingTarget::start().await;
+    let url = callbacks.server.url("/RPC2");
     let (gateway, _database) = storage::start(&[("FEEDGATE_PING_TARGETS", &url)]).await;
     let path = "/storage/ada/tides.xml";
     for entries in [2, 2, 3] {
         let feed = rss("tides", 1..entries);
         let saved = client().put(gateway.url(path)).basic_auth("ada", Some(storage::PASSWORD));
         assert!(saved.body(feed).send().await.unwrap().status().is_success());
-        sink.told(entries - 1).await;
+        callbacks.told(entries - 1).await;
     }
     let (home, feed) = ("https://tides.test/", gateway.url(path));
     let want = format!("weblogUpdates.extendedPing tides {home} {home} {feed}");
-    assert_eq!(sink.told(2).await, [want.clone(), want], "once a change");
+    assert_eq!(callbacks.told(2).await, [want.clone(), want], "once a change");
 }

@@ -81,7 +81,7 @@ impl Bench {
     }
 
     async fn subscribe(&self, path: &str, format: Format) {
-        let wish = SubscriptionRequest {
+        let request = SubscriptionRequest {
             format,
             statuses: Statuses::default(),
             lease: Lease::from(Duration::from_secs(3_600)),
@@ -91,7 +91,7 @@ impl Bench {
                 Protocol::WebSub,
             )
         };
-        self.store.subscribe(&wish, runner::now()).await.unwrap();
+        self.store.subscribe(&request, runner::now()).await.unwrap();
     }
 
     /// What subscriptions are owed: cursor and end.
@@ -270,8 +270,9 @@ async fn p40_what_robots_txt_forbids_us_by_name_is_not_fetched(database: Databas
     let forbidden = bench.poll_url(&origin.url("/private/feed")).await;
     assert_eq!(forbidden.status.error, "robots_disallowed");
     assert!(forbidden.status.http_message.contains("robots.txt of 127.0.0.1"));
-    let asked: Vec<_> = origin.requests().iter().map(|asked| asked.target().to_owned()).collect();
-    assert_eq!(asked, ["/robots.txt", "/feed"], "the rules are read once a day");
+    let request: Vec<_> =
+        origin.requests().iter().map(|request| request.target().to_owned()).collect();
+    assert_eq!(request, ["/robots.txt", "/feed"], "the rules are read once a day");
 }
 
 async fn n12_content_that_comes_back_is_news_again(database: Database) {
@@ -290,9 +291,9 @@ async fn a_ping_that_contradicts_a_304_is_believed_once_a_day(database: Database
     let version = Arc::new(AtomicUsize::new(1));
     let newest = Arc::clone(&version);
     // A server that has stopped looking: whoever asks with an ETag is told "not modified".
-    let stuck = Server::start(move |asked| {
+    let stuck = Server::start(move |request| {
         let body = rss("tides", 1..=newest.load(Ordering::SeqCst));
-        let status = match asked.header("if-none-match") {
+        let status = match request.header("if-none-match") {
             Some(_) => StatusCode::NOT_MODIFIED,
             None => StatusCode::OK,
         };
@@ -316,10 +317,10 @@ async fn polls_at_the_same_time_are_one_poll(database: Database) {
     let bench = Bench::start(&database).await;
     let (leave, begun) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
     let (waits, tells) = (Arc::clone(&leave), Arc::clone(&begun));
-    let slow = Server::start(move |asked| {
+    let slow = Server::start(move |request| {
         let (waits, tells) = (Arc::clone(&waits), Arc::clone(&tells));
         async move {
-            if asked.path == "/robots.txt" {
+            if request.path == "/robots.txt" {
                 return say(StatusCode::NOT_FOUND, "");
             }
             tells.add_permits(1);

@@ -32,7 +32,7 @@ async fn s30_a_host_has_so_many_open_subscriptions_and_no_more() {
     let (status, text) = subscribe(&world, "/two").await;
     assert_eq!(status, StatusCode::FORBIDDEN, "{text}");
     assert!(text.contains("there are 1 open subscriptions for 127.0.0.1"), "{text}");
-    assert!(world.subscriber.asked("/two").is_empty(), "a refused callback is not contacted");
+    assert!(world.subscriber.requests_to("/two").is_empty(), "a refused callback is not contacted");
     assert_eq!(subscribe(&world, "/one").await.0, StatusCode::NO_CONTENT, "it can be renewed");
 
     let port = world.subscriber.port().to_string();
@@ -46,7 +46,7 @@ async fn s30_a_host_has_so_many_open_subscriptions_and_no_more() {
     let (status, text) = world.gateway.post("/rsscloud/pleaseNotify", &form).await;
     assert_eq!(status, StatusCode::OK);
     assert!(text.contains("success=\"false\"") && text.contains("open subscriptions"), "{text}");
-    assert!(world.subscriber.asked("/three").is_empty());
+    assert!(world.subscriber.requests_to("/three").is_empty());
 
     // Subscriptions of accounts have a quota of their own.
     let callback = world.subscriber.url("/four");
@@ -59,7 +59,7 @@ async fn s30_a_subscription_that_waited_for_verification_is_denied() {
     let mut world = World::with_tides(1, &[ONE_PER_HOST]).await;
     world.gateway.kill();
     let store = world.database.open().await;
-    let wish = |path: &str| {
+    let request = |path: &str| {
         SubscriptionRequest::new(
             Topic::parse(world.topic.clone()).unwrap(),
             Callback::parse(world.subscriber.url(path)).unwrap(),
@@ -67,15 +67,15 @@ async fn s30_a_subscription_that_waited_for_verification_is_denied() {
         )
     };
     let now = runner::now();
-    store.subscribe(&wish("/one"), now).await.unwrap();
-    let intent = Intent::new(IntentMode::Subscribe, wish("/two"));
+    store.subscribe(&request("/one"), now).await.unwrap();
+    let intent = Intent::new(IntentMode::Subscribe, request("/two"));
     store.enqueue_intent(&intent, now).await.unwrap();
     store.close().await;
     world.gateway.restart().await;
     world.subscriber.verified("/two", 1).await;
-    let asked = world.subscriber.asked("/two").remove(0);
-    assert_eq!(asked.query("hub.mode"), Some("denied"));
-    assert!(asked.query("hub.reason").unwrap().contains("open subscriptions"));
+    let request = world.subscriber.requests_to("/two").remove(0);
+    assert_eq!(request.query("hub.mode"), Some("denied"));
+    assert!(request.query("hub.reason").unwrap().contains("open subscriptions"));
 }
 
 #[tokio::test]

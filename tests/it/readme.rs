@@ -31,12 +31,12 @@ async fn the_tour_works_as_written() {
 
     // `m`, so that the shell can name its job as a person's shell does.
     let output = shell::run(&script, "-emuxo", &gateway).await;
-    let said = String::from_utf8_lossy(&output.stdout);
+    let printed = String::from_utf8_lossy(&output.stdout);
     let told = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{}\n{said}\n{told}", output.status);
+    assert!(output.status.success(), "{}\n{printed}\n{told}", output.status);
     subscriber.verified("/callback", 1).await;
     for sign in ["\"items\"", "<weblog ", "rel=\"via\"", "Item 2"] {
-        assert!(said.contains(sign), "nothing printed {sign}:\n{said}\n{told}");
+        assert!(printed.contains(sign), "nothing printed {sign}:\n{printed}\n{told}");
     }
 }
 

@@ -14,7 +14,7 @@ use crate::support::feeds::between;
 use crate::support::gateway::Gateway;
 use crate::support::postgres::Database;
 use crate::support::publisher::Publisher;
-use crate::support::server::Asked;
+use crate::support::server::ReceivedRequest;
 use crate::support::subscriber::Subscriber;
 
 /// What the new entry of every feed holds, and nothing else does.
@@ -90,13 +90,13 @@ async fn missing(
     deadline: Instant,
 ) -> Vec<&'static str> {
     let mut missing = Vec::new();
-    let has_mark = |asked: &&Asked| asked.text().contains(MARK);
-    let brought = |notified: &[&Asked]| notified.iter().any(has_mark);
+    let has_mark = |request: &&ReceivedRequest| request.text().contains(MARK);
+    let brought = |notified: &[&ReceivedRequest]| notified.iter().any(has_mark);
     if !subscriber.hears(&format!("/webhook{}", case.path), deadline, brought).await {
         missing.push("webhook");
     }
     // The first of them was the test call of the registration.
-    let told = |notified: &[&Asked]| notified.len() > 1;
+    let told = |notified: &[&ReceivedRequest]| notified.len() > 1;
     if !subscriber.hears(&format!("/cloud{}", case.path), deadline, told).await {
         missing.push("rssCloud");
     }

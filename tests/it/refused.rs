@@ -40,11 +40,11 @@ async fn an_address_that_is_not_public_is_refused_at_once() {
         // What was allowed once can still be ended. If no account vouches for that, the callback is
         // asked, which a program on this machine may have done at public and loopback addresses.
         let (status, why) = gateway.post("/hub", &ask("unsubscribe")).await;
-        let of_stranger = match setting {
+        let of_anonymous = match setting {
             "CALLBACK" if host != "::1" => StatusCode::BAD_REQUEST,
             _ => StatusCode::ACCEPTED,
         };
-        assert_eq!(status, of_stranger, "{why}");
+        assert_eq!(status, of_anonymous, "{why}");
         let (status, why) = gateway.superfeedr(&ask("unsubscribe")).await;
         assert_eq!(status, StatusCode::NO_CONTENT, "{topic} {callback}: {why}");
     }

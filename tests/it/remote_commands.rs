@@ -7,7 +7,7 @@ use tokio::process::Command;
 
 use crate::support::gateway::{LOGIN, TOKEN};
 use crate::support::ports::free_port;
-use crate::support::subscriber::Mood;
+use crate::support::subscriber::Behavior;
 use crate::support::world::World;
 
 /// Runs a command against the gateway of `world`, with the credentials of its account or without.
@@ -76,7 +76,7 @@ async fn without_an_account_the_hub_verifies_the_callback() {
     let ended = json(&feedgate(&world, false, &ended).await);
     assert_eq!((&ended["result"], &ended["status"]), (&"unsubscribed".into(), &204.into()));
 
-    world.subscriber.set("/refusing", Mood::Refusing);
+    world.subscriber.set("/refusing", Behavior::Refusing);
     let callback = world.subscriber.url("/refusing");
     let refused = ["subscribe", topic, "--callback", &callback, "--verify", "sync"];
     let refused = feedgate(&world, false, &refused).await;

@@ -61,7 +61,9 @@ impl Traffic {
     async fn told(&self, feed: usize, entry: usize) {
         let (path, id) = (Traffic::path(feed), entry_id(&Traffic::name(feed), entry));
         let has_entry = |text: String| entry_ids(&text).contains(&id);
-        self.subscriber.until(&path, |told| told.iter().any(|asked| has_entry(asked.text()))).await;
+        self.subscriber
+            .until(&path, |told| told.iter().any(|request| has_entry(request.text())))
+            .await;
         // The first request was a test of the handler; a notification by rssCloud has no entries.
         self.subscriber.until(&format!("/cloud{path}"), |told| told.len() > entry).await;
     }

@@ -3,7 +3,7 @@
 mod calls;
 mod cancelling;
 mod names;
-mod reach;
+mod reachable;
 mod redirected;
 mod waiting;
 
@@ -14,7 +14,7 @@ use http::{Method, StatusCode};
 
 use crate::support::feeds::rss;
 use crate::support::server::client;
-use crate::support::subscriber::{Mood, named};
+use crate::support::subscriber::{Behavior, named};
 use crate::support::world::World;
 
 impl World {
@@ -74,13 +74,13 @@ async fn a_handler_elsewhere_must_echo_a_challenge() {
     let world = World::with_query(&[]).await;
     let domain = [("domain", "127.0.0.1")];
     assert!(worked(&world.register("http-post", "/cb?own=1", &domain).await));
-    let asked = world.subscriber.asked("/cb").remove(0);
-    assert_eq!(asked.method, Method::GET);
-    assert_eq!(asked.query("own"), Some("1"));
-    assert_eq!(asked.query("url"), Some(world.topic.as_str()));
-    assert_eq!(asked.query("challenge").map(str::len), Some(32));
+    let request = world.subscriber.requests_to("/cb").remove(0);
+    assert_eq!(request.method, Method::GET);
+    assert_eq!(request.query("own"), Some("1"));
+    assert_eq!(request.query("url"), Some(world.topic.as_str()));
+    assert_eq!(request.query("challenge").map(str::len), Some(32));
 
-    world.subscriber.set("/no", Mood::Refusing);
+    world.subscriber.set("/no", Behavior::Refusing);
     assert!(!worked(&world.register("http-post", "/no", &domain).await));
     // This one takes calls, but none that is XML-RPC: a web server, perhaps a victim.
     assert!(!worked(&world.register("xml-rpc", "/page", &domain).await));
@@ -102,9 +102,9 @@ async fn registrations_side_by_side_are_all_kept() {
 async fn a_refused_registration_leaves_the_one_before_it() {
     let world = World::with_query(&[]).await;
     assert!(worked(&world.register("http-post", "/cb", &[]).await));
-    world.subscriber.set("/cb", Mood::Failing(500));
+    world.subscriber.set("/cb", Behavior::Failing(500));
     assert!(!worked(&world.register("xml-rpc", "/cb", &[]).await));
-    world.subscriber.set("/cb", Mood::Willing);
+    world.subscriber.set("/cb", Behavior::Accepting);
     world.publish_and_ping(3).await;
     world.subscriber.until("/cb", |told| told.len() == 3).await;
     let told = world.subscriber.notified("/cb").pop().unwrap();
@@ -136,7 +136,7 @@ async fn an_edit_is_told_and_a_new_build_date_is_not() {
         world.publisher.put_rss("/feed", document);
         let (_, text) = world.gateway.post("/ping", &[("url", &world.topic)]).await;
         assert!(worked(&text), "{text}");
-        world.subscriber.until("/cb", |heard| heard.len() >= told).await;
+        world.subscriber.until("/cb", |received| received.len() >= told).await;
         world.gateway.comes_to_rest().await;
         // The first call was the test of the handler.
         assert_eq!(world.subscriber.notified("/cb").len(), told);
@@ -203,7 +203,7 @@ async fn registrations_are_answered_as_by_the_deployed_servers_to_the_letter() {
     const PROTOCOL: &str = "Can't accept the subscription because the protocol, \
         &lt;i&gt;HTTP-POST&lt;/i&gt;, is unsupported.";
     let world = World::with_query(&[]).await;
-    world.subscriber.set("/no", Mood::Refusing);
+    world.subscriber.set("/no", Behavior::Refusing);
     let port = world.subscriber.port().to_string();
     let nowhere = world.publisher.url("/nowhere");
     let (port, feed) = (("port", port.as_str()), ("url1", world.topic.as_str()));

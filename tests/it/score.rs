@@ -99,7 +99,7 @@ async fn follow(habits: Habits, days: i64) -> Score {
     let serving = Arc::clone(&site);
     let origin = Origin::playing(move |request| serving.lock().unwrap().answer(request)).await;
     let mut node = Node::start(&database).await;
-    let wish = SubscriptionRequest {
+    let request = SubscriptionRequest {
         format: Format::Atom,
         statuses: Statuses::default(),
         lease: Lease::from(Duration::from_secs(3_600)),
@@ -109,7 +109,7 @@ async fn follow(habits: Habits, days: i64) -> Score {
             Protocol::WebSub,
         )
     };
-    let id = node.store.subscribe(&wish, start()).await.unwrap().id.resource;
+    let id = node.store.subscribe(&request, start()).await.unwrap().id.resource;
 
     let (mut now, mut polls) = (start(), 0);
     while now < start() + TimeDelta::seconds(days * DAY_S) {

@@ -6,7 +6,7 @@ use http::StatusCode;
 
 use crate::support::gateway::Gateway;
 use crate::support::postgres::{Database, Kind};
-use crate::support::server::{Asked, Server, say};
+use crate::support::server::{ReceivedRequest, Server, say};
 use crate::support::subscriber::Subscriber;
 use crate::support::until;
 use crate::support::world::World;
@@ -48,8 +48,8 @@ async fn s11_a_callback_at_the_gateway_itself_is_refused() {
 /// the other one.
 async fn restless_publisher(hubs: [String; 2]) -> Server {
     let fetched = AtomicUsize::new(2);
-    Server::start(move |asked: Asked| {
-        let agent = asked.header("user-agent").unwrap_or_default();
+    Server::start(move |request: ReceivedRequest| {
+        let agent = request.header("user-agent").unwrap_or_default();
         let is_first = agent.contains(&hubs[0].replace("/hub", "/bot"));
         let hub = if is_first { &hubs[1] } else { &hubs[0] };
         let newest = fetched.fetch_add(1, Ordering::Relaxed);
@@ -92,8 +92,13 @@ async fn s11_gateways_that_subscribe_to_each_other_do_not_notify_each_other_fore
     .await;
     one.comes_to_rest().await;
     other.comes_to_rest().await;
-    let hops = |asked: &Asked| asked.header("x-feedgate-hops").unwrap().parse::<u32>().unwrap();
+    let hops = |request: &ReceivedRequest| {
+        request.header("x-feedgate-hops").unwrap().parse::<u32>().unwrap()
+    };
     let told = subscriber.notified("/cb");
-    assert!(told.iter().any(|asked| hops(asked) > 1), "the other gateway has sent news");
-    assert!(told.iter().all(|asked| (1..=4).contains(&hops(asked))), "at most three are accepted");
+    assert!(told.iter().any(|request| hops(request) > 1), "the other gateway has sent news");
+    assert!(
+        told.iter().all(|request| (1..=4).contains(&hops(request))),
+        "at most three are accepted"
+    );
 }

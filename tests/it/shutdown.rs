@@ -100,10 +100,10 @@ impl Slow {
         let (begun, leave) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
         let answered = Arc::new(AtomicUsize::new(0));
         let (tells, waits, counts) = (begun.clone(), leave.clone(), answered.clone());
-        let server = Server::start(move |asked| {
+        let server = Server::start(move |request| {
             let (tells, waits, counts) = (tells.clone(), waits.clone(), counts.clone());
             async move {
-                if let Some(challenge) = asked.query("hub.challenge") {
+                if let Some(challenge) = request.query("hub.challenge") {
                     return say(StatusCode::OK, challenge.to_owned());
                 }
                 tells.add_permits(1);

@@ -16,7 +16,7 @@ use crate::support::feeds::{entry_id, rss};
 use crate::support::gateway::Gateway;
 use crate::support::postgres::{Database, Kind};
 use crate::support::publisher::Publisher;
-use crate::support::server::{Asked, Server, client, say};
+use crate::support::server::{ReceivedRequest, Server, client, say};
 use crate::support::subscriber::Subscriber;
 
 on_both_stores!(
@@ -29,16 +29,16 @@ on_both_stores!(
 const DIRECTORY: &str = "/.well-known/http-message-signatures-directory";
 
 /// Answers each request with a redirect to `target`, and keeps it.
-async fn redirecting(target: String) -> (Server, Arc<Mutex<Vec<Asked>>>) {
-    let asked: Arc<Mutex<Vec<Asked>>> = Arc::default();
-    let seen = Arc::clone(&asked);
-    let server = Server::start(move |asked| {
-        seen.lock().unwrap().push(asked);
+async fn redirecting(target: String) -> (Server, Arc<Mutex<Vec<ReceivedRequest>>>) {
+    let request: Arc<Mutex<Vec<ReceivedRequest>>> = Arc::default();
+    let seen = Arc::clone(&request);
+    let server = Server::start(move |request| {
+        seen.lock().unwrap().push(request);
         let mut answer = say(StatusCode::FOUND, "");
         answer.headers_mut().insert("location", target.parse().unwrap());
         async move { answer }
     });
-    (server.await, asked)
+    (server.await, request)
 }
 
 /// A request as the verifier takes it: to `url`, with these headers.
@@ -79,14 +79,15 @@ async fn s50_a_library_verifies_each_hop_of_a_poll_and_no_other_server_can_use_i
 ) {
     let (publisher, subscriber) = (Publisher::start().await, Subscriber::start().await);
     publisher.put_rss("/feed", rss("tides", 1..2));
-    let (front, asked) = redirecting(publisher.url("/feed")).await;
+    let (front, received) = redirecting(publisher.url("/feed")).await;
     let gateway = Gateway::start_reachable(&database).await;
     let (topic, callback) = (front.url("/moved"), subscriber.url("/cb"));
     gateway.subscribe_superfeedr(&topic, &callback, "atom").await;
     gateway.archive_holds(&topic, &entry_id("tides", 1)).await;
 
-    let first = asked.lock().unwrap().iter().find(|asked| asked.path == "/moved").cloned().unwrap();
-    let second = publisher.fetches("/feed")[0].asked.clone();
+    let first =
+        received.lock().unwrap().iter().find(|request| request.path == "/moved").cloned().unwrap();
+    let second = publisher.fetches("/feed")[0].request.clone();
     let requests = [
         request(&front.url("/moved"), &first.headers),
         request(&publisher.url("/feed"), &second.headers),
@@ -154,7 +155,7 @@ async fn s50_without_a_public_url_nothing_is_signed() {
     let topic = publisher.url("/feed");
     gateway.subscribe_superfeedr(&topic, "https://b.test/dev/null", "atom").await;
     gateway.archive_holds(&topic, &entry_id("tides", 1)).await;
-    assert_eq!(publisher.fetches("/feed")[0].asked.header("signature-input"), None);
+    assert_eq!(publisher.fetches("/feed")[0].request.header("signature-input"), None);
     let absent = client().get(gateway.url(DIRECTORY)).send().await.unwrap();
     assert_eq!(absent.status(), StatusCode::NOT_FOUND);
     assert!(!gateway.get("/bot").await.1.contains("How to verify it"));
@@ -171,7 +172,7 @@ async fn s50_the_agent_of_a_gateway_below_a_path_is_its_host() {
     let topic = publisher.url("/feed");
     gateway.subscribe_superfeedr(&topic, "https://b.test/dev/null", "atom").await;
     publisher.fetched("/feed", 1).await;
-    let asked = publisher.fetches("/feed")[0].asked.clone();
-    assert_eq!(asked.header("signature-agent"), Some("sig1=\"https://gateway.example\""));
+    let request = publisher.fetches("/feed")[0].request.clone();
+    assert_eq!(request.header("signature-agent"), Some("sig1=\"https://gateway.example\""));
     assert_eq!(key_ids(&gateway).await.len(), 1);
 }

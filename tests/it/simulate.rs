@@ -17,9 +17,9 @@ fn sample() -> PathBuf {
 }
 
 /// SplitMix64.
-struct Dice(u64);
+struct Random(u64);
 
-impl Dice {
+impl Random {
     fn roll(&mut self) -> f64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -32,7 +32,7 @@ impl Dice {
 fn made_up() -> String {
     let mut text = String::from("# Made up by tests/it/simulate.rs.\nfeed,published\n");
     for feed in 0..40_u32 {
-        let mut jitter = Dice(u64::from(feed) * 7_919 + 1);
+        let mut jitter = Random(u64::from(feed) * 7_919 + 1);
         let per_day = 12.0 / 1.16_f64.powi(feed as i32);
         let dies_after_days = if feed % 7 == 6 { 25 } else { DAYS };
         let mut at = 0.0;

@@ -17,7 +17,7 @@ use crate::support::nginx::Nginx;
 use crate::support::ports::free_port;
 use crate::support::postgres::{Database, Kind};
 use crate::support::publisher::Publisher;
-use crate::support::server::{Asked, Server, say};
+use crate::support::server::{ReceivedRequest, Server, say};
 use crate::support::subscriber::{Subscriber, is_signed};
 
 /// A gateway, its proxy, and others who know the address of the proxy only.
@@ -301,9 +301,9 @@ async fn a_gateway_below_a_path_works_behind_a_proxy_that_removes_the_path() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hub_that_a_feed_names_reaches_a_gateway_below_a_path() {
     let site = Site::below("/news/gate/", false).await;
-    let asked = tokio::sync::watch::Sender::new(None);
-    let seen = asked.clone();
-    let hub = Server::start(move |request: Asked| {
+    let request = tokio::sync::watch::Sender::new(None);
+    let seen = request.clone();
+    let hub = Server::start(move |request: ReceivedRequest| {
         seen.send_replace(request.form("hub.callback"));
         async move { say(StatusCode::ACCEPTED, "") }
     })
@@ -316,8 +316,8 @@ async fn a_hub_that_a_feed_names_reaches_a_gateway_below_a_path() {
     );
     site.publisher.put_rss("/feed", rss("tides", 1..3).replace("<channel>", &names));
     site.follow().await;
-    let mut asked = asked.subscribe();
-    let callback = timeout(PATIENCE, asked.wait_for(Option::is_some)).await.unwrap();
+    let mut request = request.subscribe();
+    let callback = timeout(PATIENCE, request.wait_for(Option::is_some)).await.unwrap();
     let callback = Url::parse(callback.unwrap().as_deref().unwrap()).unwrap();
     assert!(callback.as_str().starts_with(site.url("upstream/").as_str()), "{callback}");
     let mut verification = callback.clone();

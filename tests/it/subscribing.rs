@@ -16,8 +16,8 @@ use crate::support::feeds::{entry_id, entry_ids, rss};
 use crate::support::gateway::Gateway;
 use crate::support::ports::free_port;
 use crate::support::postgres::{Database, Kind};
-use crate::support::server::{Asked, Server, client, say};
-use crate::support::subscriber::{Mood, Subscriber};
+use crate::support::server::{ReceivedRequest, Server, client, say};
+use crate::support::subscriber::{Behavior, Subscriber};
 use crate::support::world::World;
 
 /// The pauses that gateways make unless they are set otherwise.
@@ -38,15 +38,15 @@ impl SlowPublisher {
         let feeds: Arc<Mutex<HashMap<String, String>>> = Arc::default();
         let waiting = watch::Sender::new(0);
         let (held, crowd) = (Arc::clone(&feeds), waiting.clone());
-        let server = Server::start(move |asked: Asked| {
+        let server = Server::start(move |request: ReceivedRequest| {
             let (held, crowd) = (Arc::clone(&held), crowd.clone());
             async move {
-                if asked.path == "/robots.txt" {
+                if request.path == "/robots.txt" {
                     return say(StatusCode::NOT_FOUND, "");
                 }
                 crowd.send_modify(|waiting| *waiting += 1);
                 crowd.subscribe().wait_for(|waiting| *waiting >= together).await.unwrap();
-                let body = held.lock().unwrap().get(&asked.path).cloned().unwrap_or_default();
+                let body = held.lock().unwrap().get(&request.path).cloned().unwrap_or_default();
                 let mut answer = say(StatusCode::OK, body);
                 let rss = HeaderValue::from_static("application/rss+xml");
                 answer.headers_mut().insert(CONTENT_TYPE, rss);
@@ -62,10 +62,10 @@ impl SlowPublisher {
     }
 
     /// Waits until a feed is requested.
-    async fn is_asked(&self) {
+    async fn is_requested(&self) {
         let mut waiting = self.waiting.subscribe();
-        let asked = timeout(PATIENCE, waiting.wait_for(|waiting| *waiting > 0)).await;
-        assert!(asked.is_ok(), "no feed was requested");
+        let request = timeout(PATIENCE, waiting.wait_for(|waiting| *waiting > 0)).await;
+        assert!(request.is_ok(), "no feed was requested");
     }
 
     /// Answers from now on.
@@ -112,7 +112,7 @@ async fn f06_a_subscription_is_answered_while_its_topic_is_fetched() {
     let gateway = gateway(&[]).await;
     let topic = publisher.server.url("/feed");
     gateway.subscribe_superfeedr(&topic, &subscriber.url("/cb"), "json").await;
-    publisher.is_asked().await;
+    publisher.is_requested().await;
 
     // F19: what is published now is news, though the topic was never read before.
     publisher.publish_feed("/feed", 3);
@@ -224,7 +224,7 @@ async fn f20_failures_are_counted_for_public_hosts_and_answered_at_once() {
     let world = World::with_tides(2, &[]).await;
     let port = world.subscriber.port();
     for n in 0..12 {
-        world.subscriber.set(&format!("/no{n}"), Mood::Refusing);
+        world.subscriber.set(&format!("/no{n}"), Behavior::Refusing);
         let named = format!("http://localhost:{port}/no{n}");
         assert_eq!(world.subscribe_now(&named).await, (StatusCode::CONFLICT, None));
     }

@@ -162,12 +162,12 @@ async fn who_waits_is_answered_as_soon_as_there_is_something_new() {
 #[tokio::test]
 async fn a_page_of_another_site_may_send_whatever_header_it_likes() {
     let world = World::subscribed("atom").await;
-    let asked = [
+    let request = [
         ("origin", "https://page.test"),
         ("access-control-request-method", "GET"),
         ("access-control-request-headers", "authorization,last-event-id,x-trace"),
     ];
-    let got = world.ask(Method::OPTIONS, &[], &asked).await;
+    let got = world.ask(Method::OPTIONS, &[], &request).await;
     assert_eq!(got.status, StatusCode::NO_CONTENT);
     let allowed = got.header(http::header::ACCESS_CONTROL_ALLOW_HEADERS);
     assert_eq!(allowed, "authorization,last-event-id,x-trace");

@@ -52,7 +52,7 @@ impl Drop for Serving {
 /// An open connection, and the certificate that the server has shown.
 struct Connected {
     requests: SendRequest<Empty<Bytes>>,
-    shown: CertificateDer<'static>,
+    displayed: CertificateDer<'static>,
 }
 
 /// Connects, and trusts these certificates. `None` if nobody listens yet.
@@ -68,10 +68,10 @@ async fn connect(port: u16, trusted: &[&Pair]) -> Option<Connected> {
     let stream = TcpStream::connect(("127.0.0.1", port)).await.ok()?;
     let name = ServerName::try_from("localhost").unwrap();
     let stream = TlsConnector::from(Arc::new(config)).connect(name, stream).await.unwrap();
-    let shown = stream.get_ref().1.peer_certificates().unwrap()[0].clone().into_owned();
+    let displayed = stream.get_ref().1.peer_certificates().unwrap()[0].clone().into_owned();
     let (requests, connection) = http1::handshake(TokioIo::new(stream)).await.unwrap();
     tokio::spawn(connection);
-    Some(Connected { requests, shown })
+    Some(Connected { requests, displayed })
 }
 
 impl Connected {
@@ -109,13 +109,13 @@ async fn a_renewed_certificate_is_used_and_open_connections_stay() {
     let both = [&first, &second];
     until("the gateway listens", async || connect(port, &both).await.is_some()).await;
     let mut open = connect(port, &both).await.unwrap();
-    assert!(open.shown == first.der && open.is_alive().await);
+    assert!(open.displayed == first.der && open.is_alive().await);
 
     // A certificate without its key cannot be used, and changes nothing.
     fs::write(folder.path().join("cert.pem"), &second.cert).unwrap();
-    assert_eq!(connect(port, &both).await.unwrap().shown, first.der);
+    assert_eq!(connect(port, &both).await.unwrap().displayed, first.der);
     second.write(folder.path());
-    let is_new = async || connect(port, &both).await.unwrap().shown == second.der;
+    let is_new = async || connect(port, &both).await.unwrap().displayed == second.der;
     until("the new certificate is shown", is_new).await;
     assert!(open.is_alive().await, "the connection from before is still served");
     assert!(connect(port, &[&second]).await.unwrap().is_alive().await);

@@ -12,7 +12,7 @@ use crate::support::feeds::{entry_id, entry_ids, rss};
 use crate::support::gateway::Gateway;
 use crate::support::postgres::{Database, Kind};
 use crate::support::publisher::Publisher;
-use crate::support::subscriber::{Mood, Subscriber};
+use crate::support::subscriber::{Behavior, Subscriber};
 
 fn feedgate(args: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_feedgate"));
@@ -109,7 +109,7 @@ async fn subscribers_receive_what_they_had_not_received(from: Kind, to: Kind) {
     cast.hears("/quick", 4).await;
     cast.hears("/slow", 4).await;
     old.comes_to_rest().await;
-    cast.subscriber.set("/slow", Mood::Failing(500));
+    cast.subscriber.set("/slow", Behavior::Failing(500));
     cast.publish(&old, 5).await;
     cast.hears("/quick", 5).await;
     cast.hears("/slow", 5).await; // and refuses it
@@ -121,7 +121,7 @@ async fn subscribers_receive_what_they_had_not_received(from: Kind, to: Kind) {
     export(&source, &file, &["--with-secrets"]);
     assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
     cast.put(6);
-    cast.subscriber.set("/slow", Mood::Willing);
+    cast.subscriber.set("/slow", Behavior::Accepting);
     let (is_complete, report) = import(&target, &file);
     assert!(is_complete && added(&report) > 10, "{report}");
     let (is_complete, again) = import(&target, &file);

@@ -7,7 +7,7 @@ use tokio::time::timeout;
 use crate::support::PATIENCE;
 use crate::support::gateway::Gateway;
 use crate::support::postgres::{Database, Kind};
-use crate::support::server::{Asked, Server, client, say};
+use crate::support::server::{ReceivedRequest, Server, client, say};
 use crate::support::world::World;
 
 /// A feed with these items that names a hub or cloud.
@@ -43,25 +43,25 @@ impl World {
 /// A hub that remembers what it was asked and answers 202.
 struct Hub {
     server: Server,
-    asked: watch::Sender<Vec<Asked>>,
+    request: watch::Sender<Vec<ReceivedRequest>>,
 }
 
 impl Hub {
     async fn start() -> Hub {
-        let asked = watch::Sender::new(Vec::new());
-        let seen = asked.clone();
-        let server = Server::start(move |request: Asked| {
+        let request = watch::Sender::new(Vec::new());
+        let seen = request.clone();
+        let server = Server::start(move |request: ReceivedRequest| {
             seen.send_modify(|all| all.push(request));
             async move { say(StatusCode::ACCEPTED, "") }
         })
         .await;
-        Hub { server, asked }
+        Hub { server, request }
     }
 
     /// The form of the first request.
-    async fn asked(&self) -> Vec<(String, String)> {
-        let mut asked = self.asked.subscribe();
-        let first = timeout(PATIENCE, asked.wait_for(|all| !all.is_empty())).await;
+    async fn requests_to(&self) -> Vec<(String, String)> {
+        let mut request = self.request.subscribe();
+        let first = timeout(PATIENCE, request.wait_for(|all| !all.is_empty())).await;
         let first = first.expect("the hub is asked in time").unwrap()[0].clone();
         url::form_urlencoded::parse(&first.body).into_owned().collect()
     }
@@ -99,7 +99,7 @@ async fn p53_a_hub_is_asked_with_a_secret_and_believed_when_it_signs() {
     let hub = Hub::start().await;
     let names = format!("<atom:link rel=\"hub\" href=\"{}\"/>", hub.server.url("/"));
     let world = World::following(&names).await;
-    let form = hub.asked().await;
+    let form = hub.requests_to().await;
     let expected = [
         ("hub.mode", "subscribe"),
         ("hub.topic", &world.topic),
@@ -143,7 +143,7 @@ async fn p53_an_old_entry_that_a_hub_pushes_is_left_to_the_poll() {
     let hub = Hub::start().await;
     let names = format!("<atom:link rel=\"hub\" href=\"{}\"/>", hub.server.url("/"));
     let world = World::following(&names).await;
-    let form = hub.asked().await;
+    let form = hub.requests_to().await;
     let secret = value(&form, "hub.secret").to_owned();
     assert_eq!(verify(&form, &world.topic, "3600").await.0, StatusCode::OK);
     let method = feedgate_protocol::signature::SignatureMethod::Sha256;
@@ -171,9 +171,9 @@ async fn f21_a_hub_that_redirects_is_followed_with_the_whole_request() {
         .await;
         let names = format!("<atom:link rel=\"hub\" href=\"{}\"/>", old.url("/"));
         let world = World::following(&names).await;
-        let form = hub.asked().await;
+        let form = hub.requests_to().await;
         assert_eq!(value(&form, "hub.topic"), world.topic, "{code}");
-        let first = hub.asked.borrow()[0].clone();
+        let first = hub.request.borrow()[0].clone();
         assert_eq!((first.method, first.path.as_str()), (Method::POST, "/moved"));
     }
 }
@@ -183,9 +183,9 @@ async fn p53_who_has_no_address_of_ours_is_sent_away() {
     let hub = Hub::start().await;
     let names = format!("<atom:link rel=\"hub\" href=\"{}\"/>", hub.server.url("/"));
     let world = World::following(&names).await;
-    let form = hub.asked().await;
-    let stranger = world.gateway.url("/upstream/0123456789abcdef0123456789abcdef");
-    let wrong = [("hub.callback".to_owned(), stranger)];
+    let form = hub.requests_to().await;
+    let anonymous = world.gateway.url("/upstream/0123456789abcdef0123456789abcdef");
+    let wrong = [("hub.callback".to_owned(), anonymous)];
     assert_eq!(push(&wrong, "x", None).await, StatusCode::GONE);
     assert_eq!(verify(&wrong, &world.topic, "9").await.0, StatusCode::NOT_FOUND);
 

@@ -25,7 +25,7 @@ use crate::support::gateway::Gateway;
 use crate::support::postgres::{Database, Kind};
 use crate::support::publisher::Publisher;
 use crate::support::server::client;
-use crate::support::subscriber::{Mood, Subscriber};
+use crate::support::subscriber::{Behavior, Subscriber};
 
 on_both_stores!(
     the_views_tell_what_is_watched_by_whom_and_how_it_goes,
@@ -71,7 +71,7 @@ async fn the_views_tell_what_is_watched_by_whom_and_how_it_goes(database: Databa
     gateway.subscribe_rsscloud("http-post", &topic, &subscriber, "/plain").await;
     gateway.subscribe_rsscloud("soap", &other, &subscriber, "/soap").await;
     gateway.subscribe_websub(&topic, &subscriber.url("/web"), &[("hub.secret", "s3cret")]).await;
-    subscriber.set("/web", Mood::Failing(500));
+    subscriber.set("/web", Behavior::Failing(500));
     let before = subscriber.notified("/plain").len();
     publisher.put_rss("/feed", rss("tides", 1..3));
     gateway.post("/ping", &[("url", &topic)]).await;
@@ -177,9 +177,10 @@ async fn ask(
     (method, path): (Method, &str),
     headers: &[(HeaderName, &str)],
 ) -> (StatusCode, HeaderMap, Vec<u8>) {
-    let asked = client().request(method, gateway.url(path));
-    let asked = headers.iter().fold(asked, |asked, (name, value)| asked.header(name, *value));
-    let answer = asked.send().await.unwrap();
+    let request = client().request(method, gateway.url(path));
+    let request =
+        headers.iter().fold(request, |request, (name, value)| request.header(name, *value));
+    let answer = request.send().await.unwrap();
     let (status, headers) = (answer.status(), answer.headers().clone());
     (status, headers, answer.bytes().await.unwrap().to_vec())
 }

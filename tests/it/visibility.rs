@@ -46,7 +46,7 @@ const NOBODY: (&str, &str) = ("FEEDGATE_METRICS_NETWORKS", "203.0.113.0/24");
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Asker {
     /// Somebody without an account.
-    Stranger,
+    Anonymous,
     /// An account that does not subscribe to the feed.
     OtherAccount,
     /// The account that does.
@@ -71,10 +71,10 @@ fn archives(topic: &str, number: i64) -> Vec<String> {
 }
 
 /// Every address at which something of a watched feed could be shown.
-fn doors(world: &World) -> Vec<String> {
+fn endpoints(world: &World) -> Vec<String> {
     let World { topic, track, number, .. } = world;
     let hour = runner::now().format("/%Y/%m/%d/%H.xml").to_string();
-    let mut doors = vec![
+    let mut endpoints = vec![
         "/".to_owned(),
         "/all/recent".to_owned(),
         "/all/documents/1".to_owned(),
@@ -94,8 +94,8 @@ fn doors(world: &World) -> Vec<String> {
         format!("/?hub.mode=list&hub.topic={}", encoded(topic)),
         format!("/?hub.mode=retrieve&hub.topic={}", encoded(track)),
     ];
-    doors.extend(archives(topic, *number));
-    doors
+    endpoints.extend(archives(topic, *number));
+    endpoints
 }
 
 /// What somebody is answered, with a program and with a browser: status, headers and text.
@@ -104,7 +104,7 @@ async fn ask(gateway: &Gateway, path: &str, asker: Asker) -> (StatusCode, String
     for accept in ["*/*", "text/html"] {
         let request = client().get(gateway.url(path)).header("accept", accept);
         let request = match asker {
-            Asker::Stranger => request,
+            Asker::Anonymous => request,
             Asker::OtherAccount => request.basic_auth(OTHER.0, Some(OTHER.1)),
             Asker::Owner => request.basic_auth(LOGIN, Some(TOKEN)),
         };
@@ -118,14 +118,14 @@ async fn ask(gateway: &Gateway, path: &str, asker: Asker) -> (StatusCode, String
 
 /// The doors of a gateway at which something of the feed is shown: its entries, its site, or its
 /// address.
-async fn open_doors(world: &World, gateway: &Gateway, asker: Asker) -> Vec<String> {
+async fn open_endpoints(world: &World, gateway: &Gateway, asker: Asker) -> Vec<String> {
     let mut open = Vec::new();
-    for door in doors(world) {
-        let (_, text) = ask(gateway, &door, asker).await;
+    for endpoint in endpoints(world) {
+        let (_, text) = ask(gateway, &endpoint, asker).await;
         // What the asker has said itself may be repeated.
-        let says_address = text.contains(PATH) && !door.contains(&encoded(PATH));
+        let says_address = text.contains(PATH) && !endpoint.contains(&encoded(PATH));
         if text.contains("tag:moonbase") || text.contains("moonbase.test") || says_address {
-            open.push(door);
+            open.push(endpoint);
         }
     }
     open
@@ -211,11 +211,11 @@ async fn h04_a_feed_inside_belongs_to_the_accounts_that_subscribe_at_every_door(
     let world = World::new(database).await;
     let World { gateway, topic, .. } = &world;
     let outside = Gateway::start(&world.database, &[NOBODY, ("FEEDGATE_COLLECT_ALL", "on")]).await;
-    for asker in [Asker::Stranger, Asker::OtherAccount] {
-        assert_eq!(open_doors(&world, &outside, asker).await, [""; 0], "{asker:?}");
+    for asker in [Asker::Anonymous, Asker::OtherAccount] {
+        assert_eq!(open_endpoints(&world, &outside, asker).await, [""; 0], "{asker:?}");
         // The operator's networks see the event log, and no more than others else.
-        let mut open = open_doors(&world, gateway, asker).await;
-        open.retain(|door| door != "/viewLog" && !door.starts_with("/log.json"));
+        let mut open = open_endpoints(&world, gateway, asker).await;
+        open.retain(|endpoint| endpoint != "/viewLog" && !endpoint.starts_with("/log.json"));
         assert_eq!(open, [""; 0], "{asker:?} in the network of the operator");
     }
     world.subscriber.until("/own-track", |told| !told.is_empty()).await;
@@ -223,11 +223,11 @@ async fn h04_a_feed_inside_belongs_to_the_accounts_that_subscribe_at_every_door(
         assert!(world.subscriber.notified(path).is_empty(), "{path}");
     }
     // Its owner reads it everywhere, and no shared cache keeps it.
-    let own = open_doors(&world, gateway, Asker::Owner).await;
-    for door in [archives(topic, 9)[0].as_str(), "/?hub.mode=search&query=text"] {
-        assert!(own.iter().any(|open| open == door), "{door} is not among {own:?}");
+    let own = open_endpoints(&world, gateway, Asker::Owner).await;
+    for endpoint in [archives(topic, 9)[0].as_str(), "/?hub.mode=search&query=text"] {
+        assert!(own.iter().any(|open| open == endpoint), "{endpoint} is not among {own:?}");
     }
-    let numbered = own.iter().find(|door| door.ends_with("/documents/1"));
+    let numbered = own.iter().find(|endpoint| endpoint.ends_with("/documents/1"));
     let archived = numbered.unwrap_or_else(|| panic!("no document among {own:?}"));
     let request = client().get(gateway.url(archived)).basic_auth(LOGIN, Some(TOKEN));
     let answer = request.send().await.unwrap();
@@ -239,13 +239,13 @@ async fn h04_a_feed_inside_belongs_to_the_accounts_that_subscribe_at_every_door(
     // The archive is a topic for its owner only.
     let recent = gateway.url(&archived.replace("/documents/1", "/recent"));
     world.other("subscribe", &recent).await;
-    assert_eq!(open_doors(&world, &outside, Asker::OtherAccount).await, [""; 0]);
+    assert_eq!(open_endpoints(&world, &outside, Asker::OtherAccount).await, [""; 0]);
     gateway.subscribe_superfeedr(&recent, &world.subscriber.url("/alias"), "atom").await;
     // What a stranger subscribes to is for everybody.
     gateway.subscribe_websub(topic, &world.subscriber.url("/stranger"), &[]).await;
-    let open = open_doors(&world, gateway, Asker::Stranger).await;
-    for door in [&archives(topic, 9)[0], archived] {
-        assert!(open.iter().any(|open| open == door), "{door} is not among {open:?}");
+    let open = open_endpoints(&world, gateway, Asker::Anonymous).await;
+    for endpoint in [&archives(topic, 9)[0], archived] {
+        assert!(open.iter().any(|open| open == endpoint), "{endpoint} is not among {open:?}");
     }
     world.publish(6).await;
     for path in ["/track", "/all", "/stranger"] {
@@ -263,7 +263,7 @@ async fn h04_strangers_are_answered_as_if_nobody_watched_what_belongs_to_an_acco
     let answers = async |address: &str, number: i64| {
         let mut answers = Vec::new();
         for path in archives(address, 9).into_iter().take(2) {
-            answers.push(ask(gateway, &path, Asker::Stranger).await.0);
+            answers.push(ask(gateway, &path, Asker::Anonymous).await.0);
         }
         for end in ["", "/recent", "/documents/1"] {
             answers
@@ -281,20 +281,20 @@ async fn h04_strangers_are_answered_as_if_nobody_watched_what_belongs_to_an_acco
         (answers, texts)
     };
     assert_eq!(answers(topic, world.number).await, answers(&unknown, 9_999).await);
-    let said = async || {
+    let details = async || {
         let store = world.database.open().await;
         let wanted = EventFilter { kind: Some(EventKind::Ping), ..EventFilter::default() };
         let events = store.events(&wanted).await.unwrap().events;
         store.close().await;
         events.into_iter().map(|kept| kept.event.detail).collect::<Vec<_>>()
     };
-    until("all pings are in the log", async || said().await.len() == 8).await;
-    assert_eq!(said().await, ["the feed has no subscribers"; 8]);
+    until("all pings are in the log", async || details().await.len() == 8).await;
+    assert_eq!(details().await, ["the feed has no subscribers"; 8]);
 }
 
 /// Stores a subscription to a topic on the public internet, and a poll that found an entry.
 async fn watch(store: &Arc<dyn Store>, topic: &str, account: Option<AccountId>) {
-    let wish = SubscriptionRequest {
+    let request = SubscriptionRequest {
         account,
         format: Format::Atom,
         statuses: Statuses::default(),
@@ -305,7 +305,7 @@ async fn watch(store: &Arc<dyn Store>, topic: &str, account: Option<AccountId>) 
         )
     };
     let now = runner::now();
-    let id = store.subscribe(&wish, now).await.unwrap().id.resource;
+    let id = store.subscribe(&request, now).await.unwrap().id.resource;
     let later = now + std::time::Duration::from_secs(3_600);
     let mut found = poll(now, &["tag:free.test,2026:1"]);
     (found.next_fetch, found.source_network) = (later, Some(SourceNetwork::Public));
@@ -351,7 +351,7 @@ async fn h09_an_address_that_only_an_account_subscribes_to_is_in_no_list(databas
         let gateway = Gateway::start(&database, settings).await;
         let mut text = String::new();
         for list in lists {
-            text.push_str(&ask(&gateway, list, Asker::Stranger).await.1);
+            text.push_str(&ask(&gateway, list, Asker::Anonymous).await.1);
         }
         assert!(text.contains(public), "{text}");
         assert_eq!(text.contains("k3y"), lists_accounts, "{settings:?}: {text}");
@@ -362,7 +362,7 @@ async fn h09_an_address_that_only_an_account_subscribes_to_is_in_no_list(databas
         for (path, want) in [(others[0], StatusCode::OK), (told_by_words[0], StatusCode::NOT_FOUND)]
         {
             let archive = &archives(&format!("https://feeds.test/{path}"), 9)[0];
-            assert_eq!(ask(&gateway, archive, Asker::Stranger).await.0, want, "{path}");
+            assert_eq!(ask(&gateway, archive, Asker::Anonymous).await.0, want, "{path}");
         }
     }
 }

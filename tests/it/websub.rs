@@ -7,7 +7,7 @@ use http::{Method, StatusCode};
 
 use crate::support::feeds::rss;
 use crate::support::server::client;
-use crate::support::subscriber::{Mood, is_signed};
+use crate::support::subscriber::{Behavior, is_signed};
 use crate::support::world::World;
 
 impl World {
@@ -36,19 +36,19 @@ async fn a_callback_is_asked_exactly_what_the_specification_says() {
     assert_eq!(status, StatusCode::ACCEPTED);
     world.subscriber.verified("/cb", 1).await;
 
-    let asked = world.subscriber.asked("/cb").remove(0);
-    assert_eq!(asked.method, Method::GET);
-    let challenge = asked.query("hub.challenge").unwrap();
+    let request = world.subscriber.requests_to("/cb").remove(0);
+    assert_eq!(request.method, Method::GET);
+    let challenge = request.query("hub.challenge").unwrap();
     assert!(challenge.len() == 32 && challenge.bytes().all(|b| b.is_ascii_hexdigit()));
-    let names: Vec<&str> = asked.query.iter().map(|(name, _)| name.as_str()).collect();
+    let names: Vec<&str> = request.query.iter().map(|(name, _)| name.as_str()).collect();
     let own = ["hub.mode", "x"];
     let ours = ["hub.mode", "hub.topic", "hub.challenge", "hub.lease_seconds", "hub.verify_token"];
     assert_eq!(names, [&own[..], &ours[..]].concat(), "the callback's own query comes first");
-    assert_eq!(asked.query[0].1, "mine", "names that overlap are not overwritten");
-    assert_eq!(asked.query[2].1, "subscribe");
-    assert_eq!(asked.query("hub.topic"), Some(world.topic.as_str()));
-    assert_eq!(asked.query("hub.lease_seconds"), Some("864000"));
-    assert_eq!(asked.query("hub.verify_token"), Some("to ken"));
+    assert_eq!(request.query[0].1, "mine", "names that overlap are not overwritten");
+    assert_eq!(request.query[2].1, "subscribe");
+    assert_eq!(request.query("hub.topic"), Some(world.topic.as_str()));
+    assert_eq!(request.query("hub.lease_seconds"), Some("864000"));
+    assert_eq!(request.query("hub.verify_token"), Some("to ken"));
 }
 
 /// WebSub 5.3.1 and 8.2.
@@ -56,16 +56,20 @@ async fn a_callback_is_asked_exactly_what_the_specification_says() {
 async fn leases_are_granted_within_bounds_and_challenges_are_used_once() {
     let world = World::with_tides(2, &[]).await;
     let cases = [("60", "300"), ("3600", "3600"), ("99999999999999999999999", "864000")];
-    for (asked, _) in cases {
+    for (request, _) in cases {
         assert!(
-            world.hub("subscribe", "/cb", &[("hub.lease_seconds", asked), SYNC]).await.is_success()
+            world
+                .hub("subscribe", "/cb", &[("hub.lease_seconds", request), SYNC])
+                .await
+                .is_success()
         );
     }
-    let asked = world.subscriber.asked("/cb");
+    let request = world.subscriber.requests_to("/cb");
     let granted: Vec<_> =
-        asked.iter().filter_map(|asked| asked.query("hub.lease_seconds")).collect();
+        request.iter().filter_map(|request| request.query("hub.lease_seconds")).collect();
     assert_eq!(granted, cases.map(|(_, granted)| granted));
-    let mut challenges: Vec<_> = asked.iter().map(|asked| asked.query("hub.challenge")).collect();
+    let mut challenges: Vec<_> =
+        request.iter().map(|request| request.query("hub.challenge")).collect();
     challenges.sort_unstable();
     challenges.dedup();
     assert_eq!(challenges.len(), cases.len());
@@ -95,13 +99,13 @@ async fn a_subscriber_is_sent_the_topic_as_it_is_and_signed() {
 async fn what_a_callback_refuses_changes_nothing() {
     let world = World::with_tides(2, &[]).await;
     assert!(world.hub("subscribe", "/cb", &[("hub.secret", "old"), SYNC]).await.is_success());
-    world.subscriber.set("/cb", Mood::Refusing);
+    world.subscriber.set("/cb", Behavior::Refusing);
     let status = world.hub("subscribe", "/cb", &[("hub.secret", "new"), SYNC]).await;
     assert_eq!(status, StatusCode::CONFLICT);
     let status = world.hub("unsubscribe", "/cb", &[SYNC]).await;
     assert_eq!(status, StatusCode::CONFLICT);
 
-    world.subscriber.set("/cb", Mood::Willing);
+    world.subscriber.set("/cb", Behavior::Accepting);
     world.publish_and_tell(3).await;
     world.subscriber.until("/cb", |told| !told.is_empty()).await;
     assert!(is_signed(&world.subscriber.notified("/cb")[0], "old"));
@@ -133,9 +137,9 @@ async fn who_has_unsubscribed_is_told_no_more() {
     let secret = "s".repeat(300);
     let unused = [SYNC, ("hub.lease_seconds", "-1"), ("hub.secret", secret.as_str())];
     assert!(world.hub("unsubscribe", "/goes", &unused).await.is_success());
-    let asked = world.subscriber.asked("/goes").pop().unwrap();
-    assert_eq!(asked.query("hub.mode"), Some("unsubscribe"));
-    assert_eq!(asked.query("hub.lease_seconds"), None);
+    let request = world.subscriber.requests_to("/goes").pop().unwrap();
+    assert_eq!(request.query("hub.mode"), Some("unsubscribe"));
+    assert_eq!(request.query("hub.lease_seconds"), None);
 
     world.publish_and_tell(3).await;
     world.subscriber.until("/stays", |told| !told.is_empty()).await;

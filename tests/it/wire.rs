@@ -18,13 +18,14 @@ use crate::support::feeds::rss;
 use crate::support::gateway::Gateway;
 use crate::support::postgres::{Database, Kind};
 use crate::support::publisher::Publisher;
-use crate::support::server::{Answer, Asked, Server, say};
+use crate::support::server::{Answer, ReceivedRequest, Server, say};
 
 #[tokio::test]
 async fn requests_get_the_replies_beside_them() {
     let publisher = Publisher::start().await;
     publisher.put_rss("/feed", rss("tides", 1..4));
-    let subscriber = Server::start(|asked: Asked| async move { answer(&asked) }).await;
+    let subscriber =
+        Server::start(|request: ReceivedRequest| async move { answer(&request) }).await;
     let database = Database::new(Kind::Sqlite).await;
     let gateway = Gateway::start(&database, &[]).await;
     let names = [
@@ -57,8 +58,8 @@ async fn requests_get_the_replies_beside_them() {
 }
 
 /// What a subscriber does is told by the path of its callback.
-fn answer(asked: &Asked) -> Answer {
-    let challenge = asked.query("hub.challenge").or(asked.query("challenge"));
+fn answer(request: &ReceivedRequest) -> Answer {
+    let challenge = request.query("hub.challenge").or(request.query("challenge"));
     let challenge = challenge.unwrap_or("").to_owned();
     let no = "<fault><value><struct><member><name>faultCode</name><value><int>1</int></value>\
               </member><member><name>faultString</name><value>no such procedure</value></member>\
@@ -66,7 +67,7 @@ fn answer(asked: &Asked) -> Answer {
     let yes = "<params><param><value><boolean>1</boolean></value></param></params>";
     let response = |inner: &str| format!("<methodResponse>{inner}</methodResponse>");
     let envelope = |inner: &str| format!("<S:Envelope><S:Body>{inner}</S:Body></S:Envelope>");
-    let kind = asked.path.split('/').nth(1).unwrap_or_default();
+    let kind = request.path.split('/').nth(1).unwrap_or_default();
     let (status, text) = match kind {
         "echo" => (StatusCode::OK, challenge),
         "newline" => (StatusCode::OK, format!("{challenge}\n")),

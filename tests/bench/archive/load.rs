@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use super::{Trouble, seconds};
+use super::{AnyError, seconds};
 
 /// Connections held open at once.
 const CONNECTIONS: u32 = 64;
@@ -21,18 +21,18 @@ pub(crate) struct Document {
 
 /// How a document is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Asked {
+pub(crate) enum ReceivedRequest {
     /// As by somebody who does not have it.
     Whole,
     /// As by a cache that has it.
     Tagged,
 }
 
-impl Asked {
+impl ReceivedRequest {
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Asked::Whole => "whole",
-            Asked::Tagged => "with its tag (304)",
+            ReceivedRequest::Whole => "whole",
+            ReceivedRequest::Tagged => "with its tag (304)",
         }
     }
 }
@@ -79,12 +79,12 @@ impl Questions<'_> {
     pub(crate) fn ask(
         &self,
         url: &str,
-        asked: Asked,
+        request: ReceivedRequest,
         tag: fn(&Document) -> &str,
-    ) -> Result<Load, Trouble> {
-        let line = |document: &Document| match asked {
-            Asked::Whole => document.path.clone(),
-            Asked::Tagged => format!("{} {}", document.path, tag(document)),
+    ) -> Result<Load, AnyError> {
+        let line = |document: &Document| match request {
+            ReceivedRequest::Whole => document.path.clone(),
+            ReceivedRequest::Tagged => format!("{} {}", document.path, tag(document)),
         };
         let lines: Vec<String> = self.documents.iter().map(line).collect();
         let (list, script) = (self.folder.join("list"), self.folder.join("script.lua"));
@@ -92,7 +92,7 @@ impl Questions<'_> {
         fs::write(&script, SCRIPT)?;
         wrk(url, &list, &script, 1)?;
         let told = wrk(url, &list, &script, seconds().as_secs())?;
-        if asked == Asked::Whole && told.contains("Non-2xx") {
+        if request == ReceivedRequest::Whole && told.contains("Non-2xx") {
             return Err(format!("not all was answered well:\n{told}").into());
         }
         let value = |name: &str| {
@@ -103,7 +103,7 @@ impl Questions<'_> {
     }
 }
 
-fn wrk(url: &str, list: &Path, script: &Path, seconds: u64) -> Result<String, Trouble> {
+fn wrk(url: &str, list: &Path, script: &Path, seconds: u64) -> Result<String, AnyError> {
     let mut command = Command::new("wrk");
     command.args(["--latency", "-t1", &format!("-c{CONNECTIONS}"), &format!("-d{seconds}s"), "-s"]);
     let output = command.arg(script).arg(url).arg("--").arg(list).arg("7").output()?;

@@ -19,12 +19,12 @@ mod written;
 use std::env;
 use std::time::Duration;
 
-use self::load::{Asked, Load, Questions};
+use self::load::{Load, Questions, ReceivedRequest};
 use self::publisher::Publisher;
 use self::servers::{Gateway, Nginx};
 
 /// What goes wrong stops the measurement.
-pub(crate) type Trouble = Box<dyn std::error::Error + Send + Sync>;
+pub(crate) type AnyError = Box<dyn std::error::Error + Send + Sync>;
 
 const MANY: &str = "1,100,100000";
 /// What archive documents in memory may take: the default, and what all of them need. nginx
@@ -32,7 +32,7 @@ const MANY: &str = "1,100,100000";
 const ROOMS: [(&str, &str); 2] = [("64 MiB", "67108864"), ("2 GiB", "2147483648")];
 
 #[tokio::main]
-async fn main() -> Result<(), Trouble> {
+async fn main() -> Result<(), AnyError> {
     servers::install()?;
     let many = env::var_os("FEEDGATE_BENCH_PAGES");
     let many = many.map_or(MANY.to_owned(), |many| many.to_string_lossy().into_owned());
@@ -44,7 +44,7 @@ async fn main() -> Result<(), Trouble> {
     Ok(())
 }
 
-async fn measure(many: usize) -> Result<(), Trouble> {
+async fn measure(many: usize) -> Result<(), AnyError> {
     let folder = tempfile::tempdir()?;
     let publisher = Publisher::start().await?;
     let database = format!("sqlite:{}", folder.path().join("feedgate.db").display());
@@ -59,13 +59,13 @@ async fn measure(many: usize) -> Result<(), Trouble> {
         let documents = written::copy(&gateway, &home, many, &root).await?;
         let nginx = Nginx::start(folder.path(), &root).await?;
         let questions = Questions { folder: folder.path(), documents: &documents };
-        for asked in [Asked::Whole, Asked::Tagged] {
-            let ours = questions.ask(gateway.url(), asked, |it| &it.ours)?;
-            let theirs = questions.ask(nginx.url(), asked, |it| &it.theirs)?;
-            tell(many, room, asked.name(), &ours, &theirs);
+        for request in [ReceivedRequest::Whole, ReceivedRequest::Tagged] {
+            let ours = questions.ask(gateway.url(), request, |it| &it.ours)?;
+            let theirs = questions.ask(nginx.url(), request, |it| &it.theirs)?;
+            tell(many, room, request.name(), &ours, &theirs);
         }
         let publishing = publisher.publish(gateway.url());
-        let ours = questions.ask(gateway.url(), Asked::Whole, |it| &it.ours);
+        let ours = questions.ask(gateway.url(), ReceivedRequest::Whole, |it| &it.ours);
         let published = publishing.end().await;
         let what = format!("whole, {published} entries/s published");
         tell(many, room, &what, &ours?, &Load::NONE);

@@ -10,7 +10,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::Trouble;
+use super::AnyError;
 use super::servers::client;
 
 /// How many feeds there are.
@@ -27,7 +27,7 @@ pub(crate) struct Publisher {
 }
 
 impl Publisher {
-    pub(crate) async fn start() -> Result<Publisher, Trouble> {
+    pub(crate) async fn start() -> Result<Publisher, AnyError> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let url = format!("http://{}", listener.local_addr()?);
         let published: Arc<[AtomicUsize; FEEDS]> = Arc::default();

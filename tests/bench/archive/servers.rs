@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use super::Trouble;
+use super::AnyError;
 
 /// Between two looks at another process.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
@@ -15,7 +15,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(20);
 pub(crate) const PAGE_RECORDS: &str = "10";
 
 /// Installs what is missing, and says so.
-pub(crate) fn install() -> Result<(), Trouble> {
+pub(crate) fn install() -> Result<(), AnyError> {
     for program in ["nginx", "wrk"] {
         let is_there = Command::new("which").arg(program).stdout(Stdio::null()).status()?;
         if is_there.success() {
@@ -44,7 +44,7 @@ pub(crate) fn client() -> &'static reqwest::Client {
     })
 }
 
-fn free_port() -> Result<u16, Trouble> {
+fn free_port() -> Result<u16, AnyError> {
     Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
 }
 
@@ -68,7 +68,7 @@ pub(crate) struct Gateway {
 impl Gateway {
     /// Starts one whose archive documents in memory may take so many bytes, and waits until
     /// it takes requests.
-    pub(crate) async fn start(database: &str, cache_bytes: &str) -> Result<Gateway, Trouble> {
+    pub(crate) async fn start(database: &str, cache_bytes: &str) -> Result<Gateway, AnyError> {
         let listen = format!("127.0.0.1:{}", free_port()?);
         let child = Command::new(env!("CARGO_BIN_EXE_feedgate"))
             .arg("serve")
@@ -101,7 +101,7 @@ pub(crate) struct Nginx {
 
 impl Nginx {
     /// Starts one that serves what is in `root`, as one would who wants it to be fast.
-    pub(crate) async fn start(folder: &Path, root: &Path) -> Result<Nginx, Trouble> {
+    pub(crate) async fn start(folder: &Path, root: &Path) -> Result<Nginx, AnyError> {
         let port = free_port()?;
         let (pid, root) = (folder.join("nginx.pid"), root.display());
         let config = folder.join("nginx.conf");

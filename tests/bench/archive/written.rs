@@ -22,13 +22,13 @@ use feedgate_store as store;
 use futures_util::StreamExt;
 use futures_util::stream;
 
-use super::Trouble;
+use super::AnyError;
 use super::load::Document;
 use super::publisher::Publisher;
 use super::servers::{Gateway, PAGE_RECORDS, client};
 
 /// Entries appended at once.
-const AT_ONCE: usize = 1_000;
+const CONCURRENCY: usize = 1_000;
 /// When all files were changed: it goes into their tags.
 const CHANGED_S: u64 = 1_700_000_000;
 
@@ -38,7 +38,7 @@ pub(crate) async fn write(
     database: &str,
     many: usize,
     publisher: &Publisher,
-) -> Result<String, Trouble> {
+) -> Result<String, AnyError> {
     let records: i64 = PAGE_RECORDS.parse()?;
     let (url, groups) = (database.to_owned(), HostGroups::new(Duration::ZERO));
     let cut = PageLimits { records, ..PageLimits::default() };
@@ -60,12 +60,12 @@ pub(crate) async fn write(
     let topic = Topic::parse("https://archive.test/feed".to_owned())?;
     let id = store.ensure(&topic, begin).await?.id;
     let entries: Vec<usize> = (0..many * usize::try_from(records)? + 1).collect();
-    for (n, some) in entries.chunks(AT_ONCE).enumerate() {
+    for (n, some) in entries.chunks(CONCURRENCY).enumerate() {
         let at = begin + TimeDelta::seconds(n.try_into()?);
         store.record(id, &poll(at, some.iter().map(|n| entry(*n)).collect())).await?;
     }
     for topic in publisher.topics() {
-        let wish = SubscriptionRequest {
+        let request = SubscriptionRequest {
             format: Format::Atom,
             statuses: Statuses::default(),
             lease: Lease::from(Duration::from_secs(864_000)),
@@ -75,7 +75,7 @@ pub(crate) async fn write(
                 Protocol::WebSub,
             )
         };
-        store.subscribe(&wish, begin).await?;
+        store.subscribe(&request, begin).await?;
     }
     store.close().await;
     Ok(format!("/feeds/{id}/documents"))
@@ -125,7 +125,7 @@ pub(crate) async fn copy(
     home: &str,
     many: usize,
     root: &Path,
-) -> Result<Vec<Document>, Trouble> {
+) -> Result<Vec<Document>, AnyError> {
     fs::create_dir_all(root.join(home.trim_start_matches('/')))?;
     let copies = (1..=many).map(|n| async move {
         let path = format!("{home}/{n}");
@@ -140,7 +140,7 @@ pub(crate) async fn copy(
         let theirs = format!("\"{CHANGED_S:x}-{:x}\"", bytes.len());
         Ok(Document { path, ours: tag, theirs })
     });
-    let copied: Vec<Result<Document, Trouble>> =
+    let copied: Vec<Result<Document, AnyError>> =
         stream::iter(copies).buffer_unordered(32).collect().await;
     copied.into_iter().collect()
 }

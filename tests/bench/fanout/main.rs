@@ -15,29 +15,29 @@
 #![expect(clippy::print_stdout, reason = "a benchmark prints what it measured")]
 
 mod bare;
+mod callbacks;
 mod gateway;
 #[path = "../program.rs"]
 mod program;
 #[path = "../responder.rs"]
 mod responder;
-mod sink;
 
 use std::env;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use self::callbacks::{CallbackServer, Spread};
 use self::gateway::Gateway;
-use self::sink::{Sink, Spread};
 
 /// What goes wrong stops the measurement.
-pub(crate) type Trouble = Box<dyn std::error::Error + Send + Sync>;
+pub(crate) type AnyError = Box<dyn std::error::Error + Send + Sync>;
 
 const MANY: &str = "1,100,1000,5000,20000";
 /// The longest that a fan-out is waited for.
 const PATIENCE: Duration = Duration::from_secs(300);
 
 #[tokio::main]
-async fn main() -> Result<(), Trouble> {
+async fn main() -> Result<(), AnyError> {
     let many = env::var_os("FEEDGATE_BENCH_SUBSCRIBERS");
     let many = many.map_or(MANY.to_owned(), |many| many.to_string_lossy().into_owned());
     println!(
@@ -61,7 +61,7 @@ async fn main() -> Result<(), Trouble> {
 }
 
 /// Drops what an earlier measurement left in the database.
-async fn empty(url: &str) -> Result<(), Trouble> {
+async fn empty(url: &str) -> Result<(), AnyError> {
     let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls).await?;
     let connection = tokio::spawn(connection);
     client.batch_execute("drop schema public cascade; create schema public").await?;
@@ -70,25 +70,25 @@ async fn empty(url: &str) -> Result<(), Trouble> {
     Ok(())
 }
 
-async fn measure(store: &str, database: &str, spread: Spread, many: usize) -> Result<(), Trouble> {
-    let sink = Arc::new(Sink::start(many, spread)?);
+async fn measure(store: &str, database: &str, spread: Spread, many: usize) -> Result<(), AnyError> {
+    let callbacks = Arc::new(CallbackServer::start(many, spread)?);
     let gateway = Gateway::start(database).await?;
     let begun = Instant::now();
-    gateway.register_all(&sink, many).await?;
+    gateway.register_all(&callbacks, many).await?;
     let registering = begun.elapsed();
     gateway.rested().await?;
-    sink.begin();
+    callbacks.begin();
 
     let (cpu, begun) = (gateway.cpu()?, Instant::now());
-    gateway.ping(&sink.topic()).await?;
-    while sink.told() < many && begun.elapsed() < PATIENCE {
+    gateway.ping(&callbacks.topic()).await?;
+    while callbacks.told() < many && begun.elapsed() < PATIENCE {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     gateway.rested().await?;
     let (settled, cpu) = (begun.elapsed(), gateway.cpu()? - cpu);
-    let (first, last) = sink.course(begun);
-    let (told, twice) = (sink.told(), sink.twice());
-    let bare = bare::post_to_all(&sink, many).await?;
+    let (first, last) = callbacks.course(begun);
+    let (told, twice) = (callbacks.told(), callbacks.twice());
+    let bare = bare::post_to_all(&callbacks, many).await?;
     println!(
         "| {store}, {spread} | {many} | {:.0} | {} | {} | {} | {:.0} | {:.2} | {:.1} | {:.0} | {told} | {twice} |",
         many as f64 / registering.as_secs_f64(),

@@ -14,20 +14,20 @@ use feedgate_core::poll::Validators;
 use futures_util::StreamExt;
 use rustix::time::{ClockId, clock_gettime};
 
-use super::crowd::{self, Crowd, Trouble};
+use super::crowd::{self, AnyError, Crowd};
 
 /// Resources, each on a host of its own.
 const MANY: usize = 400;
 /// How often each contender polls them all; the first time does not count.
 const ROUNDS: i32 = 13;
 /// Requests at once.
-const AT_ONCE: usize = 64;
+const CONCURRENCY: usize = 64;
 /// From one round to the next in simulated time: longer than any period, and all of them
 /// within a day, so that no `robots.txt` is read again.
 const ROUND_LATER: TimeDelta = TimeDelta::minutes(100);
 
 /// Measures with resources at `path` and prints a table.
-pub(crate) async fn compare(path: &str, database: String, port: u16) -> Result<(), Trouble> {
+pub(crate) async fn compare(path: &str, database: String, port: u16) -> Result<(), AnyError> {
     let crowd = Crowd::gather(database, port).await?;
     crowd.watch(path, (MANY, MANY), Duration::ZERO).await?;
     crowd.poll_all(crowd::start()).await?;
@@ -72,14 +72,14 @@ fn print(costs: &mut [Vec<Duration>; 3]) {
 }
 
 /// Asks for all `urls`, some at once.
-async fn each<F, A>(urls: &[String], ask: F) -> Result<(), Trouble>
+async fn each<F, A>(urls: &[String], ask: F) -> Result<(), AnyError>
 where
     F: Fn(String) -> A,
-    A: Future<Output = Result<(), Trouble>> + Send + 'static,
+    A: Future<Output = Result<(), AnyError>> + Send + 'static,
 {
-    let asked = urls.iter().map(|url| tokio::spawn(ask(url.clone())));
-    let mut asked = futures_util::stream::iter(asked).buffer_unordered(AT_ONCE);
-    while let Some(answered) = asked.next().await {
+    let request = urls.iter().map(|url| tokio::spawn(ask(url.clone())));
+    let mut request = futures_util::stream::iter(request).buffer_unordered(CONCURRENCY);
+    while let Some(answered) = request.next().await {
         answered??;
     }
     Ok(())
@@ -87,7 +87,7 @@ where
 
 /// A client of reqwest as it comes, but for where names lead.
 #[expect(clippy::disallowed_methods, reason = "it is what we are compared with")]
-fn bare(port: u16) -> Result<reqwest::Client, Trouble> {
+fn bare(port: u16) -> Result<reqwest::Client, AnyError> {
     // There may be one already; it is the same.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let mut builder = reqwest::Client::builder().no_proxy();
@@ -97,13 +97,13 @@ fn bare(port: u16) -> Result<reqwest::Client, Trouble> {
     Ok(builder.build()?)
 }
 
-async fn ask_bare(client: reqwest::Client, url: String) -> Result<(), Trouble> {
-    let asked = client.get(url).header("If-None-Match", "\"1\"");
-    let asked = asked
+async fn ask_bare(client: reqwest::Client, url: String) -> Result<(), AnyError> {
+    let request = client.get(url).header("If-None-Match", "\"1\"");
+    let request = request
         .header("User-Agent", "feedgate/0.0 (+https://gateway.test/bot; 1 subscribers; feed-id=1)")
         .header("Accept", "application/atom+xml, application/rss+xml;q=0.9, */*;q=0.1")
         .header("Accept-Encoding", "gzip, br, zstd, deflate");
-    let answer = asked.send().await?;
+    let answer = request.send().await?;
     if answer.status() != 304 {
         return Err(format!("answered {}", answer.status()).into());
     }
@@ -111,7 +111,7 @@ async fn ask_bare(client: reqwest::Client, url: String) -> Result<(), Trouble> {
     Ok(())
 }
 
-async fn ask_guarded(fetch: HttpClient, url: String) -> Result<(), Trouble> {
+async fn ask_guarded(fetch: HttpClient, url: String) -> Result<(), AnyError> {
     let etag = Some(b"\"1\"".to_vec());
     let validators = Validators { url: url.clone(), etag, last_modified: None };
     let ask = FetchRequest { url: &url, validators: &validators, subscribers: 1, feed_id: Some(1) };

@@ -27,13 +27,13 @@ use futures_util::StreamExt;
 use futures_util::future::join_all;
 
 /// What goes wrong stops the measurement.
-pub(crate) type Trouble = Box<dyn std::error::Error + Send + Sync>;
+pub(crate) type AnyError = Box<dyn std::error::Error + Send + Sync>;
 
 /// How often a worker looks when nothing is due.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 const CLAIM: Duration = Duration::from_secs(60);
 /// Polls at once, as `FEEDGATE_FETCH_CONCURRENCY` is by default.
-const AT_ONCE: usize = 64;
+const CONCURRENCY: usize = 64;
 /// Subscriptions made side by side, so that they are committed together.
 const SUBSCRIBE_CONCURRENCY: usize = 200;
 
@@ -111,7 +111,7 @@ pub(crate) fn start() -> DateTime<Utc> {
 
 impl Crowd {
     /// A node on the database `url`, for resources of a server at `port`.
-    pub(crate) async fn gather(url: String, port: u16) -> Result<Crowd, Trouble> {
+    pub(crate) async fn gather(url: String, port: u16) -> Result<Crowd, AnyError> {
         let groups = HostGroups::new(Duration::from_secs(1));
         let store = store::open(&store::StoreSettings {
             url,
@@ -140,10 +140,10 @@ impl Crowd {
         path: &str,
         (many, hosts): (usize, usize),
         apart: Duration,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), AnyError> {
         let watching = (0..many).map(|n| async move {
             let topic = format!("http://h{}.test:{}{path}/{n}", n % hosts, self.port);
-            let wish = SubscriptionRequest {
+            let request = SubscriptionRequest {
                 // The names of topics lead to this machine, and only accounts may watch what is inside.
                 account: Some(AccountId(1)),
                 format: Format::Atom,
@@ -156,8 +156,8 @@ impl Crowd {
                 )
             };
             let due = start() + apart * u32::try_from(n)?;
-            self.store.subscribe(&wish, due).await?;
-            Ok::<_, Trouble>(())
+            self.store.subscribe(&request, due).await?;
+            Ok::<_, AnyError>(())
         });
         let mut watching =
             futures_util::stream::iter(watching).buffer_unordered(SUBSCRIBE_CONCURRENCY);
@@ -168,7 +168,7 @@ impl Crowd {
     }
 
     /// Polls what is due at `now` until nothing is; how many that were.
-    pub(crate) async fn poll_all(&self, now: DateTime<Utc>) -> Result<usize, Trouble> {
+    pub(crate) async fn poll_all(&self, now: DateTime<Utc>) -> Result<usize, AnyError> {
         let mut polled = 0;
         loop {
             let due = self.claim(now).await?;
@@ -186,7 +186,7 @@ impl Crowd {
         from: DateTime<Utc>,
         to: DateTime<Utc>,
         work_time: WorkTime,
-    ) -> Result<Course, Trouble> {
+    ) -> Result<Course, AnyError> {
         let mut course = Course { late_ms: Vec::new(), memory_kb: Vec::new(), busy: 0.0 };
         let (mut now, mut busy) = (from, Duration::ZERO);
         while now < to {
@@ -214,12 +214,12 @@ impl Crowd {
         Ok(course)
     }
 
-    async fn claim(&self, now: DateTime<Utc>) -> Result<Vec<DueResource>, Trouble> {
-        let room = ClaimLimits { limit: AT_ONCE, per_host: 1, busy: Vec::new() };
+    async fn claim(&self, now: DateTime<Utc>) -> Result<Vec<DueResource>, AnyError> {
+        let room = ClaimLimits { limit: CONCURRENCY, per_host: 1, busy: Vec::new() };
         Ok(self.store.claim_resources(now, now + CLAIM, &room).await?)
     }
 
-    async fn poll(&self, due: Vec<DueResource>, now: DateTime<Utc>) -> Result<(), Trouble> {
+    async fn poll(&self, due: Vec<DueResource>, now: DateTime<Utc>) -> Result<(), AnyError> {
         let polls = due.into_iter().map(|due| {
             let ingest = self.ingest.clone();
             tokio::spawn(async move { ingest.poll(&due, now, Patience::Background).await })

@@ -23,7 +23,7 @@ use std::str::FromStr;
 use chrono::TimeDelta;
 use tokio::net::TcpListener;
 
-use self::crowd::{Course, Crowd, Trouble, WorkTime};
+use self::crowd::{AnyError, Course, Crowd, WorkTime};
 
 /// Resources that become due in an hour.
 const MANY: usize = 100_000;
@@ -31,7 +31,7 @@ const MANY: usize = 100_000;
 const ON_A_HOST: usize = 4;
 
 #[tokio::main]
-async fn main() -> Result<(), Trouble> {
+async fn main() -> Result<(), AnyError> {
     if env::args().nth(1).as_deref() == Some("origin") {
         return be_origin().await;
     }
@@ -78,7 +78,7 @@ impl Database {
 }
 
 /// The databases there are; on the server a schema called `schema`, which must exist.
-fn databases(schema: &str) -> Result<Vec<(&'static str, Database)>, Trouble> {
+fn databases(schema: &str) -> Result<Vec<(&'static str, Database)>, AnyError> {
     let mut databases = vec![("SQLite", Database::File)];
     if let Some(url) = env::var_os("FEEDGATE_BENCH_POSTGRES") {
         let url = url.into_string().map_err(|_| "FEEDGATE_BENCH_POSTGRES is no text")?;
@@ -90,7 +90,7 @@ fn databases(schema: &str) -> Result<Vec<(&'static str, Database)>, Trouble> {
 }
 
 /// The number in this variable, if it is set.
-fn number<T: FromStr<Err = ParseIntError>>(name: &str, otherwise: T) -> Result<T, Trouble> {
+fn number<T: FromStr<Err = ParseIntError>>(name: &str, otherwise: T) -> Result<T, AnyError> {
     env::var_os(name).map_or(Ok(otherwise), |text| Ok(text.to_string_lossy().parse()?))
 }
 
@@ -101,7 +101,7 @@ async fn two_rounds(
     crowd: &Crowd,
     many: usize,
     within: TimeDelta,
-) -> Result<(), Trouble> {
+) -> Result<(), AnyError> {
     let hour = TimeDelta::hours(1);
     let apart = within.to_std()? / u32::try_from(many)?;
     crowd.watch("", (many, many.div_ceil(ON_A_HOST)), apart).await?;
@@ -132,12 +132,12 @@ fn tell(name: &str, what: &str, course: &Course) {
 struct Origin(Child);
 
 impl Origin {
-    fn start() -> Result<Origin, Trouble> {
+    fn start() -> Result<Origin, AnyError> {
         let mut command = Command::new(env::current_exe()?);
         Ok(Origin(command.arg("origin").stdout(Stdio::piped()).spawn()?))
     }
 
-    fn port(&mut self) -> Result<u16, Trouble> {
+    fn port(&mut self) -> Result<u16, AnyError> {
         let told = self.0.stdout.take().ok_or("a pipe is missing")?;
         let mut line = String::new();
         BufReader::new(told).read_line(&mut line)?;
@@ -152,7 +152,7 @@ impl Drop for Origin {
     }
 }
 
-async fn be_origin() -> Result<(), Trouble> {
+async fn be_origin() -> Result<(), AnyError> {
     let listener = TcpListener::bind("0.0.0.0:0").await?;
     println!("{}", listener.local_addr()?.port());
     std::io::stdout().flush()?;

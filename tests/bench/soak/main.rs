@@ -30,7 +30,7 @@ use self::report::Report;
 use self::traffic::{SUBSCRIBERS_PER_FEED, Traffic};
 
 /// What goes wrong stops the measurement.
-pub(crate) type Trouble = Box<dyn std::error::Error + Send + Sync>;
+pub(crate) type AnyError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Feeds change in turns, so many times a second.
 const TURNS_PER_S: u32 = 50;
@@ -42,7 +42,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 const TOGETHER: usize = 32;
 
 #[tokio::main]
-async fn main() -> Result<(), Trouble> {
+async fn main() -> Result<(), AnyError> {
     let lasts = Duration::from_secs(number("FEEDGATE_BENCH_SECONDS", 1_800)?);
     let feeds = usize::try_from(number("FEEDGATE_BENCH_FEEDS", 500)?)?;
     let folder = tempfile::tempdir()?;
@@ -76,12 +76,12 @@ fn setting(name: &str) -> Option<String> {
     Some(env::var_os(name)?.to_string_lossy().into_owned())
 }
 
-fn number(name: &str, default: u64) -> Result<u64, Trouble> {
+fn number(name: &str, default: u64) -> Result<u64, AnyError> {
     Ok(setting(name).map_or(Ok(default), |value| value.parse())?)
 }
 
 /// Creates an account, and returns its login and token.
-fn login(database: &str) -> Result<(String, String), Trouble> {
+fn login(database: &str) -> Result<(String, String), AnyError> {
     command().args(["migrate", "--database", database]).output()?;
     let arguments = ["token", "create", "--login", "soak", "--database", database];
     let output = command().args(arguments).output()?;
@@ -97,7 +97,7 @@ async fn subscribe_all(
     gateway: &Program,
     (login, token): &(String, String),
     traffic: &Traffic,
-) -> Result<(), Trouble> {
+) -> Result<(), AnyError> {
     let subscribing = traffic.subscriptions().map(|(topic, callback, format)| async move {
         let form = [
             ("hub.mode", "subscribe"),
@@ -109,7 +109,7 @@ async fn subscribe_all(
         let request = gateway.client().post(gateway.url()).basic_auth(login, Some(token));
         let answer = request.body(body).send().await?;
         match answer.status().as_u16() {
-            204 => Ok::<(), Trouble>(()),
+            204 => Ok::<(), AnyError>(()),
             status => Err(format!("subscribing: {status} {}", answer.text().await?).into()),
         }
     });
@@ -126,7 +126,7 @@ async fn run(
     traffic: &Traffic,
     mut report: Report,
     lasts: Duration,
-) -> Result<(), Trouble> {
+) -> Result<(), AnyError> {
     let begun = Instant::now();
     let mut turns = tokio::time::interval(Duration::from_secs(1) / TURNS_PER_S);
     let mut next_line = LINE.min(lasts);

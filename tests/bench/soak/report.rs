@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::Trouble;
+use super::AnyError;
 use super::program::Program;
 use super::traffic::Traffic;
 
@@ -36,7 +36,7 @@ impl Report {
     }
 
     /// Prints what happened since the last line.
-    pub(crate) fn line(&mut self) -> Result<(), Trouble> {
+    pub(crate) fn line(&mut self) -> Result<(), AnyError> {
         let seconds = self.last.elapsed().as_secs_f64();
         let (published, received) = (self.traffic.published(), self.traffic.received());
         let cpu = self.gateway.cpu()?;
@@ -61,7 +61,7 @@ impl Report {
 }
 
 /// The bytes of the files in a folder.
-fn size(folder: &Path) -> Result<f64, Trouble> {
+fn size(folder: &Path) -> Result<f64, AnyError> {
     let mut bytes = 0;
     for file in std::fs::read_dir(folder)? {
         bytes += file?.metadata()?.len();

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use super::Trouble;
+use super::AnyError;
 use super::responder::{self, Respond};
 
 /// The subscribers of each feed, each on a platform of its own.
@@ -58,7 +58,7 @@ pub(crate) struct Delays {
 
 impl Traffic {
     /// Starts so many feeds with one entry each.
-    pub(crate) fn start(feeds: usize) -> Result<Arc<Traffic>, Trouble> {
+    pub(crate) fn start(feeds: usize) -> Result<Arc<Traffic>, AnyError> {
         let subscriber = |_| Subscriber { last: AtomicU64::new(1) };
         let state = Arc::new(State {
             begun: Instant::now(),

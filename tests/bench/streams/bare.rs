@@ -6,7 +6,7 @@ use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use super::Trouble;
+use super::AnyError;
 use super::clients::Clients;
 
 /// The argument with which this program writes instead of measuring.
@@ -20,7 +20,7 @@ pub(crate) async fn measure(
     many: usize,
     bytes: usize,
     rounds: usize,
-) -> Result<Vec<Duration>, Trouble> {
+) -> Result<Vec<Duration>, AnyError> {
     let mut writer = Writer::start(many, bytes)?;
     let mut clients = Clients::open(many, &writer.address, "hello").await?;
     let mut times = Vec::new();
@@ -39,7 +39,7 @@ struct Writer {
 }
 
 impl Writer {
-    fn start(many: usize, bytes: usize) -> Result<Writer, Trouble> {
+    fn start(many: usize, bytes: usize) -> Result<Writer, AnyError> {
         let mut child = Command::new(env::current_exe()?)
             .args([ARGUMENT, &many.to_string(), &bytes.to_string()])
             .stdin(Stdio::piped())
@@ -51,7 +51,7 @@ impl Writer {
         Ok(Writer { child, address: address.trim().to_owned() })
     }
 
-    fn write_round(&mut self, round: usize) -> Result<(), Trouble> {
+    fn write_round(&mut self, round: usize) -> Result<(), AnyError> {
         let input = self.child.stdin.as_mut().ok_or("no input")?;
         writeln!(input, "{round}")?;
         Ok(input.flush()?)
@@ -67,7 +67,7 @@ impl Drop for Writer {
 
 /// Takes connections, and writes to all of them for each line of its input.
 #[expect(clippy::print_stdout, reason = "it says where it listens")]
-pub(crate) fn serve() -> Result<(), Trouble> {
+pub(crate) fn serve() -> Result<(), AnyError> {
     let mut numbers = env::args().skip(2).map(|number| number.parse::<usize>());
     let (many, bytes) = (numbers.next().ok_or("how many?")??, numbers.next().ok_or("bytes?")??);
     let listener = TcpListener::bind("127.0.0.1:0")?;

@@ -9,7 +9,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use super::Trouble;
+use super::AnyError;
 
 /// The longest that all clients are waited for.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -24,7 +24,7 @@ pub(crate) struct Clients {
 
 impl Clients {
     /// Opens streams with this request, and waits until each has begun.
-    pub(crate) async fn open(many: usize, url: &str, request: &str) -> Result<Clients, Trouble> {
+    pub(crate) async fn open(many: usize, url: &str, request: &str) -> Result<Clients, AnyError> {
         let address = url.trim_start_matches("http://");
         let opening = (0..many).map(|_| async move {
             let mut stream = TcpStream::connect(address).await?;
@@ -32,7 +32,7 @@ impl Clients {
             stream.write_all(request.as_bytes()).await?;
             // The headers, and the event with the newest entries.
             read_until(&mut stream, b"marker-of-entry-").await?;
-            Ok::<_, Trouble>(stream)
+            Ok::<_, AnyError>(stream)
         });
         let mut opening = futures_util::stream::iter(opening).buffer_unordered(OPENED_TOGETHER);
         let mut open = Vec::with_capacity(many);
@@ -48,7 +48,7 @@ impl Clients {
         &mut self,
         marker: &str,
         begun: Instant,
-    ) -> Result<(Duration, Duration), Trouble> {
+    ) -> Result<(Duration, Duration), AnyError> {
         let reading = self.open.iter_mut().map(|stream| read_until(stream, marker.as_bytes()));
         let mut reading: FuturesUnordered<_> = reading.collect();
         let (mut first, mut last) = (None, Duration::ZERO);
@@ -67,7 +67,7 @@ impl Clients {
 }
 
 /// Reads until `marker` has been received, and returns how many bytes that took.
-async fn read_until(stream: &mut TcpStream, marker: &[u8]) -> Result<usize, Trouble> {
+async fn read_until(stream: &mut TcpStream, marker: &[u8]) -> Result<usize, AnyError> {
     let (mut buffer, mut kept, mut total) = ([0; 4_096], 0, 0);
     loop {
         let read = stream.read(&mut buffer[kept..]).await?;

@@ -24,13 +24,13 @@ use self::program::{Program, command};
 use self::publisher::Publisher;
 
 /// What goes wrong stops the measurement.
-pub(crate) type Trouble = Box<dyn std::error::Error + Send + Sync>;
+pub(crate) type AnyError = Box<dyn std::error::Error + Send + Sync>;
 
 const MANY: &str = "100,1000,10000";
 /// How many entries are published, one after the other. The best and the median count.
 const ROUNDS: usize = 5;
 
-fn main() -> Result<(), Trouble> {
+fn main() -> Result<(), AnyError> {
     if env::args().nth(1).as_deref() == Some(bare::ARGUMENT) {
         return bare::serve();
     }
@@ -38,7 +38,7 @@ fn main() -> Result<(), Trouble> {
     runtime.block_on(measure_all())
 }
 
-async fn measure_all() -> Result<(), Trouble> {
+async fn measure_all() -> Result<(), AnyError> {
     let many = env::var_os("FEEDGATE_BENCH_STREAMS");
     let many = many.map_or(MANY.to_owned(), |many| many.to_string_lossy().into_owned());
     println!(
@@ -52,7 +52,7 @@ async fn measure_all() -> Result<(), Trouble> {
     Ok(())
 }
 
-async fn measure(many: usize) -> Result<(), Trouble> {
+async fn measure(many: usize) -> Result<(), AnyError> {
     let folder = tempfile::tempdir()?;
     let database = format!("sqlite:{}", folder.path().join("feedgate.db").display());
     command().args(["migrate", "--database", &database]).output()?;
@@ -116,7 +116,7 @@ fn print_row(many: usize, times: &mut [Vec<Duration>; 3], costs: (Duration, f64,
 }
 
 /// Subscribes the account to the feed; streams are for subscribers only.
-async fn subscribe(gateway: &Program, login: (&str, &str), topic: &str) -> Result<(), Trouble> {
+async fn subscribe(gateway: &Program, login: (&str, &str), topic: &str) -> Result<(), AnyError> {
     let body = url::form_urlencoded::Serializer::new(String::new())
         .append_pair("hub.mode", "subscribe")
         .append_pair("hub.topic", topic)

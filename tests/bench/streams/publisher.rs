@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-use super::Trouble;
+use super::AnyError;
 
 /// The bytes of the text of an entry.
 const TEXT_BYTES: usize = 1_000;
@@ -19,7 +19,7 @@ pub(crate) struct Publisher {
 
 impl Publisher {
     /// Starts one with one entry. It answers until the process ends.
-    pub(crate) fn start() -> Result<Publisher, Trouble> {
+    pub(crate) fn start() -> Result<Publisher, AnyError> {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let port = listener.local_addr()?.port();
         let newest = Arc::new(AtomicU64::new(1));

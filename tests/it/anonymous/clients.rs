@@ -44,16 +44,16 @@ async fn h10_a_client_that_is_not_certain_is_a_stranger() {
         ("a declared proxy with a private client",      PROXIED, Some(("x-forwarded-for", "10.1.2.3")), true),
         ("a declared proxy with a client of IPv6",      PROXIED, Some(("x-forwarded-for", "fd00::1")), true),
     ];
-    for (why, proxies, header, is_stranger) in cases {
+    for (why, proxies, header, is_anonymous) in cases {
         let gateway = Gateway::start(&database, &[limit, proxies]).await;
         let admitted = pings(&gateway, header, 9).await;
-        assert_eq!(admitted < 9, is_stranger, "{why}: {admitted} pings");
+        assert_eq!(admitted < 9, is_anonymous, "{why}: {admitted} pings");
         let mut request = client().get(gateway.url("/metrics"));
         if let Some((name, value)) = header {
             request = request.header(name, value);
         }
         let status = request.send().await.unwrap().status();
-        assert_eq!(status == StatusCode::FORBIDDEN, is_stranger, "{why}: {status}");
+        assert_eq!(status == StatusCode::FORBIDDEN, is_anonymous, "{why}: {status}");
     }
 }
 

@@ -11,7 +11,7 @@ use crate::support::feeds::rss;
 use crate::support::gateway::Gateway;
 use crate::support::postgres::{Database, Kind};
 use crate::support::publisher::Publisher;
-use crate::support::server::{Asked, Server, client, say};
+use crate::support::server::{ReceivedRequest, Server, client, say};
 use crate::support::subscriber::Subscriber;
 
 /// What strangers send to name a callback on this machine, in all protocols.
@@ -47,7 +47,7 @@ async fn h05_callbacks_in_private_networks_are_for_those_who_are_known() {
     let gateway = Gateway::start(&database, &[PROXIED, networks]).await;
     for (path, content_type, body) in inner_callbacks(&topic, &port) {
         let target = (Method::POST, path);
-        let answer = send(&gateway, Caller::Stranger, target, (content_type, &body)).await;
+        let answer = send(&gateway, Caller::Anonymous, target, (content_type, &body)).await;
         let (status, text) = (answer.status(), answer.text().await.unwrap());
         let is_refused = status == StatusCode::BAD_REQUEST
             || text.contains("success=\"false\"")
@@ -69,7 +69,7 @@ async fn h05_callbacks_in_private_networks_are_for_those_who_are_known() {
         assert_eq!(answer.status(), StatusCode::BAD_REQUEST, "{name}: {value}");
     }
     gateway.measures("feedgate_pending_verifications 0").await;
-    assert!(inner.asked("/inner").is_empty(), "{:?}", inner.asked("/inner"));
+    assert!(inner.requests_to("/inner").is_empty(), "{:?}", inner.requests_to("/inner"));
 
     // Accounts may, by the same request, and programs on this machine for callbacks on it.
     for (caller, path) in [(Caller::Account, "/account"), (Caller::Local, "/local")] {
@@ -92,7 +92,7 @@ async fn h05_callbacks_in_private_networks_are_for_those_who_are_known() {
     let callback = inner.url("/open");
     let form =
         [("hub.mode", "subscribe"), ("hub.topic", &topic), ("hub.callback", &callback), SYNC];
-    let answer = post(&gateway, Caller::Stranger, "/hub", &form).await;
+    let answer = post(&gateway, Caller::Anonymous, "/hub", &form).await;
     assert!(answer.starts_with("204"), "{answer}");
 }
 
@@ -112,7 +112,7 @@ async fn h04_topics_in_private_networks_are_for_those_who_are_known() {
             ("/rsscloud/pleaseNotify", register.clone()),
         ] {
             let target = (Method::POST, path);
-            let answer = send(&gateway, Caller::Stranger, target, (FORM, &form)).await;
+            let answer = send(&gateway, Caller::Anonymous, target, (FORM, &form)).await;
             let (status, text) = (answer.status(), answer.text().await.unwrap());
             let is_refused =
                 status == StatusCode::BAD_REQUEST || text.contains("success=\"false\"");
@@ -120,7 +120,7 @@ async fn h04_topics_in_private_networks_are_for_those_who_are_known() {
         }
     };
     refused("nobody subscribes").await;
-    let ping = post(&gateway, Caller::Stranger, "/ping", &[("url", &topic)]).await;
+    let ping = post(&gateway, Caller::Anonymous, "/ping", &[("url", &topic)]).await;
     assert!(ping.contains("success=\"false\""), "{ping}");
     assert!(publisher.fetches("/feed").is_empty(), "{:?}", publisher.fetches("/feed"));
 
@@ -134,19 +134,19 @@ async fn h04_topics_in_private_networks_are_for_those_who_are_known() {
 #[tokio::test]
 async fn h05_a_publisher_is_asked_at_the_origin_of_its_topic_only() {
     let database = Database::new(Kind::Sqlite).await;
-    let victim_heard = watch::Sender::new(Vec::<Asked>::new());
-    let heard = victim_heard.clone();
-    let victim = Server::start(move |asked| {
-        heard.send_modify(|heard| heard.push(asked));
+    let victim_received = watch::Sender::new(Vec::<ReceivedRequest>::new());
+    let received = victim_received.clone();
+    let victim = Server::start(move |request| {
+        received.send_modify(|received| received.push(request));
         async { say(StatusCode::IM_A_TEAPOT, "secret") }
     })
     .await;
     let link = format!("<{}>; rel=\"validate\"", victim.url("/inner"));
     let link = HeaderValue::from_str(&link).unwrap();
-    let (asked, own) =
+    let (request, own) =
         (Arc::new(std::sync::Mutex::new(0)), HeaderValue::from_static("</own>; rel=\"validate\""));
-    let counted = Arc::clone(&asked);
-    let publisher = Server::start(move |request: Asked| {
+    let counted = Arc::clone(&request);
+    let publisher = Server::start(move |request: ReceivedRequest| {
         if request.path == "/own" {
             *counted.lock().unwrap() += 1;
         }
@@ -178,7 +178,7 @@ async fn h05_a_publisher_is_asked_at_the_origin_of_its_topic_only() {
             assert_eq!(answer.contains("418"), is_told, "{answer}");
         }
     }
-    assert_eq!(*asked.lock().unwrap(), 2);
+    assert_eq!(*request.lock().unwrap(), 2);
     // A stranger has nobody asked in a private network.
     let callback = "http://callback.invalid/";
     let form = [
@@ -187,10 +187,10 @@ async fn h05_a_publisher_is_asked_at_the_origin_of_its_topic_only() {
         ("hub.callback", callback),
         SYNC,
     ];
-    let answer = post(&gateway, Caller::Stranger, "/hub", &form).await;
+    let answer = post(&gateway, Caller::Anonymous, "/hub", &form).await;
     assert!(answer.starts_with("400") && !answer.contains("418"), "{answer}");
-    assert_eq!(*asked.lock().unwrap(), 2);
-    assert!(victim_heard.borrow().is_empty(), "{:?}", victim_heard.borrow());
+    assert_eq!(*request.lock().unwrap(), 2);
+    assert!(victim_received.borrow().is_empty(), "{:?}", victim_received.borrow());
 }
 
 #[tokio::test]
@@ -218,5 +218,5 @@ async fn h05_the_procedure_of_a_handler_is_a_short_name() {
         let answer = post(&gateway, Caller::Local, "/pleaseNotify", &form).await;
         assert_eq!(answer.contains("success=\"true\""), want, "{procedure}: {answer}");
     }
-    assert!(subscriber.asked("/bad").is_empty());
+    assert!(subscriber.requests_to("/bad").is_empty());
 }

@@ -7,9 +7,9 @@ use crate::support::feeds::rss;
 use crate::support::gateway::Gateway;
 use crate::support::postgres::{Database, Kind};
 use crate::support::publisher::Publisher;
-use crate::support::subscriber::{Mood, Subscriber, is_signed};
+use crate::support::subscriber::{Behavior, Subscriber, is_signed};
 
-async fn renewals_of_a_stranger(database: Database) {
+async fn anonymous_renewals(database: Database) {
     let (publisher, subscriber) = (Publisher::start().await, Subscriber::start().await);
     publisher.put_rss("/feed", rss("tides", 1..2));
     let gateway = Gateway::start(&database, &[]).await;
@@ -65,12 +65,12 @@ async fn renewals_of_a_stranger(database: Database) {
 
 #[tokio::test]
 async fn h06_a_stranger_who_renews_takes_nothing_over() {
-    renewals_of_a_stranger(Database::new(Kind::Sqlite).await).await;
+    anonymous_renewals(Database::new(Kind::Sqlite).await).await;
 }
 
 #[tokio::test]
 async fn h06_a_stranger_who_renews_takes_nothing_over_on_postgres() {
-    renewals_of_a_stranger(Database::new(Kind::Postgres).await).await;
+    anonymous_renewals(Database::new(Kind::Postgres).await).await;
 }
 
 #[tokio::test]
@@ -80,7 +80,7 @@ async fn h06_a_stranger_who_registers_a_handler_again_does_not_change_its_proced
     publisher.put_rss("/feed", rss("tides", 1..2));
     let gateway = Gateway::start(&database, &[]).await;
     let (topic, port) = (publisher.url("/feed"), subscriber.port().to_string());
-    subscriber.set("/rpc", Mood::Obeying);
+    subscriber.set("/rpc", Behavior::Obeying);
     for (procedure, domain) in [("river.changed", None), ("demo.sayHello", Some("127.0.0.1"))] {
         let mut form = vec![
             ("notifyProcedure", procedure),
@@ -123,11 +123,11 @@ async fn h06_a_callback_that_agrees_to_everything_is_asked_so_often_and_no_more(
         last = post(&gateway, Caller::Local, "/hub", &form("other")).await;
     }
     assert!(last.starts_with("429"), "{last}");
-    let asked = subscriber.asked("/cb").len();
-    assert!((20..50).contains(&asked), "{asked}");
+    let request = subscriber.requests_to("/cb").len();
+    assert!((20..50).contains(&request), "{request}");
     // The subscriber itself is not kept out, from wherever it calls.
     assert!(post(&gateway, Caller::Local, "/hub", &form("own")).await.starts_with("204"));
     let elsewhere = post(&gateway, Caller::Account, "/hub", &form("other")).await;
     assert!(elsewhere.starts_with("204"), "{elsewhere}");
-    assert_eq!(subscriber.asked("/cb").len(), asked + 2);
+    assert_eq!(subscriber.requests_to("/cb").len(), request + 2);
 }

@@ -107,13 +107,13 @@ fn absolute(path: &str, module: &Module) -> Module {
     base
 }
 
-/// Sets of files that can all reach each other.
+/// Sets of files that can all reachable each other.
 fn circles(uses: &BTreeMap<Module, BTreeSet<Module>>) -> Vec<BTreeSet<Module>> {
-    let reach: BTreeMap<&Module, BTreeSet<&Module>> =
+    let reachable: BTreeMap<&Module, BTreeSet<&Module>> =
         uses.keys().map(|module| (module, reachable(uses, module))).collect();
     let mut found: Vec<BTreeSet<Module>> = Vec::new();
-    for (module, reached) in &reach {
-        let mutual = reached.iter().filter(|other| reach[*other].contains(module));
+    for (module, reached) in &reachable {
+        let mutual = reached.iter().filter(|other| reachable[*other].contains(module));
         let mut circle: BTreeSet<Module> = mutual.map(|other| (*other).clone()).collect();
         circle.insert((*module).clone());
         if circle.len() > 1 && !found.contains(&circle) {

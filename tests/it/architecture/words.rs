@@ -5,7 +5,7 @@ use std::fs;
 
 use super::code_only::code_only;
 use super::none;
-use super::sources::{Source, files, is_word, program, root};
+use super::sources::{Source, everything, files, is_word, program, root};
 
 /// Words that were dropped, and what is said instead. They are looked for in identifiers, also
 /// in those of tests: `shelf` is found in `Shelf`, `SHELF_BYTES` and `on_the_shelf`. The name of a
@@ -47,6 +47,7 @@ const DROPPED: &[(&str, &str)] = &[
     ("onward", "ping forwarding"),
     ("wish", "subscription request"),
     ("trouble", "failure"),
+    ("mood", "behavior"),
     ("upkeep", "maintenance"),
 ];
 
@@ -95,8 +96,9 @@ fn dropped_words_are_not_used_in_names() {
     let dropped: Vec<_> =
         DROPPED.iter().map(|(word, instead)| (format!(" {word} "), instead)).collect();
     let mut wrong = Vec::new();
-    for source in program() {
-        let mut is_test = false;
+    for source in everything() {
+        let is_of_tests = source.name.starts_with("tests/");
+        let mut is_test = is_of_tests;
         for (number, line) in (1..).zip(code_only(&source.text).lines()) {
             let code = without_foreign_fields(line);
             for identifier in code.split(|c: char| !is_word(c)) {
@@ -110,7 +112,9 @@ fn dropped_words_are_not_used_in_names() {
                     wrong.push(format!("{place}: `{identifier}`; the word is {instead}"));
                 }
             }
-            is_test = is_test_attribute(line) || (is_test && line.trim().starts_with("#["));
+            is_test = is_of_tests
+                || is_test_attribute(line)
+                || (is_test && line.trim().starts_with("#["));
         }
     }
     none("private words in names", &wrong);

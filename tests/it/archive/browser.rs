@@ -111,7 +111,7 @@ async fn what_publishers_wrote_is_text_in_the_page() {
     world.publisher.put_rss("/feed", feed);
     let callback = world.subscriber.url("/cb");
     world.gateway.subscribe_superfeedr(&world.topic, &callback, "atom").await;
-    world.gateway.open_to_strangers(&world.topic).await;
+    world.gateway.open_to_anonymous(&world.topic).await;
     let (_, headers, page) = get(&world.recent().await, &[(ACCEPT, CHROMIUM)]).await;
     assert!(page.contains("bold"), "{page}");
     for active in ["<script", "<b onclick", "href=\"javascript"] {

@@ -134,8 +134,8 @@ async fn a_part_of_an_archived_document_can_be_had() {
 async fn what_is_at_hand_is_answered_in_the_same_words() {
     let world = World::with_archive().await;
     let url = world.recent().await.replace("recent", "documents/1");
-    let told = async |url: &str, asked: &[(HeaderName, &str)]| {
-        let mut answer = read(url, asked).await;
+    let told = async |url: &str, request: &[(HeaderName, &str)]| {
+        let mut answer = read(url, request).await;
         let mut headers = std::mem::take(answer.headers_mut());
         headers.remove(DATE);
         (answer.status(), headers, answer.bytes().await.unwrap())
@@ -149,9 +149,9 @@ async fn what_is_at_hand_is_answered_in_the_same_words() {
         &[(RANGE, "bytes=5-9")],
         &[(RANGE, "bytes=1000000-")],
     ];
-    for asked in cases {
-        let routed = told(&format!("{url}?x"), asked).await;
-        assert_eq!(told(&url, asked).await, routed, "{asked:?}");
+    for request in cases {
+        let routed = told(&format!("{url}?x"), request).await;
+        assert_eq!(told(&url, request).await, routed, "{request:?}");
     }
     let posted = ask(Method::POST, &url, &[]).await;
     assert_eq!(posted.status(), StatusCode::METHOD_NOT_ALLOWED);

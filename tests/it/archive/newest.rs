@@ -112,7 +112,7 @@ async fn f3_the_permanent_address_is_the_only_via_of_the_recent_document() {
     );
     world.publisher.put("/atom", "application/atom+xml", body);
     world.gateway.subscribe_superfeedr(&source, &world.subscriber.url("/cb"), "atom").await;
-    world.gateway.open_to_strangers(&source).await;
+    world.gateway.open_to_anonymous(&source).await;
     let text = get(&world.gateway.archive_of(&source)).await.text().await.unwrap();
     let recent = link(&text, "self").unwrap();
     assert_eq!(text.matches("rel=\"via\"").count(), 1, "{text}");

@@ -59,7 +59,7 @@ async fn the_documents_of_the_seed_come_out_as_it_has_them() {
     let world = World::with_tides(12, &[("FEEDGATE_PAGE_RECORDS", "3")]).await;
     let callback = world.subscriber.url("/cb");
     world.gateway.subscribe_superfeedr(&world.topic, &callback, "atom").await;
-    world.gateway.open_to_strangers(&world.topic).await;
+    world.gateway.open_to_anonymous(&world.topic).await;
     let home = world.recent().await.replace("/recent", "");
     let address = |path: Option<&str>| path.map(|path| format!("{home}{path}"));
     let mut ids = Vec::new();

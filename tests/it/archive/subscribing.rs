@@ -3,11 +3,11 @@
 use http::{Method, StatusCode};
 
 use crate::support::feeds::{entry_id, entry_ids, rss};
-use crate::support::server::Asked;
+use crate::support::server::ReceivedRequest;
 use crate::support::world::World;
 
 /// Whether one of the notifications has the entry `n` of the feed `tides`.
-fn has(n: usize) -> impl FnMut(&[&Asked]) -> bool {
+fn has(n: usize) -> impl FnMut(&[&ReceivedRequest]) -> bool {
     move |told| told.iter().any(|told| entry_ids(&told.text()).contains(&entry_id("tides", n)))
 }
 
@@ -23,7 +23,7 @@ async fn f2_who_subscribes_to_an_archive_is_notified_with_the_subscribers_of_its
     ];
     for (path, address) in &addresses {
         world.gateway.subscribe_websub(address, &world.subscriber.url(path), &[]).await;
-        let verification = world.subscriber.asked(path).remove(0);
+        let verification = world.subscriber.requests_to(path).remove(0);
         assert_eq!(verification.method, Method::GET);
         assert_eq!(verification.query("hub.topic"), Some(address.as_str()));
     }
@@ -90,7 +90,7 @@ async fn f2_an_account_can_list_retrieve_and_replay_what_it_subscribed_to_as_an_
 async fn f2_a_document_of_a_collection_is_its_log() {
     let world = World::with_tides(1, &[("FEEDGATE_COLLECT_ALL", "on")]).await;
     let document = world.gateway.url("/all/documents/1");
-    world.gateway.open_to_strangers(&world.topic).await;
+    world.gateway.open_to_anonymous(&world.topic).await;
     world.gateway.subscribe_websub(&document, &world.subscriber.url("/all"), &[]).await;
     world.publisher.put_rss("/feed", rss("tides", 1..3));
     world.gateway.post("/hub", &[("hub.mode", "publish"), ("hub.url", &world.topic)]).await;

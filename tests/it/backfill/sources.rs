@@ -4,7 +4,7 @@ use feedgate::jobs::runner;
 use feedgate_core::backfill::{BackfillEnd, BackfillLimits};
 use http::StatusCode;
 
-use super::{Bench, atom, numbered, steps, wish};
+use super::{Bench, atom, numbered, request, steps};
 use crate::support::feeds::entry_id;
 use crate::support::origin::{Origin, Step, answer};
 use crate::support::postgres::{Database, Kind};
@@ -124,7 +124,7 @@ async fn a_source_without_end_is_read_up_to_a_limit() {
         let topic = origin.url("/feed?page=1");
         bench
             .store
-            .subscribe_with_history(&wish(&topic, "https://b.test/cb"), runner::now())
+            .subscribe_with_history(&request(&topic, "https://b.test/cb"), runner::now())
             .await
             .unwrap();
         steps(&bench.backfills, usize::MAX).await;
@@ -139,8 +139,8 @@ async fn a_server_that_answers_every_page_alike_is_soon_left_alone() {
     let (bench, _database) = bench().await;
     let origin = endless(|_| 1..=3).await;
     let topic = origin.url("/feed?page=1");
-    let wish = wish(&topic, "https://b.test/cb");
-    bench.store.subscribe_with_history(&wish, runner::now()).await.unwrap();
+    let request = request(&topic, "https://b.test/cb");
+    bench.store.subscribe_with_history(&request, runner::now()).await.unwrap();
     steps(&bench.backfills, usize::MAX).await;
     let id = bench.store.find(&topic).await.unwrap().unwrap().id;
     let done = bench.store.backfills(&[id]).await.unwrap().pop().unwrap();
@@ -158,8 +158,8 @@ async fn s49_the_credentials_of_a_topic_go_to_no_other_server() {
     own.script("/older", [page(&[("prev-archive", other.url("/oldest"))], 2)]);
     other.script("/oldest", [page(&[], 1)]);
     let topic = own.url("/feed").replace("http://", "http://me:opensesame@");
-    let wish = wish(&topic, "https://b.test/cb");
-    bench.store.subscribe_with_history(&wish, runner::now()).await.unwrap();
+    let request = request(&topic, "https://b.test/cb");
+    bench.store.subscribe_with_history(&request, runner::now()).await.unwrap();
     steps(&bench.backfills, usize::MAX).await;
     let secret = |origin: &Origin| {
         let pages = origin.requests().into_iter().filter(|ask| ask.target() != "/robots.txt");

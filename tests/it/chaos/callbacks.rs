@@ -20,7 +20,7 @@ const DRIP: Duration = Duration::from_millis(50);
 pub(super) enum Behaviour {
     /// With 200.
     #[default]
-    Willing,
+    Accepting,
     /// With this status.
     Failing(u16),
     /// Never.
@@ -126,7 +126,7 @@ impl Callback {
             return Step::Later(receiver);
         }
         match self.behaviour {
-            Behaviour::Willing => answer("200 OK", &[], ""),
+            Behaviour::Accepting => answer("200 OK", &[], ""),
             Behaviour::Failing(code) => answer(&format!("{code} No"), &[], "not now"),
             Behaviour::Hanging => Step::Hang,
             Behaviour::Dripping => Step::Drip(head("200 OK", &[])[..12].to_vec(), DRIP),

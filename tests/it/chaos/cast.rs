@@ -9,12 +9,12 @@ use tokio::time::{Instant, sleep};
 use url::form_urlencoded;
 
 use super::callbacks::Callbacks;
-use crate::support::dice::Dice;
 use crate::support::feeds::entry_id;
 use crate::support::gateway::{LOGIN, TOKEN};
 use crate::support::publisher::Publisher;
+use crate::support::random::Random;
 use crate::support::server::client;
-use crate::support::subscriber::{Mood, Subscriber};
+use crate::support::subscriber::{Behavior, Subscriber};
 use crate::support::tcp_proxy::{Condition, TcpProxy};
 use crate::support::{PATIENCE, until};
 use feedgate::jobs::runner;
@@ -145,12 +145,12 @@ impl Cast {
     }
 
     /// Publishes entries of random feeds, and tells random nodes.
-    pub(super) async fn publish_until(&self, until: Instant, mut dice: Dice) {
+    pub(super) async fn publish_until(&self, until: Instant, mut random: Random) {
         while Instant::now() < until {
-            let feed = dice.below(FEEDS as u64) as usize;
+            let feed = random.below(FEEDS as u64) as usize;
             self.publish(feed);
-            let node = dice.below(self.nodes.len() as u64) as usize;
-            let pause = Duration::from_millis(dice.below(LONGEST_PAUSE_MS));
+            let node = random.below(self.nodes.len() as u64) as usize;
+            let pause = Duration::from_millis(random.below(LONGEST_PAUSE_MS));
             tokio::join!(self.ping(node, feed), sleep(pause));
         }
     }
@@ -186,7 +186,7 @@ impl Cast {
     pub(super) fn recover(&self) {
         self.network.set(Condition::Open);
         for subscribed in self.subscribed.lock().unwrap().iter().filter(|one| !one.is_gone) {
-            self.subscriber.set(&subscribed.path, Mood::Willing);
+            self.subscriber.set(&subscribed.path, Behavior::Accepting);
         }
     }
 }

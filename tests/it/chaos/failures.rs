@@ -12,9 +12,9 @@ use super::Node;
 use super::cast::{Cast, FEEDS, path};
 use super::counts::Counts;
 use super::system::ReadOnlyFiles;
-use crate::support::dice::Dice;
 use crate::support::postgres::{Database, Kind};
-use crate::support::subscriber::Mood;
+use crate::support::random::Random;
+use crate::support::subscriber::Behavior;
 use crate::support::tcp_proxy::Condition;
 
 /// The longest time for which a node is down, or a network is cut or held up.
@@ -43,19 +43,19 @@ pub(super) struct Below<'a> {
 /// A series of failures, with a count of each kind.
 pub(super) struct Failures {
     until: Instant,
-    dice: Dice,
+    random: Random,
     counts: Counts,
     /// What this machine cannot do.
     impossible: BTreeSet<&'static str>,
 }
 
 impl Failures {
-    pub(super) fn new(until: Instant, dice: Dice) -> Failures {
-        Failures { until, dice, counts: Counts::default(), impossible: BTreeSet::new() }
+    pub(super) fn new(until: Instant, random: Random) -> Failures {
+        Failures { until, random, counts: Counts::default(), impossible: BTreeSet::new() }
     }
 
     async fn lasts(&mut self, longest_ms: u64) {
-        sleep(Duration::from_millis(self.dice.below(longest_ms))).await;
+        sleep(Duration::from_millis(self.random.below(longest_ms))).await;
     }
 
     fn count(&mut self, kind: &'static str) {
@@ -63,9 +63,9 @@ impl Failures {
     }
 
     fn network(&mut self) -> Condition {
-        let delay = Duration::from_millis(1 + self.dice.below(SLOWEST_MS));
+        let delay = Duration::from_millis(1 + self.random.below(SLOWEST_MS));
         let condition =
-            *self.dice.one_of(&[Condition::Cut, Condition::Stalled, Condition::Slow(delay)]);
+            *self.random.one_of(&[Condition::Cut, Condition::Stalled, Condition::Slow(delay)]);
         self.count(match condition {
             Condition::Cut => "networks cut",
             Condition::Stalled => "networks stalled",
@@ -88,9 +88,9 @@ impl Failures {
                 is_failed_over = true;
                 call(program, "failover").await;
             }
-            let number = self.dice.below(nodes.len() as u64) as usize;
+            let number = self.random.below(nodes.len() as u64) as usize;
             let node = &mut nodes[number];
-            match (self.dice.below(9), node.networks.is_empty(), below.control) {
+            match (self.random.below(9), node.networks.is_empty(), below.control) {
                 (0..=1, ..) => {
                     self.count("kill -9");
                     node.gateway.kill();
@@ -127,8 +127,8 @@ impl Failures {
             self.impossible.insert("clocks set: libfaketime is not installed (Debian: faketime)");
             return;
         }
-        let seconds = 1 + self.dice.below(most_seconds_off) as i64;
-        let (kind, seconds) = *self.dice.one_of(&[
+        let seconds = 1 + self.random.below(most_seconds_off) as i64;
+        let (kind, seconds) = *self.random.one_of(&[
             ("clocks set forward", seconds),
             ("clocks set back", -seconds),
             ("clocks set right", 0),
@@ -168,7 +168,7 @@ impl Failures {
         let mut number = 1_000;
         while Instant::now() < self.until {
             self.lasts(LONGEST_PAUSE_MS).await;
-            match self.dice.below(6) {
+            match self.random.below(6) {
                 0 => {
                     let condition = self.network();
                     cast.network.set(condition);
@@ -179,7 +179,7 @@ impl Failures {
                     self.count("failing publishers");
                     // Until the next entry. Where three URLs respond with 503, the whole host is left
                     // alone for a quarter of an hour, even if it is pinged (rule P27).
-                    let (feed, status) = match self.dice.below(2 * FEEDS as u64) as usize {
+                    let (feed, status) = match self.random.below(2 * FEEDS as u64) as usize {
                         feed if feed < FEEDS => (feed, StatusCode::NOT_FOUND),
                         _ => (0, StatusCode::SERVICE_UNAVAILABLE),
                     };
@@ -188,36 +188,37 @@ impl Failures {
                 2 => {
                     self.count("new subscriptions");
                     number += 1;
-                    let feed = self.dice.below(FEEDS as u64) as usize;
-                    cast.subscribe(self.dice.below(3) as usize, feed, number).await;
+                    let feed = self.random.below(FEEDS as u64) as usize;
+                    cast.subscribe(self.random.below(3) as usize, feed, number).await;
                 }
-                _ => self.change_mood(cast),
+                _ => self.change_behavior(cast),
             }
         }
         self
     }
 
-    fn change_mood(&mut self, cast: &Cast) {
-        const MOODS: [Mood; 8] = [
-            Mood::Failing(500),
-            Mood::Failing(503),
-            Mood::Failing(429),
-            Mood::Failing(404),
-            Mood::Hanging,
-            Mood::Willing,
-            Mood::Willing,
-            Mood::Willing,
+    fn change_behavior(&mut self, cast: &Cast) {
+        const BEHAVIORS: [Behavior; 8] = [
+            Behavior::Failing(500),
+            Behavior::Failing(503),
+            Behavior::Failing(429),
+            Behavior::Failing(404),
+            Behavior::Hanging,
+            Behavior::Accepting,
+            Behavior::Accepting,
+            Behavior::Accepting,
         ];
         self.count("changes of a subscriber's behaviour");
         let mut subscribed = cast.subscribed.lock().unwrap();
-        let one = self.dice.below(subscribed.len() as u64) as usize;
+        let one = self.random.below(subscribed.len() as u64) as usize;
         let one = &mut subscribed[one];
         if one.is_gone {
             return;
         }
-        one.is_gone = self.dice.below(20) == 0;
-        let mood = if one.is_gone { Mood::Failing(410) } else { *self.dice.one_of(&MOODS) };
-        cast.subscriber.set(&one.path, mood);
+        one.is_gone = self.random.below(20) == 0;
+        let behavior =
+            if one.is_gone { Behavior::Failing(410) } else { *self.random.one_of(&BEHAVIORS) };
+        cast.subscriber.set(&one.path, behavior);
     }
 }
 

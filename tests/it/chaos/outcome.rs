@@ -10,7 +10,7 @@ use super::cast::{Cast, FEEDS, Subscribed};
 use crate::support::feeds::entry_ids;
 use crate::support::gateway::Gateway;
 use crate::support::reader::Reader;
-use crate::support::server::Asked;
+use crate::support::server::ReceivedRequest;
 
 /// Between two requests to repeat failed deliveries, which would otherwise wait for their time.
 const RETRY_EVERY: Duration = Duration::from_secs(1);
@@ -81,16 +81,16 @@ impl Cast {
 
     /// Waits until a subscriber has these entries. Returns all that it received, in order.
     async fn wait_for(&self, one: &Subscribed, want: &[String]) -> Vec<String> {
-        let has_all = |received: &[&Asked]| {
+        let has_all = |received: &[&ReceivedRequest]| {
             let got: HashSet<String> =
-                received.iter().flat_map(|asked| entry_ids(&asked.text())).collect();
+                received.iter().flat_map(|request| entry_ids(&request.text())).collect();
             want.iter().all(|id| got.contains(id))
         };
         let deadline = Instant::now() + self.patience;
         while !self.subscriber.hears(&one.path, Instant::now() + RETRY_EVERY, has_all).await {
             if Instant::now() > deadline {
                 let received = self.subscriber.notified(&one.path);
-                let got = received.iter().flat_map(|asked| entry_ids(&asked.text()));
+                let got = received.iter().flat_map(|request| entry_ids(&request.text()));
                 let got: HashSet<String> = got.collect();
                 let missing: Vec<_> = want.iter().filter(|id| !got.contains(*id)).collect();
                 panic!("{one:?} never had {missing:?} of {}", want.len());
@@ -99,7 +99,7 @@ impl Cast {
         }
         let received = self.subscriber.notified(&one.path);
         // The newest entry of a notification comes first.
-        received.iter().flat_map(|asked| entry_ids(&asked.text()).into_iter().rev()).collect()
+        received.iter().flat_map(|request| entry_ids(&request.text()).into_iter().rev()).collect()
     }
 }
 

@@ -9,7 +9,7 @@ use super::callbacks::Behaviour;
 use super::cast::{Answered, Cast, FEEDS};
 use super::counts::Counts;
 use super::deeds::{Deed, Life, Verb};
-use crate::support::dice::Dice;
+use crate::support::random::Random;
 use crate::support::until;
 
 /// How many owners there are.
@@ -25,15 +25,16 @@ const IN_FLIGHT: Duration = Duration::from_millis(800);
 /// callback as it is, and begins with another one.
 pub(super) struct Owner<'a> {
     cast: &'a Cast,
-    dice: Dice,
+    random: Random,
     number: usize,
     lives: Vec<Life>,
     counts: Counts,
 }
 
 impl<'a> Owner<'a> {
-    pub(super) fn new(cast: &'a Cast, number: usize, dice: Dice) -> Owner<'a> {
-        let mut owner = Owner { cast, dice, number, lives: Vec::new(), counts: Counts::default() };
+    pub(super) fn new(cast: &'a Cast, number: usize, random: Random) -> Owner<'a> {
+        let mut owner =
+            Owner { cast, random, number, lives: Vec::new(), counts: Counts::default() };
         owner.begin();
         owner
     }
@@ -41,12 +42,12 @@ impl<'a> Owner<'a> {
     /// Changes the subscription until then. Returns the owner.
     pub(super) async fn act_until(mut self, end: Instant) -> Owner<'a> {
         while Instant::now() < end {
-            sleep(Duration::from_millis(self.dice.below(LONGEST_PAUSE_MS))).await;
-            if self.dice.below(3) == 0 {
+            sleep(Duration::from_millis(self.random.below(LONGEST_PAUSE_MS))).await;
+            if self.random.below(3) == 0 {
                 self.change_behaviour().await;
             }
             let verb = self.choose();
-            if self.life().is_subscribed() && self.dice.below(4) == 0 {
+            if self.life().is_subscribed() && self.random.below(4) == 0 {
                 self.end_in_flight(verb).await;
             } else {
                 self.call(verb).await;
@@ -59,7 +60,7 @@ impl<'a> Owner<'a> {
     /// nothing is known are ended. Returns what is known of all of them, and how often each thing happened.
     pub(super) async fn end(mut self) -> (Vec<Life>, Counts) {
         for life in &self.lives {
-            self.cast.callbacks.set(&life.path, Behaviour::Willing);
+            self.cast.callbacks.set(&life.path, Behaviour::Accepting);
         }
         while self.life().is_paused() {
             self.call(Verb::Resume).await;
@@ -94,8 +95,8 @@ impl<'a> Owner<'a> {
             Behaviour::Failing(503),
             Behaviour::Failing(500),
         ];
-        let is_bad = self.dice.below(3) == 0;
-        let behaviour = if is_bad { *self.dice.one_of(&BAD) } else { Behaviour::Willing };
+        let is_bad = self.random.below(3) == 0;
+        let behaviour = if is_bad { *self.random.one_of(&BAD) } else { Behaviour::Accepting };
         self.counts.count(format!("{behaviour:?} callbacks"));
         self.cast.callbacks.set(&self.life().path, behaviour);
         if !is_bad && self.life().is_subscribed() {
@@ -104,17 +105,17 @@ impl<'a> Owner<'a> {
     }
 
     fn choose(&mut self) -> Verb {
-        let count = 1 + self.dice.below(5) as u8;
+        let count = 1 + self.random.below(5) as u8;
         let life = self.lives.last().unwrap();
         if !life.is_subscribed() {
             Verb::Subscribe
         } else if life.is_paused() {
             use Verb::{Renew, Resume, Revoke, Rotate, Unsubscribe};
-            *self.dice.one_of(&[Resume, Resume, Resume, Renew, Rotate, Revoke, Unsubscribe])
+            *self.random.one_of(&[Resume, Resume, Resume, Renew, Rotate, Revoke, Unsubscribe])
         } else {
             use Verb::{Pause, Renew, Replay, Retry, Revoke, Rotate, Unsubscribe};
             let replay = Replay(count);
-            *self.dice.one_of(&[
+            *self.random.one_of(&[
                 Pause,
                 Pause,
                 Renew,
@@ -152,12 +153,12 @@ impl<'a> Owner<'a> {
         let secret = self.life().newest_secret();
         let is_new = match verb {
             Verb::Rotate | Verb::Revoke => true,
-            Verb::Subscribe => self.dice.below(2) == 0,
+            Verb::Subscribe => self.random.below(2) == 0,
             _ => false,
         };
         let secret = if is_new { secret + 1 } else { secret };
         let form = form(self.cast, self.life(), verb, secret);
-        let first = self.dice.below(self.cast.nodes.len() as u64) as usize;
+        let first = self.random.below(self.cast.nodes.len() as u64) as usize;
         let begun = Instant::now();
         let answered = self.ask(first, &form).await;
         let (now, published) = (Instant::now(), self.cast.count(self.life().feed));

@@ -38,8 +38,8 @@ async fn an_account_sees_its_own_events_and_no_charts() {
     // The list has the same filter as the stream.
     let listed = ada.page("/log.json?own=1").await;
     assert!(listed.contains("/ada") && !listed.contains("of-bob"), "{listed}");
-    let strangers = world.gateway.get("/log.json?own=1").await.1;
-    assert!(strangers.contains("\"events\":[]"), "{strangers}");
+    let anonymous_clients = world.gateway.get("/log.json?own=1").await.1;
+    assert!(anonymous_clients.contains("\"events\":[]"), "{anonymous_clients}");
 
     let charts = root.page("/console/live/charts").await;
     assert_eq!(charts.matches("<svg").count(), 3, "{charts}");
@@ -101,18 +101,21 @@ async fn all_nodes_are_listed_and_the_queues_of_each_cell() {
     };
     store.record_node(&lost, now - TimeDelta::minutes(5)).await.unwrap();
     store.close().await;
-    let shown = charts().await;
-    assert!(shown.contains(&format!("node-one {OWN}</td>")), "{shown}");
-    assert!(shown.contains("node-two</td>"), "{shown}");
-    assert!(shown.contains(&format!("node-three {LATE}</td>")), "{shown}");
-    assert!(shown.contains("0.0.9") && shown.contains(">2\u{a0}d ago</time>"), "{shown}");
-    assert_eq!(shown.matches("<td data-name=\"Cell\">").count(), 2, "{shown}");
-    assert_eq!(shown.matches("on time").count(), 6, "{shown}");
+    let displayed = charts().await;
+    assert!(displayed.contains(&format!("node-one {OWN}</td>")), "{displayed}");
+    assert!(displayed.contains("node-two</td>"), "{displayed}");
+    assert!(displayed.contains(&format!("node-three {LATE}</td>")), "{displayed}");
+    assert!(
+        displayed.contains("0.0.9") && displayed.contains(">2\u{a0}d ago</time>"),
+        "{displayed}"
+    );
+    assert_eq!(displayed.matches("<td data-name=\"Cell\">").count(), 2, "{displayed}");
+    assert_eq!(displayed.matches("on time").count(), 6, "{displayed}");
 
     other.terminate();
     other.ended().await;
-    let shown = charts().await;
-    assert!(!shown.contains("node-two") && shown.contains("node-three"), "{shown}");
+    let displayed = charts().await;
+    assert!(!displayed.contains("node-two") && displayed.contains("node-three"), "{displayed}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -8,7 +8,7 @@ use http::header::{CONTENT_DISPOSITION, LOCATION};
 use reqwest::Response;
 use serde_json::json;
 
-use super::pages::{axe, check_shown, sign_in};
+use super::pages::{axe, check_displayed, sign_in};
 use super::{Visitor, make_token, subscribe, tokens, world_of_two};
 use crate::support::browser::Browser;
 use crate::support::feeds::{between, entry_ids, rss};
@@ -39,14 +39,18 @@ impl Visitor<'_> {
         if status != StatusCode::SEE_OTHER {
             return (status, response.text().await.unwrap());
         }
-        let path = import_path(&response);
+        (status, self.import_report(&import_path(&response)).await)
+    }
+
+    /// Waits until an import has ended, and returns its page.
+    async fn import_report(&self, path: &str) -> String {
         let mut page = String::new();
         until("the import has ended", async || {
-            page = self.page(&path).await;
+            page = self.page(path).await;
             !page.contains("data-in-progress")
         })
         .await;
-        (status, page)
+        page
     }
 }
 
@@ -85,7 +89,7 @@ async fn feeds_are_imported_from_a_broken_list_and_reported_on() {
 
     // What the first fetch finds existed before, and is sent to nobody.
     world.publisher.fetched("/feed", 1).await;
-    world.gateway.open_to_strangers(tides).await; // so that everybody may read the archive
+    world.gateway.open_to_anonymous(tides).await; // so that everybody may read the archive
     world.gateway.archive_holds(tides, "tag:tides.test,2026:3").await;
     world.put_tides(4);
     world.gateway.post("/ping", &[("url", tides)]).await;
@@ -166,11 +170,9 @@ async fn h07_an_import_ends_with_the_token_that_began_it() {
     let other = Visitor::sign_in(&world, "ada", "other").await;
     let page = other.page("/console/opml").await;
     let import = between(&page, "opml/imports/", "\"").unwrap().to_owned();
-    let page = other.page(&format!("/console/opml/imports/{import}")).await;
-    assert!(
-        page.contains("ended early because you signed out, or the token was revoked"),
-        "{page}"
-    );
+    let page = other.import_report(&format!("/console/opml/imports/{import}")).await;
+    let reason = "ended early because you signed out, or the token was revoked";
+    assert!(page.contains(reason), "{page}");
     let subscribed = world.database.texts("select cast(id as text) from subscriptions").await;
     assert!((10..100).contains(&subscribed.len()), "{}", subscribed.len());
 }
@@ -208,7 +210,7 @@ async fn the_page_of_an_import_follows_it_to_its_report() {
     let mut wrong = Vec::new();
     for (width, theme) in [(1280, "light"), (390, "dark")] {
         browser.emulate(width, theme).await;
-        check_shown(&browser, &axe, ("import", width, theme), &mut wrong).await;
+        check_displayed(&browser, &axe, ("import", width, theme), &mut wrong).await;
     }
     send().await;
     let says = |text: &str| format!("document.body.innerText.includes({})", json!(text));
@@ -224,7 +226,7 @@ async fn the_page_of_an_import_follows_it_to_its_report() {
     browser.until(&says("whsec_")).await;
     for (width, theme) in [(1280, "dark"), (390, "light")] {
         browser.emulate(width, theme).await;
-        check_shown(&browser, &axe, ("import-report", width, theme), &mut wrong).await;
+        check_displayed(&browser, &axe, ("import-report", width, theme), &mut wrong).await;
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     let complaints = browser.complaints().await;

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{link, make_token, subscribe};
 use crate::support::browser::Browser;
-use crate::support::subscriber::Mood;
+use crate::support::subscriber::Behavior;
 use crate::support::until;
 use crate::support::world::World;
 
@@ -55,11 +55,11 @@ async fn every_page_is_accessible_on_desktops_and_phones_in_light_and_dark() {
     let axe = axe();
     let world = World::with_tides(3, &[]).await;
     make_token(&world, "root", Scopes::all()).await;
-    world.subscriber.set("/failing", Mood::Failing(500));
+    world.subscriber.set("/failing", Behavior::Failing(500));
     for path in ["/root", "/failing"] {
         subscribe(&world, "root", path).await;
     }
-    world.gateway.open_to_strangers(&world.topic).await; // its archive is a page for everybody
+    world.gateway.open_to_anonymous(&world.topic).await; // its archive is a page for everybody
     world.put_tides(4);
     world.gateway.post("/ping", &[("url", &world.topic)]).await;
     world.subscriber.until("/root", |received| !received.is_empty()).await;
@@ -108,7 +108,7 @@ async fn every_page_is_accessible_on_desktops_and_phones_in_light_and_dark() {
     browser.click("table input[type=checkbox]").await;
     browser.click("button[value=end]").await;
     browser.until("document.querySelector('h1').textContent.startsWith('End 1')").await;
-    check_shown(&browser, &axe, ("confirmation", 390, "dark"), &mut wrong).await;
+    check_displayed(&browser, &axe, ("confirmation", 390, "dark"), &mut wrong).await;
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
@@ -119,7 +119,7 @@ async fn check_fetches(browser: &Browser, feed: &str, axe: &str, wrong: &mut Vec
         browser.open(feed).await;
         browser.click("details.fetch summary").await;
         browser.until("document.querySelector('details.fetch').open").await;
-        check_shown(browser, axe, ("fetches", width, theme), wrong).await;
+        check_displayed(browser, axe, ("fetches", width, theme), wrong).await;
     }
 }
 
@@ -138,14 +138,14 @@ async fn check(
                 browser.open(&world.gateway.url(&format!("/{path}"))).await;
                 let name = path.split('?').next().unwrap_or_default().replace('/', "-");
                 let name = if name.is_empty() { "front" } else { &name };
-                check_shown(browser, axe, (name, width, theme), wrong).await;
+                check_displayed(browser, axe, (name, width, theme), wrong).await;
             }
         }
     }
 }
 
 /// Checks the page that the browser shows, and keeps a screenshot of it.
-pub(super) async fn check_shown(
+pub(super) async fn check_displayed(
     browser: &Browser,
     axe: &str,
     (name, width, theme): (&str, u32, &str),

@@ -34,10 +34,10 @@ async fn attempts(store: &Arc<dyn Store>, id: SubscriptionId) -> Vec<StoredAttem
 /// A callback that rejects its first notification, and repeats secrets whenever it responds.
 async fn talkative_callback() -> Server {
     let is_first = AtomicBool::new(true);
-    Server::start(move |asked| {
+    Server::start(move |request| {
         let is_first = is_first.swap(false, Ordering::SeqCst);
         let status = if is_first { StatusCode::INTERNAL_SERVER_ERROR } else { StatusCode::OK };
-        let topic = asked.header("x-pubsubhubbub-topic").unwrap_or_default().to_owned();
+        let topic = request.header("x-pubsubhubbub-topic").unwrap_or_default().to_owned();
         let mut answer = say(status, format!("key=opensesame {topic} {}", "x".repeat(9_000)));
         let headers = answer.headers_mut();
         headers.insert("x-request-id", HeaderValue::from_static("7"));
@@ -52,9 +52,9 @@ async fn a_failed_attempt_and_its_retry_are_recorded_without_secrets(database: D
     let node = Node::start(&database).await;
     let server = talkative_callback().await;
     let callback = server.url("/in");
-    let subscribe = node.subscribe(&callback, |wish| {
-        wish.topic = Topic::parse("https://ada:feedpass@tides.test/feed").unwrap();
-        wish.signing.secret = secret();
+    let subscribe = node.subscribe(&callback, |request| {
+        request.topic = Topic::parse("https://ada:feedpass@tides.test/feed").unwrap();
+        request.signing.secret = secret();
     });
     let id = subscribe.await.id;
     node.append(id.resource, 1..=3).await;

@@ -10,7 +10,7 @@ use super::{Node, told};
 use crate::store::{on_both_stores, on_one_store};
 use crate::support::postgres::Database;
 use crate::support::server::{Server, say};
-use crate::support::subscriber::{Mood, Subscriber};
+use crate::support::subscriber::{Behavior, Subscriber};
 
 on_both_stores!(a_host_has_no_more_in_hand_than_its_bound);
 
@@ -25,7 +25,7 @@ async fn a_slow_host_keeps_nobody_else_waiting(database: Database) {
     let mut resource = None;
     for n in 0..30 {
         let path = format!("/{n}");
-        slow.set(&path, Mood::Hanging);
+        slow.set(&path, Behavior::Hanging);
         resource = Some(node.subscribe(&slow.url(&path), |_| {}).await.id.resource);
         node.subscribe(&quick.url(&path), |_| {}).await;
     }

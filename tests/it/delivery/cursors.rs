@@ -7,7 +7,7 @@ use super::{Node, told};
 use crate::store::{on_both_stores, on_one_store};
 use crate::support::feeds::entry_ids;
 use crate::support::postgres::Database;
-use crate::support::subscriber::{Mood, Subscriber};
+use crate::support::subscriber::{Behavior, Subscriber};
 
 on_both_stores!(
     a_callback_that_says_gone_is_told_no_more,
@@ -29,7 +29,7 @@ async fn only_a_2xx_moves_the_cursor(database: Database) {
     let mut resource = None;
     for (status, _) in cases {
         let path = format!("/{status}");
-        subscriber.set(&path, Mood::Failing(status));
+        subscriber.set(&path, Behavior::Failing(status));
         resource = Some(node.subscribe(&subscriber.url(&path), |_| {}).await.id.resource);
     }
     node.append(resource.unwrap(), 1..=1).await;
@@ -50,7 +50,7 @@ async fn only_a_2xx_moves_the_cursor(database: Database) {
 async fn a_callback_that_says_gone_is_told_no_more(database: Database) {
     let node = Node::start(&database).await;
     let subscriber = Subscriber::start().await;
-    subscriber.set("/gone", Mood::Failing(410));
+    subscriber.set("/gone", Behavior::Failing(410));
     let gone = subscriber.url("/gone");
     let resource = node.subscribe(&gone, |_| {}).await.id.resource;
     node.append(resource, 1..=1).await;
@@ -63,20 +63,21 @@ async fn a_callback_that_says_gone_is_told_no_more(database: Database) {
 async fn what_failed_is_brought_with_what_came_since(database: Database) {
     let node = Node::start(&database).await;
     let subscriber = Subscriber::start().await;
-    subscriber.set("/", Mood::Failing(500));
+    subscriber.set("/", Behavior::Failing(500));
     let callback = subscriber.url("/");
     let subscription = node.subscribe(&callback, |_| {}).await;
     node.append(subscription.id.resource, 1..=2).await;
     node.until(&callback, |held| held.is_some_and(|held| held.failures == 1)).await;
 
     node.append(subscription.id.resource, 3..=3).await;
-    subscriber.set("/", Mood::Willing);
+    subscriber.set("/", Behavior::Accepting);
     // Its next attempt is seconds away; asking for a replay is a way not to wait.
     node.store.replay(subscription.id, Seq(0), feedgate::jobs::runner::now()).await.unwrap();
     node.until(&callback, told(3)).await;
 
     let notified = subscriber.notified("/");
-    let brought: Vec<Vec<String>> = notified.iter().map(|asked| entry_ids(&asked.text())).collect();
+    let brought: Vec<Vec<String>> =
+        notified.iter().map(|request| entry_ids(&request.text())).collect();
     let ids = |numbers: &[usize]| -> Vec<String> {
         numbers.iter().map(|n| format!("tag:tides.test,2026:{n}")).collect()
     };
@@ -95,9 +96,10 @@ async fn many_records_come_in_order_in_several_deliveries(database: Database) {
 
     let notified = subscriber.notified("/");
     let ranges: Vec<&str> =
-        notified.iter().filter_map(|asked| asked.header("x-feedgate-seq")).collect();
+        notified.iter().filter_map(|request| request.header("x-feedgate-seq")).collect();
     assert_eq!(ranges, ["1-100", "101-200", "201-250"], "each number once, in order (rule D2)");
-    let lengths: Vec<usize> = notified.iter().map(|asked| entry_ids(&asked.text()).len()).collect();
+    let lengths: Vec<usize> =
+        notified.iter().map(|request| entry_ids(&request.text()).len()).collect();
     assert_eq!(lengths, [100, 100, 50]);
     node.stop().await;
 }

@@ -15,7 +15,7 @@ use tokio::time::sleep;
 use super::{Node, told};
 use crate::store::on_both_stores;
 use crate::support::postgres::Database;
-use crate::support::server::{Asked, Server, say};
+use crate::support::server::{ReceivedRequest, Server, say};
 use crate::support::subscriber::is_signed;
 
 on_both_stores!(e01_a_pause_an_end_and_a_new_secret_hold_for_what_waits);
@@ -26,15 +26,16 @@ const FRESH_FOR: Duration = Duration::from_millis(500);
 /// A server whose callbacks respond once they are let to, and what they were sent.
 struct Callbacks {
     server: Server,
-    received: Arc<Mutex<Vec<Asked>>>,
+    received: Arc<Mutex<Vec<ReceivedRequest>>>,
     go_on: watch::Sender<bool>,
 }
 
 impl Callbacks {
     async fn start() -> Callbacks {
-        let (received, go_on) = (Arc::<Mutex<Vec<Asked>>>::default(), watch::Sender::new(false));
+        let (received, go_on) =
+            (Arc::<Mutex<Vec<ReceivedRequest>>>::default(), watch::Sender::new(false));
         let (receiving, waiting) = (Arc::clone(&received), go_on.clone());
-        let server = Server::start(move |request: Asked| {
+        let server = Server::start(move |request: ReceivedRequest| {
             let mut waiting = waiting.subscribe();
             receiving.lock().unwrap().push(request);
             async move {
@@ -46,7 +47,7 @@ impl Callbacks {
         Callbacks { server, received, go_on }
     }
 
-    fn received(&self, path: &str) -> Vec<Asked> {
+    fn received(&self, path: &str) -> Vec<ReceivedRequest> {
         let received = self.received.lock().unwrap();
         received.iter().filter(|request| request.path == path).cloned().collect()
     }

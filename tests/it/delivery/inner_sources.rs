@@ -18,24 +18,25 @@ on_both_stores!(h04_strangers_are_sent_nothing_of_a_feed_whose_name_now_leads_in
 async fn h04_strangers_are_sent_nothing_of_a_feed_whose_name_now_leads_inside(database: Database) {
     let node = Node::start(&database).await;
     let subscriber = Subscriber::start().await;
-    let strangers = [
+    let anonymous_clients = [
         ("/atom", Protocol::WebSub, Format::Atom, Statuses::Always),
         ("/json", Protocol::WebSub, Format::Json, Statuses::Never),
         ("/raw", Protocol::WebSub, Format::Raw, Statuses::Never),
         ("/cloud", Protocol::HttpPost, Format::Atom, Statuses::Never),
     ];
     let mut id = None;
-    for (path, protocol, format, statuses) in &strangers {
+    for (path, protocol, format, statuses) in &anonymous_clients {
         let callback = subscriber.url(path);
-        let subscribed = node.subscribe(&callback, |wish| {
-            (wish.protocol, wish.format, wish.statuses) = (protocol.clone(), *format, *statuses);
+        let subscribed = node.subscribe(&callback, |request| {
+            (request.protocol, request.format, request.statuses) =
+                (protocol.clone(), *format, *statuses);
         });
         id = Some(subscribed.await.id.resource);
     }
     let id = id.unwrap();
     let callback = subscriber.url("/account");
-    let of_account = node.subscribe(&callback, |wish| {
-        wish.account = Some(AccountId(7));
+    let of_account = node.subscribe(&callback, |request| {
+        request.account = Some(AccountId(7));
     });
     of_account.await;
     node.append(id, 1..=1).await;

@@ -37,11 +37,11 @@ impl Callbacks {
     async fn start() -> Callbacks {
         let hanging: Arc<Mutex<HashSet<String>>> = Arc::default();
         let held = Arc::clone(&hanging);
-        let server = Server::start_everywhere(move |asked| {
-            let hangs = asked.path.starts_with("/hang");
+        let server = Server::start_everywhere(move |request| {
+            let hangs = request.path.starts_with("/hang");
             if hangs {
-                let host = asked.header("host").unwrap().to_owned();
-                held.lock().unwrap().insert(host + &asked.path);
+                let host = request.header("host").unwrap().to_owned();
+                held.lock().unwrap().insert(host + &request.path);
             }
             async move {
                 match hangs {
@@ -65,9 +65,9 @@ impl Callbacks {
 }
 
 async fn subscribe(node: &Node, topic: &str, callback: &str, account: Option<i64>) -> ResourceId {
-    let subscription = node.subscribe(callback, |wish| {
-        wish.topic = Topic::parse(format!("https://{topic}.test/feed")).unwrap();
-        wish.account = account.map(AccountId);
+    let subscription = node.subscribe(callback, |request| {
+        request.topic = Topic::parse(format!("https://{topic}.test/feed")).unwrap();
+        request.account = account.map(AccountId);
     });
     subscription.await.id.resource
 }

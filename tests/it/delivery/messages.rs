@@ -8,8 +8,8 @@ use http::Method;
 use super::{Node, TOPIC, secret, told};
 use crate::store::{on_both_stores, on_one_store};
 use crate::support::postgres::Database;
-use crate::support::server::Asked;
-use crate::support::subscriber::{Mood, Subscriber, is_signed, named};
+use crate::support::server::ReceivedRequest;
+use crate::support::subscriber::{Behavior, Subscriber, is_signed, named};
 
 on_both_stores!(a_raw_body_arrives_byte_for_byte);
 
@@ -22,7 +22,7 @@ on_one_store!(
 );
 
 /// The only notification of this callback.
-async fn only(subscriber: &Subscriber, path: &str) -> Asked {
+async fn only(subscriber: &Subscriber, path: &str) -> ReceivedRequest {
     subscriber.until(path, |told| told.len() == 1).await;
     subscriber.notified(path).remove(0)
 }
@@ -32,7 +32,7 @@ async fn websub_carries_what_its_clients_read(database: Database) {
     let node = Node::start(&database).await;
     let subscriber = Subscriber::start().await;
     let callback = subscriber.url("/a?token=1");
-    let subscription = node.subscribe(&callback, |wish| wish.signing.secret = secret()).await;
+    let subscription = node.subscribe(&callback, |request| request.signing.secret = secret()).await;
     node.subscribe(&subscriber.url("/unsigned"), |_| {}).await;
     node.append(subscription.id.resource, 1..=2).await;
 
@@ -63,13 +63,13 @@ async fn n04_credits_fall_by_one_with_each_notification(database: Database) {
     let node = Node::start(&database).await;
     let subscriber = Subscriber::start().await;
     let callback = subscriber.url("/mine");
-    subscriber.set("/mine", Mood::Failing(503));
-    let subscribe = || node.subscribe(&callback, |wish| wish.account = Some(AccountId(1)));
+    subscriber.set("/mine", Behavior::Failing(503));
+    let subscribe = || node.subscribe(&callback, |request| request.account = Some(AccountId(1)));
     let resource = subscribe().await.id.resource;
     node.subscribe(&subscriber.url("/open"), |_| {}).await;
     node.append(resource, 1..=1).await;
     node.until(&callback, |held| held.is_some_and(|held| held.failures == 1)).await;
-    subscriber.set("/mine", Mood::Willing);
+    subscriber.set("/mine", Behavior::Accepting);
     subscribe().await; // a renewal tries at once what waits for its retry
     node.until(&callback, told(1)).await;
     node.append(resource, 2..=2).await;
@@ -77,7 +77,7 @@ async fn n04_credits_fall_by_one_with_each_notification(database: Database) {
     let credits: Vec<i64> = subscriber
         .notified("/mine")
         .iter()
-        .map(|asked| asked.header("x-superfeedr-credits").unwrap().parse().unwrap())
+        .map(|request| request.header("x-superfeedr-credits").unwrap().parse().unwrap())
         .collect();
     let (last, retried) = credits.split_last().unwrap();
     assert_eq!(*last, 999_999_998);
@@ -91,8 +91,9 @@ async fn n04_credits_fall_by_one_with_each_notification(database: Database) {
 async fn json_is_a_view_of_the_same_entries(database: Database) {
     let node = Node::start(&database).await;
     let subscriber = Subscriber::start().await;
-    let wish = node.subscribe(&subscriber.url("/"), |wish| wish.format = Format::Json).await;
-    node.append(wish.id.resource, 1..=2).await;
+    let request =
+        node.subscribe(&subscriber.url("/"), |request| request.format = Format::Json).await;
+    node.append(request.id.resource, 1..=2).await;
     let got = only(&subscriber, "/").await;
     assert_eq!(got.header("content-type"), Some("application/json"));
     let json: serde_json::Value = serde_json::from_slice(&got.body).unwrap();
@@ -107,9 +108,9 @@ async fn a_raw_body_arrives_byte_for_byte(database: Database) {
     let node = Node::start(&database).await;
     let subscriber = Subscriber::start().await;
     let raw = subscriber.url("/raw");
-    let resource = node.subscribe(&raw, |wish| wish.format = Format::Raw).await.id.resource;
+    let resource = node.subscribe(&raw, |request| request.format = Format::Raw).await.id.resource;
     // What is no feed is sent as it is to whoever asked for nothing.
-    node.subscribe(&subscriber.url("/any"), |wish| wish.format = Format::Fitting).await;
+    node.subscribe(&subscriber.url("/any"), |request| request.format = Format::Fitting).await;
     let latin1 = b"<?xml version='1.0' encoding='iso-8859-1'?><t>caf\xe9</t>\r\n";
     let content_type = "application/xml;charset=ISO-8859-1; x=\"y\"";
     node.change_body(resource, Some(content_type), latin1).await;
@@ -133,10 +134,10 @@ async fn rsscloud_names_the_topic_in_three_ways(database: Database) {
     ];
     let mut resource = None;
     for (path, protocol, _) in &protocols {
-        let wish = |request: &mut feedgate_core::subscription::SubscriptionRequest| {
+        let request = |request: &mut feedgate_core::subscription::SubscriptionRequest| {
             request.protocol = protocol.clone();
         };
-        resource = Some(node.subscribe(&subscriber.url(path), wish).await.id.resource);
+        resource = Some(node.subscribe(&subscriber.url(path), request).await.id.resource);
     }
     node.append(resource.unwrap(), 1..=2).await;
     for (path, _, content_type) in &protocols {

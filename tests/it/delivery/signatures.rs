@@ -16,8 +16,8 @@ use super::{Node, told};
 use crate::store::{on_both_stores, on_one_store};
 use crate::support::PATIENCE;
 use crate::support::postgres::Database;
-use crate::support::server::Asked;
-use crate::support::subscriber::{Mood, Subscriber, is_signed};
+use crate::support::server::ReceivedRequest;
+use crate::support::subscriber::{Behavior, Subscriber, is_signed};
 
 on_both_stores!(a_replay_has_an_id_of_its_own);
 
@@ -44,7 +44,7 @@ fn variable(name: &str) -> String {
 }
 
 /// What the packages of PyPI and npm say of a notification, with this secret.
-async fn verdicts(notification: &Asked, secret: &str) -> [String; 2] {
+async fn verdicts(notification: &ReceivedRequest, secret: &str) -> [String; 2] {
     let names = ["webhook-id", "webhook-timestamp", "webhook-signature"];
     let headers: serde_json::Map<_, _> = names
         .map(|name| (name.to_owned(), notification.header(name).unwrap().into()))
@@ -83,8 +83,8 @@ async fn the_libraries_of_standard_webhooks_verify_a_notification(database: Data
     let mut resource = None;
     for (path, key) in [("/encoded", ENCODED), ("/plain", PLAIN)] {
         let callback = subscriber.url(path);
-        let subscribed = node.subscribe(&callback, |wish| {
-            (wish.format, wish.signing.secret) = (Format::Json, secret(key));
+        let subscribed = node.subscribe(&callback, |request| {
+            (request.format, request.signing.secret) = (Format::Json, secret(key));
         });
         resource = Some(subscribed.await.id.resource);
     }
@@ -95,7 +95,8 @@ async fn the_libraries_of_standard_webhooks_verify_a_notification(database: Data
         assert_eq!(verdicts(&notification, key).await, ["verified", "verified"], "{path}");
         let refused = "No matching signature found";
         assert_eq!(verdicts(&notification, other).await, [refused, refused], "{path}");
-        let altered = Asked { body: notification.text().replace('1', "2").into(), ..notification };
+        let altered =
+            ReceivedRequest { body: notification.text().replace('1', "2").into(), ..notification };
         assert_eq!(verdicts(&altered, key).await, [refused, refused], "{path}");
     }
     node.stop().await;
@@ -106,8 +107,8 @@ async fn both_secrets_sign_while_one_replaces_the_other(database: Database) {
     let subscriber = Subscriber::start().await;
     let callback = subscriber.url("/");
     for key in [PLAIN, ENCODED] {
-        let subscribed = node.subscribe(&callback, |wish| {
-            (wish.format, wish.signing.secret) = (Format::Json, secret(key));
+        let subscribed = node.subscribe(&callback, |request| {
+            (request.format, request.signing.secret) = (Format::Json, secret(key));
         });
         subscribed.await;
     }
@@ -131,8 +132,8 @@ async fn each_subscription_has_its_own_hash_function(database: Database) {
     for method in SignatureMethod::ALL {
         let path = format!("/{}", method.as_str());
         let callback = subscriber.url(&path);
-        let subscribed = node.subscribe(&callback, |wish| {
-            (wish.signing.secret, wish.signing.method) = (secret(PLAIN), Some(method));
+        let subscribed = node.subscribe(&callback, |request| {
+            (request.signing.secret, request.signing.method) = (secret(PLAIN), Some(method));
         });
         resource = Some(subscribed.await.id.resource);
     }
@@ -152,13 +153,13 @@ async fn a_retry_has_the_id_of_the_first_attempt(database: Database) {
     let node = Node::start(&database).await;
     let subscriber = Subscriber::start().await;
     let callback = subscriber.url("/");
-    subscriber.set("/", Mood::Failing(500));
-    let id = node.subscribe(&callback, |wish| wish.signing.secret = secret(PLAIN)).await.id;
+    subscriber.set("/", Behavior::Failing(500));
+    let id = node.subscribe(&callback, |request| request.signing.secret = secret(PLAIN)).await.id;
     node.append(id.resource, 1..=1).await;
     node.until(&callback, |held| held.is_some_and(|held| held.failures == 1)).await;
-    subscriber.set("/", Mood::Willing);
+    subscriber.set("/", Behavior::Accepting);
     // A renewal tries at once what waits for its retry.
-    node.subscribe(&callback, |wish| wish.signing.secret = secret(PLAIN)).await;
+    node.subscribe(&callback, |request| request.signing.secret = secret(PLAIN)).await;
     node.until(&callback, told(1)).await;
     let notified = subscriber.notified("/");
     assert!(notified.len() >= 2);
@@ -187,9 +188,10 @@ async fn a_replay_has_an_id_of_its_own(database: Database) {
     let notified = subscriber.notified("/");
     let heads: Vec<_> = notified
         .iter()
-        .map(|asked| {
-            let id = asked.header("webhook-id").unwrap().splitn(3, '-').last().unwrap().to_owned();
-            (id, asked.header("x-feedgate-replay-of").map(str::to_owned))
+        .map(|request| {
+            let id =
+                request.header("webhook-id").unwrap().splitn(3, '-').last().unwrap().to_owned();
+            (id, request.header("x-feedgate-replay-of").map(str::to_owned))
         })
         .collect();
     let replayed = Some("2-3".to_owned());
@@ -203,7 +205,7 @@ async fn a_replay_has_an_id_of_its_own(database: Database) {
     node.stop().await;
 }
 
-fn timestamp(notification: &Asked) -> DateTime<Utc> {
+fn timestamp(notification: &ReceivedRequest) -> DateTime<Utc> {
     let seconds = notification.header("webhook-timestamp").unwrap().parse().unwrap();
     DateTime::from_timestamp(seconds, 0).unwrap()
 }

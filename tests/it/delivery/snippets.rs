@@ -18,7 +18,7 @@ use super::Node;
 use crate::store::on_one_store;
 use crate::support::PATIENCE;
 use crate::support::postgres::Database;
-use crate::support::server::Asked;
+use crate::support::server::ReceivedRequest;
 use crate::support::subscriber::Subscriber;
 
 on_one_store!(the_documented_functions_verify_a_notification);
@@ -79,7 +79,7 @@ impl Verifier {
 
     /// What the two functions return for a notification: that of `X-Hub-Signature`, and that of
     /// Standard Webhooks.
-    async fn verdicts(&self, notification: &Asked, secret: &str) -> [bool; 2] {
+    async fn verdicts(&self, notification: &ReceivedRequest, secret: &str) -> [bool; 2] {
         let names = ["x-hub-signature", "webhook-id", "webhook-timestamp", "webhook-signature"];
         let headers: serde_json::Map<_, _> = names
             .map(|name| (name.to_owned(), notification.header(name).unwrap().into()))
@@ -108,7 +108,7 @@ impl Verifier {
 struct Signed {
     secret: &'static str,
     method: SignatureMethod,
-    notification: Asked,
+    notification: ReceivedRequest,
 }
 
 /// A notification for each kind of secret, by different methods.
@@ -123,10 +123,10 @@ async fn signed_notifications(database: &Database) -> Vec<Signed> {
     let mut resource = None;
     for (path, secret, method) in kinds {
         let callback = subscriber.url(path);
-        let subscribed = node.subscribe(&callback, |wish| {
-            wish.format = Format::Json;
-            wish.signing.secret = Some(Secret::new(secret.to_owned()).unwrap());
-            wish.signing.method = Some(method);
+        let subscribed = node.subscribe(&callback, |request| {
+            request.format = Format::Json;
+            request.signing.secret = Some(Secret::new(secret.to_owned()).unwrap());
+            request.signing.method = Some(method);
         });
         resource = Some(subscribed.await.id.resource);
     }
@@ -152,7 +152,7 @@ async fn the_documented_functions_verify_a_notification(database: Database) {
             let verdicts = verifier.verdicts(notification, secret).await;
             assert_eq!(verdicts, [true; 2], "{case}");
             let body = notification.text().replace('1', "2").into();
-            let altered = Asked { body, ..notification.clone() };
+            let altered = ReceivedRequest { body, ..notification.clone() };
             assert_eq!(verifier.verdicts(&altered, secret).await, [false; 2], "{case}, altered");
             let verdicts = verifier.verdicts(notification, "another").await;
             assert_eq!(verdicts, [false; 2], "{case}, another secret");

@@ -9,7 +9,7 @@ use feedgate_protocol::Protocol;
 use super::{Node, TOPIC, poll, secret};
 use crate::store::on_both_stores;
 use crate::support::postgres::Database;
-use crate::support::subscriber::{Mood, Subscriber, is_signed};
+use crate::support::subscriber::{Behavior, Subscriber, is_signed};
 
 on_both_stores!(
     p33_a_status_without_entries_is_told_to_who_wants_it,
@@ -43,14 +43,15 @@ async fn p33_a_status_without_entries_is_told_to_who_wants_it(database: Database
         ("/never", Format::Atom, Statuses::Never),
     ] {
         let callback = subscriber.url(path);
-        let wanted = node.subscribe(&callback, |wish| {
-            (wish.format, wish.statuses, wish.signing.secret) = (format, statuses, secret());
+        let wanted = node.subscribe(&callback, |request| {
+            (request.format, request.statuses, request.signing.secret) =
+                (format, statuses, secret());
         });
         ids.push(wanted.await.id);
     }
     let callback = subscriber.url("/cloud");
-    let cloud = node.subscribe(&callback, |wish| {
-        (wish.protocol, wish.statuses) = (Protocol::HttpPost, Statuses::Never);
+    let cloud = node.subscribe(&callback, |request| {
+        (request.protocol, request.statuses) = (Protocol::HttpPost, Statuses::Never);
     });
     cloud.await;
     fail(&node, ids[0].resource).await;
@@ -86,20 +87,20 @@ async fn p33_a_status_without_entries_is_told_to_who_wants_it(database: Database
 async fn p33_a_status_is_told_again_until_it_is_acknowledged(database: Database) {
     let node = Node::start(&database).await;
     let subscriber = Subscriber::start().await;
-    subscriber.set("/", Mood::Failing(500));
+    subscriber.set("/", Behavior::Failing(500));
     let callback = subscriber.url("/");
     let id = node.subscribe(&callback, |_| {}).await.id;
     fail(&node, id.resource).await;
     node.until(&callback, |held| held.is_some_and(|held| held.failures == 1)).await;
     assert_eq!(node.now(&callback).await.unwrap().status_told, 0);
-    subscriber.set("/", Mood::Willing);
+    subscriber.set("/", Behavior::Accepting);
     // A renewal tries at once what waits for its retry.
     node.subscribe(&callback, |_| {}).await;
     node.until(&callback, |held| held.is_some_and(|held| held.status_told == 1)).await;
     let ids: Vec<_> = subscriber
         .notified("/")
         .iter()
-        .map(|asked| asked.header("webhook-id").unwrap().to_owned())
+        .map(|request| request.header("webhook-id").unwrap().to_owned())
         .collect();
     assert!(ids.len() >= 2 && ids.iter().all(|id| *id == ids[0]), "the same message: {ids:?}");
     node.stop().await;
@@ -108,17 +109,17 @@ async fn p33_a_status_is_told_again_until_it_is_acknowledged(database: Database)
 async fn p33_a_status_goes_with_entries_as_it_is_then(database: Database) {
     let node = Node::start(&database).await;
     let subscriber = Subscriber::start().await;
-    subscriber.set("/", Mood::Failing(500));
+    subscriber.set("/", Behavior::Failing(500));
     let callback = subscriber.url("/");
     let id = node.subscribe(&callback, |_| {}).await.id;
     node.append(id.resource, 1..=1).await;
     node.until(&callback, |held| held.is_some_and(|held| held.failures == 1)).await;
     // It changes while the entry waits for its retry.
     fail(&node, id.resource).await;
-    subscriber.set("/", Mood::Willing);
+    subscriber.set("/", Behavior::Accepting);
     node.subscribe(&callback, |_| {}).await;
     node.until(&callback, |held| held.is_some_and(|held| held.status_told == 1)).await;
-    let told: Vec<String> = subscriber.notified("/").iter().map(|asked| asked.text()).collect();
+    let told: Vec<String> = subscriber.notified("/").iter().map(|request| request.text()).collect();
     let is_last = |text: &&String| text.contains("<http code=\"500\"");
     assert_eq!(told.iter().filter(is_last).count(), 1, "{told:?}");
     assert!(told.iter().all(|text| text.contains("<entry")), "in one message: {told:?}");

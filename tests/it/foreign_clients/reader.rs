@@ -13,7 +13,7 @@ async fn newsboat_reads_the_feed_of_the_gateway() {
     let world = World::with_tides(3, &[]).await;
     let callback = world.subscriber.url("/cb");
     world.gateway.subscribe_superfeedr(&world.topic, &callback, "atom").await;
-    world.gateway.open_to_strangers(&world.topic).await;
+    world.gateway.open_to_anonymous(&world.topic).await;
     world.gateway.comes_to_rest().await;
     let feed = world.gateway.archive_of(&world.topic);
     assert_eq!(unread(&feed).await, "3 unread articles");

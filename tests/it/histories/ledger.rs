@@ -34,15 +34,15 @@ impl Ledger {
     }
 
     /// Something was handed over. `said` is all that was said so far.
-    pub(super) fn handed_over(&mut self, what: &str, said: &[String]) {
-        let Some(place) = said.iter().position(|held| held == what) else {
+    pub(super) fn handed_over(&mut self, what: &str, printed: &[String]) {
+        let Some(place) = printed.iter().position(|held| held == what) else {
             return self.is_wrong(format!("{what} was never said"));
         };
         // A cache may still have what was dropped a moment ago.
         let is_beginning = self.is_new && place <= self.next.max(self.dropped);
         let is_repeat = self.may_repeat && place + 1 == self.next;
         if place != self.next && !is_beginning && !is_repeat {
-            self.is_wrong(match said.get(self.next..place) {
+            self.is_wrong(match printed.get(self.next..place) {
                 Some(missing) => format!("{missing:?} are missing before {what}"),
                 None => format!("{what} again"),
             });
@@ -52,11 +52,11 @@ impl Ledger {
     }
 
     /// Nothing more is said, and the reader has come to the end.
-    pub(super) fn closed(self, said: &[String]) -> Result<(), String> {
+    pub(super) fn closed(self, printed: &[String]) -> Result<(), String> {
         match self.wrong {
             Some(wrong) => Err(wrong),
-            None if self.next < said.len() => {
-                Err(format!("{:?} were never handed over", &said[self.next..]))
+            None if self.next < printed.len() => {
+                Err(format!("{:?} were never handed over", &printed[self.next..]))
             }
             None => Ok(()),
         }
@@ -69,14 +69,14 @@ impl Ledger {
 
 #[test]
 fn a_ledger_finds_what_is_wrong() {
-    let said: Vec<String> = (0..6).map(|n| format!("e{n}")).collect();
+    let printed: Vec<String> = (0..6).map(|n| format!("e{n}")).collect();
     let all = ["e0", "e1", "e2", "e3", "e4", "e5"];
-    let closed = |ledger: Ledger| ledger.closed(&said);
+    let closed = |ledger: Ledger| ledger.closed(&printed);
     let after = |begin: &[&str], then: fn(&mut Ledger), rest: &[&str]| {
         let mut ledger = Ledger::default();
-        begin.iter().for_each(|what| ledger.handed_over(what, &said));
+        begin.iter().for_each(|what| ledger.handed_over(what, &printed));
         then(&mut ledger);
-        rest.iter().for_each(|what| ledger.handed_over(what, &said));
+        rest.iter().for_each(|what| ledger.handed_over(what, &printed));
         closed(ledger)
     };
     assert_eq!(after(&all, |_| {}, &[]), Ok(()));

@@ -25,7 +25,7 @@ pub(super) struct Feed {
     /// How often it was polled.
     polls: i64,
     /// What was said, in the order in which it is to stand in the archive.
-    pub(super) said: Vec<String>,
+    pub(super) printed: Vec<String>,
 }
 
 impl Feed {
@@ -63,14 +63,14 @@ impl Feed {
                 Deed::Write | Deed::Rewrite(_) => {
                     self.there.resize(self.there.len().max(number + 1), true);
                     self.there[number] = true;
-                    let says = format!("{} says {}", id(number), self.said.len() + told.len());
+                    let says = format!("{} says {}", id(number), self.printed.len() + told.len());
                     candidates.push(saying(number, &says, now));
                     told.push(says);
                 }
             }
         }
         // What is taken back is told after the rest of a document.
-        self.said.extend(told.into_iter().chain(gone));
+        self.printed.extend(told.into_iter().chain(gone));
         let document = FeedDocument { at: now, candidates, deletions, ..FeedDocument::default() };
         Poll { found: NewContent::Feed(document), ..Feed::is_read(now) }
     }

@@ -76,7 +76,7 @@ impl EntryHandler for Clerk<'_> {
                 format!("{} is gone since {}", gone.entry_id, gone.when().unwrap())
             }
         };
-        self.ledger.borrow_mut().handed_over(&what, &self.feed.borrow().said);
+        self.ledger.borrow_mut().handed_over(&what, &self.feed.borrow().printed);
         self.holds.set(true);
         self.life.step().await;
         self.holds.set(false);

@@ -128,7 +128,7 @@ impl Stage {
         }
         fs::remove_file(&state).unwrap_or_default(); // there is none if nothing was said
         match is_at_end {
-            true => ledger.into_inner().closed(&feed.into_inner().said),
+            true => ledger.into_inner().closed(&feed.into_inner().printed),
             false => Err("the reader did not come to the end".to_owned()),
         }
     }
@@ -175,7 +175,7 @@ impl Scene<'_> {
     async fn publish(&self, feed: &RefCell<Feed>, batch: &Batch) {
         let poll = feed.borrow_mut().next(batch);
         let appended = self.stage.nodes[batch.cut].record(self.id, &poll).await.unwrap().unwrap();
-        assert_eq!(appended.head.0 as usize, feed.borrow().said.len(), "{batch:?}");
+        assert_eq!(appended.head.0 as usize, feed.borrow().printed.len(), "{batch:?}");
     }
 
     async fn keep(&self, pages: u8, ledger: &RefCell<Ledger>) {

@@ -59,7 +59,7 @@ impl Described {
         ];
         let (status, text) = gateway.superfeedr(&form).await;
         assert_eq!(status, StatusCode::OK, "{text}");
-        gateway.open_to_strangers(&feed).await;
+        gateway.open_to_anonymous(&feed).await;
         let archive = client().get(gateway.archive_of(&feed)).send().await.unwrap();
         let segment = archive.url().path_segments().unwrap().nth(1).unwrap().to_owned();
         Described {

@@ -26,22 +26,22 @@ struct Page {
 pub(super) struct Site {
     server: Server,
     pages: Arc<Mutex<Pages>>,
-    asked: watch::Sender<Vec<String>>,
+    requested: watch::Sender<Vec<String>>,
 }
 
 impl Site {
     /// Starts one without pages.
     pub(super) async fn start() -> Site {
         let pages: Arc<Mutex<Pages>> = Arc::default();
-        let asked = watch::Sender::new(Vec::new());
-        let (held, seen) = (Arc::clone(&pages), asked.clone());
+        let requested = watch::Sender::new(Vec::new());
+        let (held, seen) = (Arc::clone(&pages), requested.clone());
         let server = Server::start(move |request| {
             let page = held.lock().unwrap().get(&request.path).cloned();
-            seen.send_modify(|asked: &mut Vec<String>| asked.push(request.path.clone()));
+            seen.send_modify(|requested: &mut Vec<String>| requested.push(request.path.clone()));
             async move { page.map_or_else(|| say(StatusCode::NOT_FOUND, ""), answer) }
         })
         .await;
-        Site { server, pages, asked }
+        Site { server, pages, requested }
     }
 
     /// The address of a path.
@@ -69,14 +69,15 @@ impl Site {
 
     /// How often a path was asked for.
     pub(super) fn fetches(&self, path: &str) -> usize {
-        self.asked.borrow().iter().filter(|asked| *asked == path).count()
+        self.requested.borrow().iter().filter(|request| *request == path).count()
     }
 
     /// Waits until a path was asked for so often.
     pub(super) async fn fetched(&self, path: &str, times: usize) {
-        let mut asked = self.asked.subscribe();
-        let enough =
-            asked.wait_for(|asked| asked.iter().filter(|asked| *asked == path).count() >= times);
+        let mut requested = self.requested.subscribe();
+        let enough = requested.wait_for(|requested| {
+            requested.iter().filter(|target| *target == path).count() >= times
+        });
         let is_enough = timeout(PATIENCE, enough).await.is_ok();
         assert!(is_enough, "{path} was not fetched {times} times: {}", self.fetches(path));
     }

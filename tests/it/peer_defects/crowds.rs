@@ -14,25 +14,25 @@ use tokio::time::{Duration, sleep, timeout};
 
 use crate::support::gateway::Gateway;
 use crate::support::postgres::{Database, Kind};
-use sink::Sink;
+use callbacks::CallbackServer;
 
+/// The one of the benchmark, in which there are a hundred thousand of them.
+#[path = "../../bench/fanout/callbacks.rs"]
+#[expect(dead_code, reason = "the benchmark spreads subscribers in two ways")]
+mod callbacks;
 /// The server of the benchmarks.
 #[path = "../../bench/responder.rs"]
 mod responder;
-/// The one of the benchmark, in which there are a hundred thousand of them.
-#[path = "../../bench/fanout/sink.rs"]
-#[expect(dead_code, reason = "the benchmark spreads subscribers in two ways")]
-mod sink;
 
 /// What goes wrong stops the test.
-type Trouble = Box<dyn std::error::Error + Send + Sync>;
+type AnyError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Subscriptions made side by side, so that they are committed together.
-const AT_ONCE: usize = 200;
+const CONCURRENCY: usize = 200;
 /// Between two looks at the sink or at the database, which others work on.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
-fn wish(topic: &str, callback: String) -> SubscriptionRequest {
+fn request(topic: &str, callback: String) -> SubscriptionRequest {
     SubscriptionRequest {
         lease: Lease::RSSCLOUD,
         ..SubscriptionRequest::new(
@@ -43,10 +43,10 @@ fn wish(topic: &str, callback: String) -> SubscriptionRequest {
     }
 }
 
-async fn subscribe(store: &Arc<dyn Store>, wishes: impl Iterator<Item = SubscriptionRequest>) {
+async fn subscribe(store: &Arc<dyn Store>, requests: impl Iterator<Item = SubscriptionRequest>) {
     let subscribing =
-        wishes.map(|wish| async move { store.subscribe(&wish, now()).await.unwrap() });
-    stream::iter(subscribing).buffer_unordered(AT_ONCE).count().await;
+        requests.map(|request| async move { store.subscribe(&request, now()).await.unwrap() });
+    stream::iter(subscribing).buffer_unordered(CONCURRENCY).count().await;
 }
 
 /// The deployed hub called all of them in one moment, with one timer for all, and gave up
@@ -54,12 +54,12 @@ async fn subscribe(store: &Arc<dyn Store>, wishes: impl Iterator<Item = Subscrip
 #[tokio::test(flavor = "multi_thread")]
 async fn b06_of_a_thousand_subscribers_each_is_told_once() {
     const MANY: usize = 1_000;
-    let sink = Sink::start(MANY, sink::Spread::OwnAddresses).unwrap();
+    let callbacks = CallbackServer::start(MANY, callbacks::Spread::OwnAddresses).unwrap();
     let database = Database::new(Kind::Sqlite).await;
     let gateway = Gateway::start(&database, &[("FEEDGATE_DELIVERY_CONCURRENCY", "64")]).await;
-    let (port, topic) = (sink.port().to_string(), sink.topic());
+    let (port, topic) = (callbacks.port().to_string(), callbacks.topic());
     let form = [
-        ("domain", sink.domain(0)),
+        ("domain", callbacks.domain(0)),
         ("port", port),
         ("path", "/0".to_owned()),
         ("protocol", "http-post".to_owned()),
@@ -69,23 +69,23 @@ async fn b06_of_a_thousand_subscribers_each_is_told_once() {
     let (_, text) = gateway.post("/pleaseNotify", &form).await;
     assert!(text.contains("success=\"true\""), "{text}");
     let store = database.open().await;
-    subscribe(&store, (1..MANY).map(|n| wish(&topic, sink.callback(n)))).await;
+    subscribe(&store, (1..MANY).map(|n| request(&topic, callbacks.callback(n)))).await;
     store.close().await;
 
-    sink.begin();
+    callbacks.begin();
     let begun = std::time::Instant::now();
     let (_, text) = gateway.post("/ping", &[("url", &topic)]).await;
     assert!(text.contains("success=\"true\""), "{text}");
     let all = async {
-        while sink.told() < MANY {
+        while callbacks.told() < MANY {
             sleep(LOOK_AGAIN).await;
         }
     };
     let in_time = timeout(Duration::from_secs(120), all).await.is_ok();
-    let (first, last) = sink.course(begun);
-    assert!(in_time, "{} of {MANY} were told, {first:?} to {last:?}", sink.told());
+    let (first, last) = callbacks.course(begun);
+    assert!(in_time, "{} of {MANY} were told, {first:?} to {last:?}", callbacks.told());
     gateway.comes_to_rest().await;
-    assert_eq!(sink.twice(), 0, "nobody is told twice");
+    assert_eq!(callbacks.twice(), 0, "nobody is told twice");
 }
 
 /// The deployed hub wrote its whole store anew: two seconds for 300,000 subscriptions.
@@ -95,7 +95,8 @@ async fn b12_a_registration_among_many_writes_no_more_than_one_among_few() {
     let database = Database::new(Kind::Sqlite).await;
     let store = database.open().await;
     let topic = "https://feeds.test/a";
-    let first = store.subscribe(&wish(topic, "https://0.test/".to_owned()), now()).await.unwrap();
+    let first =
+        store.subscribe(&request(topic, "https://0.test/".to_owned()), now()).await.unwrap();
     let few = written(&database, &store, topic, "https://few.test/").await;
     let more = format!(
         "with recursive n (n) as (select 1 union all select n + 1 from n where n < {MANY})
@@ -118,7 +119,7 @@ async fn b12_a_registration_among_many_writes_no_more_than_one_among_few() {
 async fn written(database: &Database, store: &Arc<dyn Store>, topic: &str, callback: &str) -> u64 {
     let path = database.url.strip_prefix("sqlite:").unwrap();
     empty_wal(path).await;
-    store.subscribe(&wish(topic, callback.to_owned()), now()).await.unwrap();
+    store.subscribe(&request(topic, callback.to_owned()), now()).await.unwrap();
     let written = fs::metadata(format!("{path}-wal")).unwrap().len();
     assert!(written > 0, "what is written stands in {path}-wal");
     written

@@ -1,7 +1,7 @@
 //! What others registered is nobody else's to change, and nobody else's to see.
 
 use crate::support::server::client;
-use crate::support::subscriber::{Mood, is_signed};
+use crate::support::subscriber::{Behavior, is_signed};
 use crate::support::world::World;
 
 /// What a subscriber wants nobody to know.
@@ -16,7 +16,7 @@ async fn b03_a_refused_verification_changes_nothing() {
     world.registers("/plain").await;
 
     for path in ["/cb", "/plain"] {
-        world.subscriber.set(path, Mood::Refusing);
+        world.subscriber.set(path, Behavior::Refusing);
     }
     let mine = [
         ("hub.mode", "subscribe"),
@@ -41,7 +41,7 @@ async fn b03_a_refused_verification_changes_nothing() {
         assert!(text.contains("success=\"false\""), "{text}");
     }
     for path in ["/cb", "/plain"] {
-        world.subscriber.set(path, Mood::Willing);
+        world.subscriber.set(path, Behavior::Accepting);
     }
 
     let before = ["/cb", "/plain"].map(|path| world.subscriber.notified(path).len());
@@ -66,7 +66,7 @@ async fn b05_no_page_shows_a_secret_or_the_path_of_a_callback() {
     let callback = world.subscriber.url(&path);
     world.gateway.subscribe_websub(&world.topic, &callback, &[("hub.secret", SECRET)]).await;
     world.registers(&path).await;
-    world.subscriber.set(&path, Mood::Failing(500));
+    world.subscriber.set(&path, Behavior::Failing(500));
     world.changes(3).await;
     // The first call was the test of the handler.
     world.subscriber.until(&path, |told| told.len() >= 3).await;
@@ -88,14 +88,14 @@ async fn b05_no_page_shows_a_secret_or_the_path_of_a_callback() {
         "/healthz",
     ];
     let pages = pages.map(|page| world.gateway.url(page)).into_iter().chain([archive]);
-    let mut shown = 0;
+    let mut displayed = 0;
     for page in pages {
         // Whoever registered a callback at its own address may see it; this is somebody else.
         let request = client().get(&page).header("x-forwarded-for", "192.0.2.7");
         let answer = request.send().await.unwrap();
-        shown += usize::from(answer.status().is_success());
+        displayed += usize::from(answer.status().is_success());
         let text = format!("{:?}{}", answer.headers().clone(), answer.text().await.unwrap());
         assert!(!text.contains(SECRET) && !text.contains(TOKEN), "{page}: {text}");
     }
-    assert!(shown > 3, "only {shown} pages were there to be looked at");
+    assert!(displayed > 3, "only {displayed} pages were there to be looked at");
 }

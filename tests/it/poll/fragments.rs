@@ -102,8 +102,11 @@ async fn n12_json_is_compared_by_its_values(database: Database) {
     }
     let part = bench.poll("/data#%24.bike.price").await;
     assert_eq!(bench.body(&part).await, (3, "application/json".to_owned(), "19.95".to_owned()));
-    let asked = bench.publisher.fetches("/data");
-    assert!(asked.iter().all(|fetch| !fetch.asked.path.contains('#')), "a fragment is not sent");
+    let request = bench.publisher.fetches("/data");
+    assert!(
+        request.iter().all(|fetch| !fetch.request.path.contains('#')),
+        "a fragment is not sent"
+    );
 }
 
 async fn a_part_that_is_not_there_is_a_status_and_no_storm(database: Database) {

@@ -70,7 +70,7 @@ impl World {
 
     async fn subscribe(&self, topic: &str, account: Option<AccountId>) {
         let callback = format!("https://b.test/{}", account.map_or(0, |account| account.0));
-        let wish = SubscriptionRequest {
+        let request = SubscriptionRequest {
             account,
             format: Format::Atom,
             statuses: Statuses::default(),
@@ -80,7 +80,7 @@ impl World {
                 Protocol::WebSub,
             )
         };
-        self.store.subscribe(&wish, runner::now()).await.unwrap();
+        self.store.subscribe(&request, runner::now()).await.unwrap();
     }
 
     async fn poll(&self, topic: &str) -> Resource {

@@ -21,8 +21,8 @@ on_one_store!(
 
 /// `If-None-Match` of all requests for `path`.
 fn tags(origin: &Origin, path: &str) -> Vec<Option<String>> {
-    let asked = origin.requests().into_iter().filter(|request| request.target() == path);
-    asked.map(|request| request.header("if-none-match").map(str::to_owned)).collect()
+    let request = origin.requests().into_iter().filter(|request| request.target() == path);
+    request.map(|request| request.header("if-none-match").map(str::to_owned)).collect()
 }
 
 fn tag(text: &str) -> Option<String> {
@@ -61,9 +61,9 @@ async fn p07_validators_are_kept_only_with_what_could_be_used(database: Database
     for head in [1, 1, 1, 1, 2] {
         assert_eq!(bench.poll_url(&origin.url("/feed")).await.head, Seq(head));
     }
-    let asked = tags(&origin, "/feed");
-    assert_eq!(asked[0], None);
-    assert!(asked[1..].iter().all(|sent| *sent == tag("\"1\"")), "{asked:?}");
+    let request = tags(&origin, "/feed");
+    assert_eq!(request[0], None);
+    assert!(request[1..].iter().all(|sent| *sent == tag("\"1\"")), "{request:?}");
 }
 
 async fn p21_the_topic_stays_what_it_is_wherever_it_is_fetched(database: Database) {

@@ -194,8 +194,8 @@ async fn n05_a_flood_is_kept_and_what_is_recent_is_sent(database: Database) {
     let resource = bench.follow("/feed", &[rss("Tides", &few), rss("Tides", &many)]).await;
     let letters = bench.letters(&resource).await;
     assert_eq!((letters.matches('N').count(), letters.matches('O').count()), (13, 4_987));
-    let said = "4987 old entries were not sent";
-    assert!(resource.status.http_message.contains(said), "{}", resource.status.http_message);
+    let refusal = "4987 old entries were not sent";
+    assert!(resource.status.http_message.contains(refusal), "{}", resource.status.http_message);
 }
 
 async fn n05_a_feed_that_became_another_floods_nobody(database: Database) {
@@ -205,8 +205,8 @@ async fn n05_a_feed_that_became_another_floods_nobody(database: Database) {
     after.extend((101..107).map(|n| nth(n, -300)));
     let resource = bench.follow("/feed", &[rss("Tides", &before), rss("Casino", &after)]).await;
     assert_eq!(bench.letters(&resource).await, "NNNNNNOOOOOON", "case j");
-    let said = &resource.status.http_message;
-    assert!(said.contains("feed identity changed"), "{said}");
+    let message = &resource.status.http_message;
+    assert!(message.contains("feed identity changed"), "{message}");
 }
 
 async fn n06_what_slides_back_into_a_document_is_not_news(database: Database) {
@@ -224,8 +224,13 @@ async fn n06_what_slides_back_into_a_document_is_not_news(database: Database) {
 
 async fn n07_an_edit_takes_the_place_of_what_was_there(database: Database) {
     let bench = Bench::start(&database).await;
-    let said = |text: &str| rss("Tides", &[item("urn:1", "https://t.test/1", text, -9)]);
-    let documents = [said("low"), said("<![CDATA[<b>low</b>]]>"), said("high"), said("low")];
+    let described = |text: &str| rss("Tides", &[item("urn:1", "https://t.test/1", text, -9)]);
+    let documents = [
+        described("low"),
+        described("<![CDATA[<b>low</b>]]>"),
+        described("high"),
+        described("low"),
+    ];
     let resource = bench.follow("/feed", &documents).await;
     assert_eq!(bench.letters(&resource).await, "NUU", "markup is no text");
     assert!(bench.newest(&resource).await.contains("low"));

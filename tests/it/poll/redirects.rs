@@ -42,9 +42,9 @@ async fn poll_at(bench: &Bench, url: &str, now: DateTime<Utc>) -> Resource {
 }
 
 /// What was asked for, `robots.txt` left out.
-fn asked(origin: &Origin) -> Vec<String> {
-    let asked = origin.requests().into_iter().map(|request| request.target().to_owned());
-    asked.filter(|target| target != "/robots.txt").collect()
+fn requests_to(origin: &Origin) -> Vec<String> {
+    let request = origin.requests().into_iter().map(|request| request.target().to_owned());
+    request.filter(|target| target != "/robots.txt").collect()
 }
 
 fn moved(to: &str) -> Step {
@@ -92,9 +92,9 @@ async fn p20_a_permanent_redirect_is_followed_after_a_week(database: Database) {
     let log = bench.store.moves(resource.id).await.unwrap();
     assert_eq!((log.len(), &log[0].from, &log[0].to), (1, &old, &origin.url("/new")));
 
-    let so_far = asked(&origin).len();
+    let so_far = requests_to(&origin).len();
     let resource = poll_on(&bench, &old, 9).await;
-    assert_eq!(asked(&origin)[so_far..], ["/new"], "no detour any more (rule P21)");
+    assert_eq!(requests_to(&origin)[so_far..], ["/new"], "no detour any more (rule P21)");
     assert_eq!(origin.last().header("if-none-match"), Some("\"1\""));
     assert_eq!((resource.head.0, resource.status.http_code), (2, 304), "and nothing came twice");
 }

@@ -24,10 +24,10 @@ on_both_stores!(the_claim_of_a_poll_that_outlasts_it_is_renewed);
 async fn the_claim_of_a_poll_that_outlasts_it_is_renewed(database: Database) {
     let leave = Arc::new(Semaphore::new(0));
     let waits = Arc::clone(&leave);
-    let slow = Server::start(move |asked| {
+    let slow = Server::start(move |request| {
         let waits = Arc::clone(&waits);
         async move {
-            if asked.path == "/robots.txt" {
+            if request.path == "/robots.txt" {
                 return say(StatusCode::NOT_FOUND, "");
             }
             waits.acquire().await.unwrap().forget();

@@ -181,7 +181,7 @@ fn poller(store: &Arc<dyn Store>, fetch_concurrency: usize) -> Poller {
 }
 
 async fn watch(store: &Arc<dyn Store>, url: String) -> Resource {
-    let wish = SubscriptionRequest {
+    let request = SubscriptionRequest {
         format: Format::Atom,
         statuses: Statuses::default(),
         lease: Lease::from(Duration::from_secs(3_600)),
@@ -191,6 +191,6 @@ async fn watch(store: &Arc<dyn Store>, url: String) -> Resource {
             Protocol::WebSub,
         )
     };
-    let id = store.subscribe(&wish, runner::now()).await.unwrap().id.resource;
+    let id = store.subscribe(&request, runner::now()).await.unwrap().id.resource;
     store.get(id).await.unwrap().unwrap()
 }

@@ -38,8 +38,8 @@ async fn p40_rules_for_all_robots_hold_for_pages_and_not_for_feeds(database: Dat
             let page = bench.poll(path).await;
             assert_eq!((page.head, page.body_version), (Seq(0), 0), "{path}");
             assert_eq!(page.status.error, "robots_disallowed", "{path}");
-            let said = "the robots.txt of 127.0.0.1 disallows fetching pages at this address";
-            assert!(page.status.http_message.starts_with(said), "{}", page.status.http_message);
+            let printed = "the robots.txt of 127.0.0.1 disallows fetching pages at this address";
+            assert!(page.status.http_message.starts_with(printed), "{}", page.status.http_message);
         }
         let path = path.split('#').next().unwrap();
         assert_eq!(publisher.fetches(path).len(), fetches, "{path}");

@@ -179,7 +179,7 @@ async fn p41_a_host_has_one_request_in_flight() {
         assert_eq!(code(&got.await.unwrap()), "http_status");
     }
     assert_eq!(origin.requests().len(), 20);
-    assert_eq!(origin.most_at_once(), 1);
+    assert_eq!(origin.most_concurrent(), 1);
 }
 
 #[tokio::test]

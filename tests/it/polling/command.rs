@@ -201,7 +201,7 @@ async fn p52_a_trace_shows_what_a_page_offers_and_the_part_that_is_asked_for() {
     let told: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(told["feed"]["offers"][0]["href"], origin.url("/f"));
     assert!(
-        origin.requests().iter().all(|asked| asked.target() == "/page"),
+        origin.requests().iter().all(|request| request.target() == "/page"),
         "and asks for no more"
     );
 }

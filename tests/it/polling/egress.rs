@@ -198,7 +198,7 @@ async fn a_name_that_does_not_exist_is_told_apart_from_a_lookup_that_failed() {
 #[tokio::test]
 async fn p39_certificates_are_verified_and_their_faults_told_apart() {
     let tls = tls::acceptor();
-    let (stranger, _stop) = tls::greeter(move |stream| {
+    let (anonymous, _stop) = tls::greeter(move |stream| {
         let accepting = tls.accept(stream);
         async move { drop(accepting.await) }
     })
@@ -210,7 +210,7 @@ async fn p39_certificates_are_verified_and_their_faults_told_apart() {
     let fetch =
         HttpClient::with_lookup(settings(), Names::of(&[("stranger.test", &["127.0.0.1"])]));
     let cases = [
-        (stranger, "tls: the certificate is from an unknown issuer"),
+        (anonymous, "tls: the certificate is from an unknown issuer"),
         (plain, "tls: the handshake failed"),
     ];
     for (port, want) in cases {

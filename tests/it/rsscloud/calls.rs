@@ -9,12 +9,12 @@ use crate::support::world::World;
 
 /// The answer to this body: status code, `Content-Type`, and text.
 async fn post(world: &World, content_type: &str, body: &str) -> (StatusCode, String, String) {
-    let asked = client().post(world.gateway.url("/RPC2")).body(body.to_owned());
-    let asked = match content_type {
-        "" => asked,
-        content_type => asked.header("content-type", content_type),
+    let request = client().post(world.gateway.url("/RPC2")).body(body.to_owned());
+    let request = match content_type {
+        "" => request,
+        content_type => request.header("content-type", content_type),
     };
-    let answer = asked.send().await.unwrap();
+    let answer = request.send().await.unwrap();
     let content_type = answer.headers()["content-type"].to_str().unwrap().to_owned();
     (answer.status(), content_type, answer.text().await.unwrap())
 }

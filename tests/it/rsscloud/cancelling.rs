@@ -3,7 +3,7 @@
 use http::Method;
 
 use super::worked;
-use crate::support::subscriber::Mood;
+use crate::support::subscriber::Behavior;
 use crate::support::world::World;
 
 impl World {
@@ -53,8 +53,8 @@ async fn d19_a_handler_is_told_no_more_when_its_own_address_says_so() {
     assert!(worked(&world.cancel("/rpc", &domain).await));
     assert!(!world.is_told("/rpc", "/witness", 5).await);
     // Nobody needed to be asked.
-    let asked = ["/cb", "/rpc"].map(|path| world.subscriber.asked(path));
-    assert!(asked.iter().flatten().all(|asked| asked.method == Method::POST));
+    let request = ["/cb", "/rpc"].map(|path| world.subscriber.requests_to(path));
+    assert!(request.iter().flatten().all(|request| request.method == Method::POST));
 }
 
 #[tokio::test]
@@ -80,11 +80,11 @@ async fn d19_nobody_ends_the_subscription_of_another_who_does_not_agree() {
     // It proves itself to whoever asks, and knows nothing of cancelling.
     let answer = cancel().await;
     assert!(!worked(&answer), "{answer}");
-    let asked = world.subscriber.asked("/cb").pop().unwrap();
-    assert_eq!(asked.query("cancel").map(str::len), Some(32));
+    let request = world.subscriber.requests_to("/cb").pop().unwrap();
+    assert_eq!(request.query("cancel").map(str::len), Some(32));
     assert!(world.is_told("/cb", "/witness", 3).await);
 
-    world.subscriber.set("/cb", Mood::Leaving);
+    world.subscriber.set("/cb", Behavior::Leaving);
     assert!(worked(&cancel().await));
     assert!(!world.is_told("/cb", "/witness", 4).await);
 }
@@ -95,7 +95,7 @@ async fn a_handler_that_answers_410_has_ended_its_subscription() {
     for path in ["/cb", "/witness"] {
         assert!(worked(&world.register("http-post", path, &[]).await));
     }
-    world.subscriber.set("/cb", Mood::Failing(410));
+    world.subscriber.set("/cb", Behavior::Failing(410));
     assert!(world.is_told("/cb", "/witness", 3).await, "it is told, and says that it has gone");
     assert!(!world.is_told("/cb", "/witness", 4).await);
 }

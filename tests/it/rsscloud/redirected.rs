@@ -4,17 +4,17 @@ use http::header::{HeaderValue, LOCATION};
 use http::{Method, StatusCode};
 
 use super::worked;
-use crate::support::server::{Asked, Server, say};
+use crate::support::server::{ReceivedRequest, Server, say};
 use crate::support::world::World;
 
 /// A server that redirects every request to this address. `keeps_query` adds the query of the
 /// request to it.
 async fn redirecting(code: u16, target: &str, keeps_query: bool) -> Server {
     let target = target.to_owned();
-    Server::start(move |asked: Asked| {
+    Server::start(move |request: ReceivedRequest| {
         let mut to = url::Url::parse(&target).unwrap();
-        if keeps_query && !asked.query.is_empty() {
-            to.query_pairs_mut().extend_pairs(&asked.query);
+        if keeps_query && !request.query.is_empty() {
+            to.query_pairs_mut().extend_pairs(&request.query);
         }
         let mut answer = say(StatusCode::from_u16(code).unwrap(), "");
         answer.headers_mut().insert(LOCATION, HeaderValue::try_from(to.as_str()).unwrap());
@@ -62,7 +62,7 @@ async fn f24_a_handler_that_redirects_is_notified_where_it_agreed() {
         let answer = world.register_at(&server, "http-post", further).await;
         assert!(worked(&answer), "{path}: {answer}");
         drop(server);
-        let tested = world.subscriber.asked(path);
+        let tested = world.subscriber.requests_to(path);
         let method = if further.is_empty() { Method::POST } else { Method::GET };
         assert_eq!(tested[0].method, method, "{path}: the method is kept");
         let before = world.subscriber.notified(path).len();
@@ -86,5 +86,5 @@ async fn f24_redirects_are_followed_a_few_times_and_never_past_the_guard() {
     }
     assert!(!worked(&world.register_at(&servers[19], "http-post", &[]).await), "too many");
     assert!(worked(&world.register_at(&servers[4], "http-post", &[]).await), "five");
-    assert_eq!(world.subscriber.asked("/far").len(), 1);
+    assert_eq!(world.subscriber.requests_to("/far").len(), 1);
 }

@@ -3,7 +3,7 @@
 use http::StatusCode;
 
 use super::worked;
-use crate::support::subscriber::Mood;
+use crate::support::subscriber::Behavior;
 use crate::support::world::World;
 
 impl World {
@@ -24,7 +24,7 @@ async fn a_ping_that_waits_is_answered_when_all_have_been_told() {
     for path in &paths {
         assert!(worked(&world.register("http-post", path, &[]).await));
     }
-    world.subscriber.set("/cb0", Mood::Failing(500));
+    world.subscriber.set("/cb0", Behavior::Failing(500));
     for (item, path, form) in [(3, "/ping?wait=1", &[][..]), (4, "/ping", &[("wait", "1")])] {
         let answer = world.ping(item, path, form).await;
         assert!(answer.ends_with("msg=\"Thanks for the ping.\" told=\"11\"/>"), "{answer}");
@@ -51,7 +51,7 @@ async fn a_ping_waits_for_the_slowest_only_so_long() {
     for path in ["/cb", "/slow"] {
         assert!(worked(&world.register("http-post", path, &[]).await));
     }
-    world.subscriber.set("/slow", Mood::Hanging);
+    world.subscriber.set("/slow", Behavior::Hanging);
     let answer = world.ping(3, "/ping", &[]).await;
     assert!(answer.ends_with(" told=\"1\"/>"), "{answer}");
     // Who does not want to wait need not.

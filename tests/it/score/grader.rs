@@ -9,7 +9,7 @@ use std::collections::HashMap;
 
 use chrono::{DateTime, TimeDelta, Timelike, Utc};
 
-use super::site::{self, DAY_S, Edition, Habits, Trouble, http_date};
+use super::site::{self, DAY_S, Edition, Habits, SiteFailure, http_date};
 use crate::support::origin::{Request, Step, answer};
 
 /// The shortest period that the operator of this gateway allows, in seconds.
@@ -32,7 +32,7 @@ pub(crate) struct Grader {
     given: HashMap<String, (Option<String>, Option<String>)>,
     /// When the feed was last asked for; whole, though it could have been otherwise; and
     /// when it last came whole.
-    asked_s: Option<i64>,
+    requested_s: Option<i64>,
     doubted_s: Option<i64>,
     whole_s: Option<i64>,
     /// Seconds for which the last answers are good.
@@ -71,7 +71,7 @@ impl Grader {
             start,
             now_s: 0,
             given: HashMap::new(),
-            asked_s: None,
+            requested_s: None,
             doubted_s: None,
             whole_s: None,
             fresh_s: 0,
@@ -89,12 +89,12 @@ impl Grader {
 
     /// Answers a request and judges it.
     pub(crate) fn answer(&mut self, request: &Request) -> Step {
-        self.judge_manners(request);
+        self.check_manners(request);
         let path = request.target().to_owned();
         let for_good = self.now_s >= site::days() * 3 / 10 * DAY_S;
         match path.as_str() {
             "/robots.txt" => {
-                self.judge_robots();
+                self.check_robots();
                 answer("404 Not Found", &[], "")
             }
             "/feed" if self.habits.moves => {
@@ -106,7 +106,7 @@ impl Grader {
                 answer(status, &["Location: /real"], "")
             }
             "/feed" | "/real" => {
-                self.judge_time();
+                self.check_time();
                 self.serve(request, &path)
             }
             _ => {
@@ -126,7 +126,7 @@ impl Grader {
     }
 
     /// What is wrong with a request at any time.
-    fn judge_manners(&mut self, request: &Request) {
+    fn check_manners(&mut self, request: &Request) {
         if !request.head.starts_with("GET ") {
             self.fault("not a GET");
         }
@@ -146,16 +146,16 @@ impl Grader {
         }
     }
 
-    fn judge_robots(&mut self) {
-        if self.robots_s.is_some_and(|asked_s| self.now_s < asked_s + DAY_S) {
+    fn check_robots(&mut self) {
+        if self.robots_s.is_some_and(|requested_s| self.now_s < requested_s + DAY_S) {
             self.fault("robots.txt twice a day");
         }
         self.robots_s = Some(self.now_s);
     }
 
     /// Whether it may be asked now.
-    fn judge_time(&mut self) {
-        let last_s = self.asked_s.replace(self.now_s);
+    fn check_time(&mut self) {
+        let last_s = self.requested_s.replace(self.now_s);
         self.score.polls += 1;
         if self.habits.skip_hours.contains(&self.now().hour()) {
             self.fault("in an hour in which nobody should come");
@@ -172,7 +172,7 @@ impl Grader {
     }
 
     fn serve(&mut self, request: &Request, path: &str) -> Step {
-        let trouble = Trouble::on(&self.habits, self.now_s);
+        let failure = SiteFailure::on(&self.habits, self.now_s);
         let edition = Edition::at(&self.habits, self.start, self.now_s);
         let matches = match request.header("if-none-match") {
             Some(tag) => edition.etag.as_deref() == Some(tag),
@@ -181,17 +181,17 @@ impl Grader {
                 since.is_some() && since == edition.modified.as_deref()
             }
         };
-        let conditional = self.judge_validators(request, path);
-        match trouble {
-            Some(Trouble::Stuck) if conditional => self.unmodified(&edition),
-            Some(Trouble::Stuck) | None if matches => self.unmodified(&edition),
-            Some(Trouble::Stuck) | None => self.whole(&edition, path),
-            Some(trouble) => self.trouble(trouble),
+        let conditional = self.check_validators(request, path);
+        match failure {
+            Some(SiteFailure::Stuck) if conditional => self.unmodified(&edition),
+            Some(SiteFailure::Stuck) | None if matches => self.unmodified(&edition),
+            Some(SiteFailure::Stuck) | None => self.whole(&edition, path),
+            Some(failure) => self.failure(failure),
         }
     }
 
     /// Whether the request is conditional; and whether it should be, and by what.
-    fn judge_validators(&mut self, request: &Request, path: &str) -> bool {
+    fn check_validators(&mut self, request: &Request, path: &str) -> bool {
         let sent = (request.header("if-none-match"), request.header("if-modified-since"));
         let given = self.given.get(path).cloned().unwrap_or_default();
         let owed = (given.0.as_deref(), given.1.as_deref());
@@ -245,46 +245,46 @@ impl Grader {
         self.step("200 OK", headers, Some(&body))
     }
 
-    fn trouble(&mut self, trouble: Trouble) -> Step {
+    fn failure(&mut self, failure: SiteFailure) -> Step {
         let mut wait = |secs| self.not_before_s = self.now_s + secs;
         let never = || {
             let never_kept =
                 ["ETag: \"not yours\"", "Last-Modified: Sat, 07 Sep 2002 00:00:01 GMT"];
             never_kept.map(str::to_owned).to_vec()
         };
-        match trouble {
-            Trouble::SlowDown => {
+        match failure {
+            SiteFailure::SlowDown => {
                 wait(7_200);
                 self.step("429 Too Many Requests", vec!["Retry-After: 7200".into()], Some(""))
             }
-            Trouble::SlowDownUntil => {
+            SiteFailure::SlowDownUntil => {
                 wait(10_800);
                 let until = http_date(self.now() + TimeDelta::seconds(10_800));
                 self.step("429 Too Many Requests", vec![format!("Retry-After: {until}")], Some(""))
             }
-            Trouble::SlowDownSomehow => {
+            SiteFailure::SlowDownSomehow => {
                 wait(SLOW_DOWN_S);
                 self.step("429 Too Many Requests", Vec::new(), Some(""))
             }
-            Trouble::Busy => {
+            SiteFailure::Busy => {
                 wait(3_600);
                 self.step("503 Service Unavailable", vec!["Retry-After: 3600".into()], Some(""))
             }
-            Trouble::Gone => {
+            SiteFailure::Gone => {
                 self.gone += 1;
                 if self.gone > 4 {
                     wait(GONE_S);
                 }
                 self.step("410 Gone", Vec::new(), Some(""))
             }
-            Trouble::CutOff => self.step("200 OK", never(), None),
-            Trouble::Login => {
+            SiteFailure::CutOff => self.step("200 OK", never(), None),
+            SiteFailure::Login => {
                 let mut headers = never();
                 headers.push("Content-Type: text/html".to_owned());
                 let page = "<!doctype html><title>Log in</title><form></form>";
                 self.step("200 OK", headers, Some(page))
             }
-            Trouble::Broken | Trouble::Stuck => {
+            SiteFailure::Broken | SiteFailure::Stuck => {
                 self.step("500 Internal Server Error", Vec::new(), Some(""))
             }
         }

@@ -3,7 +3,7 @@
 //!
 //! A site brings out one edition after the other. From each to the next its validators
 //! change in another way ([`Edition::at`]), its freshness is told in another form, and on
-//! some days it is in trouble ([`Trouble::on`]).
+//! some days it is in trouble ([`SiteFailure::on`]).
 
 use chrono::{DateTime, TimeDelta, Timelike, Utc};
 
@@ -102,21 +102,21 @@ impl Edition {
         let entries = entries.map(|n| usize::try_from(n).unwrap());
         let entries: Vec<usize> = entries.collect();
         let feed = crate::support::feeds::rss(habits.name, entries.into_iter());
-        let mut wishes = String::new();
+        let mut hints = String::new();
         if habits.ttl_min > 0 {
-            wishes += &format!("<ttl>{}</ttl>", habits.ttl_min);
+            hints += &format!("<ttl>{}</ttl>", habits.ttl_min);
         }
         if !habits.skip_hours.is_empty() {
             let hours = habits.skip_hours.iter().map(|hour| format!("<hour>{hour}</hour>"));
-            wishes += &format!("<skipHours>{}</skipHours>", hours.collect::<String>());
+            hints += &format!("<skipHours>{}</skipHours>", hours.collect::<String>());
         }
-        feed.replacen("</title>", &format!("</title>{wishes}"), 1)
+        feed.replacen("</title>", &format!("</title>{hints}"), 1)
     }
 }
 
 /// What is wrong at a site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Trouble {
+pub(crate) enum SiteFailure {
     /// 429 with seconds in `Retry-After`.
     SlowDown,
     /// 429 with a date in it.
@@ -137,25 +137,25 @@ pub(crate) enum Trouble {
     Stuck,
 }
 
-impl Trouble {
+impl SiteFailure {
     /// What is wrong `secs` after the beginning, if anything is.
-    pub(crate) fn on(habits: &Habits, secs: i64) -> Option<Trouble> {
+    pub(crate) fn on(habits: &Habits, secs: i64) -> Option<SiteFailure> {
         let (day, hour) = (secs / DAY_S, secs % DAY_S / 3_600);
         if habits.goes && (days() * 6 / 10..days() * 7 / 10).contains(&day) {
-            return Some(Trouble::Gone);
+            return Some(SiteFailure::Gone);
         }
         if habits.sticks && (50..65).contains(&(day % 100)) {
-            return Some(Trouble::Stuck);
+            return Some(SiteFailure::Stuck);
         }
         let in_the_morning = (4..16).contains(&hour);
         match day % 40 {
-            7 if in_the_morning => Some(Trouble::SlowDown),
-            11 if in_the_morning => Some(Trouble::CutOff),
-            14 if in_the_morning => Some(Trouble::SlowDownUntil),
-            17 if in_the_morning => Some(Trouble::Busy),
-            23 if in_the_morning => Some(Trouble::Login),
-            27 if in_the_morning => Some(Trouble::SlowDownSomehow),
-            33 => Some(Trouble::Broken),
+            7 if in_the_morning => Some(SiteFailure::SlowDown),
+            11 if in_the_morning => Some(SiteFailure::CutOff),
+            14 if in_the_morning => Some(SiteFailure::SlowDownUntil),
+            17 if in_the_morning => Some(SiteFailure::Busy),
+            23 if in_the_morning => Some(SiteFailure::Login),
+            27 if in_the_morning => Some(SiteFailure::SlowDownSomehow),
+            33 => Some(SiteFailure::Broken),
             _ => None,
         }
     }

@@ -6,7 +6,7 @@ use feedgate_core::account::{AccountHoldings, NewToken, Scope, Scopes, TokenHash
 use feedgate_core::password::{Password, PasswordHash};
 use feedgate_core::ports::{StoreError, SubscriptionFilter};
 
-use super::{at, on_both_stores, resource, wish};
+use super::{at, on_both_stores, request, resource};
 use crate::support::claiming_store::ClaimingStore;
 use crate::support::postgres::Database;
 
@@ -60,7 +60,7 @@ async fn t10_a_removed_account_takes_its_subscriptions_with_it(database: Databas
     };
     let (ada, bob) = (account("ada", "a").await, account("bob", "b").await);
     for (n, owner) in [Some(ada), Some(ada), Some(bob), None].into_iter().enumerate() {
-        let mut request = wish(&format!("{}", n % 2), &format!("https://callback.test/{n}"));
+        let mut request = request(&format!("{}", n % 2), &format!("https://callback.test/{n}"));
         request.account = owner;
         store.subscribe(&request, at(1)).await.unwrap();
     }
@@ -81,7 +81,7 @@ async fn t10_a_removed_account_takes_its_subscriptions_with_it(database: Databas
     }
 
     // A subscription whose verification ended after the account was removed.
-    let mut late = wish("0", "https://callback.test/late");
+    let mut late = request("0", "https://callback.test/late");
     late.account = Some(ada);
     store.subscribe(&late, at(4)).await.unwrap();
     assert!(store.drop_ownerless(at(2)).await.unwrap().is_empty(), "nobody was removed since");
@@ -100,7 +100,7 @@ async fn t10_a_deactivated_account_receives_nothing_until_it_is_activated(databa
     };
     let (ada, bob) = (access("ada").await.unwrap().account, access("bob").await.unwrap().account);
     let request = |owner, callback: &str| {
-        let mut request = wish("0", &format!("https://callback.test/{callback}"));
+        let mut request = request("0", &format!("https://callback.test/{callback}"));
         request.account = Some(owner);
         request
     };

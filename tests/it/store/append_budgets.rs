@@ -13,7 +13,7 @@ use feedgate_core::subscription::SubscriptionRequest;
 use feedgate_store::{self as store, StoreSettings};
 
 use super::pings::ping;
-use super::{at, in_one_cell, on_both_stores, poll, resource, room, subscribe, wish};
+use super::{at, in_one_cell, on_both_stores, poll, request, resource, room, subscribe};
 use crate::support::claiming_store::ClaimingStore;
 use crate::support::postgres::Database;
 
@@ -49,7 +49,7 @@ async fn open_for_accounts(database: &Database) -> ClaimingStore {
 
 /// Subscribes an account to a topic.
 async fn subscribe_account(store: &ClaimingStore, topic: &str, account: i64, s: i64) -> ResourceId {
-    let mut own = wish(topic, &format!("https://{s}.test/"));
+    let mut own = request(topic, &format!("https://{s}.test/"));
     own.account = Some(AccountId(account));
     store.subscribe(&own, at(s)).await.unwrap().id.resource
 }
@@ -102,7 +102,7 @@ async fn t02_what_an_account_watches_is_not_limited(database: Database) {
     assert!(next > at(3_600), "{next}");
 
     assert!(!store.has_trusted_watcher(id).await.unwrap());
-    let mut own = wish("busy", "https://other.test/");
+    let mut own = request("busy", "https://other.test/");
     own.account = Some(AccountId(7));
     store.subscribe(&own, at(1_001)).await.unwrap();
     assert!(store.has_trusted_watcher(id).await.unwrap());
@@ -166,7 +166,7 @@ async fn open_for_networks(database: &Database) -> ClaimingStore {
 async fn subscribe_from(store: &ClaimingStore, topic: &str, last: u8, s: i64) -> ResourceId {
     let registrant = RegistrantNetwork::from_client(Some([192, 0, 2, last].into()));
     let callback = format!("https://{last}.test/");
-    let request = SubscriptionRequest { registrant, ..wish(topic, &callback) };
+    let request = SubscriptionRequest { registrant, ..request(topic, &callback) };
     store.subscribe(&request, at(s)).await.unwrap().id.resource
 }
 
@@ -259,7 +259,7 @@ async fn h01_a_renewal_leaves_the_cost_with_the_first_registrant(database: Datab
     record_first(&store, id, 1).await;
     // The same callback, named from another network.
     let registrant = RegistrantNetwork::from_client(Some([192, 0, 2, 9].into()));
-    let renewal = SubscriptionRequest { registrant, ..wish("a", "https://1.test/") };
+    let renewal = SubscriptionRequest { registrant, ..request("a", "https://1.test/") };
     store.subscribe(&renewal, at(10)).await.unwrap();
     for (s, topic) in (20..).step_by(10).zip(["b", "c"]) {
         let id = subscribe_from(&store, topic, 1, s).await;

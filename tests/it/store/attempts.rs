@@ -159,7 +159,7 @@ async fn attempts_end_with_their_subscription(database: Database) {
     let Subscription { topic, callback, .. } = &made[1];
     assert!(store.unsubscribe(None, topic, callback, None).await.unwrap());
     for made in &made[3..] {
-        let request = super::wish("stays", made.callback.as_str());
+        let request = super::request("stays", made.callback.as_str());
         store.subscribe(&request, at(9_000)).await.unwrap();
     }
     assert_eq!(store.drop_expired(at(9_000)).await.unwrap().len(), 1);

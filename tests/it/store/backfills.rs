@@ -6,7 +6,7 @@ use feedgate_core::backfill::{BackfillEnd, Chain, PastPage};
 use feedgate_core::ports::{CommitProgress, DueBackfill, Store};
 use feedgate_core::record::Seq;
 
-use super::{at, entry, on_both_stores, resource, wish};
+use super::{at, entry, on_both_stores, request, resource};
 use crate::support::postgres::Database;
 
 on_both_stores!(
@@ -33,7 +33,7 @@ async fn claim(store: &Arc<dyn Store>, seconds: i64) -> DueBackfill {
 }
 
 async fn begin(store: &Arc<dyn Store>) -> DueBackfill {
-    store.subscribe_with_history(&wish("a", "https://callback.test/"), at(0)).await.unwrap();
+    store.subscribe_with_history(&request("a", "https://callback.test/"), at(0)).await.unwrap();
     claim(store, 1).await
 }
 

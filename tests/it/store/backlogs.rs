@@ -10,7 +10,7 @@ use feedgate_core::record::Seq;
 use feedgate_core::resource::ResourceId;
 use feedgate_core::subscription::{DueSubscription, Lease, SubscriptionId};
 
-use super::{at, few, in_one_cell, on_both_stores, poll, room, subscribe, wish};
+use super::{at, few, in_one_cell, on_both_stores, poll, request, room, subscribe};
 use crate::support::claiming_store::ClaimingStore;
 use crate::support::postgres::Database;
 
@@ -168,7 +168,7 @@ async fn a_subscription_that_is_paused_or_replayed_while_it_is_claimed(database:
     assert_eq!(sorted(&due), ids[1..]);
     store.pause(ids[2], at(4)).await.unwrap();
     assert!(store.replay(ids[3], Seq(0), at(4)).await.unwrap());
-    let request = wish("a", "https://callback.test/4");
+    let request = request("a", "https://callback.test/4");
     store.subscribe(&request, at(4)).await.unwrap();
     let listed = store.listed(ids[4]).await.unwrap().unwrap();
     assert_eq!(listed.delivery.claimed_until, Some(at(13)), "its delivery goes on");
@@ -186,7 +186,7 @@ async fn a_backlog_without_valid_subscriptions_is_removed(database: Database) {
     let store = ClaimingStore::new(database.open().await);
     let mut ids = Vec::new();
     for (n, lease_s) in [10, 1_000, 10].into_iter().enumerate() {
-        let mut request = wish("a", &format!("https://callback.test/{n}"));
+        let mut request = request("a", &format!("https://callback.test/{n}"));
         request.lease = Lease::from(Duration::from_secs(lease_s));
         ids.push(store.subscribe(&request, at(0)).await.unwrap().id);
     }
@@ -317,7 +317,7 @@ async fn resources_at_one_host_get_equal_parts(database: Database) {
 async fn d16_a_backlog_is_not_one_turn_of_an_account(database: Database) {
     let store = ClaimingStore::new(database.open().await);
     let subscribe = async |name: &str, account: i64, callback: &str| {
-        let mut own = wish(name, callback);
+        let mut own = request(name, callback);
         own.account = Some(AccountId(account));
         store.subscribe(&own, at(0)).await.unwrap().id
     };

@@ -10,7 +10,7 @@ use feedgate_core::subscription::{Format, SubscriptionId};
 use feedgate_feed::Body;
 
 use super::pings::ping;
-use super::{at, document, entry, on_both_stores, poll, resource, room, wish};
+use super::{at, document, entry, on_both_stores, poll, request, resource, room};
 use crate::support::claiming_store::ClaimingStore;
 use crate::support::postgres::Database;
 
@@ -25,8 +25,8 @@ on_both_stores!(
 
 /// Two subscribers of a resource that was not polled yet: to its entries, and to its body.
 async fn subscribed(store: &ClaimingStore) -> (ResourceId, [SubscriptionId; 2]) {
-    let entries = wish("a", "https://entries.test/");
-    let mut body = wish("a", "https://body.test/");
+    let entries = request("a", "https://entries.test/");
+    let mut body = request("a", "https://body.test/");
     body.format = Format::Raw;
     let entries = store.subscribe(&entries, at(0)).await.unwrap().id;
     let body = store.subscribe(&body, at(0)).await.unwrap().id;
@@ -102,7 +102,7 @@ async fn f19_a_ping_about_something_newer_or_much_later_brings_nothing_old(datab
     store.record(id, &found(5, &["2", "3"])).await.unwrap();
     assert_eq!(due(&store, 6).await, [(entries, 2, 3), (body, 1, 2)], "the new entry alone");
 
-    let other = wish("b", "https://entries.test/");
+    let other = request("b", "https://entries.test/");
     let id = store.subscribe(&other, at(0)).await.unwrap().id.resource;
     claim(&store, id, 7).await;
     store.record(id, &first(8, &["1", "2"])).await.unwrap();
@@ -119,7 +119,7 @@ async fn f19_who_subscribes_while_the_first_poll_runs_is_sent_nothing_that_was_t
     database: Database,
 ) {
     let store = ClaimingStore::new(database.open().await);
-    let id = store.ensure(&wish("a", "https://x.test/").topic, at(0)).await.unwrap().id;
+    let id = store.ensure(&request("a", "https://x.test/").topic, at(0)).await.unwrap().id;
     store.record(id, &first(1, &["1"])).await.unwrap();
     claim(&store, id, 2).await;
     subscribed(&store).await;
@@ -142,7 +142,7 @@ async fn h14_each_subscription_is_sent_what_was_published_since_it_was_made(data
     for (seconds, format) in
         [(105, Format::Atom), (305, Format::Atom), (305, Format::Raw), (905, Format::Raw)]
     {
-        let mut wanted = wish("a", &format!("https://{seconds}-{}.test/", format.as_str()));
+        let mut wanted = request("a", &format!("https://{seconds}-{}.test/", format.as_str()));
         wanted.format = format;
         made.push(store.subscribe(&wanted, at(seconds)).await.unwrap().id);
     }
@@ -168,13 +168,13 @@ async fn h14_each_subscription_is_sent_what_was_published_since_it_was_made(data
 async fn h14_what_returns_after_a_while_without_subscriptions_is_baseline(database: Database) {
     const DAY: i64 = 86_400;
     let store = ClaimingStore::new(database.open().await);
-    let id = store.ensure(&wish("a", "https://x.test/").topic, at(0)).await.unwrap().id;
+    let id = store.ensure(&request("a", "https://x.test/").topic, at(0)).await.unwrap().id;
     let kind = Some(ResourceKind::Feed);
     let mut known = Poll { kind, is_baseline: true, ..first(1, &["1"]) };
     known.polling.rate_at = Some(at(1));
     store.record(id, &known).await.unwrap();
 
-    let made = store.subscribe(&wish("a", "https://x.test/"), at(DAY)).await.unwrap().id;
+    let made = store.subscribe(&request("a", "https://x.test/"), at(DAY)).await.unwrap().id;
     claim(&store, id, DAY + 1).await;
     let mut failed = poll(at(DAY + 2), &[]);
     failed.found = NewContent::Nothing;

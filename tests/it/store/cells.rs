@@ -19,7 +19,7 @@ use feedgate_store::{self as store, StoreSettings};
 use super::changes::listed;
 use super::collections::{log, named, publish, settle};
 use super::pings::ping;
-use super::{at, poll, resource, room, subscribe, topic, wish};
+use super::{at, poll, request, resource, room, subscribe, topic};
 use crate::support::claiming_store::ClaimingStore;
 use crate::support::postgres::{Database, Kind, connect};
 
@@ -39,9 +39,9 @@ async fn several() -> (Database, ClaimingStore) {
 async fn watch(store: &ClaimingStore, host: &str) -> Vec<ResourceId> {
     let mut ids = Vec::new();
     for n in 0..RESOURCES {
-        let mut wish = wish("", "https://callback.test/");
-        wish.topic = Topic::parse(format!("https://{host}/{n}")).unwrap();
-        ids.push(store.subscribe(&wish, at(0)).await.unwrap().id.resource);
+        let mut request = request("", "https://callback.test/");
+        request.topic = Topic::parse(format!("https://{host}/{n}")).unwrap();
+        ids.push(store.subscribe(&request, at(0)).await.unwrap().id.resource);
     }
     ids
 }
@@ -154,7 +154,7 @@ async fn a_collection_takes_from_every_cell_once() {
     let (database, store) = several().await;
     let names: Vec<String> = (0..RESOURCES).map(|n| format!("member{n}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let news = named(&store, &names).await;
+    let named_log = named(&store, &names).await;
     for name in &names {
         publish(&store, name, 1, &[&format!("{name} 1"), &format!("{name} 2")]).await;
     }
@@ -163,22 +163,22 @@ async fn a_collection_takes_from_every_cell_once() {
     store.collect(claimed.clone(), at(2)).await.unwrap();
     store.collect(claimed, at(3)).await.unwrap();
     settle(&store, 4).await;
-    let taken = log(&store, news).await;
+    let taken = log(&store, named_log).await;
     assert_eq!(taken.len(), 2 * RESOURCES, "{taken:?}");
     // As if the gateway had died before a cursor moved: all is handed out again, and more.
     database
         .run(&format!(
             "insert into collection_cursors (resource_id, collection_id, cursor, upto, due_at)
              select id, {}, 0, head, 0 from resources where kind = 'feed'",
-            news.0
+            named_log.0
         ))
         .await;
     for name in &names {
         publish(&store, name, 5, &[&format!("{name} 3")]).await;
     }
     settle(&store, 6).await;
-    let taken = log(&store, news).await;
-    let own_cell = names.len() - elsewhere(&store, news, &names).await;
+    let taken = log(&store, named_log).await;
+    let own_cell = names.len() - elsewhere(&store, named_log, &names).await;
     // In the cell of the collection there is one transaction, and so no such death.
     assert_eq!(taken.len(), 3 * RESOURCES + 2 * own_cell);
     for name in names {
@@ -240,13 +240,13 @@ async fn lists_are_in_the_order_of_time_whatever_the_cells() {
     let account = Some(AccountId(7));
     let mut topics = Vec::new();
     for n in 0..RESOURCES {
-        let mut wish = wish(&format!("{n}"), "https://callback.test/");
-        wish.account = account;
-        let id = store.subscribe(&wish, at(n as i64)).await.unwrap().id.resource;
+        let mut request = request(&format!("{n}"), "https://callback.test/");
+        request.account = account;
+        let id = store.subscribe(&request, at(n as i64)).await.unwrap().id.resource;
         // Lists contain what is known to come from a public address.
         let read = Poll { source_network: Some(SourceNetwork::Public), ..poll(at(n as i64), &[]) };
         store.record(id, &read).await.unwrap();
-        topics.push(wish.topic.as_str().to_owned());
+        topics.push(request.topic.as_str().to_owned());
     }
     let mut read = Vec::new();
     for offset in (0..RESOURCES + 7).step_by(7) {

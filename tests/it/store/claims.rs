@@ -10,7 +10,7 @@ use feedgate_core::resource::ResourceId;
 use feedgate_core::subscription::Lease;
 use feedgate_core::topic::Topic;
 
-use super::{at, few, in_one_cell, on_both_stores, poll, room, subscribe, topic, wish};
+use super::{at, few, in_one_cell, on_both_stores, poll, request, room, subscribe, topic};
 use crate::support::claiming_store::ClaimingStore;
 use crate::support::postgres::Database;
 
@@ -139,7 +139,7 @@ async fn a_crowded_host_hides_no_other(database: Database) {
         store.ensure(&topic(&format!("{n}")), at(0)).await.unwrap();
     }
     database.run("update resources set subscribers = 1, due_at = 1").await;
-    let mut other = wish("a", "https://callback.test/");
+    let mut other = request("a", "https://callback.test/");
     other.topic = Topic::parse("https://other.test/feed").unwrap();
     let other = store.subscribe(&other, at(2)).await.unwrap().id.resource;
     let due = store.claim_resources(at(3), at(9), &room).await.unwrap();
@@ -178,7 +178,7 @@ async fn takers_share_the_work(database: Database) {
 /// WebSub 5.3.1: no lease is perpetual.
 async fn who_let_the_lease_end_is_told_no_more(database: Database) {
     let store = ClaimingStore::new(database.open().await);
-    let mut short = wish("a", "https://short.test/");
+    let mut short = request("a", "https://short.test/");
     short.lease = Lease::from(Duration::from_secs(10));
     let short = store.subscribe(&short, at(0)).await.unwrap();
     store.record(short.id.resource, &poll(at(9), &["1"])).await.unwrap();
@@ -186,7 +186,7 @@ async fn who_let_the_lease_end_is_told_no_more(database: Database) {
     store.record(short.id.resource, &poll(at(11), &["2"])).await.unwrap();
     assert_eq!(store.gauges(at(11)).await.unwrap().subscriptions, 0);
     // Until upkeep comes by it can still be renewed, and has then missed nothing.
-    let renewed = store.subscribe(&wish("a", "https://short.test/"), at(12)).await.unwrap();
+    let renewed = store.subscribe(&request("a", "https://short.test/"), at(12)).await.unwrap();
     assert_eq!((renewed.id, renewed.cursor), (short.id, Seq(0)));
     let due = store.claim_subscriptions(at(12), at(20), &room()).await.unwrap();
     assert_eq!((due.len(), due[0].owed), (1, Seq(2)));
@@ -267,7 +267,7 @@ async fn d16_an_account_with_little_due_does_not_wait_for_one_with_much(database
     const MUCH: i64 = 100;
     let store = ClaimingStore::new(database.open().await);
     let subscribe = async |name: &str, account: i64, callback: &str| {
-        let mut own = wish(name, callback);
+        let mut own = request(name, callback);
         own.account = Some(AccountId(account));
         store.subscribe(&own, at(0)).await.unwrap().id
     };

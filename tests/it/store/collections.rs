@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use feedgate_core::account::{AccountId, NewToken, Scopes, TokenHash};
-use feedgate_core::change_detection::Candidate;
-use feedgate_core::change_detection::Deletion;
+use feedgate_core::change_detection::{Candidate, Deletion};
 use feedgate_core::collection::{Collection, CollectionKind, CollectionName, PendingCollection};
 use feedgate_core::page::ArchivedId;
 use feedgate_core::poll::{NewContent, Poll};
@@ -18,7 +17,8 @@ use feedgate_feed::model::Element;
 use feedgate_store::COLLECT_BATCH;
 use futures_util::stream::{self, StreamExt};
 
-use super::{at, document, entry, in_one_cell, on_both_stores, poll, resource, room, topic, wish};
+use super::{at, document, entry, in_one_cell, on_both_stores, poll};
+use super::{request, resource, room, topic};
 use crate::support::claiming_store::ClaimingStore;
 use crate::support::postgres::Database;
 
@@ -107,7 +107,7 @@ pub(super) async fn log(store: &ClaimingStore, id: ResourceId) -> Vec<String> {
 
 async fn what_members_publish_is_collected_once_and_in_order(database: Database) {
     let store = ClaimingStore::new(database.open().await);
-    let news = named(&store, &["a", "b"]).await;
+    let feed = named(&store, &["a", "b"]).await;
     publish(&store, "a", 1, &["a1", "a2"]).await;
     publish(&store, "b", 2, &["b1"]).await;
     publish(&store, "c", 2, &["c1"]).await;
@@ -116,7 +116,7 @@ async fn what_members_publish_is_collected_once_and_in_order(database: Database)
     publish(&store, "a", 5, &["a1", "a2", "a3"]).await;
     publish(&store, "b", 6, &["b1", "b2", "b3"]).await;
     settle(&store, 7).await;
-    assert_eq!(log(&store, news).await, ["a1", "a2", "b1", "b2", "b3", "a3"]);
+    assert_eq!(log(&store, feed).await, ["a1", "a2", "b1", "b2", "b3", "a3"]);
     assert_eq!(settle(&store, 8).await, 0, "nothing is left");
 
     // What is more than one step takes is taken in by several.
@@ -125,12 +125,12 @@ async fn what_members_publish_is_collected_once_and_in_order(database: Database)
         publish(&store, "a", 9, &some.iter().map(String::as_str).collect::<Vec<_>>()).await;
     }
     assert_eq!(settle(&store, 10).await, 2);
-    assert_eq!(log(&store, news).await[6..], many);
+    assert_eq!(log(&store, feed).await[6..], many);
 }
 
 async fn what_is_claimed_and_not_taken_in_is_handed_out_again(database: Database) {
     let store = ClaimingStore::new(database.open().await);
-    let news = named(&store, &["a"]).await;
+    let feed = named(&store, &["a"]).await;
     publish(&store, "a", 1, &["a1"]).await;
     assert_eq!(claim(&store, at(2)).await.len(), 1);
     assert_eq!(claim(&store, at(3)).await, [], "it is claimed");
@@ -140,12 +140,12 @@ async fn what_is_claimed_and_not_taken_in_is_handed_out_again(database: Database
     let store = ClaimingStore::new(database.open().await);
     assert_eq!(claim(&store, at(61)).await, []);
     settle(&store, 62).await;
-    assert_eq!(log(&store, news).await, ["a1", "a2"]);
+    assert_eq!(log(&store, feed).await, ["a1", "a2"]);
 }
 
 async fn two_nodes_that_hold_the_same_claim_take_it_in_once(database: Database) {
     let store = ClaimingStore::new(database.open().await);
-    let news = named(&store, &["a"]).await;
+    let feed = named(&store, &["a"]).await;
     publish(&store, "a", 1, &["a1"]).await;
     let slow = claim(&store, at(2)).await;
     let quick = claim(&store, at(62)).await;
@@ -154,21 +154,21 @@ async fn two_nodes_that_hold_the_same_claim_take_it_in_once(database: Database) 
         tokio::join!(store.collect(slow.clone(), at(64)), store.collect(quick.clone(), at(64)));
     one.and(other).unwrap();
     store.collect(slow, at(65)).await.unwrap();
-    assert_eq!(log(&store, news).await, ["a1"]);
+    assert_eq!(log(&store, feed).await, ["a1"]);
     settle(&store, 66).await;
-    assert_eq!(log(&store, news).await, ["a1", "a2"]);
+    assert_eq!(log(&store, feed).await, ["a1", "a2"]);
 }
 
 async fn a_first_document_is_no_news_for_a_collection_either(database: Database) {
     let store = ClaimingStore::new(database.open().await);
-    let news = named(&store, &["a"]).await;
+    let feed = named(&store, &["a"]).await;
     let mut first = found(1, vec![entry("a1"), entry("a2")]);
     first.silent = true;
     publish_found(&store, "a", first).await;
     assert_eq!(settle(&store, 2).await, 0);
     publish(&store, "a", 3, &["a1", "a2", "a3"]).await;
     settle(&store, 4).await;
-    assert_eq!(log(&store, news).await, ["a3"]);
+    assert_eq!(log(&store, feed).await, ["a3"]);
 }
 
 async fn account(store: &ClaimingStore, login: &str) -> AccountId {
@@ -188,7 +188,7 @@ async fn account(store: &ClaimingStore, login: &str) -> AccountId {
 fn mine(account: AccountId, name: &str, callback: &str) -> SubscriptionRequest {
     SubscriptionRequest {
         account: Some(account),
-        ..wish(name, &format!("https://me.test/{callback}"))
+        ..request(name, &format!("https://me.test/{callback}"))
     }
 }
 
@@ -251,7 +251,7 @@ async fn everything_is_what_is_public_while_the_collection_is_open(database: Dat
     assert_eq!(log(&store, all).await, ["a2", "b1", "b3"]);
 }
 
-fn said(id: &str, text: &str) -> Candidate {
+fn saying(id: &str, text: &str) -> Candidate {
     let atom = format!("<entry><id>{id}</id>{text}</entry>");
     Candidate {
         digest: Digest::from_parts(&[text]),
@@ -262,15 +262,15 @@ fn said(id: &str, text: &str) -> Candidate {
 
 async fn n7_an_update_takes_the_place_of_the_entry_of_its_own_member(database: Database) {
     let store = ClaimingStore::new(database.open().await);
-    let news = named(&store, &["a", "b"]).await;
-    publish_found(&store, "a", found(1, vec![said("x", "a")])).await;
-    publish_found(&store, "b", found(2, vec![said("x", "b")])).await;
+    let feed = named(&store, &["a", "b"]).await;
+    publish_found(&store, "a", found(1, vec![saying("x", "a")])).await;
+    publish_found(&store, "b", found(2, vec![saying("x", "b")])).await;
     settle(&store, 3).await;
-    publish_found(&store, "b", found(1_000, vec![said("x", "b, more")])).await;
-    publish_found(&store, "a", found(1_001, vec![said("x", "a, more")])).await;
+    publish_found(&store, "b", found(1_000, vec![saying("x", "b, more")])).await;
+    publish_found(&store, "a", found(1_001, vec![saying("x", "a, more")])).await;
     settle(&store, 1_002).await;
-    let held = store.page(news, None).await.unwrap().unwrap();
-    let records = store.read_page(news, &held.page).await.unwrap();
+    let held = store.page(feed, None).await.unwrap().unwrap();
+    let records = store.read_page(feed, &held.page).await.unwrap();
     let got: Vec<_> = records
         .into_iter()
         .map(|one| (one.record.kind, one.record.predecessor, one.is_again, one.replaces))
@@ -290,7 +290,7 @@ async fn what_is_taken_back_is_taken_back_where_it_is_held(database: Database) {
     let store = ClaimingStore::new(database.open().await);
     publish(&store, "a", 0, &["early", "x"]).await;
     publish(&store, "b", 0, &["one"]).await;
-    let news = named(&store, &["a", "b"]).await;
+    let feed = named(&store, &["a", "b"]).await;
     publish(&store, "b", 1, &["one", "x"]).await;
     publish(&store, "a", 2, &["early", "x", "late"]).await;
     let delete = |second, name: &'static str, ids: &'static [&'static str]| {
@@ -310,7 +310,7 @@ async fn what_is_taken_back_is_taken_back_where_it_is_held(database: Database) {
     let (name, poll) = delete(3, "a", &["early", "x", "late"]);
     publish_found(&store, name, poll).await;
     settle(&store, 4).await;
-    let records = store.read_after(news, Seq::NONE, 10).await.unwrap();
+    let records = store.read_after(feed, Seq::NONE, 10).await.unwrap();
     let got: Vec<_> = records
         .iter()
         .map(|record| (record.kind, record.entry_id.as_str(), record.predecessor))
@@ -325,11 +325,11 @@ async fn what_is_taken_back_is_taken_back_where_it_is_held(database: Database) {
 
 async fn who_follows_a_collection_is_due_when_it_grows(database: Database) {
     let store = ClaimingStore::new(database.open().await);
-    let news = named(&store, &["a"]).await;
-    let topic = resource(&store, news).await.topic;
-    let follow = SubscriptionRequest { topic, ..wish("a", "https://you.test/cb") };
+    let feed = named(&store, &["a"]).await;
+    let topic = resource(&store, feed).await.topic;
+    let follow = SubscriptionRequest { topic, ..request("a", "https://you.test/cb") };
     let followed = store.subscribe(&follow, at(0)).await.unwrap();
-    assert_eq!(followed.id.resource, news);
+    assert_eq!(followed.id.resource, feed);
     publish(&store, "a", 1, &["a1"]).await;
     assert_eq!(store.claim_subscriptions(at(2), at(60), &room()).await.unwrap(), []);
     settle(&store, 3).await;
@@ -340,23 +340,24 @@ async fn who_follows_a_collection_is_due_when_it_grows(database: Database) {
 
 async fn a_collection_is_never_polled_nor_forgotten(database: Database) {
     let store = ClaimingStore::new(database.open().await);
-    let news = open(&store, CollectionKind::Named(CollectionName::parse("news").unwrap())).await;
-    let topic = resource(&store, news).await.topic;
-    let follow = SubscriptionRequest { topic: topic.clone(), ..wish("a", "https://you.test/cb") };
+    let feed = open(&store, CollectionKind::Named(CollectionName::parse("news").unwrap())).await;
+    let topic = resource(&store, feed).await.topic;
+    let follow =
+        SubscriptionRequest { topic: topic.clone(), ..request("a", "https://you.test/cb") };
     let followed = store.subscribe(&follow, at(0)).await.unwrap();
     assert_eq!(store.claim_resources(at(9), at(60), &room()).await.unwrap(), []);
-    assert_eq!(store.claim_resource(news, at(9), at(60)).await.unwrap(), None);
+    assert_eq!(store.claim_resource(feed, at(9), at(60)).await.unwrap(), None);
     assert!(store.unsubscribe(None, &topic, &followed.callback, None).await.unwrap());
-    assert_eq!(resource(&store, news).await.subscribers, 0);
+    assert_eq!(resource(&store, feed).await.subscribers, 0);
     for second in [10, 20] {
         assert_eq!(store.forget_unwatched(at(second), at(second)).await.unwrap(), 0);
     }
-    assert_eq!(resource(&store, news).await.kind, ResourceKind::Collection);
+    assert_eq!(resource(&store, feed).await.kind, ResourceKind::Collection);
 }
 
 async fn members_count_as_subscribers_until_they_leave(database: Database) {
     let store = ClaimingStore::new(database.open().await);
-    let news = named(&store, &["a", "b"]).await;
+    let feed = named(&store, &["a", "b"]).await;
     named(&store, &["a", "b"]).await;
     let subscribers = |name: &'static str| {
         let store = &store;
@@ -364,12 +365,12 @@ async fn members_count_as_subscribers_until_they_leave(database: Database) {
     };
     assert_eq!((subscribers("a").await, subscribers("b").await), (1, 1));
     assert_eq!(store.claim_resources(at(1), at(60), &room()).await.unwrap().len(), 2);
-    assert_eq!(named(&store, &["b", "c"]).await, news);
+    assert_eq!(named(&store, &["b", "c"]).await, feed);
     assert_eq!((subscribers("a").await, subscribers("b").await), (0, 1));
     publish(&store, "a", 1, &["a1"]).await;
     publish(&store, "c", 2, &["c1"]).await;
     settle(&store, 3).await;
-    assert_eq!(log(&store, news).await, ["c1"]);
+    assert_eq!(log(&store, feed).await, ["c1"]);
     store.close_collections(&[], at(4)).await.unwrap();
     assert_eq!((subscribers("b").await, subscribers("c").await), (0, 0));
 }

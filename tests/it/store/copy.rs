@@ -246,19 +246,19 @@ async fn what_a_collection_took_before_a_crash_is_not_taken_again() {
     let store = ClaimingStore::new(from.open().await);
     let names: Vec<String> = (0..FEEDS).map(|n| format!("member{n}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let news = named(&store, &names).await;
+    let named_log = named(&store, &names).await;
     for name in &names {
         publish(&store, name, 1, &[&format!("{name} 1"), &format!("{name} 2")]).await;
     }
     settle(&store, 2).await;
-    let taken = log(&store, news).await;
+    let taken = log(&store, named_log).await;
     store.close().await;
     // As if the gateway had died before the cursors in other cells moved.
-    let cell = news.0 >> 40;
+    let cell = named_log.0 >> 40;
     let elsewhere = format!(
         "insert into collection_cursors (resource_id, collection_id, cursor, upto, due_at)
          select id, {}, 0, head, 0 from resources where kind = 'feed' and id >> 40 <> {cell}",
-        news.0
+        named_log.0
     );
     from.run(&elsewhere).await;
     let (copied, imported) = (empty(1).await, Database::with_cells(Kind::Postgres, 1).await);
@@ -276,11 +276,11 @@ async fn what_a_collection_took_before_a_crash_is_not_taken_again() {
     importer.finish().await.unwrap();
     for to in [copied, imported] {
         let store = ClaimingStore::new(to.open().await);
-        let news = named(&store, &names).await;
+        let named_log = named(&store, &names).await;
         settle(&store, 3).await;
-        assert_eq!(log(&store, news).await, taken);
+        assert_eq!(log(&store, named_log).await, taken);
         publish(&store, names[0], 4, &[&format!("{} 3", names[0])]).await;
         settle(&store, 5).await;
-        assert_eq!(log(&store, news).await.len(), taken.len() + 1);
+        assert_eq!(log(&store, named_log).await.len(), taken.len() + 1);
     }
 }

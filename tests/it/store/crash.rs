@@ -67,8 +67,8 @@ async fn n13_an_append_survives_whole_or_not_at_all(database: Database) {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        let said = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
-        let mut heads = said.filter_map(|line| line.split_once("appended ")?.1.parse().ok());
+        let printed = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+        let mut heads = printed.filter_map(|line| line.split_once("appended ")?.1.parse().ok());
         acknowledged = heads.by_ref().nth(7 * round).unwrap_or(acknowledged);
         child.kill().unwrap(); // SIGKILL, while the next append is under way
         acknowledged = heads.last().unwrap_or(acknowledged);

@@ -9,7 +9,7 @@ use feedgate_core::record::Seq;
 use feedgate_core::subscription::{DueSubscription, Format, Subscription, SubscriptionId};
 use feedgate_feed::Body;
 
-use super::{at, listed, on_both_stores, poll, resource, room, subscribe, wish};
+use super::{at, listed, on_both_stores, poll, request, resource, room, subscribe};
 use crate::support::claiming_store::ClaimingStore;
 use crate::support::postgres::Database;
 
@@ -246,7 +246,7 @@ async fn raw_cursors_run_over_body_versions(database: Database) {
         found
     };
     store.record(topic, &with_body(1, "x", &["1", "2"])).await.unwrap();
-    let mut raw = wish("a", "https://raw.test/");
+    let mut raw = request("a", "https://raw.test/");
     raw.format = Format::Raw;
     let raw = store.subscribe(&raw, at(2)).await.unwrap();
     assert_eq!(raw.cursor, Seq(1), "it starts at the newest body");
@@ -276,7 +276,7 @@ async fn what_was_there_before_is_not_told(database: Database) {
 
 async fn a_body_that_turns_out_to_be_a_feed_is_told_as_it_is(database: Database) {
     let store = ClaimingStore::new(database.open().await);
-    let mut raw = wish("a", "https://callback.test/");
+    let mut raw = request("a", "https://callback.test/");
     raw.format = Format::Raw;
     let id = store.subscribe(&raw, at(0)).await.unwrap().id;
     let silent = |seconds, ids: &[&str], bytes: &[u8]| {

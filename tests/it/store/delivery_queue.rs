@@ -6,7 +6,7 @@ use feedgate_core::ports::DeliveryOutcome;
 use feedgate_core::record::Seq;
 use feedgate_core::subscription::{Lease, SubscriptionId};
 
-use super::{at, on_both_stores, poll, room, subscribe, wish};
+use super::{at, on_both_stores, poll, request, room, subscribe};
 use crate::support::claiming_store::ClaimingStore;
 use crate::support::postgres::Database;
 
@@ -67,7 +67,7 @@ async fn a_replay_outlives_a_retry_and_a_renewal(database: Database) {
         assert!(store.replay(id, Seq(0), at(seconds + 2)).await.unwrap());
         // The claim ends without a result.
         if is_renewed {
-            let request = wish("a", "https://callback.test/");
+            let request = request("a", "https://callback.test/");
             assert_eq!(store.subscribe(&request, at(seconds + 20)).await.unwrap().id, id);
         } else {
             assert!(store.retry_delivery(id, at(seconds + 20)).await.unwrap());
@@ -109,7 +109,7 @@ async fn whoever_has_ended_is_not_in_the_queue(database: Database) {
     let store = ClaimingStore::new(database.open().await);
     let id = in_progress(&store).await;
     assert_eq!(queued(&store).await, 1);
-    let request = wish("a", "https://callback.test/");
+    let request = request("a", "https://callback.test/");
     assert!(store.unsubscribe(None, &request.topic, &request.callback, None).await.unwrap());
     settle_delivered(&store, id, 3).await;
     assert_eq!(queued(&store).await, 0);
@@ -118,7 +118,7 @@ async fn whoever_has_ended_is_not_in_the_queue(database: Database) {
 
 async fn an_expired_subscription_leaves_the_queue_until_it_is_renewed(database: Database) {
     let store = ClaimingStore::new(database.open().await);
-    let mut short = wish("a", "https://callback.test/");
+    let mut short = request("a", "https://callback.test/");
     short.lease = Lease::from(Duration::from_secs(10));
     let id = store.subscribe(&short, at(0)).await.unwrap().id;
     store.record(id.resource, &poll(at(1), &["1"])).await.unwrap();

@@ -6,7 +6,7 @@ use feedgate_core::record::Seq;
 use feedgate_core::subscription::{Format, SubscriptionId, SubscriptionRequest};
 use feedgate_core::topic::Callback;
 
-use super::{at, on_both_stores, poll, room, wish};
+use super::{at, on_both_stores, poll, request, room};
 use crate::support::claiming_store::ClaimingStore;
 use crate::support::postgres::Database;
 
@@ -22,7 +22,7 @@ const TWELVE: [&str; 12] = ["1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "
 
 fn daily() -> SubscriptionRequest {
     let lease = std::time::Duration::from_secs(30 * DAY as u64).into();
-    SubscriptionRequest { digest: true, lease, ..wish("a", "https://callback.test/") }
+    SubscriptionRequest { digest: true, lease, ..request("a", "https://callback.test/") }
 }
 
 async fn subscribe(store: &ClaimingStore, request: &SubscriptionRequest) -> SubscriptionId {

@@ -11,7 +11,7 @@ use feedgate_core::subscription::{Format, Updates};
 use feedgate_feed::Body;
 use feedgate_feed::model::Element;
 
-use super::{at, document, listed, on_both_stores, poll, resource, room, topic, wish};
+use super::{at, document, listed, on_both_stores, poll, request, resource, room, topic};
 use crate::support::claiming_store::ClaimingStore;
 use crate::support::postgres::Database;
 
@@ -67,7 +67,7 @@ async fn kinds(store: &ClaimingStore, id: ResourceId) -> Vec<RecordKind> {
 }
 
 /// The numbers of what is shown, newest first.
-async fn shown(store: &ClaimingStore, id: ResourceId) -> Vec<i64> {
+async fn displayed(store: &ClaimingStore, id: ResourceId) -> Vec<i64> {
     let span = EntryRange { limit: 100, ..EntryRange::default() };
     let records = store.read_current(id, &span).await.unwrap();
     records.into_iter().map(|record| record.seq.0).collect()
@@ -88,13 +88,13 @@ async fn due(store: &ClaimingStore, seconds: i64) -> Vec<(String, i64, i64)> {
 }
 
 async fn subscribe(store: &ClaimingStore, host: &str, updates: Updates, format: Format) {
-    let wish = feedgate_core::subscription::SubscriptionRequest {
+    let request = feedgate_core::subscription::SubscriptionRequest {
         updates,
         format,
         lease: std::time::Duration::from_secs(9_999_999).into(),
-        ..wish("a", &format!("https://{host}/"))
+        ..request("a", &format!("https://{host}/"))
     };
-    store.subscribe(&wish, at(0)).await.unwrap();
+    store.subscribe(&request, at(0)).await.unwrap();
 }
 
 async fn n03_an_entry_under_another_id_is_known_by_both_from_then_on(database: Database) {
@@ -210,7 +210,7 @@ async fn n07_an_update_is_due_for_whom_it_concerns(database: Database) {
     let chain: Vec<_> = records.iter().map(|r| (r.kind, r.predecessor.map(|seq| seq.0))).collect();
     let update = RecordKind::Update;
     assert_eq!(chain, [(RecordKind::New, None), (update, Some(1)), (update, Some(2))]);
-    assert_eq!(shown(&store, id).await, [3], "an entry is shown as it is now");
+    assert_eq!(displayed(&store, id).await, [3], "an entry is shown as it is now");
 }
 
 async fn n07_an_update_that_comes_too_soon_is_looked_for_again(database: Database) {
@@ -282,10 +282,10 @@ async fn n08_what_is_taken_back_is_no_longer_shown(database: Database) {
         let appended = store.record(id, &taken_back).await.unwrap();
         assert_eq!((appended.new, appended.head), (0, Seq(3)), "once");
     }
-    assert_eq!(shown(&store, id).await, [2]);
+    assert_eq!(displayed(&store, id).await, [2]);
     assert_eq!(due(&store, 201).await, [("always.test:443".to_owned(), 2, 3)]);
     store.record(id, &found(300, vec![entry(1, "a"), entry(2, "b")])).await.unwrap();
-    assert_eq!(shown(&store, id).await, [4, 2], "it is back");
+    assert_eq!(displayed(&store, id).await, [4, 2], "it is back");
 }
 
 async fn n11_nodes_that_find_the_same_update_append_it_once(database: Database) {
@@ -304,13 +304,13 @@ async fn n11_nodes_that_find_the_same_update_append_it_once(database: Database) 
 async fn n12_a_revision_is_news_if_the_body_is_another(database: Database) {
     let store = ClaimingStore::new(database.open().await);
     let id = store.ensure(&topic("a"), at(0)).await.unwrap().id;
-    for (seconds, (bytes, meaning, head)) in
+    for (seconds, (bytes, semantics, head)) in
         (1..).zip([("A", "a", 1), ("B", "b", 2), ("A", "a", 3), ("A", "a", 3), ("A ", "a", 3)])
     {
         let mut poll = poll(at(seconds), &[]);
         poll.body = Some(Body { content_type: None, bytes: bytes.as_bytes().to_vec() });
-        poll.semantic_digest = Some(Digest::from_parts(&[meaning]));
-        let (entry_id, atom) = (format!("urn:sha:{meaning}"), "<entry/>".to_owned());
+        poll.semantic_digest = Some(Digest::from_parts(&[semantics]));
+        let (entry_id, atom) = (format!("urn:sha:{semantics}"), "<entry/>".to_owned());
         poll.found = NewContent::Revision { entry_id, atom };
         assert_eq!(store.record(id, &poll).await.unwrap().head, Seq(head), "{seconds}");
     }
@@ -319,13 +319,13 @@ async fn n12_a_revision_is_news_if_the_body_is_another(database: Database) {
 async fn p11_a_body_that_says_the_same_is_no_other(database: Database) {
     let store = ClaimingStore::new(database.open().await);
     let id = store.ensure(&topic("a"), at(0)).await.unwrap().id;
-    for (seconds, (bytes, meaning, version)) in
+    for (seconds, (bytes, semantics, version)) in
         (1..).zip([("x", "a", 1), ("x y", "a", 1), ("x z", "b", 2), ("x z", "c", 2)])
     {
         let mut poll = poll(at(seconds), &[]);
         let body = Body { content_type: None, bytes: bytes.as_bytes().to_vec() };
         poll.body = Some(body.clone());
-        poll.semantic_digest = Some(Digest::from_parts(&[meaning]));
+        poll.semantic_digest = Some(Digest::from_parts(&[semantics]));
         store.record(id, &poll).await.unwrap();
         assert_eq!(store.body(id).await.unwrap(), Some((version, body)), "the newest bytes");
         assert_eq!(resource(&store, id).await.body_version, version);

@@ -5,7 +5,7 @@ use feedgate_core::ports::{DeliveryOutcome, DeliveryResult, HeldDelivery, Store}
 use feedgate_core::record::Seq;
 use feedgate_core::subscription::{DueSubscription, Subscription, SubscriptionId};
 
-use super::{at, few, listed, on_both_stores, poll, room, subscribe, wish};
+use super::{at, few, listed, on_both_stores, poll, request, room, subscribe};
 use crate::support::claiming_store::ClaimingStore;
 use crate::support::postgres::Database;
 
@@ -64,7 +64,7 @@ async fn e01_what_was_claimed_before_a_change_is_not_current(database: Database)
     for count in [6, 1] {
         let due = claimed(&store, count).await;
         let ids: Vec<SubscriptionId> = due.iter().map(|due| due.subscription.id).collect();
-        let callback = |n: usize| wish("a", &format!("https://callback.test/{n}"));
+        let callback = |n: usize| request("a", &format!("https://callback.test/{n}"));
         assert_eq!(current(&store, &due, 3).await.len(), count);
         for (n, id) in ids.iter().enumerate() {
             match n {

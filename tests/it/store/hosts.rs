@@ -13,7 +13,7 @@ use feedgate_core::resource::ResourceId;
 use feedgate_core::topic::Topic;
 use feedgate_protocol::robots::Robots;
 
-use super::{at, in_one_cell, on_both_stores, poll, resource, room, wish};
+use super::{at, in_one_cell, on_both_stores, poll, request, resource, room};
 use crate::support::claiming_store::ClaimingStore;
 use crate::support::postgres::Database;
 
@@ -46,9 +46,9 @@ pub(super) async fn nodes(database: &Database) -> [ClaimingStore; 2] {
 
 /// A watched resource at `url`.
 pub(super) async fn watch(store: &Arc<dyn Store>, url: &str) -> ResourceId {
-    let mut wish = wish("", "https://callback.test/");
-    wish.topic = Topic::parse(url).unwrap();
-    store.subscribe(&wish, at(0)).await.unwrap().id.resource
+    let mut request = request("", "https://callback.test/");
+    request.topic = Topic::parse(url).unwrap();
+    store.subscribe(&request, at(0)).await.unwrap().id.resource
 }
 
 /// Takes what is due at `millis` as a poller does: one for each server.

@@ -9,7 +9,7 @@ use feedgate_core::subscription::Format;
 use feedgate_protocol::Protocol;
 use feedgate_protocol::signature::SignatureMethod;
 
-use super::{at, few, listed, on_both_stores, wish};
+use super::{at, few, listed, on_both_stores, request};
 use crate::support::postgres::Database;
 
 on_both_stores!(
@@ -24,7 +24,7 @@ on_both_stores!(
 );
 
 fn intent(callback: &str) -> Intent {
-    Intent::new(IntentMode::Subscribe, wish("a", callback))
+    Intent::new(IntentMode::Subscribe, request("a", callback))
 }
 
 /// An intent that nobody has claimed.

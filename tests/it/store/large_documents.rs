@@ -14,7 +14,7 @@ use feedgate_core::subscription::SubscriptionRequest;
 use futures_util::future::join_all;
 use tokio::sync::Notify;
 
-use super::{at, entry, in_one_cell, on_both_stores, poll, resource, room, subscribe, wish};
+use super::{at, entry, in_one_cell, on_both_stores, poll, request, resource, room, subscribe};
 use crate::support::claiming_store::ClaimingStore;
 use crate::support::postgres::Database;
 
@@ -210,7 +210,7 @@ async fn h01_a_large_log_is_forgotten_in_short_transactions(database: Database) 
     let store = ClaimingStore::new(database.open().await);
     let id = subscribe(&store, "a", "https://callback.test/").await.id.resource;
     store.record(id, &flood(1, ENTRIES)).await.unwrap();
-    let one = wish("a", "https://callback.test/");
+    let one = request("a", "https://callback.test/");
     assert!(store.unsubscribe(None, &one.topic, &one.callback, None).await.unwrap());
     assert_eq!(store.forget_unwatched(at(0), at(DAY)).await.unwrap(), 0, "now it is noted");
     let transactions = observe(&**store);
@@ -226,7 +226,8 @@ async fn h01_a_third_large_document_of_a_network_waits_for_the_first_two(databas
     let mut resources = Vec::new();
     for topic in ["a", "b", "c"] {
         let registrant = RegistrantNetwork::from_client(Some([192, 0, 2, 1].into()));
-        let request = SubscriptionRequest { registrant, ..wish(topic, "https://callback.test/") };
+        let request =
+            SubscriptionRequest { registrant, ..request(topic, "https://callback.test/") };
         resources.push(store.subscribe(&request, at(0)).await.unwrap().id.resource);
     }
     let plain = Arc::clone(&*store);

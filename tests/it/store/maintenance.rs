@@ -11,7 +11,7 @@ use feedgate_core::schedule::{Demand, K_LEAST};
 use feedgate_core::subscription::{Format, Lease, SubscriptionRequest};
 use feedgate_protocol::Protocol;
 
-use super::{at, listed, on_both_stores, poll, resource, room, subscribe, topic, wish};
+use super::{at, listed, on_both_stores, poll, request, resource, room, subscribe, topic};
 use crate::support::claiming_store::ClaimingStore;
 use crate::support::postgres::Database;
 
@@ -30,7 +30,7 @@ on_both_stores!(
     a_database_has_a_size,
     each_transaction_is_reported_to_the_observer,
     a_store_that_takes_writes_is_ready,
-    news_wake_who_waits,
+    changes_wake_who_waits,
 );
 
 async fn a_chore_is_done_by_one_node_at_a_time(database: Database) {
@@ -51,9 +51,9 @@ async fn a_chore_is_done_by_one_node_at_a_time(database: Database) {
 async fn ended_leases_are_dropped(database: Database) {
     let store = ClaimingStore::new(database.open().await);
     for n in 0..3 {
-        let mut wish = wish("a", &format!("https://callback.test/{n}"));
-        wish.lease = Lease::from(Duration::from_secs(10 * (n + 1)));
-        store.subscribe(&wish, at(0)).await.unwrap();
+        let mut request = request("a", &format!("https://callback.test/{n}"));
+        request.lease = Lease::from(Duration::from_secs(10 * (n + 1)));
+        store.subscribe(&request, at(0)).await.unwrap();
     }
     assert_eq!(store.drop_expired(at(9)).await.unwrap(), []);
     assert_eq!(store.drop_expired(at(20)).await.unwrap().len(), 2);
@@ -72,33 +72,33 @@ async fn d09_who_renews_within_a_week_continues_where_it_stopped(database: Datab
     let id = other.id.resource;
     store
         .subscribe(
-            &SubscriptionRequest { lease: Lease::WEBSUB, ..wish("a", "https://other.test/") },
+            &SubscriptionRequest { lease: Lease::WEBSUB, ..request("a", "https://other.test/") },
             at(0),
         )
         .await
         .unwrap();
     let callbacks = ["https://late.test/", "https://later.test/", "https://too-late.test/"];
     for callback in callbacks {
-        store.subscribe(&wish("a", callback), at(0)).await.unwrap();
+        store.subscribe(&request("a", callback), at(0)).await.unwrap();
     }
-    let mut ended = wish("a", "https://left.test/");
+    let mut ended = request("a", "https://left.test/");
     store.subscribe(&ended, at(0)).await.unwrap();
     store.unsubscribe(None, &ended.topic, &ended.callback, None).await.unwrap();
     store.record(id, &poll(at(3_700), &["1"])).await.unwrap();
     assert_eq!(store.drop_expired(at(3_800)).await.unwrap().len(), 3);
 
-    let renewed = store.subscribe(&wish("a", callbacks[0]), at(3_900)).await.unwrap();
+    let renewed = store.subscribe(&request("a", callbacks[0]), at(3_900)).await.unwrap();
     assert_eq!(renewed.cursor.0, 0, "the record that it has missed is owed");
     let due = store.claim_subscriptions(at(3_901), at(3_961), &room()).await.unwrap();
     assert!(due.iter().any(|due| due.subscription.id == renewed.id), "and due at once");
 
     // A cursor over records says nothing about bodies.
-    let bodies = SubscriptionRequest { format: Format::Raw, ..wish("a", callbacks[1]) };
+    let bodies = SubscriptionRequest { format: Format::Raw, ..request("a", callbacks[1]) };
     let body_version = resource(&store, id).await.body_version;
     assert_eq!(store.subscribe(&bodies, at(3_900)).await.unwrap().cursor.0, body_version);
 
     assert_eq!(store.drop_expired(at(3_800 + 7 * day)).await.unwrap().len(), 2);
-    let too_late = store.subscribe(&wish("a", callbacks[2]), at(3_801 + 7 * day)).await.unwrap();
+    let too_late = store.subscribe(&request("a", callbacks[2]), at(3_801 + 7 * day)).await.unwrap();
     assert_eq!(too_late.cursor.0, 1, "it begins with what comes next");
     ended.lease = Lease::WEBSUB;
     assert_eq!(store.subscribe(&ended, at(3_900)).await.unwrap().cursor.0, 1, "it had left");
@@ -110,9 +110,9 @@ async fn rsscloud_callbacks_that_keep_failing_are_dropped(database: Database) {
     let store = ClaimingStore::new(database.open().await);
     let mut ids = Vec::new();
     for protocol in [Protocol::WebSub, Protocol::HttpPost] {
-        let mut wish = wish("a", "https://callback.test/");
-        wish.protocol = protocol;
-        ids.push(store.subscribe(&wish, at(0)).await.unwrap().id);
+        let mut request = request("a", "https://callback.test/");
+        request.protocol = protocol;
+        ids.push(store.subscribe(&request, at(0)).await.unwrap().id);
     }
     for change in 1..=3 {
         store.record(ids[0].resource, &poll(at(change), &[&change.to_string()])).await.unwrap();
@@ -141,9 +141,9 @@ async fn rsscloud_callbacks_that_keep_failing_are_dropped(database: Database) {
 /// A success, or a renewal, forgets the errors before it.
 async fn errors_count_only_while_they_follow_each_other(database: Database) {
     let store = ClaimingStore::new(database.open().await);
-    let mut wish = wish("a", "https://callback.test/");
-    wish.protocol = Protocol::HttpPost;
-    let id = store.subscribe(&wish, at(0)).await.unwrap().id;
+    let mut request = request("a", "https://callback.test/");
+    request.protocol = Protocol::HttpPost;
+    let id = store.subscribe(&request, at(0)).await.unwrap().id;
     for change in 1..=8 {
         store.record(id.resource, &poll(at(change), &[&change.to_string()])).await.unwrap();
         assert_eq!(store.claim_subscriptions(at(change), at(99), &room()).await.unwrap().len(), 1);
@@ -154,7 +154,7 @@ async fn errors_count_only_while_they_follow_each_other(database: Database) {
         store.settle(&[settled], at(change)).await.unwrap();
         if change == 5 {
             // What waits for a renewal is tried at once, and fails once more.
-            store.subscribe(&wish, at(change)).await.unwrap();
+            store.subscribe(&request, at(change)).await.unwrap();
             assert_eq!(
                 store.claim_subscriptions(at(change), at(99), &room()).await.unwrap().len(),
                 1
@@ -197,7 +197,7 @@ async fn s44_what_nobody_watches_is_forgotten_in_the_end(database: Database) {
     let kept = subscribe(&store, "kept", "https://callback.test/").await.id.resource;
     let left = subscribe(&store, "left", "https://callback.test/").await.id.resource;
     store.record(left, &poll(at(1), &["1", "2"])).await.unwrap();
-    let one = wish("left", "https://callback.test/");
+    let one = request("left", "https://callback.test/");
     let ended = store.unsubscribe(None, &one.topic, &one.callback, None).await.unwrap();
     let never = store.ensure(&topic("never"), at(DAY)).await.unwrap().id;
     assert!(ended);
@@ -229,7 +229,7 @@ async fn t05_a_resource_that_never_had_a_subscriber_is_kept_for_a_short_time(dat
     let store = ClaimingStore::new(database.open().await);
     let kept = subscribe(&store, "kept", "https://callback.test/").await.id.resource;
     let left = subscribe(&store, "left", "https://callback.test/").await.id.resource;
-    let one = wish("left", "https://callback.test/");
+    let one = request("left", "https://callback.test/");
     assert!(store.unsubscribe(None, &one.topic, &one.callback, None).await.unwrap());
     let refused = store.ensure(&topic("refused"), at(100)).await.unwrap().id;
     store.record(refused, &poll(at(101), &["1", "2"])).await.unwrap();
@@ -255,7 +255,7 @@ async fn gauges_count_what_there_is(database: Database) {
     store.record(well, &found).await.unwrap();
     found.status.error = "timed_out".to_owned();
     store.record(ill, &found).await.unwrap();
-    let intent = Intent::new(IntentMode::Subscribe, wish("c", "https://callback.test/"));
+    let intent = Intent::new(IntentMode::Subscribe, request("c", "https://callback.test/"));
     store.enqueue_intent(&intent, at(3)).await.unwrap();
     let oldest_due = OldestDue { deliveries_s: 9, verifications_s: 7, ..OldestDue::default() };
     let want = Gauges {
@@ -296,17 +296,17 @@ async fn each_transaction_is_reported_to_the_observer(database: Database) {
     assert_eq!(*reported.lock().unwrap(), [(engine, "read"), (engine, "write")]);
 }
 
-async fn news_wake_who_waits(database: Database) {
+async fn changes_wake_who_waits(database: Database) {
     let store = ClaimingStore::new(database.open().await);
-    let news = store.wake_signals();
-    let woken = news.resources.notified();
+    let signals = store.wake_signals();
+    let woken = signals.resources.notified();
     let id = subscribe(&store, "a", "https://callback.test/").await.id.resource;
     woken.await;
-    let woken = news.subscriptions.notified();
+    let woken = signals.subscriptions.notified();
     store.record(id, &poll(at(1), &["1"])).await.unwrap();
     woken.await;
-    let woken = news.intents.notified();
-    let intent = Intent::new(IntentMode::Subscribe, wish("a", "https://callback.test/"));
+    let woken = signals.intents.notified();
+    let intent = Intent::new(IntentMode::Subscribe, request("a", "https://callback.test/"));
     store.enqueue_intent(&intent, at(1)).await.unwrap();
     woken.await;
 }

@@ -189,7 +189,7 @@ fn few(limit: usize) -> ClaimLimits {
     ClaimLimits { limit, per_host: limit, busy: Vec::new() }
 }
 
-fn wish(topic_name: &str, callback: &str) -> SubscriptionRequest {
+fn request(topic_name: &str, callback: &str) -> SubscriptionRequest {
     SubscriptionRequest {
         format: Format::Atom,
         statuses: Statuses::default(),
@@ -203,7 +203,7 @@ fn wish(topic_name: &str, callback: &str) -> SubscriptionRequest {
 }
 
 async fn subscribe(store: &Arc<dyn Store>, topic_name: &str, callback: &str) -> Subscription {
-    store.subscribe(&wish(topic_name, callback), at(0)).await.unwrap()
+    store.subscribe(&request(topic_name, callback), at(0)).await.unwrap()
 }
 
 fn entry(id: &str) -> Candidate {

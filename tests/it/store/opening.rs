@@ -80,8 +80,8 @@ async fn nodes_that_start_together_migrate_once() {
 async fn nodes_on_one_server_wake_each_other() {
     let database = Database::new(Kind::Postgres).await;
     let (one, other) = (database.open().await, database.open().await);
-    let news = other.wake_signals();
-    let woken = news.resources.notified();
+    let signals = other.wake_signals();
+    let woken = signals.resources.notified();
     subscribe(&one, "a", "https://callback.test/").await;
     woken.await;
 }

@@ -12,7 +12,7 @@ use feedgate_core::record::{Digest, RecordKind, Seq};
 use feedgate_core::resource::{ResourceId, ResourceKind};
 use feedgate_feed::Body;
 
-use super::{at, document, on_both_stores, poll, resource, room, subscribe, topic, wish};
+use super::{at, document, on_both_stores, poll, request, resource, room, subscribe, topic};
 use crate::support::claiming_store::ClaimingStore;
 use crate::support::postgres::Database;
 
@@ -202,7 +202,7 @@ async fn what_somebody_is_owed_is_not_dropped(database: Database) {
     store.record(id, &poll(at(2), &["one", "two", "three"])).await.unwrap();
     let newest = ArchiveRetention { days: None, pages: Some(1) };
     assert_eq!(store.drop_pages(&newest, at(9)).await.unwrap(), 0, "all is owed to both");
-    let request = wish("a", "https://callback.test/other");
+    let request = request("a", "https://callback.test/other");
     store.unsubscribe(None, &request.topic, &request.callback, None).await.unwrap();
     assert_eq!(store.drop_pages(&newest, at(9)).await.unwrap(), 0, "{other:?} has ended");
     store.pause(held.id, at(9)).await.unwrap();
@@ -234,7 +234,7 @@ async fn h17_what_a_lease_that_is_renewed_late_is_owed_is_not_dropped(database: 
     let newest = ArchiveRetention { days: None, pages: Some(1) };
     assert_eq!(store.drop_pages(&newest, at(4_001)).await.unwrap(), 0, "it may come back");
     assert_eq!(store.oldest_seq(id).await.unwrap(), Seq(1));
-    let renewed = wish("a", "https://callback.test/");
+    let renewed = request("a", "https://callback.test/");
     let renewed = store.subscribe(&renewed, at(4_002)).await.unwrap();
     assert!(renewed.cursor < Seq(3), "{renewed:?}");
     let listed = store.listed(renewed.id).await.unwrap().unwrap();

@@ -5,7 +5,7 @@ use feedgate_core::ports::{DeliveryOutcome, SubscriptionFilter};
 use feedgate_core::record::Seq;
 use feedgate_core::subscription::{Lease, SubscriptionId};
 
-use super::{at, on_both_stores, poll, room, subscribe, wish};
+use super::{at, on_both_stores, poll, request, room, subscribe};
 use crate::support::claiming_store::ClaimingStore;
 use crate::support::postgres::Database;
 
@@ -123,7 +123,7 @@ async fn a_retry_can_be_made_at_once(database: Database) {
 async fn d07_what_is_suspended_continues_once_it_is_resumed_or_renewed(database: Database) {
     let store = ClaimingStore::new(database.open().await);
     for (topic, is_renewed) in [("resumed", false), ("renewed", true)] {
-        let mut lasting = wish(topic, "https://callback.test/");
+        let mut lasting = request(topic, "https://callback.test/");
         lasting.lease = Lease::ACCOUNT;
         let id = store.subscribe(&lasting, at(0)).await.unwrap().id;
         append(&store, 1, id, "1").await;

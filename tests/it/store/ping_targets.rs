@@ -15,10 +15,10 @@ on_both_stores!(
     a_first_poll_and_one_without_news_are_no_change,
 );
 
-const SINKS: [&str; 2] = ["xml-rpc=https://one.test/RPC2", "get=https://two.test/"];
+const TARGETS: [&str; 2] = ["xml-rpc=https://one.test/RPC2", "get=https://two.test/"];
 
 async fn open(database: &Database) -> Arc<dyn Store> {
-    let targets = SINKS.iter().map(|name| PingTarget::parse(name).unwrap()).collect();
+    let targets = TARGETS.iter().map(|name| PingTarget::parse(name).unwrap()).collect();
     let prefixes = vec![Url::parse("https://feeds.test/a").unwrap()];
     database.open_telling(PingForwarding { targets, prefixes }).await
 }
@@ -37,7 +37,7 @@ async fn a_change_is_owed_to_every_sink_until_it_is_told(database: Database) {
         store.record(id, &found).await.unwrap();
     }
     assert_eq!(store.gauges(at(10)).await.unwrap().oldest_due.forwarded_pings_s, 9);
-    for target in SINKS {
+    for target in TARGETS {
         let owed = due(&store, target, 10).await;
         let [owed] = owed.as_slice() else { panic!("{target}: {owed:?}") };
         let told = (owed.target.as_str(), owed.name.as_str(), owed.url.as_str());
@@ -59,21 +59,21 @@ async fn a_change_during_a_ping_is_told_of_again(database: Database) {
     let store = open(&database).await;
     let id = subscribe(&store, "a", "https://callback.test/").await.id.resource;
     store.record(id, &poll(at(1), &["1"])).await.unwrap();
-    let told = due(&store, SINKS[0], 2).await.remove(0);
+    let told = due(&store, TARGETS[0], 2).await.remove(0);
     let mut found = poll(at(3), &["2"]);
     found.status.title = "Waves".to_owned();
     store.record(id, &found).await.unwrap();
-    assert_eq!(due(&store, SINKS[0], 4).await, [], "somebody is on it");
+    assert_eq!(due(&store, TARGETS[0], 4).await, [], "somebody is on it");
     store.finish_forwarded_ping(&told, None, at(5)).await.unwrap();
-    let again = due(&store, SINKS[0], 6).await.remove(0);
+    let again = due(&store, TARGETS[0], 6).await.remove(0);
     assert_eq!((again.name.as_str(), again.attempts), ("Waves", 0));
     store.finish_forwarded_ping(&again, None, at(7)).await.unwrap();
-    assert_eq!(due(&store, SINKS[0], 9_999).await, []);
+    assert_eq!(due(&store, TARGETS[0], 9_999).await, []);
 
     // A target nobody names any more is owed nothing.
-    let known: Vec<String> = SINKS[..1].iter().map(|name| (*name).to_owned()).collect();
+    let known: Vec<String> = TARGETS[..1].iter().map(|name| (*name).to_owned()).collect();
     assert_eq!(store.forget_other_targets(&known).await.unwrap(), 1);
-    assert_eq!(due(&store, SINKS[1], 9_999).await, []);
+    assert_eq!(due(&store, TARGETS[1], 9_999).await, []);
 }
 
 async fn a_first_poll_and_one_without_news_are_no_change(database: Database) {
@@ -83,7 +83,7 @@ async fn a_first_poll_and_one_without_news_are_no_change(database: Database) {
     first.silent = true;
     store.record(id, &first).await.unwrap();
     store.record(id, &poll(at(2), &["1"])).await.unwrap();
-    assert_eq!(due(&store, SINKS[0], 3).await, []);
+    assert_eq!(due(&store, TARGETS[0], 3).await, []);
     store.record(id, &poll(at(4), &["1", "2"])).await.unwrap();
-    assert_eq!(due(&store, SINKS[0], 5).await.len(), 1);
+    assert_eq!(due(&store, TARGETS[0], 5).await.len(), 1);
 }

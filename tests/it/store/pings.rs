@@ -149,14 +149,14 @@ async fn changes_are_pings_and_what_was_seen_without_one(database: Database) {
     // Polls without news are no change; strangers' pings are.
     store.record(id, &found(900, &["3"])).await.unwrap();
     store.receive(&ping(901, "https://else.test/"), SPACING).await.unwrap();
-    let stranger = "901 Tides https://else.test/ None".to_owned();
-    assert_eq!(changes(500).await, [stranger.clone(), third]);
+    let anonymous = "901 Tides https://else.test/ None".to_owned();
+    assert_eq!(changes(500).await, [anonymous.clone(), third]);
     assert_eq!(store.newest_change().await.unwrap().1, 3, "pings, not changes, are counted");
 }
 
 async fn an_address_with_a_password_is_listed_for_nobody(database: Database) {
     let store = ClaimingStore::new(database.open().await);
-    let mut secret = super::wish("a", "https://callback.test/");
+    let mut secret = super::request("a", "https://callback.test/");
     secret.topic = Topic::parse("https://ada:pass@feeds.test/a").unwrap();
     let id = store.subscribe(&secret, at(0)).await.unwrap().id.resource;
     let mut found = poll(at(0), &["1"]);

@@ -27,7 +27,7 @@ use super::{
 use crate::support::postgres::{Database, Kind};
 use access::Access;
 use allowed::{ALLOWED, Allowed, NEVER_RUN};
-use statements::{Recorder, Statement};
+use statements::{Statement, StatementLog};
 
 /// The functions of the contract suite that run side by side.
 const CONCURRENT_CASES: usize = 8;
@@ -51,11 +51,11 @@ const LONG_CASES: &[&str] = &[
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_statement_reads_more_rows_because_more_are_stored() {
-    let recorder = Recorder::start();
+    let statement_log = StatementLog::start();
     run_contract_suite().await;
-    recorder.begin_postgres();
+    statement_log.begin_postgres();
     fill::run_statements_of_postgres().await;
-    let statements = recorder.named();
+    let statements = statement_log.named();
     let on_sqlite = Database::new(Kind::Sqlite).await;
     let explainer = sqlite::Explainer::new(&on_sqlite);
     let mut faults = Vec::new();
@@ -69,7 +69,7 @@ async fn no_statement_reads_more_rows_because_more_are_stored() {
         let scans = explainer.explain(statement).await;
         faults.extend(scans.iter().filter_map(|scan| Fault::new("PostgreSQL", statement, scan)));
     }
-    let mut missing = recorder.missing();
+    let mut missing = statement_log.missing();
     missing.retain(|name| !NEVER_RUN.contains(&name.as_str()));
     check(&faults, &missing);
 }

@@ -13,7 +13,7 @@ use feedgate_core::upstream::{AdvertisedUpstream, Proposal, UpstreamFinding, Ups
 use feedgate_protocol::Protocol;
 use url::Url;
 
-use super::{at, entry, few, listed, on_both_stores, poll, subscribe, wish};
+use super::{at, entry, few, listed, on_both_stores, poll, request, subscribe};
 use crate::support::postgres::{Database, Kind};
 
 on_both_stores!(
@@ -28,7 +28,7 @@ on_both_stores!(
 );
 
 fn intent(callback: &str) -> Intent {
-    let (mode, request) = (IntentMode::Subscribe, wish("a", callback));
+    let (mode, request) = (IntentMode::Subscribe, request("a", callback));
     Intent::new(mode, request)
 }
 
@@ -207,8 +207,8 @@ fn page(id: &str) -> PastPage {
 
 async fn a_step_of_a_backfill_whose_claim_was_lost_changes_nothing(database: Database) {
     let (store, other) = (database.open().await, database.open().await);
-    let wish = wish("a", "https://callback.test/");
-    let id = store.subscribe_with_history(&wish, at(1)).await.unwrap().id.resource;
+    let request = request("a", "https://callback.test/");
+    let id = store.subscribe_with_history(&request, at(1)).await.unwrap().id.resource;
     let lost = step(&store, 2).await.unwrap();
     assert_eq!(step(&other, 9).await, None);
     let valid = step(&other, 10).await.unwrap();
@@ -235,8 +235,8 @@ async fn a_step_of_a_backfill_whose_claim_was_lost_changes_nothing(database: Dat
 
 async fn a_renewed_step_of_a_backfill_is_kept(database: Database) {
     let (store, other) = (database.open().await, database.open().await);
-    let wish = wish("a", "https://callback.test/");
-    let id = store.subscribe_with_history(&wish, at(1)).await.unwrap().id.resource;
+    let request = request("a", "https://callback.test/");
+    let id = store.subscribe_with_history(&request, at(1)).await.unwrap().id.resource;
     let claims = [(id, step(&store, 2).await.unwrap().claim)];
     assert_eq!(store.renew_backfill_claims(&claims, at(9), at(19)).await.unwrap(), [id]);
     assert_eq!(step(&other, 18).await, None);

@@ -9,7 +9,7 @@ use feedgate_core::record::Seq;
 use feedgate_core::resource::ResourceId;
 use feedgate_core::topic::Topic;
 
-use super::{at, in_one_cell, on_both_stores, poll, resource, room, subscribe, wish};
+use super::{at, in_one_cell, on_both_stores, poll, request, resource, room, subscribe};
 use crate::support::postgres::Database;
 
 on_both_stores! {
@@ -102,9 +102,9 @@ async fn claimers_at_the_same_time_share_resources_and_host_groups(database: Dat
     const EACH: usize = 6;
     let nodes = [database.open().await, database.open().await, database.open().await];
     for n in 0..HOSTS * EACH {
-        let mut wish = wish("", "https://callback.test/");
-        wish.topic = Topic::parse(format!("https://{}.test/{n}", n % HOSTS)).unwrap();
-        nodes[0].subscribe(&wish, at(0)).await.unwrap();
+        let mut request = request("", "https://callback.test/");
+        request.topic = Topic::parse(format!("https://{}.test/{n}", n % HOSTS)).unwrap();
+        nodes[0].subscribe(&request, at(0)).await.unwrap();
     }
     let limits = ClaimLimits { limit: 7, per_host: 1, busy: Vec::new() };
     for round in 0..EACH as i64 {

@@ -3,7 +3,7 @@
 use feedgate_core::account::{NewToken, Scopes, TokenHash};
 use feedgate_core::ports::PruneBefore;
 
-use super::{at, in_one_cell, on_both_stores, subscribe, wish};
+use super::{at, in_one_cell, on_both_stores, request, subscribe};
 use crate::support::postgres::Database;
 
 on_both_stores! {
@@ -62,7 +62,7 @@ async fn backfills_are_deleted_once_they_have_ended(database: Database) {
     let store = database.open().await;
     let mut ids = Vec::new();
     for (name, ended) in [("a", Some(10)), ("b", Some(20)), ("c", None)] {
-        let request = wish(name, "https://callback.test/");
+        let request = request(name, "https://callback.test/");
         let id = store.subscribe_with_history(&request, at(0)).await.unwrap().id.resource;
         if let Some(ended) = ended {
             let ended = at(ended).timestamp_micros();

@@ -17,7 +17,7 @@ use feedgate_store::{
 use tokio::runtime::Handle;
 use tokio::task::block_in_place;
 
-use super::{at, few, listed, on_both_stores, poll, wish};
+use super::{at, few, listed, on_both_stores, poll, request};
 use crate::support::postgres::Database;
 
 on_both_stores!(
@@ -76,7 +76,7 @@ async fn rotate(
 
 /// A request with this secret for the callback with this number.
 fn signed(callback: usize, secret: &str) -> SubscriptionRequest {
-    let mut request = wish("a", &format!("https://{callback}.test/"));
+    let mut request = request("a", &format!("https://{callback}.test/"));
     request.account = (callback % 2 == 1).then_some(AccountId(7));
     request.signing.secret = Some(Secret::new(secret.to_owned()).unwrap());
     request

@@ -6,7 +6,7 @@ use feedgate_core::record::Seq;
 use feedgate_core::status::{AnnouncedHealth, Status};
 use feedgate_core::subscription::{Format, Statuses, Subscription};
 
-use super::{at, listed, on_both_stores, poll, room, wish};
+use super::{at, listed, on_both_stores, poll, request, room};
 use crate::support::claiming_store::ClaimingStore;
 use crate::support::postgres::Database;
 
@@ -18,9 +18,9 @@ on_both_stores!(
 );
 
 async fn subscribe(store: &ClaimingStore, statuses: Statuses, seconds: i64) -> Subscription {
-    let mut wish = wish("a", &format!("https://{}.test/", statuses.as_str()));
-    wish.statuses = statuses;
-    store.subscribe(&wish, at(seconds)).await.unwrap()
+    let mut request = request("a", &format!("https://{}.test/", statuses.as_str()));
+    request.statuses = statuses;
+    store.subscribe(&request, at(seconds)).await.unwrap()
 }
 
 /// A poll after which the status has these versions: of every change, and of those that
@@ -97,7 +97,7 @@ async fn p33_who_subscribes_begins_with_the_status_there_is(database: Database) 
         assert_eq!(subscribe(&store, statuses, 2).await.status_told, want);
     }
     assert_eq!(take(&store, 3).await, []);
-    let mut renewed = wish("a", "https://never.test/");
+    let mut renewed = request("a", "https://never.test/");
     renewed.statuses = Statuses::Always;
     let renewed = store.subscribe(&renewed, at(4)).await.unwrap();
     assert_eq!((renewed.id, renewed.status_told), (first.id, 3), "who changes their mind too");
@@ -108,9 +108,9 @@ async fn p33_who_subscribes_begins_with_the_status_there_is(database: Database) 
 async fn n05_the_first_document_is_no_news_to_who_is_owed_a_status(database: Database) {
     let store = ClaimingStore::new(database.open().await);
     let wished = |name: &str| {
-        let mut wish = wish(name, &format!("https://{name}.test/"));
-        wish.statuses = Statuses::Always;
-        wish
+        let mut request = request(name, &format!("https://{name}.test/"));
+        request.statuses = Statuses::Always;
+        request
     };
     for (name, is_failing_before, is_in_hand) in
         [("told-by-the-same-poll", false, false), ("due", true, false), ("in-hand", true, true)]

@@ -3,7 +3,7 @@
 use feedgate_core::account::AccountId;
 use feedgate_core::subscription::SubscriptionOwner;
 
-use super::{at, on_both_stores, wish};
+use super::{at, on_both_stores, request};
 use crate::support::postgres::Database;
 
 on_both_stores!(
@@ -20,21 +20,21 @@ async fn s30_open_subscriptions_are_counted_by_the_host_of_their_callback(databa
     let own = host("callback.test");
     assert_eq!(store.count_owned(&own).await.unwrap(), 0);
     for n in 0..20 {
-        let wish = wish(&n.to_string(), "https://callback.test/");
-        store.subscribe(&wish, at(0)).await.unwrap();
+        let request = request(&n.to_string(), "https://callback.test/");
+        store.subscribe(&request, at(0)).await.unwrap();
     }
-    let other_port = wish("1", "https://callback.test:8443/");
-    let renewed = wish("2", "https://callback.test/");
-    let other_host = wish("3", "https://a.callback.test/");
-    for wish in [&other_port, &renewed, &other_host] {
-        store.subscribe(wish, at(1)).await.unwrap();
+    let other_port = request("1", "https://callback.test:8443/");
+    let renewed = request("2", "https://callback.test/");
+    let other_host = request("3", "https://a.callback.test/");
+    for request in [&other_port, &renewed, &other_host] {
+        store.subscribe(request, at(1)).await.unwrap();
     }
     assert_eq!(store.count_owned(&own).await.unwrap(), 21);
     assert_eq!(store.count_owned(&host("a.callback.test")).await.unwrap(), 1);
 
-    for wish in [&other_port, &other_port, &other_host] {
-        let protocol = Some(wish.protocol.as_str());
-        store.unsubscribe(None, &wish.topic, &wish.callback, protocol).await.unwrap();
+    for request in [&other_port, &other_port, &other_host] {
+        let protocol = Some(request.protocol.as_str());
+        store.unsubscribe(None, &request.topic, &request.callback, protocol).await.unwrap();
     }
     assert_eq!(store.count_owned(&own).await.unwrap(), 20);
     assert_eq!(store.count_owned(&host("a.callback.test")).await.unwrap(), 0);
@@ -51,11 +51,11 @@ async fn s44_subscriptions_of_an_account_are_counted(database: Database) {
     let store = database.open().await;
     let account = SubscriptionOwner::Account(AccountId(7));
     for n in 0..20 {
-        let mut wish = wish(&n.to_string(), &format!("https://{n}.test/"));
-        wish.account = Some(AccountId(7));
-        store.subscribe(&wish, at(0)).await.unwrap();
+        let mut request = request(&n.to_string(), &format!("https://{n}.test/"));
+        request.account = Some(AccountId(7));
+        store.subscribe(&request, at(0)).await.unwrap();
     }
-    store.subscribe(&wish("1", "https://1.test/"), at(0)).await.unwrap();
+    store.subscribe(&request("1", "https://1.test/"), at(0)).await.unwrap();
     assert_eq!(store.count_owned(&account).await.unwrap(), 20);
     assert_eq!(store.count_owned(&host("1.test")).await.unwrap(), 1);
     assert_eq!(store.count_owned(&SubscriptionOwner::Account(AccountId(8))).await.unwrap(), 0);

@@ -12,7 +12,7 @@ use feedgate_protocol::Protocol;
 use feedgate_protocol::signature::SignatureMethod;
 
 use super::claims::crowd;
-use super::{at, listed, on_both_stores, poll, resource, room, subscribe, topic, wish};
+use super::{at, listed, on_both_stores, poll, request, resource, room, subscribe, topic};
 use crate::support::claiming_store::ClaimingStore;
 use crate::support::postgres::Database;
 
@@ -43,16 +43,16 @@ async fn a_list_counts_only_so_many_after_its_page(database: Database) {
 
 async fn a_subscription_keeps_what_was_wished(database: Database) {
     let store = ClaimingStore::new(database.open().await);
-    let mut wish = wish("a", "https://callback.test/in?x=1");
-    wish.protocol = Protocol::XmlRpc { procedure: "river.notify".to_owned() };
-    wish.signing.secret = Secret::new("opensesame".to_owned()).ok();
-    wish.format = Format::Json;
-    let made = store.subscribe(&wish, at(5)).await.unwrap();
-    assert_eq!(made.topic, wish.topic);
-    assert_eq!(made.callback, wish.callback);
-    assert_eq!(made.protocol, wish.protocol);
-    assert_eq!(made.signing.secret, wish.signing.secret);
-    assert_eq!(made.format, wish.format);
+    let mut request = request("a", "https://callback.test/in?x=1");
+    request.protocol = Protocol::XmlRpc { procedure: "river.notify".to_owned() };
+    request.signing.secret = Secret::new("opensesame".to_owned()).ok();
+    request.format = Format::Json;
+    let made = store.subscribe(&request, at(5)).await.unwrap();
+    assert_eq!(made.topic, request.topic);
+    assert_eq!(made.callback, request.callback);
+    assert_eq!(made.protocol, request.protocol);
+    assert_eq!(made.signing.secret, request.signing.secret);
+    assert_eq!(made.format, request.format);
     assert_eq!((made.created_at, made.lease_until), (at(5), at(5 + 3_600)));
     assert_eq!((made.account, made.cursor, made.failures), (None, Seq::NONE, 0));
     assert_eq!(resource(&store, made.id.resource).await.subscribers, 1);
@@ -63,7 +63,7 @@ async fn a_subscription_keeps_what_was_wished(database: Database) {
 
 async fn a_renewal_keeps_the_cursor_and_forgets_failures(database: Database) {
     let store = ClaimingStore::new(database.open().await);
-    let mut wished = wish("a", "https://callback.test/");
+    let mut wished = request("a", "https://callback.test/");
     wished.account = Some(AccountId(7));
     let made = store.subscribe(&wished, at(0)).await.unwrap();
     store.record(made.id.resource, &poll(at(1), &["1"])).await.unwrap();
@@ -92,37 +92,37 @@ async fn a_renewal_keeps_the_cursor_and_forgets_failures(database: Database) {
 
 async fn a_secret_that_is_replaced_is_kept_for_the_overlap(database: Database) {
     let store = ClaimingStore::new(database.open().await);
-    let mut wish = wish("a", "https://callback.test/");
-    wish.account = Some(AccountId(7));
-    wish.signing.secret = Secret::new("old".to_owned()).ok();
-    wish.signing.method = Some(SignatureMethod::Sha256);
-    let made = store.subscribe(&wish, at(0)).await.unwrap();
-    assert_eq!(made.signing, wish.signing.begin());
+    let mut request = request("a", "https://callback.test/");
+    request.account = Some(AccountId(7));
+    request.signing.secret = Secret::new("old".to_owned()).ok();
+    request.signing.method = Some(SignatureMethod::Sha256);
+    let made = store.subscribe(&request, at(0)).await.unwrap();
+    assert_eq!(made.signing, request.signing.begin());
     let old = made.signing.secret.unwrap();
 
-    wish.signing = SigningRequest {
+    request.signing = SigningRequest {
         secret: Secret::new("new".to_owned()).ok(),
         method: None,
         overlap: SecretOverlap::from_secs(60),
     };
-    let renewed = store.subscribe(&wish, at(10)).await.unwrap();
+    let renewed = store.subscribe(&request, at(10)).await.unwrap();
     let previous = Some(PreviousSecret { secret: old, until: at(70) });
-    assert_eq!(renewed.signing, Signing { previous, ..wish.signing.begin() });
+    assert_eq!(renewed.signing, Signing { previous, ..request.signing.begin() });
     assert_eq!(listed(&store).await, std::slice::from_ref(&renewed));
-    wish.signing.overlap = None;
-    let again = store.subscribe(&wish, at(20)).await.unwrap();
+    request.signing.overlap = None;
+    let again = store.subscribe(&request, at(20)).await.unwrap();
     assert_eq!(again.signing, renewed.signing, "a renewal with the same secret changes nothing");
-    let later = store.subscribe(&wish, at(70)).await.unwrap();
-    assert_eq!(later.signing, wish.signing.begin());
+    let later = store.subscribe(&request, at(70)).await.unwrap();
+    assert_eq!(later.signing, request.signing.begin());
 }
 
 async fn h06_a_renewal_by_a_stranger_ends_no_secret_and_no_lease(database: Database) {
     let store = ClaimingStore::new(database.open().await);
     let renewed = async |secret: Option<&str>, lease_s: u64, now: i64| {
-        let mut wish = wish("a", "https://callback.test/");
-        wish.signing.secret = secret.and_then(|text| Secret::new(text.to_owned()).ok());
-        wish.lease = Lease::from(Duration::from_secs(lease_s));
-        let renewed = store.subscribe(&wish, at(now)).await.unwrap();
+        let mut request = request("a", "https://callback.test/");
+        request.signing.secret = secret.and_then(|text| Secret::new(text.to_owned()).ok());
+        request.lease = Lease::from(Duration::from_secs(lease_s));
+        let renewed = store.subscribe(&request, at(now)).await.unwrap();
         let secrets = renewed.signing.secrets(at(now)).map(|secret| secret.expose().to_owned());
         (secrets.collect::<Vec<_>>().join(" "), renewed.lease_until)
     };
@@ -148,7 +148,7 @@ async fn a_renewal_leaves_a_delivery_in_hand_alone(database: Database) {
     let made = subscribe(&store, "a", "https://callback.test/").await;
     store.record(made.id.resource, &poll(at(1), &["1"])).await.unwrap();
     store.claim_subscriptions(at(2), at(9), &room()).await.unwrap();
-    store.subscribe(&wish("a", "https://callback.test/"), at(3)).await.unwrap();
+    store.subscribe(&request("a", "https://callback.test/"), at(3)).await.unwrap();
     assert_eq!(store.claim_subscriptions(at(3), at(9), &room()).await.unwrap(), []);
     assert_eq!(store.claim_subscriptions(at(9), at(19), &room()).await.unwrap().len(), 1);
 }
@@ -168,7 +168,7 @@ async fn a_change_of_format_owes_the_latest_of_the_other(database: Database) {
         .unwrap();
     assert!(store.replay(behind.id, Seq(0), at(2)).await.unwrap());
 
-    let mut raw = wish("a", "https://told.test/");
+    let mut raw = request("a", "https://told.test/");
     raw.format = Format::Raw;
     assert_eq!(store.subscribe(&raw, at(3)).await.unwrap().cursor, Seq(1), "told everything");
     raw.callback = behind.callback;
@@ -187,7 +187,7 @@ async fn a_change_of_format_during_a_delivery_starts_its_own_count(database: Dat
     };
     store.record(id.resource, &with_body(1, &["1", "2", "3"], b"x")).await.unwrap();
     assert_eq!(store.claim_subscriptions(at(2), at(9), &room()).await.unwrap().len(), 1);
-    let mut raw = wish("a", "https://callback.test/");
+    let mut raw = request("a", "https://callback.test/");
     raw.format = Format::Raw;
     store.subscribe(&raw, at(3)).await.unwrap();
     store
@@ -211,9 +211,9 @@ async fn a_hundred_registrations_at_once_are_all_stored(database: Database) {
     let store = ClaimingStore::new(database.open().await);
     let registering = (0..100).map(|n| {
         let store = store.clone();
-        let mut wish = wish("a", &format!("https://callback.test/{n}"));
-        wish.protocol = Protocol::HttpPost;
-        tokio::spawn(async move { store.subscribe(&wish, at(0)).await.unwrap().id })
+        let mut request = request("a", &format!("https://callback.test/{n}"));
+        request.protocol = Protocol::HttpPost;
+        tokio::spawn(async move { store.subscribe(&request, at(0)).await.unwrap().id })
     });
     let made = futures_util::future::join_all(registering).await;
     let mut made: Vec<_> = made.into_iter().map(Result::unwrap).collect();
@@ -227,7 +227,7 @@ async fn a_hundred_registrations_at_once_are_all_stored(database: Database) {
 
 async fn account_callback_and_protocol_tell_subscriptions_apart(database: Database) {
     let store = ClaimingStore::new(database.open().await);
-    let open = wish("a", "https://callback.test/");
+    let open = request("a", "https://callback.test/");
     let account = Some(AccountId(7));
     let mut owned = open.clone();
     owned.account = account;
@@ -235,9 +235,9 @@ async fn account_callback_and_protocol_tell_subscriptions_apart(database: Databa
     posted.protocol = Protocol::HttpPost;
     let mut soap = open.clone();
     soap.protocol = Protocol::Soap { procedure: "notify".to_owned() };
-    for (n, wish) in (1..).zip([&open, &owned, &posted, &soap]) {
-        store.subscribe(wish, at(n)).await.unwrap();
-        store.subscribe(wish, at(n)).await.unwrap();
+    for (n, request) in (1..).zip([&open, &owned, &posted, &soap]) {
+        store.subscribe(request, at(n)).await.unwrap();
+        store.subscribe(request, at(n)).await.unwrap();
         assert_eq!(listed(&store).await.len() as i64, n);
     }
     let (topic, callback) = (&open.topic, &open.callback);
@@ -264,9 +264,9 @@ async fn lists_come_in_pages(database: Database) {
     store.create_token(&token, at(0)).await.unwrap();
     let ada = store.authenticate("ada", &token.hash, at(0)).await.unwrap().unwrap().account;
     for n in 0..10 {
-        let mut wish = wish(&format!("{}", n % 2), &format!("https://callback.test/{n}"));
-        wish.account = (n >= 4).then_some(ada);
-        store.subscribe(&wish, at(n)).await.unwrap();
+        let mut request = request(&format!("{}", n % 2), &format!("https://callback.test/{n}"));
+        request.account = (n >= 4).then_some(ada);
+        store.subscribe(&request, at(n)).await.unwrap();
     }
     let all = SubscriptionFilter { limit: 100, ..SubscriptionFilter::default() };
     let owned = SubscriptionFilter { account: Some(ada), ..all.clone() };

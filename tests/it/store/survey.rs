@@ -11,7 +11,7 @@ use feedgate_protocol::Protocol;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{at, in_one_cell, on_both_stores, poll, resource, subscribe, topic, wish};
+use super::{at, in_one_cell, on_both_stores, poll, request, resource, subscribe, topic};
 use crate::support::postgres::Database;
 
 on_both_stores! {
@@ -114,9 +114,9 @@ async fn of_a_page_of_subscriptions_only_the_open_ones_that_last_are_given(datab
         ("all", None, 3_600),
         ("c", None, 3_600),
     ] {
-        let mut wish = wish(name, &format!("https://cb.test/{name}/{lasts_s}"));
-        (wish.account, wish.lease) = (account, Lease::from(Duration::from_secs(lasts_s)));
-        store.subscribe(&wish, at(0)).await.unwrap();
+        let mut request = request(name, &format!("https://cb.test/{name}/{lasts_s}"));
+        (request.account, request.lease) = (account, Lease::from(Duration::from_secs(lasts_s)));
+        store.subscribe(&request, at(0)).await.unwrap();
     }
     let (mut seen, mut pages, mut after) = (Vec::new(), 0, START);
     loop {
@@ -155,11 +155,11 @@ async fn every_subscription_is_counted_once_however_many_there_are(database: Dat
                from n"
         ))
         .await;
-    let mut soap = wish("b", "HTTPS://second.test/");
+    let mut soap = request("b", "HTTPS://second.test/");
     soap.protocol = Protocol::Soap { procedure: "changed".to_owned() };
     soap.callback = Callback::parse("HTTPS://second.test/").unwrap();
     store.subscribe(&soap, at(0)).await.unwrap();
-    store.subscribe(&wish("c", "https://late.test/"), at(-7_200)).await.unwrap();
+    store.subscribe(&request("c", "https://late.test/"), at(-7_200)).await.unwrap();
 
     let (mut groups, mut after): (Vec<SubscriberGroup>, _) = (Vec::new(), START);
     let mut steps = 0;

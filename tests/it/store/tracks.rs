@@ -15,7 +15,7 @@ use feedgate_store::{self as store, StoreSettings};
 use url::Url;
 
 use super::collections::{log, publish};
-use super::{at, on_both_stores, poll, resource, room, wish};
+use super::{at, on_both_stores, poll, request, resource, room};
 use crate::support::claiming_store::ClaimingStore;
 use crate::support::postgres::Database;
 
@@ -75,7 +75,7 @@ async fn q02_a_track_receives_what_is_stored_after_it_was_opened(database: Datab
     assert_eq!(claim(&store, at(0)).await, [], "nobody tracks anything");
     let apple = open(&store, "apple", 1).await;
     let topic = resource(&store, apple).await.topic;
-    let follow = SubscriptionRequest { topic, ..wish("a", "https://you.test/cb") };
+    let follow = SubscriptionRequest { topic, ..request("a", "https://you.test/cb") };
     let followed = store.subscribe(&follow, at(1)).await.unwrap();
     publish(&store, "a", 2, &["a1", "a2"]).await;
     publish(&store, "b", 3, &["b1"]).await;
@@ -143,7 +143,7 @@ async fn t02_a_track_takes_in_as_much_as_its_subscribers_may_have_stored(databas
     let tracks = [open(&store, "apple", 0).await, open(&store, "pear", 0).await];
     for (track, account) in tracks.into_iter().zip([None, Some(AccountId(7))]) {
         let topic = resource(&store, track).await.topic;
-        let follow = SubscriptionRequest { topic, account, ..wish("a", "https://you.test/cb") };
+        let follow = SubscriptionRequest { topic, account, ..request("a", "https://you.test/cb") };
         store.subscribe(&follow, at(0)).await.unwrap();
     }
     let ids: Vec<String> = (0..60).map(|n| format!("a{n}")).collect();
@@ -220,7 +220,8 @@ async fn q02_a_track_lives_as_long_as_it_has_subscriptions(database: Database) {
     let store = ClaimingStore::new(database.open().await);
     let (apple, pear) = (open(&store, "apple", 0).await, open(&store, "pear", 0).await);
     let topic = resource(&store, apple).await.topic;
-    let follow = SubscriptionRequest { topic: topic.clone(), ..wish("a", "https://you.test/cb") };
+    let follow =
+        SubscriptionRequest { topic: topic.clone(), ..request("a", "https://you.test/cb") };
     store.subscribe(&follow, at(0)).await.unwrap();
     publish(&store, "a", 1, &["a1"]).await;
     settle(&store, 2, &[apple, pear]).await;

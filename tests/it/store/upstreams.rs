@@ -87,15 +87,15 @@ async fn p53_a_hub_that_verifies_before_it_answers_is_not_overruled(database: Da
     let id = subscribe(&store, "a", "https://one.test/").await.id.resource;
     store.record(id, &offering(1, proposal("hub", "t"))).await.unwrap();
     let due = store.claim_upstreams(at(2), at(9), &few(5)).await.unwrap().remove(0);
-    let (mut asked, claim) = (due.upstream, due.claim);
+    let (mut request, claim) = (due.upstream, due.claim);
 
     // The door hears first …
     let mut verified = store.upstream("t").await.unwrap().unwrap();
     verified.confirm(at(1_000));
     assert!(store.save_upstream(&verified, None, at(500)).await.unwrap());
     // … then the request ends, with what it knew.
-    asked.accepted();
-    assert!(!store.save_upstream(&asked, Some(claim), at(600)).await.unwrap());
+    request.accepted();
+    assert!(!store.save_upstream(&request, Some(claim), at(600)).await.unwrap());
     let kept = store.upstream("t").await.unwrap().unwrap();
     assert_eq!(
         (kept.state, kept.lease_until, kept.failures),

@@ -10,7 +10,7 @@ use feedgate_core::visibility::{ListedTopics, SourceNetwork, Visibility};
 use feedgate_store::{self as store, StoreSettings};
 use url::Url;
 
-use super::{at, on_both_stores, poll, resource, topic, wish};
+use super::{at, on_both_stores, poll, request, resource, topic};
 use crate::support::postgres::Database;
 
 on_both_stores! {
@@ -24,7 +24,7 @@ const ACCOUNT: Option<AccountId> = Some(AccountId(7));
 
 async fn h04_what_was_public_once_and_then_comes_from_inside_is_private(database: Database) {
     let store = database.open().await;
-    let mut of_account = wish("a", "https://cb.test/account");
+    let mut of_account = request("a", "https://cb.test/account");
     of_account.account = ACCOUNT;
     let id = store.subscribe(&of_account, at(0)).await.unwrap().id.resource;
     let visibility = async || resource(&store, id).await.visibility(ListedTopics::Open);
@@ -47,7 +47,7 @@ async fn h04_what_was_public_once_and_then_comes_from_inside_is_private(database
     assert_eq!(own, [id]);
     assert_eq!(store.subscribed_by(AccountId(8), &[id]).await.unwrap(), []);
 
-    let open = wish("a", "https://cb.test/open");
+    let open = request("a", "https://cb.test/open");
     store.subscribe(&open, at(10)).await.unwrap();
     assert_eq!(visibility().await, Visibility::Private, "a stranger is not sent it");
     assert_eq!(store.subscribed_by(AccountId(0), &[id]).await.unwrap(), [], "no account");
@@ -58,7 +58,7 @@ async fn h04_what_was_public_once_and_then_comes_from_inside_is_private(database
 
 async fn h04_a_backfill_from_inside_makes_a_resource_private(database: Database) {
     let store = database.open().await;
-    let mut of_account = wish("a", "https://cb.test/account");
+    let mut of_account = request("a", "https://cb.test/account");
     of_account.account = ACCOUNT;
     let id = store.subscribe(&of_account, at(0)).await.unwrap().id.resource;
     store.record(id, &poll(at(1), &["1"])).await.unwrap();
@@ -76,9 +76,9 @@ async fn h04_tracks_of_the_accounts_that_subscribe_receive_what_is_private(datab
     for (name, account, callback) in
         [("a", Some(7), "1"), ("a", Some(7), "2"), ("a", Some(9), "3"), ("b", None, "4")]
     {
-        let mut wish = wish(name, &format!("https://cb.test/{callback}"));
-        wish.account = account.map(AccountId);
-        store.subscribe(&wish, at(0)).await.unwrap();
+        let mut request = request(name, &format!("https://cb.test/{callback}"));
+        request.account = account.map(AccountId);
+        store.subscribe(&request, at(0)).await.unwrap();
     }
     for name in ["a", "b"] {
         let id = store.find(topic(name).as_str()).await.unwrap().unwrap().id;
@@ -110,9 +110,9 @@ async fn h09_all_entries_and_changes_are_those_of_listed_resources(database: Dat
         let networks = [SourceNetwork::Public, SourceNetwork::Public, SourceNetwork::Inner];
         let mut ids = Vec::new();
         for ((name, account), source_network) in names.iter().zip(owners).zip(networks) {
-            let mut wish = wish(name, "https://cb.test/");
-            wish.account = account;
-            let id = store.subscribe(&wish, at(0)).await.unwrap().id.resource;
+            let mut request = request(name, "https://cb.test/");
+            request.account = account;
+            let id = store.subscribe(&request, at(0)).await.unwrap().id.resource;
             for second in [10, 20] {
                 let mut found = poll(at(second), &[&format!("{name}-{second}")]);
                 (found.source_network, found.silent) = (Some(source_network), second == 10);

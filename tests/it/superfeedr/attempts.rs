@@ -12,7 +12,7 @@ use super::World;
 use crate::support::PATIENCE;
 use crate::support::feeds::entry_id;
 use crate::support::gateway::LOGIN;
-use crate::support::subscriber::Mood;
+use crate::support::subscriber::Behavior;
 
 /// `tester:list` in base64.
 const LISTING: &str = "dGVzdGVyOmxpc3Q=";
@@ -61,10 +61,10 @@ impl World {
 /// A world with a failed attempt and a successful one.
 async fn attempted() -> (World, Vec<Value>) {
     let world = World::subscribed("json").await;
-    world.subscriber.set("/cb", Mood::Failing(503));
+    world.subscriber.set("/cb", Behavior::Failing(503));
     world.publish(4).await;
     world.until_delivery_is("failing").await;
-    world.subscriber.set("/cb", Mood::Willing);
+    world.subscriber.set("/cb", Behavior::Accepting);
     let retry = [("hub.mode", "retry"), ("hub.topic", world.topic.as_str())];
     assert_eq!(world.ask(Method::POST, &retry, &[]).await.status, StatusCode::NO_CONTENT);
     let attempts = world.until_attempts(2).await;
@@ -133,8 +133,8 @@ async fn s13_of_a_private_callback_the_owner_sees_the_status_only() {
 async fn s37_attempts_of_other_accounts_are_not_found() {
     let (world, attempts) = attempted().await;
     world.create_listing_token("stranger").await;
-    let stranger = "c3RyYW5nZXI6bGlzdA=="; // stranger:list
-    let (status, page) = world.attempts_as(stranger).await;
+    let anonymous = "c3RyYW5nZXI6bGlzdA=="; // stranger:list
+    let (status, page) = world.attempts_as(anonymous).await;
     assert_eq!((status, page), (StatusCode::NOT_FOUND, Value::Null));
 
     let other = world.subscriber.url("/other");

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{BASIC, World};
 use crate::support::server::client;
-use crate::support::subscriber::Mood;
+use crate::support::subscriber::Behavior;
 
 impl World {
     /// Posts a body of this type to `/` with a query.
@@ -88,7 +88,7 @@ async fn f17_each_item_of_a_json_array_has_its_own_report() {
 async fn f17_the_feeds_of_an_opml_list_are_subscribed_to() {
     let world = World::subscribed("atom").await;
     let refusing = world.subscriber.url("/refusing");
-    world.subscriber.set("/refusing", Mood::Refusing);
+    world.subscriber.set("/refusing", Behavior::Refusing);
     let opml = |topics: &[&str]| {
         let outlines: String =
             topics.iter().map(|topic| format!("<outline type='rss' xmlUrl='{topic}'/>")).collect();

@@ -4,7 +4,7 @@ use http::{Method, StatusCode};
 use serde_json::Value;
 
 use super::World;
-use crate::support::subscriber::{Mood, is_signed};
+use crate::support::subscriber::{Behavior, is_signed};
 
 impl World {
     /// Requests this mode for the subscription with the callback `/cb`.
@@ -50,10 +50,10 @@ async fn a_paused_subscription_is_sent_nothing_until_it_is_resumed() {
 #[tokio::test]
 async fn a_failed_delivery_can_be_retried_at_once() {
     let world = World::subscribed("json").await;
-    world.subscriber.set("/cb", Mood::Failing(503)); // waits for a minute at least
+    world.subscriber.set("/cb", Behavior::Failing(503)); // waits for a minute at least
     world.publish(4).await;
     world.until_delivery_is("failing").await;
-    world.subscriber.set("/cb", Mood::Willing);
+    world.subscriber.set("/cb", Behavior::Accepting);
     assert_eq!(world.control("retry").await, DONE);
     world.until_delivery_is("ok").await;
     let (status, problem) = world.control("retry").await;
@@ -79,8 +79,8 @@ async fn a_test_tells_what_the_callback_responds() {
     let body: Value = serde_json::from_str(&test.text()).unwrap();
     assert!(body["status"]["feed"] == world.topic && body.get("items").is_none(), "{body}");
 
-    for (code, mood) in [(500, Mood::Failing(500)), (410, Mood::Failing(410))] {
-        world.subscriber.set("/cb", mood);
+    for (code, behavior) in [(500, Behavior::Failing(500)), (410, Behavior::Failing(410))] {
+        world.subscriber.set("/cb", behavior);
         let (status, report) = world.control("test").await;
         assert_eq!(status, StatusCode::OK);
         assert_eq!((&report["delivered"], &report["status"]), (&false.into(), &code.into()));

@@ -176,7 +176,7 @@ async fn q05_a_filter_is_chosen_again_by_each_renewal(database: Database) {
         let (_, text) = world.gateway.post(path, form).await;
         assert!(text.contains("filter has no effect here"), "{path}: {text}");
     }
-    assert_eq!(world.subscriber.asked("/refused").len(), 0);
+    assert_eq!(world.subscriber.requests_to("/refused").len(), 0);
 }
 
 async fn q05_what_an_account_retrieves_and_streams_can_be_filtered(database: Database) {

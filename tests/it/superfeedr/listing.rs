@@ -10,7 +10,7 @@ use crate::support::PATIENCE;
 use crate::support::gateway::Gateway;
 use crate::support::postgres::Database;
 use crate::support::server::client;
-use crate::support::subscriber::Mood;
+use crate::support::subscriber::Behavior;
 
 impl World {
     /// The only subscription of the account, as it is listed.
@@ -135,7 +135,7 @@ async fn f15_a_listed_subscription_shows_how_its_deliveries_fare() {
     let (created, lease) = (fresh["created"].as_i64(), fresh["leaseUntil"].as_i64());
     assert_eq!(lease.unwrap() - created.unwrap(), 315_359_999);
 
-    world.subscriber.set("/cb", Mood::Failing(503));
+    world.subscriber.set("/cb", Behavior::Failing(503));
     world.put_tides(4);
     world.gateway.post("/", &[("hub.mode", "publish"), ("hub.url", &world.topic)]).await;
     let failing = world.until_delivery_is("failing").await["delivery"].take();
@@ -146,7 +146,7 @@ async fn f15_a_listed_subscription_shows_how_its_deliveries_fare() {
     assert!(failing["failingSince"].as_i64() <= attempt["at"].as_i64(), "{failing}");
     assert!(failing["nextAttempt"].as_i64() > attempt["at"].as_i64(), "{failing}");
 
-    world.subscriber.set("/cb", Mood::Willing);
+    world.subscriber.set("/cb", Behavior::Accepting);
     let form = [
         ("hub.mode", "replay"),
         ("hub.topic", world.topic.as_str()),
@@ -219,7 +219,7 @@ async fn a_secret_that_is_replaced_is_listed_while_it_is_used() {
 async fn f18_an_error_has_a_code_where_json_is_accepted() {
     let world = World::subscribed("atom").await;
     let topic = world.topic.clone();
-    world.subscriber.set("/refusing", Mood::Refusing);
+    world.subscriber.set("/refusing", Behavior::Refusing);
     let (cb, refusing) = (world.subscriber.url("/cb"), world.subscriber.url("/refusing"));
     let subscribe = [("hub.mode", "subscribe"), ("hub.topic", topic.as_str())];
     let verified =

@@ -4,16 +4,16 @@ use http::StatusCode;
 use serde_json::{Value, json};
 
 use super::World;
-use crate::support::subscriber::Mood;
+use crate::support::subscriber::Behavior;
 
 /// Rows N-5 and N-12.
 #[tokio::test]
 async fn only_a_retry_says_how_many_attempts_failed() {
     let world = World::subscribed("json").await;
-    world.subscriber.set("/cb", Mood::Failing(500));
+    world.subscriber.set("/cb", Behavior::Failing(500));
     world.publish(4).await;
     world.until_delivery_is("failing").await;
-    world.subscriber.set("/cb", Mood::Willing);
+    world.subscriber.set("/cb", Behavior::Accepting);
     let callback = world.subscriber.url("/cb");
     let retry = [("hub.mode", "retry"), ("hub.topic", &world.topic), ("hub.callback", &callback)];
     assert_eq!(world.gateway.superfeedr(&retry).await.0, StatusCode::NO_CONTENT);

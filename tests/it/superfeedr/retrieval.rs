@@ -148,7 +148,7 @@ async fn several_feeds_are_waited_for_together_and_compared_by_their_tag() {
 async fn a_subscription_is_found_by_the_url_that_is_listed() {
     let world = World::subscribed("json").await;
     let callback = world.subscriber.url("/cb");
-    world.gateway.open_to_strangers(&world.topic).await;
+    world.gateway.open_to_anonymous(&world.topic).await;
     let archive = client().get(world.gateway.archive_of(&world.topic)).send().await.unwrap();
     let topics = [world.gateway.url("/track?query=tide"), archive.url().to_string()];
     for topic in &topics {

@@ -42,7 +42,7 @@ fn hostile_rss(items: usize) -> String {
 }
 
 /// A callback, the further parameters of its subscription, and whether it is sent sanitized texts.
-type Wish<'a> = (&'a str, &'a [(&'a str, &'a str)], bool);
+type Wanted<'a> = (&'a str, &'a [(&'a str, &'a str)], bool);
 
 /// Checks that item `n` is in `text`, and what could act only if `is_sanitized` is false.
 fn assert_item(text: &str, n: usize, is_sanitized: bool) {
@@ -89,13 +89,13 @@ async fn s22_a_subscription_chooses_whether_its_entries_are_sanitized(database: 
     let gateway = Gateway::start(&database, &[]).await;
     let world = World::on(database, gateway).await;
     world.publisher.put_rss("/feed", hostile_rss(2));
-    let wishes: [Wish<'_>; 4] = [
+    let requests: [Wanted<'_>; 4] = [
         ("/atom", &[("format", "atom"), ("sanitize", "true")], true),
         ("/json", &[("format", "json"), ("sanitize", "true")], true),
         ("/plain", &[("format", "atom"), ("sanitize", "false")], false),
         ("/plain-json", &[("format", "json")], false),
     ];
-    for (path, further, is_sanitized) in wishes {
+    for (path, further, is_sanitized) in requests {
         let answer = subscribe(&world, path, &[further, &[("retrieve", "true")]].concat()).await;
         assert_eq!(answer.0, StatusCode::OK, "{}", answer.1);
         assert_item(&answer.1, 2, is_sanitized);
@@ -111,7 +111,7 @@ async fn s22_a_subscription_chooses_whether_its_entries_are_sanitized(database: 
     // All are owed the same records at the same time.
     world.publisher.put_rss("/feed", hostile_rss(3));
     world.gateway.post("/ping", &[("url", &world.topic)]).await;
-    for (path, _, is_sanitized) in wishes {
+    for (path, _, is_sanitized) in requests {
         assert_item(&notification(&world.subscriber, path, 3).await, 3, is_sanitized);
     }
     assert_item(&stream.event().await.1, 3, true);

@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use super::{Got, World, ids};
 use crate::support::feeds::{entry_ids, rss};
-use crate::support::server::{Answer, Asked, Server, say};
-use crate::support::subscriber::Mood;
+use crate::support::server::{Answer, ReceivedRequest, Server, say};
+use crate::support::subscriber::Behavior;
 use crate::support::until;
 
 const NULL_DEVICE: &str = "https://push.superfeedr.com/dev/null";
@@ -43,7 +43,7 @@ async fn a_callback_is_not_verified_unless_the_request_says_so() {
     world.publish(4).await;
     world.subscriber.until("/new", |received| received.len() == 1).await;
     let methods: Vec<_> =
-        world.subscriber.asked("/new").into_iter().map(|one| one.method).collect();
+        world.subscriber.requests_to("/new").into_iter().map(|one| one.method).collect();
     assert_eq!(methods, [Method::POST], "the notification and nothing else");
 }
 
@@ -54,7 +54,7 @@ async fn a_callback_is_verified_before_the_response() {
     let sync = [("hub.verify", "sync"), ("hub.verify_token", "to ken")];
     let got = world.request("subscribe", "/new?hub.mode=own", &sync).await;
     assert_eq!((got.status, got.text.as_str()), (StatusCode::NO_CONTENT, ""));
-    let requests = world.subscriber.asked("/new");
+    let requests = world.subscriber.requests_to("/new");
     assert_eq!(requests.iter().map(|one| &one.method).collect::<Vec<_>>(), [Method::GET]);
     let names: Vec<&str> = requests[0].query.iter().map(|(name, _)| name.as_str()).collect();
     #[rustfmt::skip]
@@ -72,14 +72,14 @@ async fn a_callback_is_verified_before_the_response() {
     let received = world.subscriber.notified("/new").remove(0);
     assert_eq!(received.query, [("hub.mode".to_owned(), "own".to_owned())]);
     world.request("subscribe", "/plain", &[("hub.verify", "sync")]).await;
-    assert_eq!(world.subscriber.asked("/plain")[0].query("hub.verify_token"), None);
+    assert_eq!(world.subscriber.requests_to("/plain")[0].query("hub.verify_token"), None);
 }
 
 /// Row S-3.
 #[tokio::test]
 async fn a_subscription_whose_callback_refuses_is_not_stored() {
     let world = World::subscribed("atom").await;
-    world.subscriber.set("/new", Mood::Refusing);
+    world.subscriber.set("/new", Behavior::Refusing);
     let got = world.request("subscribe", "/new", &[("hub.verify", "sync")]).await;
     assert_eq!(got.status, StatusCode::UNPROCESSABLE_ENTITY);
     let reason = "Your callback URL didn't echo the challenge. Please make sure it does.";
@@ -91,8 +91,8 @@ async fn a_subscription_whose_callback_refuses_is_not_stored() {
 #[tokio::test]
 async fn a_subscription_that_is_verified_later_is_stored_when_its_callback_agrees() {
     let world = World::subscribed("atom").await;
-    world.subscriber.set("/hanging", Mood::Hanging);
-    world.subscriber.set("/refusing", Mood::Refusing);
+    world.subscriber.set("/hanging", Behavior::Hanging);
+    world.subscriber.set("/refusing", Behavior::Refusing);
     for path in ["/hanging", "/refusing", "/willing"] {
         let got = world.request("subscribe", path, &[("hub.verify", "async")]).await;
         assert_eq!((got.status, got.text.as_str()), (StatusCode::ACCEPTED, ""), "{path}");
@@ -114,7 +114,7 @@ async fn an_unsubscription_ends_the_subscription_at_once_or_after_the_callback_a
     let got = world.request("unsubscribe", "/cb", &[("hub.verify", "async")]).await;
     assert_eq!((got.status, got.text.as_str()), (StatusCode::ACCEPTED, ""));
     until("the subscription has ended", async || !world.has("/cb").await).await;
-    let request = world.subscriber.asked("/cb").remove(0);
+    let request = world.subscriber.requests_to("/cb").remove(0);
     assert_eq!(request.query("hub.mode"), Some("unsubscribe"));
     assert_eq!(request.query("hub.lease_seconds"), None);
 }
@@ -203,7 +203,7 @@ async fn credentials_in_a_topic_are_sent_to_its_server() {
     world.gateway.subscribe_superfeedr(&private, &callback, "atom").await;
     world.publisher.fetched("/feed", 1).await;
     let fetch = world.publisher.fetches("/feed").remove(0);
-    assert_eq!(fetch.asked.header("authorization"), Some("Basic bWU6c2VjcmV0"));
+    assert_eq!(fetch.request.header("authorization"), Some("Basic bWU6c2VjcmV0"));
     assert_eq!(world.all_listed().await[0]["feed"]["url"], private);
 }
 
@@ -211,7 +211,8 @@ async fn credentials_in_a_topic_are_sent_to_its_server() {
 #[tokio::test]
 async fn a_topic_behind_five_redirects_is_known_by_its_own_url() {
     let world = World::with_tides(0, &[]).await;
-    let moving = Server::start(|request: Asked| async move { redirect_to_feed(&request) }).await;
+    let moving =
+        Server::start(|request: ReceivedRequest| async move { redirect_to_feed(&request) }).await;
     let topic = moving.url("/5");
     let form = [
         ("hub.mode", "subscribe"),
@@ -228,7 +229,7 @@ async fn a_topic_behind_five_redirects_is_known_by_its_own_url() {
 }
 
 /// Answers `/5` with a redirect to `/4` and so on; at `/0` is a feed.
-fn redirect_to_feed(request: &Asked) -> Answer {
+fn redirect_to_feed(request: &ReceivedRequest) -> Answer {
     match request.path[1..].parse::<u32>() {
         Ok(0) => {
             let mut feed = say(StatusCode::OK, rss("tides", 1..3));

@@ -145,7 +145,7 @@ async fn q02_what_is_private_is_not_tracked() {
 async fn q02_the_open_hub_serves_tracks_too() {
     let world = World::subscribed("atom").await;
     let track = world.track("text");
-    world.gateway.open_to_strangers(&world.topic).await;
+    world.gateway.open_to_anonymous(&world.topic).await;
     let callback = world.subscriber.url("/reader");
     world.gateway.subscribe_websub(&track, &callback, &[]).await;
     world.put_tides(4);

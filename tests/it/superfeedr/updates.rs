@@ -41,9 +41,9 @@ async fn n07_updates_go_to_who_asked_for_them() {
     }
     let covered = world.subscriber.notified("/none").remove(0);
     assert_eq!(covered.header("x-feedgate-seq"), Some("5-5"), "it was moved past the update");
-    let shown = world.retrieve(&[("format", "json")]).await.json();
-    assert_eq!(shown["items"].as_array().unwrap().len(), 4, "each entry once: {shown}");
-    assert!(shown.to_string().contains("The corrected text of 2"));
+    let displayed = world.retrieve(&[("format", "json")]).await.json();
+    assert_eq!(displayed["items"].as_array().unwrap().len(), 4, "each entry once: {displayed}");
+    assert!(displayed.to_string().contains("The corrected text of 2"));
     let (status, _) = world
         .gateway
         .superfeedr(&[

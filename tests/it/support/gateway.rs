@@ -279,7 +279,7 @@ impl Gateway {
 
     /// Makes a feed of this machine one for everybody, as it is once somebody without an account
     /// subscribes to it. The callback is never called.
-    pub(crate) async fn open_to_strangers(&self, topic: &str) {
+    pub(crate) async fn open_to_anonymous(&self, topic: &str) {
         self.subscribe_websub(topic, "http://127.0.0.1:9/dev/null", &[]).await;
     }
 

@@ -49,7 +49,7 @@ struct Shared {
     requests: Mutex<Vec<Request>>,
     connections: Mutex<usize>,
     /// Requests being answered, and the most there ever were.
-    at_once: Mutex<(usize, usize)>,
+    concurrently: Mutex<(usize, usize)>,
 }
 
 /// A request as it came.
@@ -134,8 +134,8 @@ impl Origin {
     }
 
     /// The most requests that were being answered at the same time.
-    pub(crate) fn most_at_once(&self) -> usize {
-        self.shared.at_once.lock().unwrap().1
+    pub(crate) fn most_concurrent(&self) -> usize {
+        self.shared.concurrently.lock().unwrap().1
     }
 }
 
@@ -219,16 +219,16 @@ struct Answering<'a>(&'a Shared);
 
 impl Answering<'_> {
     fn begin(shared: &Shared) -> Answering<'_> {
-        let mut at_once = shared.at_once.lock().unwrap();
-        at_once.0 += 1;
-        at_once.1 = at_once.1.max(at_once.0);
+        let mut concurrently = shared.concurrently.lock().unwrap();
+        concurrently.0 += 1;
+        concurrently.1 = concurrently.1.max(concurrently.0);
         Answering(shared)
     }
 }
 
 impl Drop for Answering<'_> {
     fn drop(&mut self) {
-        self.0.at_once.lock().unwrap().0 -= 1;
+        self.0.concurrently.lock().unwrap().0 -= 1;
     }
 }
 

@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 
 use super::PATIENCE;
-use super::server::{Answer, Asked, Server, say};
+use super::server::{Answer, ReceivedRequest, Server, say};
 
 /// Serves what it was given, with an `ETag` that changes when the page does.
 pub(crate) struct Publisher {
@@ -32,7 +32,7 @@ struct Page {
 #[derive(Clone, Debug)]
 pub(crate) struct Fetch {
     /// The request.
-    pub(crate) asked: Asked,
+    pub(crate) request: ReceivedRequest,
     /// The status code of the answer.
     pub(crate) status: StatusCode,
 }
@@ -43,11 +43,11 @@ impl Publisher {
         let pages: Arc<Mutex<HashMap<String, Page>>> = Arc::default();
         let fetches = watch::Sender::new(Vec::new());
         let (held, seen) = (Arc::clone(&pages), fetches.clone());
-        let server = Server::start(move |asked| {
-            let page = held.lock().unwrap().get(&asked.path).cloned();
-            let answer = answer(&asked, page);
+        let server = Server::start(move |request| {
+            let page = held.lock().unwrap().get(&request.path).cloned();
+            let answer = answer(&request, page);
             let status = answer.status();
-            seen.send_modify(|fetches| fetches.push(Fetch { asked, status }));
+            seen.send_modify(|fetches| fetches.push(Fetch { request, status }));
             async move { answer }
         })
         .await;
@@ -93,12 +93,12 @@ impl Publisher {
     /// The fetches of this page so far.
     pub(crate) fn fetches(&self, path: &str) -> Vec<Fetch> {
         let fetches = self.fetches.borrow();
-        fetches.iter().filter(|fetch| fetch.asked.path == path).cloned().collect()
+        fetches.iter().filter(|fetch| fetch.request.path == path).cloned().collect()
     }
 
     /// Waits until this page was fetched `times` times.
     pub(crate) async fn fetched(&self, path: &str, times: usize) {
-        let of_page = |fetch: &&Fetch| fetch.asked.path == path;
+        let of_page = |fetch: &&Fetch| fetch.request.path == path;
         let mut fetches = self.fetches.subscribe();
         let enough = fetches.wait_for(|all| all.iter().filter(of_page).count() >= times);
         if timeout(PATIENCE, enough).await.is_err() {
@@ -108,13 +108,13 @@ impl Publisher {
     }
 }
 
-fn answer(asked: &Asked, page: Option<Page>) -> Answer {
+fn answer(request: &ReceivedRequest, page: Option<Page>) -> Answer {
     let Some(page) = page else { return say(StatusCode::NOT_FOUND, "no such page\n") };
     if page.status != StatusCode::OK {
         return say(page.status, "");
     }
     let etag = format!("\"v{}\"", page.version);
-    let mut answer = if asked.header("if-none-match") == Some(etag.as_str()) {
+    let mut answer = if request.header("if-none-match") == Some(etag.as_str()) {
         say(StatusCode::NOT_MODIFIED, "")
     } else {
         say(StatusCode::OK, page.body)

@@ -18,7 +18,7 @@ pub(crate) type Answer = Response<Full<Bytes>>;
 
 /// A request as it was received.
 #[derive(Clone, Debug)]
-pub(crate) struct Asked {
+pub(crate) struct ReceivedRequest {
     /// Its method.
     pub(crate) method: Method,
     /// The path, without the query.
@@ -31,7 +31,7 @@ pub(crate) struct Asked {
     pub(crate) body: Bytes,
 }
 
-impl Asked {
+impl ReceivedRequest {
     /// The first value of this name in the query.
     pub(crate) fn query(&self, name: &str) -> Option<&str> {
         self.query.iter().find(|(held, _)| held == name).map(|(_, value)| value.as_str())
@@ -64,7 +64,7 @@ impl Server {
     /// Starts a server that answers with `answer`.
     pub(crate) async fn start<F, A>(answer: F) -> Server
     where
-        F: Fn(Asked) -> A + Send + Sync + 'static,
+        F: Fn(ReceivedRequest) -> A + Send + Sync + 'static,
         A: Future<Output = Answer> + Send + 'static,
     {
         Server::listen("127.0.0.1", answer).await
@@ -73,7 +73,7 @@ impl Server {
     /// Starts a server that answers with `answer` at all addresses of this machine.
     pub(crate) async fn start_everywhere<F, A>(answer: F) -> Server
     where
-        F: Fn(Asked) -> A + Send + Sync + 'static,
+        F: Fn(ReceivedRequest) -> A + Send + Sync + 'static,
         A: Future<Output = Answer> + Send + 'static,
     {
         Server::listen("0.0.0.0", answer).await
@@ -81,7 +81,7 @@ impl Server {
 
     async fn listen<F, A>(ip: &str, answer: F) -> Server
     where
-        F: Fn(Asked) -> A + Send + Sync + 'static,
+        F: Fn(ReceivedRequest) -> A + Send + Sync + 'static,
         A: Future<Output = Answer> + Send + 'static,
     {
         let listener = TcpListener::bind((ip, 0)).await.unwrap();
@@ -117,10 +117,10 @@ impl Server {
     }
 }
 
-async fn read(request: Request<Incoming>) -> Result<Asked, hyper::Error> {
+async fn read(request: Request<Incoming>) -> Result<ReceivedRequest, hyper::Error> {
     let (head, body) = request.into_parts();
     let query = head.uri.query().unwrap_or_default();
-    Ok(Asked {
+    Ok(ReceivedRequest {
         method: head.method,
         path: head.uri.path().to_owned(),
         query: url::form_urlencoded::parse(query.as_bytes()).into_owned().collect(),

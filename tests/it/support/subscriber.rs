@@ -15,15 +15,15 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use super::PATIENCE;
 use super::feeds::between;
-use super::server::{Answer, Asked, Server, say};
+use super::server::{Answer, ReceivedRequest, Server, say};
 use crate::schemas::assert_notification;
 
 /// What a callback does with what it is told.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Mood {
+pub(crate) enum Behavior {
     /// Proves itself and takes everything.
     #[default]
-    Willing,
+    Accepting,
     /// Proves itself, then answers every notification with this code.
     Failing(u16),
     /// Refuses to be verified, takes nothing.
@@ -45,8 +45,8 @@ pub(crate) struct Subscriber {
 
 #[derive(Default)]
 struct Callback {
-    mood: Mood,
-    heard: watch::Sender<Vec<Asked>>,
+    behavior: Behavior,
+    received: watch::Sender<Vec<ReceivedRequest>>,
 }
 
 impl Subscriber {
@@ -54,12 +54,12 @@ impl Subscriber {
     pub(crate) async fn start() -> Subscriber {
         let callbacks: Arc<Mutex<HashMap<String, Callback>>> = Arc::default();
         let held = Arc::clone(&callbacks);
-        let server = Server::start(move |asked: Asked| {
+        let server = Server::start(move |request: ReceivedRequest| {
             let mut callbacks = held.lock().unwrap();
-            let callback = callbacks.entry(asked.path.clone()).or_default();
-            callback.heard.send_modify(|heard| heard.push(asked.clone()));
-            let mood = callback.mood;
-            async move { answer(&asked, mood).await }
+            let callback = callbacks.entry(request.path.clone()).or_default();
+            callback.received.send_modify(|received| received.push(request.clone()));
+            let behavior = callback.behavior;
+            async move { answer(&request, behavior).await }
         })
         .await;
         Subscriber { server: Arc::new(server), callbacks }
@@ -76,24 +76,24 @@ impl Subscriber {
     }
 
     /// Changes what a callback does from now on.
-    pub(crate) fn set(&self, path: &str, mood: Mood) {
-        self.callbacks.lock().unwrap().entry(path.to_owned()).or_default().mood = mood;
+    pub(crate) fn set(&self, path: &str, behavior: Behavior) {
+        self.callbacks.lock().unwrap().entry(path.to_owned()).or_default().behavior = behavior;
     }
 
     /// What this callback was sent with POST.
-    pub(crate) fn notified(&self, path: &str) -> Vec<Asked> {
-        posts(&self.heard(path).borrow()).cloned().collect()
+    pub(crate) fn notified(&self, path: &str) -> Vec<ReceivedRequest> {
+        posts(&self.received(path).borrow()).cloned().collect()
     }
 
     /// All that this callback was asked, by whatever method.
-    pub(crate) fn asked(&self, path: &str) -> Vec<Asked> {
-        self.heard(path).borrow().clone()
+    pub(crate) fn requests_to(&self, path: &str) -> Vec<ReceivedRequest> {
+        self.received(path).borrow().clone()
     }
 
     /// Waits until `enough` says so of what this callback was sent with POST.
-    pub(crate) async fn until(&self, path: &str, enough: impl FnMut(&[&Asked]) -> bool) {
+    pub(crate) async fn until(&self, path: &str, enough: impl FnMut(&[&ReceivedRequest]) -> bool) {
         if !self.hears(path, Instant::now() + PATIENCE, enough).await {
-            let lines: Vec<_> = self.notified(path).iter().map(Asked::text).collect();
+            let lines: Vec<_> = self.notified(path).iter().map(ReceivedRequest::text).collect();
             panic!("{path} waited in vain; told {} times:\n{}", lines.len(), lines.join("\n"));
         }
     }
@@ -104,72 +104,72 @@ impl Subscriber {
         &self,
         path: &str,
         deadline: Instant,
-        mut enough: impl FnMut(&[&Asked]) -> bool,
+        mut enough: impl FnMut(&[&ReceivedRequest]) -> bool,
     ) -> bool {
-        let mut heard = self.heard(path);
-        let satisfied = heard.wait_for(|heard| enough(&posts(heard).collect::<Vec<_>>()));
+        let mut received = self.received(path);
+        let satisfied = received.wait_for(|received| enough(&posts(received).collect::<Vec<_>>()));
         timeout_at(deadline, satisfied).await.is_ok()
     }
 
     /// Waits until this callback was asked to prove itself `times` times.
     pub(crate) async fn verified(&self, path: &str, times: usize) {
-        let is_get = |asked: &&Asked| asked.method == Method::GET;
-        let mut heard = self.heard(path);
-        let asked = heard.wait_for(|heard| heard.iter().filter(is_get).count() >= times);
-        let in_time = timeout(PATIENCE, asked).await.is_ok();
+        let is_get = |request: &&ReceivedRequest| request.method == Method::GET;
+        let mut received = self.received(path);
+        let request = received.wait_for(|received| received.iter().filter(is_get).count() >= times);
+        let in_time = timeout(PATIENCE, request).await.is_ok();
         assert!(in_time, "{path} was not asked to prove itself {times} times");
     }
 
-    fn heard(&self, path: &str) -> watch::Receiver<Vec<Asked>> {
+    fn received(&self, path: &str) -> watch::Receiver<Vec<ReceivedRequest>> {
         let mut callbacks = self.callbacks.lock().unwrap();
-        callbacks.entry(path.to_owned()).or_default().heard.subscribe()
+        callbacks.entry(path.to_owned()).or_default().received.subscribe()
     }
 }
 
 /// Requests by POST. Every notification in JSON among them must be valid by its schema.
-fn posts(heard: &[Asked]) -> impl Iterator<Item = &Asked> {
-    heard.iter().filter(|asked| asked.method == Method::POST).inspect(|asked| {
-        if is_json_notification(asked) {
-            assert_notification(&asked.text());
+fn posts(received: &[ReceivedRequest]) -> impl Iterator<Item = &ReceivedRequest> {
+    received.iter().filter(|request| request.method == Method::POST).inspect(|request| {
+        if is_json_notification(request) {
+            assert_notification(&request.text());
         }
     })
 }
 
 /// Whether the body is a notification in JSON, and not a JSON document as its publisher sent it.
-fn is_json_notification(asked: &Asked) -> bool {
-    asked.header("content-type") == Some("application/json")
-        && asked.text().starts_with("{\"status\":{\"code\"")
+fn is_json_notification(request: &ReceivedRequest) -> bool {
+    request.header("content-type") == Some("application/json")
+        && request.text().starts_with("{\"status\":{\"code\"")
 }
 
-async fn answer(asked: &Asked, mood: Mood) -> Answer {
-    match mood {
-        Mood::Hanging => std::future::pending().await,
-        Mood::Refusing => return say(StatusCode::NOT_FOUND, "not here\n"),
-        Mood::Failing(code) if asked.method == Method::POST => {
+async fn answer(request: &ReceivedRequest, behavior: Behavior) -> Answer {
+    match behavior {
+        Behavior::Hanging => std::future::pending().await,
+        Behavior::Refusing => return say(StatusCode::NOT_FOUND, "not here\n"),
+        Behavior::Failing(code) if request.method == Method::POST => {
             return say(StatusCode::from_u16(code).unwrap(), "");
         }
-        Mood::Obeying => return say(StatusCode::OK, response(&XmlRpcValue::Boolean(true))),
-        Mood::Failing(_) | Mood::Willing | Mood::Leaving => {}
+        Behavior::Obeying => return say(StatusCode::OK, response(&XmlRpcValue::Boolean(true))),
+        Behavior::Failing(_) | Behavior::Accepting | Behavior::Leaving => {}
     }
-    let leaving = asked.query("cancel").filter(|_| mood == Mood::Leaving);
-    let challenge = asked.query("hub.challenge").or(asked.query("challenge")).or(leaving);
+    let leaving = request.query("cancel").filter(|_| behavior == Behavior::Leaving);
+    let challenge = request.query("hub.challenge").or(request.query("challenge")).or(leaving);
     say(StatusCode::OK, challenge.unwrap_or("ok").to_owned())
 }
 
 /// Whether `X-Hub-Signature` of a notification was made with `secret`.
-pub(crate) fn is_signed(asked: &Asked, secret: &str) -> bool {
+pub(crate) fn is_signed(request: &ReceivedRequest, secret: &str) -> bool {
     let mut mac = Hmac::<Sha1>::new_from_slice(secret.as_bytes()).unwrap();
-    mac.update(&asked.body);
+    mac.update(&request.body);
     let want = format!("sha1={}", hex::encode(mac.finalize().into_bytes()));
-    asked.header("x-hub-signature") == Some(want.as_str())
+    request.header("x-hub-signature") == Some(want.as_str())
 }
 
 /// The resource that an rssCloud notification names, in whichever of its three forms.
-pub(crate) fn named(asked: &Asked) -> Option<String> {
-    if asked.header("content-type").is_some_and(|mime| mime.contains("form")) {
-        return asked.form("url");
+pub(crate) fn named(request: &ReceivedRequest) -> Option<String> {
+    if request.header("content-type").is_some_and(|mime| mime.contains("form")) {
+        return request.form("url");
     }
-    let text = asked.text();
+    let text = request.text();
     let (_, params) = text.split_once("<value>").or(text.split_once("Body>"))?;
     let at = params.find("http")?;
     let url = params[at..].split('<').next()?;

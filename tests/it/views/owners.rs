@@ -35,8 +35,8 @@ async fn f23_who_registered_sees_its_subscriptions_at_once_and_in_clear() {
     let own = subscriber.url("/account/token");
     gateway.subscribe_superfeedr(&world.topic, &own, "json").await;
     let listing = gateway.own("/subscriptions.json").await;
-    let shown = callbacks(&world, &listing);
-    assert_eq!(shown.len(), 3, "{shown:?}");
-    assert_eq!(shown[2], own);
-    assert!(shown[..2].iter().all(|url| url.contains('…')), "{shown:?}");
+    let displayed = callbacks(&world, &listing);
+    assert_eq!(displayed.len(), 3, "{displayed:?}");
+    assert_eq!(displayed[2], own);
+    assert!(displayed[..2].iter().all(|url| url.contains('…')), "{displayed:?}");
 }

@@ -23,7 +23,7 @@ const NOBODY: (&str, &str) = ("FEEDGATE_METRICS_NETWORKS", "203.0.113.0/24");
 async fn subscribe(database: &Database, topic: &str) {
     let store = database.open().await;
     for (account, path) in [(None, "hook/s3cret"), (Some(AccountId(7)), "mine")] {
-        let wish = SubscriptionRequest {
+        let request = SubscriptionRequest {
             account,
             format: Format::Atom,
             statuses: Statuses::default(),
@@ -37,7 +37,7 @@ async fn subscribe(database: &Database, topic: &str) {
                 Protocol::WebSub,
             )
         };
-        store.subscribe(&wish, runner::now()).await.unwrap();
+        store.subscribe(&request, runner::now()).await.unwrap();
     }
     store.close().await;
 }
@@ -84,8 +84,8 @@ async fn s48_s54_s55_no_view_shows_a_secret_or_an_inner_address(database: Databa
         let [one] = &**feeds[PUBLIC]["subscriptions"].as_array().unwrap() else {
             panic!("an account's is listed: {listing:#}")
         };
-        let shown = one["url"].as_str().unwrap();
-        assert!(shown.starts_with("https://reader.test:8443/…"), "{shown}");
+        let displayed = one["url"].as_str().unwrap();
+        assert!(displayed.starts_with("https://reader.test:8443/…"), "{displayed}");
         assert_eq!(feeds[PUBLIC]["subscriberCount"], 3, "they are counted");
         let stats = json_at(&gateway, "/stats.json").await;
         assert_eq!(stats["feedsWithSubscribers"], topics.len(), "all are");
@@ -112,11 +112,11 @@ async fn s55_a_page_of_another_site_is_shown_no_more_than_everybody() {
     let gateway = Gateway::start(&database, &[]).await;
     for path in VIEWS {
         for (origin, sees) in [(None, true), (Some("https://page.test"), false)] {
-            let mut asked = client().get(gateway.url(path));
+            let mut request = client().get(gateway.url(path));
             if let Some(origin) = origin {
-                asked = asked.header("origin", origin);
+                request = request.header("origin", origin);
             }
-            let answer = asked.send().await.unwrap();
+            let answer = request.send().await.unwrap();
             let vary = answer.headers()["vary"].to_str().unwrap().to_owned();
             assert_eq!(vary.contains("Origin"), sees, "{path}: {vary}");
             let text = answer.text().await.unwrap();
@@ -147,8 +147,8 @@ async fn s24_titles_are_text_whatever_is_in_them() {
         "what has no title has its address"
     );
     assert!(seen[4].chars().count() <= 201, "{}", seen[4]);
-    let shown = rows(&gateway, "feeds").await;
-    assert_eq!(shown[..2].iter().map(|row| row[0].as_str()).collect::<Vec<_>>(), titles[..2]);
+    let displayed = rows(&gateway, "feeds").await;
+    assert_eq!(displayed[..2].iter().map(|row| row[0].as_str()).collect::<Vec<_>>(), titles[..2]);
     let (_, page) = gateway.get("/stats").await;
     assert!(!page.contains("<script"), "{page}");
 }

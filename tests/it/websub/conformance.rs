@@ -19,20 +19,25 @@ use crate::support::feeds::rss;
 use crate::support::gateway::Gateway;
 use crate::support::postgres::{Database, Kind};
 use crate::support::publisher::Publisher;
-use crate::support::server::{Asked, Server, client, say};
-use crate::support::subscriber::{Mood, is_signed};
+use crate::support::server::{ReceivedRequest, Server, client, say};
+use crate::support::subscriber::{Behavior, is_signed};
 use crate::support::world::World;
 
 /// WebSub 5.1.2: the response depends neither on the verification nor on the topic.
 #[tokio::test]
 async fn a_request_is_accepted_whatever_the_callback_and_the_topic_do() {
     let world = World::with_tides(2, &[]).await;
-    let moods = [Mood::Willing, Mood::Refusing, Mood::Hanging, Mood::Failing(500)];
-    for (n, mood) in moods.into_iter().enumerate() {
+    let behaviors =
+        [Behavior::Accepting, Behavior::Refusing, Behavior::Hanging, Behavior::Failing(500)];
+    for (n, behavior) in behaviors.into_iter().enumerate() {
         let path = format!("/{n}");
-        world.subscriber.set(&path, mood);
-        assert_eq!(world.hub("subscribe", &path, &[]).await, StatusCode::ACCEPTED, "{mood:?}");
-        assert_eq!(world.hub("unsubscribe", &path, &[]).await, StatusCode::ACCEPTED, "{mood:?}");
+        world.subscriber.set(&path, behavior);
+        assert_eq!(world.hub("subscribe", &path, &[]).await, StatusCode::ACCEPTED, "{behavior:?}");
+        assert_eq!(
+            world.hub("unsubscribe", &path, &[]).await,
+            StatusCode::ACCEPTED,
+            "{behavior:?}"
+        );
     }
     let world = world.about("/missing");
     assert_eq!(world.hub("subscribe", "/cb", &[]).await, StatusCode::ACCEPTED);
@@ -86,7 +91,7 @@ async fn encoded_characters_are_decoded_and_the_callback_is_kept() {
 async fn a_callback_that_stays_out_of_order_is_sent_a_denial() {
     let publisher = Publisher::start().await;
     publisher.put_rss("/feed", rss("tides", 1..3));
-    let requests: watch::Sender<Vec<Asked>> = watch::Sender::default();
+    let requests: watch::Sender<Vec<ReceivedRequest>> = watch::Sender::default();
     let received = requests.clone();
     let server = Server::start(move |request| {
         received.send_modify(|requests| requests.push(request));
@@ -99,7 +104,7 @@ async fn a_callback_that_stays_out_of_order_is_sent_a_denial() {
     let _gateway = Gateway::start(&database, &[]).await;
 
     let mut requests = requests.subscribe();
-    let is_denial = |request: &Asked| request.query("hub.mode") == Some("denied");
+    let is_denial = |request: &ReceivedRequest| request.query("hub.mode") == Some("denied");
     let denied = requests.wait_for(|requests| requests.iter().any(is_denial));
     let denied = timeout(PATIENCE, denied).await.expect("a denial").unwrap();
     let modes: Vec<_> = denied.iter().map(|request| request.query("hub.mode")).collect();

@@ -9,7 +9,7 @@ use super::SYNC;
 use crate::support::feeds::rss;
 use crate::support::gateway::Gateway;
 use crate::support::postgres::{Database, Kind};
-use crate::support::server::{Asked, Server, say};
+use crate::support::server::{ReceivedRequest, Server, say};
 use crate::support::subscriber::Subscriber;
 use crate::support::{PATIENCE, until};
 
@@ -17,7 +17,7 @@ use crate::support::{PATIENCE, until};
 struct Validating {
     server: Server,
     /// The requests for validation so far.
-    requests: watch::Sender<Vec<Asked>>,
+    requests: watch::Sender<Vec<ReceivedRequest>>,
     /// Whether the topic is served; until then requests for it wait.
     is_served: watch::Sender<bool>,
 }
@@ -27,11 +27,11 @@ impl Validating {
     async fn start(status: StatusCode, text: &'static str) -> Validating {
         let (requests, is_served) = (watch::Sender::new(Vec::new()), watch::Sender::new(true));
         let (received, served) = (requests.clone(), is_served.clone());
-        let server = Server::start(move |asked: Asked| {
+        let server = Server::start(move |request: ReceivedRequest| {
             let (received, mut served) = (received.clone(), served.subscribe());
             async move {
-                if asked.path == "/validate" {
-                    received.send_modify(|all| all.push(asked));
+                if request.path == "/validate" {
+                    received.send_modify(|all| all.push(request));
                     return say(status, text);
                 }
                 served.wait_for(|is_served| *is_served).await.unwrap();
@@ -44,7 +44,7 @@ impl Validating {
         Validating { server: server.await, requests, is_served }
     }
 
-    async fn request(&self) -> Asked {
+    async fn request(&self) -> ReceivedRequest {
         let mut requests = self.requests.subscribe();
         let first = requests.wait_for(|all| !all.is_empty());
         timeout(PATIENCE, first).await.expect("a validation").unwrap()[0].clone()
@@ -94,9 +94,9 @@ impl World {
     }
 
     /// Waits for the only request that this callback gets: the denial.
-    async fn denial(&self, path: &str) -> Asked {
+    async fn denial(&self, path: &str) -> ReceivedRequest {
         self.subscriber.verified(path, 1).await;
-        let requests = self.subscriber.asked(path);
+        let requests = self.subscriber.requests_to(path);
         assert_eq!(requests.len(), 1, "{requests:?}");
         assert_eq!(requests[0].query("hub.mode"), Some("denied"));
         assert_eq!(requests[0].query("hub.topic"), Some(self.topic.as_str()));
@@ -113,12 +113,12 @@ async fn a_subscription_that_the_publisher_denies_is_not_stored() {
     let (status, text) = world.hub("/one", &further).await;
     assert_eq!((status, text.as_str()), (StatusCode::ACCEPTED, ""));
 
-    let asked = world.publisher.request().await;
-    assert_eq!(asked.method, Method::POST);
-    assert_eq!(asked.header("content-type"), Some("application/x-www-form-urlencoded"));
+    let request = world.publisher.request().await;
+    assert_eq!(request.method, Method::POST);
+    assert_eq!(request.header("content-type"), Some("application/x-www-form-urlencoded"));
     let callback = world.subscriber.url("/one");
     let want: Vec<_> = world.form(&callback).into_iter().chain([("member", "no 7")]).collect();
-    let sent: Vec<_> = url::form_urlencoded::parse(&asked.body).into_owned().collect();
+    let sent: Vec<_> = url::form_urlencoded::parse(&request.body).into_owned().collect();
     let sent: Vec<_> = sent.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
     assert_eq!(sent, want, "all parameters but secrets");
     assert_eq!(world.denial("/one").await.query("hub.reason"), Some("For members only."));

@@ -28,7 +28,7 @@ use url::Url;
 use crate::store::attempts::attempt;
 use crate::store::collections::{named, publish, settle};
 use crate::store::pings::ping;
-use crate::store::{at, entry, few, poll, room, search, subscribe, topic, tracks, wish};
+use crate::store::{at, entry, few, poll, request, room, search, subscribe, topic, tracks};
 use crate::support::claiming_store::ClaimingStore;
 use crate::support::postgres::Database;
 
@@ -95,13 +95,14 @@ async fn feeds(store: &ClaimingStore) {
         let name = format!("feed{n}");
         let mut first = None;
         for (k, protocol) in protocols.iter().enumerate() {
-            let mut wish = wish(&name, &format!("https://callback.test/{n}/{k}"));
-            wish.protocol = protocol.clone();
-            wish.account = (k % 2 == 1).then_some(AccountId(1));
-            wish.signing.secret = (k == 0).then(|| Secret::new("opensesame".to_owned()).unwrap());
-            wish.format = if k == 2 { Format::Raw } else { Format::Atom };
-            wish.statuses = if k == 3 { Statuses::Always } else { Statuses::Never };
-            let made = store.subscribe(&wish, at(n as i64)).await.unwrap();
+            let mut request = request(&name, &format!("https://callback.test/{n}/{k}"));
+            request.protocol = protocol.clone();
+            request.account = (k % 2 == 1).then_some(AccountId(1));
+            request.signing.secret =
+                (k == 0).then(|| Secret::new("opensesame".to_owned()).unwrap());
+            request.format = if k == 2 { Format::Raw } else { Format::Atom };
+            request.statuses = if k == 3 { Statuses::Always } else { Statuses::Never };
+            let made = store.subscribe(&request, at(n as i64)).await.unwrap();
             first = first.or(Some(made.id));
         }
         let id = first.unwrap();
@@ -121,7 +122,7 @@ async fn feeds(store: &ClaimingStore) {
             assert!(store.replay(id, Seq::NONE, at(31)).await.unwrap());
         }
     }
-    let mut ended = wish("feed0", "https://ended.test/");
+    let mut ended = request("feed0", "https://ended.test/");
     ended.lease = Lease::from(Duration::from_secs(10));
     store.subscribe(&ended, at(30)).await.unwrap();
     assert_eq!(store.drop_expired(at(40)).await.unwrap().len(), 1, "its cursor is kept");
@@ -142,7 +143,7 @@ fn upstream(n: usize) -> UpstreamFinding {
 async fn collections(store: &ClaimingStore) {
     let names: Vec<String> = (0..FEEDS).map(|n| format!("member{n}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let news = named(store, &names).await;
+    let named_log = named(store, &names).await;
     let scope = CollectionKind::Account(AccountId(1));
     let own = Collection { scope, topic: topic("own"), title: "Own".to_owned() };
     store.open_collection(&own, at(0)).await.unwrap();
@@ -155,12 +156,12 @@ async fn collections(store: &ClaimingStore) {
     for name in &names[..5] {
         publish(store, name, 42, &[&format!("{name} 3")]).await;
     }
-    assert!(store.get(news).await.unwrap().unwrap().head.0 >= 2 * FEEDS as i64);
+    assert!(store.get(named_log).await.unwrap().unwrap().head.0 >= 2 * FEEDS as i64);
 }
 
 async fn other_work(store: &ClaimingStore) {
     for n in 0..5 {
-        let mut request = wish(&format!("wanted{n}"), "https://callback.test/");
+        let mut request = request(&format!("wanted{n}"), "https://callback.test/");
         request.signing.secret = Secret::new("opensesame".to_owned()).ok();
         let verify_token = VerifyToken::parse("token").ok();
         let intent = Intent {
@@ -176,8 +177,8 @@ async fn other_work(store: &ClaimingStore) {
         store.receive(&ping(51 + n, &url), Duration::ZERO).await.unwrap();
     }
     for name in ["old0", "old1", "old2"] {
-        let wish = wish(name, "https://callback.test/");
-        store.subscribe_with_history(&wish, at(0)).await.unwrap();
+        let request = request(name, "https://callback.test/");
+        store.subscribe_with_history(&request, at(0)).await.unwrap();
     }
     for due in store.claim_backfills(at(1), at(61), 2).await.unwrap() {
         let page = PastPage {

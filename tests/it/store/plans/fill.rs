@@ -1,7 +1,7 @@
 //! Fills the tables of a PostgreSQL database: enough rows that reading all of a table is never the
 //! cheapest plan if there is an index.
 
-use super::super::{document, few, subscribe, topic, wish};
+use super::super::{document, few, request, subscribe, topic};
 use crate::store::{at, poll};
 use crate::support::postgres::{Database, Kind};
 
@@ -25,7 +25,7 @@ pub(super) async fn run_statements_of_postgres() {
     // Polls of two servers that end together are recorded together.
     let mut watched = Vec::new();
     for url in ["https://one.test/", "https://two.test/"] {
-        let mut request = wish("", "https://callback.test/");
+        let mut request = request("", "https://callback.test/");
         request.topic = Topic::parse(url).unwrap();
         watched.push(store.subscribe(&request, at(0)).await.unwrap().id.resource);
     }

@@ -26,7 +26,7 @@ pub(super) struct Statement {
 
 /// The statements that ran since recording began.
 #[derive(Clone, Default)]
-pub(super) struct Recorder(Arc<Mutex<Recorded>>);
+pub(super) struct StatementLog(Arc<Mutex<Recorded>>);
 
 /// Statements by their texts for PostgreSQL, and whether those that follow are for it alone.
 #[derive(Default)]
@@ -35,13 +35,13 @@ struct Recorded {
     is_postgres: bool,
 }
 
-impl Recorder {
+impl StatementLog {
     /// Starts to record the statements of all stores in this process.
-    pub(super) fn start() -> Recorder {
-        let recorder = Recorder::default();
-        let installed = tracing::subscriber::set_global_default(recorder.clone());
+    pub(super) fn start() -> StatementLog {
+        let statement_log = StatementLog::default();
+        let installed = tracing::subscriber::set_global_default(statement_log.clone());
         installed.expect("no other test of this process installs a subscriber");
-        recorder
+        statement_log
     }
 
     /// Says that statements from now on run on PostgreSQL.
@@ -81,7 +81,7 @@ pub(super) fn plain(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-impl Subscriber for Recorder {
+impl Subscriber for StatementLog {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
         metadata.target() == STATEMENT_TARGET
     }

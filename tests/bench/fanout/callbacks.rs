@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::Trouble;
+use super::AnyError;
 use super::responder::{self, Respond};
 
 /// Subscribers are spread over this machine's addresses, each at one of its own.
@@ -44,15 +44,15 @@ struct State {
 }
 
 /// A publisher with one feed, and its subscribers.
-pub(crate) struct Sink {
+pub(crate) struct CallbackServer {
     port: u16,
     spread: Spread,
     state: Arc<State>,
 }
 
-impl Sink {
+impl CallbackServer {
     /// Starts one with so many subscribers.
-    pub(crate) fn start(many: usize, spread: Spread) -> Result<Sink, Trouble> {
+    pub(crate) fn start(many: usize, spread: Spread) -> Result<CallbackServer, AnyError> {
         let state = Arc::new(State {
             told: (0..many).map(|_| AtomicUsize::new(0)).collect(),
             reached: AtomicUsize::new(0),
@@ -60,7 +60,7 @@ impl Sink {
             times: Mutex::default(),
         });
         let port = responder::start(Arc::clone(&state))?;
-        Ok(Sink { port, spread, state })
+        Ok(CallbackServer { port, spread, state })
     }
 
     /// Whether each subscriber has an address of its own.

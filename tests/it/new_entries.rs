@@ -51,11 +51,11 @@ impl World {
 
     /// Waits until the callback was sent all of these, and nothing else.
     async fn is_sent(&self, numbers: std::ops::Range<usize>) {
-        let said = |text: &str, n: usize| text.matches(&format!("urn:x:{n}.</id>")).count();
+        let count = |text: &str, n: usize| text.matches(&format!("urn:x:{n}.</id>")).count();
         self.subscriber
             .until("/cb", |sent| {
                 let text: String = sent.iter().map(|sent| sent.text()).collect();
-                numbers.clone().all(|n| said(&text, n) > 0)
+                numbers.clone().all(|n| count(&text, n) > 0)
             })
             .await;
         let text: String = self.subscriber.notified("/cb").iter().map(|sent| sent.text()).collect();

@@ -21,13 +21,13 @@ use crate::support::until;
 
 /// Behind a proxy on this machine, which says whom it speaks for.
 const PROXIED: (&str, &str) = ("FEEDGATE_TRUSTED_PROXIES", "127.0.0.1");
-const STRANGER: &str = "8.8.8.8";
+const ANONYMOUS: &str = "8.8.8.8";
 
 async fn ask(gateway: &Gateway, path: &str, body: (&str, &str)) -> (StatusCode, String) {
     let (content_type, body) = body;
-    let asked = client().post(gateway.url(path)).header(CONTENT_TYPE, content_type);
-    let asked = asked.header("x-forwarded-for", STRANGER).body(body.to_owned());
-    let answer = asked.send().await.unwrap();
+    let request = client().post(gateway.url(path)).header(CONTENT_TYPE, content_type);
+    let request = request.header("x-forwarded-for", ANONYMOUS).body(body.to_owned());
+    let answer = request.send().await.unwrap();
     let status = answer.status();
     let policy = answer.headers().get("ratelimit-policy").map(|value| value.to_str().unwrap());
     assert_eq!(policy, Some("\"anonymous\";q=1;w=60"), "{path}");
@@ -86,12 +86,12 @@ async fn s26_one_address_can_ask_only_so_much_at_every_door() {
 
 /// What stays of a request to `/hub` that is answered before it is verified.
 fn intent(topic: &str, callback: &str) -> Intent {
-    let wish = SubscriptionRequest::new(
+    let request = SubscriptionRequest::new(
         Topic::parse(topic).unwrap(),
         Callback::parse(callback).unwrap(),
         Protocol::WebSub,
     );
-    Intent::new(IntentMode::Subscribe, wish)
+    Intent::new(IntentMode::Subscribe, request)
 }
 
 #[tokio::test]
@@ -160,8 +160,8 @@ async fn t03_hundreds_of_hosts_in_one_network_are_one_victim() {
 
 #[tokio::test]
 async fn f20_a_name_that_leads_to_this_machine_is_not_counted() {
-    let (asked, database) = (Arc::new(AtomicUsize::default()), Database::new(Kind::Sqlite).await);
-    let counted = Arc::clone(&asked);
+    let (request, database) = (Arc::new(AtomicUsize::default()), Database::new(Kind::Sqlite).await);
+    let counted = Arc::clone(&request);
     let refusing = Server::start(move |_| {
         counted.fetch_add(1, Ordering::SeqCst);
         async { say(StatusCode::NOT_FOUND, "Who are you?") }
@@ -179,19 +179,19 @@ async fn f20_a_name_that_leads_to_this_machine_is_not_counted() {
     let networks = ("FEEDGATE_EGRESS_ALLOW_CALLBACK_CIDRS", "127.0.0.0/8,::1/128");
     let gateway = Gateway::start(&database, &[networks]).await;
     gateway.measures("feedgate_pending_verifications 0").await;
-    assert_eq!(asked.load(Ordering::SeqCst), 30);
+    assert_eq!(request.load(Ordering::SeqCst), 30);
 }
 
 #[tokio::test]
 async fn s45_metrics_are_shown_to_the_operators_networks_only() {
     let database = Database::new(Kind::Sqlite).await;
     let metrics = |gateway: &Gateway, through: Option<&str>| {
-        let asked = client().get(gateway.url("/metrics"));
-        let asked = match through {
-            Some(client) => asked.header("x-forwarded-for", client),
-            None => asked,
+        let request = client().get(gateway.url("/metrics"));
+        let request = match through {
+            Some(client) => request.header("x-forwarded-for", client),
+            None => request,
         };
-        async move { asked.send().await.unwrap().status() }
+        async move { request.send().await.unwrap().status() }
     };
     let open = Gateway::start(&database, &[]).await;
     assert_eq!(metrics(&open, None).await, StatusCode::OK);
@@ -203,7 +203,7 @@ async fn s45_metrics_are_shown_to_the_operators_networks_only() {
     drop(open);
 
     let proxied = Gateway::start(&database, &[PROXIED]).await;
-    assert_eq!(metrics(&proxied, Some(STRANGER)).await, StatusCode::FORBIDDEN);
+    assert_eq!(metrics(&proxied, Some(ANONYMOUS)).await, StatusCode::FORBIDDEN);
     assert_eq!(metrics(&proxied, Some("10.1.2.3")).await, StatusCode::FORBIDDEN);
     drop(proxied);
 
@@ -227,12 +227,12 @@ async fn t11_cursors_that_are_made_up_cost_only_so_many_reads() {
         (answer.status(), answer.headers().contains_key(RETRY_AFTER))
     };
     let (read, refused) = ((StatusCode::OK, false), (StatusCode::TOO_MANY_REQUESTS, true));
-    assert_eq!(ask("?after=7-1", STRANGER).await, read);
+    assert_eq!(ask("?after=7-1", ANONYMOUS).await, read);
     for query in ["?after=7-2", "?after=7-1&limit=9", "?limit=9"] {
-        assert_eq!(ask(query, STRANGER).await, refused, "{query}");
+        assert_eq!(ask(query, ANONYMOUS).await, refused, "{query}");
     }
-    assert_eq!(ask("?after=7-1", STRANGER).await, read, "no read is needed");
-    assert_eq!(ask("", STRANGER).await, read, "the first page is for everybody");
+    assert_eq!(ask("?after=7-1", ANONYMOUS).await, read, "no read is needed");
+    assert_eq!(ask("", ANONYMOUS).await, read, "the first page is for everybody");
     assert_eq!(ask("?after=7-2", "1.1.1.1").await, read);
     assert_eq!(ask("?after=7-3", "127.0.0.1").await, read, "this machine has no limit");
     assert_eq!(ask("?after=7-4", "127.0.0.1").await, read, "this machine has no limit");
@@ -275,10 +275,10 @@ async fn t11_the_log_names_no_inner_topic_to_strangers() {
     for topic in ["http://10.0.0.7/feed", "http://feeds.test/public"] {
         gateway.post("/ping", &[("url", topic)]).await;
     }
-    let read = async |path: &str, is_stranger: bool| {
+    let read = async |path: &str, is_anonymous: bool| {
         let mut request = client().get(gateway.url(path));
-        if is_stranger {
-            request = request.header("x-forwarded-for", STRANGER);
+        if is_anonymous {
+            request = request.header("x-forwarded-for", ANONYMOUS);
         }
         request.send().await.unwrap().text().await.unwrap()
     };
@@ -292,8 +292,8 @@ async fn t11_the_log_names_no_inner_topic_to_strangers() {
         let seen = read(path, true).await;
         assert!(seen.contains("feeds.test") && !seen.contains("10.0.0.7"), "{path}: {seen}");
     }
-    let asked = "/log.json?feed=http://10.&limit=1";
-    let seen = read(asked, true).await;
+    let request = "/log.json?feed=http://10.&limit=1";
+    let seen = read(request, true).await;
     assert!(seen.contains("\"events\":[]") && seen.contains("\"next\":null"), "{seen}");
-    assert!(!read(asked, false).await.contains("\"next\":null"));
+    assert!(!read(request, false).await.contains("\"next\":null"));
 }

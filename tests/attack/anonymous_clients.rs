@@ -11,11 +11,11 @@ use tokio::net::TcpListener;
 use super::program::Program;
 use super::publisher::Publisher;
 use super::responder::{self, Respond};
-use super::{Finding, Trouble};
+use super::{AnyError, Finding};
 
 /// The gateway is behind a proxy, so that a stranger is not a program on this machine.
 const PROXIED: (&str, &str) = ("FEEDGATE_TRUSTED_PROXIES", "127.0.0.1");
-const STRANGER: &str = "8.8.8.8";
+const ANONYMOUS: &str = "8.8.8.8";
 /// Subscriptions with callbacks at an inner host, and topics that name it as the one to ask.
 const SUBSCRIPTIONS: usize = 1_000;
 const VALIDATING_TOPICS: usize = 30;
@@ -40,17 +40,17 @@ impl Respond for Echo {
     }
 }
 
-async fn stranger_posts(gateway: &Program, form: &[(&str, &str)]) -> Result<(), Trouble> {
+async fn anonymous_posts(gateway: &Program, form: &[(&str, &str)]) -> Result<(), AnyError> {
     let body = url::form_urlencoded::Serializer::new(String::new()).extend_pairs(form).finish();
     let request = gateway.client().post(format!("{}/hub", gateway.url())).body(body);
     let request = request.header("content-type", "application/x-www-form-urlencoded");
-    request.header("x-forwarded-for", STRANGER).send().await?;
+    request.header("x-forwarded-for", ANONYMOUS).send().await?;
     Ok(())
 }
 
 /// H5: a stranger names callbacks at a host in the private network of the gateway, and has topics
 /// that name it as the one to ask about subscriptions.
-pub(crate) async fn inner_hosts(publisher: &Publisher) -> Result<Vec<Finding>, Trouble> {
+pub(crate) async fn inner_hosts(publisher: &Publisher) -> Result<Vec<Finding>, AnyError> {
     let folder = tempfile::tempdir()?;
     let gateway = start(folder.path(), &[PROXIED]).await?;
     let inner = Arc::new(Echo::default());
@@ -59,7 +59,7 @@ pub(crate) async fn inner_hosts(publisher: &Publisher) -> Result<Vec<Finding>, T
     for number in 0..SUBSCRIPTIONS {
         let callback = format!("http://127.4.0.1:{port}/{number}");
         let form = [("hub.mode", "subscribe"), ("hub.topic", &topic), ("hub.callback", &callback)];
-        stranger_posts(&gateway, &form).await?;
+        anonymous_posts(&gateway, &form).await?;
     }
     tokio::time::sleep(COUNTED).await;
     let by_callback = inner.0.swap(0, Ordering::Relaxed);
@@ -91,7 +91,7 @@ pub(crate) async fn inner_hosts(publisher: &Publisher) -> Result<Vec<Finding>, T
 }
 
 /// Starts a server of feeds whose subscriptions are to be validated at an inner host.
-async fn validating_topics(inner: u16) -> Result<u16, Trouble> {
+async fn validating_topics(inner: u16) -> Result<u16, AnyError> {
     let listener = TcpListener::bind("127.3.0.9:0").await?;
     let port = listener.local_addr()?.port();
     let body = "<rss version='2.0'><channel><title>t</title></channel></rss>";
@@ -112,7 +112,7 @@ async fn validating_topics(inner: u16) -> Result<u16, Trouble> {
 }
 
 /// H6: a stranger renews the subscription of somebody else whose callback echoes every challenge.
-pub(crate) async fn renewals(publisher: &Publisher) -> Result<Vec<Finding>, Trouble> {
+pub(crate) async fn renewals(publisher: &Publisher) -> Result<Vec<Finding>, AnyError> {
     let folder = tempfile::tempdir()?;
     let gateway = start(folder.path(), &[]).await?;
     let subscriber = Arc::new(Echo::default());
@@ -153,7 +153,7 @@ pub(crate) async fn renewals(publisher: &Publisher) -> Result<Vec<Finding>, Trou
 }
 
 /// Returns how long the lease lasts that the only subscription has left, and its secrets.
-fn state(file: &Path) -> Result<(i64, String), Trouble> {
+fn state(file: &Path) -> Result<(i64, String), AnyError> {
     let database = rusqlite::Connection::open(file)?;
     database.busy_timeout(Duration::from_secs(10))?;
     let now = i64::try_from(
@@ -166,6 +166,6 @@ fn state(file: &Path) -> Result<(i64, String), Trouble> {
     Ok(((until - now) / 1_000_000, format!("{secret} {previous}").trim().to_owned()))
 }
 
-async fn start(folder: &Path, settings: &[(&str, &str)]) -> Result<Program, Trouble> {
+async fn start(folder: &Path, settings: &[(&str, &str)]) -> Result<Program, AnyError> {
     Program::start(&format!("sqlite:{}", folder.join("feedgate.db").display()), settings).await
 }

@@ -1,20 +1,20 @@
 //! Random numbers with a seed that is printed, since a test that fails once should fail again.
 
 /// A sequence of random numbers: xorshift.
-pub(crate) struct Dice(u64);
+pub(crate) struct Random(u64);
 
-impl Dice {
+impl Random {
     /// Begins a sequence with a random seed, and prints it.
-    pub(crate) fn thrown() -> Dice {
+    pub(crate) fn thrown() -> Random {
         let mut seed = [0; 8];
         getrandom::fill(&mut seed).unwrap();
-        Dice::seeded(u64::from_le_bytes(seed))
+        Random::seeded(u64::from_le_bytes(seed))
     }
 
     /// Begins the sequence of this seed, and prints it.
-    pub(crate) fn seeded(seed: u64) -> Dice {
+    pub(crate) fn seeded(seed: u64) -> Random {
         eprintln!("seed {seed}");
-        Dice(seed | 1)
+        Random(seed | 1)
     }
 
     /// Returns a number below `limit`, which is not 0.
@@ -26,8 +26,8 @@ impl Dice {
     }
 
     /// Returns another sequence that depends on this one.
-    pub(crate) fn split(&mut self) -> Dice {
-        Dice(self.below(u64::MAX) | 1)
+    pub(crate) fn split(&mut self) -> Random {
+        Random(self.below(u64::MAX) | 1)
     }
 
     /// Returns one of these, which are not empty.
