@@ -107,8 +107,8 @@ impl LaneSizes {
         }
     }
 
-    /// Returns the most deliveries of a share at which one that may be slow begins: fewer than of all, so that
-    /// its own quick ones find room, and of a feed fewer than of its owner, for the other feeds.
+    /// Returns the most deliveries of a share that may be slow: fewer than of all, so that its own quick ones find
+    /// room, and of a feed fewer than of its owner, for the other feeds.
     fn most_unknown_of(&self, share: LaneShare) -> usize {
         let quarters = if matches!(share, LaneShare::Feed(..)) { 2 } else { 3 };
         (self.most_of(share) * quarters / 4).max(1)
@@ -131,14 +131,14 @@ struct Load {
     running: usize,
     /// How many of them are slow.
     slow: usize,
+    /// How many of them are not slow yet, to callbacks whose speed is unknown.
+    unknown: usize,
 }
 
 /// The deliveries in progress in both lanes.
 #[derive(Debug, Default)]
 pub(super) struct Lanes {
     all: Load,
-    /// How many are not slow yet, to callbacks whose speed is unknown.
-    unknown: usize,
     of: HashMap<LaneShare, Load>,
 }
 
@@ -171,48 +171,44 @@ impl Lanes {
                 Speed::Slow => self.all.slow < sizes.slow,
                 Speed::Quick => !self.is_full(sizes),
                 Speed::Unknown => {
-                    !self.is_full(sizes) && self.unknown + self.all.slow < sizes.most_unknown()
+                    !self.is_full(sizes) && self.all.may_be_slow() < sizes.most_unknown()
                 }
             };
         has_room
             && shares.all(|share| {
                 let load = self.of.get(&share).copied().unwrap_or_default();
-                let is_too_slow = may_be_slow && load.slow >= sizes.most_slow(share);
-                let most =
-                    if may_be_slow { sizes.most_unknown_of(share) } else { sizes.most_of(share) };
-                load.running < most && !is_too_slow
+                // Quick ones are not counted here: while a feed has some all the time, it would never send
+                // anything to a callback that is new or slow.
+                let is_too_slow = load.slow >= sizes.most_slow(share)
+                    || load.may_be_slow() >= sizes.most_unknown_of(share);
+                load.running < sizes.most_of(share) && !(may_be_slow && is_too_slow)
             })
     }
 
     /// Begins a delivery to a callback of this speed. Returns the lane.
     pub(super) fn begin(&mut self, sizes: &LaneSizes, speed: Speed, shares: LaneShares) -> Speed {
         let place = self.place(sizes, speed);
-        let slow = usize::from(place == Speed::Slow);
-        self.unknown += usize::from(place == Speed::Unknown);
-        self.all.add(1, slow);
+        self.all.begin(place);
         for share in shares {
-            self.of.entry(share).or_default().add(1, slow);
+            self.of.entry(share).or_default().begin(place);
         }
         place
     }
 
     /// Moves a delivery that began in `place` to the slow lane.
     pub(super) fn turn_slow(&mut self, place: Speed, shares: LaneShares) {
-        self.unknown -= usize::from(place == Speed::Unknown);
-        self.all.add(0, 1);
+        self.all.turn_slow(place);
         for share in shares {
-            self.of.entry(share).or_default().add(0, 1);
+            self.of.entry(share).or_default().turn_slow(place);
         }
     }
 
     /// Ends a delivery that is in `place`.
     pub(super) fn end(&mut self, place: Speed, shares: LaneShares) {
-        let slow = usize::from(place == Speed::Slow);
-        self.unknown -= usize::from(place == Speed::Unknown);
-        self.all.remove(slow);
+        self.all.end(place);
         for share in shares {
             if let Some(load) = self.of.get_mut(&share) {
-                load.remove(slow);
+                load.end(place);
                 if load.running == 0 {
                     self.of.remove(&share);
                 }
@@ -232,14 +228,26 @@ impl Lanes {
 }
 
 impl Load {
-    fn add(&mut self, running: usize, slow: usize) {
-        self.running += running;
-        self.slow += slow;
+    /// Returns how many deliveries are slow, or may turn out so.
+    fn may_be_slow(self) -> usize {
+        self.slow + self.unknown
     }
 
-    fn remove(&mut self, slow: usize) {
+    fn begin(&mut self, place: Speed) {
+        self.running += 1;
+        self.slow += usize::from(place == Speed::Slow);
+        self.unknown += usize::from(place == Speed::Unknown);
+    }
+
+    fn turn_slow(&mut self, place: Speed) {
+        self.slow += 1;
+        self.unknown -= usize::from(place == Speed::Unknown);
+    }
+
+    fn end(&mut self, place: Speed) {
         self.running -= 1;
-        self.slow -= slow;
+        self.slow -= usize::from(place == Speed::Slow);
+        self.unknown -= usize::from(place == Speed::Unknown);
     }
 }
 
@@ -294,6 +302,17 @@ mod tests {
         assert_eq!(fill(&mut lanes, Speed::Slow, ANONYMOUS).len(), 2);
         assert_eq!(fill(&mut lanes, Speed::Quick, ANONYMOUS).len(), 6, "half of all");
         assert_eq!(fill(&mut lanes, Speed::Quick, ANNA).len(), 2, "the quick lane is free");
+    }
+
+    #[test]
+    fn quick_deliveries_of_a_feed_keep_no_new_or_slow_subscriber_of_it_waiting() {
+        let mut lanes = Lanes::default();
+        fill(&mut lanes, Speed::Quick, ANNA);
+        for speed in [Speed::Unknown, Speed::Slow] {
+            lanes.end(Speed::Quick, shares(ANNA));
+            assert!(lanes.admit(&SIZES, speed, shares(ANNA)), "{speed:?}");
+            lanes.begin(&SIZES, Speed::Quick, shares(ANNA));
+        }
     }
 
     #[test]
