@@ -124,6 +124,34 @@ async fn s54_an_owner_sees_the_callback_whole_and_others_do_not() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn h17_a_stream_says_which_events_it_does_not_send() {
+    let world = World::with_tides(1, &[]).await;
+    let gateway = &world.gateway;
+    for n in 0..3 {
+        gateway.post("/ping", &[("url", &format!("{}?{n}", world.topic))]).await;
+    }
+    events(gateway, "kind=ping&feed=feed%3F2", ("ping", "ok")).await;
+    world.database.run("delete from events where id <= 2").await;
+
+    let not_stored = "id: 2\nevent: gap\ndata: {\"from\":2,\"to\":2,\"reason\":\"not_stored\"}\n\n";
+    let unknown = "\"reason\":\"unknown_position\"}\n\n";
+    for (seen, gap) in [("1", not_stored), ("9000", unknown)] {
+        let request = client().get(gateway.url("/log/stream?kind=ping"));
+        let mut stream = request.header("last-event-id", seen).send().await.unwrap();
+        gateway.post("/ping", &[("url", &format!("{}?after{seen}", world.topic))]).await;
+        let mut read = String::new();
+        let wait = async {
+            while !read.contains(&format!("feed?after{seen}")) {
+                read.push_str(&String::from_utf8_lossy(&stream.chunk().await.unwrap().unwrap()));
+            }
+        };
+        timeout(PATIENCE, wait).await.unwrap_or_else(|_| panic!("not streamed:\n{read}"));
+        assert_eq!(read.matches("event: gap").count(), 1, "{read}");
+        assert!(read.contains(gap), "{read}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_stream_goes_on_where_it_was_left() {
     let world = World::with_tides(1, &[]).await;
     let gateway = &world.gateway;

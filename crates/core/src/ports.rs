@@ -54,7 +54,7 @@ pub use backfills::{Backfills, CommitProgress, DueBackfill};
 pub use changes::{ChangeLine, Changes, ChangesHour, ChangesWindow};
 pub use clock::{ClockMark, ClockReading, DatabaseClock};
 pub use collections::Collections;
-pub use events::{DroppedSubscription, EventArrival, Events};
+pub use events::{DroppedSubscription, EventArrival, EventNumbers, Events};
 pub use fan_outs::FanOuts;
 pub use gauges::{CellQueues, EndedTransaction, Gauges, OldestDue, TransactionObserver};
 pub use nodes::Nodes;

@@ -18,7 +18,7 @@ use feedgate_core::account::AccountId;
 use feedgate_core::event::{
     Event, EventFilter, EventKind, EventOutcome, EventPage, EventViewer, StoredEvent,
 };
-use feedgate_core::ports::{Events, StoreError};
+use feedgate_core::ports::{EventNumbers, Events, StoreError};
 use feedgate_core::redaction;
 
 /// The number of rows dropped in one transaction: few enough that no other transaction waits long.
@@ -73,9 +73,14 @@ impl Events for Db {
         Ok(EventPage { next: last.or(range.next), next_if_empty: range.next, events })
     }
 
-    async fn newest_event(&self) -> Result<i64, StoreError> {
-        let rows = self.rows("select coalesce(max(id), 0) from events", &[]).await?;
-        rows.into_iter().next().map_or(Ok(0), |mut row| row.int())
+    async fn event_numbers(&self) -> Result<EventNumbers, StoreError> {
+        const NUMBERS: &str = "
+            select coalesce((select count from counters where name = 'events'), 0),
+                   (select min(id) from events)";
+        let mut rows = self.rows(NUMBERS, &[]).await?;
+        let mut row = rows.pop().ok_or(StoreError::Corrupt("no numbers of events".into()))?;
+        let newest = row.int()?;
+        Ok(EventNumbers { newest, oldest: row.opt_int()?.unwrap_or(newest + 1) })
     }
 
     async fn trim_events(
@@ -118,7 +123,7 @@ impl Db {
         if !wanted.is_selective() {
             return Ok(Examined { after, before, next: None });
         }
-        let newest = self.newest_event().await?;
+        let newest = self.event_numbers().await?.newest;
         let before = before.min(newest + 1);
         if before.saturating_sub(after).saturating_sub(1) <= EventFilter::EXAMINED {
             return Ok(Examined { after, before, next: None });

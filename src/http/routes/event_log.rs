@@ -178,7 +178,7 @@ async fn list_events(
     request: &Request,
     view: &LogView,
 ) -> Result<Response, StoreError> {
-    let newest = gateway.store.newest_event().await?;
+    let newest = gateway.store.event_numbers().await?.newest;
     let page = gateway.store.events(&view.wanted).await?;
     let lines: Vec<Value> = page.events.iter().filter_map(|kept| view.visible_line(kept)).collect();
     if request.header("accept").contains("application/x-ndjson") {

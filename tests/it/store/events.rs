@@ -1,11 +1,13 @@
 //! What happened lately.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use feedgate_core::account::AccountId;
 use feedgate_core::event::{
     AnswerExcerpt, Event, EventFilter, EventKind, EventOutcome, EventViewer,
 };
+use feedgate_core::ports::Store;
 
 use super::{at, on_both_stores};
 use crate::support::postgres::Database;
@@ -21,9 +23,15 @@ fn event(seconds: i64, kind: EventKind, feed: &str) -> Event {
     Event::new(kind, at(seconds)).via("websub").about_feed(feed)
 }
 
+/// The numbers of the oldest and the newest event.
+async fn numbers(store: &Arc<dyn Store>) -> (i64, i64) {
+    let numbers = store.event_numbers().await.unwrap();
+    (numbers.oldest, numbers.newest)
+}
+
 async fn events_are_read_back_in_the_order_in_which_they_were_kept(database: Database) {
     let nodes = [database.open().await, database.open().await];
-    assert_eq!(nodes[0].newest_event().await.unwrap(), 0);
+    assert_eq!(numbers(&nodes[0]).await, (1, 0));
     let whole = event(1, EventKind::Notify, "https://a.test/feed")
         .to("https://reader.test/cb")
         .owned_by(Some(AccountId(7)))
@@ -129,6 +137,8 @@ async fn each_kind_has_its_own_room(database: Database) {
     assert_eq!(all[0].id, 1_201, "the newest stay");
     assert_eq!(store.trim_events(at(1_195), 10).await.unwrap(), 6, "and what is old goes");
     store.trim_events(at(9_999), 10).await.unwrap();
+    assert_eq!(numbers(&store).await, (1_202, 1_201), "the next would be the oldest");
     let last = store.append_events(vec![event(1, EventKind::Ping, "x")]).await.unwrap();
     assert_eq!(last, 1_202, "no number is given twice");
+    assert_eq!(numbers(&store).await, (1_202, 1_202));
 }

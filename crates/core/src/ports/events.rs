@@ -35,6 +35,15 @@ pub struct DroppedSubscription {
     pub errors: u32,
 }
 
+/// The numbers of the events that are stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EventNumbers {
+    /// The number of the oldest event that is stored; the next number if none is.
+    pub oldest: i64,
+    /// The number of the newest event; 0 if there has been none.
+    pub newest: i64,
+}
+
 /// The events of the event log.
 #[async_trait]
 pub trait Events: Send + Sync {
@@ -45,8 +54,8 @@ pub trait Events: Send + Sync {
     /// newest.
     async fn events(&self, wanted: &EventFilter) -> Result<EventPage, StoreError>;
 
-    /// Returns the number of the newest event; 0 if there is none.
-    async fn newest_event(&self) -> Result<i64, StoreError>;
+    /// Returns the numbers of the oldest and the newest event.
+    async fn event_numbers(&self) -> Result<EventNumbers, StoreError>;
 
     /// Deletes events from before `before`, and the oldest events of each kind that has more than
     /// `most_of_a_kind`. Returns the number of deleted events.

@@ -11,7 +11,7 @@ use feedgate_core::account::{
 };
 use feedgate_core::event::{Event, EventFilter, EventPage};
 use feedgate_core::password::PasswordHash;
-use feedgate_core::ports::{Accounts, Events, Sessions, StoreError, StoredFiles};
+use feedgate_core::ports::{Accounts, EventNumbers, Events, Sessions, StoreError, StoredFiles};
 use feedgate_core::stored_file::{
     FileLocation, FileToSave, PathSegment, SaveOutcome, StoredFile, WriteCondition,
 };
@@ -194,8 +194,8 @@ impl Events for Cells {
         self.shared.events(wanted).await
     }
 
-    async fn newest_event(&self) -> Result<i64, StoreError> {
-        self.shared.newest_event().await
+    async fn event_numbers(&self) -> Result<EventNumbers, StoreError> {
+        self.shared.event_numbers().await
     }
 
     async fn trim_events(

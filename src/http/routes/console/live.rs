@@ -34,7 +34,7 @@ pub(super) async fn page(visit: &Visit) -> Result<Response, Rejection> {
     let store = &visit.gateway.store;
     // The stream begins after this number: an event recorded between the two reads is sent twice
     // rather than never.
-    let newest = store.newest_event().await.map_err(unavailable)?;
+    let newest = store.event_numbers().await.map_err(unavailable)?.newest;
     let wanted = EventFilter {
         viewer,
         feed: visit.value("feed").to_owned(),

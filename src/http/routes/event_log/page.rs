@@ -52,7 +52,7 @@ async fn content(gateway: &Gateway, view: &LogView) -> Result<Markup, StoreError
     let wanted = &view.wanted;
     // Read before the events: the stream begins after this number, so an event recorded between the
     // two reads is sent twice rather than never.
-    let newest = gateway.store.newest_event().await?;
+    let newest = gateway.store.event_numbers().await?.newest;
     let page = gateway.store.events(wanted).await?;
     let next = view.next(&page);
     let mut events = page.events;

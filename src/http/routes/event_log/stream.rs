@@ -1,18 +1,20 @@
 //! The event log as a stream of server-sent events.
 //!
 //! Each event carries its number, so that a browser that reconnects can tell where it stopped
-//! (`Last-Event-ID`) and misses nothing. Events are read from the store, because other nodes record
+//! (`Last-Event-ID`) and misses nothing without being told (`gap`). Events are read from the store, because other nodes record
 //! events too. The number of streams is limited, and all of them end at shutdown.
 
 use std::convert::Infallible;
 use std::error::Error;
 use std::fmt::Write;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 use http::{HeaderName, StatusCode, header};
+use serde_json::json;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, timeout};
 use tracing::warn;
@@ -26,7 +28,7 @@ use crate::http::kit::request::Request;
 use crate::http::kit::slots::{ClientNetwork, HeldSlot, Slots, client_network};
 use crate::http::state::Gateway;
 use feedgate_core::event::EventFilter;
-use feedgate_core::ports::StoreError;
+use feedgate_core::ports::{EventNumbers, StoreError};
 
 /// The maximum number of open streams.
 const MAX_STREAMS: usize = 200;
@@ -92,8 +94,17 @@ async fn begin(
     let last = request.header("last-event-id").parse().ok().filter(|seen| *seen >= 0);
     match last.or(wanted.after) {
         Some(seen) => Ok(seen),
-        None => gateway.store.newest_event().await,
+        None => Ok(gateway.store.event_numbers().await?.newest),
     }
+}
+
+/// Returns the events after `seen` that are not sent because they are no longer stored, or because there
+/// is no event `seen`, and which of it.
+fn gap(seen: i64, oldest: i64, newest: i64) -> Option<(RangeInclusive<i64>, &'static str)> {
+    if seen > newest {
+        return Some((1..=newest, "unknown_position"));
+    }
+    (oldest > seen + 1).then(|| (seen + 1..=oldest - 1, "not_stored"))
 }
 
 /// The task that feeds one stream.
@@ -155,7 +166,12 @@ impl Tail {
 
     /// Sends a batch of new events. Returns whether there may be more.
     async fn more(&mut self) -> Result<bool, StoreError> {
-        let newest = self.gateway.store.newest_event().await?;
+        let EventNumbers { oldest, newest } = self.gateway.store.event_numbers().await?;
+        if let Some((gap, reason)) = gap(self.seen, oldest, newest) {
+            let data = json!({ "from": gap.start(), "to": gap.end(), "reason": reason });
+            self.send(format!("id: {}\nevent: gap\ndata: {data}\n\n", gap.end())).await;
+            self.seen = *gap.end();
+        }
         if newest <= self.seen {
             return Ok(false);
         }
@@ -191,5 +207,20 @@ impl Tail {
     async fn send(&mut self, piece: String) {
         self.last_sent = Instant::now();
         self.pieces.send(piece.into()).await.unwrap_or_default();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn h17_what_is_not_sent_is_a_gap() {
+        assert_eq!(gap(7, 1, 9), None);
+        assert_eq!(gap(7, 8, 9), None);
+        assert_eq!(gap(9, 10, 9), None, "all has been seen, and nothing is stored");
+        assert_eq!(gap(7, 9, 9), Some((8..=8, "not_stored")));
+        assert_eq!(gap(7, 10, 9), Some((8..=9, "not_stored")));
+        assert_eq!(gap(10, 1, 9), Some((1..=9, "unknown_position")));
     }
 }
