@@ -1,7 +1,6 @@
 //! Background jobs: each item is claimed in the store, and may be processed twice.
 
 pub mod backfill;
-pub(crate) mod batcher;
 pub(crate) mod claim_renewal;
 pub mod clock_sync;
 pub mod collect;

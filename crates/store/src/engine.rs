@@ -1,5 +1,6 @@
 //! The two databases, and how statements and rows are passed to and from them.
 
+pub(crate) mod batcher;
 pub(crate) mod claims;
 pub(crate) mod columns;
 pub(crate) mod envelope;

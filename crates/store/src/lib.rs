@@ -73,6 +73,7 @@ pub use crate::backup::{BackupCounts, LARGEST_CHECKED_BYTES, back_up, check_page
 pub use crate::collections::collecting::COLLECT_BATCH;
 pub use crate::copy::error::CopyError;
 pub use crate::copy::{COPY_BATCH_ROWS, CopyProgress, CopySettings, CopySummary, copy};
+pub use crate::engine::batcher::{BatchLimits, Batcher, PendingResult};
 pub use crate::engine::envelope::{SecretKey, SecretKeys};
 use crate::engine::lease::Leases;
 pub use crate::engine::migrate::{MIGRATIONS, Migration};

@@ -196,7 +196,7 @@ impl Resources for Db {
         if poll_result::is_all(poll) {
             for with_details in [false, true] {
                 let result = PollResult::from_poll(id, poll, with_details);
-                match self.poll_results.record(result).await? {
+                match self.poll_results.record(self, result).await? {
                     StoredResult::Stored(appended) => return Ok(Some(appended)),
                     StoredResult::ClaimLost => return Ok(None),
                     StoredResult::DetailsChanged => {}

@@ -12,10 +12,10 @@ use std::time::Duration;
 use chrono::TimeDelta;
 use tracing::warn;
 
-use crate::jobs::batcher::{BatchLimits, Batcher};
 use crate::jobs::runner;
 use feedgate_core::ports::{HeldDelivery, Store, StoreError};
 use feedgate_core::subscription::DueSubscription;
+use feedgate_store::{BatchLimits, Batcher};
 
 /// How old what is known of a subscription may be when a notification is sent. A pause takes effect within
 /// a second of its answer.

@@ -5,9 +5,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::jobs::batcher::{BatchLimits, Batcher, PendingResult};
 use crate::jobs::runner;
 use feedgate_core::ports::{DeliveryResult, Store, StoreError};
+use feedgate_store::{BatchLimits, Batcher, PendingResult};
 
 const LIMITS: BatchLimits = BatchLimits {
     // The host is free meanwhile, but the next delivery to the same subscription waits. A transaction costs as

@@ -13,20 +13,16 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::sync::{Semaphore, oneshot};
 use tokio::time::{sleep, timeout};
 
 use crate::Db;
 use crate::changes::pings::{self, LockedRows, PingBatch};
+use crate::engine::batcher::{BatchLimits, Batcher};
 use feedgate_core::ping::Ping;
 use feedgate_core::ports::StoreError;
 
-/// The most pings in one transaction.
-const BATCH_SIZE: usize = 256;
-/// The number of batches that are stored at the same time while the next one grows.
-const CONCURRENT_BATCHES: usize = 2;
-/// The most pings that may wait; later callers wait for a place.
-const QUEUE: usize = 1_024;
+const LIMITS: BatchLimits = BatchLimits { gather: Duration::ZERO, most: 256, concurrent: 2 };
 /// How long a batch waits before each further attempt to store the pings of locked resources: most
 /// transactions that lock a resource end within milliseconds.
 const PAUSES: [Duration; 3] =
@@ -39,10 +35,13 @@ const WAIT: Duration = Duration::from_secs(30);
 /// The most pings that are left for such transactions; others fail at once.
 const MAX_LEFT: usize = 1_024;
 
-/// The sender to the task that stores pings.
+/// The number of resources that a ping names, once it is stored.
+type Stored = Result<usize, StoreError>;
+
+/// Collects pings and stores them.
 #[derive(Debug)]
 pub(crate) struct PingBatcher {
-    queue: mpsc::Sender<WaitingPing>,
+    batcher: Batcher<(Ping, Duration), oneshot::Receiver<Stored>>,
 }
 
 #[derive(Debug)]
@@ -50,52 +49,54 @@ struct WaitingPing {
     ping: Ping,
     spacing: Duration,
     /// Gets the number of resources that the ping names.
-    reply: oneshot::Sender<Result<usize, StoreError>>,
+    reply: oneshot::Sender<Stored>,
 }
 
 impl PingBatcher {
-    /// Starts the task, which ends with the database.
+    /// Starts storing, until the database is closed.
     pub(crate) fn start(db: Weak<Db>) -> PingBatcher {
-        let (queue, waiting) = mpsc::channel(QUEUE);
-        tokio::spawn(store_batches(db, waiting));
-        PingBatcher { queue }
+        let limits = Arc::new(Limits {
+            retries: Semaphore::new(LIMITS.concurrent),
+            waits: Semaphore::new(CONCURRENT_WAITS),
+            left: Semaphore::new(MAX_LEFT),
+        });
+        let store = move |batch| store_batch(Weak::clone(&db), Arc::clone(&limits), batch);
+        PingBatcher { batcher: Batcher::start(LIMITS, store) }
     }
 
     /// Stores a ping, and returns after its commit how many resources it names.
-    pub(crate) async fn receive(&self, ping: Ping, spacing: Duration) -> Result<usize, StoreError> {
-        let (reply, stored) = oneshot::channel();
-        let waiting = WaitingPing { ping, spacing, reply };
-        self.queue.send(waiting).await.map_err(|_| StoreError::Closed)?;
+    pub(crate) async fn receive(&self, ping: Ping, spacing: Duration) -> Stored {
+        let handed_in = self.batcher.submit((ping, spacing)).await;
+        let stored = handed_in.result().await.ok_or(StoreError::Closed)?;
         stored.await.map_err(|_| StoreError::Closed)?
     }
 }
 
-async fn store_batches(db: Weak<Db>, mut queue: mpsc::Receiver<WaitingPing>) {
-    let limits = Arc::new(Limits {
-        batches: Arc::new(Semaphore::new(CONCURRENT_BATCHES)),
-        waits: Semaphore::new(CONCURRENT_WAITS),
-        left: Semaphore::new(MAX_LEFT),
-    });
-    let mut waiting = Vec::new();
-    // The next batch grows while there is no place for it.
-    while let Ok(place) = Arc::clone(&limits.batches).acquire_owned().await {
-        if queue.recv_many(&mut waiting, BATCH_SIZE).await == 0 {
-            return;
-        }
-        let Some(db) = db.upgrade() else { return };
-        let (batch, limits) = (std::mem::take(&mut waiting), Arc::clone(&limits));
-        tokio::spawn(async move {
-            let left = store(&db, batch, LockedRows::Skip).await;
-            drop(place);
-            store_left(&db, &limits, left).await;
-        });
+/// Stores a batch. Pings of locked resources are stored later.
+async fn store_batch(
+    db: Weak<Db>,
+    limits: Arc<Limits>,
+    batch: Vec<(Ping, Duration)>,
+) -> Vec<oneshot::Receiver<Stored>> {
+    let Some(db) = db.upgrade() else { return Vec::new() };
+    let (waiting, stored) = batch
+        .into_iter()
+        .map(|(ping, spacing)| {
+            let (reply, stored) = oneshot::channel();
+            (WaitingPing { ping, spacing, reply }, stored)
+        })
+        .unzip();
+    let left = store(&db, waiting, LockedRows::Skip).await;
+    if !left.is_empty() {
+        tokio::spawn(async move { store_left(&db, &limits, left).await });
     }
+    stored
 }
 
-/// The limits of what is stored at the same time.
+/// The limits of what is stored later.
 #[derive(Debug)]
 struct Limits {
-    batches: Arc<Semaphore>,
+    retries: Semaphore,
     waits: Semaphore,
     left: Semaphore,
 }
@@ -113,7 +114,7 @@ async fn store_left(db: &Db, limits: &Limits, mut left: Vec<WaitingPing>) {
             return;
         }
         sleep(pause).await;
-        let Ok(_place) = limits.batches.acquire().await else { return };
+        let Ok(_place) = limits.retries.acquire().await else { return };
         left = store(db, left, LockedRows::Skip).await;
     }
     let mut by_address: BTreeMap<_, Vec<WaitingPing>> = BTreeMap::new();

@@ -6,46 +6,37 @@
 //! and a request that cannot be stored does not fail the others.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Weak};
+use std::sync::Weak;
+use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use futures_util::future::join_all;
 use futures_util::{StreamExt, stream};
-use tokio::sync::{Semaphore, mpsc, oneshot};
 
 use crate::Db;
 use crate::delivery::subscriptions::subscribe_together;
+use crate::engine::batcher::{BatchLimits, Batcher};
 use feedgate_core::ports::StoreError;
 use feedgate_core::subscription::{Subscription, SubscriptionRequest};
 
-/// The most subscriptions in one transaction.
-const BATCH: usize = 256;
-/// The number of batches that are stored at the same time while the next one grows.
-const BATCHES: usize = 2;
+const LIMITS: BatchLimits = BatchLimits { gather: Duration::ZERO, most: 256, concurrent: 2 };
 /// The most topics of a batch whose requests are stored at the same time.
 const CONCURRENT_TOPICS: usize = 4;
-/// The most requests that may wait.
-const QUEUE: usize = 1_024;
 
-/// The sender to the task that stores subscriptions.
+type Request = (SubscriptionRequest, DateTime<Utc>);
+type Stored = Result<Subscription, StoreError>;
+
+/// Collects subscriptions and stores them.
 #[derive(Debug)]
 pub(crate) struct SubscriptionBatcher {
-    queue: mpsc::Sender<WaitingRequest>,
-}
-
-#[derive(Debug)]
-struct WaitingRequest {
-    request: SubscriptionRequest,
-    now: DateTime<Utc>,
-    reply: oneshot::Sender<Result<Subscription, StoreError>>,
+    batcher: Batcher<Request, Stored>,
 }
 
 impl SubscriptionBatcher {
-    /// Starts the task, which ends with the database.
+    /// Starts storing, until the database is closed.
     pub(crate) fn start(db: Weak<Db>) -> SubscriptionBatcher {
-        let (queue, waiting) = mpsc::channel(QUEUE);
-        tokio::spawn(store_batches(db, waiting));
-        SubscriptionBatcher { queue }
+        let store = move |batch| store_batch(Weak::clone(&db), batch);
+        SubscriptionBatcher { batcher: Batcher::start(LIMITS, store) }
     }
 
     /// Stores a subscription, and returns after its commit.
@@ -54,44 +45,29 @@ impl SubscriptionBatcher {
         request: SubscriptionRequest,
         now: DateTime<Utc>,
     ) -> Result<Subscription, StoreError> {
-        let (reply, stored) = oneshot::channel();
-        let waiting = WaitingRequest { request, now, reply };
-        self.queue.send(waiting).await.map_err(|_| StoreError::Closed)?;
-        stored.await.map_err(|_| StoreError::Closed)?
+        let stored = self.batcher.submit((request, now)).await;
+        stored.result().await.unwrap_or(Err(StoreError::Closed))
     }
 }
 
-async fn store_batches(db: Weak<Db>, mut queue: mpsc::Receiver<WaitingRequest>) {
-    let slots = Arc::new(Semaphore::new(BATCHES));
-    let mut waiting = Vec::new();
-    while let Ok(slot) = Arc::clone(&slots).acquire_owned().await {
-        if queue.recv_many(&mut waiting, BATCH).await == 0 {
-            return;
-        }
-        let Some(db) = db.upgrade() else { return };
-        let batch = std::mem::take(&mut waiting);
-        tokio::spawn(async move {
-            store_batch(&db, batch).await;
-            drop(slot);
-        });
+/// Stores the requests of each topic in one transaction. Returns the results in the order of the batch.
+async fn store_batch(db: Weak<Db>, batch: Vec<Request>) -> Vec<Stored> {
+    let Some(db) = db.upgrade() else { return Vec::new() };
+    let mut topics: BTreeMap<String, Vec<(usize, Request)>> = BTreeMap::new();
+    for (place, request) in batch.into_iter().enumerate() {
+        let topic = request.0.topic.as_str().to_owned();
+        topics.entry(topic).or_default().push((place, request));
     }
+    let stored = stream::iter(topics.into_values())
+        .map(|requests| store_for_topic(&db, requests))
+        .buffer_unordered(CONCURRENT_TOPICS);
+    let mut stored: Vec<_> = stored.collect::<Vec<_>>().await.into_iter().flatten().collect();
+    stored.sort_unstable_by_key(|(place, _)| *place);
+    stored.into_iter().map(|(_, stored)| stored).collect()
 }
 
-/// Stores the requests of each topic in one transaction.
-async fn store_batch(db: &Db, batch: Vec<WaitingRequest>) {
-    let mut topics: BTreeMap<String, Vec<WaitingRequest>> = BTreeMap::new();
-    for waiting in batch {
-        let topic = waiting.request.topic.as_str().to_owned();
-        topics.entry(topic).or_default().push(waiting);
-    }
-    stream::iter(topics.into_values())
-        .for_each_concurrent(CONCURRENT_TOPICS, |waiting| store_for_topic(db, waiting))
-        .await;
-}
-
-async fn store_for_topic(db: &Db, waiting: Vec<WaitingRequest>) {
-    let requests: Vec<_> =
-        waiting.iter().map(|waiting| (waiting.request.clone(), waiting.now)).collect();
+async fn store_for_topic(db: &Db, requests: Vec<(usize, Request)>) -> Vec<(usize, Stored)> {
+    let (places, requests): (Vec<_>, Vec<_>) = requests.into_iter().unzip();
     let stored = match store(db, requests.clone()).await {
         Ok(stored) => stored.into_iter().map(Ok).collect(),
         Err(err) if requests.len() == 1 => vec![Err(err)],
@@ -103,16 +79,10 @@ async fn store_for_topic(db: &Db, waiting: Vec<WaitingRequest>) {
             join_all(alone).await
         }
     };
-    for (waiting, stored) in waiting.into_iter().zip(stored) {
-        // The caller may have stopped waiting; what was stored stays.
-        let _ = waiting.reply.send(stored);
-    }
+    places.into_iter().zip(stored).collect()
 }
 
-async fn store(
-    db: &Db,
-    requests: Vec<(SubscriptionRequest, DateTime<Utc>)>,
-) -> Result<Vec<Subscription>, StoreError> {
+async fn store(db: &Db, requests: Vec<Request>) -> Result<Vec<Subscription>, StoreError> {
     let groups = db.groups.clone();
     db.write(move |tx| Box::pin(async move { subscribe_together(tx, &groups, requests).await }))
         .await

@@ -2,60 +2,79 @@
 //! a hundred.
 
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::task::{JoinError, JoinHandle};
 use tokio::time::sleep;
+
+use crate::engine::tx::lock;
 
 /// How batches grow.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct BatchLimits {
+pub struct BatchLimits {
     /// How long the first item of a batch waits for others.
-    pub(crate) gather: Duration,
-    /// The most items of a batch.
-    pub(crate) most: usize,
+    pub gather: Duration,
+    /// The most items of a batch, and the most that wait for the next one.
+    pub most: usize,
     /// The most batches that are processed at the same time. While so many are, the next one grows.
-    pub(crate) concurrent: usize,
+    pub concurrent: usize,
 }
 
 type Waiting<T, R> = (T, oneshot::Sender<R>);
 
 /// Collects items of type `T`, each of which has a result of type `R`.
 #[derive(Debug)]
-pub(crate) struct Batcher<T, R> {
-    waiting: mpsc::Sender<Waiting<T, R>>,
+pub struct Batcher<T, R> {
+    /// `None` after [`Batcher::stop`].
+    waiting: Mutex<Option<mpsc::Sender<Waiting<T, R>>>>,
+    task: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl<T: Send + 'static, R: Send + 'static> Batcher<T, R> {
     /// Starts processing, until the batcher is dropped. `process` returns the results of a batch in the order
     /// of its items. Must be called within a runtime.
-    pub(crate) fn start<P, F>(limits: BatchLimits, process: P) -> Batcher<T, R>
+    pub fn start<P, F>(limits: BatchLimits, process: P) -> Batcher<T, R>
     where
         P: Fn(Vec<T>) -> F + Send + 'static,
         F: Future<Output = Vec<R>> + Send + 'static,
     {
         let (waiting, received) = mpsc::channel(limits.most);
-        tokio::spawn(process_batches(limits, process, received));
-        Batcher { waiting }
+        let task = tokio::spawn(process_batches(limits, process, received));
+        Batcher { waiting: Mutex::new(Some(waiting)), task: Mutex::new(Some(task)) }
     }
 
     /// Hands in an item. Waits while too many others do.
-    pub(crate) async fn submit(&self, item: T) -> PendingResult<R> {
+    pub async fn submit(&self, item: T) -> PendingResult<R> {
         let (done, result) = oneshot::channel();
+        let waiting = lock(&self.waiting).clone();
         // A batcher that has stopped drops `done`, by which the caller notices it.
-        let _ = self.waiting.send((item, done)).await;
+        if let Some(waiting) = waiting {
+            let _ = waiting.send((item, done)).await;
+        }
         PendingResult(result)
+    }
+
+    /// Accepts no more items, and returns when all accepted ones are processed. It is an error if the task
+    /// that collects items panicked.
+    pub async fn stop(&self) -> Result<(), JoinError> {
+        drop(lock(&self.waiting).take());
+        let task = lock(&self.task).take();
+        match task {
+            Some(task) => task.await,
+            None => Ok(()),
+        }
     }
 }
 
 /// The result of an item that was handed in.
 #[derive(Debug)]
-pub(crate) struct PendingResult<R>(oneshot::Receiver<R>);
+pub struct PendingResult<R>(oneshot::Receiver<R>);
 
 impl<R> PendingResult<R> {
     /// Returns the result once the batch is processed; `None` if the batcher has stopped.
-    pub(crate) async fn result(self) -> Option<R> {
+    pub async fn result(self) -> Option<R> {
         self.0.await.ok()
     }
 }
@@ -90,6 +109,9 @@ async fn process_batches<T, R, P, F>(
             drop(slot);
         });
     }
+    let all = u32::try_from(limits.concurrent).unwrap_or(u32::MAX);
+    // Waiting fails only if the semaphore is closed, which nothing does.
+    let _ = slots.acquire_many(all).await;
 }
 
 /// Adds items to a batch until `end` is ready, and returns its output, or until no more can be added.
@@ -103,8 +125,9 @@ async fn gather<T, O>(
     while batch.len() < most {
         let missing = most - batch.len();
         tokio::select! {
-            output = &mut end => return Some(output),
+            biased; // what waits already belongs to the batch
             count = received.recv_many(batch, missing) => if count == 0 { break },
+            output = &mut end => return Some(output),
         }
     }
     None
@@ -130,6 +153,21 @@ mod tests {
             assert_eq!(of_item as usize, item);
             assert!(count <= 3, "{count}");
         }
+    }
+
+    #[tokio::test]
+    async fn a_batcher_stops_when_all_that_it_accepted_is_processed() {
+        let limits = BatchLimits { gather: Duration::ZERO, most: 1, concurrent: 2 };
+        let batcher = Batcher::start(limits, |items: Vec<u32>| async move {
+            tokio::task::yield_now().await;
+            items
+        });
+        let accepted = [batcher.submit(1).await, batcher.submit(2).await];
+        batcher.stop().await.unwrap();
+        for (accepted, expected) in accepted.into_iter().zip(1..) {
+            assert_eq!(accepted.0.await.unwrap(), expected);
+        }
+        assert_eq!(batcher.submit(3).await.result().await, None);
     }
 
     #[tokio::test]
