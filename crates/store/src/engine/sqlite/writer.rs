@@ -7,13 +7,15 @@
 //! While a savepoint is open, SQLite keeps a copy of each page that a statement changes, and walks
 //! over all copies when the statement ends, so that the time of an operation grows with the square
 //! of its statements. A large operation therefore has a transaction of its own, without a savepoint:
-//! one that its caller declares as large, and one that has run [`SHARED_STATEMENTS`] statements in a
+//! one that its caller declares as large, and one that has run [`transactions::SHARED_STATEMENTS`] statements in a
 //! shared transaction, where it is undone and repeated alone. After a large operation the others have as
 //! much time as it took, if they need it: each waits for at most one, and together the large ones
 //! never take more than half of the thread from them.
 
+mod jobs;
+mod transactions;
+
 use std::collections::VecDeque;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -21,29 +23,19 @@ use std::time::{Duration, Instant};
 use futures_util::future::BoxFuture;
 use rusqlite::Connection;
 use tokio::runtime::{self, Runtime};
-use tokio::sync::mpsc::error::TryRecvError;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::time::timeout;
 
-use super::drive;
 use super::wal::{self, CheckpointTimer};
-use crate::engine::error::is_damage;
-use crate::engine::tx::{Conn, Tx, Wake, lock};
+use crate::engine::tx::{Tx, lock};
 use feedgate_core::ports::{StoreError, WakeSignals};
+use jobs::{LostWrite, Pending, WriteJob};
+use transactions::{commit_alone, commit_together};
 
-/// The most operations committed at once.
-const MOST: usize = 200;
-/// How long operations are gathered: operations that wait already are included, and later ones are
-/// not waited for.
-const LONGEST: Duration = Duration::from_millis(5);
 /// The most operations that may wait; later callers wait for a place.
 const QUEUE: usize = 1_024;
 /// The most large operations that may wait. Their callers hold documents, so there are few.
 const LARGE_QUEUE: usize = 64;
-/// The most statements of an operation that shares a transaction: their savepoint costs some
-/// milliseconds, and that of ten times as many a hundred times as much.
-pub(super) const SHARED_STATEMENTS: u32 = 1_000;
-
 /// How an operation shares the writer with others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WriteSize {
@@ -101,7 +93,7 @@ impl SqliteWriter {
             ),
         };
         let (reply, send_reply) = oneshot::channel();
-        let job = Box::new(Pending { op: Some(op), result: None, woken: Vec::new(), reply });
+        let job = Box::new(Pending::new(op, reply));
         let jobs = lock(&self.jobs).clone().ok_or(StoreError::Closed)?;
         jobs.send(Queued { job, large_place }).await.map_err(|_| StoreError::Closed)?;
         drop(jobs);
@@ -123,96 +115,9 @@ impl SqliteWriter {
 
 /// A waiting operation, with its place if it is large.
 struct Queued {
-    job: Box<dyn Job>,
+    job: Box<dyn WriteJob>,
     large_place: Option<OwnedSemaphorePermit>,
 }
-
-/// How an operation ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Ran {
-    Done,
-    /// It failed and must be rolled back.
-    Failed,
-    /// It has more statements than a shared transaction may have: it must be rolled back, and can
-    /// be run again.
-    TooLarge,
-}
-
-/// A waiting operation.
-trait Job: Send {
-    /// Runs the operation, with at most this many statements.
-    fn run(&mut self, conn: &Mutex<Connection>, most_statements: Option<u32>) -> Ran;
-
-    /// Sends the result to the caller. `failure` is why the transaction was lost, if it was.
-    fn send_reply(self: Box<Self>, failure: Option<&LostWrite>, wake_signals: &WakeSignals);
-}
-
-struct Pending<T, F> {
-    op: Option<F>,
-    result: Option<Result<T, StoreError>>,
-    woken: Vec<Wake>,
-    reply: oneshot::Sender<Result<T, StoreError>>,
-}
-
-impl<T, F> Job for Pending<T, F>
-where
-    T: Send,
-    F: for<'t> FnOnce(&'t Tx<'t>) -> BoxFuture<'t, Result<T, StoreError>> + Clone + Send,
-{
-    fn run(&mut self, conn: &Mutex<Connection>, most_statements: Option<u32>) -> Ran {
-        let Some(op) = self.op.take() else { return Ran::Failed };
-        let repeated = most_statements.map(|_| op.clone());
-        let tx = Tx::new(Conn::Sqlite(conn)).with_most_statements(most_statements);
-        // A panic is a bug, but no reason to stop the operations of other callers.
-        let ran = catch_unwind(AssertUnwindSafe(|| drive(op(&tx))));
-        if tx.has_too_many_statements() {
-            self.op = repeated;
-            return Ran::TooLarge;
-        }
-        let result = ran.unwrap_or_else(|_| Err(write_failed("an operation panicked")));
-        self.woken = tx.woken().collect();
-        let ran = if result.is_ok() { Ran::Done } else { Ran::Failed };
-        self.result = Some(result);
-        ran
-    }
-
-    fn send_reply(self: Box<Self>, failure: Option<&LostWrite>, wake_signals: &WakeSignals) {
-        let result = match (self.result, failure) {
-            (Some(Ok(_)) | None, Some(failure)) => Err(failure.to_error()),
-            (Some(result), _) => result,
-            (None, None) => Err(write_failed("an operation was not run")),
-        };
-        if result.is_ok() {
-            self.woken.iter().for_each(|whom| whom.notify(wake_signals));
-        }
-        // The caller may have stopped waiting; what was written stays.
-        let _ = self.reply.send(result);
-    }
-}
-
-/// Why a transaction was lost, which is told to each operation in it.
-struct LostWrite {
-    reason: String,
-    is_damage: bool,
-}
-
-impl LostWrite {
-    fn new(err: rusqlite::Error) -> LostWrite {
-        LostWrite { reason: err.to_string(), is_damage: is_damage(&err) }
-    }
-
-    fn to_error(&self) -> StoreError {
-        match self.is_damage {
-            true => StoreError::Damaged { reason: self.reason.clone() },
-            false => write_failed(&self.reason),
-        }
-    }
-}
-
-fn write_failed(failure: &str) -> StoreError {
-    StoreError::Database(failure.into())
-}
-
 fn work(
     timers: &Runtime,
     conn: Mutex<Connection>,
@@ -275,7 +180,7 @@ fn work(
 }
 
 /// Sends the results of operations that were committed together.
-fn reply(taken: Vec<Box<dyn Job>>, outcome: rusqlite::Result<()>, wake_signals: &WakeSignals) {
+fn reply(taken: Vec<Box<dyn WriteJob>>, outcome: rusqlite::Result<()>, wake_signals: &WakeSignals) {
     let failure = outcome.err().map(LostWrite::new);
     for job in taken {
         job.send_reply(failure.as_ref(), wake_signals);
@@ -289,93 +194,10 @@ fn checkpoint(conn: &Mutex<Connection>) -> bool {
         false
     })
 }
-
-/// Runs `first`, and the operations behind it, in one transaction. All operations that ended up in
-/// the first list share the outcome; large ones end up in the second and have not run.
-fn commit_together(
-    conn: &Mutex<Connection>,
-    first: Box<dyn Job>,
-    queue: &mut mpsc::Receiver<Queued>,
-    (taken, large): (&mut Vec<Box<dyn Job>>, &mut VecDeque<Queued>),
-) -> rusqlite::Result<()> {
-    let begun = Instant::now();
-    taken.push(first);
-    execute(conn, "begin immediate")?;
-    let mut result = match taken.last_mut() {
-        Some(first) => run_first(first.as_mut(), conn),
-        None => Ok(()),
-    };
-    while result.is_ok() && taken.len() < MOST && begun.elapsed() < LONGEST {
-        let mut job = match queue.try_recv() {
-            Ok(Queued { job, large_place: None }) => job,
-            Ok(queued) => {
-                large.push_back(queued);
-                continue;
-            }
-            Err(TryRecvError::Empty | TryRecvError::Disconnected) => break,
-        };
-        let ran = run_one(job.as_mut(), conn);
-        match ran {
-            Ok(Ran::TooLarge) => large.push_back(Queued { job, large_place: None }),
-            Ok(_) => taken.push(job),
-            Err(err) => {
-                taken.push(job);
-                result = Err(err);
-            }
-        }
-    }
-    commit(conn, result)
-}
-
-/// Runs the operation in `taken` in a transaction of its own.
-fn commit_alone(conn: &Mutex<Connection>, taken: &mut [Box<dyn Job>]) -> rusqlite::Result<()> {
-    execute(conn, "begin immediate")?;
-    let ran = taken.iter_mut().try_for_each(|job| run_first(job.as_mut(), conn));
-    commit(conn, ran)
-}
-
-/// Commits if all operations have run; otherwise undoes them.
-fn commit(conn: &Mutex<Connection>, ran: rusqlite::Result<()>) -> rusqlite::Result<()> {
-    let result = ran.and_then(|()| execute(conn, "commit"));
-    if result.is_err() && !lock(conn).is_autocommit() {
-        execute(conn, "rollback")?;
-    }
-    result
-}
-
-fn execute(conn: &Mutex<Connection>, sql: &'static str) -> rusqlite::Result<()> {
-    lock(conn).prepare_cached(sql)?.execute([]).map(drop)
-}
-
-/// Runs the first operation of a transaction, which needs no savepoint: a failure leaves nothing
-/// else to roll back. An error means that the whole transaction is lost.
-fn run_first(job: &mut dyn Job, conn: &Mutex<Connection>) -> rusqlite::Result<()> {
-    let is_done = job.run(conn, None) == Ran::Done;
-    let has_ended = lock(conn).is_autocommit();
-    match (is_done, has_ended) {
-        (true, false) => Ok(()),
-        // No operation may end the transaction: the rollback fails too, as it must.
-        (true, true) => execute(conn, "rollback"),
-        (false, false) => execute(conn, "rollback").and_then(|()| execute(conn, "begin immediate")),
-        // A full disk ends the transaction by itself.
-        (false, true) => execute(conn, "begin immediate"),
-    }
-}
-
-/// Runs another operation. An error means that the whole transaction is lost.
-fn run_one(job: &mut dyn Job, conn: &Mutex<Connection>) -> rusqlite::Result<Ran> {
-    execute(conn, "savepoint operation")?;
-    let ran = job.run(conn, Some(SHARED_STATEMENTS));
-    if ran != Ran::Done {
-        // A full disk ends the transaction by itself; then the rollback fails too, as it must.
-        execute(conn, "rollback to operation")?;
-    }
-    execute(conn, "release operation")?;
-    Ok(ran)
-}
-
 #[cfg(test)]
 mod tests {
+    use super::jobs::write_failed;
+    use super::transactions::{LONGEST, SHARED_STATEMENTS};
     use super::*;
 
     fn writer() -> SqliteWriter {
