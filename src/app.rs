@@ -34,7 +34,7 @@ use crate::jobs::collect::Collector;
 use crate::jobs::deliver::Deliverer;
 use crate::jobs::fan_out::FanOutJob;
 use crate::jobs::forward_pings::{self, PingForwarder};
-use crate::jobs::heartbeat;
+use crate::jobs::heartbeat::Heartbeat;
 use crate::jobs::maintenance;
 use crate::jobs::poll::Poller;
 use crate::jobs::runner::{self, Job, WorkerConfig};
@@ -152,9 +152,13 @@ impl Running {
         };
         let keyring = keyring(&shared, &config).await;
         let services = Services::new(&shared, &config, &public_url).await?;
+        let (reports_to, node) = (Arc::clone(&shared.store), shared.node.clone());
+        let mut heartbeat = Heartbeat::new(reports_to, node, config.slot_terms());
+        heartbeat.report().await; // before the first claim
         let gateway = Arc::new(services.gateway(&shared, config.http(&public_url)));
         let stop = shared.stop.clone();
         let mut tasks = services.spawn_workers(shared, &config);
+        tasks.spawn(heartbeat.run(config.shutdown_grace, stop.clone()));
         if let Some(listener) = health_listener {
             tasks.spawn(listener.serve(Router::health(&gateway), stop.clone()));
         }
@@ -343,9 +347,6 @@ impl Services {
         let wake = self.backfiller.wake();
         workers.spawn(Arc::new(self.backfiller), BACKFILL_CONCURRENCY, wake);
         workers.tasks.spawn(self.heads.run(shared.stop.clone()));
-        let (store, stop) = (Arc::clone(&shared.store), shared.stop.clone());
-        let reports = heartbeat::run(store, shared.node, config.shutdown_grace, stop);
-        workers.tasks.spawn(reports);
         let (settings, stop) = (config.maintenance(), shared.stop);
         workers.tasks.spawn(maintenance::run(shared.store, shared.event_log, settings, stop));
         workers.tasks

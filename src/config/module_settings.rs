@@ -1,7 +1,9 @@
 //! The settings of each module, derived from the configuration.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
+use chrono::TimeDelta;
 use url::Url;
 
 use super::memory_limit::memory_limit_bytes;
@@ -21,6 +23,7 @@ use crate::jobs::upstream;
 use crate::net;
 use crate::subscriptions::SubscriptionQuotas;
 use feedgate_core::backfill::BackfillLimits;
+use feedgate_core::callback_slots::SlotTerms;
 use feedgate_core::host_groups::HostGroups;
 use feedgate_core::page::{ArchiveRetention, PageLimits};
 use feedgate_core::ping_forwarding::PingForwarding;
@@ -28,6 +31,12 @@ use feedgate_core::schedule::{K_LEAST, ScheduleBounds};
 use feedgate_core::stored_file::Quota;
 use feedgate_core::visibility::ListedTopics;
 use feedgate_store as store;
+
+/// How long the hosts of callbacks of a node that was killed wait for another, at most.
+const LONGEST_SLOT_LEASE: Duration = Duration::from_secs(5);
+/// By how much a request to a callback may exceed its time limit: one that cannot connect is repeated within a
+/// second.
+const REQUEST_MARGIN: Duration = Duration::from_secs(2);
 
 impl Config {
     /// Returns the settings of `store`. A SQLite path that ends in `.db` is the database file, any
@@ -120,6 +129,14 @@ impl Config {
             porn_rank: self.porn_rank,
             upstream_url: self.public_url.clone(),
         }
+    }
+
+    /// Returns the terms on which this node serves hosts of callbacks.
+    pub fn slot_terms(&self) -> SlotTerms {
+        let time = |time: Duration| TimeDelta::from_std(time).unwrap_or(TimeDelta::MAX);
+        let lease = time(self.job_lease.min(LONGEST_SLOT_LEASE));
+        let request = time(self.delivery_timeout + REQUEST_MARGIN);
+        SlotTerms { lease, claim: time(self.job_lease), request }
     }
 
     /// Returns the settings of `backfill`.

@@ -1,6 +1,7 @@
-//! Reports from time to time that this node runs, so that operators see which nodes there are.
+//! Reports from time to time that this node runs: operators see which nodes there are, and the nodes share the
+//! hosts of callbacks, so that each is served by one of them.
 //!
-//! Nothing depends on these reports: work is claimed in the store, whichever nodes are listed.
+//! All other work is claimed in the store, whichever nodes report.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -11,43 +12,61 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use crate::jobs::runner;
+use feedgate_core::callback_slots::SlotTerms;
 use feedgate_core::node::NodeInfo;
 use feedgate_core::ports::Store;
 
-/// The time between two reports.
-const INTERVAL: Duration = Duration::from_secs(30);
+/// The time between a report that failed and the next.
+const AGAIN: Duration = Duration::from_secs(1);
 
-/// Reports that `node` runs until `stop` is cancelled, and then deletes it from the list of nodes,
-/// which may take as long as `shutdown_grace`.
-pub async fn run(
+/// Reports that a node runs.
+pub struct Heartbeat {
     store: Arc<dyn Store>,
     node: NodeInfo,
-    shutdown_grace: Duration,
-    stop: CancellationToken,
-) {
-    let mut can_report = true;
-    while !stop.is_cancelled() {
-        let reported = store.record_node(&node, runner::now()).await;
-        // A failure is logged when it begins and when it ends, not every time.
-        match &reported {
-            Ok(()) if !can_report => info!("recording the heartbeat of this node works again"),
-            Err(err) if can_report => {
-                warn!(error = err as &dyn Error, "recording the heartbeat of this node failed");
+    terms: SlotTerms,
+    can_report: bool,
+}
+
+impl Heartbeat {
+    /// Creates the reports of `node`, which serves hosts of callbacks on these terms.
+    pub fn new(store: Arc<dyn Store>, node: NodeInfo, terms: SlotTerms) -> Heartbeat {
+        Heartbeat { store, node, terms, can_report: true }
+    }
+
+    /// Reports until `stop` is cancelled, and then deletes the node from the list of nodes, which may take as
+    /// long as `shutdown_grace`. From then on other nodes serve its hosts.
+    pub async fn run(mut self, shutdown_grace: Duration, stop: CancellationToken) {
+        while !stop.is_cancelled() {
+            let pause = self.report().await;
+            tokio::select! {
+                () = stop.cancelled() => {}
+                () = sleep(pause) => {}
             }
-            Ok(()) | Err(_) => {}
         }
-        can_report = reported.is_ok();
-        tokio::select! {
-            () = stop.cancelled() => {}
-            () = sleep(INTERVAL) => {}
+        // If this fails, its leases end, and maintenance deletes the node a day later.
+        match timeout(shutdown_grace, self.store.remove_node(&self.node.id)).await {
+            Ok(Err(err)) => {
+                let error = &err as &dyn Error;
+                warn!(error, "deleting this node from the list of nodes failed");
+            }
+            Err(_) => warn!("deleting this node from the list of nodes took too long"),
+            Ok(Ok(())) => {}
         }
     }
-    // If this fails, maintenance deletes the node a day later.
-    match timeout(shutdown_grace, store.remove_node(&node.id)).await {
-        Ok(Err(err)) => {
-            warn!(error = &err as &dyn Error, "deleting this node from the list of nodes failed");
+
+    /// Reports once. Returns the time until the next report.
+    pub async fn report(&mut self) -> Duration {
+        let reported = self.store.share_callback_hosts(&self.node, runner::now(), self.terms).await;
+        // A failure is logged when it begins and when it ends, not every time.
+        match &reported {
+            Ok(_) if !self.can_report => info!("recording the heartbeat of this node works again"),
+            Err(err) if self.can_report => {
+                let error = err as &dyn Error;
+                warn!(error, "recording the heartbeat of this node failed");
+            }
+            Ok(_) | Err(_) => {}
         }
-        Err(_) => warn!("deleting this node from the list of nodes took too long"),
-        Ok(Ok(())) => {}
+        self.can_report = reported.is_ok();
+        reported.unwrap_or(AGAIN)
     }
 }

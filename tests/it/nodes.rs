@@ -2,6 +2,8 @@
 //! is killed: no entry is appended twice, none is missed. A query that one node has stored is compared
 //! by the other.
 
+mod callback_hosts;
+
 use std::ops::Range;
 
 use futures_util::stream::{self, StreamExt};

@@ -84,7 +84,8 @@ impl Cells {
         let mut migrating = Migrating::begin(&connector).await?;
         migrate_schema(&mut migrating, migrations).await?;
         let engine = Engine::Postgres(Box::new(shared));
-        let shared = Db::new(engine, settings, wake_signals.clone(), version);
+        let in_memory = (wake_signals, Arc::default());
+        let shared = Db::new(engine, settings, in_memory.clone(), version);
         check_count(&shared, settings.cells).await?;
         if purpose == OpenPurpose::Gateway {
             copy_state::admit_gateway(&shared).await?;
@@ -100,9 +101,9 @@ impl Cells {
             migrating.enter(name).await?;
             migrate_schema(&mut migrating, migrations).await?;
             migrating.write(move |tx| Box::pin(number_rows(tx, cell))).await?;
-            let opened = Postgres::open(connector.in_schema(name), each, wake_signals.clone());
+            let opened = Postgres::open(connector.in_schema(name), each, in_memory.0.clone());
             let engine = Engine::Postgres(Box::new(opened.await?));
-            cells.push(Db::new(engine, &cell_settings, wake_signals.clone(), version));
+            cells.push(Db::new(engine, &cell_settings, in_memory.clone(), version));
         }
         drop(migrating);
         if purpose == OpenPurpose::Gateway {

@@ -4,6 +4,7 @@ pub(crate) mod account_turns;
 pub(crate) mod attempts;
 pub(crate) mod backlogs;
 pub(crate) mod claim;
+pub(crate) mod claimed_hosts;
 mod claimed_rows;
 mod common_results;
 mod deliveries;

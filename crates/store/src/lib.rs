@@ -85,6 +85,7 @@ pub use crate::transfer::export::{ExportSummary, export};
 pub use crate::transfer::import::Importer;
 pub use crate::transfer::report::{ImportReport, KindReport};
 use feedgate_core::ports::{EndedTransaction, Store, StoreError, TransactionObserver, WakeSignals};
+use feedgate_core::served_hosts::ServedHosts;
 use feedgate_core::{upstream::Upstream, visibility::ListedTopics};
 
 /// The location of the store, and the rules that it applies.
@@ -214,6 +215,8 @@ pub(crate) struct Db {
     pub(crate) account_turns: Arc<AccountTurns>,
     /// The backlogs that this node delivers.
     pub(crate) held_backlogs: Arc<HeldBacklogs>,
+    /// The hosts of callbacks that this node serves, in all cells.
+    pub(crate) served_hosts: Arc<ServedHosts>,
     /// The queue of intents, by the host of the callback.
     pub(crate) intent_queue: SearchedQueue<DueIntent>,
     /// The queue of upstreams that are due, by the host of the hub or cloud.
@@ -267,7 +270,8 @@ impl Db {
                 Engine::Postgres(Box::new(opened))
             }
         };
-        let db = Db::new(engine, settings, wake_signals, migrate::newest(migrations));
+        let (version, served_hosts) = (migrate::newest(migrations), Arc::default());
+        let db = Db::new(engine, settings, (wake_signals, served_hosts), version);
         db.migrate(migrations.into()).await?;
         cells::check_count(&db, 1).await?;
         if purpose == OpenPurpose::Gateway {
@@ -282,7 +286,7 @@ impl Db {
     fn new(
         engine: Engine,
         settings: &StoreSettings,
-        wake_signals: WakeSignals,
+        (wake_signals, served_hosts): (WakeSignals, Arc<ServedHosts>),
         schema_version: i64,
     ) -> Arc<Db> {
         let append_permits = Semaphore::new(match engine {
@@ -302,6 +306,7 @@ impl Db {
             claims: Leases::new(),
             account_turns: Arc::default(),
             held_backlogs: Arc::default(),
+            served_hosts,
             intent_queue: SearchedQueue::new(&intents::QUEUE),
             upstream_queue: SearchedQueue::new(&upstreams::QUEUE),
             secret_keys: Arc::new(settings.secret_keys.clone()),

@@ -1,12 +1,19 @@
 //! The nodes that share the database.
 
+pub(crate) mod callback_slots;
+
+use std::sync::Arc;
+use std::time::Duration;
+
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
 use crate::Db;
 use crate::engine::sql::params;
+use feedgate_core::callback_slots::{SlotSet, SlotTerms};
 use feedgate_core::node::{NodeId, NodeInfo, SeenNode};
 use feedgate_core::ports::{Nodes, StoreError};
+use feedgate_core::served_hosts::ServedHosts;
 
 #[async_trait]
 impl Nodes for Db {
@@ -24,11 +31,29 @@ impl Nodes for Db {
         recorded.await.map(drop)
     }
 
+    async fn share_callback_hosts(
+        &self,
+        node: &NodeInfo,
+        now: DateTime<Utc>,
+        terms: SlotTerms,
+    ) -> Result<Duration, StoreError> {
+        callback_slots::share(self, &[self], (node, now), terms).await
+    }
+
+    fn served_hosts(&self) -> Arc<ServedHosts> {
+        Arc::clone(&self.served_hosts)
+    }
+
     async fn remove_node(&self, id: &NodeId) -> Result<(), StoreError> {
         const REMOVE: &str = "delete from nodes where id = $1";
-        let params = [id.0.clone().into()];
-        let removed =
-            self.write(move |tx| Box::pin(async move { tx.execute(REMOVE, &params).await }));
+        self.served_hosts.give_up(SlotSet::ALL);
+        let id = id.clone();
+        let removed = self.write(move |tx| {
+            Box::pin(async move {
+                callback_slots::give_up_all(tx, &id).await?;
+                tx.execute(REMOVE, params![id.0]).await
+            })
+        });
         removed.await.map(drop)
     }
 

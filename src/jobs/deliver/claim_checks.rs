@@ -3,7 +3,7 @@
 //! A delivery may wait for its host long after it was claimed. Meanwhile its subscription may have been
 //! paused, renewed with another secret or ended, or its claim may have expired, as after a suspend of the
 //! machine. So whatever has waited is read again right before it is sent, and given back if it has
-//! changed.
+//! changed. So is what is for a host that this node does not serve any more.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -14,6 +14,7 @@ use tracing::warn;
 
 use crate::jobs::runner;
 use feedgate_core::ports::{HeldDelivery, Store, StoreError};
+use feedgate_core::served_hosts::ServedHosts;
 use feedgate_core::subscription::DueSubscription;
 use feedgate_store::{BatchLimits, Batcher};
 
@@ -26,45 +27,55 @@ const LIMITS: BatchLimits =
 /// Reads again what has waited.
 #[derive(Debug)]
 pub(super) struct ClaimChecks {
-    batcher: Batcher<HeldDelivery, Result<bool, Arc<StoreError>>>,
+    served: Arc<ServedHosts>,
+    batcher: Batcher<Checked, Result<bool, Arc<StoreError>>>,
 }
+
+/// A delivery, and whether this node serves its host.
+type Checked = (HeldDelivery, bool);
 
 impl ClaimChecks {
     /// Starts the task that reads, until this is dropped.
     pub(super) fn start(store: Arc<dyn Store>) -> ClaimChecks {
+        let served = store.served_hosts();
         let check = move |batch| check_batch(Arc::clone(&store), batch);
-        ClaimChecks { batcher: Batcher::start(LIMITS, check) }
+        ClaimChecks { served, batcher: Batcher::start(LIMITS, check) }
     }
 
     /// Returns whether a delivery may be sent. If not, its claim is released.
     pub(super) async fn may_send(&self, due: &DueSubscription) -> Result<bool, Arc<StoreError>> {
-        let age = runner::now() - due.claimed_at;
-        if age >= TimeDelta::zero() && age < FRESH_FOR {
+        let now = runner::now();
+        let age = now - due.claimed_at;
+        let is_served = self.served.at(now).serves(&due.subscription.callback.host());
+        if is_served && age >= TimeDelta::zero() && age < FRESH_FOR {
             return Ok(true);
         }
-        let checked = self.batcher.submit(HeldDelivery::from(due)).await;
+        let checked = self.batcher.submit((HeldDelivery::from(due), is_served)).await;
         checked.result().await.unwrap_or_else(|| Err(Arc::new(StoreError::Closed)))
     }
 }
 
 async fn check_batch(
     store: Arc<dyn Store>,
-    batch: Vec<HeldDelivery>,
+    batch: Vec<Checked>,
 ) -> Vec<Result<bool, Arc<StoreError>>> {
-    let current = match store.still_current(&batch, runner::now()).await {
+    let served = batch.iter().filter(|(_, is_served)| *is_served).map(|(held, _)| *held);
+    let served: Vec<_> = served.collect();
+    let current = match store.still_current(&served, runner::now()).await {
         Ok(current) => current.into_iter().collect::<HashSet<_>>(),
         Err(err) => {
             let err = Arc::new(err);
             return batch.iter().map(|_| Err(Arc::clone(&err))).collect();
         }
     };
-    let outdated = batch.iter().filter(|held| !current.contains(&held.id));
-    let outdated: Vec<_> = outdated.map(|held| (held.id, held.claim)).collect();
+    let may_send = |(held, is_served): &Checked| *is_served && current.contains(&held.id);
+    let outdated = batch.iter().filter(|checked| !may_send(checked));
+    let outdated: Vec<_> = outdated.map(|(held, _)| (held.id, held.claim)).collect();
     if !outdated.is_empty()
         && let Err(err) = store.release_subscription_claims(&outdated, runner::now()).await
     {
         let error = &err as &dyn std::error::Error;
         warn!(error, "claims of deliveries were not released; they will expire");
     }
-    batch.iter().map(|held| Ok(current.contains(&held.id))).collect()
+    batch.iter().map(|checked| Ok(may_send(checked))).collect()
 }

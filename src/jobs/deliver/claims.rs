@@ -2,7 +2,7 @@
 //! progress, and releasing those that have not begun.
 
 use std::ops::RangeInclusive;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -43,6 +43,8 @@ const SEARCH_SHARE: u32 = 10;
 pub(super) struct DeliveryClaims {
     store: Arc<dyn Store>,
     signals: WakeSignals,
+    /// How often hosts were handed over to other nodes when that was last looked at.
+    handovers: AtomicU64,
     queues: HostQueues,
     lease: Duration,
     search: Mutex<Search>,
@@ -83,12 +85,14 @@ impl DeliveryClaims {
         let renewing = tokio::spawn(renew(Arc::clone(&store), queues.clone(), lease));
         let (search, _renewing) = (Mutex::new(Search::new()), AbortOnDropHandle::new(renewing));
         let (signals, is_pausing) = (store.wake_signals(), Arc::default());
-        DeliveryClaims { store, signals, queues, lease, search, is_pausing, _renewing }
+        let handovers = AtomicU64::new(0);
+        DeliveryClaims { store, signals, handovers, queues, lease, search, is_pausing, _renewing }
     }
 
     /// Claims as many deliveries as the queues can take, and gives back those that would wait there for
-    /// slow callbacks.
+    /// slow callbacks, and those to hosts that other nodes serve now.
     pub(super) async fn fill(&self) -> Result<(), StoreError> {
+        self.hand_over().await?;
         let claimed = self.claim().await;
         let held_up = self.queues.take_held_up();
         if !held_up.is_empty() {
@@ -96,6 +100,17 @@ impl DeliveryClaims {
             self.store.release_subscription_claims(&held_up, again_at).await?;
         }
         claimed
+    }
+
+    /// Gives back what waits for hosts that were given up since the last call.
+    async fn hand_over(&self) -> Result<(), StoreError> {
+        let served = self.store.served_hosts();
+        let handovers = served.handovers();
+        if self.handovers.swap(handovers, Ordering::AcqRel) == handovers {
+            return Ok(());
+        }
+        let claims = self.queues.take_for_others(|host| served.holds(host));
+        self.store.release_subscription_claims(&claims, runner::now()).await
     }
 
     /// Claims for hosts that run low, and for all others.

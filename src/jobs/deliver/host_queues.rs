@@ -144,6 +144,32 @@ impl HostQueues {
         std::mem::take(&mut self.queues().held_up)
     }
 
+    /// Takes the claims of deliveries that wait for hosts of other nodes, for which `is_held` returns false, to
+    /// be given back.
+    pub(super) fn take_for_others(
+        &self,
+        is_held: impl Fn(&str) -> bool,
+    ) -> Vec<(SubscriptionId, ClaimToken)> {
+        let mut queues = self.queues();
+        let others = queues.hosts.keys().filter(|name| !is_held(name)).cloned();
+        let (others, mut taken): (Vec<_>, Vec<_>) = (others.collect(), Vec::new());
+        for name in others {
+            let Some(host) = queues.hosts.get_mut(&name) else { continue };
+            let dropped = host.retain_waiting(|delivery| {
+                taken.push(delivery.claim());
+                false
+            });
+            (host.has_more, host.awaits_refill) = (false, false);
+            queues.refills.retain(|refill| refill.host != name);
+            queues.note_dropped(&dropped);
+            queues.forget_if_idle(&name);
+        }
+        for (id, _) in &taken {
+            queues.in_hand.remove(id);
+        }
+        taken
+    }
+
     /// Takes up to `limit` deliveries that can start now.
     pub(super) fn start(&self, limit: usize) -> Vec<(DueSubscription, DeliveryPermit)> {
         let mut queues = self.queues();

@@ -6,6 +6,7 @@ mod attempts;
 mod backfills;
 mod backlogs;
 mod baselines;
+mod callback_slots;
 mod cells;
 mod changes;
 mod claims;

@@ -17,12 +17,12 @@ use std::collections::BTreeSet;
 use futures_util::StreamExt;
 
 use super::{
-    accounts, append_budgets, attempts, backfills, backlogs, baselines, changes, claims, clock,
-    collections, deliveries, delivery_queue, digests, endings, entries, events, fan_outs,
-    generations, hosts, intents, large_documents, log, maintenance, moves, nodes, nul, page_bytes,
-    pages, pausing, ping_targets, pings, queue, queue_claims, redirected_hosts, resource_claims,
-    retention, search, secrets, sessions, signing_keys, statuses, storage, subscription_counts,
-    subscriptions, survey, tracks, upstreams, visibility,
+    accounts, append_budgets, attempts, backfills, backlogs, baselines, callback_slots, changes,
+    claims, clock, collections, deliveries, delivery_queue, digests, endings, entries, events,
+    fan_outs, generations, hosts, intents, large_documents, log, maintenance, moves, nodes, nul,
+    page_bytes, pages, pausing, ping_targets, pings, queue, queue_claims, redirected_hosts,
+    resource_claims, retention, search, secrets, sessions, signing_keys, statuses, storage,
+    subscription_counts, subscriptions, survey, tracks, upstreams, visibility,
 };
 use crate::support::postgres::{Database, Kind};
 use access::Access;
@@ -128,6 +128,7 @@ fn contract_cases() -> Vec<super::Case> {
         backfills::contract_cases(),
         baselines::contract_cases(),
         backlogs::contract_cases(),
+        callback_slots::contract_cases(),
         changes::contract_cases(),
         claims::contract_cases(),
         clock::contract_cases(),

@@ -1,17 +1,36 @@
 //! Nodes and signing keys: they are listed in the shared schema.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
 use crate::cells::Cells;
+use crate::nodes::callback_slots;
+use feedgate_core::callback_slots::SlotTerms;
 use feedgate_core::node::{NodeId, NodeInfo, SeenNode};
 use feedgate_core::ports::{Nodes, SigningKeys, StoreError};
+use feedgate_core::served_hosts::ServedHosts;
 use feedgate_core::signing_key::StoredSigningKey;
 
 #[async_trait]
 impl Nodes for Cells {
     async fn record_node(&self, node: &NodeInfo, now: DateTime<Utc>) -> Result<(), StoreError> {
         self.shared.record_node(node, now).await
+    }
+
+    async fn share_callback_hosts(
+        &self,
+        node: &NodeInfo,
+        now: DateTime<Utc>,
+        terms: SlotTerms,
+    ) -> Result<Duration, StoreError> {
+        callback_slots::share(&self.shared, &self.cells, (node, now), terms).await
+    }
+
+    fn served_hosts(&self) -> Arc<ServedHosts> {
+        self.shared.served_hosts()
     }
 
     async fn remove_node(&self, id: &NodeId) -> Result<(), StoreError> {

@@ -181,6 +181,8 @@ mod tests {
         "sessions",
         // The nodes of the target register there.
         "nodes",
+        // They take the slots of the target.
+        "callback_slots",
         // The nodes of the target read its clock.
         "clocks",
         // The target has properties of its own.

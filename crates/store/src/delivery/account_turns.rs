@@ -17,6 +17,8 @@ use feedgate_core::ports::StoreError;
 const ACCOUNTS: usize = 8;
 /// The part of a claim that is for the turns of accounts: one in so many.
 const SHARE: usize = 4;
+/// If other nodes serve some of the hosts, so many times as much is read at most.
+const MOST_NODES: usize = 8;
 
 /// Whose turn it is.
 #[derive(Debug, Default)]
@@ -33,12 +35,13 @@ impl AccountTurns {
         self.has_backlog.store(has_backlog, Ordering::Relaxed);
     }
 
-    /// Picks due deliveries of the accounts whose turn it is.
+    /// Picks due deliveries of the accounts whose turn it is, some of which `nodes` share.
     pub(super) async fn pick(
         &self,
         tx: &Tx<'_>,
         lease: ClaimLease,
         search: &mut HostLimitedSearch,
+        nodes: usize,
     ) -> Result<(), StoreError> {
         const NEXT: &str = "
             select account_id from backlogs {sqlite indexed by backlogs_account}
@@ -55,6 +58,7 @@ impl AccountTurns {
         }
         let share = search.limit() / SHARE;
         let portion = (share / ACCOUNTS).max(1);
+        let rows_read = portion * nodes.min(MOST_NODES);
         let mut account = self.last.load(Ordering::Relaxed);
         for _ in 0..ACCOUNTS.min(share) {
             let next = tx.first(NEXT, params![account]).await?;
@@ -63,7 +67,7 @@ impl AccountTurns {
                 break; // the next claim begins with the first account again
             }
             let enough = search.count + portion;
-            for row in tx.query(DUE, params![account, lease.now, portion as i64]).await? {
+            for row in tx.query(DUE, params![account, lease.now, rows_read as i64]).await? {
                 search.consider_part(row, enough.saturating_sub(search.count))?;
             }
         }

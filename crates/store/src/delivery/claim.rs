@@ -21,6 +21,7 @@ use crate::engine::sql::{Value, params};
 use crate::engine::tx::Tx;
 use feedgate_core::claim::{ClaimToken, QueuePosition};
 use feedgate_core::ports::{ClaimLimits, StoreError};
+use feedgate_core::served_hosts::ServedNow;
 use feedgate_core::subscription::DueSubscription;
 
 /// The number of rows that are read together while due backlogs are searched.
@@ -53,6 +54,8 @@ pub(crate) struct ClaimSearch {
     pub(crate) from: QueuePosition,
     /// Portions of passes that are under way on this node.
     pub(crate) continued: Vec<Portion>,
+    /// The hosts that this node serves.
+    pub(crate) served: ServedNow,
 }
 
 /// Reads the next portions of passes under way, searches due backlogs, and claims as many subscriptions as
@@ -69,16 +72,18 @@ pub(crate) async fn claim(
          where due_at <= $1 and (due_at, number) > ($2, $3)
          order by due_at, number
          limit $4";
-    let ClaimSearch { limits, from, continued } = search;
+    let ClaimSearch { limits, from, continued, served } = search;
     let (mut position, mut rows_read, mut is_end) = (from, 0, false);
     // A part is left to the passes under way, and a part to what is not claimed yet.
     let (limit, wanted) = (limits.limit, continued.iter().map(|portion| portion.most).sum());
     let new = limit - (limit / 2).min(wanted);
-    let mut search = HostLimitedSearch::new(ClaimLimits { limit: new, ..limits });
+    let nodes = served.nodes();
+    let search = HostLimitedSearch::new(ClaimLimits { limit: new, ..limits });
+    let mut search = search.of_served(served);
     for portion in &continued {
         search.count_in(&portion.host, portion.most);
     }
-    turns.pick(tx, lease, &mut search).await?;
+    turns.pick(tx, lease, &mut search, nodes).await?;
     while !is_end && rows_read < MOST_ROWS && !search.is_full() {
         let params = params![lease.now, position.due_at, position.number, CHUNK as i64];
         let rows = tx.query(DUE, params).await?;

@@ -1,11 +1,12 @@
 //! The deliveries of this node: what it claims, renews, gives back and stores, and what it knows of it.
 //!
-//! What the node holds in memory changes after the transactions that it depends on are committed.
+//! What the node holds in memory changes after the transactions that it depends on are committed. Nothing is
+//! claimed for hosts that other nodes serve; if their slots are given up during a claim, it is given back.
 
 use std::error::Error;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
 use foldhash::HashSet;
@@ -16,12 +17,14 @@ use crate::delivery::backlogs::{self, EndedClaim};
 use crate::delivery::claim::{self, ClaimSearch, ClaimedPortions, SearchEnd};
 use crate::delivery::deliveries;
 use crate::delivery::held_backlogs::{ContinuedPortions, StoredResults};
+use crate::delivery::portions::ReadPortion;
 use crate::engine::tx::{Tx, Wake};
 use crate::resources::row;
 use feedgate_core::claim::{ClaimToken, QueuePosition};
 use feedgate_core::ports::{
     ClaimLimits, ClaimedSubscriptions, DeliveryOutcome, DeliveryResult, StoreError,
 };
+use feedgate_core::resource::ResourceId;
 use feedgate_core::subscription::{DueSubscription, SubscriptionId};
 
 /// How long a resource that is being written is not looked at again, if nothing is signalled.
@@ -35,11 +38,13 @@ pub(super) async fn claim(
     from: QueuePosition,
 ) -> Result<ClaimedSubscriptions, StoreError> {
     begin_marked_passes(db, now).await?;
+    let (begun, served) = (Instant::now(), db.served_hosts.at(now));
     let busy: HashSet<&str> = limits.busy.iter().map(String::as_str).collect();
-    let most = |host: &str| if busy.contains(host) { 0 } else { limits.per_host };
+    let is_excluded = |host: &str| busy.contains(host) || !served.serves(host);
+    let most = |host: &str| if is_excluded(host) { 0 } else { limits.per_host };
     let continued = db.held_backlogs.continue_passes(limits.limit, now, most);
-    let search =
-        ClaimSearch { limits: limits.clone(), from, continued: continued.portions.clone() };
+    let portions = continued.portions.clone();
+    let search = ClaimSearch { limits: limits.clone(), from, continued: portions, served };
     let (claims, turns) = (db.claims.clone(), Arc::clone(&db.account_turns));
     let claimed = db.write(move |tx| {
         Box::pin(async move {
@@ -49,20 +54,34 @@ pub(super) async fn claim(
         })
     });
     let (claimed, SearchEnd { position, skipped, is_end }) = claimed.await?;
-    let due = hold_claimed(db, claimed, continued, (now, until)).await;
+    let due = hold_claimed(db, claimed, continued, (now, until, begun)).await;
     Ok(ClaimedSubscriptions { due, position, skipped, is_end })
 }
 
-/// Notes what was claimed in the place of the portions that continue passes, and returns it.
+/// Notes what was claimed in the place of the portions that continue passes, and returns it. The claim began
+/// at `now` and `begun`. What is at hosts that this node does not serve any more is given back.
 async fn hold_claimed(
     db: &Db,
     claimed: ClaimedPortions,
     continued: ContinuedPortions,
-    (now, until): (DateTime<Utc>, DateTime<Utc>),
+    (now, until, begun): (DateTime<Utc>, DateTime<Utc>, Instant),
 ) -> Vec<DueSubscription> {
-    let ClaimedPortions { due, portions, are_some_locked } = claimed;
+    let ClaimedPortions { mut due, portions, are_some_locked } = claimed;
+    let served = db.served_hosts.at(now + begun.elapsed());
+    let is_left = |portion: &&ReadPortion| !served.serves(&portion.host);
+    let left = portions.iter().filter(is_left).flat_map(|portion| {
+        let resource = ResourceId(portion.id.resource);
+        portion.claimed.iter().map(move |number| SubscriptionId { resource, number: *number })
+    });
+    let left: HashSet<_> = left.collect();
     db.held_backlogs.add(portions, (now, until));
     drop(continued);
+    if !left.is_empty() {
+        let given_back = due.iter().filter(|due| left.contains(&due.subscription.id));
+        let claims: Vec<_> = given_back.map(|due| (due.subscription.id, due.claim)).collect();
+        db.held_backlogs.release(&claims, now);
+        due.retain(|due| !left.contains(&due.subscription.id));
+    }
     end_idle_claims(db, db.held_backlogs.take_ended(), now).await;
     if are_some_locked {
         wake_after_pause(db);
@@ -120,6 +139,10 @@ pub(super) async fn claim_of_host(
     host: &str,
     limit: usize,
 ) -> Result<Vec<DueSubscription>, StoreError> {
+    let begun = Instant::now();
+    if !db.served_hosts.at(now).serves(host) {
+        return Ok(Vec::new());
+    }
     let most = |held: &str| if held == host { limit } else { 0 };
     let continued = db.held_backlogs.continue_passes(usize::MAX, now, most);
     let (portions, claims, host) = (continued.portions.clone(), db.claims.clone(), host.to_owned());
@@ -131,7 +154,7 @@ pub(super) async fn claim_of_host(
         })
     });
     let claimed = claimed.await?;
-    Ok(hold_claimed(db, claimed, continued, (now, until)).await)
+    Ok(hold_claimed(db, claimed, continued, (now, until, begun)).await)
 }
 
 /// Renews all claims of this node. Returns which of `known` are still held.

@@ -23,6 +23,7 @@ use crate::engine::sql::{Value, params};
 use crate::engine::tx::Tx;
 use feedgate_core::claim::{ClaimToken, QueuePosition};
 use feedgate_core::ports::{ClaimLimits, StoreError};
+use feedgate_core::served_hosts::ServedNow;
 
 /// The number of rows that are read together while a queue is searched.
 const CHUNK: usize = 512;
@@ -256,6 +257,8 @@ pub(crate) struct HostLimitedSearch {
     numbers: HashSet<i64>,
     /// The number of jobs that were not picked because their hosts could take no more.
     pub(crate) skipped: usize,
+    /// The hosts that this node serves; `None`: all.
+    served: Option<ServedNow>,
 }
 
 impl HostLimitedSearch {
@@ -263,7 +266,13 @@ impl HostLimitedSearch {
         let busy = std::mem::take(&mut limits.busy);
         let of_host = busy.into_iter().map(|host| (host, limits.per_host)).collect();
         let (picked, numbers) = (Vec::new(), HashSet::new());
-        HostLimitedSearch { limits, of_host, picked, count: 0, numbers, skipped: 0 }
+        HostLimitedSearch { limits, of_host, picked, count: 0, numbers, skipped: 0, served: None }
+    }
+
+    /// Picks only jobs for hosts that this node serves. Those of others are skipped as if they could take no
+    /// more.
+    pub(crate) fn of_served(self, served: ServedNow) -> HostLimitedSearch {
+        HostLimitedSearch { served: Some(served), ..self }
     }
 
     /// Returns whether enough is picked.
@@ -297,7 +306,11 @@ impl HostLimitedSearch {
         if self.numbers.contains(&number) {
             return Ok(position);
         }
-        let of_host = self.of_host.entry(host.clone()).or_default();
+        let served = &self.served;
+        let of_host = self.of_host.entry(host.clone()).or_insert_with(|| {
+            let is_served = served.as_ref().is_none_or(|served| served.serves(&host));
+            if is_served { 0 } else { self.limits.per_host }
+        });
         let size = row.opt_int()?.map_or(1, |size| size.max(1) as usize);
         let room = self.limits.per_host.saturating_sub(*of_host);
         let left = self.limits.limit.saturating_sub(self.count);

@@ -23,6 +23,7 @@ pub(crate) struct ClaimLease {
 /// The source of the leases of one process.
 #[derive(Clone, Debug)]
 pub(crate) struct Leases {
+    first_token: i64,
     last_token: Arc<AtomicI64>,
 }
 
@@ -31,7 +32,12 @@ impl Leases {
     pub(crate) fn new() -> Leases {
         let random = RandomState::new().hash_one(std::process::id());
         let first = (random >> 2) as i64 + 1; // leaves room to count up
-        Leases { last_token: Arc::new(AtomicI64::new(first)) }
+        Leases { first_token: first, last_token: Arc::new(AtomicI64::new(first)) }
+    }
+
+    /// Returns whether a token is of this process.
+    pub(crate) fn is_own(&self, token: ClaimToken) -> bool {
+        (self.first_token..self.last_token.load(Ordering::Relaxed)).contains(&token.0)
     }
 
     /// Returns a lease from `now` to `until`.

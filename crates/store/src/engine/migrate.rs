@@ -62,6 +62,7 @@ pub const MIGRATIONS: &[Migration] = &[
     migration!("0020", "filters"),
     migration!("0021", "clock"),
     migration!("0022", "backlogs"),
+    migration!("0023", "callback_slots"),
 ];
 
 /// Returns the version of the schema once all of these migrations are applied.

@@ -9,10 +9,11 @@ use crate::support::postgres::{Database, connect};
 pub(super) type Dump = BTreeMap<String, Vec<String>>;
 
 /// Tables that a copy writes in another form.
-const OTHER_TABLES: [&str; 12] = [
+const OTHER_TABLES: [&str; 13] = [
     "clocks",
     "sessions",
     "nodes",
+    "callback_slots",
     "migrations",
     "sqlite_sequence",
     "database_properties",

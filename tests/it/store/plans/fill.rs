@@ -5,8 +5,11 @@ use super::super::{document, few, request, subscribe, topic};
 use crate::store::{at, poll};
 use crate::support::postgres::{Database, Kind};
 
+use chrono::TimeDelta;
+use feedgate_core::callback_slots::SlotTerms;
 use feedgate_core::change_detection::Candidate;
 use feedgate_core::claim::QueuePosition;
+use feedgate_core::node::{NodeId, NodeInfo};
 use feedgate_core::poll::{NewContent, Poll};
 use feedgate_core::ports::Store;
 use feedgate_core::query::Query;
@@ -33,7 +36,22 @@ pub(super) async fn run_statements_of_postgres() {
     let polls = watched.iter().map(|id| store.record(*id, &nothing));
     futures_util::future::try_join_all(polls).await.unwrap();
     search(&*store).await;
+    share_callback_hosts(&*store).await;
     store.close().await;
+}
+
+/// Lets a node take all hosts, renew them, and give up half of them to another.
+async fn share_callback_hosts(store: &dyn Store) {
+    let terms = SlotTerms {
+        lease: TimeDelta::seconds(5),
+        claim: TimeDelta::seconds(60),
+        request: TimeDelta::seconds(12),
+    };
+    for (id, seconds) in [("a", 10), ("a", 13), ("b", 13), ("a", 14)] {
+        let (id, name) = (NodeId(id.to_owned()), String::new());
+        let node = NodeInfo { id, name, version: String::new(), started_at: at(0) };
+        store.share_callback_hosts(&node, at(seconds), terms).await.unwrap();
+    }
 }
 
 /// Searches for a word that is in many entries.
@@ -137,7 +155,8 @@ const ROWS: &[(&str, &str, u32, &str)] = &[
      "(n - 1) % 10000 + 1, 'n', 'read', decode(md5(n::text), 'hex'), n, case when n % 10 = 0 then n end"),
     ("sessions", "hash, token_id, created_at, used_at", 10_000,
      "decode(md5(n::text), 'hex'), (select min(id) from tokens) + n - 1, n, n"),
-    ("nodes", "id, name, version, started_at, seen_at", 10_000, "n, 'h' || n, '1', n, n"),
+    ("nodes", "id, name, version, started_at, seen_at, serves_until", 10_000, "n, 'h' || n, '1', n, n, n"),
+    ("callback_slots", "slot, node, until", 128, "n - 1, n % 3, n"),
     ("stored_files", "account_id, name, media_type, etag, changed_at, bytes, body", 10_000,
      "(n - 1) % 5000 + 1, 'f' || n, 'text/xml', 'e', n, 100, decode(repeat('00', 100), 'hex')"),
     ("collections", "resource_id, name, account_id", 10_000, "n, 'account:' || n, n"),
