@@ -48,8 +48,9 @@ use crate::subscriptions::verification_job::VerificationJob;
 use crate::tokens::{TokenError, TokenRequest, create_token};
 use feedgate_core::account::Scopes;
 use feedgate_core::node::{NodeId, NodeInfo};
-use feedgate_core::ports::{Store, StoreError};
+use feedgate_core::store::StoreError;
 use feedgate_store as store;
+use feedgate_store::Store;
 
 /// How long a worker sleeps when nothing is due. A wake signal ends the sleep; the interval is
 /// for items that become due by the clock alone, and for signals that were lost.
@@ -76,7 +77,7 @@ pub struct Running {
     addr: SocketAddr,
     public_url: Url,
     admin_token: Option<String>,
-    store: Arc<dyn Store>,
+    store: Arc<Store>,
     tasks: JoinSet<()>,
     event_log_writer: event_log::Writer,
     stop: CancellationToken,
@@ -132,8 +133,8 @@ impl Running {
         let checked = tokio::task::spawn_blocking(move || store::check_pages(&url)).await;
         checked.unwrap_or_else(|err| Err(StoreError::Database(Box::new(err))))?;
         let clock_sync = ClockSync::start(Arc::clone(&store)).await?;
-        forward_pings::forget_other_targets(&*store, &config.ping_targets).await?;
-        let admin_token = first_token(&*store, runner::now()).await?;
+        forward_pings::forget_other_targets(&store, &config.ping_targets).await?;
+        let admin_token = first_token(&store, runner::now()).await?;
 
         let metrics = Metrics::new();
         let observed = metrics.clone();
@@ -187,7 +188,7 @@ impl Running {
     }
 
     /// The store of this node.
-    pub fn store(&self) -> &Arc<dyn Store> {
+    pub fn store(&self) -> &Arc<Store> {
         &self.store
     }
 
@@ -218,7 +219,7 @@ struct Shared {
     /// The address that the listener is bound to.
     listen: SocketAddr,
     node: NodeInfo,
-    store: Arc<dyn Store>,
+    store: Arc<Store>,
     client: HttpClient,
     disk_space: DiskSpace,
     metrics: Metrics,
@@ -392,17 +393,17 @@ fn new_node(config: &Config) -> NodeInfo {
 }
 
 /// Opens the store that `config` names, and creates it if it is new.
-pub async fn open_store(config: &Config) -> Result<Arc<dyn Store>, StartError> {
+pub async fn open_store(config: &Config) -> Result<Arc<Store>, StartError> {
     Ok(store::open(&config.store()).await?)
 }
 
 /// Opens the store that `config` names, which a gateway must have used before.
-pub async fn open_existing_store(config: &Config) -> Result<Arc<dyn Store>, StartError> {
+pub async fn open_existing_store(config: &Config) -> Result<Arc<Store>, StartError> {
     Ok(store::open_existing(&config.store()).await?)
 }
 
 /// Creates a token for the operator if there are no tokens yet.
-async fn first_token(store: &dyn Store, now: DateTime<Utc>) -> Result<Option<String>, StartError> {
+async fn first_token(store: &Store, now: DateTime<Utc>) -> Result<Option<String>, StartError> {
     if !store.list_tokens().await?.is_empty() {
         return Ok(None);
     }

@@ -20,7 +20,7 @@ use url::Url;
 use crate::net::HttpClient;
 use crate::subscriptions::SubscriptionService;
 use feedgate_core::ping::{Ping, PingSource, WeblogChange};
-use feedgate_core::ports::{Store, StoreError};
+use feedgate_core::store::StoreError;
 use feedgate_core::stored_file::{
     BadPathSegment, FileContent, FileLocation, FileToSave, PathSegment, Quota, SaveOutcome,
     StoredFile, WriteCondition,
@@ -29,6 +29,7 @@ use feedgate_feed::Context;
 use feedgate_feed::model::Text;
 use feedgate_feed::normalize;
 use feedgate_protocol::rss::{self, BadFeed, DocumentFault};
+use feedgate_store::Store;
 
 pub use enclosure::inspect_enclosure;
 pub use post::{Draft, Posted, new_id};
@@ -49,7 +50,7 @@ pub struct AuthoringSettings {
 
 /// Stores feeds for their authors.
 pub struct AuthoringService {
-    store: Arc<dyn Store>,
+    store: Arc<Store>,
     subscribe: Arc<SubscriptionService>,
     fetch: HttpClient,
     sign_in: SignIn,
@@ -169,7 +170,7 @@ impl AuthoringRefusal {
 impl AuthoringService {
     /// Creates the service.
     pub fn new(
-        store: Arc<dyn Store>,
+        store: Arc<Store>,
         subscribe: Arc<SubscriptionService>,
         fetch: HttpClient,
         settings: AuthoringSettings,

@@ -25,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{error, warn};
 
 use feedgate_core::event::{Event, EventKind, EventOutcome};
-use feedgate_core::ports::Store;
+use feedgate_store::Store;
 
 use bursts::Bursts;
 
@@ -65,7 +65,7 @@ pub struct Writer {
 
 impl EventLog {
     /// An event log in `store`. Must be called within a runtime: the writer is a task.
-    pub fn start(store: Arc<dyn Store>) -> (EventLog, Writer) {
+    pub fn start(store: Arc<Store>) -> (EventLog, Writer) {
         let (queue, recorded) = mpsc::channel(QUEUE);
         let (rows, waiting) = mpsc::channel(MOST_WAITING);
         let (shared, stop) = (Arc::new(Shared::default()), CancellationToken::new());
@@ -125,7 +125,7 @@ async fn gather(
             biased;
             () = stop.cancelled() => break,
             () = sleep_until(next.unwrap_or_else(Instant::now)), if next.is_some() => {
-                bursts.settle(Instant::now()).into_iter().for_each(hand_on);
+                bursts.end_quiet(Instant::now()).into_iter().for_each(hand_on);
             }
             many = recorded.recv_many(&mut received, BATCH) => {
                 if many == 0 {
@@ -146,7 +146,7 @@ async fn gather(
 /// Stores lines in batches until there are no more.
 async fn write_batches(
     mut waiting: mpsc::Receiver<Event>,
-    store: Arc<dyn Store>,
+    store: Arc<Store>,
     shared: Arc<Shared>,
     stop: CancellationToken,
 ) {
@@ -166,17 +166,12 @@ async fn write_batches(
             let at = batch.iter().map(|event| event.at).max();
             batch.extend(at.map(|at| gap(at, lost)));
         }
-        write_batch(std::mem::take(&mut batch), &*store, &shared, &stop).await;
+        write_batch(std::mem::take(&mut batch), &store, &shared, &stop).await;
     }
 }
 
 /// Stores a batch, and retries until it succeeds or the event log is closed.
-async fn write_batch(
-    batch: Vec<Event>,
-    store: &dyn Store,
-    shared: &Shared,
-    stop: &CancellationToken,
-) {
+async fn write_batch(batch: Vec<Event>, store: &Store, shared: &Shared, stop: &CancellationToken) {
     let mut is_first = true;
     loop {
         match store.append_events(batch.clone()).await {

@@ -14,9 +14,10 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
-use feedgate_core::ports::{Store, StoreError};
 use feedgate_core::record::Seq;
 use feedgate_core::resource::ResourceId;
+use feedgate_core::store::StoreError;
+use feedgate_store::Store;
 
 /// How often the heads are read if no signal arrives: a signal is an optimization, and appends that
 /// make no subscription due cause none.
@@ -28,7 +29,7 @@ const BATCH: usize = 1_000;
 
 /// Follows the heads of logs for all clients of this node.
 pub struct HeadWatch {
-    store: Arc<dyn Store>,
+    store: Arc<Store>,
     heads: Mutex<HashMap<ResourceId, watch::Sender<Seq>>>,
     /// Signals that the first log is followed.
     added: Notify,
@@ -36,7 +37,7 @@ pub struct HeadWatch {
 
 impl HeadWatch {
     /// Follows nothing yet. [`run`](Self::run) reads the heads.
-    pub fn new(store: Arc<dyn Store>) -> HeadWatch {
+    pub fn new(store: Arc<Store>) -> HeadWatch {
         HeadWatch { store, heads: Mutex::default(), added: Notify::new() }
     }
 

@@ -24,7 +24,7 @@ use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
 
 use crate::document_budget::BudgetUsage;
-use feedgate_core::ports::EndedTransaction;
+use feedgate_core::store::EndedTransaction;
 
 pub use recent_minutes::{MINUTES, MinuteCounts, RecentMinutes};
 pub use text_format::TextFormat;

@@ -51,11 +51,12 @@ use crate::metrics::Metrics;
 use crate::net::{HttpClient, Purpose};
 use feedgate_core::account::AccountId;
 use feedgate_core::intent::{DueIntent, Intent, IntentMode};
-use feedgate_core::ports::{EventArrival, Store, StoreError, SubscriptionFilter};
+use feedgate_core::store::{EventArrival, StoreError, SubscriptionFilter};
 use feedgate_core::subscription::SubscriptionRequest;
 use feedgate_core::topic::{Callback, Topic};
 use feedgate_feed::documents::Fragment;
 use feedgate_protocol::Protocol;
+use feedgate_store::Store;
 
 use first_fetch::{ANSWER_WAIT, FIRST_FETCH_WAIT, SYNC_WAIT};
 use preview::PreviewLimit;
@@ -75,7 +76,7 @@ const PROBES: usize = 8;
 
 /// Starts and ends subscriptions.
 pub struct SubscriptionService {
-    store: Arc<dyn Store>,
+    store: Arc<Store>,
     /// The address of this gateway, below which its archives are.
     public_url: Option<Url>,
     /// The address that this gateway listens on.
@@ -156,7 +157,7 @@ pub enum SubscribeOutcome {
 impl SubscriptionService {
     /// Creates the service.
     pub fn new(
-        store: Arc<dyn Store>,
+        store: Arc<Store>,
         fetch: HttpClient,
         ingest: Poller,
         metrics: Metrics,
@@ -256,7 +257,7 @@ impl SubscriptionService {
             self.store.end_intent(&due).await?;
             return Err(why.into());
         }
-        if !self.settle(&due, now).await? {
+        if !self.apply_intent(&due, now).await? {
             return Err(SubscriptionRefusal::Superseded);
         }
         self.validate_later(intent, &validated, now).await?;
@@ -390,7 +391,7 @@ impl SubscriptionService {
 
     /// Carries out a verified intent. Returns `false` if a later one has replaced it, or its claim
     /// was lost.
-    async fn settle(&self, due: &DueIntent, now: DateTime<Utc>) -> Result<bool, StoreError> {
+    async fn apply_intent(&self, due: &DueIntent, now: DateTime<Utc>) -> Result<bool, StoreError> {
         let intent = &due.intent;
         self.ensure_first_fetch(intent, now).await?;
         let came = self.store.complete_intent(due, now).await?;

@@ -3,7 +3,8 @@
 use chrono::{DateTime, Utc};
 
 use feedgate_core::account::{Access, NewToken, Scope, Scopes, TokenHash};
-use feedgate_core::ports::{Store, StoreError};
+use feedgate_core::store::StoreError;
+use feedgate_store::Store;
 
 /// A token to be made.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,7 +46,7 @@ pub enum ChildTokenError {
 
 /// Makes a token. Returns it, which is the only time that it can be seen, and its number.
 pub async fn create_token(
-    store: &dyn Store,
+    store: &Store,
     request: TokenRequest,
     now: DateTime<Utc>,
 ) -> Result<(String, i64), TokenError> {
@@ -57,7 +58,7 @@ pub async fn create_token(
 /// Makes a token with another one, `parent`. It has at most the scopes and the end of its parent, and
 /// is revoked with it. Returns it, which is the only time that it can be seen.
 pub async fn create_child_token(
-    store: &dyn Store,
+    store: &Store,
     mut request: TokenRequest,
     parent: &Access,
     now: DateTime<Utc>,

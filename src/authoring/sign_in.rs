@@ -16,8 +16,9 @@ use super::{Author, AuthoringRefusal};
 use crate::jobs::runner;
 use feedgate_core::account::{Scope, TokenHash};
 use feedgate_core::password::{Password, PasswordHash, SALT_BYTES};
-use feedgate_core::ports::{Store, StoreError};
+use feedgate_core::store::StoreError;
 use feedgate_core::stored_file::PathSegment;
+use feedgate_store::Store;
 
 /// The maximum number of passwords hashed at once: half of a small machine's cores, and 40 MiB of
 /// memory.
@@ -27,14 +28,14 @@ const WAITING: usize = 64;
 
 /// Verifies the passwords of authors.
 pub(super) struct SignIn {
-    store: Arc<dyn Store>,
+    store: Arc<Store>,
     places: Arc<Semaphore>,
     waiting: Semaphore,
     attempts: LoginAttempts,
 }
 
 impl SignIn {
-    pub(super) fn new(store: Arc<dyn Store>) -> SignIn {
+    pub(super) fn new(store: Arc<Store>) -> SignIn {
         let places = Arc::new(Semaphore::new(HASHING_CONCURRENCY));
         let (waiting, attempts) = (Semaphore::new(WAITING), LoginAttempts::new());
         SignIn { store, places, waiting, attempts }

@@ -15,8 +15,8 @@ use crate::authoring::hash_password;
 use crate::jobs::runner;
 use feedgate_core::account::AccountHoldings;
 use feedgate_core::password::Password;
-use feedgate_core::ports::Store;
 use feedgate_core::stored_file::PathSegment;
+use feedgate_store::Store;
 
 use super::{Outcome, SettingsArgs, help, print_database, print_line};
 
@@ -90,12 +90,12 @@ pub(super) async fn run(args: AccountArgs) -> Outcome {
     };
     let store = open_existing_store(&config).await?;
     print_database(&config.store().url);
-    let done = carry_out(&*store, &args.what, password).await;
+    let done = carry_out(&store, &args.what, password).await;
     store.close().await;
     done
 }
 
-async fn carry_out(store: &dyn Store, what: &What, password: Option<(Password, bool)>) -> Outcome {
+async fn carry_out(store: &Store, what: &What, password: Option<(Password, bool)>) -> Outcome {
     let now = runner::now();
     match (what, password) {
         (What::Add(whose), Some((password, is_generated))) => {
@@ -136,7 +136,7 @@ async fn carry_out(store: &dyn Store, what: &What, password: Option<(Password, b
     Ok(ExitCode::SUCCESS)
 }
 
-async fn remove(store: &dyn Store, login: &str, is_confirmed: bool) -> Outcome {
+async fn remove(store: &Store, login: &str, is_confirmed: bool) -> Outcome {
     if !is_confirmed && io::stdin().is_terminal() {
         let Some(holdings) = store.account_holdings(login).await? else {
             return missing(login);
@@ -174,7 +174,7 @@ fn missing(login: &str) -> Outcome {
     fail(&format!("account {login} does not exist"))
 }
 
-async fn list(store: &dyn Store) -> Result<(), Box<dyn std::error::Error>> {
+async fn list(store: &Store) -> Result<(), Box<dyn std::error::Error>> {
     let accounts = store.list_accounts().await?;
     print_line(if accounts.is_empty() { "no accounts" } else { HEADER });
     for account in accounts {
@@ -192,7 +192,7 @@ async fn list(store: &dyn Store) -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-async fn list_as_json(store: &dyn Store) -> Result<(), Box<dyn std::error::Error>> {
+async fn list_as_json(store: &Store) -> Result<(), Box<dyn std::error::Error>> {
     for account in store.list_accounts().await? {
         let fields = json!({
             "login": account.login,

@@ -71,7 +71,7 @@ pub(super) async fn run(args: TokenArgs) -> Outcome {
         What::Create { login, name, scopes, days } => {
             let expires_at = days.map(|days| now + TimeDelta::days(days.into()));
             let request = TokenRequest { login: login.clone(), name, scopes, expires_at };
-            let made = create_token(&*store, request, now).await;
+            let made = create_token(&store, request, now).await;
             let (token, _) = made.map_err(StartError::from)?;
             print_line(format!("{login}:{token}"));
         }

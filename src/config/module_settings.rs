@@ -46,7 +46,7 @@ impl Config {
             url: with_file_name(&self.database),
             connections: self.database_connections,
             groups: HostGroups::with(self.host_min_interval, self.host_rate_groups.clone()),
-            cut: PageLimits { records: self.page_records, bytes: self.page_bytes },
+            page_limits: PageLimits { records: self.page_records, bytes: self.page_bytes },
             listed: self.listed_topics(),
             forwarding: PingForwarding::default(),
             anonymous_bytes_per_day: self.anonymous_bytes_per_day,

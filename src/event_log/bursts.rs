@@ -70,7 +70,7 @@ impl Bursts {
     }
 
     /// Ends the bursts that are over. Returns the lines of what was counted long enough.
-    pub(super) fn settle(&mut self, now: Instant) -> Vec<Event> {
+    pub(super) fn end_quiet(&mut self, now: Instant) -> Vec<Event> {
         let mut lines = Vec::new();
         self.open.retain(|_, burst| {
             let is_over = now.saturating_duration_since(burst.last) >= QUIET;
@@ -131,10 +131,10 @@ mod tests {
             let now = began + Duration::from_micros(300 * n);
             lines.extend(bursts.add(event(EventOutcome::Ok, "https://a.test/", n), now));
             if n % 1_000 == 0 {
-                lines.extend(bursts.settle(now));
+                lines.extend(bursts.end_quiet(now));
             }
         }
-        lines.extend(bursts.settle(began + Duration::from_secs(40)));
+        lines.extend(bursts.end_quiet(began + Duration::from_secs(40)));
         assert!(lines.len() < 30, "{} lines", lines.len());
         assert_eq!(lines.iter().map(|line| line.many).sum::<u64>(), 100_000);
         assert_eq!(lines.last().unwrap().callback, "", "nobody in particular");
@@ -152,7 +152,7 @@ mod tests {
         for n in 0..FEW_BAD {
             assert!(bursts.add(event(EventOutcome::Failed, "https://a.test/", n), now).is_some());
         }
-        assert_eq!(bursts.settle(now + QUIET).len(), 1);
+        assert_eq!(bursts.end_quiet(now + QUIET).len(), 1);
         let later = now + QUIET + QUIET;
         assert!(bursts.add(event(EventOutcome::Ok, "https://a.test/", 1), later).is_some());
     }

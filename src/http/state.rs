@@ -30,9 +30,9 @@ use feedgate_core::account::AccountId;
 use feedgate_core::collection::ConfiguredCollection;
 use feedgate_core::node::NodeId;
 use feedgate_core::ping::TimeUnit;
-use feedgate_core::ports::Store;
 use feedgate_core::publisher_secrets::PublisherSecrets;
 use feedgate_core::visibility::ListedTopics;
+use feedgate_store::Store;
 
 /// The operator's settings for the endpoints.
 #[derive(Clone, Debug)]
@@ -96,7 +96,7 @@ pub struct Gateway {
     /// The id of this node.
     pub node: NodeId,
     /// The database.
-    pub store: Arc<dyn Store>,
+    pub store: Arc<Store>,
     /// Starts and ends subscriptions, and takes pings.
     pub subscribe: Arc<SubscriptionService>,
     /// Stores feeds for their authors.

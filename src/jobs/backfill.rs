@@ -36,9 +36,10 @@ use crate::jobs::runner::{self, Job};
 use feedgate_core::backfill::{Backfill, BackfillEnd, BackfillLimits};
 use feedgate_core::claim::ClaimToken;
 use feedgate_core::host::HostRefusal;
-use feedgate_core::ports::{CommitProgress, DueBackfill, Store, StoreError};
 use feedgate_core::resource::{Resource, ResourceId};
+use feedgate_core::store::{CommitProgress, DueBackfill, StoreError};
 use feedgate_core::visibility::SourceNetwork;
+use feedgate_store::Store;
 
 use page::PageFailure;
 
@@ -60,7 +61,7 @@ pub struct BackfillSettings {
 
 /// Runs backfills.
 pub struct Backfiller {
-    store: Arc<dyn Store>,
+    store: Arc<Store>,
     poller: Poller,
     event_log: EventLog,
     settings: BackfillSettings,
@@ -72,7 +73,7 @@ impl Backfiller {
     /// Creates a backfiller with these parts. Must be called within a runtime: claims are renewed
     /// by a task.
     pub fn new(
-        store: Arc<dyn Store>,
+        store: Arc<Store>,
         poller: Poller,
         event_log: EventLog,
         settings: BackfillSettings,
@@ -190,7 +191,7 @@ impl Backfiller {
             http_code,
             retry_after_s: failure.retry_after_s,
         };
-        self.store.refuse(&refused).await.map(drop)
+        self.store.record_refusal(&refused).await.map(drop)
     }
 
     /// Retries later, or ends the backfill.

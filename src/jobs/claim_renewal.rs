@@ -16,8 +16,8 @@ use tracing::warn;
 
 use crate::jobs::runner;
 use feedgate_core::claim::ClaimToken;
-use feedgate_core::ports::StoreError;
 use feedgate_core::resource::ResourceId;
+use feedgate_core::store::StoreError;
 
 type Claim = (ResourceId, ClaimToken);
 

@@ -15,7 +15,8 @@ use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
 use crate::clock::{self, Stopwatch, TOLERANCE};
-use feedgate_core::ports::{ClockMark, ClockReading, Store, StoreError};
+use feedgate_core::store::{ClockMark, ClockReading, StoreError};
+use feedgate_store::Store;
 
 /// The time between two comparisons with the clock of the database.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -30,7 +31,7 @@ const BOOT_FILE: &str = "/proc/sys/kernel/random/boot_id";
 
 /// Compares the clock of this node with that of the database.
 pub struct ClockSync {
-    store: Arc<dyn Store>,
+    store: Arc<Store>,
     /// How often the clock of the database had been set when this node last went by it.
     generation: i64,
     boot: String,
@@ -41,7 +42,7 @@ pub struct ClockSync {
 impl ClockSync {
     /// Sets the clock of this node, before anything is done by it, and moves all due times if the clock of the
     /// database was set while no node worked.
-    pub async fn start(store: Arc<dyn Store>) -> Result<ClockSync, StoreError> {
+    pub async fn start(store: Arc<Store>) -> Result<ClockSync, StoreError> {
         let boot = std::fs::read_to_string(BOOT_FILE).unwrap_or_default().trim().to_owned();
         let marked = Stopwatch::start();
         let mut sync = ClockSync { store, generation: 0, boot, marked };

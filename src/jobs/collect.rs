@@ -21,11 +21,12 @@ use crate::jobs::track::TrackMatcher;
 use feedgate_core::collection::{
     Collection, CollectionKind, ConfiguredCollection, PendingCollection,
 };
-use feedgate_core::ports::{Store, StoreError};
 use feedgate_core::record::RecordKind;
+use feedgate_core::store::StoreError;
 use feedgate_core::stored_entry::sourced;
 use feedgate_core::topic::Topic;
 use feedgate_core::track::TRACKER;
+use feedgate_store::Store;
 
 /// The most cursors that are moved in one step. Each brings at most
 /// [`feedgate_store::COLLECT_BATCH`] records, so a step is little work however much there is to do.
@@ -46,7 +47,7 @@ pub struct CollectionSettings {
 
 /// Adds records to collections and tracks.
 pub struct Collector {
-    store: Arc<dyn Store>,
+    store: Arc<Store>,
     tracks: TrackMatcher,
     claim: Duration,
 }
@@ -55,7 +56,7 @@ impl Collector {
     /// Creates the collections of the settings, closes all others, and returns the job that fills
     /// them.
     pub async fn prepare(
-        store: Arc<dyn Store>,
+        store: Arc<Store>,
         settings: &CollectionSettings,
         now: DateTime<Utc>,
     ) -> Result<Collector, StoreError> {

@@ -45,9 +45,10 @@ use crate::event_log::EventLog;
 use crate::jobs::runner::Job;
 use crate::metrics::Metrics;
 use crate::net::HttpClient;
-use feedgate_core::ports::{DeliveryResult, Store, StoreError};
+use feedgate_core::store::{DeliveryResult, StoreError};
 use feedgate_core::subscription::{DueSubscription, SubscriptionId};
 use feedgate_protocol::signature::SignatureMethod;
+use feedgate_store::Store;
 
 use attempt::Attempted;
 use attempt_log::AttemptLog;
@@ -98,7 +99,7 @@ impl Deliverer {
     /// Creates a job for the subscriptions in `store`. Must be called within a runtime: the results
     /// are batched by a task.
     pub fn new(
-        store: Arc<dyn Store>,
+        store: Arc<Store>,
         client: HttpClient,
         metrics: Metrics,
         event_log: EventLog,

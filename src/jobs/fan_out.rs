@@ -11,20 +11,21 @@ use std::time::Duration;
 use tracing::error;
 
 use crate::jobs::runner::{self, Job};
-use feedgate_core::ports::{Store, StoreError};
 use feedgate_core::resource::ResourceId;
+use feedgate_core::store::StoreError;
+use feedgate_store::Store;
 
 /// The pause after a chunk that failed, so that a store that is down is not asked in a loop.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// Marks subscriptions due.
 pub struct FanOutJob {
-    store: Arc<dyn Store>,
+    store: Arc<Store>,
 }
 
 impl FanOutJob {
     /// A job for the fan-outs in `store`.
-    pub fn new(store: Arc<dyn Store>) -> FanOutJob {
+    pub fn new(store: Arc<Store>) -> FanOutJob {
         FanOutJob { store }
     }
 }

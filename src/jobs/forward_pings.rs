@@ -18,8 +18,9 @@ use crate::jobs::runner::{self, HostPermit, HostPermits, Job};
 use crate::metrics::Metrics;
 use crate::net::{FetchError, HttpClient};
 use feedgate_core::ping_forwarding::{DuePing, PingTarget};
-use feedgate_core::ports::{PingTargets, Store, StoreError};
+use feedgate_core::store::StoreError;
 use feedgate_core::topic;
+use feedgate_store::Store;
 
 /// How long a ping is claimed: longer than its two requests can take, each of which takes at most
 /// 60 s (the maximum of `FEEDGATE_DELIVERY_TIMEOUT_S`). So claims need not be renewed.
@@ -32,7 +33,7 @@ const RETRY_STEPS_S: [u64; 5] = [60, 300, 1_800, 7_200, 21_600];
 
 /// Forwards pings to the configured targets.
 pub struct PingForwarder {
-    store: Arc<dyn Store>,
+    store: Arc<Store>,
     client: HttpClient,
     targets: Vec<PingTarget>,
     permits: HostPermits,
@@ -71,7 +72,7 @@ impl ForwardError {
 impl PingForwarder {
     /// Creates a forwarder from its parts.
     pub fn new(
-        store: Arc<dyn Store>,
+        store: Arc<Store>,
         client: HttpClient,
         targets: Vec<PingTarget>,
         metrics: Metrics,
@@ -163,12 +164,9 @@ impl Job for PingForwarder {
 }
 
 /// Deletes waiting pings to targets that are no longer configured.
-pub async fn forget_other_targets(
-    store: &dyn Store,
-    targets: &[PingTarget],
-) -> Result<(), StoreError> {
+pub async fn forget_other_targets(store: &Store, targets: &[PingTarget]) -> Result<(), StoreError> {
     let known: Vec<String> = targets.iter().map(PingTarget::name).collect();
-    PingTargets::forget_other_targets(store, &known).await.map(drop)
+    store.forget_other_targets(&known).await.map(drop)
 }
 
 impl std::fmt::Debug for PingForwarder {

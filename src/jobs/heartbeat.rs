@@ -14,14 +14,14 @@ use tracing::{info, warn};
 use crate::jobs::runner;
 use feedgate_core::callback_slots::SlotTerms;
 use feedgate_core::node::NodeInfo;
-use feedgate_core::ports::Store;
+use feedgate_store::Store;
 
 /// The time between a report that failed and the next.
 const AGAIN: Duration = Duration::from_secs(1);
 
 /// Reports that a node runs.
 pub struct Heartbeat {
-    store: Arc<dyn Store>,
+    store: Arc<Store>,
     node: NodeInfo,
     terms: SlotTerms,
     can_report: bool,
@@ -29,7 +29,7 @@ pub struct Heartbeat {
 
 impl Heartbeat {
     /// Creates the reports of `node`, which serves hosts of callbacks on these terms.
-    pub fn new(store: Arc<dyn Store>, node: NodeInfo, terms: SlotTerms) -> Heartbeat {
+    pub fn new(store: Arc<Store>, node: NodeInfo, terms: SlotTerms) -> Heartbeat {
         Heartbeat { store, node, terms, can_report: true }
     }
 

@@ -13,7 +13,7 @@ use url::Url;
 use crate::jobs::runner;
 use crate::net::{GateRefusal, HostGate};
 use feedgate_core::host::RequestAdmission;
-use feedgate_core::ports::Store;
+use feedgate_store::Store;
 
 /// The shortest wait between two attempts to get a time of a group.
 const LEAST_WAIT: Duration = Duration::from_millis(20);
@@ -22,12 +22,12 @@ const AFTER_STORE_ERROR: Duration = Duration::from_secs(60);
 
 /// Asks the store.
 pub struct SharedHostGate {
-    store: Arc<dyn Store>,
+    store: Arc<Store>,
 }
 
 impl SharedHostGate {
     /// Creates the gate of the gateway with this store.
-    pub fn new(store: Arc<dyn Store>) -> SharedHostGate {
+    pub fn new(store: Arc<Store>) -> SharedHostGate {
         SharedHostGate { store }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-use feedgate_core::ports::ClaimLimits;
+use feedgate_core::store::ClaimLimits;
 
 /// The running jobs of each host. Clones share the counts.
 ///

@@ -20,8 +20,9 @@ use feedgate_core::account::SESSION_IDLE;
 use feedgate_core::event::{Event, EventKind};
 use feedgate_core::page::ArchiveRetention;
 use feedgate_core::ping::TimeUnit;
-use feedgate_core::ports::{AttemptRetention, PruneBefore, Store, StoreError};
 use feedgate_core::schedule;
+use feedgate_core::store::{AttemptRetention, PruneBefore, StoreError};
+use feedgate_store::Store;
 
 /// How often to check which tasks are due.
 const TICK: Duration = Duration::from_secs(20);
@@ -148,7 +149,7 @@ pub struct EventRetention {
 
 /// Runs the tasks until `stop` is cancelled.
 pub async fn run(
-    store: Arc<dyn Store>,
+    store: Arc<Store>,
     event_log: EventLog,
     settings: MaintenanceSettings,
     stop: CancellationToken,
@@ -158,7 +159,7 @@ pub async fn run(
         let now = runner::now();
         for task in TASKS {
             if task.is_time(before, now)
-                && let Err(err) = task.run_if_due(&*store, &event_log, &settings, now).await
+                && let Err(err) = task.run_if_due(&store, &event_log, &settings, now).await
             {
                 let task = task.name();
                 error!(task, error = &err as &dyn Error, "a maintenance task failed");
@@ -173,9 +174,9 @@ pub async fn run(
 }
 
 /// Adjusts the factor `k` of the schedule to the demand of all resources.
-async fn steer(store: &dyn Store, settings: &MaintenanceSettings) -> Result<u64, StoreError> {
-    let k = store.k().await?;
-    let planned = store.planned(k).await?;
+async fn steer(store: &Store, settings: &MaintenanceSettings) -> Result<u64, StoreError> {
+    let k = store.poll_factor().await?;
+    let planned = store.planned_polls_per_s(k).await?;
     let next = schedule::steer(k, planned, settings.polls_per_s.into());
     if next == k {
         return Ok(0);
@@ -184,13 +185,13 @@ async fn steer(store: &dyn Store, settings: &MaintenanceSettings) -> Result<u64,
         let budget = settings.polls_per_s;
         warn!(planned, budget, "the poll budget is exceeded; poll periods become longer");
     }
-    store.save_k(next).await.map(|()| 0)
+    store.save_poll_factor(next).await.map(|()| 0)
 }
 
 /// Deletes subscriptions that ended or keep failing, and records each in the event log.
 async fn drop_all(
     task: Task,
-    store: &dyn Store,
+    store: &Store,
     event_log: &EventLog,
     now: DateTime<Utc>,
 ) -> Result<u64, StoreError> {
@@ -227,7 +228,7 @@ async fn drop_all(
 }
 
 async fn shorten_log(
-    store: &dyn Store,
+    store: &Store,
     settings: &MaintenanceSettings,
     now: DateTime<Utc>,
 ) -> Result<u64, StoreError> {
@@ -236,7 +237,7 @@ async fn shorten_log(
 }
 
 async fn trim_attempts(
-    store: &dyn Store,
+    store: &Store,
     settings: &MaintenanceSettings,
     now: DateTime<Utc>,
 ) -> Result<u64, StoreError> {
@@ -247,7 +248,7 @@ async fn trim_attempts(
 }
 
 async fn prune(
-    store: &dyn Store,
+    store: &Store,
     settings: &MaintenanceSettings,
     now: DateTime<Utc>,
 ) -> Result<u64, StoreError> {
@@ -267,7 +268,7 @@ async fn prune(
 }
 
 /// Starts all digests that are due.
-async fn start_digests(store: &dyn Store, now: DateTime<Utc>) -> Result<u64, StoreError> {
+async fn start_digests(store: &Store, now: DateTime<Utc>) -> Result<u64, StoreError> {
     let mut started = 0;
     loop {
         let some = store.start_digests(now).await?;
@@ -278,12 +279,12 @@ async fn start_digests(store: &dyn Store, now: DateTime<Utc>) -> Result<u64, Sto
     }
 }
 
-async fn forget(store: &dyn Store, now: DateTime<Utc>) -> Result<u64, StoreError> {
+async fn forget(store: &Store, now: DateTime<Utc>) -> Result<u64, StoreError> {
     let never_watched = store.forget_never_watched(now - NEVER_WATCHED_RETENTION, now).await?;
     Ok(never_watched + store.forget_unwatched(now - UNWATCHED_RETENTION, now).await?)
 }
 
-async fn close_tracks(store: &dyn Store, now: DateTime<Utc>) -> Result<u64, StoreError> {
+async fn close_tracks(store: &Store, now: DateTime<Utc>) -> Result<u64, StoreError> {
     let closed = store.close_unused_tracks(now - UNUSED_TRACK, now).await?;
     Ok(closed + store.forget_tracks(now - UNWATCHED_RETENTION).await?)
 }
@@ -335,7 +336,7 @@ impl Task {
     /// Runs the task, if it is due and no other node has claimed it.
     async fn run_if_due(
         self,
-        store: &dyn Store,
+        store: &Store,
         event_log: &EventLog,
         settings: &MaintenanceSettings,
         now: DateTime<Utc>,

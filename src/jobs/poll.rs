@@ -8,7 +8,7 @@
 //!
 //! Invariants:
 //!
-//! * A poll ends in exactly one [`Resources::record`], so a resource that fails is scheduled again
+//! * A poll ends in exactly one [`Store::record`], so a resource that fails is scheduled again
 //!   like any other; or it is put off, because its host is busy, and changes nothing. A result whose
 //!   claim was lost changes nothing either: another poll holds the resource.
 //! * Nothing is sent from here. New entries get their numbers in the log, and the subscriptions
@@ -16,7 +16,7 @@
 //! * No wire format, SQL or status code is decided here, but in `feedgate-feed`, `feedgate-store`
 //!   and `net`; [`Poller::poll`] only puts the steps in order.
 //!
-//! [`Resources::record`]: feedgate_core::ports::Resources::record
+//! [`Store::record`]: feedgate_store::Store::record
 
 mod advertised_upstream;
 mod discovered_feeds;
@@ -59,10 +59,11 @@ use crate::metrics::Metrics;
 use crate::net::{self, HttpClient, Patience};
 use feedgate_core::poll::Poll;
 use feedgate_core::poll_times;
-use feedgate_core::ports::{DueResource, Store, StoreError};
 use feedgate_core::resource::Resource;
 use feedgate_core::schedule::{K_LEAST, ScheduleBounds};
+use feedgate_core::store::{DueResource, StoreError};
 use feedgate_core::upstream::UpstreamFinding;
+use feedgate_store::Store;
 
 use group_turn::GroupTurn;
 use observation::{Failure, Found, Observation};
@@ -93,7 +94,7 @@ pub struct PollSettings {
 /// Polls resources. Clones share all state.
 #[derive(Clone)]
 pub struct Poller {
-    store: Arc<dyn Store>,
+    store: Arc<Store>,
     client: HttpClient,
     permits: HostPermits,
     shared_documents: shared_documents::SharedDocuments,
@@ -138,7 +139,7 @@ impl Poller {
     /// Creates a poller of the resources in `store`. Must be called within a runtime: claims are
     /// renewed by a task.
     pub fn new(
-        store: Arc<dyn Store>,
+        store: Arc<Store>,
         client: HttpClient,
         metrics: Metrics,
         event_log: EventLog,
@@ -290,7 +291,7 @@ impl Poller {
         observation: &mut Observation,
         now: DateTime<Utc>,
     ) -> Result<PollRecords, StoreError> {
-        let records = records::records(&*self.store, due, &mut observation.found, now).await?;
+        let records = records::records(&self.store, due, &mut observation.found, now).await?;
         Ok(records.unwrap_or_else(|| {
             observation.found = Found::Failure(Failure::parser_panicked());
             PollRecords::default()
@@ -344,7 +345,7 @@ impl Poller {
         let now_s = now.timestamp();
         if (now_s - read_at_s.load(Ordering::Relaxed)).abs() >= K_MAX_AGE_S {
             read_at_s.store(now_s, Ordering::Relaxed);
-            k_bits.store(self.store.k().await?.to_bits(), Ordering::Relaxed);
+            k_bits.store(self.store.poll_factor().await?.to_bits(), Ordering::Relaxed);
         }
         let k = f64::from_bits(k_bits.load(Ordering::Relaxed)).max(K_LEAST);
         Ok(ScheduleBounds { min_period_s: self.settings.min_period_s, k })
@@ -352,7 +353,7 @@ impl Poller {
 }
 
 /// Renews the claims of polls, each of which lasts as long as `lease`.
-fn renewal(store: Arc<dyn Store>, lease: Duration) -> ClaimRenewal {
+fn renewal(store: Arc<Store>, lease: Duration) -> ClaimRenewal {
     ClaimRenewal::start(Poller::NAME, lease, move |claims, now, until| {
         let store = Arc::clone(&store);
         async move { store.renew_resource_claims(&claims, now, until).await }

@@ -20,7 +20,7 @@ use tokio_util::task::TaskTracker;
 use tracing::{Instrument, error, info, info_span, warn};
 
 use crate::lane_slots::LaneSlots;
-use feedgate_core::ports::StoreError;
+use feedgate_core::store::StoreError;
 
 pub use crate::clock::{Stopwatch, now};
 pub use crate::jobs::host_permits::{HostPermit, HostPermits};

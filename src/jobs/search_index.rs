@@ -10,8 +10,9 @@ use tokio::task::yield_now;
 use tracing::{error, info};
 
 use crate::jobs::runner::{self, Job};
-use feedgate_core::ports::{Store, StoreError};
 use feedgate_core::search::UnindexedRange;
+use feedgate_core::store::StoreError;
+use feedgate_store::Store;
 
 /// The most logs that are indexed in one step. Each brings at most [`feedgate_store::INDEX_BATCH`]
 /// records.
@@ -28,7 +29,7 @@ pub struct SearchIndexSettings {
 
 /// Fills the search index.
 pub struct SearchIndexer {
-    store: Arc<dyn Store>,
+    store: Arc<Store>,
     settings: SearchIndexSettings,
     /// Whether everything is queued that was stored before the index was opened; of a closed index,
     /// whether it is empty.
@@ -38,7 +39,7 @@ pub struct SearchIndexer {
 impl SearchIndexer {
     /// Opens or closes the index, and returns the job that fills or empties it.
     pub async fn prepare(
-        store: Arc<dyn Store>,
+        store: Arc<Store>,
         settings: SearchIndexSettings,
     ) -> Result<SearchIndexer, StoreError> {
         match settings.is_enabled {

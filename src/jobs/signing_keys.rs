@@ -16,11 +16,12 @@ use url::Url;
 
 use crate::jobs::runner;
 use crate::net::{PublishedKey, RequestSigner, Signer};
-use feedgate_core::ports::{Store, StoreError};
 use feedgate_core::signing_key::{
     KeySeed, PlannedKey, StoredSigningKey, oldest_published, planned_key,
 };
+use feedgate_core::store::StoreError;
 use feedgate_protocol::message_signatures::SigningKey;
+use feedgate_store::Store;
 
 /// How often the keys are read: a small part of the days for which a key is published before it is used.
 const INTERVAL: Duration = Duration::from_secs(600);
@@ -39,14 +40,14 @@ pub enum SigningKeysError {
 /// Keeps the keys of the gateway at `public_url`.
 #[derive(Clone)]
 pub struct SigningKeyring {
-    store: Arc<dyn Store>,
+    store: Arc<Store>,
     signer: RequestSigner,
     public_url: Url,
 }
 
 impl SigningKeyring {
     /// Keys for the requests that `signer` signs.
-    pub fn new(store: Arc<dyn Store>, signer: RequestSigner, public_url: Url) -> SigningKeyring {
+    pub fn new(store: Arc<Store>, signer: RequestSigner, public_url: Url) -> SigningKeyring {
         SigningKeyring { store, signer, public_url }
     }
 

@@ -16,19 +16,20 @@ use tracing::error;
 
 use feedgate_core::account::AccountId;
 use feedgate_core::collection::PendingCollection;
-use feedgate_core::ports::{Store, StoreError};
 use feedgate_core::query::{EntryText, Query, QueryIndex};
 use feedgate_core::record::{RecordKind, Seq};
 use feedgate_core::resource::ResourceId;
+use feedgate_core::store::StoreError;
 use feedgate_core::stored_entry::sourced;
 use feedgate_core::track::{ComparedRange, Track, TrackChange, TrackPosition};
+use feedgate_store::Store;
 
 /// The number of changes that are read at a time.
 const CHANGES: usize = 1_000;
 
 /// Compares records with the queries of all tracks.
 pub struct TrackMatcher {
-    store: Arc<dyn Store>,
+    store: Arc<Store>,
     known: Mutex<KnownTracks>,
 }
 
@@ -43,7 +44,7 @@ struct KnownTracks {
 
 impl TrackMatcher {
     /// Returns a matcher that has yet to learn its queries.
-    pub fn new(store: Arc<dyn Store>) -> TrackMatcher {
+    pub fn new(store: Arc<Store>) -> TrackMatcher {
         let known = KnownTracks {
             position: TrackPosition::START,
             index: QueryIndex::new(),
@@ -58,7 +59,7 @@ impl TrackMatcher {
         ranges: Vec<PendingCollection>,
     ) -> Result<Vec<ComparedRange>, StoreError> {
         let mut known = self.known.lock().await;
-        known.update(&*self.store).await?;
+        known.update(&self.store).await?;
         let mut compared = Vec::with_capacity(ranges.len());
         for range in ranges {
             compared.push(known.compare(range));
@@ -71,7 +72,7 @@ impl TrackMatcher {
 
 impl KnownTracks {
     /// Reads what has changed since the last time.
-    async fn update(&mut self, store: &dyn Store) -> Result<(), StoreError> {
+    async fn update(&mut self, store: &Store) -> Result<(), StoreError> {
         loop {
             let changes = store.track_changes(self.position, CHANGES).await?;
             let is_last = changes.len() < CHANGES;

@@ -27,13 +27,14 @@ use crate::metrics::Metrics;
 use crate::net::{HttpClient, is_inner};
 use feedgate_core::event::{Event, EventKind, EventOutcome};
 use feedgate_core::ping::{Ping, PingSource};
-use feedgate_core::ports::{DueUpstream, Store, StoreError};
 use feedgate_core::resource::{Resource, ResourceId};
+use feedgate_core::store::{DueUpstream, StoreError};
 use feedgate_core::subscription::Lease;
 use feedgate_core::topic;
 use feedgate_core::upstream::Upstream;
 use feedgate_protocol::Protocol;
 use feedgate_protocol::signature;
+use feedgate_store::Store;
 
 pub use request::{UpstreamError, UpstreamRequest, check_response, request_subscription};
 
@@ -89,7 +90,7 @@ pub struct UpstreamNotification<'a> {
 /// The parts of an [`UpstreamClient`].
 pub struct Parts {
     /// The store of upstreams.
-    pub store: Arc<dyn Store>,
+    pub store: Arc<Store>,
     /// The client that sends the requests.
     pub client: HttpClient,
     /// The poller that reads the documents that hubs send.

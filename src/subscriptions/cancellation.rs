@@ -13,7 +13,7 @@ use super::registration::NotificationHandler;
 use super::{CallerNetworks, SubscriptionRefusal, SubscriptionService, events, verify};
 use crate::jobs::runner;
 use feedgate_core::event::{Event, EventKind};
-use feedgate_core::ports::SubscriptionFilter;
+use feedgate_core::store::SubscriptionFilter;
 use feedgate_core::topic::{Callback, Topic};
 use feedgate_protocol::Protocol;
 
@@ -144,7 +144,7 @@ impl SubscriptionService {
             let result = verified.as_ref().map_or_else(verify::NotVerified::code, |()| "ok");
             self.metrics.verified("cancel", result);
             let event = about(EventKind::Verify).lasting(begun.elapsed());
-            self.event_log.record(events::judged(event, "cancel", &verified));
+            self.event_log.record(events::with_verification(event, "cancel", &verified));
             verified?;
         }
         let mut ended = false;

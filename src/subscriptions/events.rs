@@ -6,7 +6,7 @@ use super::{NotValidated, NotVerified, SubscriptionRefusal};
 use feedgate_core::event::{Event, EventKind, EventOutcome};
 use feedgate_core::intent::{Intent, IntentMode};
 use feedgate_core::ping::{Ping, PingSource};
-use feedgate_core::ports::EventArrival;
+use feedgate_core::store::EventArrival;
 use feedgate_core::subscription::{Subscription, SubscriptionRequest};
 
 /// The interface of requests with an account, whatever protocol their notifications use.
@@ -60,11 +60,11 @@ pub(super) fn verified(
     verified: &Result<(), NotVerified>,
     at: DateTime<Utc>,
 ) -> Event {
-    judged(about(EventKind::Verify, request, at), mode, verified)
+    with_verification(about(EventKind::Verify, request, at), mode, verified)
 }
 
 /// Returns `event` with the result of a verification for `mode`.
-pub(super) fn judged(
+pub(super) fn with_verification(
     event: Event,
     mode: &'static str,
     verified: &Result<(), NotVerified>,

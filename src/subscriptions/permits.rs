@@ -8,7 +8,7 @@ use super::verification_limits::{VerificationPermit, VerificationTarget};
 use super::{NotVerified, SubscriptionRefusal, SubscriptionService};
 use crate::net::Purpose;
 use feedgate_core::account::AccountId;
-use feedgate_core::ports::{StoreError, SubscriptionFilter};
+use feedgate_core::store::{StoreError, SubscriptionFilter};
 use feedgate_core::subscription::SubscriptionRequest;
 use feedgate_core::topic::{Callback, Topic};
 

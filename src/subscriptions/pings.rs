@@ -15,8 +15,8 @@ use crate::net::{FetchError, FetchRequest, Fetched};
 use feedgate_core::event::EventOutcome;
 use feedgate_core::ping::Ping;
 use feedgate_core::poll::Validators;
-use feedgate_core::ports::StoreError;
 use feedgate_core::resource::Resource;
+use feedgate_core::store::StoreError;
 use feedgate_core::topic::Topic;
 
 /// The maximum time that a publisher waits while its resource is fetched; WordPress gives up after

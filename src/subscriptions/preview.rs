@@ -18,7 +18,7 @@ use crate::jobs::runner;
 use crate::net::{FetchError, FetchRequest, FetchResponse, Patience, Purpose};
 use feedgate_core::account::AccountId;
 use feedgate_core::poll::Validators;
-use feedgate_core::ports::StoreError;
+use feedgate_core::store::StoreError;
 use feedgate_core::topic::{Topic, host};
 use feedgate_feed::documents::DiscoveredFeed;
 use feedgate_feed::model::Feed;

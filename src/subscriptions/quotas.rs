@@ -6,7 +6,7 @@
 
 use super::{SubscriptionRefusal, SubscriptionService};
 use feedgate_core::account::AccountId;
-use feedgate_core::ports::{StoreError, SubscriptionFilter};
+use feedgate_core::store::{StoreError, SubscriptionFilter};
 use feedgate_core::subscription::{SubscriptionOwner, SubscriptionRequest};
 
 /// The maximum number of subscriptions of an owner.

@@ -1,6 +1,6 @@
 //! The reasons why a subscription request is refused.
 
-use feedgate_core::ports::StoreError;
+use feedgate_core::store::StoreError;
 use feedgate_core::track::TrackError;
 use feedgate_feed::documents::InvalidFragment;
 

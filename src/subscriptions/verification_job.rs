@@ -18,7 +18,7 @@ use super::verification_limits::{VerificationLimits, VerificationPermit};
 use super::{QuotaExceeded, SubscriptionRefusal, SubscriptionService, events};
 use crate::jobs::runner::{self, Job};
 use feedgate_core::intent::{DueIntent, IntentMode};
-use feedgate_core::ports::{ClaimLimits, StoreError};
+use feedgate_core::store::{ClaimLimits, StoreError};
 use feedgate_core::topic;
 
 /// The delays before further attempts. WebSub asks for prompt verification, and a restarting server
@@ -72,7 +72,7 @@ impl VerificationJob {
         let Err(why) = subscribe.verify(&due.intent, Ok(visit)).await else {
             // A newer intent may have replaced this one, and is verified separately.
             let now = runner::now();
-            if subscribe.settle(due, now).await? {
+            if subscribe.apply_intent(due, now).await? {
                 subscribe.validate_later(&due.intent, &validated, now).await?;
             }
             return Ok(());

@@ -11,8 +11,8 @@ use tokio::time::{Instant, sleep, timeout_at};
 use super::{CallerNetworks, SubscriptionRefusal, SubscriptionService};
 use crate::jobs::runner;
 use feedgate_core::ping::Ping;
-use feedgate_core::ports::{LogNumbers, StoreError};
 use feedgate_core::resource::Resource;
+use feedgate_core::store::{LogNumbers, StoreError};
 use feedgate_core::topic::Topic;
 
 /// The maximum number of waiting clients. Further ones are answered at once.

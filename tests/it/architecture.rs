@@ -159,7 +159,7 @@ fn sql_stays_in_the_store() {
         }
         for (number, line) in source.lines_without_comments() {
             if line.contains("rusqlite::") || line.contains("tokio_postgres::") {
-                let advice = "add a method to a port in crates/core/src/ports.rs";
+                let advice = "add a method of `Store` in crates/store/src";
                 wrong.push(format!("{}:{number}: {advice}", source.name));
             }
         }

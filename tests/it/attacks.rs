@@ -2,7 +2,7 @@
 
 use feedgate::jobs::runner;
 use feedgate_core::account::{NewToken, Scopes, TokenHash};
-use feedgate_core::ports::StoreError;
+use feedgate_core::store::StoreError;
 use http::header::RETRY_AFTER;
 use http::{Method, StatusCode};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

@@ -15,12 +15,13 @@ use feedgate::metrics::Metrics;
 use feedgate::net::{self, HttpClient, Patience};
 use feedgate_core::backfill::{Backfill, BackfillEnd, BackfillLimits};
 use feedgate_core::claim::{ClaimToken, QueuePosition};
-use feedgate_core::ports::{ClaimLimits, Store};
 use feedgate_core::record::{Record, RecordKind, Seq};
 use feedgate_core::resource::Resource;
+use feedgate_core::store::ClaimLimits;
 use feedgate_core::subscription::{Format, Lease, SubscriptionRequest};
 use feedgate_core::topic::{Callback, Topic};
 use feedgate_protocol::Protocol;
+use feedgate_store::Store;
 use http::StatusCode;
 
 use crate::store::on_both_stores;
@@ -43,7 +44,7 @@ const LIMITS: BackfillLimits = BackfillLimits { pages: 50, entries: 1_000, bytes
 
 /// A gateway without doors, and a publisher.
 struct Bench {
-    store: Arc<dyn Store>,
+    store: Arc<Store>,
     ingest: Poller,
     backfills: Backfiller,
     publisher: Publisher,
@@ -140,7 +141,7 @@ async fn node(
     database: &Database,
     limits: BackfillLimits,
     claim: Duration,
-) -> (Arc<dyn Store>, Poller, Backfiller) {
+) -> (Arc<Store>, Poller, Backfiller) {
     let store = database.open().await;
     let fetch = HttpClient::new(net::NetworkSettings {
         user_agent: "feedgate/0.0 (+https://gateway.test/".to_owned(),

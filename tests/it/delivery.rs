@@ -22,12 +22,12 @@ use feedgate::net::{self, HttpClient};
 use feedgate_core::change_detection::{Candidate, FeedDocument};
 use feedgate_core::claim::ClaimToken;
 use feedgate_core::poll::{NewContent, Poll, Polling, Trigger};
-use feedgate_core::ports::{Store, SubscriptionFilter};
 use feedgate_core::record::Seq;
 use feedgate_core::resource::{ResourceId, ResourceKind};
 use feedgate_core::schedule::Demand;
 use feedgate_core::signing::Secret;
 use feedgate_core::status::Status;
+use feedgate_core::store::SubscriptionFilter;
 use feedgate_core::subscription::{Format, Lease, Statuses, Subscription, SubscriptionRequest};
 use feedgate_core::topic::{Callback, Topic};
 use feedgate_core::upstream::UpstreamFinding;
@@ -35,6 +35,7 @@ use feedgate_core::visibility::SourceNetwork;
 use feedgate_feed::Body;
 use feedgate_protocol::Protocol;
 use feedgate_protocol::signature::SignatureMethod;
+use feedgate_store::Store;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
@@ -46,7 +47,7 @@ const TOPIC: &str = "https://tides.test/feed?a=1&b=2";
 
 /// A delivering node: a store, and the worker on it.
 struct Node {
-    store: Arc<dyn Store>,
+    store: Arc<Store>,
     metrics: Metrics,
     stop: CancellationToken,
     worker: JoinHandle<()>,

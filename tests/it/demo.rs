@@ -2,7 +2,7 @@
 
 use std::process::Stdio;
 
-use feedgate_core::ports::SubscriptionFilter;
+use feedgate_core::store::SubscriptionFilter;
 use tokio::process::Command;
 use tokio::time::timeout;
 

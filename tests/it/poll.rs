@@ -19,12 +19,13 @@ use feedgate::jobs::runner;
 use feedgate::metrics::Metrics;
 use feedgate::net::{self, HttpClient};
 use feedgate_core::claim::QueuePosition;
-use feedgate_core::ports::{ClaimLimits, Store};
 use feedgate_core::record::Seq;
 use feedgate_core::resource::{Resource, ResourceKind};
+use feedgate_core::store::ClaimLimits;
 use feedgate_core::subscription::{Format, Lease, Statuses, SubscriptionRequest};
 use feedgate_core::topic::{Callback, Topic};
 use feedgate_protocol::Protocol;
+use feedgate_store::Store;
 use http::StatusCode;
 use http::header::{ETAG, HeaderValue};
 use tokio::sync::Semaphore;
@@ -57,7 +58,7 @@ on_one_store!(
 
 /// A poller, and the publisher it polls.
 struct Bench {
-    store: Arc<dyn Store>,
+    store: Arc<Store>,
     ingest: Poller,
     publisher: Publisher,
 }
@@ -109,7 +110,7 @@ impl Bench {
     }
 }
 
-fn poller(store: &Arc<dyn Store>, client: HttpClient) -> Poller {
+fn poller(store: &Arc<Store>, client: HttpClient) -> Poller {
     let claim = Duration::from_secs(60);
     let settings = PollSettings { claim, min_period_s: 60, porn_rank: false, upstream_url: None };
     Poller::new(Arc::clone(store), client, Metrics::new(), EventLog::off(), settings)

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use feedgate::jobs::runner::{Job, WorkerConfig, run};
-use feedgate_core::ports::StoreError;
+use feedgate_core::store::StoreError;
 use tokio::sync::{Notify, Semaphore};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};

@@ -18,12 +18,13 @@ use feedgate::event_log::EventLog;
 use feedgate::jobs::poll::{PollSettings, Poller};
 use feedgate::metrics::Metrics;
 use feedgate::net::{self, HttpClient, Patience};
-use feedgate_core::ports::{ClaimLimits, Store};
 use feedgate_core::record::Seq;
 use feedgate_core::resource::ResourceId;
+use feedgate_core::store::ClaimLimits;
 use feedgate_core::subscription::{Format, Lease, Statuses, SubscriptionRequest};
 use feedgate_core::topic::{Callback, Topic};
 use feedgate_protocol::Protocol;
+use feedgate_store::Store;
 
 use self::grader::{Grader, MIN_PERIOD_S, Score};
 use self::site::{DAY_S, Habits};
@@ -50,7 +51,7 @@ fn start() -> DateTime<Utc> {
 
 /// A gateway that can be stopped and started again.
 struct Node {
-    store: Arc<dyn Store>,
+    store: Arc<Store>,
     ingest: Poller,
 }
 

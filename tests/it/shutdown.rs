@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use feedgate_core::host_groups::HostGroups;
 use feedgate_core::page::PageLimits;
-use feedgate_core::ports::SubscriptionFilter;
+use feedgate_core::store::SubscriptionFilter;
 use feedgate_store as store;
 use http::StatusCode;
 use rustix::process::{Pid, Signal};
@@ -151,12 +151,12 @@ async fn a_delivery_in_hand_is_finished_and_kept() {
     assert_eq!(slow.answered.load(Ordering::SeqCst), 1);
 
     let url = format!("sqlite:{}", folder.path().join("feedgate-data/feedgate.db").display());
-    let (groups, cut) = (HostGroups::new(Duration::ZERO), PageLimits::default());
+    let (groups, page_limits) = (HostGroups::new(Duration::ZERO), PageLimits::default());
     let settings = store::StoreSettings {
         url,
         connections: 1,
         groups,
-        cut,
+        page_limits,
         listed: Default::default(),
         forwarding: Default::default(),
         anonymous_bytes_per_day: 256 << 20,

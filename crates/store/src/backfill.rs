@@ -8,7 +8,6 @@
 pub(crate) mod claim;
 pub(crate) mod staging;
 
-use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::delivery::subscriptions::subscribe;
@@ -16,14 +15,14 @@ use super::engine::row::Row;
 use super::engine::sql::{Value, params};
 use super::engine::tx::{Tx, Wake};
 use super::log::before;
-use crate::Db;
+use crate::Store;
 use claim::{hold_back, lock_claimed};
 use feedgate_core::backfill::{Backfill, BackfillEnd, Chain, PastPage};
 use feedgate_core::claim::ClaimToken;
 use feedgate_core::page::PageLimits;
-use feedgate_core::ports::{Backfills, CommitProgress, DueBackfill, StoreError};
 use feedgate_core::record::EntryKey;
 use feedgate_core::resource::{ResourceId, ResourceKind};
+use feedgate_core::store::{CommitProgress, DueBackfill, StoreError};
 use feedgate_core::subscription::{Subscription, SubscriptionRequest};
 use feedgate_feed::model::KnownBy;
 
@@ -42,15 +41,21 @@ macro_rules! backfill_columns {
 }
 pub(crate) use backfill_columns;
 
-#[async_trait]
-impl Backfills for Db {
-    async fn subscribe_with_history(
+/// Backfills: entries that sources published before their first subscription.
+impl Store {
+    /// Stores a verified subscription request as
+    /// [`subscribe`](Self::subscribe) does, and starts a backfill of
+    /// its resource, in one transaction. No backfill is started if one is in progress or ended
+    /// within the last hour. A resource that was never fetched is not polled meanwhile, so that the
+    /// older entries are appended first.
+    pub async fn subscribe_with_history(
         &self,
         request: &SubscriptionRequest,
         now: DateTime<Utc>,
     ) -> Result<Subscription, StoreError> {
-        let (request, groups) = (request.clone(), self.groups.clone());
-        let subscribed = self.write(move |tx| {
+        let db = self.of_topic(request.topic.as_str());
+        let (request, groups) = (request.clone(), db.groups.clone());
+        let subscribed = db.write(move |tx| {
             Box::pin(async move {
                 let subscription = subscribe(tx, &groups, request, now).await?;
                 begin(tx, subscription.id.resource, now).await?;
@@ -60,47 +65,62 @@ impl Backfills for Db {
         subscribed.await
     }
 
-    async fn claim_backfills(
+    /// Claims up to `limit` backfills that are due at `now`, until `until`.
+    pub async fn claim_backfills(
         &self,
         now: DateTime<Utc>,
         until: DateTime<Utc>,
         limit: usize,
     ) -> Result<Vec<DueBackfill>, StoreError> {
-        let claims = self.claims.clone();
-        let claimed = self.write(move |tx| {
-            Box::pin(async move {
-                let lease = claims.lease(now, until);
-                claim::claim(tx, lease, limit).await
-            })
-        });
-        claimed.await
+        self.claim_in_turn(limit, |db, limit| async move {
+            let claims = db.claims.clone();
+            let claimed = db.write(move |tx| {
+                Box::pin(async move {
+                    let lease = claims.lease(now, until);
+                    claim::claim(tx, lease, limit).await
+                })
+            });
+            claimed.await
+        })
+        .await
     }
 
-    async fn renew_backfill_claims(
+    /// Extends those of `claims` that were not lost to `until`, and returns their resources.
+    pub async fn renew_backfill_claims(
         &self,
         claims: &[(ResourceId, ClaimToken)],
         now: DateTime<Utc>,
         until: DateTime<Utc>,
     ) -> Result<Vec<ResourceId>, StoreError> {
-        let (held, claims) = (claims.to_vec(), self.claims.clone());
-        let renewed = self.write(move |tx| {
-            Box::pin(async move {
-                let lease = claims.lease(now, until);
-                claim::renew(tx, held, lease).await
-            })
-        });
-        renewed.await
+        self.gather(
+            claims,
+            |(id, _)| id.0,
+            |db, claims| async move {
+                let (held, claims) = (claims.to_vec(), db.claims.clone());
+                let renewed = db.write(move |tx| {
+                    Box::pin(async move {
+                        let lease = claims.lease(now, until);
+                        claim::renew(tx, held, lease).await
+                    })
+                });
+                renewed.await
+            },
+        )
+        .await
     }
 
-    async fn stage_backfill(
+    /// Stages the entries of a document and advances the backfill to its link, due at `now`, which
+    /// ends the claim. Returns `false` without changes if the claim was lost.
+    pub async fn stage_backfill(
         &self,
         backfill: &Backfill,
         claim: ClaimToken,
         page: PastPage,
         now: DateTime<Utc>,
     ) -> Result<bool, StoreError> {
+        let db = self.of_number(backfill.resource.0);
         let backfill = backfill.clone();
-        let staged = self.write(move |tx| {
+        let staged = db.write(move |tx| {
             Box::pin(async move {
                 if !lock_claimed(tx, backfill.resource, claim).await? {
                     return Ok(false);
@@ -111,14 +131,16 @@ impl Backfills for Db {
         staged.await
     }
 
-    async fn save_backfill(
+    /// Stores the state of a backfill, due at `due_at`, and ends the claim; `false` as above.
+    pub async fn save_backfill(
         &self,
         backfill: &Backfill,
         claim: ClaimToken,
         due_at: DateTime<Utc>,
     ) -> Result<bool, StoreError> {
+        let db = self.of_number(backfill.resource.0);
         let backfill = backfill.clone();
-        let settled = self.write(move |tx| {
+        let settled = db.write(move |tx| {
             Box::pin(async move {
                 if !lock_claimed(tx, backfill.resource, claim).await? {
                     return Ok(false);
@@ -129,32 +151,38 @@ impl Backfills for Db {
         settled.await
     }
 
-    async fn commit_staged(
+    /// Appends a batch of staged entries to the log, oldest first. Entries that the log contains
+    /// stay as they are, and the new records have no audience. Once none is left, the backfill is
+    /// complete, and a delayed resource becomes due.
+    pub async fn commit_staged(
         &self,
         id: ResourceId,
         claim: ClaimToken,
         now: DateTime<Utc>,
     ) -> Result<CommitProgress, StoreError> {
-        let cut = self.cut;
-        let committed = self.write(move |tx| {
+        let db = self.of_number(id.0);
+        let page_limits = db.page_limits;
+        let committed = db.write(move |tx| {
             Box::pin(async move {
                 if !lock_claimed(tx, id, claim).await? {
                     return Ok(CommitProgress::ClaimLost);
                 }
-                commit_staged(tx, &cut, id, now).await
+                commit_staged(tx, &page_limits, id, now).await
             })
         });
         committed.await
     }
 
-    async fn drop_backfill(
+    /// Deletes a backfill and its staged entries. If the claim was lost, nothing changes.
+    pub async fn drop_backfill(
         &self,
         id: ResourceId,
         claim: ClaimToken,
         now: DateTime<Utc>,
     ) -> Result<(), StoreError> {
+        let db = self.of_number(id.0);
         const DROP: &str = "delete from backfills where resource_id = $1";
-        let dropped = self.write(move |tx| {
+        let dropped = db.write(move |tx| {
             Box::pin(async move {
                 if !lock_claimed(tx, id, claim).await? {
                     return Ok(());
@@ -168,15 +196,23 @@ impl Backfills for Db {
         dropped.await
     }
 
-    async fn backfills(&self, ids: &[ResourceId]) -> Result<Vec<Backfill>, StoreError> {
+    /// Returns the backfills of these resources, in any order.
+    pub async fn backfills(&self, ids: &[ResourceId]) -> Result<Vec<Backfill>, StoreError> {
         const FIND: &str = concat!(
             "select ",
             backfill_columns!(),
             " from backfills b where b.resource_id in ({ids $1})"
         );
-        let ids = Value::Ints(ids.iter().map(|id| id.0).collect());
-        let rows = self.rows(FIND, &[ids]).await?;
-        rows.into_iter().map(|mut row| backfill(&mut row)).collect()
+        self.gather(
+            ids,
+            |id| id.0,
+            |db, ids| async move {
+                let ids = Value::Ints(ids.iter().map(|id| id.0).collect());
+                let rows = db.rows(FIND, &[ids]).await?;
+                rows.into_iter().map(|mut row| backfill(&mut row)).collect()
+            },
+        )
+        .await
     }
 }
 
@@ -279,7 +315,7 @@ fn number(count: u64) -> i64 {
 /// Moves the oldest staged entries into the log, or completes the backfill if none is left.
 async fn commit_staged(
     tx: &Tx<'_>,
-    cut: &PageLimits,
+    page_limits: &PageLimits,
     id: ResourceId,
     now: DateTime<Utc>,
 ) -> Result<CommitProgress, StoreError> {
@@ -295,7 +331,7 @@ async fn commit_staged(
         return Ok(CommitProgress::Complete);
     }
     let keys = candidates.iter().map(|candidate| candidate.id.0.to_vec()).collect();
-    let appended = staging::append_old(tx, cut, &before, candidates, now).await?;
+    let appended = staging::append_old(tx, page_limits, &before, candidates, now).await?;
     staging::forget_entries(tx, id, keys).await?;
     tx.execute(FILLED, params![id.0, appended]).await?;
     hold_back(tx, &[id.0], now).await?;

@@ -23,7 +23,7 @@ use crate::engine::error::store_error;
 use crate::engine::migrate::{MIGRATIONS, newest};
 use crate::engine::sqlite::{prepare_folder, wal};
 use crate::{name_place, sqlite_path};
-use feedgate_core::ports::StoreError;
+use feedgate_core::store::StoreError;
 
 /// How long to wait for a lock: a gateway has none for longer while it runs.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -1,43 +1,31 @@
-//! Cells: a store that is spread over several sets of tables.
+//! The store: a list of cells, one by default.
 //!
-//! A cell is a whole set of tables in a schema of its own, and works as a store of one database
-//! does. Each resource lies in the cell that a hash of its topic chooses, together with everything
-//! about it: its log, its subscriptions, its intents. The numbers of its rows contain the number
-//! of the cell ([`number_at`]). The schema that the URL names is the shared one: it holds accounts,
+//! A cell is a whole set of tables, and its database (`Db`) works on it alone. Each resource lies in
+//! the cell that a hash of its topic chooses, together with everything about it: its log, its
+//! subscriptions, its intents. What belongs to no resource lies in the shared database: accounts,
 //! tokens, stored files, the event log, the settings that all nodes share, and the pacing of
-//! publishers' hosts (`pacing.rs`).
+//! publishers' hosts (`pacing.rs`). If there is one cell, it is the shared database too, and is
+//! called directly.
 //!
-//! Every transaction stays within one schema. An operation that concerns several runs one
-//! transaction in each, in an order in which a failure in between is repaired by the next run.
-//! What lists across cells merges their pages.
+//! If there are several, each is a schema of a PostgreSQL database, and so is the shared one, which
+//! the URL names. The numbers of rows contain the number of their cell ([`number_at`]). Every
+//! transaction stays within one schema. An operation that concerns several runs one transaction in
+//! each, in an order in which a failure in between is repaired by the next run. What lists across
+//! cells merges their pages.
 //!
 //! Which server a cell lies on is decided by the database: with Citus, each schema is a shard.
 
-mod accounts;
-mod attempts;
-mod changes;
-mod claiming;
-mod clock;
-mod collections;
-mod delivery;
-mod hosts;
-mod log;
-mod maintenance;
-mod merge;
-mod nodes;
+pub(crate) mod claiming;
+pub(crate) mod merge;
 pub(crate) mod numbers;
-mod pacing;
-mod resources;
-mod search;
-mod survey;
-mod tracks;
-mod upstreams;
+pub(crate) mod pacing;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures_util::future::try_join_all;
 
+use crate::changes::change_marks::ChangeMarks;
 use crate::copy::copy_state;
 use crate::engine::migrate::{self, Migration};
 use crate::engine::postgres::{Connector, Migrating, Postgres};
@@ -45,29 +33,49 @@ use crate::engine::sql::params;
 use crate::engine::tx::Tx;
 use crate::secrets::registered_keys;
 use crate::{Db, Engine, OpenPurpose, StoreSettings, sqlite_path};
-use changes::ChangeMarks;
-use feedgate_core::ports::{StoreError, WakeSignals};
+use claiming::{CellClaims, fill};
+use feedgate_core::store::{ClaimLimits, StoreError, WakeSignals};
 use numbers::{cell_of_number, cell_of_topic, number_at};
 
 /// The least number of connections to each cell.
 const LEAST_CONNECTIONS: usize = 2;
 
-/// A store of several cells.
-pub(crate) struct Cells {
-    shared: Arc<Db>,
-    cells: Vec<Arc<Db>>,
+/// The open store: everything that the program can do with a database. Each subject has its methods,
+/// with their SQL, in the file named for it.
+pub struct Store {
+    /// The database of what lies in no cell.
+    pub(crate) shared: Arc<Db>,
+    pub(crate) cells: Vec<Arc<Db>>,
     /// The cell at which the next search for work begins.
     turn: AtomicUsize,
-    change_marks: ChangeMarks,
+    pub(crate) change_marks: ChangeMarks,
 }
 
-impl Cells {
-    /// Opens the cells of a PostgreSQL database, and creates those that are missing.
+impl Store {
+    /// Opens the store, and creates what is missing of it.
     pub(crate) async fn open(
         settings: &StoreSettings,
         migrations: &[Migration],
         purpose: OpenPurpose,
-    ) -> Result<Cells, StoreError> {
+    ) -> Result<Store, StoreError> {
+        if settings.cells > 1 {
+            return Store::open_cells(settings, migrations, purpose).await;
+        }
+        let db = Db::open(settings, migrations, purpose).await?;
+        Ok(Store::new(Arc::clone(&db), vec![db]))
+    }
+
+    fn new(shared: Arc<Db>, cells: Vec<Arc<Db>>) -> Store {
+        let (turn, change_marks) = (AtomicUsize::new(0), ChangeMarks::default());
+        Store { shared, cells, turn, change_marks }
+    }
+
+    /// Opens the cells of a PostgreSQL database, and creates those that are missing.
+    async fn open_cells(
+        settings: &StoreSettings,
+        migrations: &[Migration],
+        purpose: OpenPurpose,
+    ) -> Result<Store, StoreError> {
         if sqlite_path(&settings.url).is_some() {
             return Err(StoreError::Cells { found: 1, configured: settings.cells });
         }
@@ -109,40 +117,180 @@ impl Cells {
         if purpose == OpenPurpose::Gateway {
             try_join_all(cells.iter().map(|cell| cell.regroup())).await?;
         }
-        let (turn, change_marks) = (AtomicUsize::new(0), ChangeMarks::default());
-        Ok(Cells { shared, cells, turn, change_marks })
+        Ok(Store::new(shared, cells))
     }
 
-    /// Returns the shared schema and the cells.
+    /// Returns the shared database and the cells.
     pub(crate) fn into_schemas(self) -> (Arc<Db>, Vec<Arc<Db>>) {
         (self.shared, self.cells)
     }
 
-    /// Returns the cell of a topic, or of another text that decides where something lies.
-    fn of_topic(&self, topic: &str) -> &Arc<Db> {
-        &self.cells[cell_of_topic(topic, self.cells.len())]
+    /// Returns the only cell; `None` if there are several.
+    pub(crate) fn only_cell(&self) -> Option<&Db> {
+        match self.cells.as_slice() {
+            [cell] => Some(cell),
+            _ => None,
+        }
     }
 
-    /// Returns the cell of the row with this number. A number that no cell has assigned is looked
+    /// Returns all databases, each once.
+    pub(crate) fn databases(&self) -> impl Iterator<Item = &Db> {
+        let shared = self.only_cell().is_none().then_some(&self.shared);
+        self.cells.iter().chain(shared).map(|db| &**db)
+    }
+
+    /// Returns the cell of a topic, or of another text that decides where something lies.
+    pub(crate) fn of_topic(&self, topic: &str) -> &Db {
+        self.only_cell().unwrap_or_else(|| &self.cells[cell_of_topic(topic, self.cells.len())])
+    }
+
+    /// Returns the cell of the row with this number.
+    pub(crate) fn of_number(&self, number: i64) -> &Db {
+        &self.cells[self.place_of(number)]
+    }
+
+    /// Returns which cell has the row with this number. A number that no cell has assigned is looked
     /// for in the first, where it is not found either.
-    fn of_number(&self, number: i64) -> &Arc<Db> {
-        self.cells.get(cell_of_number(number)).unwrap_or(&self.cells[0])
+    pub(crate) fn place_of(&self, number: i64) -> usize {
+        Some(cell_of_number(number)).filter(|cell| *cell < self.cells.len()).unwrap_or(0)
     }
 
     /// Returns all cells, beginning with another one each time, so that none is always last.
     fn in_turn(&self) -> impl Iterator<Item = &Arc<Db>> {
-        let first = self.turn.fetch_add(1, Ordering::Relaxed) % self.cells.len();
-        self.cells[first..].iter().chain(&self.cells[..first])
+        let (later, first) = self.cells.split_at(self.next_turn());
+        first.iter().chain(later)
     }
 
-    /// Returns the items by the cell that `number` names, with the number of each cell.
-    fn by_cell<T>(&self, items: impl IntoIterator<Item = T>, number: fn(&T) -> i64) -> Vec<Vec<T>> {
-        let mut by_cell: Vec<Vec<T>> = self.cells.iter().map(|_| Vec::new()).collect();
+    /// Returns the cell at which a search for work begins: another one each time.
+    pub(crate) fn next_turn(&self) -> usize {
+        self.turn.fetch_add(1, Ordering::Relaxed) % self.cells.len()
+    }
+
+    /// Returns all cells, each with those of the items whose numbers are in it.
+    pub(crate) fn by_every_cell<T>(
+        &self,
+        items: Vec<T>,
+        number: impl Fn(&T) -> i64,
+    ) -> Vec<(&Db, Vec<T>)> {
+        if let Some(cell) = self.only_cell() {
+            return vec![(cell, items)];
+        }
+        let mut by_cell: Vec<_> = self.cells.iter().map(|cell| (&**cell, Vec::new())).collect();
         for item in items {
-            let cell = cell_of_number(number(&item));
-            by_cell[if cell < self.cells.len() { cell } else { 0 }].push(item);
+            by_cell[self.place_of(number(&item))].1.push(item);
         }
         by_cell
+    }
+
+    /// Returns the cells of the items, as [`by_every_cell`](Self::by_every_cell) does.
+    pub(crate) fn by_cell<T>(
+        &self,
+        items: Vec<T>,
+        number: impl Fn(&T) -> i64,
+    ) -> Vec<(&Db, Vec<T>)> {
+        let mut by_cell = self.by_every_cell(items, number);
+        by_cell.retain(|(_, items)| !items.is_empty());
+        by_cell
+    }
+
+    /// Returns what `work` returns for the items of each cell, together.
+    pub(crate) async fn gather<'a, I: Clone, T, F>(
+        &'a self,
+        items: &[I],
+        number: impl Fn(&I) -> i64,
+        work: impl Fn(&'a Db, Vec<I>) -> F,
+    ) -> Result<Vec<T>, StoreError>
+    where
+        F: Future<Output = Result<Vec<T>, StoreError>>,
+    {
+        let mut gathered = Vec::new();
+        for (cell, items) in self.by_cell(items.to_vec(), number) {
+            gathered.extend(work(cell, items).await?);
+        }
+        Ok(gathered)
+    }
+
+    /// Returns what `work` returns for each cell, in the order of the cells.
+    pub(crate) async fn each<'a, T, F>(
+        &'a self,
+        work: impl Fn(&'a Db) -> F,
+    ) -> Result<Vec<T>, StoreError>
+    where
+        F: Future<Output = Result<T, StoreError>>,
+    {
+        if let Some(cell) = self.only_cell() {
+            return Ok(vec![work(cell).await?]);
+        }
+        try_join_all(self.cells.iter().map(|cell| work(cell))).await
+    }
+
+    /// Returns the sum of the counts of all cells.
+    pub(crate) async fn sum<'a, F>(&'a self, count: impl Fn(&'a Db) -> F) -> Result<u64, StoreError>
+    where
+        F: Future<Output = Result<u64, StoreError>>,
+    {
+        Ok(self.each(count).await?.into_iter().sum())
+    }
+
+    /// Returns what the first cell returns that has anything.
+    pub(crate) async fn first_some<'a, T, F>(
+        &'a self,
+        work: impl Fn(&'a Db) -> F,
+    ) -> Result<Vec<T>, StoreError>
+    where
+        F: Future<Output = Result<Vec<T>, StoreError>>,
+    {
+        for cell in &self.cells {
+            let some = work(cell).await?;
+            if !some.is_empty() {
+                return Ok(some);
+            }
+        }
+        Ok(Vec::new())
+    }
+
+    /// Claims up to `limit` jobs: `claim` claims up to so many from one cell.
+    pub(crate) async fn claim_in_turn<'a, T, F>(
+        &'a self,
+        limit: usize,
+        claim: impl Fn(&'a Db, usize) -> F,
+    ) -> Result<Vec<T>, StoreError>
+    where
+        F: Future<Output = Result<Vec<T>, StoreError>>,
+    {
+        let mut claims = CellClaims::new(limit);
+        for cell in self.in_turn() {
+            if claims.left() == 0 && self.cells.len() > 1 {
+                break;
+            }
+            claims.add(claim(cell, claims.left()).await);
+        }
+        claims.finish()
+    }
+
+    /// Claims jobs within limits that hold for all cells together. `host` returns the host of a job.
+    pub(crate) async fn claim_within<'a, T, F>(
+        &'a self,
+        limits: &ClaimLimits,
+        host: impl Fn(&T) -> String,
+        claim: impl Fn(&'a Db, ClaimLimits) -> F,
+    ) -> Result<Vec<T>, StoreError>
+    where
+        F: Future<Output = Result<Vec<T>, StoreError>>,
+    {
+        if let Some(cell) = self.only_cell() {
+            return claim(cell, limits.clone()).await;
+        }
+        let (mut claims, mut limits) = (CellClaims::new(limits.limit), limits.clone());
+        for cell in self.in_turn() {
+            if claims.left() == 0 {
+                break;
+            }
+            claims.add(claim(cell, limits.clone()).await);
+            limits.limit = claims.left();
+            fill(&mut limits, claims.claimed().iter().map(&host));
+        }
+        claims.finish()
     }
 }
 

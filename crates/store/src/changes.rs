@@ -5,13 +5,13 @@
 //! never listed, nor is a topic with a token in it (rule S48), nor, unless a ping says so, that a topic
 //! is watched that only accounts subscribe to (rule S56).
 
+pub(crate) mod change_marks;
 pub(crate) mod hours;
 pub(crate) mod ping_batcher;
 pub(crate) mod pings;
 
 use std::collections::HashMap;
 
-use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
 use futures_util::future::try_join_all;
 use url::Url;
@@ -19,13 +19,13 @@ use url::Url;
 use super::engine::row::Row;
 use super::engine::sql::{Value, params};
 use super::engine::tx::Tx;
-use crate::Db;
 use crate::resources::row::{self, exposure_columns};
+use crate::{Db, Store};
 use feedgate_core::ping::{Ping, PingSource, TimeUnit, WeblogChange, start_of_hour};
-use feedgate_core::ports::{ChangeLine, Changes, ChangesHour, ChangesWindow, StoreError};
 use feedgate_core::redaction;
 use feedgate_core::resource::ResourceId;
 use feedgate_core::status::Status;
+use feedgate_core::store::{ChangeLine, ChangesHour, ChangesWindow, StoreError};
 use feedgate_core::topic::Topic;
 use feedgate_core::visibility::{ListedTopics, Visibility};
 
@@ -38,8 +38,90 @@ const SEEN: &str = "seen";
 /// The number of lines dropped in one transaction.
 const BATCH: i64 = 1_000;
 
-#[async_trait]
-impl Changes for Db {
+/// The lines of changes.xml and related documents: pings, and changes found by polls. All reads are
+/// paged.
+impl Store {
+    /// Returns the number of the newest line, and the total number of pings received.
+    pub async fn newest_change(&self) -> Result<(i64, u64), StoreError> {
+        if let Some(db) = self.only_cell() {
+            return db.newest_change().await;
+        }
+        let each = self.each(|db| db.newest_change()).await?;
+        let (newest, counts): (Vec<i64>, Vec<u64>) = each.into_iter().unzip();
+        Ok((self.change_marks.add(&newest), counts.into_iter().sum()))
+    }
+
+    /// Returns a page of the lines in `window`, newest first, after the line `after`; empty at the
+    /// end.
+    pub async fn changes(
+        &self,
+        window: &ChangesWindow,
+        after: Option<&ChangeLine>,
+    ) -> Result<Vec<ChangeLine>, StoreError> {
+        if let Some(db) = self.only_cell() {
+            return db.changes(window, after).await;
+        }
+        let newest = self.change_marks.get(window.newest);
+        let pages = self.cells.iter().enumerate().map(|(number, cell)| {
+            let newest = newest.as_ref().and_then(|newest| newest.get(number).copied());
+            let window = ChangesWindow { newest: newest.unwrap_or(i64::MAX), ..*window };
+            async move { cell.changes(&window, after).await }
+        });
+        let mut lines: Vec<ChangeLine> = try_join_all(pages).await?.into_iter().flatten().collect();
+        lines.sort_by_key(|line| std::cmp::Reverse((line.change.at, line.id)));
+        lines.truncate(PAGE_LINES as usize);
+        Ok(lines)
+    }
+
+    /// Returns the stored hour that begins at this time.
+    pub async fn hour(&self, begins: DateTime<Utc>) -> Result<Option<ChangesHour>, StoreError> {
+        self.shared.read(move |tx| Box::pin(hours::find(tx, begins))).await
+    }
+
+    /// Returns a page of the lines of an hour, newest first.
+    pub async fn hour_part(
+        &self,
+        begins: DateTime<Utc>,
+        part: usize,
+    ) -> Result<Vec<WeblogChange>, StoreError> {
+        self.shared.read(move |tx| Box::pin(hours::part(tx, begins, part))).await
+    }
+
+    /// Returns the beginning of the first hour that is not stored yet; `None` if there was never a
+    /// line.
+    pub async fn open_hour(&self) -> Result<Option<DateTime<Utc>>, StoreError> {
+        if let Some(db) = self.only_cell() {
+            return db.open_hour().await;
+        }
+        if let Some(open) = self.shared.open_hour().await? {
+            return Ok(Some(open));
+        }
+        let first = self.each(|db| db.open_hour()).await?;
+        Ok(first.into_iter().flatten().min())
+    }
+
+    /// Stores the hours that ended long enough before `now` for all lines to have been written.
+    /// Their documents count in `unit`. Returns the number of hours.
+    pub async fn save_hours(&self, now: DateTime<Utc>, unit: TimeUnit) -> Result<u64, StoreError> {
+        hours::keep_all(self, now, unit).await
+    }
+
+    /// Deletes lines from before `before` whose hour is stored, and hours from before
+    /// `hours_before` if given. Returns the number of lines.
+    pub async fn prune_changes(
+        &self,
+        before: DateTime<Utc>,
+        hours_before: Option<DateTime<Utc>>,
+    ) -> Result<u64, StoreError> {
+        if let Some(before) = hours_before {
+            self.shared.prune_hours(before).await?;
+        }
+        let Some(open) = self.open_hour().await? else { return Ok(0) };
+        self.sum(|db| db.prune_lines(before.min(open))).await
+    }
+}
+
+impl Db {
     async fn newest_change(&self) -> Result<(i64, u64), StoreError> {
         // Earlier versions counted all pings in the row `pings`.
         const NEWEST: &str = "
@@ -59,36 +141,8 @@ impl Changes for Db {
         self.read(move |tx| Box::pin(page(tx, window, after))).await
     }
 
-    async fn hour(&self, begins: DateTime<Utc>) -> Result<Option<ChangesHour>, StoreError> {
-        self.read(move |tx| Box::pin(hours::find(tx, begins))).await
-    }
-
-    async fn hour_part(
-        &self,
-        begins: DateTime<Utc>,
-        part: usize,
-    ) -> Result<Vec<WeblogChange>, StoreError> {
-        self.read(move |tx| Box::pin(hours::part(tx, begins, part))).await
-    }
-
     async fn open_hour(&self) -> Result<Option<DateTime<Utc>>, StoreError> {
         self.read(|tx| Box::pin(hours::open(tx))).await
-    }
-
-    async fn save_hours(&self, now: DateTime<Utc>, unit: TimeUnit) -> Result<u64, StoreError> {
-        hours::keep_all(self, self, now, unit).await
-    }
-
-    async fn prune_changes(
-        &self,
-        before: DateTime<Utc>,
-        hours_before: Option<DateTime<Utc>>,
-    ) -> Result<u64, StoreError> {
-        if let Some(before) = hours_before {
-            self.prune_hours(before).await?;
-        }
-        let Some(open) = self.open_hour().await? else { return Ok(0) };
-        self.prune_lines(before.min(open)).await
     }
 }
 

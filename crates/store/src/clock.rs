@@ -8,16 +8,15 @@ mod due_times;
 
 use std::time::Duration;
 
-use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
 use futures_util::try_join;
 
-use crate::Db;
 use crate::engine::sql::{Value, params};
 use crate::engine::sqlite::WriteSize;
 use crate::engine::tx::{Tx, Wake};
+use crate::{Db, Store};
 use due_times::{DueTimes, TABLES};
-use feedgate_core::ports::{ClockMark, ClockReading, DatabaseClock, StoreError};
+use feedgate_core::store::{ClockMark, ClockReading, StoreError};
 
 /// The most rows that one transaction moves: few enough that no other transaction waits long.
 const PORTION: i64 = 2_000;
@@ -25,24 +24,51 @@ const PORTION: i64 = 2_000;
 /// The key before that of every row.
 const START: [i64; 2] = [i64::MIN; 2];
 
-#[async_trait]
-impl DatabaseClock for Db {
-    async fn read_clock(&self, machine_time: DateTime<Utc>) -> Result<ClockReading, StoreError> {
-        self.read(move |tx| Box::pin(read(tx, machine_time))).await
+/// The clock of the database, and the due times that are moved with it when it was set.
+impl Store {
+    /// Reads the clock. That of SQLite is the clock of this machine, which shows `machine_time`.
+    pub async fn read_clock(
+        &self,
+        machine_time: DateTime<Utc>,
+    ) -> Result<ClockReading, StoreError> {
+        self.shared.read(move |tx| Box::pin(read(tx, machine_time))).await
     }
 
-    async fn record_clock(&self, mark: &ClockMark) -> Result<(), StoreError> {
+    /// Records that a node works.
+    pub async fn record_clock(&self, mark: &ClockMark) -> Result<(), StoreError> {
         const MARK: &str =
             "update clocks set seen_at = $1, boot = $2, since_boot = $3 where id = 1";
         let ClockMark { seen_at, boot, since_boot } = mark.clone();
         let since_boot = since_boot.as_micros() as i64;
-        let marked = self.write(move |tx| {
+        let marked = self.shared.write(move |tx| {
             let params = [Value::from(seen_at), boot.into(), since_boot.into()];
             Box::pin(async move { tx.execute(MARK, &params).await })
         });
         marked.await.map(drop)
     }
 
+    /// Records that the clock was set by `by`, unless it was set again since `generation`. Due times are
+    /// moved by [`move_due_times`](Self::move_due_times).
+    pub async fn record_clock_set(&self, generation: i64, by: TimeDelta) -> Result<(), StoreError> {
+        self.shared.record_clock_set(generation, by).await
+    }
+
+    /// Moves all due times by `by`, because the clock was set for the time `generation`. Several nodes may
+    /// do this together, and go on where another has stopped. Returns once all are moved.
+    pub async fn move_due_times(&self, generation: i64, by: TimeDelta) -> Result<(), StoreError> {
+        if self.only_cell().is_none() {
+            self.each(|db| db.move_due_times(generation, by)).await?;
+        }
+        self.shared.move_due_times(generation, by).await
+    }
+
+    /// Moves the due times that this node has in memory, when it goes by the new time.
+    pub fn move_times_in_memory(&self, by: TimeDelta) {
+        self.cells.iter().for_each(|cell| cell.held_backlogs.move_times(by));
+    }
+}
+
+impl Db {
     async fn record_clock_set(&self, generation: i64, by: TimeDelta) -> Result<(), StoreError> {
         const SET: &str = "
             update clocks
@@ -69,10 +95,6 @@ impl DatabaseClock for Db {
                 return Ok(());
             }
         }
-    }
-
-    fn move_times_in_memory(&self, by: TimeDelta) {
-        self.held_backlogs.move_times(by);
     }
 }
 

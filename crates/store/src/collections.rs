@@ -4,31 +4,146 @@
 //! collection is never polled.
 
 pub(crate) mod collecting;
+mod definitions;
 pub(crate) mod enqueue;
 mod watchers;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
-use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
 use super::engine::sql::params;
 use super::engine::tx::{Tx, Wake};
 use super::resources::details;
-use crate::Db;
 use crate::resources::ensure::ensure;
 use crate::resources::row::{self, resource, resource_columns};
+use crate::{Db, Store};
 use collecting::COLLECT_BATCH;
 use feedgate_core::collection::{Collection, CollectionKind, PendingCollection};
 use feedgate_core::host_groups::HostGroups;
-use feedgate_core::ports::{Collections, StoreError};
 use feedgate_core::registrant::RegistrantNetwork;
 use feedgate_core::resource::{Resource, ResourceId, ResourceKind};
 use feedgate_core::status::Status;
+use feedgate_core::store::StoreError;
 use feedgate_core::topic::Topic;
 
-#[async_trait]
-impl Collections for Db {
+/// Collections: resources whose logs are filled from other logs.
+impl Store {
+    /// Returns the collection of this scope, creating or reopening it if necessary. It takes what
+    /// is appended from then on.
+    pub async fn open_collection(
+        &self,
+        collection: &Collection,
+        now: DateTime<Utc>,
+    ) -> Result<Resource, StoreError> {
+        if let Some(db) = self.only_cell() {
+            return db.open_collection(collection, now).await;
+        }
+        let known = self.collection(&collection.scope).await?;
+        let resource = match known {
+            Some(known) => known,
+            None => {
+                let home = self.of_topic(collection.topic.as_str());
+                let opened = home.open_collection(collection, now).await?;
+                self.shared.define(collection.scope.clone(), opened.id).await?;
+                let defined = self.collection(&collection.scope).await?;
+                defined.ok_or_else(|| StoreError::Corrupt("a collection vanished".to_owned()))?
+            }
+        };
+        self.shared.define(collection.scope.clone(), resource.id).await?;
+        for cell in &self.cells {
+            cell.copy_definition(collection.scope.clone(), resource.id).await?;
+        }
+        Ok(resource)
+    }
+
+    /// Returns the collection of this scope, open or not; `None` if it was never created.
+    pub async fn collection(&self, scope: &CollectionKind) -> Result<Option<Resource>, StoreError> {
+        if let Some(db) = self.only_cell() {
+            let name = scope.kept();
+            return db.read(move |tx| Box::pin(find(tx, name))).await;
+        }
+        match self.shared.defined(scope).await? {
+            Some(id) => self.get(id).await,
+            None => Ok(None),
+        }
+    }
+
+    /// Makes exactly these resources the members of a collection. Each counts the collection as a
+    /// subscriber, so that it is polled.
+    pub async fn set_members(
+        &self,
+        id: ResourceId,
+        topics: &[Topic],
+        now: DateTime<Utc>,
+    ) -> Result<(), StoreError> {
+        for cell in &self.cells {
+            let is_here = |topic: &&Topic| std::ptr::eq(self.of_topic(topic.as_str()), &**cell);
+            let topics: Vec<Topic> = topics.iter().filter(is_here).cloned().collect();
+            cell.set_members(id, &topics, now).await?;
+        }
+        Ok(())
+    }
+
+    /// Closes the collections that belong to no account, except those in `but`: they keep their
+    /// records and take no more. Returns their number.
+    pub async fn close_collections(
+        &self,
+        but: &[ResourceId],
+        now: DateTime<Utc>,
+    ) -> Result<u64, StoreError> {
+        if self.only_cell().is_none() {
+            self.each(|db| db.close_collections(but, now)).await?;
+        }
+        self.shared.close_collections(but, now).await
+    }
+
+    /// Claims up to `limit` cursors of collections that are behind, longest due first, until
+    /// `until`. Each returns at most `feedgate_store::COLLECT_BATCH` records.
+    pub async fn claim_collecting(
+        &self,
+        now: DateTime<Utc>,
+        until: DateTime<Utc>,
+        limit: usize,
+    ) -> Result<Vec<PendingCollection>, StoreError> {
+        self.claim_in_turn(limit, |db, limit| async move {
+            let (most, listed) = ((limit, COLLECT_BATCH), db.listed);
+            db.write(move |tx| Box::pin(collecting::claim(tx, now, until, most, listed))).await
+        })
+        .await
+    }
+
+    /// Appends the claimed records to the logs of their collections, and advances the cursors.
+    /// Records that were taken by another node meanwhile are left out.
+    pub async fn collect(
+        &self,
+        taken: Vec<PendingCollection>,
+        now: DateTime<Utc>,
+    ) -> Result<(), StoreError> {
+        if let Some(db) = self.only_cell() {
+            return db.collect(taken, now).await;
+        }
+        let cells = |owing: &PendingCollection| {
+            (self.place_of(owing.member.id.0), self.place_of(owing.collection.0))
+        };
+        let mut by_cells: BTreeMap<(usize, usize), Vec<PendingCollection>> = BTreeMap::new();
+        for owing in taken {
+            by_cells.entry(cells(&owing)).or_default().push(owing);
+        }
+        for ((member, collection), taken) in by_cells {
+            let (member, collection) = (&self.cells[member], &self.cells[collection]);
+            if std::ptr::eq(member, collection) {
+                member.collect(taken, now).await?;
+            } else {
+                collection.take_from_elsewhere(taken.clone(), now).await?;
+                member.advance_collected(taken, now).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Db {
     async fn open_collection(
         &self,
         collection: &Collection,
@@ -36,11 +151,6 @@ impl Collections for Db {
     ) -> Result<Resource, StoreError> {
         let collection = collection.clone();
         self.write(move |tx| Box::pin(open(tx, collection, now))).await
-    }
-
-    async fn collection(&self, scope: &CollectionKind) -> Result<Option<Resource>, StoreError> {
-        let name = scope.kept();
-        self.read(move |tx| Box::pin(find(tx, name))).await
     }
 
     async fn set_members(
@@ -97,24 +207,14 @@ impl Collections for Db {
         Ok(closed)
     }
 
-    async fn claim_collecting(
-        &self,
-        now: DateTime<Utc>,
-        until: DateTime<Utc>,
-        limit: usize,
-    ) -> Result<Vec<PendingCollection>, StoreError> {
-        let (most, listed) = ((limit, COLLECT_BATCH), self.listed);
-        self.write(move |tx| Box::pin(collecting::claim(tx, now, until, most, listed))).await
-    }
-
     async fn collect(
         &self,
         taken: Vec<PendingCollection>,
         now: DateTime<Utc>,
     ) -> Result<(), StoreError> {
-        let cut = self.cut;
+        let page_limits = self.page_limits;
         self.write(move |tx| {
-            Box::pin(async move { collecting::collect(tx, &cut, taken, now).await })
+            Box::pin(async move { collecting::collect(tx, &page_limits, taken, now).await })
         })
         .await
     }

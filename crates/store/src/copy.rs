@@ -33,7 +33,7 @@ use crate::copy::tables::{CopiedTable, NUMBERED_IN_SHARED, Rule, TABLES};
 use crate::copy::target::CopyTarget;
 use crate::engine::sql::Value;
 use crate::{Db, StoreSettings};
-use feedgate_core::ports::StoreError;
+use feedgate_core::store::StoreError;
 
 /// The usual number of rows in a chunk: some 160 for each of 32 cells, and a few megabytes.
 pub const COPY_BATCH_ROWS: usize = 5_000;

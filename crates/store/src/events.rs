@@ -6,20 +6,19 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
 use super::engine::row::Row;
 use super::engine::sql::{Value, params};
 use super::engine::tx::Tx;
-use crate::Db;
 use crate::log::row::most;
+use crate::{Db, Store};
 use feedgate_core::account::AccountId;
 use feedgate_core::event::{
     Event, EventFilter, EventKind, EventOutcome, EventPage, EventViewer, StoredEvent,
 };
-use feedgate_core::ports::{EventNumbers, Events, StoreError};
 use feedgate_core::redaction;
+use feedgate_core::store::{EventNumbers, StoreError};
 
 /// The number of rows dropped in one transaction: few enough that no other transaction waits long.
 const BATCH: i64 = 1_000;
@@ -43,13 +42,17 @@ macro_rules! wanted {
     };
 }
 
-#[async_trait]
-impl Events for Db {
-    async fn append_events(&self, events: Vec<Event>) -> Result<i64, StoreError> {
-        self.write(move |tx| Box::pin(insert_events(tx, events))).await
+/// The events of the event log.
+impl Store {
+    /// Stores events in this order. Returns the number of the last.
+    pub async fn append_events(&self, events: Vec<Event>) -> Result<i64, StoreError> {
+        self.shared.write(move |tx| Box::pin(insert_events(tx, events))).await
     }
 
-    async fn events(&self, wanted: &EventFilter) -> Result<EventPage, StoreError> {
+    /// Returns the events selected by `query`: with `after` the oldest of them first, else the
+    /// newest.
+    pub async fn events(&self, wanted: &EventFilter) -> Result<EventPage, StoreError> {
+        let db = &self.shared;
         const NEWEST: &str = wanted!(" order by id desc limit $10");
         const NEXT: &str = wanted!(" order by id limit $10");
         let (account, is_admin) = match wanted.viewer {
@@ -59,7 +62,7 @@ impl Events for Db {
             EventViewer::Admin => (-1, true),
         };
         let callback = wanted.callback.as_str();
-        let range = self.examined(wanted).await?;
+        let range = db.examined(wanted).await?;
         #[rustfmt::skip]
         let params = params![
             range.after, range.before,
@@ -67,27 +70,25 @@ impl Events for Db {
             holding(&redaction::feed(&wanted.feed)), holding(callback), redaction::callback(callback),
             account, is_admin, most(wanted.limit),
         ];
-        let rows = self.rows(if wanted.after.is_some() { NEXT } else { NEWEST }, params).await?;
+        let rows = db.rows(if wanted.after.is_some() { NEXT } else { NEWEST }, params).await?;
         let events = rows.into_iter().map(kept).collect::<Result<Vec<_>, StoreError>>()?;
         let last = events.last().filter(|_| events.len() == wanted.limit).map(|last| last.id);
         Ok(EventPage { next: last.or(range.next), next_if_empty: range.next, events })
     }
 
-    async fn event_numbers(&self) -> Result<EventNumbers, StoreError> {
-        const NUMBERS: &str = "
-            select coalesce((select count from counters where name = 'events'), 0),
-                   (select min(id) from events)";
-        let mut rows = self.rows(NUMBERS, &[]).await?;
-        let mut row = rows.pop().ok_or(StoreError::Corrupt("no numbers of events".into()))?;
-        let newest = row.int()?;
-        Ok(EventNumbers { newest, oldest: row.opt_int()?.unwrap_or(newest + 1) })
+    /// Returns the numbers of the oldest and the newest event.
+    pub async fn event_numbers(&self) -> Result<EventNumbers, StoreError> {
+        self.shared.event_numbers().await
     }
 
-    async fn trim_events(
+    /// Deletes events from before `before`, and the oldest events of each kind that has more than
+    /// `most_of_a_kind`. Returns the number of deleted events.
+    pub async fn trim_events(
         &self,
         before: DateTime<Utc>,
         most_of_a_kind: usize,
     ) -> Result<u64, StoreError> {
+        let db = &self.shared;
         const OLD: &str = "
             delete from events
              where id in (select id from (select id, at from events order by id limit $2) oldest
@@ -99,12 +100,24 @@ impl Events for Db {
                              and id <= (select id from events where kind = $1
                                          order by id desc limit 1 offset $3)
                            order by id limit $2)";
-        let mut dropped = self.trim(OLD, vec![before.into(), BATCH.into()]).await?;
+        let mut dropped = db.trim(OLD, vec![before.into(), BATCH.into()]).await?;
         for kind in EventKind::ALL {
             let bounds = vec![kind.as_str().into(), BATCH.into(), most(most_of_a_kind).into()];
-            dropped += self.trim(MANY, bounds).await?;
+            dropped += db.trim(MANY, bounds).await?;
         }
         Ok(dropped)
+    }
+}
+
+impl Db {
+    async fn event_numbers(&self) -> Result<EventNumbers, StoreError> {
+        const NUMBERS: &str = "
+            select coalesce((select count from counters where name = 'events'), 0),
+                   (select min(id) from events)";
+        let mut rows = self.rows(NUMBERS, &[]).await?;
+        let mut row = rows.pop().ok_or(StoreError::Corrupt("no numbers of events".into()))?;
+        let newest = row.int()?;
+        Ok(EventNumbers { newest, oldest: row.opt_int()?.unwrap_or(newest + 1) })
     }
 }
 

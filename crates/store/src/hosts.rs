@@ -12,37 +12,44 @@ mod redirected;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Duration;
 
-use async_trait::async_trait;
 use chrono::{DateTime, Utc};
+use futures_util::future::try_join_all;
 use url::Url;
 
+use self::backoff::Pause;
 use super::engine::lease::ClaimLease;
 use super::engine::row::Row;
 use super::engine::sql::{self, Value, params};
 use super::engine::tx::Tx;
-use crate::Db;
+use crate::Store;
 use feedgate_core::host::{Host, HostBackoff, HostRefusal, PausedHost, RequestAdmission};
 use feedgate_core::host_groups::HostGroups;
-use feedgate_core::ports::{Hosts, StoreError};
 use feedgate_core::resource::ResourceId;
+use feedgate_core::store::StoreError;
 use feedgate_protocol::robots::Robots;
 
 /// The number of rows updated at once when the table of groups has changed.
 const BATCH: i64 = 1_000;
 
-#[async_trait]
-impl Hosts for Db {
-    fn group(&self, url: &str) -> String {
+/// The state of publishers' servers.
+impl Store {
+    /// Returns the group of servers of `url` (see [`host_groups`](feedgate_core::host_groups)).
+    pub fn group(&self, url: &str) -> String {
         // Every polled address was a topic or the target of a redirect, and both were parsed.
-        Url::parse(url).map(|url| self.groups.name(&url)).unwrap_or_default()
+        Url::parse(url).map(|url| self.shared.groups.name(&url)).unwrap_or_default()
     }
 
-    async fn host(&self, group: &str) -> Result<Host, StoreError> {
+    /// Returns the state of a group.
+    pub async fn host(&self, group: &str) -> Result<Host, StoreError> {
         let group = group.to_owned();
-        self.read(move |tx| Box::pin(async move { Ok(known(tx, &group, "").await?.0) })).await
+        self.shared
+            .read(move |tx| Box::pin(async move { Ok(known(tx, &group, "").await?.0) }))
+            .await
     }
 
-    async fn paused_hosts(
+    /// Returns the groups that are left alone at `now`, those with the shortest wait first, at most
+    /// `limit`.
+    pub async fn paused_hosts(
         &self,
         now: DateTime<Utc>,
         limit: usize,
@@ -54,66 +61,98 @@ impl Hosts for Db {
              order by backoff_until
              limit $2";
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        let rows = self.rows(PAUSED, params![now, limit]).await?;
+        let rows = self.shared.rows(PAUSED, params![now, limit]).await?;
         let paused = rows.into_iter().map(|mut row| {
             Ok(PausedHost { group: row.text()?, until: row.time()?, pauses: row.small()? })
         });
         paused.collect()
     }
 
-    async fn refuse(&self, refused: &HostRefusal) -> Result<Option<HostBackoff>, StoreError> {
-        let least = self.groups.spacing(&refused.group);
-        let refused = refused.clone();
-        self.write(move |tx| Box::pin(backoff::refuse(tx, refused, least))).await
+    /// Records that a URL was refused, and decides whether its whole group is paused (P26 to P28).
+    /// In that case, the polls that are due before the end of the pause are postponed, with the
+    /// reason in the status, so that they resume one by one.
+    pub async fn record_refusal(
+        &self,
+        refused: &HostRefusal,
+    ) -> Result<Option<HostBackoff>, StoreError> {
+        let least = self.shared.groups.spacing(&refused.group);
+        let noted = refused.clone();
+        let decided =
+            self.shared.write(move |tx| Box::pin(backoff::record_refusal(tx, noted, least)));
+        let Some(backoff) = decided.await? else { return Ok(None) };
+        if self.only_cell().is_none() {
+            let paused = self.cells.iter().enumerate().map(|(first, cell)| {
+                cell.pause_group(Pause::new(refused, &backoff, (first, self.cells.len())))
+            });
+            try_join_all(paused).await?;
+        }
+        Ok(Some(backoff))
     }
 
-    async fn admit_request(
+    /// Takes a time of a group for a request that a redirect leads there, if the group has one now. Own
+    /// resources of the group have at least every second time.
+    pub async fn admit_request(
         &self,
         group: &str,
         now: DateTime<Utc>,
     ) -> Result<RequestAdmission, StoreError> {
-        let (group, groups) = (group.to_owned(), self.groups.clone());
-        let admitted = self.write(move |tx| {
+        let db = &self.shared;
+        let (group, groups) = (group.to_owned(), db.groups.clone());
+        let admitted = db.write(move |tx| {
             Box::pin(async move { redirected::admit(tx, &groups, group, now).await })
         });
         admitted.await
     }
 
-    async fn leave_group(&self, group: &str) -> Result<(), StoreError> {
+    /// Ends the claim of a group whose poll a redirect has led to another group. The interval between two
+    /// polls of the group stays.
+    pub async fn leave_group(&self, group: &str) -> Result<(), StoreError> {
         let group = group.to_owned();
-        self.write(move |tx| Box::pin(redirected::leave(tx, group))).await
+        self.shared.write(move |tx| Box::pin(redirected::leave(tx, group))).await
     }
 
-    async fn credit(&self, group: &str, at: DateTime<Utc>) -> Result<(), StoreError> {
+    /// Records that a group answered well to a request for a resource of another group.
+    pub async fn record_good_answer(
+        &self,
+        group: &str,
+        at: DateTime<Utc>,
+    ) -> Result<(), StoreError> {
         let group = group.to_owned();
-        self.write(move |tx| Box::pin(redirected::credit(tx, group, at))).await
+        self.shared.write(move |tx| Box::pin(redirected::record_good_answer(tx, group, at))).await
     }
 
-    async fn put_off(
+    /// Postpones one resource until `until`, with the reason in its status.
+    pub async fn put_off(
         &self,
         id: ResourceId,
         until: DateTime<Utc>,
         why: &str,
     ) -> Result<(), StoreError> {
+        let db = self.of_number(id.0);
         let (waiting, why) = (vec![(id.0, until)], why.to_owned());
-        self.write(move |tx| Box::pin(async move { put_off(tx, waiting, &why).await })).await
+        db.write(move |tx| Box::pin(async move { put_off(tx, waiting, &why).await })).await
     }
 
-    async fn robots(&self, origin: &str) -> Result<Option<(Robots, DateTime<Utc>)>, StoreError> {
+    /// Returns the last `robots.txt` of a server (scheme, host and port), and when it was fetched.
+    pub async fn robots(
+        &self,
+        origin: &str,
+    ) -> Result<Option<(Robots, DateTime<Utc>)>, StoreError> {
         const FIND: &str = "select rules, fetched_at from robots where origin = $1";
-        let rows = self.rows(FIND, params![origin]).await?;
+        let rows = self.shared.rows(FIND, params![origin]).await?;
         let found = rows.into_iter().next().map(|mut row| Ok((row.json()?, row.time()?)));
         found.transpose()
     }
 
-    async fn save_robots(
+    /// Stores the `robots.txt` of a server.
+    pub async fn save_robots(
         &self,
         origin: &str,
         robots: &Robots,
         now: DateTime<Utc>,
     ) -> Result<(), StoreError> {
         let (origin, robots) = (origin.to_owned(), robots.clone());
-        let keep = self.write(move |tx| {
+        let keep = self.shared.write(move |tx| {
             Box::pin(async move { save_robots(tx, (&origin, &robots), now).await })
         });
         keep.await

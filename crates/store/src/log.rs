@@ -18,16 +18,14 @@ pub(crate) mod records;
 mod registrants;
 pub(crate) mod row;
 
-use async_trait::async_trait;
-
 use super::engine::row::Row;
 use super::engine::sql::{Value, params};
-use crate::Db;
 use crate::log::row::{most, record, record_columns};
+use crate::{Db, Store};
 use feedgate_core::change_detection::Known;
-use feedgate_core::ports::{EntryRange, Log, OwedRange, StoreError};
 use feedgate_core::record::{EntryKey, Record, Seq};
 use feedgate_core::resource::ResourceId;
+use feedgate_core::store::{EntryRange, OwedRange, StoreError};
 use feedgate_feed::Body;
 
 /// The condition that a record `r` is the current version of an entry that exists.
@@ -69,14 +67,16 @@ macro_rules! current {
     };
 }
 
-#[async_trait]
-impl Log for Db {
-    async fn read_after(
+/// Logs and bodies.
+impl Store {
+    /// Returns up to `limit` records after `after`, ascending.
+    pub async fn read_after(
         &self,
         id: ResourceId,
         after: Seq,
         limit: usize,
     ) -> Result<Vec<Record>, StoreError> {
+        let db = self.of_number(id.0);
         const AFTER: &str = concat!(
             "select ",
             record_columns!(),
@@ -85,11 +85,13 @@ impl Log for Db {
               order by r.seq
               limit $3"
         );
-        let rows = self.rows(AFTER, params![id.0, after.0, most(limit)]).await?;
+        let rows = db.rows(AFTER, params![id.0, after.0, most(limit)]).await?;
         rows.into_iter().map(record).collect()
     }
 
-    async fn owed(&self, id: ResourceId, owed: &OwedRange) -> Result<Vec<Record>, StoreError> {
+    /// Returns the records owed to a subscription, with at least its audience, ascending.
+    pub async fn owed(&self, id: ResourceId, owed: &OwedRange) -> Result<Vec<Record>, StoreError> {
+        let db = self.of_number(id.0);
         const OWED: &str = concat!(
             "select ",
             record_columns!(),
@@ -110,15 +112,18 @@ impl Log for Db {
         );
         let (after, upto, least) = (owed.after.0, owed.upto.0, owed.least.number());
         let params = params![id.0, after, upto, least, most(owed.limit), most(owed.max_bytes)];
-        let rows = self.rows(OWED, params).await?;
+        let rows = db.rows(OWED, params).await?;
         rows.into_iter().map(record).collect()
     }
 
-    async fn read_current(
+    /// Returns the current entries, newest first, without those that were replaced by an update or
+    /// deleted.
+    pub async fn read_current(
         &self,
         id: ResourceId,
         span: &EntryRange,
     ) -> Result<Vec<Record>, StoreError> {
+        let db = self.of_number(id.0);
         const OLDEST: &str = current!("asc", "<= (select max(seq)");
         const NEWEST: &str = current!("desc", ">= (select min(seq)");
         let after = span.after.map_or(0, |seq| seq.0);
@@ -126,7 +131,7 @@ impl Log for Db {
         let sql = if span.after.is_some() { OLDEST } else { NEWEST };
         let max_bytes = most(span.max_bytes.unwrap_or(usize::MAX));
         let params = params![id.0, after, before, most(span.limit), max_bytes];
-        let rows = self.rows(sql, params).await?;
+        let rows = db.rows(sql, params).await?;
         let mut records: Vec<Record> =
             rows.into_iter().map(record).collect::<Result<_, StoreError>>()?;
         if span.after.is_some() {
@@ -135,19 +140,39 @@ impl Log for Db {
         Ok(records)
     }
 
-    async fn heads(&self, ids: &[ResourceId]) -> Result<Vec<(ResourceId, Seq)>, StoreError> {
+    /// Returns the numbers of the newest records of these logs, in any order; logs that do not
+    /// exist are left out.
+    pub async fn heads(&self, ids: &[ResourceId]) -> Result<Vec<(ResourceId, Seq)>, StoreError> {
         const HEADS: &str = "select id, head from resources where id in ({ids $1})";
-        let ids = Value::Ints(ids.iter().map(|id| id.0).collect());
-        let rows = self.rows(HEADS, &[ids]).await?;
-        rows.into_iter().map(|mut row| Ok((ResourceId(row.int()?), Seq(row.int()?)))).collect()
+        let heads = self.gather(
+            ids,
+            |id| id.0,
+            |db, ids| async move {
+                let ids = Value::Ints(ids.iter().map(|id| id.0).collect());
+                let rows = db.rows(HEADS, &[ids]).await?;
+                rows.into_iter()
+                    .map(|mut row| Ok((ResourceId(row.int()?), Seq(row.int()?))))
+                    .collect()
+            },
+        );
+        heads.await
     }
 
-    async fn known(&self, id: ResourceId, keys: &[EntryKey]) -> Result<Known, StoreError> {
+    /// Returns the known entries with these keys. The append classifies again; this call only
+    /// avoids rendering known entries.
+    pub async fn known(&self, id: ResourceId, keys: &[EntryKey]) -> Result<Known, StoreError> {
+        let db = self.of_number(id.0);
         let keys = keys.to_vec();
-        self.read(move |tx| Box::pin(entries::known(tx, id, keys))).await
+        db.read(move |tx| Box::pin(entries::known(tx, id, keys))).await
     }
 
-    async fn find_seq(&self, id: ResourceId, entry_id: &str) -> Result<Option<Seq>, StoreError> {
+    /// Returns the number of the newest record with this Atom id.
+    pub async fn find_seq(
+        &self,
+        id: ResourceId,
+        entry_id: &str,
+    ) -> Result<Option<Seq>, StoreError> {
+        let db = self.of_number(id.0);
         const SEQ_OF: &str = "
             select seq
               from records
@@ -155,14 +180,16 @@ impl Log for Db {
              order by seq desc
              limit 1";
         let hash = EntryKey::from_id(entry_id).0.to_vec();
-        let rows = self.rows(SEQ_OF, params![id.0, hash, entry_id]).await?;
+        let rows = db.rows(SEQ_OF, params![id.0, hash, entry_id]).await?;
         rows.into_iter().next().map(|mut row| row.int().map(Seq)).transpose()
     }
 
-    async fn body(&self, id: ResourceId) -> Result<Option<(i64, Body)>, StoreError> {
+    /// Returns the newest body and its version.
+    pub async fn body(&self, id: ResourceId) -> Result<Option<(i64, Body)>, StoreError> {
+        let db = self.of_number(id.0);
         const BODY: &str = "
             select version, content_type, bytes from bodies where resource_id = $1";
-        let rows = self.rows(BODY, params![id.0]).await?;
+        let rows = db.rows(BODY, params![id.0]).await?;
         let Some(mut row) = rows.into_iter().next() else { return Ok(None) };
         let version = row.int()?;
         Ok(Some((version, Body { content_type: row.opt_text()?, bytes: row.blob()? })))

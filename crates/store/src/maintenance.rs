@@ -1,38 +1,36 @@
-//! Periodic maintenance, each task run by one node at a time, and the counts for `/metrics`.
+//! Periodic maintenance, each task run by one node at a time.
 
 mod old_rows;
 
 use std::collections::HashMap;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use async_trait::async_trait;
 use chrono::{DateTime, Utc};
+use futures_util::future::try_join_all;
 
 use super::delivery::kept_cursors::{self, EndedLease};
 use super::delivery::row::account;
 use super::delivery::subscriber_counts::{CountedSubscription, count_off};
-use super::engine::migrate;
 use super::engine::row::Row;
 use super::engine::sql::{Value, params};
 use super::engine::sqlite::WriteSize;
 use super::engine::tx::Tx;
 use super::resources::forget::{self, Unwatched};
 use super::resources::{details, row};
-use crate::Db;
+use crate::{Db, Store};
 use feedgate_core::account::AccountId;
-use feedgate_core::ports::{
-    DroppedSubscription, Gauges, Maintenance, OldestDue, PruneBefore, StoreError,
-    TransactionObserver, WakeSignals,
-};
 use feedgate_core::status::Status;
+use feedgate_core::store::{DroppedSubscription, PruneBefore, StoreError};
 use feedgate_core::subscription::Format;
 
 /// The number of rows changed in one transaction: few enough that no other transaction waits long.
 const BATCH: i64 = 1_000;
 
-#[async_trait]
-impl Maintenance for Db {
-    async fn claim_maintenance_task(
+/// Maintenance tasks, each of which is run by one node at a time.
+impl Store {
+    /// Claims the task `name`, which runs once in `every` by the clock of the database. Returns
+    /// whether this node has to run it. If the node fails, the task runs at its next time.
+    pub async fn claim_maintenance_task(
         &self,
         name: &str,
         now: DateTime<Utc>,
@@ -43,57 +41,70 @@ impl Maintenance for Db {
                 on conflict (name) do update set claimed_until = excluded.claimed_until
              where maintenance_tasks.claimed_until <= $3";
         let name = name.to_owned();
-        let claimed = self.write(move |tx| {
+        let claimed = self.shared.write(move |tx| {
             Box::pin(async move { tx.execute(CLAIM, params![name, now + every, now]).await })
         });
         Ok(claimed.await? > 0)
     }
 
-    async fn drop_expired(
+    /// Deletes a batch of subscriptions whose lease has ended, and returns them; an empty result
+    /// means that none are left.
+    pub async fn drop_expired(
         &self,
         now: DateTime<Utc>,
     ) -> Result<Vec<DroppedSubscription>, StoreError> {
         const EXPIRED: &str = "
             select resource_id, id from subscriptions
              where lease_until <= $1 order by lease_until limit $2";
+
         const END: &str = "
             delete from subscriptions
              where (resource_id, id) in (select given.resource_id, given.id from {rows})
                and lease_until <= $1
             returning resource_id, account_id, callback, protocol, failed_changes,
                       alias, format, cursor";
-        self.write(move |tx| {
-            Box::pin(async move {
-                kept_cursors::forget_cursors(tx, now).await?;
-                let (dropped, ended) = drop_batch(tx, EXPIRED, END, now.timestamp_micros()).await?;
-                kept_cursors::keep_cursors(tx, ended.into_iter().zip(&dropped).collect(), now)
-                    .await?;
-                Ok(dropped)
+        self.first_some(|db| async move {
+            db.write(move |tx| {
+                Box::pin(async move {
+                    kept_cursors::forget_cursors(tx, now).await?;
+                    let (dropped, ended) =
+                        drop_batch(tx, EXPIRED, END, now.timestamp_micros()).await?;
+                    kept_cursors::keep_cursors(tx, ended.into_iter().zip(&dropped).collect(), now)
+                        .await?;
+                    Ok(dropped)
+                })
             })
+            .await
         })
         .await
     }
 
-    async fn drop_failing(&self, errors: u32) -> Result<Vec<DroppedSubscription>, StoreError> {
+    /// Deletes a batch of rssCloud subscriptions with at least `errors` consecutive failures (seed
+    /// 000: "after three consecutive errors"); an empty result means that none are left.
+    pub async fn drop_failing(&self, errors: u32) -> Result<Vec<DroppedSubscription>, StoreError> {
         const FAILING: &str = "
             select resource_id, id from subscriptions
              where failed_changes >= $1 and failed_changes > 0 and protocol <> 'websub'
              order by failed_changes, id limit $2";
+
         const END: &str = "
             delete from subscriptions
              where (resource_id, id) in (select given.resource_id, given.id from {rows})
                and failed_changes >= $1
             returning resource_id, account_id, callback, protocol, failed_changes,
                       alias, format, cursor";
-        self.drop_batch(FAILING, END, errors.into()).await
+        self.first_some(|db| async move { db.drop_batch(FAILING, END, errors.into()).await }).await
     }
 
-    async fn drop_ownerless(
+    /// Deletes a batch of subscriptions of accounts that were removed after `since`, and returns
+    /// them; an empty result means that none are left. There are some if an account was removed
+    /// while one of its subscriptions was verified.
+    pub async fn drop_ownerless(
         &self,
         since: DateTime<Utc>,
     ) -> Result<Vec<DroppedSubscription>, StoreError> {
-        for account in self.removed_accounts(since).await? {
-            let dropped = self.drop_owned(account).await?;
+        for account in self.shared.removed_accounts(since).await? {
+            let dropped = self.first_some(|db| db.drop_owned(account)).await?;
             if !dropped.is_empty() {
                 return Ok(dropped);
             }
@@ -101,109 +112,66 @@ impl Maintenance for Db {
         Ok(Vec::new())
     }
 
-    async fn pause_deactivated(&self, since: DateTime<Utc>) -> Result<u64, StoreError> {
+    /// Pauses the subscriptions of accounts that were deactivated after `since`. There are some if an
+    /// account was deactivated while one of its subscriptions was verified. Returns their number.
+    pub async fn pause_deactivated(&self, since: DateTime<Utc>) -> Result<u64, StoreError> {
         let mut paused = 0;
-        for account in self.deactivated_accounts(since).await? {
-            paused += self.pause_owned(account).await?;
+        for account in self.shared.deactivated_accounts(since).await? {
+            paused += self.sum(|db| db.pause_owned(account)).await?;
         }
         Ok(paused)
     }
 
-    async fn measure(&self, before: DateTime<Utc>, now: DateTime<Utc>) -> Result<u64, StoreError> {
-        let mut measured = 0;
-        loop {
-            let some = self.write(move |tx| Box::pin(measure(tx, before, now))).await?;
-            measured += some;
-            if some < BATCH as u64 {
-                return Ok(measured);
+    /// Updates velocity and counts of resources last measured before `before`. Returns their
+    /// number.
+    pub async fn measure(
+        &self,
+        before: DateTime<Utc>,
+        now: DateTime<Utc>,
+    ) -> Result<u64, StoreError> {
+        self.sum(|db| async move {
+            let mut measured = 0;
+            loop {
+                let some = db.write(move |tx| Box::pin(measure(tx, before, now))).await?;
+                measured += some;
+                if some < BATCH as u64 {
+                    return Ok(measured);
+                }
             }
-        }
-    }
-
-    async fn prune(&self, before: &PruneBefore) -> Result<u64, StoreError> {
-        old_rows::delete(self, before).await
-    }
-
-    async fn forget_unwatched(
-        &self,
-        before: DateTime<Utc>,
-        now: DateTime<Utc>,
-    ) -> Result<u64, StoreError> {
-        while self.write(move |tx| Box::pin(forget::note(tx, now, BATCH))).await? > 0 {}
-        self.forget(Unwatched::All, before, now).await
-    }
-
-    async fn forget_never_watched(
-        &self,
-        before: DateTime<Utc>,
-        now: DateTime<Utc>,
-    ) -> Result<u64, StoreError> {
-        self.forget(Unwatched::NeverWatched, before, now).await
-    }
-
-    async fn gauges(&self, now: DateTime<Utc>) -> Result<Gauges, StoreError> {
-        const GAUGES: &str = "
-            select (select count(*) from resources where subscribers > 0),
-                   (select count(*) from resources where subscribers > 0 and failing = 1),
-                   (select count(*) from subscriptions where lease_until > $1),
-                   (select cast(coalesce(sum(size), 0) as bigint) from backlogs),
-                   (select count(*) from intents),
-                   (select min(due_at) from resources where subscribers > 0),
-                   (select min(due_at) from backlogs),
-                   (select min(due_at) from intents),
-                   (select min(due_at) from forwarded_pings)";
-        let rows = self.rows(GAUGES, params![now]).await?;
-        let Some(mut row) = rows.into_iter().next() else { return Ok(Gauges::default()) };
-        let (resources, failing) = (row.count()?, row.count()?);
-        let (subscriptions, due) = (row.count()?, row.count()?);
-        let pending_verifications = row.count()?;
-        let mut age_s = || -> Result<u64, StoreError> {
-            Ok(row.opt_time()?.map_or(0, |at| (now - at).num_seconds().max(0) as u64))
-        };
-        let oldest_due = OldestDue {
-            polls_s: age_s()?,
-            deliveries_s: age_s()?,
-            verifications_s: age_s()?,
-            forwarded_pings_s: age_s()?,
-        };
-        Ok(Gauges {
-            resources,
-            failing,
-            subscriptions,
-            due,
-            oldest_due,
-            pending_verifications,
-            cells: Vec::new(),
         })
+        .await
     }
 
-    async fn size_bytes(&self) -> Result<u64, StoreError> {
-        const SIZE: &str = "
-            select {postgres pg_database_size(current_database())}
-                   {sqlite page_count * page_size from pragma_page_count(), pragma_page_size()}";
-        let rows = self.rows(SIZE, params![]).await?;
-        rows.into_iter().next().map_or(Ok(0), |mut row| row.count())
+    /// Deletes rows that have reached the end of their retention, a bounded number in each
+    /// transaction. Returns how many.
+    pub async fn prune(&self, before: &PruneBefore) -> Result<u64, StoreError> {
+        let pruned = self.databases().map(|db| old_rows::delete(db, before));
+        Ok(try_join_all(pruned).await?.into_iter().sum())
     }
 
-    fn observe_transactions(&self, observer: TransactionObserver) {
-        // A store that is observed already keeps its observer.
-        self.transaction_observer.set(observer).unwrap_or_default();
+    /// Deletes resources that have had no subscription since `before`, with everything stored for
+    /// them, and marks resources that are without subscription at `now` for the first time. Returns
+    /// the number of deleted resources (S44).
+    pub async fn forget_unwatched(
+        &self,
+        before: DateTime<Utc>,
+        now: DateTime<Utc>,
+    ) -> Result<u64, StoreError> {
+        self.sum(|db| async move {
+            while db.write(move |tx| Box::pin(forget::note(tx, now, BATCH))).await? > 0 {}
+            db.forget(Unwatched::All, before, now).await
+        })
+        .await
     }
 
-    async fn ready(&self) -> Result<(), StoreError> {
-        let known = self.schema_version;
-        let checked = self.write(move |tx| Box::pin(migrate::check(tx, known))).await;
-        // If the database refused this write too, the reason is known here.
-        self.write_health.check(Instant::now())?;
-        checked
-    }
-
-    fn wake_signals(&self) -> WakeSignals {
-        self.wake_signals.clone()
-    }
-
-    async fn close(&self) {
-        self.shut().await;
+    /// Deletes resources that were created at `before` or earlier, have never had a subscriber, and
+    /// are not being polled at `now`. Returns how many.
+    pub async fn forget_never_watched(
+        &self,
+        before: DateTime<Utc>,
+        now: DateTime<Utc>,
+    ) -> Result<u64, StoreError> {
+        self.sum(|db| db.forget(Unwatched::NeverWatched, before, now)).await
     }
 }
 

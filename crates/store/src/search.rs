@@ -13,17 +13,16 @@ pub(crate) mod filling;
 mod finding;
 pub(crate) mod removal;
 
-use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
-use crate::Db;
+use crate::Store;
 use crate::engine::row::Row;
 use crate::engine::sql::{Value, params};
 use crate::engine::sqlite::WriteSize;
 use crate::engine::tx::Tx;
 use crate::resources::row;
-use feedgate_core::ports::{SearchIndex, StoreError};
 use feedgate_core::search::{IndexSearch, IndexedRange, PossibleMatches, UnindexedRange};
+use feedgate_core::store::StoreError;
 
 /// The most logs that are queued, or entries that are deleted, in one transaction.
 const BATCH: i64 = 500;
@@ -35,65 +34,103 @@ const SMALL_KEYS: usize = 250;
 /// The state of an index for which all logs have been queued.
 const COMPLETE: &str = "complete";
 
-#[async_trait]
-impl SearchIndex for Db {
-    async fn open_search_index(&self) -> Result<(), StoreError> {
+/// The search index: the keys of the stored entries, which a job adds after the appends.
+impl Store {
+    /// Opens the index: from then on, appends queue their records for it.
+    pub async fn open_search_index(&self) -> Result<(), StoreError> {
         const OPEN: &str = "
             insert into database_properties (name, value) values ('search_index', '0')
                 on conflict (name) do nothing";
-        let opened = self.write(|tx| Box::pin(async move { tx.execute(OPEN, &[]).await }));
+        let opened =
+            self.each(|db| db.write(|tx| Box::pin(async move { tx.execute(OPEN, &[]).await })));
         opened.await.map(drop)
     }
 
-    async fn close_search_index(&self) -> Result<(), StoreError> {
+    /// Closes the index: appends queue nothing any more.
+    pub async fn close_search_index(&self) -> Result<(), StoreError> {
         const CLOSE: &str = "delete from database_properties where name = 'search_index'";
-        let closed = self.write(|tx| Box::pin(async move { tx.execute(CLOSE, &[]).await }));
+        let closed =
+            self.each(|db| db.write(|tx| Box::pin(async move { tx.execute(CLOSE, &[]).await })));
         closed.await.map(drop)
     }
 
-    async fn clear_search_index(&self) -> Result<u64, StoreError> {
-        self.write(|tx| Box::pin(clear(tx))).await
+    /// Deletes a batch of what a closed index contains. Returns how many rows; 0 means that it is
+    /// empty, or open.
+    pub async fn clear_search_index(&self) -> Result<u64, StoreError> {
+        self.sum(|db| db.write(|tx| Box::pin(clear(tx)))).await
     }
 
-    async fn queue_unindexed(&self, now: DateTime<Utc>) -> Result<bool, StoreError> {
-        if state(&self.rows(STATE, &[]).await?)?.as_deref().is_none_or(|state| state == COMPLETE) {
-            return Ok(false);
-        }
-        self.write(move |tx| Box::pin(queue_unindexed(tx, now))).await
+    /// Queues, for an index that was opened, a batch of the logs that were stored before. Returns
+    /// whether there may be more.
+    pub async fn queue_unindexed(&self, now: DateTime<Utc>) -> Result<bool, StoreError> {
+        let queued = self.each(|db| async move {
+            if state(&db.rows(STATE, &[]).await?)?.as_deref().is_none_or(|state| state == COMPLETE)
+            {
+                return Ok(false);
+            }
+            db.write(move |tx| Box::pin(queue_unindexed(tx, now))).await
+        });
+        Ok(queued.await?.into_iter().any(|is_more| is_more))
     }
 
-    async fn claim_unindexed(
+    /// Claims the queued records of up to `limit` resources, longest due first, until `until`; at
+    /// most `feedgate_store::INDEX_BATCH` of each.
+    pub async fn claim_unindexed(
         &self,
         now: DateTime<Utc>,
         until: DateTime<Utc>,
         limit: usize,
     ) -> Result<Vec<UnindexedRange>, StoreError> {
-        self.write(move |tx| Box::pin(filling::claim(tx, now, until, limit))).await
+        self.claim_in_turn(limit, |db, limit| async move {
+            db.write(move |tx| Box::pin(filling::claim(tx, now, until, limit))).await
+        })
+        .await
     }
 
-    async fn add_to_search_index(
+    /// Adds the entries of claimed ranges to the index, each once, and removes what they replace.
+    /// Ranges that were added by another node meanwhile are left out.
+    pub async fn add_to_search_index(
         &self,
         ranges: Vec<IndexedRange>,
         now: DateTime<Utc>,
     ) -> Result<(), StoreError> {
-        for range in ranges {
-            for part in range.into_parts(MOST_KEYS) {
+        for (db, ranges) in self.by_cell(ranges, |range| range.resource.0) {
+            for part in ranges.into_iter().flat_map(|range| range.into_parts(MOST_KEYS)) {
                 let size = match part.key_count() {
                     0..SMALL_KEYS => WriteSize::Small,
                     _ => WriteSize::Large,
                 };
-                self.write_sized(size, move |tx| Box::pin(filling::add(tx, part, now))).await?;
+                db.write_sized(size, move |tx| Box::pin(filling::add(tx, part, now))).await?;
             }
         }
         Ok(())
     }
 
-    async fn find_possible_matches(
+    /// Returns the newest entries that have the keys of a search. The number of rows that are read
+    /// is bounded, so there may be fewer than the limit although there are more: the result says
+    /// where to continue.
+    pub async fn find_possible_matches(
         &self,
         search: &IndexSearch,
     ) -> Result<PossibleMatches, StoreError> {
-        let search = search.clone();
-        self.read(move |tx| Box::pin(async move { finding::find(tx, &search).await })).await
+        let found = self.each(|db| {
+            let search = search.clone();
+            db.read(move |tx| Box::pin(async move { finding::find(tx, &search).await }))
+        });
+        let mut found = found.await?;
+        if found.len() == 1 {
+            return Ok(found.remove(0));
+        }
+        // Before this position, a cell may have entries that it has not returned.
+        let mut continues_before = found.iter().filter_map(|found| found.continues_before).max();
+        let mut entries: Vec<_> = found.into_iter().flat_map(|found| found.entries).collect();
+        entries.retain(|entry| continues_before.is_none_or(|before| entry.position >= before));
+        entries.sort_unstable_by_key(|entry| std::cmp::Reverse(entry.position));
+        if entries.len() > search.limit {
+            entries.truncate(search.limit);
+            continues_before = entries.last().map(|entry| entry.position);
+        }
+        Ok(PossibleMatches { entries, continues_before })
     }
 }
 

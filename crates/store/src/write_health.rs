@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::engine::error::unwritable_reason;
-use feedgate_core::ports::StoreError;
+use feedgate_core::store::StoreError;
 
 /// How long a refused write counts. A gateway writes more often.
 const REFUSAL_COUNTS_FOR: Duration = Duration::from_secs(10);

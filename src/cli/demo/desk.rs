@@ -16,7 +16,8 @@ use crate::jobs::runner;
 use crate::net::{CallbackRequest, HttpClient};
 use crate::tokens::{TokenRequest, create_token};
 use feedgate_core::account::Scopes;
-use feedgate_core::ports::{Store, SubscriptionFilter};
+use feedgate_core::store::SubscriptionFilter;
+use feedgate_store::Store;
 
 use super::subscribers::path;
 use super::tally::Channel;
@@ -42,11 +43,7 @@ impl Desk {
     }
 
     /// Subscribes every way to every topic; when it returns, all are subscribed.
-    pub(super) async fn begin_all(
-        &self,
-        store: &dyn Store,
-        topics: &[String],
-    ) -> Result<(), Failure> {
+    pub(super) async fn begin_all(&self, store: &Store, topics: &[String]) -> Result<(), Failure> {
         let now = runner::now();
         let (login, name) = (LOGIN.to_owned(), "demo".to_owned());
         let request = TokenRequest { login, name, scopes: Scopes::all(), expires_at: None };
@@ -64,11 +61,7 @@ impl Desk {
     }
 
     /// Ends every subscription to `topics`.
-    pub(super) async fn end_all(
-        &self,
-        store: &dyn Store,
-        topics: &[String],
-    ) -> Result<(), Failure> {
+    pub(super) async fn end_all(&self, store: &Store, topics: &[String]) -> Result<(), Failure> {
         for topic in topics {
             let filter = SubscriptionFilter {
                 topic: Some(topic.clone()),

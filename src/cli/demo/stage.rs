@@ -83,7 +83,7 @@ impl Stage {
         let desk = Desk::new(fetch, gateway.public_url().clone(), callbacks.clone());
         let topics: Vec<String> =
             SAMPLES.iter().map(|sample| topic(&publisher_url, sample)).collect();
-        desk.begin_all(&**gateway.store(), &topics).await?;
+        desk.begin_all(gateway.store(), &topics).await?;
         let (found, received) = mpsc::unbounded_channel();
         let stage = Stage {
             calls,
@@ -158,7 +158,7 @@ impl Stage {
 
     /// Ends the subscriptions, stops all parts, and removes the folder.
     pub(super) async fn strike(self) {
-        if let Err(err) = self.desk.end_all(&**self.gateway.store(), &self.topics).await {
+        if let Err(err) = self.desk.end_all(self.gateway.store(), &self.topics).await {
             print_line(format!("the subscriptions of the demo could not be ended: {err}"));
         }
         self.stop.cancel();

@@ -16,7 +16,7 @@ use crate::http::kit::request::Request;
 use crate::http::state::Gateway;
 use crate::jobs::runner;
 use feedgate_core::account::{Access, Scope, TokenHash};
-use feedgate_core::ports::StoreError;
+use feedgate_core::store::StoreError;
 use feedgate_protocol::form::Form;
 
 /// Base64 with or without padding: clients send both.

@@ -123,7 +123,7 @@ pub(crate) struct RowCharge<'l> {
 
 impl RowCharge<'_> {
     /// Returns to the budget what the rows that were read did not need.
-    pub(crate) fn settle(self, rows: RowsRead) {
+    pub(crate) fn return_unused(self, rows: RowsRead) {
         let unused = self.requests.saturating_sub(rows.requests());
         self.limit.0.return_requests(self.account, unused);
     }
@@ -321,7 +321,7 @@ mod tests {
             (rows(180, 25_600), rows(180, 256), 529),
         ];
         for (most, read, left) in cases {
-            limit.admit_rows(account, most).unwrap().settle(read);
+            limit.admit_rows(account, most).unwrap().return_unused(read);
             assert_eq!(limit.0.quota(account, Instant::now()).remaining, left, "{most:?}");
         }
         let huge = rows(usize::MAX, usize::MAX);

@@ -6,8 +6,8 @@ use url::Url;
 use crate::http::kit::request::Request;
 use crate::http::state::Gateway;
 use crate::net;
-use feedgate_core::ports::WatchedResource;
 use feedgate_core::redaction;
+use feedgate_core::store::WatchedResource;
 use feedgate_core::visibility::{ListedTopics, SourceNetwork, Visibility};
 
 /// The data that a client may see.

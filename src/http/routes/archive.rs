@@ -34,8 +34,8 @@ use crate::http::kit::request::Request;
 use crate::http::state::Gateway;
 use crate::jobs::runner;
 use feedgate_core::page::LocatedPage;
-use feedgate_core::ports::StoreError;
 use feedgate_core::resource::Resource;
+use feedgate_core::store::StoreError;
 use render::{Archive, Order};
 
 use document_cache::{CachedDocument, DocumentKey, DocumentState};

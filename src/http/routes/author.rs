@@ -23,7 +23,7 @@ use crate::http::kit::reply::{empty, set_header};
 use crate::http::kit::request::Request;
 use crate::http::state::Gateway;
 use crate::jobs::runner;
-use feedgate_core::ports::StoreError;
+use feedgate_core::store::StoreError;
 use feedgate_core::stored_file::{DEFAULT_NAME, PathSegment};
 use feedgate_protocol::form::Form;
 use feedgate_protocol::rss;

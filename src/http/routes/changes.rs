@@ -32,7 +32,7 @@ use crate::http::kit::viewer_access::ViewerAccess;
 use crate::http::state::Gateway;
 use crate::jobs::runner;
 use feedgate_core::ping::{HOUR, TimeUnit, start_of_hour};
-use feedgate_core::ports::StoreError;
+use feedgate_core::store::StoreError;
 use feedgate_protocol::form::Form;
 
 use answer::{Caching, RequestedPart};

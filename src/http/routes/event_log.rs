@@ -35,8 +35,8 @@ use feedgate_core::account::Scope;
 use feedgate_core::event::{
     Event, EventFilter, EventKind, EventOutcome, EventPage, EventViewer, StoredEvent,
 };
-use feedgate_core::ports::StoreError;
 use feedgate_core::redaction;
+use feedgate_core::store::StoreError;
 use feedgate_protocol::form::Form;
 
 const ENDPOINT: Endpoint =

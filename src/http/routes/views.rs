@@ -42,7 +42,7 @@ use crate::http::kit::viewer_access::ViewerAccess;
 use crate::http::state::Gateway;
 use crate::jobs::runner;
 use feedgate_core::account::Scope;
-use feedgate_core::ports::StoreError;
+use feedgate_core::store::StoreError;
 
 use cache::ViewCache;
 use document::ViewDocument;

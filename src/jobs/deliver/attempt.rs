@@ -14,7 +14,7 @@ use super::{Deliverer, events};
 use crate::jobs::runner;
 use crate::net::{CallbackRequest, CallbackResponse, FetchError, HttpClient};
 use feedgate_core::delivery_health::AttemptResponse;
-use feedgate_core::ports::{DeliveryOutcome, StoreError};
+use feedgate_core::store::{DeliveryOutcome, StoreError};
 use feedgate_core::subscription::{DueSubscription, Subscription};
 
 /// An attempt that fails sooner than this failed to connect, as when the other side closed an idle

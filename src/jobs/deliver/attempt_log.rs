@@ -23,7 +23,7 @@ use tracing::{error, warn};
 
 use crate::metrics::Metrics;
 use feedgate_core::attempt::{AttemptVerdict, DeliveryAttempt};
-use feedgate_core::ports::Store;
+use feedgate_store::Store;
 
 pub(super) use attempt_record::EndedAttempt;
 
@@ -58,7 +58,7 @@ impl AttemptLog {
     /// Starts the writer, which keeps so many attempts of each subscription; with 0, nothing is
     /// recorded. Must be called within a runtime.
     pub(super) fn start(
-        store: Arc<dyn Store>,
+        store: Arc<Store>,
         metrics: Metrics,
         most_of_subscription: usize,
     ) -> AttemptLog {
@@ -121,7 +121,7 @@ impl RecordingRate {
 
 /// Stores attempts in batches.
 struct AttemptWriter {
-    store: Arc<dyn Store>,
+    store: Arc<Store>,
     metrics: Metrics,
     most_of_subscription: usize,
     stop: CancellationToken,

@@ -13,10 +13,10 @@ use chrono::TimeDelta;
 use tracing::warn;
 
 use crate::jobs::runner;
-use feedgate_core::ports::{HeldDelivery, Store, StoreError};
 use feedgate_core::served_hosts::ServedHosts;
+use feedgate_core::store::{HeldDelivery, StoreError};
 use feedgate_core::subscription::DueSubscription;
-use feedgate_store::{BatchLimits, Batcher};
+use feedgate_store::{BatchLimits, Batcher, Store};
 
 /// How old what is known of a subscription may be when a notification is sent. A pause takes effect within
 /// a second of its answer.
@@ -36,7 +36,7 @@ type Checked = (HeldDelivery, bool);
 
 impl ClaimChecks {
     /// Starts the task that reads, until this is dropped.
-    pub(super) fn start(store: Arc<dyn Store>) -> ClaimChecks {
+    pub(super) fn start(store: Arc<Store>) -> ClaimChecks {
         let served = store.served_hosts();
         let check = move |batch| check_batch(Arc::clone(&store), batch);
         ClaimChecks { served, batcher: Batcher::start(LIMITS, check) }
@@ -55,10 +55,7 @@ impl ClaimChecks {
     }
 }
 
-async fn check_batch(
-    store: Arc<dyn Store>,
-    batch: Vec<Checked>,
-) -> Vec<Result<bool, Arc<StoreError>>> {
+async fn check_batch(store: Arc<Store>, batch: Vec<Checked>) -> Vec<Result<bool, Arc<StoreError>>> {
     let served = batch.iter().filter(|(_, is_served)| *is_served).map(|(held, _)| *held);
     let served: Vec<_> = served.collect();
     let current = match store.still_current(&served, runner::now()).await {

@@ -13,7 +13,8 @@ use tracing::warn;
 use super::host_queues::{HostQueues, Refill};
 use crate::jobs::runner;
 use feedgate_core::claim::QueuePosition;
-use feedgate_core::ports::{ClaimedSubscriptions, Store, StoreError, WakeSignals};
+use feedgate_core::store::{ClaimedSubscriptions, StoreError, WakeSignals};
+use feedgate_store::Store;
 
 /// A search that skipped fewer due deliveries than this is not worth remembering.
 const FEW_SKIPPED: usize = 512;
@@ -41,7 +42,7 @@ const SEARCH_SHARE: u32 = 10;
 
 /// Claims deliveries and renews their claims.
 pub(super) struct DeliveryClaims {
-    store: Arc<dyn Store>,
+    store: Arc<Store>,
     signals: WakeSignals,
     /// How often hosts were handed over to other nodes when that was last looked at.
     handovers: AtomicU64,
@@ -77,11 +78,7 @@ struct Search {
 impl DeliveryClaims {
     /// Starts claiming for `queues`, each claim for as long as `lease`. Must be called within a
     /// runtime.
-    pub(super) fn start(
-        store: Arc<dyn Store>,
-        queues: HostQueues,
-        lease: Duration,
-    ) -> DeliveryClaims {
+    pub(super) fn start(store: Arc<Store>, queues: HostQueues, lease: Duration) -> DeliveryClaims {
         let renewing = tokio::spawn(renew(Arc::clone(&store), queues.clone(), lease));
         let (search, _renewing) = (Mutex::new(Search::new()), AbortOnDropHandle::new(renewing));
         let (signals, is_pausing) = (store.wake_signals(), Arc::default());
@@ -188,7 +185,7 @@ impl DeliveryClaims {
 }
 
 /// Renews the claims of deliveries in progress, three times as often as they expire.
-async fn renew(store: Arc<dyn Store>, queues: HostQueues, lease: Duration) {
+async fn renew(store: Arc<Store>, queues: HostQueues, lease: Duration) {
     loop {
         tokio::time::sleep(lease / 3).await;
         let claims = queues.claims();

@@ -22,14 +22,15 @@ use url::Url;
 
 use crate::byte_cache::{ByteCache, ByteSize, CacheName};
 use crate::net::{HttpClient, is_inner};
-use feedgate_core::ports::{OwedRange, Store, StoreError};
 use feedgate_core::query::EntryFilter;
 use feedgate_core::record::{Record, Seq};
 use feedgate_core::resource::{Resource, ResourceId, ResourceKind};
+use feedgate_core::store::{OwedRange, StoreError};
 use feedgate_core::stored_entry::read_back;
 use feedgate_core::subscription::{DueSubscription, Format, Subscription};
 use feedgate_feed::model::Link;
 use feedgate_feed::render::{self, StatusReport};
+use feedgate_store::Store;
 
 use body_key::BodyKey;
 pub(crate) use body_key::LogRange;
@@ -146,7 +147,7 @@ type ComposedBodies = ByteCache<BodyKey, Composed>;
 
 /// Composes bodies.
 pub(crate) struct Composer {
-    store: Arc<dyn Store>,
+    store: Arc<Store>,
     public_url: Url,
     bodies: ComposedBodies,
     renderings: Semaphore,
@@ -178,7 +179,7 @@ impl AnonymousContents {
 
 impl Composer {
     pub(crate) fn new(
-        store: Arc<dyn Store>,
+        store: Arc<Store>,
         public_url: Url,
         anonymous: AnonymousContents,
     ) -> Composer {

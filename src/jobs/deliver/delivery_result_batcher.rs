@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::jobs::runner;
-use feedgate_core::ports::{DeliveryResult, Store, StoreError};
-use feedgate_store::{BatchLimits, Batcher, PendingResult};
+use feedgate_core::store::{DeliveryResult, StoreError};
+use feedgate_store::{BatchLimits, Batcher, PendingResult, Store};
 
 const LIMITS: BatchLimits = BatchLimits {
     // The host is free meanwhile, but the next delivery to the same subscription waits. A transaction costs as
@@ -27,7 +27,7 @@ pub(super) struct DeliveryResultBatcher {
 
 impl DeliveryResultBatcher {
     /// Starts recording, until the batcher is dropped.
-    pub(super) fn start(store: Arc<dyn Store>) -> DeliveryResultBatcher {
+    pub(super) fn start(store: Arc<Store>) -> DeliveryResultBatcher {
         let record = move |batch| record_batch(Arc::clone(&store), batch);
         DeliveryResultBatcher { batcher: Batcher::start(LIMITS, record) }
     }
@@ -51,14 +51,14 @@ impl PendingRecord {
 
 /// Records a batch in one transaction. If that fails, each result is recorded by itself: a result
 /// that cannot be stored must not cause the others to be delivered again.
-async fn record_batch(store: Arc<dyn Store>, batch: Vec<DeliveryResult>) -> Vec<Stored> {
-    let stored = store.settle(&batch, runner::now()).await.map_err(Arc::new);
+async fn record_batch(store: Arc<Store>, batch: Vec<DeliveryResult>) -> Vec<Stored> {
+    let stored = store.record_deliveries(&batch, runner::now()).await.map_err(Arc::new);
     if stored.is_ok() || batch.len() == 1 {
         return vec![stored; batch.len()];
     }
     let mut each = Vec::with_capacity(batch.len());
     for result in batch {
-        each.push(store.settle(&[result], runner::now()).await.map_err(Arc::new));
+        each.push(store.record_deliveries(&[result], runner::now()).await.map_err(Arc::new));
     }
     each
 }

@@ -32,7 +32,7 @@ use tokio::time::timeout;
 
 use super::concurrency_limit::{Attempt, SLOW_AFTER};
 use feedgate_core::claim::ClaimToken;
-use feedgate_core::ports::ClaimLimits;
+use feedgate_core::store::ClaimLimits;
 use feedgate_core::subscription::{DueSubscription, SubscriptionId};
 pub(super) use host_queue::Refill;
 use host_queue::WaitingDelivery;

@@ -15,7 +15,7 @@ use super::{DeliverySettings, verdict};
 use crate::jobs::runner;
 use crate::net::HttpClient;
 use feedgate_core::delivery_health::AttemptResponse;
-use feedgate_core::ports::StoreError;
+use feedgate_core::store::StoreError;
 use feedgate_core::subscription::Subscription;
 
 /// The most concurrent test notifications of a node. They bypass the limits of hosts, which are made

@@ -7,8 +7,8 @@ use chrono::{DateTime, TimeDelta, Utc};
 use super::concurrency_limit::HostResponse;
 use crate::net::{CallbackResponse, FetchError, freshness};
 use feedgate_core::delivery_health::AttemptResponse;
-use feedgate_core::ports::DeliveryOutcome;
 use feedgate_core::record::Seq;
+use feedgate_core::store::DeliveryOutcome;
 use feedgate_core::subscription::Subscription;
 use feedgate_protocol::Protocol;
 

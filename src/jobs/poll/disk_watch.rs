@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tracing::{info, warn};
 
 use crate::disk_space::DiskSpace;
-use feedgate_core::ports::StoreError;
 use feedgate_core::resource::ResourceId;
+use feedgate_core::store::StoreError;
 
 use super::Poller;
 use super::put_off::{Busy, PollStop, PutOff};

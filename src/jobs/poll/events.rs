@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use feedgate_core::event::{Event, EventKind, EventOutcome};
 use feedgate_core::poll::Trigger;
-use feedgate_core::ports::DueResource;
+use feedgate_core::store::DueResource;
 
 use super::report::PollReport;
 

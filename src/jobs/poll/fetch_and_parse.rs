@@ -13,7 +13,7 @@ use crate::net::{
     Patience, ResourceLocation,
 };
 use feedgate_core::poll::{Trigger, Validators};
-use feedgate_core::ports::DueResource;
+use feedgate_core::store::DueResource;
 use feedgate_core::visibility::SourceNetwork;
 
 use super::group_turn::GroupTurn;

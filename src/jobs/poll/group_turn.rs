@@ -10,11 +10,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tracing::warn;
 
 use crate::jobs::runner::HostPermit;
-use feedgate_core::ports::Store;
+use feedgate_store::Store;
 
 /// The turn of one poll, given back early or when it is dropped.
 pub(super) struct GroupTurn {
-    store: Arc<dyn Store>,
+    store: Arc<Store>,
     /// The permit of this node; `None` once it was given back, or if there is none.
     permit: Mutex<Option<HostPermit>>,
     group: String,
@@ -22,11 +22,7 @@ pub(super) struct GroupTurn {
 
 impl GroupTurn {
     /// Creates the turn of a poll that has claimed `group`.
-    pub(super) fn new(
-        store: Arc<dyn Store>,
-        permit: Option<HostPermit>,
-        group: String,
-    ) -> GroupTurn {
+    pub(super) fn new(store: Arc<Store>, permit: Option<HostPermit>, group: String) -> GroupTurn {
         GroupTurn { store, permit: Mutex::new(permit), group }
     }
 

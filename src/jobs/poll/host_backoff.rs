@@ -7,8 +7,8 @@ use chrono::{DateTime, Utc};
 
 use feedgate_core::host::{HostBackoff, HostRefusal};
 use feedgate_core::poll::Poll;
-use feedgate_core::ports::{DueResource, StoreError};
 use feedgate_core::resource::Resource;
+use feedgate_core::store::{DueResource, StoreError};
 
 use super::Poller;
 use super::observation::{Found, Observation};
@@ -44,7 +44,7 @@ impl Poller {
             http_code: failure.http_code,
             retry_after_s: failure.retry_after_s,
         };
-        self.store.refuse(&refused).await
+        self.store.record_refusal(&refused).await
     }
 
     /// Returns the host group of the server that gave what was found.
@@ -67,7 +67,7 @@ impl Poller {
             observation.visits.iter().map(|visit| self.store.group(&visit.url)).collect();
         let is_well = |group: &String| !has_failed || *group != answered_last;
         for group in answered_before.iter().filter(|group| **group != own && is_well(group)) {
-            self.store.credit(group, observation.at + observation.took).await?;
+            self.store.record_good_answer(group, observation.at + observation.took).await?;
         }
         Ok(is_well(&own))
     }

@@ -10,9 +10,9 @@ use tracing::{info, warn};
 
 use feedgate_core::backlog_smoothing::{ClockComparison, ClockWatch};
 use feedgate_core::outage_detector::{FetchOutcome, OutageChange, OutageDetector};
-use feedgate_core::ports::{DueResource, StoreError};
 use feedgate_core::resource::Resource;
 use feedgate_core::schedule::FailureClass;
+use feedgate_core::store::{DueResource, StoreError};
 
 use super::Poller;
 use super::observation::{Found, Observation};

@@ -11,8 +11,8 @@ use tracing::{debug, warn};
 use crate::document_budget::GatewayBusy;
 use crate::jobs::runner;
 use crate::net::Patience;
-use feedgate_core::ports::{DueResource, ReleasedResource, StoreError};
 use feedgate_core::resource::Resource;
+use feedgate_core::store::{DueResource, ReleasedResource, StoreError};
 
 use super::{PollEnd, Poller};
 

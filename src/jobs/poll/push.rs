@@ -12,8 +12,8 @@ use url::Url;
 
 use feedgate_core::change_detection::Baseline;
 use feedgate_core::poll::{NewContent, Trigger};
-use feedgate_core::ports::StoreError;
 use feedgate_core::resource::{Resource, ResourceKind};
+use feedgate_core::store::StoreError;
 use feedgate_feed::Context;
 use feedgate_feed::model::{Feed, FeedFormat};
 
@@ -79,7 +79,7 @@ impl Poller {
             return Ok(0);
         }
         let held = InMemory { feed: &mut feed, memory: &memory, trigger: Trigger::Push };
-        let records = records::records_of_feed(&*self.store, resource, held, now).await?;
+        let records = records::records_of_feed(&self.store, resource, held, now).await?;
         let Some(PollRecords { found: NewContent::Feed(document), .. }) = records else {
             return Ok(0);
         };

@@ -14,7 +14,7 @@ use url::Url;
 use crate::document_budget::GatewayBusy;
 use crate::jobs::runner;
 use crate::net::{HostBusy, Patience};
-use feedgate_core::ports::{DueResource, ReleasedResource, StoreError};
+use feedgate_core::store::{DueResource, ReleasedResource, StoreError};
 use feedgate_core::topic;
 
 use super::{PollEnd, Poller};

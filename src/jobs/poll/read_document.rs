@@ -7,8 +7,8 @@ use chrono::{DateTime, Utc};
 
 use crate::document_budget::{DocumentBudget, DocumentMemory, GatewayBusy};
 use crate::net::{FetchError, FetchResponse};
-use feedgate_core::ports::DueResource;
 use feedgate_core::resource::ResourceKind;
+use feedgate_core::store::DueResource;
 use feedgate_feed::Context;
 use feedgate_feed::documents::{self, DocumentContent, Fragment};
 use feedgate_feed::model::{Feed, FeedFormat};

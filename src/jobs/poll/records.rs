@@ -9,12 +9,13 @@ use chrono::{DateTime, FixedOffset, TimeDelta, Utc};
 use crate::document_budget::DocumentMemory;
 use feedgate_core::change_detection::{self, Baseline, Candidate, ChangeSet, FeedDocument};
 use feedgate_core::poll::{self, Trigger};
-use feedgate_core::ports::{DueResource, Store, StoreError};
 use feedgate_core::record::Digest;
 use feedgate_core::resource::Resource;
+use feedgate_core::store::{DueResource, StoreError};
 use feedgate_feed::model::{Entry, Feed};
 use feedgate_feed::passes;
 use feedgate_feed::render;
+use feedgate_store::Store;
 
 use super::observation::{Found, ReceivedBody};
 use super::semantic_digest;
@@ -34,7 +35,7 @@ pub(super) struct PollRecords {
 
 /// Returns the records that `found` adds to the log. `None` if reading it panicked.
 pub(super) async fn records(
-    store: &dyn Store,
+    store: &Store,
     due: &DueResource,
     found: &mut Found,
     now: DateTime<Utc>,
@@ -71,7 +72,7 @@ pub(super) struct InMemory<'m> {
 
 /// Returns the records of a feed. `None` if reading it panicked.
 pub(super) async fn records_of_feed(
-    store: &dyn Store,
+    store: &Store,
     resource: &Resource,
     held: InMemory<'_>,
     now: DateTime<Utc>,
@@ -95,7 +96,7 @@ pub(super) async fn records_of_feed(
 
 /// Returns the entries of a document. Only those that may be appended are rendered.
 async fn entries(
-    store: &dyn Store,
+    store: &Store,
     resource: &Resource,
     held: InMemory<'_>,
     document: FeedDocument,

@@ -10,12 +10,12 @@ use chrono::{DateTime, Utc};
 
 use crate::fetch_traces::TracedRequest;
 use feedgate_core::poll::{Poll, Polling};
-use feedgate_core::ports::DueResource;
 use feedgate_core::rank;
 use feedgate_core::resource::{Resource, ResourceKind};
 use feedgate_core::schedule::{
     self, NewRecords, PeriodStep, PollPlan, PollSetback, ScheduleBounds, ScheduleInput,
 };
+use feedgate_core::store::DueResource;
 use feedgate_core::upstream::UpstreamFinding;
 use feedgate_feed::model::Feed;
 use feedgate_feed::render;

@@ -13,9 +13,9 @@ use chrono::{DateTime, Utc};
 use url::Url;
 
 use crate::net::{HostBusy, HttpClient, Patience, ResourceLocation, RobotsResponse};
-use feedgate_core::ports::{DueResource, StoreError};
 use feedgate_core::resource::{Resource, ResourceKind};
 use feedgate_core::schedule::FailureClass;
+use feedgate_core::store::{DueResource, StoreError};
 use feedgate_core::visibility::SourceNetwork;
 use feedgate_feed::documents::Fragment;
 use feedgate_protocol::robots::Robots;

@@ -16,7 +16,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use crate::byte_cache::{ByteCache, ByteSize, CacheName, FillGuard};
 use crate::net::FetchedDocument;
 use feedgate_core::poll::{Trigger, Validators};
-use feedgate_core::ports::DueResource;
+use feedgate_core::store::DueResource;
 use feedgate_core::visibility::SourceNetwork;
 
 /// The capacity for all documents together: bodies, headers and addresses.

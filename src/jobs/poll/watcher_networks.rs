@@ -7,8 +7,8 @@
 
 use super::Poller;
 use crate::net::{HttpClient, is_inner};
-use feedgate_core::ports::StoreError;
 use feedgate_core::resource::Resource;
+use feedgate_core::store::StoreError;
 
 impl Poller {
     /// Returns the poller for what an account requests, whose subscription may not be stored yet; or

@@ -41,13 +41,13 @@ pub(crate) async fn write(
 ) -> Result<String, AnyError> {
     let records: i64 = PAGE_RECORDS.parse()?;
     let (url, groups) = (database.to_owned(), HostGroups::new(Duration::ZERO));
-    let cut = PageLimits { records, ..PageLimits::default() };
+    let page_limits = PageLimits { records, ..PageLimits::default() };
     let forwarding = Default::default();
     let settings = store::StoreSettings {
         url,
         connections: 8,
         groups,
-        cut,
+        page_limits,
         listed: Default::default(),
         forwarding,
         anonymous_bytes_per_day: 256 << 20,

@@ -18,11 +18,12 @@ use feedgate::net::{self, HttpClient, Lookup, Patience};
 use feedgate_core::account::AccountId;
 use feedgate_core::host_groups::HostGroups;
 use feedgate_core::page::PageLimits;
-use feedgate_core::ports::{ClaimLimits, DueResource, Store};
+use feedgate_core::store::{ClaimLimits, DueResource};
 use feedgate_core::subscription::{Format, Lease, Statuses, SubscriptionRequest};
 use feedgate_core::topic::{Callback, Topic};
 use feedgate_protocol::Protocol;
 use feedgate_store as store;
+use feedgate_store::Store;
 use futures_util::StreamExt;
 use futures_util::future::join_all;
 
@@ -48,7 +49,7 @@ pub(crate) enum WorkTime {
 
 /// A node and all that it watches.
 pub(crate) struct Crowd {
-    store: Arc<dyn Store>,
+    store: Arc<Store>,
     ingest: Poller,
     port: u16,
 }
@@ -117,7 +118,7 @@ impl Crowd {
             url,
             connections: 8,
             groups,
-            cut: PageLimits::default(),
+            page_limits: PageLimits::default(),
             listed: Default::default(),
             forwarding: Default::default(),
             anonymous_bytes_per_day: 256 << 20,

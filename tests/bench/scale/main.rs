@@ -62,7 +62,7 @@ async fn measure(url: &str, size: i64, table: &mut Table) -> Result<(), Failure>
         // One connection, so that its counters of rows are complete.
         connections: 1,
         groups: HostGroups::new(std::time::Duration::ZERO),
-        cut: PageLimits::default(),
+        page_limits: PageLimits::default(),
         listed: Default::default(),
         forwarding: Default::default(),
         anonymous_bytes_per_day: 256 << 20,

@@ -9,18 +9,18 @@ use feedgate_core::change_detection::{Candidate, FeedDocument};
 use feedgate_core::claim::QueuePosition;
 use feedgate_core::ping::{Ping, PingSource};
 use feedgate_core::poll::{NewContent, Poll, Polling, Trigger};
-use feedgate_core::ports::{
-    ChangesWindow, ClaimLimits, DeliveryOutcome, DeliveryResult, DueResource, Store,
-    SubscriptionFilter,
-};
 use feedgate_core::resource::ResourceId;
 use feedgate_core::schedule::Demand;
 use feedgate_core::status::Status;
+use feedgate_core::store::{
+    ChangesWindow, ClaimLimits, DeliveryOutcome, DeliveryResult, DueResource, SubscriptionFilter,
+};
 use feedgate_core::subscription::{Format, Lease, Statuses, SubscriptionRequest};
 use feedgate_core::topic::{Callback, Topic};
 use feedgate_core::upstream::UpstreamFinding;
 use feedgate_core::visibility::SourceNetwork;
 use feedgate_protocol::Protocol;
+use feedgate_store::Store;
 
 use super::Failure;
 use super::fill::{BEGIN_US, FOR_AN_ACCOUNT, HOUR_US, login, topic};
@@ -38,14 +38,14 @@ const CLAIMED: usize = 10;
 
 /// The operations on one database.
 pub(crate) struct Operations {
-    store: Arc<dyn Store>,
+    store: Arc<Store>,
     counter: RowCounter,
     size: i64,
     random: u64,
 }
 
 impl Operations {
-    pub(crate) fn new(store: Arc<dyn Store>, counter: RowCounter, size: i64) -> Operations {
+    pub(crate) fn new(store: Arc<Store>, counter: RowCounter, size: i64) -> Operations {
         Operations { store, counter, size, random: 0x9e37_79b9_7f4a_7c15 }
     }
 
@@ -169,7 +169,7 @@ impl Operations {
         });
         let results = results.collect();
         self.sample(table, "settle 10 deliveries", results, async |results: Vec<_>| {
-            store.settle(&results, now).await?;
+            store.record_deliveries(&results, now).await?;
             Ok(())
         })
         .await
@@ -217,7 +217,7 @@ impl Operations {
         })
         .await?;
         self.sample(table, "planned polls (once a minute)", turns, async |()| {
-            store.planned(1.0).await?;
+            store.planned_polls_per_s(1.0).await?;
             Ok(())
         })
         .await

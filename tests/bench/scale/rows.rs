@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use feedgate_core::ports::Store;
+use feedgate_store::Store;
 use tokio_postgres::{Client, NoTls};
 
 use super::Failure;
@@ -14,13 +14,13 @@ const COLLECTED_AFTER: Duration = Duration::from_millis(1_100);
 
 /// Counts what is read.
 pub(crate) struct RowCounter {
-    store: Arc<dyn Store>,
+    store: Arc<Store>,
     /// A connection beside that of the store; `None` on SQLite.
     client: Option<Client>,
 }
 
 impl RowCounter {
-    pub(crate) async fn new(url: &str, store: Arc<dyn Store>) -> Result<RowCounter, Failure> {
+    pub(crate) async fn new(url: &str, store: Arc<Store>) -> Result<RowCounter, Failure> {
         let mut client = None;
         if !url.starts_with("sqlite:") {
             let (connected, connection) = tokio_postgres::connect(url, NoTls).await?;
@@ -39,7 +39,7 @@ impl RowCounter {
                      where schemaname = current_schema())::bigint";
         let Some(client) = &self.client else { return read_kb() };
         tokio::time::sleep(COLLECTED_AFTER).await;
-        self.store.k().await?; // reads one row of a table that is not counted on
+        self.store.poll_factor().await?; // reads one row of a table that is not counted on
         let count: i64 = client.query_one(COUNT, &[]).await?.get(0);
         Ok(count as f64)
     }

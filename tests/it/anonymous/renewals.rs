@@ -22,9 +22,9 @@ async fn anonymous_renewals(database: Database) {
     assert_eq!(hub("subscribe", &days).await, StatusCode::NO_CONTENT);
     let lease = async || {
         let listed = database.open().await;
-        let filter = feedgate_core::ports::SubscriptionFilter {
+        let filter = feedgate_core::store::SubscriptionFilter {
             limit: 9,
-            ..feedgate_core::ports::SubscriptionFilter::default()
+            ..feedgate_core::store::SubscriptionFilter::default()
         };
         let (held, total) = listed.list(&filter).await.unwrap();
         listed.close().await;

@@ -54,7 +54,7 @@ async fn an_account_sees_its_own_events_and_no_charts() {
         http_code: 429,
         retry_after_s: None,
     };
-    store.refuse(&refused).await.unwrap().expect("the host is paused");
+    store.record_refusal(&refused).await.unwrap().expect("the host is paused");
     let charts = root.page("/console/live/charts").await;
     assert!(charts.contains("<dt>slow.test:443</dt>"), "{charts}");
     let filtered = root.page("/console/live?callback=%2Fnowhere&outcome=failed").await;

@@ -8,10 +8,11 @@ use feedgate::metrics::TextFormat;
 use feedgate_core::attempt::{
     AttemptVerdict, DeliveryAttempt, PayloadContent, RecordedResponse, StoredAttempt,
 };
-use feedgate_core::ports::{AttemptRange, Store};
 use feedgate_core::record::Seq;
+use feedgate_core::store::AttemptRange;
 use feedgate_core::subscription::SubscriptionId;
 use feedgate_core::topic::Topic;
+use feedgate_store::Store;
 use http::{HeaderValue, StatusCode};
 
 use super::{Node, secret, told};
@@ -27,7 +28,7 @@ on_one_store!(
     without_room_for_attempts_none_are_recorded,
 );
 
-async fn attempts(store: &Arc<dyn Store>, id: SubscriptionId) -> Vec<StoredAttempt> {
+async fn attempts(store: &Arc<Store>, id: SubscriptionId) -> Vec<StoredAttempt> {
     store.attempts(id, AttemptRange { before: None, limit: 1_000 }).await.unwrap()
 }
 

@@ -15,8 +15,8 @@ use feedgate::http::routes::archive::render::Order;
 use feedgate::jobs::runner;
 use feedgate_core::host_groups::HostGroups;
 use feedgate_core::page::{ArchiveRetention, PageLimits};
-use feedgate_core::ports::Store;
 use feedgate_core::resource::ResourceId;
+use feedgate_store::Store;
 use tempfile::TempDir;
 use url::Url;
 
@@ -45,7 +45,7 @@ const LAST_RUNS: usize = 3;
 pub(super) struct Stage {
     config: Config,
     gateway: Option<Running>,
-    nodes: Vec<Arc<dyn Store>>,
+    nodes: Vec<Arc<Store>>,
     newest_first: Web,
     oldest_first: Web,
     url: Url,

@@ -4,10 +4,10 @@ use std::fs;
 use std::sync::Arc;
 
 use feedgate::jobs::runner::now;
-use feedgate_core::ports::Store;
 use feedgate_core::subscription::{Lease, SubscriptionRequest};
 use feedgate_core::topic::{Callback, Topic};
 use feedgate_protocol::Protocol;
+use feedgate_store::Store;
 use futures_util::StreamExt;
 use futures_util::stream;
 use tokio::time::{Duration, sleep, timeout};
@@ -43,7 +43,7 @@ fn request(topic: &str, callback: String) -> SubscriptionRequest {
     }
 }
 
-async fn subscribe(store: &Arc<dyn Store>, requests: impl Iterator<Item = SubscriptionRequest>) {
+async fn subscribe(store: &Arc<Store>, requests: impl Iterator<Item = SubscriptionRequest>) {
     let subscribing =
         requests.map(|request| async move { store.subscribe(&request, now()).await.unwrap() });
     stream::iter(subscribing).buffer_unordered(CONCURRENCY).count().await;
@@ -116,7 +116,7 @@ async fn b12_a_registration_among_many_writes_no_more_than_one_among_few() {
 }
 
 /// The bytes that one more subscription writes.
-async fn written(database: &Database, store: &Arc<dyn Store>, topic: &str, callback: &str) -> u64 {
+async fn written(database: &Database, store: &Arc<Store>, topic: &str, callback: &str) -> u64 {
     let path = database.url.strip_prefix("sqlite:").unwrap();
     empty_wal(path).await;
     store.subscribe(&request(topic, callback.to_owned()), now()).await.unwrap();

@@ -5,9 +5,9 @@ use feedgate::jobs::runner;
 use feedgate::net::Patience;
 use feedgate_core::claim::ClaimToken;
 use feedgate_core::poll::Trigger;
-use feedgate_core::ports::DueResource;
 use feedgate_core::record::Seq;
 use feedgate_core::resource::{Resource, ResourceKind};
+use feedgate_core::store::DueResource;
 use feedgate_core::subscription::Format;
 
 use super::{Bench, on_both_stores, on_one_store};

@@ -10,13 +10,13 @@ use feedgate::jobs::poll::Poller;
 use feedgate::jobs::runner;
 use feedgate::net::{self, HttpClient, Lookup};
 use feedgate_core::account::AccountId;
-use feedgate_core::ports::Store;
 use feedgate_core::record::Seq;
 use feedgate_core::resource::Resource;
 use feedgate_core::subscription::{Format, Statuses, SubscriptionRequest};
 use feedgate_core::topic::{Callback, Topic};
 use feedgate_core::visibility::SourceNetwork;
 use feedgate_protocol::Protocol;
+use feedgate_store::Store;
 
 use super::poller;
 use crate::store::on_both_stores;
@@ -44,7 +44,7 @@ impl Lookup for Names {
 
 /// A gateway that may fetch topics on this machine.
 struct World {
-    store: Arc<dyn Store>,
+    store: Arc<Store>,
     ingest: Poller,
     origin: Origin,
 }

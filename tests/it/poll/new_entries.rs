@@ -6,9 +6,9 @@ use std::time::Duration;
 use chrono::{DateTime, TimeDelta, Utc};
 use feedgate::net::Patience;
 use feedgate_core::poll::Trigger;
-use feedgate_core::ports::DueResource;
 use feedgate_core::record::{RecordKind, Seq};
 use feedgate_core::resource::Resource;
+use feedgate_core::store::DueResource;
 use feedgate_core::topic::Topic;
 
 use super::Bench;

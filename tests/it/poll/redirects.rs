@@ -4,8 +4,8 @@
 use chrono::{DateTime, TimeDelta, Utc};
 use feedgate::net::Patience;
 use feedgate_core::poll::Trigger;
-use feedgate_core::ports::DueResource;
 use feedgate_core::resource::Resource;
+use feedgate_core::store::DueResource;
 use feedgate_core::topic::Topic;
 use futures_util::future::join_all;
 

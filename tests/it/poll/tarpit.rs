@@ -15,11 +15,11 @@ use feedgate::jobs::poll::{PollSettings, Poller};
 use feedgate::jobs::runner::{self, WorkerConfig};
 use feedgate::metrics::Metrics;
 use feedgate::net::{self, HttpClient, Lookup};
-use feedgate_core::ports::Store;
 use feedgate_core::resource::Resource;
 use feedgate_core::subscription::{Format, Lease, Statuses, SubscriptionRequest};
 use feedgate_core::topic::{Callback, Topic};
 use feedgate_protocol::Protocol;
+use feedgate_store::Store;
 use futures_util::future::join_all;
 use http::StatusCode;
 use http::header::{HOST, HeaderValue, LOCATION};
@@ -115,7 +115,7 @@ async fn e06_hosts_that_hang_do_not_delay_the_poll_of_another(database: Database
 }
 
 /// Runs a worker that polls, with this concurrency.
-async fn run(store: Arc<dyn Store>, concurrency: usize, stop: CancellationToken) {
+async fn run(store: Arc<Store>, concurrency: usize, stop: CancellationToken) {
     let (wake, poller) = (store.wake_signals().resources, poller(&store, concurrency));
     let (idle, shutdown_grace) = (Duration::from_millis(100), Duration::ZERO);
     let config = WorkerConfig { concurrency, idle, shutdown_grace };
@@ -160,7 +160,7 @@ async fn answer(request: &http::Request<Incoming>, seen: &Seen, port: u16) -> An
 }
 
 /// A poller whose requests never time out.
-fn poller(store: &Arc<dyn Store>, fetch_concurrency: usize) -> Poller {
+fn poller(store: &Arc<Store>, fetch_concurrency: usize) -> Poller {
     let settings = net::NetworkSettings {
         user_agent: "feedgate/0.0 (+https://gateway.test/".to_owned(),
         allow_topics: vec!["127.0.0.0/8".parse().unwrap()],
@@ -180,7 +180,7 @@ fn poller(store: &Arc<dyn Store>, fetch_concurrency: usize) -> Poller {
     Poller::new(Arc::clone(store), client, Metrics::new(), EventLog::off(), settings)
 }
 
-async fn watch(store: &Arc<dyn Store>, url: String) -> Resource {
+async fn watch(store: &Arc<Store>, url: String) -> Resource {
     let request = SubscriptionRequest {
         format: Format::Atom,
         statuses: Statuses::default(),

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use feedgate_core::account::{AccountHoldings, NewToken, Scope, Scopes, TokenHash, TokenId};
 use feedgate_core::password::{Password, PasswordHash};
-use feedgate_core::ports::{StoreError, SubscriptionFilter};
+use feedgate_core::store::{StoreError, SubscriptionFilter};
 
 use super::{at, on_both_stores, request, resource};
 use crate::support::claiming_store::ClaimingStore;

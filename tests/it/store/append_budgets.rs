@@ -6,10 +6,11 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use feedgate_core::account::AccountId;
 use feedgate_core::poll::Poll;
-use feedgate_core::ports::{Store, StoreError};
 use feedgate_core::registrant::RegistrantNetwork;
 use feedgate_core::resource::ResourceId;
+use feedgate_core::store::StoreError;
 use feedgate_core::subscription::SubscriptionRequest;
+use feedgate_store::Store;
 use feedgate_store::{self as store, StoreSettings};
 
 use super::pings::ping;
@@ -182,7 +183,7 @@ async fn record_first(
 ) -> (i64, Option<DateTime<Utc>>) {
     let ids: Vec<String> = numbers(0, IN_TWO_PARTS).iter().map(i64::to_string).collect();
     let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
-    let inner: &Arc<dyn Store> = store;
+    let inner: &Arc<Store> = store;
     let claim = inner.claim_resource(id, at(s), at(s + 1)).await.unwrap().unwrap().claim;
     let poll = Poll { claim, silent: true, ..poll(at(s), &ids) };
     let until = match inner.record(id, &poll).await {

@@ -7,9 +7,10 @@ use feedgate_core::attempt::{
     AttemptVerdict, AttemptedRequest, DeliveryAttempt, HeaderLine, PayloadContent,
     RecordedResponse, StoredAttempt,
 };
-use feedgate_core::ports::{AttemptRange, AttemptRetention, DeliveryOutcome, Store};
 use feedgate_core::record::Seq;
+use feedgate_core::store::{AttemptRange, AttemptRetention, DeliveryOutcome};
 use feedgate_core::subscription::{Subscription, SubscriptionId};
+use feedgate_store::Store;
 
 use super::{at, on_both_stores, poll, room, subscribe};
 use crate::support::claiming_store::ClaimingStore;
@@ -59,12 +60,12 @@ fn line(name: &str, value: &str) -> HeaderLine {
     HeaderLine { name: name.to_owned(), value: value.to_owned() }
 }
 
-async fn all(store: &Arc<dyn Store>, id: SubscriptionId) -> Vec<StoredAttempt> {
+async fn all(store: &Arc<Store>, id: SubscriptionId) -> Vec<StoredAttempt> {
     store.attempts(id, ALL).await.unwrap()
 }
 
 /// How many attempts of a subscription are stored.
-async fn count(store: &Arc<dyn Store>, id: SubscriptionId) -> usize {
+async fn count(store: &Arc<Store>, id: SubscriptionId) -> usize {
     all(store, id).await.len()
 }
 
@@ -155,7 +156,7 @@ async fn attempts_end_with_their_subscription(database: Database) {
 
     store.record(made[0].id.resource, &poll(at(1), &["1"])).await.unwrap();
     assert_eq!(store.claim_subscriptions(at(2), at(9), &room()).await.unwrap().len(), 1);
-    store.settle(&[(made[0].id, DeliveryOutcome::Ended)], at(3)).await.unwrap();
+    store.record_deliveries(&[(made[0].id, DeliveryOutcome::Ended)], at(3)).await.unwrap();
     let Subscription { topic, callback, .. } = &made[1];
     assert!(store.unsubscribe(None, topic, callback, None).await.unwrap());
     for made in &made[3..] {
@@ -188,7 +189,7 @@ async fn attempts_lock_nothing_that_a_delivery_waits_for(database: Database) {
             ids.iter().map(|id| (*id, DeliveryOutcome::Delivered { cursor, status: 0 })).collect();
         let attempts: Vec<_> = ids.iter().rev().map(|id| attempt(*id, turn)).collect();
         let (settled, first, second) = tokio::join!(
-            nodes[0].settle(&results, at(turn)),
+            nodes[0].record_deliveries(&results, at(turn)),
             nodes[1].append_attempts(attempts.clone(), 5),
             nodes[0].append_attempts(attempts.iter().rev().cloned().collect(), 5),
         );

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use feedgate_core::backfill::{BackfillEnd, Chain, PastPage};
-use feedgate_core::ports::{CommitProgress, DueBackfill, Store};
 use feedgate_core::record::Seq;
+use feedgate_core::store::{CommitProgress, DueBackfill};
+use feedgate_store::Store;
 
 use super::{at, entry, on_both_stores, request, resource};
 use crate::support::postgres::Database;
@@ -25,14 +26,14 @@ fn page(number: u32, ids: &[&str]) -> PastPage {
 }
 
 /// Claims the only backfill that is due.
-async fn claim(store: &Arc<dyn Store>, seconds: i64) -> DueBackfill {
+async fn claim(store: &Arc<Store>, seconds: i64) -> DueBackfill {
     let mut due = store.claim_backfills(at(seconds), at(seconds + 60), 9).await.unwrap();
     let again = store.claim_backfills(at(seconds), at(seconds + 60), 9).await.unwrap();
     assert_eq!((due.len(), again.len()), (1, 0), "it is claimed once");
     due.pop().unwrap()
 }
 
-async fn begin(store: &Arc<dyn Store>) -> DueBackfill {
+async fn begin(store: &Arc<Store>) -> DueBackfill {
     store.subscribe_with_history(&request("a", "https://callback.test/"), at(0)).await.unwrap();
     claim(store, 1).await
 }

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use feedgate_core::account::AccountId;
 use feedgate_core::claim::QueuePosition;
-use feedgate_core::ports::{ClaimLimits, DeliveryOutcome, DeliveryResult};
 use feedgate_core::record::Seq;
 use feedgate_core::resource::ResourceId;
+use feedgate_core::store::{ClaimLimits, DeliveryOutcome, DeliveryResult};
 use feedgate_core::subscription::{DueSubscription, Lease, SubscriptionId};
 
 use super::{at, few, in_one_cell, on_both_stores, poll, request, room, subscribe};
@@ -64,7 +64,7 @@ async fn settle(store: &ClaimingStore, due: &[DueSubscription], seconds: i64) {
         let outcome = DeliveryOutcome::Delivered { cursor: due.owed, status: 0 };
         DeliveryResult::new(due, outcome, None)
     });
-    Arc::clone(store).settle(&results.collect::<Vec<_>>(), at(seconds)).await.unwrap();
+    Arc::clone(store).record_deliveries(&results.collect::<Vec<_>>(), at(seconds)).await.unwrap();
 }
 
 /// Returns whether there is a backlog.
@@ -75,7 +75,7 @@ async fn has_backlog(store: &ClaimingStore) -> bool {
 async fn fail(store: &ClaimingStore, due: &[DueSubscription], retry_at: Option<i64>, seconds: i64) {
     let outcome = DeliveryOutcome::Failed { retry_at: retry_at.map(at) };
     let results = due.iter().map(|due| DeliveryResult::new(due, outcome, None));
-    Arc::clone(store).settle(&results.collect::<Vec<_>>(), at(seconds)).await.unwrap();
+    Arc::clone(store).record_deliveries(&results.collect::<Vec<_>>(), at(seconds)).await.unwrap();
 }
 
 async fn one_claim_has_all_subscriptions_of_a_host(database: Database) {
@@ -97,7 +97,7 @@ async fn a_host_with_little_room_gets_a_part_of_a_backlog(database: Database) {
     let (_, ids) = subscribe_and_append(&store, 20).await;
     let limits = ClaimLimits { limit: 100, per_host: 3, busy: Vec::new() };
     let start = QueuePosition::START;
-    let plain = Arc::clone(&*store);
+    let plain = Arc::clone(&store);
     let first = plain.claim_subscriptions(at(2), at(12), &limits, start).await.unwrap();
     assert_eq!(first.due.len(), 3);
     assert_eq!(first.skipped, 17);

@@ -8,8 +8,9 @@ use chrono::{DateTime, TimeDelta, Utc};
 use feedgate_core::callback_slots::SlotTerms;
 use feedgate_core::claim::QueuePosition;
 use feedgate_core::node::{NodeId, NodeInfo};
-use feedgate_core::ports::{DeliveryOutcome, DeliveryResult, Store};
+use feedgate_core::store::{DeliveryOutcome, DeliveryResult};
 use feedgate_core::subscription::DueSubscription;
+use feedgate_store::Store;
 
 use super::{at, on_both_stores, poll, room, subscribe};
 use crate::support::postgres::{Database, Kind};
@@ -25,7 +26,7 @@ const TERMS: SlotTerms = SlotTerms {
 
 /// A node, and its store.
 struct Node {
-    store: Arc<dyn Store>,
+    store: Arc<Store>,
     info: NodeInfo,
 }
 
@@ -62,7 +63,7 @@ impl Node {
             let outcome = DeliveryOutcome::Delivered { cursor: due.owed, status: 0 };
             DeliveryResult::new(due, outcome, None)
         });
-        self.store.settle(&results.collect::<Vec<_>>(), now).await.unwrap();
+        self.store.record_deliveries(&results.collect::<Vec<_>>(), now).await.unwrap();
     }
 }
 
@@ -80,7 +81,7 @@ fn hosts_of(due: &[DueSubscription]) -> BTreeSet<usize> {
 }
 
 /// Subscribes a callback at each host to feeds, and appends an entry to each of these.
-async fn subscribe_and_append(store: &Arc<dyn Store>, feeds: &[&str]) {
+async fn subscribe_and_append(store: &Arc<Store>, feeds: &[&str]) {
     for feed in feeds {
         let mut resource = None;
         for n in 0..HOSTS {

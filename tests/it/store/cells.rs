@@ -9,8 +9,8 @@ use feedgate_core::claim::ClaimToken;
 use feedgate_core::host::HostRefusal;
 use feedgate_core::host_groups::HostGroups;
 use feedgate_core::poll::Poll;
-use feedgate_core::ports::{CellQueues, ClaimLimits, SubscriptionFilter};
 use feedgate_core::resource::ResourceId;
+use feedgate_core::store::{CellQueues, ClaimLimits, SubscriptionFilter};
 use feedgate_core::subscription::{DueSubscription, SubscriptionId};
 use feedgate_core::topic::Topic;
 use feedgate_core::visibility::SourceNetwork;
@@ -137,7 +137,7 @@ async fn p27_a_pause_of_a_host_reaches_all_cells() {
         http_code: 429,
         retry_after_s: Some(600),
     };
-    let backoff = store.refuse(&refused).await.unwrap().unwrap();
+    let backoff = store.record_refusal(&refused).await.unwrap().unwrap();
     let mut times = BTreeSet::new();
     for id in &all {
         let waits = resource(&store, *id).await;

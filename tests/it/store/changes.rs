@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use feedgate_core::ping::{HOUR, Ping, PingSource, TimeUnit, WeblogChange, start_of_hour};
-use feedgate_core::ports::{ChangeLine, ChangesWindow, Store};
+use feedgate_core::store::{ChangeLine, ChangesWindow};
+use feedgate_store::Store;
 
 use super::{at, in_one_cell, on_both_stores, poll, subscribe};
 use crate::support::postgres::Database;
@@ -26,7 +27,7 @@ in_one_cell! {
 
 /// All lines of a stretch of time, newest first.
 pub(super) async fn listed(
-    store: &Arc<dyn Store>,
+    store: &Arc<Store>,
     from: DateTime<Utc>,
     until: DateTime<Utc>,
 ) -> Vec<WeblogChange> {
@@ -35,7 +36,7 @@ pub(super) async fn listed(
     pages.map(|line| line.change).collect()
 }
 
-async fn pages(store: &Arc<dyn Store>, window: &ChangesWindow) -> Vec<Vec<ChangeLine>> {
+async fn pages(store: &Arc<Store>, window: &ChangesWindow) -> Vec<Vec<ChangeLine>> {
     let mut pages: Vec<Vec<ChangeLine>> = Vec::new();
     loop {
         let last = pages.last().and_then(|page| page.last());
@@ -61,7 +62,7 @@ async fn fill(database: &Database, lines: usize) {
         .await;
 }
 
-async fn ping(store: &Arc<dyn Store>, seconds: i64, url: &str) {
+async fn ping(store: &Arc<Store>, seconds: i64, url: &str) {
     let (name, url) = ("Tides".to_owned(), url.to_owned());
     let ping = Ping { at: at(seconds), source: PingSource::Weblogs, name, url, feed_url: None };
     store.receive(&ping, Duration::ZERO).await.unwrap();

@@ -4,9 +4,9 @@ use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use feedgate_core::account::AccountId;
-use feedgate_core::ports::{ClaimLimits, DeliveryOutcome};
 use feedgate_core::record::Seq;
 use feedgate_core::resource::ResourceId;
+use feedgate_core::store::{ClaimLimits, DeliveryOutcome};
 use feedgate_core::subscription::Lease;
 use feedgate_core::topic::Topic;
 
@@ -43,7 +43,7 @@ async fn a_subscription_that_lags_is_handed_out(database: Database) {
     assert_eq!(*due[0].subscription, sub);
     assert_eq!(store.claim_subscriptions(at(4), at(30), &room()).await.unwrap(), [], "claimed");
     let done = (sub.id, DeliveryOutcome::Delivered { cursor: Seq(1), status: 0 });
-    store.settle(&[done], at(4)).await.unwrap();
+    store.record_deliveries(&[done], at(4)).await.unwrap();
     assert_eq!(store.claim_subscriptions(at(99), at(100), &room()).await.unwrap(), []);
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use chrono::TimeDelta;
-use feedgate_core::ports::ClockMark;
+use feedgate_core::store::ClockMark;
 
 use super::{at, on_both_stores, poll, resource, room, subscribe};
 use crate::support::claiming_store::ClaimingStore;

@@ -32,7 +32,7 @@ async fn the_child_that_is_killed() {
         url: url.to_owned(),
         connections: 2,
         groups: HostGroups::new(Duration::ZERO),
-        cut: PageLimits::default(),
+        page_limits: PageLimits::default(),
         listed: Default::default(),
         forwarding: Default::default(),
         anonymous_bytes_per_day: 256 << 20,

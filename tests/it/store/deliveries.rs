@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use feedgate_core::claim::ClaimToken;
 use feedgate_core::delivery_health::AttemptResponse;
-use feedgate_core::ports::{DeliveryOutcome, DeliveryProgress, DeliveryResult, LogNumbers};
 use feedgate_core::record::Seq;
+use feedgate_core::store::{DeliveryOutcome, DeliveryProgress, DeliveryResult, LogNumbers};
 use feedgate_core::subscription::{DueSubscription, Format, Subscription, SubscriptionId};
 use feedgate_feed::Body;
 
@@ -40,7 +40,7 @@ async fn take(store: &ClaimingStore, seconds: i64) -> Vec<(SubscriptionId, i64, 
 }
 
 async fn settle(store: &ClaimingStore, seconds: i64, settled: (SubscriptionId, DeliveryOutcome)) {
-    store.settle(&[settled], at(seconds)).await.unwrap();
+    store.record_deliveries(&[settled], at(seconds)).await.unwrap();
 }
 
 fn delivered(id: SubscriptionId, cursor: i64) -> (SubscriptionId, DeliveryOutcome) {
@@ -118,7 +118,7 @@ async fn a_callback_that_is_gone_ends_its_subscription(database: Database) {
     take(&store, 2).await;
     let ends =
         [(gone, DeliveryOutcome::Ended), delivered(stays, 1), (gone, DeliveryOutcome::Ended)];
-    store.settle(&ends, at(3)).await.unwrap();
+    store.record_deliveries(&ends, at(3)).await.unwrap();
     assert_eq!(now(&store, gone).await, None);
     assert_eq!(now(&store, stays).await.unwrap().cursor, Seq(1));
     assert_eq!(resource(&store, gone.resource).await.subscribers, 1);
@@ -195,10 +195,10 @@ async fn many_are_settled_at_once(database: Database) {
         store.record(id, &poll(at(1), &["1"])).await.unwrap();
     }
     assert_eq!(take(&store, 2).await.len(), 30);
-    store.settle(&settled, at(3)).await.unwrap();
+    store.record_deliveries(&settled, at(3)).await.unwrap();
     assert_eq!(take(&store, 49).await, []);
     assert_eq!(take(&store, 50).await.len(), 15);
-    store.settle(&[], at(51)).await.unwrap();
+    store.record_deliveries(&[], at(51)).await.unwrap();
 }
 
 async fn results_that_are_alike_are_stored_for_each_subscription(database: Database) {
@@ -220,7 +220,7 @@ async fn results_that_are_alike_are_stored_for_each_subscription(database: Datab
     store.pause(results[1].id, at(3)).await.unwrap();
     assert!(store.replay(results[2].id, Seq(0), at(3)).await.unwrap());
     store.record(ids[0].resource, &poll(at(4), &["2"])).await.unwrap();
-    Arc::clone(&*store).settle(&results, at(5)).await.unwrap();
+    Arc::clone(&store).record_deliveries(&results, at(5)).await.unwrap();
 
     let mut due_again = take(&store, 5).await;
     due_again.sort_unstable_by_key(|(id, ..)| id.number);

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use feedgate_core::ports::DeliveryOutcome;
 use feedgate_core::record::Seq;
+use feedgate_core::store::DeliveryOutcome;
 use feedgate_core::subscription::{Lease, SubscriptionId};
 
 use super::{at, on_both_stores, poll, request, room, subscribe};
@@ -35,7 +35,7 @@ async fn in_progress(store: &ClaimingStore) -> SubscriptionId {
 
 async fn settle_delivered(store: &ClaimingStore, id: SubscriptionId, seconds: i64) {
     let delivered = DeliveryOutcome::Delivered { cursor: Seq(2), status: 0 };
-    store.settle(&[(id, delivered)], at(seconds)).await.unwrap();
+    store.record_deliveries(&[(id, delivered)], at(seconds)).await.unwrap();
 }
 
 async fn queued(store: &ClaimingStore) -> u64 {
@@ -74,7 +74,7 @@ async fn a_replay_outlives_a_retry_and_a_renewal(database: Database) {
         }
         assert_eq!(take(&store, seconds + 20).await, [(id, 0, head)]);
         let delivered = DeliveryOutcome::Delivered { cursor: Seq(head), status: 0 };
-        store.settle(&[(id, delivered)], at(seconds + 21)).await.unwrap();
+        store.record_deliveries(&[(id, delivered)], at(seconds + 21)).await.unwrap();
     }
 }
 

@@ -1,8 +1,8 @@
 //! Digests: the newest entries, once more each day (row S-14).
 
 use feedgate_core::intent::{Intent, IntentMode};
-use feedgate_core::ports::DeliveryOutcome;
 use feedgate_core::record::Seq;
+use feedgate_core::store::DeliveryOutcome;
 use feedgate_core::subscription::{Format, SubscriptionId, SubscriptionRequest};
 use feedgate_core::topic::Callback;
 
@@ -39,7 +39,7 @@ async fn deliver(store: &ClaimingStore, seconds: i64) -> Vec<(i64, i64, bool)> {
     let due = store.claim_subscriptions(at(seconds), at(seconds + 10), &room()).await.unwrap();
     for due in &due {
         let outcome = DeliveryOutcome::Delivered { cursor: due.owed, status: 0 };
-        store.settle(&[(due.subscription.id, outcome)], at(seconds)).await.unwrap();
+        store.record_deliveries(&[(due.subscription.id, outcome)], at(seconds)).await.unwrap();
     }
     due.iter().map(|due| (due.subscription.cursor.0, due.owed.0, due.is_digest)).collect()
 }

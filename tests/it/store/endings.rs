@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use feedgate_core::poll::{NewContent, Poll, Polling, Trigger};
-use feedgate_core::ports::{ClaimLimits, Store, StoreError};
 use feedgate_core::resource::ResourceId;
 use feedgate_core::status::Status;
+use feedgate_core::store::{ClaimLimits, StoreError};
+use feedgate_store::Store;
 use futures_util::future::join_all;
 
 use super::pings::ping;
@@ -48,7 +49,7 @@ async fn crowd(store: &ClaimingStore) -> Vec<ResourceId> {
 }
 
 /// When each is fetched next, if it was recorded.
-async fn recorded(store: &Arc<dyn Store>, ids: &[ResourceId]) -> usize {
+async fn recorded(store: &Arc<Store>, ids: &[ResourceId]) -> usize {
     let mut recorded = 0;
     for id in ids {
         recorded += usize::from(resource(store, *id).await.next_fetch == at(2 + 600));

@@ -7,7 +7,7 @@ use feedgate_core::account::AccountId;
 use feedgate_core::event::{
     AnswerExcerpt, Event, EventFilter, EventKind, EventOutcome, EventViewer,
 };
-use feedgate_core::ports::Store;
+use feedgate_store::Store;
 
 use super::{at, on_both_stores};
 use crate::support::postgres::Database;
@@ -24,7 +24,7 @@ fn event(seconds: i64, kind: EventKind, feed: &str) -> Event {
 }
 
 /// The numbers of the oldest and the newest event.
-async fn numbers(store: &Arc<dyn Store>) -> (i64, i64) {
+async fn numbers(store: &Arc<Store>) -> (i64, i64) {
     let numbers = store.event_numbers().await.unwrap();
     (numbers.oldest, numbers.newest)
 }

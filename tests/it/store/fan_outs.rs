@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use feedgate_core::host_groups::HostGroups;
 use feedgate_core::page::{ArchiveRetention, PageLimits};
-use feedgate_core::ports::DeliveryOutcome;
 use feedgate_core::record::Seq;
+use feedgate_core::store::DeliveryOutcome;
 use feedgate_core::subscription::{DueSubscription, SubscriptionId};
 
 use super::claims::crowd;
@@ -87,7 +87,7 @@ async fn another_append_is_followed_by_another_pass(database: Database) {
             (due.subscription.id, outcome)
         })
         .collect();
-    store.settle(&delivered, at(3)).await.unwrap();
+    store.record_deliveries(&delivered, at(3)).await.unwrap();
     store.record(id, &poll(at(4), &["1", "2"])).await.unwrap();
     complete(&store, 5).await;
     let due = claim_all(&store, 6).await;
@@ -125,7 +125,7 @@ async fn e07_a_pass_ends_before_the_next_begins(database: Database) {
         last += 1;
         let entry = last.to_string();
         store.record(id, &poll(at(seconds), &[entry.as_str()])).await.unwrap();
-        store.settle(&ended, at(seconds + 1)).await.unwrap();
+        store.record_deliveries(&ended, at(seconds + 1)).await.unwrap();
         if notified.len() == SUBSCRIBERS {
             break;
         }
@@ -148,7 +148,7 @@ async fn e09_what_a_pass_has_yet_to_mark_is_not_dropped(database: Database) {
     store.record(id, &poll(at(1), &["1"])).await.unwrap();
     // The first ones are notified, and the queue is empty.
     let first = store.claim_subscriptions(at(2), at(99), &few(SUBSCRIBERS)).await.unwrap();
-    store.settle(&first.iter().map(delivered).collect::<Vec<_>>(), at(3)).await.unwrap();
+    store.record_deliveries(&first.iter().map(delivered).collect::<Vec<_>>(), at(3)).await.unwrap();
     for entry in ["2", "3"] {
         store.record(id, &poll(at(4), &[entry])).await.unwrap();
     }

@@ -1,9 +1,10 @@
 //! Generations of subscriptions: what was claimed before a change is not sent, and its result changes
 //! nothing but the cursor (faults E1 and E2).
 
-use feedgate_core::ports::{DeliveryOutcome, DeliveryResult, HeldDelivery, Store};
 use feedgate_core::record::Seq;
+use feedgate_core::store::{DeliveryOutcome, DeliveryResult, HeldDelivery};
 use feedgate_core::subscription::{DueSubscription, Subscription, SubscriptionId};
+use feedgate_store::Store;
 
 use super::{at, few, listed, on_both_stores, poll, request, room, subscribe};
 use crate::support::claiming_store::ClaimingStore;
@@ -54,8 +55,8 @@ async fn settle(
     outcome: DeliveryOutcome,
     seconds: i64,
 ) {
-    let store: &dyn Store = &***store;
-    store.settle(&[DeliveryResult::new(due, outcome, None)], at(seconds)).await.unwrap();
+    let store: &Store = store;
+    store.record_deliveries(&[DeliveryResult::new(due, outcome, None)], at(seconds)).await.unwrap();
 }
 
 async fn e01_what_was_claimed_before_a_change_is_not_current(database: Database) {

@@ -8,10 +8,11 @@ use chrono::{DateTime, Utc};
 use feedgate_core::host::{Host, HostRefusal, PausedHost};
 use feedgate_core::host_groups::HostGroups;
 use feedgate_core::poll::Trigger;
-use feedgate_core::ports::{ClaimLimits, PruneBefore, ReleasedResource, Store};
 use feedgate_core::resource::ResourceId;
+use feedgate_core::store::{ClaimLimits, PruneBefore, ReleasedResource};
 use feedgate_core::topic::Topic;
 use feedgate_protocol::robots::Robots;
+use feedgate_store::Store;
 
 use super::{at, in_one_cell, on_both_stores, poll, request, resource, room};
 use crate::support::claiming_store::ClaimingStore;
@@ -45,7 +46,7 @@ pub(super) async fn nodes(database: &Database) -> [ClaimingStore; 2] {
 }
 
 /// A watched resource at `url`.
-pub(super) async fn watch(store: &Arc<dyn Store>, url: &str) -> ResourceId {
+pub(super) async fn watch(store: &Arc<Store>, url: &str) -> ResourceId {
     let mut request = request("", "https://callback.test/");
     request.topic = Topic::parse(url).unwrap();
     store.subscribe(&request, at(0)).await.unwrap().id.resource
@@ -66,7 +67,7 @@ pub(super) async fn ends(store: &ClaimingStore, id: ResourceId, seconds: i64) {
 }
 
 pub(super) fn refused(
-    store: &Arc<dyn Store>,
+    store: &Arc<Store>,
     id: ResourceId,
     code: u16,
     when: DateTime<Utc>,
@@ -86,7 +87,7 @@ async fn hosts_in_a_pause_are_listed_until_it_ends(database: Database) {
     let [store, other] = nodes(&database).await;
     let id = watch(&store, "https://a.tumblr.com/rss").await;
     assert_eq!(other.paused_hosts(at(0), 5).await.unwrap(), []);
-    let verdict = store.refuse(&refused(&store, id, 429, at(0))).await.unwrap().unwrap();
+    let verdict = store.record_refusal(&refused(&store, id, 429, at(0))).await.unwrap().unwrap();
     let until = verdict.leave_alone.0;
     let paused = PausedHost { group: "tumblr.com".to_owned(), until, pauses: 1 };
     assert_eq!(other.paused_hosts(at(1), 5).await.unwrap(), [paused]);
@@ -240,7 +241,8 @@ async fn p27_a_group_that_says_slow_down_is_left_alone_and_resumes_one_by_one(da
     let mut quiet = poll(at(0), &[]);
     quiet.next_fetch = at(9_999);
     store.record(elsewhere, &quiet).await.unwrap();
-    let verdict = store.refuse(&refused(&store, all[0], 429, at(0))).await.unwrap().unwrap();
+    let verdict =
+        store.record_refusal(&refused(&store, all[0], 429, at(0))).await.unwrap().unwrap();
     assert_eq!(verdict.leave_alone.0, at(600), "rule P26");
     let mut put_off = poll(at(0), &[]);
     (put_off.next_fetch, put_off.answered_well) = (at(600), false);
@@ -274,7 +276,7 @@ async fn p27_a_503_concerns_its_url_until_there_are_three(database: Database) {
     let mut widened = Vec::new();
     for (id, seconds) in [(0, 0), (0, 10), (1, 20), (2, 700), (0, 710), (1, 720)] {
         let refused = refused(&store, all[id], 503, at(seconds));
-        widened.push(store.refuse(&refused).await.unwrap().is_some());
+        widened.push(store.record_refusal(&refused).await.unwrap().is_some());
     }
     assert_eq!(widened, [false, false, false, false, false, true]);
 }
@@ -287,7 +289,7 @@ async fn p27_a_403_counts_only_while_nobody_is_answered_well(database: Database)
     }
     let refuse = async |n: usize, seconds| {
         let refused = refused(&store, all[n], 403, at(seconds));
-        store.refuse(&refused).await.unwrap().map(|verdict| verdict.is_block)
+        store.record_refusal(&refused).await.unwrap().map(|verdict| verdict.is_block)
     };
     assert_eq!((refuse(0, 0).await, refuse(1, 1).await), (None, None));
     ends(&store, all[5], 2).await;
@@ -303,7 +305,7 @@ async fn p28_a_learned_pause_is_kept_for_all_nodes(database: Database) {
     let second = watch(&store, "https://b.tumblr.com/rss").await;
     for seconds in [-5, -3, -1] {
         let slow_down = refused(&store, first, 429, at(seconds));
-        store.refuse(&HostRefusal { retry_after_s: Some(1), ..slow_down }).await.unwrap();
+        store.record_refusal(&HostRefusal { retry_after_s: Some(1), ..slow_down }).await.unwrap();
     }
     assert_eq!(store.host("tumblr.com").await.unwrap().spacing, Duration::from_secs(8));
     assert_eq!(claimed(&other, 1_000).await, [first]);
@@ -321,7 +323,7 @@ async fn what_was_learned_of_a_server_is_dropped_once_it_is_old(database: Databa
     let id = watch(&store, "https://a.tumblr.com/rss").await;
     let mut slow_down = refused(&store, id, 429, at(0));
     slow_down.retry_after_s = Some(60);
-    store.refuse(&slow_down).await.unwrap();
+    store.record_refusal(&slow_down).await.unwrap();
     let learned = store.host("tumblr.com").await.unwrap();
     store.prune(&hosts_before(60)).await.unwrap();
     assert_eq!(other.host("tumblr.com").await.unwrap(), learned, "its rest is not over");

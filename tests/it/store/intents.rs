@@ -2,12 +2,13 @@
 
 use feedgate_core::claim::ClaimToken;
 use feedgate_core::intent::{DueIntent, Intent, IntentMode, VerifyToken};
-use feedgate_core::ports::{ClaimLimits, Store};
 use feedgate_core::query::EntryFilter;
 use feedgate_core::signing::{Secret, SecretOverlap, SigningRequest};
+use feedgate_core::store::ClaimLimits;
 use feedgate_core::subscription::Format;
 use feedgate_protocol::Protocol;
 use feedgate_protocol::signature::SignatureMethod;
+use feedgate_store::Store;
 
 use super::{at, few, listed, on_both_stores, request};
 use crate::support::postgres::Database;
@@ -156,7 +157,7 @@ async fn an_intent_is_settled_once(database: Database) {
 }
 
 /// The callbacks of what is claimed with this room.
-async fn claimed(store: &dyn Store, room: &ClaimLimits) -> Vec<String> {
+async fn claimed(store: &Store, room: &ClaimLimits) -> Vec<String> {
     let due = store.claim_intents(at(500), at(999), room).await.unwrap();
     due.into_iter().map(|due| due.intent.request.callback.as_str().to_owned()).collect()
 }
@@ -173,9 +174,9 @@ async fn s26_a_host_that_many_name_hides_no_other(database: Database) {
     store.enqueue_intent(&intent("https://late.test/"), at(400)).await.unwrap();
     let room = ClaimLimits { limit: 9, per_host: 2, busy: Vec::new() };
     let first = ["https://victim.test:1000/", "https://victim.test:1001/", "https://late.test/"];
-    assert_eq!(claimed(&*store, &room).await, first);
+    assert_eq!(claimed(&store, &room).await, first);
     let busy = ClaimLimits { busy: vec!["victim.test".to_owned()], ..room };
-    assert_eq!(claimed(&*store, &busy).await, [""; 0]);
+    assert_eq!(claimed(&store, &busy).await, [""; 0]);
 }
 
 async fn s26_who_renews_is_not_counted_with_the_host(database: Database) {

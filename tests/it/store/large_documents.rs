@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use feedgate_core::change_detection::FeedDocument;
 use feedgate_core::poll::Poll;
-use feedgate_core::ports::{Store, StoreError};
 use feedgate_core::record::Seq;
 use feedgate_core::registrant::RegistrantNetwork;
 use feedgate_core::resource::{ResourceId, ResourceKind};
+use feedgate_core::store::StoreError;
 use feedgate_core::subscription::SubscriptionRequest;
+use feedgate_store::Store;
 use futures_util::future::join_all;
 use tokio::sync::Notify;
 
@@ -59,7 +60,7 @@ struct Transactions {
     ended: Notify,
 }
 
-fn observe(store: &dyn Store) -> Arc<Transactions> {
+fn observe(store: &Store) -> Arc<Transactions> {
     let transactions = Arc::new(Transactions::default());
     let seen = Arc::clone(&transactions);
     store.observe_transactions(Arc::new(move |ended| {
@@ -72,7 +73,7 @@ fn observe(store: &dyn Store) -> Arc<Transactions> {
 }
 
 /// The log has the entries in the order of the document, without gaps, each once.
-async fn assert_stored_once(store: &Arc<dyn Store>, id: ResourceId, count: usize) {
+async fn assert_stored_once(store: &Arc<Store>, id: ResourceId, count: usize) {
     let records = store.read_after(id, Seq::NONE, usize::MAX).await.unwrap();
     let seqs: Vec<i64> = records.iter().map(|record| record.seq.0).collect();
     assert_eq!(seqs, (1..=count as i64).collect::<Vec<_>>());
@@ -84,7 +85,7 @@ async fn assert_stored_once(store: &Arc<dyn Store>, id: ResourceId, count: usize
 async fn h01_a_large_document_is_stored_in_short_transactions(database: Database) {
     let store = ClaimingStore::new(database.open().await);
     let id = subscribe(&store, "a", "https://callback.test/").await.id.resource;
-    let transactions = observe(&**store);
+    let transactions = observe(&store);
     let appended = store.record(id, &flood(1, ENTRIES)).await.unwrap();
     assert_eq!((appended.head.0, appended.new), (ENTRIES as i64, ENTRIES));
     let count = transactions.count.load(Ordering::Relaxed);
@@ -99,7 +100,7 @@ async fn h01_a_large_document_is_stored_in_short_transactions(database: Database
 async fn h01_other_writes_get_in_between_the_parts_of_a_document(database: Database) {
     let store = ClaimingStore::new(database.open().await);
     let id = subscribe(&store, "a", "https://callback.test/").await.id.resource;
-    let transactions = observe(&**store);
+    let transactions = observe(&store);
     let poll = flood(1, ENTRIES);
     let mut recording = std::pin::pin!(store.record(id, &poll));
     tokio::select! {
@@ -117,7 +118,7 @@ async fn h01_other_writes_get_in_between_the_parts_of_a_document(database: Datab
 
 /// Records a poll, and stops when the first of its transactions has ended, as a crash would.
 async fn record_a_part(store: &ClaimingStore, id: ResourceId, poll: &Poll) {
-    let transactions = observe(&***store);
+    let transactions = observe(store);
     tokio::select! {
         biased;
         () = transactions.ended.notified() => {}
@@ -151,9 +152,9 @@ async fn h01_a_poll_that_loses_its_claim_between_two_parts_stores_no_more(databa
     let store = ClaimingStore::new(database.open().await);
     let id = subscribe(&store, "a", "https://callback.test/").await.id.resource;
     let claim = store.claim_resource(id, at(1), at(2)).await.unwrap().unwrap().claim;
-    let transactions = observe(&**store);
+    let transactions = observe(&store);
     let poll = Poll { claim, ..flood(1, MANY) };
-    let inner: &Arc<dyn Store> = &store;
+    let inner: &Arc<Store> = &store;
     let recording = inner.record(id, &poll);
     let other = async {
         transactions.ended.notified().await;
@@ -172,7 +173,7 @@ async fn h01_a_poll_that_loses_its_claim_between_two_parts_stores_no_more(databa
 async fn h01_entries_that_are_pushed_between_two_parts_are_stored_once(database: Database) {
     let store = ClaimingStore::new(database.open().await);
     let id = subscribe(&store, "a", "https://callback.test/").await.id.resource;
-    let transactions = observe(&**store);
+    let transactions = observe(&store);
     let poll = flood(1, ENTRIES);
     let recording = store.record(id, &poll);
     let other = async {
@@ -196,7 +197,7 @@ async fn h01_entries_that_are_pushed_between_two_parts_are_stored_once(database:
 async fn h01_a_large_push_is_stored_in_parts(database: Database) {
     let store = ClaimingStore::new(database.open().await);
     let id = subscribe(&store, "a", "https://callback.test/").await.id.resource;
-    let transactions = observe(&**store);
+    let transactions = observe(&store);
     let appended = store.push(id, document(1, ENTRIES), at(1)).await.unwrap();
     assert_eq!((appended.head.0, appended.new), (ENTRIES as i64, ENTRIES));
     let count = transactions.count.load(Ordering::Relaxed);
@@ -213,7 +214,7 @@ async fn h01_a_large_log_is_forgotten_in_short_transactions(database: Database) 
     let one = request("a", "https://callback.test/");
     assert!(store.unsubscribe(None, &one.topic, &one.callback, None).await.unwrap());
     assert_eq!(store.forget_unwatched(at(0), at(DAY)).await.unwrap(), 0, "now it is noted");
-    let transactions = observe(&**store);
+    let transactions = observe(&store);
     let forgotten = store.forget_unwatched(at(2 * DAY), at(32 * DAY)).await.unwrap();
     assert_eq!(forgotten, 1, "the parts of one resource count once");
     let count = transactions.count.load(Ordering::Relaxed);
@@ -230,7 +231,7 @@ async fn h01_a_third_large_document_of_a_network_waits_for_the_first_two(databas
             SubscriptionRequest { registrant, ..request(topic, "https://callback.test/") };
         resources.push(store.subscribe(&request, at(0)).await.unwrap().id.resource);
     }
-    let plain = Arc::clone(&*store);
+    let plain = Arc::clone(&store);
     let found = flood(1, ENTRIES);
     let stored = join_all(resources.iter().map(|id| plain.record(*id, &found))).await;
     let waiting = stored.iter().filter(

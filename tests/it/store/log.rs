@@ -1,9 +1,9 @@
 //! Appending and reading.
 
-use feedgate_core::ports::{Appended, EntryRange, OwedRange};
 use feedgate_core::record::{Audience, EntryKey, Seq};
 use feedgate_core::resource::ResourceId;
 use feedgate_core::status::Status;
+use feedgate_core::store::{Appended, EntryRange, OwedRange};
 use feedgate_feed::Body;
 
 use super::{at, entry, on_both_stores, poll, resource, subscribe, topic};

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use feedgate_core::intent::{Intent, IntentMode};
 use feedgate_core::poll::Poll;
-use feedgate_core::ports::{DeliveryOutcome, EndedTransaction, Gauges, OldestDue};
 use feedgate_core::record::Seq;
 use feedgate_core::schedule::{Demand, K_LEAST};
+use feedgate_core::store::{DeliveryOutcome, EndedTransaction, Gauges, OldestDue};
 use feedgate_core::subscription::{Format, Lease, SubscriptionRequest};
 use feedgate_protocol::Protocol;
 
@@ -123,7 +123,7 @@ async fn rsscloud_callbacks_that_keep_failing_are_dropped(database: Database) {
             assert_eq!(due.len(), 2, "change {change}, attempt {attempt}");
             let failed =
                 ids.iter().map(|id| (*id, DeliveryOutcome::Failed { retry_at: Some(again) }));
-            store.settle(&failed.collect::<Vec<_>>(), now).await.unwrap();
+            store.record_deliveries(&failed.collect::<Vec<_>>(), now).await.unwrap();
             if change == 3 {
                 break;
             }
@@ -151,7 +151,7 @@ async fn errors_count_only_while_they_follow_each_other(database: Database) {
             3 => (id, DeliveryOutcome::Delivered { cursor: Seq(change), status: 0 }),
             _ => (id, DeliveryOutcome::Failed { retry_at: None }),
         };
-        store.settle(&[settled], at(change)).await.unwrap();
+        store.record_deliveries(&[settled], at(change)).await.unwrap();
         if change == 5 {
             // What waits for a renewal is tried at once, and fails once more.
             store.subscribe(&request, at(change)).await.unwrap();
@@ -160,7 +160,7 @@ async fn errors_count_only_while_they_follow_each_other(database: Database) {
                 1
             );
             store
-                .settle(&[(id, DeliveryOutcome::Failed { retry_at: None })], at(change))
+                .record_deliveries(&[(id, DeliveryOutcome::Failed { retry_at: None })], at(change))
                 .await
                 .unwrap();
         }
@@ -290,8 +290,8 @@ async fn each_transaction_is_reported_to_the_observer(database: Database) {
     store.observe_transactions(Arc::new(move |ended: &EndedTransaction| {
         report.lock().unwrap().push((ended.engine, ended.kind));
     }));
-    store.k().await.unwrap();
-    store.save_k(2.0).await.unwrap();
+    store.poll_factor().await.unwrap();
+    store.save_poll_factor(2.0).await.unwrap();
     let engine = if database.url.starts_with("sqlite:") { "sqlite" } else { "postgresql" };
     assert_eq!(*reported.lock().unwrap(), [(engine, "read"), (engine, "write")]);
 }
@@ -313,7 +313,7 @@ async fn changes_wake_who_waits(database: Database) {
 
 async fn the_budget_adds_up_what_all_resources_want(database: Database) {
     let store = ClaimingStore::new(database.open().await);
-    assert_eq!(store.planned(K_LEAST).await.unwrap(), 0.0);
+    assert_eq!(store.planned_polls_per_s(K_LEAST).await.unwrap(), 0.0);
     #[rustfmt::skip]
     let demands = [
         ("a", Demand { unit_ms: 600_000,    least_s: 600 }),
@@ -330,21 +330,21 @@ async fn the_budget_adds_up_what_all_resources_want(database: Database) {
     for stretch in [1.0, 1.5, 4.0, 8.0, 1_000.0] {
         let k = K_LEAST * stretch;
         let want: f64 = demands.iter().map(|(_, demand)| 1.0 / demand.period_s(k)).sum();
-        let planned = store.planned(k).await.unwrap();
+        let planned = store.planned_polls_per_s(k).await.unwrap();
         assert!((planned / want - 1.0).abs() < 1e-3, "{stretch}: {planned}, not {want}");
     }
 }
 
 async fn the_dial_is_shared_and_kept(database: Database) {
     let nodes = [database.open().await, database.open().await];
-    assert_eq!(nodes[0].k().await.unwrap(), K_LEAST);
-    nodes[0].save_k(0.5).await.unwrap();
-    assert_eq!(nodes[1].k().await.unwrap(), 0.5);
-    nodes[1].save_k(0.6).await.unwrap();
+    assert_eq!(nodes[0].poll_factor().await.unwrap(), K_LEAST);
+    nodes[0].save_poll_factor(0.5).await.unwrap();
+    assert_eq!(nodes[1].poll_factor().await.unwrap(), 0.5);
+    nodes[1].save_poll_factor(0.6).await.unwrap();
     for node in &nodes {
         node.close().await;
     }
-    assert_eq!(database.open().await.k().await.unwrap(), 0.6, "after a restart");
+    assert_eq!(database.open().await.poll_factor().await.unwrap(), 0.6, "after a restart");
 }
 
 async fn a_store_that_takes_writes_is_ready(database: Database) {

@@ -66,15 +66,16 @@ use chrono::{DateTime, Utc};
 use feedgate_core::change_detection::{Candidate, FeedDocument};
 use feedgate_core::claim::ClaimToken;
 use feedgate_core::poll::{NewContent, Poll, Polling, Trigger};
-use feedgate_core::ports::{ClaimLimits, Store, SubscriptionFilter};
 use feedgate_core::resource::{Resource, ResourceId};
 use feedgate_core::schedule::Demand;
 use feedgate_core::status::Status;
+use feedgate_core::store::{ClaimLimits, SubscriptionFilter};
 use feedgate_core::subscription::{Format, Lease, Statuses, Subscription, SubscriptionRequest};
 use feedgate_core::topic::{Callback, Topic};
 use feedgate_core::upstream::UpstreamFinding;
 use feedgate_core::visibility::SourceNetwork;
 use feedgate_protocol::Protocol;
+use feedgate_store::Store;
 use futures_util::future::LocalBoxFuture;
 
 use crate::support::postgres::Database;
@@ -203,7 +204,7 @@ fn request(topic_name: &str, callback: &str) -> SubscriptionRequest {
     }
 }
 
-async fn subscribe(store: &Arc<dyn Store>, topic_name: &str, callback: &str) -> Subscription {
+async fn subscribe(store: &Arc<Store>, topic_name: &str, callback: &str) -> Subscription {
     store.subscribe(&request(topic_name, callback), at(0)).await.unwrap()
 }
 
@@ -242,12 +243,12 @@ pub(crate) fn poll(at: DateTime<Utc>, ids: &[&str]) -> Poll {
     }
 }
 
-async fn resource(store: &Arc<dyn Store>, id: ResourceId) -> Resource {
+async fn resource(store: &Arc<Store>, id: ResourceId) -> Resource {
     store.get(id).await.unwrap().unwrap()
 }
 
 /// All subscriptions.
-async fn listed(store: &Arc<dyn Store>) -> Vec<Subscription> {
+async fn listed(store: &Arc<Store>) -> Vec<Subscription> {
     let all = SubscriptionFilter { limit: 1_000_000, ..SubscriptionFilter::default() };
     let (page, total) = store.list(&all).await.unwrap();
     assert_eq!(page.len() as u64, total);

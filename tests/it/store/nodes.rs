@@ -2,7 +2,8 @@
 
 use chrono::{DateTime, Utc};
 use feedgate_core::node::{NodeId, NodeInfo, SeenNode};
-use feedgate_core::ports::{PruneBefore, Store};
+use feedgate_core::store::PruneBefore;
+use feedgate_store::Store;
 
 use super::{at, on_both_stores};
 use crate::support::postgres::Database;
@@ -23,7 +24,7 @@ fn node(id: &str, started_at: DateTime<Utc>) -> NodeInfo {
 }
 
 /// The ids of the nodes that are listed.
-async fn ids(store: &dyn Store) -> Vec<String> {
+async fn ids(store: &Store) -> Vec<String> {
     let nodes = store.nodes(10).await.unwrap();
     nodes.into_iter().map(|seen| seen.node.id.0).collect()
 }
@@ -44,7 +45,7 @@ async fn nodes_are_listed_while_they_report(database: Database) {
     }
 
     one.remove_node(&first.id).await.unwrap();
-    assert_eq!(ids(&*other).await, ["second"]);
+    assert_eq!(ids(&other).await, ["second"]);
     one.remove_node(&first.id).await.unwrap();
 }
 
@@ -56,7 +57,7 @@ async fn nodes_that_no_longer_report_are_deleted(database: Database) {
     store.record_node(&new, at(20)).await.unwrap();
     let before = PruneBefore { nodes: Some(at(15)), ..PruneBefore::default() };
     assert_eq!(store.prune(&before).await.unwrap(), 1);
-    assert_eq!(ids(&*store).await, ["new"]);
+    assert_eq!(ids(&store).await, ["new"]);
 
     // A node that was only interrupted, such as a machine that was asleep, is listed again.
     store.record_node(&old, at(30)).await.unwrap();

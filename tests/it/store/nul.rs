@@ -2,7 +2,7 @@
 //! place of U+0000, and no text is read as SQL.
 
 use feedgate_core::poll::Poll;
-use feedgate_core::ports::SubscriptionFilter;
+use feedgate_core::store::SubscriptionFilter;
 
 use super::{at, on_both_stores, poll, resource, subscribe};
 use crate::support::postgres::Database;

@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use feedgate_core::ports::StoreError;
+use feedgate_core::store::StoreError;
 use feedgate_store as store;
 use feedgate_store::MIGRATIONS;
 

@@ -7,10 +7,11 @@ use feedgate_core::change_detection::Candidate;
 use feedgate_core::host_groups::HostGroups;
 use feedgate_core::page::{ArchiveRetention, ArchivedId, LocatedPage, Page, PageLimits};
 use feedgate_core::poll::{NewContent, Poll};
-use feedgate_core::ports::{DeliveryOutcome, Store, StoreError};
 use feedgate_core::record::{Digest, RecordKind, Seq};
 use feedgate_core::resource::{ResourceId, ResourceKind};
+use feedgate_core::store::{DeliveryOutcome, StoreError};
 use feedgate_feed::Body;
+use feedgate_store::Store;
 
 use super::{at, document, on_both_stores, poll, request, resource, room, subscribe, topic};
 use crate::support::claiming_store::ClaimingStore;
@@ -27,7 +28,7 @@ on_both_stores!(
 const DAY: i64 = 86_400;
 
 /// Opens `database` with pages of so many records and bytes.
-async fn open(database: &Database, records: i64, bytes: i64) -> Arc<dyn Store> {
+async fn open(database: &Database, records: i64, bytes: i64) -> Arc<Store> {
     database.open_cut(HostGroups::new(Duration::ZERO), PageLimits { records, bytes }).await
 }
 
@@ -44,7 +45,7 @@ fn of_lengths(second: i64, lengths: &[usize]) -> Poll {
 }
 
 /// The pages that are kept, oldest first.
-async fn pages(store: &Arc<dyn Store>, id: ResourceId) -> Vec<Page> {
+async fn pages(store: &Arc<Store>, id: ResourceId) -> Vec<Page> {
     let newest = store.page(id, None).await.unwrap().unwrap();
     let mut pages = Vec::new();
     for number in newest.oldest..=newest.newest {
@@ -212,12 +213,12 @@ async fn what_somebody_is_owed_is_not_dropped(database: Database) {
     let claiming = ClaimingStore::new(store.clone());
     claiming.claim_subscriptions(at(9), at(60), &room()).await.unwrap();
     let told = (held.id, DeliveryOutcome::Delivered { cursor: Seq(1), status: 0 });
-    claiming.settle(&[told], at(10)).await.unwrap();
+    claiming.record_deliveries(&[told], at(10)).await.unwrap();
     assert_eq!(store.drop_pages(&newest, at(10)).await.unwrap(), 1, "the first was brought");
 
     claiming.claim_subscriptions(at(60), at(120), &room()).await.unwrap();
     claiming
-        .settle(&[(held.id, DeliveryOutcome::Failed { retry_at: None })], at(61))
+        .record_deliveries(&[(held.id, DeliveryOutcome::Failed { retry_at: None })], at(61))
         .await
         .unwrap();
     assert_eq!(store.drop_pages(&newest, at(61)).await.unwrap(), 0, "it waits to be tried again");

@@ -1,8 +1,8 @@
 //! Deliveries that a subscriber pauses, resumes, or does not wait for.
 
 use feedgate_core::delivery_health::DeliveryHealth;
-use feedgate_core::ports::{DeliveryOutcome, SubscriptionFilter};
 use feedgate_core::record::Seq;
+use feedgate_core::store::{DeliveryOutcome, SubscriptionFilter};
 use feedgate_core::subscription::{Lease, SubscriptionId};
 
 use super::{at, on_both_stores, poll, request, room, subscribe};
@@ -24,7 +24,7 @@ async fn claim_due(store: &ClaimingStore, seconds: i64) -> Vec<(i64, i64)> {
 }
 
 async fn settle(store: &ClaimingStore, seconds: i64, id: SubscriptionId, outcome: DeliveryOutcome) {
-    store.settle(&[(id, outcome)], at(seconds)).await.unwrap();
+    store.record_deliveries(&[(id, outcome)], at(seconds)).await.unwrap();
 }
 
 async fn health(store: &ClaimingStore) -> DeliveryHealth {

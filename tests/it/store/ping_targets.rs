@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use feedgate_core::ping_forwarding::{DuePing, PingForwarding, PingTarget};
-use feedgate_core::ports::Store;
+use feedgate_store::Store;
 use url::Url;
 
 use super::{at, on_both_stores, poll, subscribe};
@@ -17,13 +17,13 @@ on_both_stores!(
 
 const TARGETS: [&str; 2] = ["xml-rpc=https://one.test/RPC2", "get=https://two.test/"];
 
-async fn open(database: &Database) -> Arc<dyn Store> {
+async fn open(database: &Database) -> Arc<Store> {
     let targets = TARGETS.iter().map(|name| PingTarget::parse(name).unwrap()).collect();
     let prefixes = vec![Url::parse("https://feeds.test/a").unwrap()];
     database.open_telling(PingForwarding { targets, prefixes }).await
 }
 
-async fn due(store: &Arc<dyn Store>, target: &str, seconds: i64) -> Vec<DuePing> {
+async fn due(store: &Arc<Store>, target: &str, seconds: i64) -> Vec<DuePing> {
     store.claim_forwarded_pings(target, at(seconds), at(seconds + 100), 9).await.unwrap()
 }
 

@@ -4,8 +4,8 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use feedgate_core::ports::Store;
 use feedgate_core::record::Seq;
+use feedgate_store::Store;
 use proptest::collection::vec;
 use proptest::test_runner::{Config, TestRunner};
 use tokio::runtime::Handle;
@@ -37,7 +37,7 @@ async fn numbers_have_no_gaps_and_keys_are_unique(database: Database) {
 
 fn case(
     runtime: &Handle,
-    stores: &[Arc<dyn Store>; 2],
+    stores: &[Arc<Store>; 2],
     name: &str,
     appends: Vec<Vec<(usize, Vec<u8>)>>,
 ) {

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use feedgate_core::ports::ClaimLimits;
 use feedgate_core::resource::ResourceId;
+use feedgate_core::store::ClaimLimits;
 
 use super::{at, in_one_cell, on_both_stores, poll, resource, room, subscribe};
 use crate::support::claiming_store::ClaimingStore;

@@ -7,10 +7,11 @@ use std::sync::Arc;
 use feedgate_core::backfill::{BackfillEnd, PastPage};
 use feedgate_core::intent::{Intent, IntentMode};
 use feedgate_core::ping_forwarding::{PingForwarding, PingTarget};
-use feedgate_core::ports::{ClaimLimits, CommitProgress, DueBackfill, Store};
 use feedgate_core::signing::Secret;
+use feedgate_core::store::{ClaimLimits, CommitProgress, DueBackfill};
 use feedgate_core::upstream::{AdvertisedUpstream, Proposal, UpstreamFinding, UpstreamState};
 use feedgate_protocol::Protocol;
+use feedgate_store::Store;
 use url::Url;
 
 use super::{at, entry, few, listed, on_both_stores, poll, request, subscribe};
@@ -126,7 +127,7 @@ async fn d3_a_host_with_more_due_than_a_search_reads_hides_no_other(database: Da
 }
 
 /// A resource whose document advertises a hub.
-async fn advertising(store: &Arc<dyn Store>) {
+async fn advertising(store: &Arc<Store>) {
     let id = subscribe(store, "a", "https://callback.test/").await.id.resource;
     let mut found = poll(at(1), &["1"]);
     found.upstream = UpstreamFinding::Upstream(Proposal {
@@ -174,7 +175,7 @@ async fn a_ping_whose_claim_was_lost_changes_nothing(database: Database) {
     let (store, other) = (open().await, open().await);
     let id = subscribe(&store, "a", "https://callback.test/").await.id.resource;
     store.record(id, &poll(at(1), &["1"])).await.unwrap();
-    let claimed = async |store: &Arc<dyn Store>, seconds: i64| {
+    let claimed = async |store: &Arc<Store>, seconds: i64| {
         store.claim_forwarded_pings(TARGET, at(seconds), at(seconds + 8), 9).await.unwrap()
     };
     let lost = claimed(&store, 2).await.remove(0);
@@ -193,7 +194,7 @@ async fn a_ping_whose_claim_was_lost_changes_nothing(database: Database) {
 }
 
 /// Claims the one backfill at `seconds`, for eight seconds.
-async fn step(store: &Arc<dyn Store>, seconds: i64) -> Option<DueBackfill> {
+async fn step(store: &Arc<Store>, seconds: i64) -> Option<DueBackfill> {
     store.claim_backfills(at(seconds), at(seconds + 8), 9).await.unwrap().pop()
 }
 

@@ -27,7 +27,7 @@ async fn h03_addresses_that_never_answered_well_pause_no_server(database: Databa
             for n in 0..9 {
                 let id = ResourceId(100 + n);
                 let refusal = refused(store, id, code, at(seconds));
-                last = store.refuse(&HostRefusal { was_read, ..refusal }).await.unwrap();
+                last = store.record_refusal(&HostRefusal { was_read, ..refusal }).await.unwrap();
             }
             last.map(|backoff| backoff.is_block)
         }
@@ -68,7 +68,7 @@ async fn h03_redirects_keep_the_pace_of_a_group_and_leave_it_every_second_time(d
     assert_eq!(admitted(121).await, RequestAdmission::Admitted);
 
     let refusal = HostRefusal { group: group.to_owned(), ..refused(&store, id, 429, at(300)) };
-    store.refuse(&refusal).await.unwrap().unwrap();
+    store.record_refusal(&refusal).await.unwrap().unwrap();
     assert_eq!(admitted(301).await, RequestAdmission::Paused(at(900)));
     assert_eq!(admitted(900).await, RequestAdmission::Admitted);
 }
@@ -80,15 +80,15 @@ async fn h03_a_good_answer_behind_a_redirect_is_credited_to_who_gave_it(database
         let store = &store;
         async move {
             let refusal = refused(store, id, 429, at(seconds));
-            let backoff = store.refuse(&refusal).await.unwrap().unwrap();
+            let backoff = store.record_refusal(&refusal).await.unwrap().unwrap();
             (backoff.leave_alone.0 - at(seconds)).num_minutes()
         }
     };
     assert_eq!(pause(0).await, 10);
     assert_eq!(pause(1_000).await, 20);
-    store.credit("other.test:443", at(5_000)).await.unwrap();
+    store.record_good_answer("other.test:443", at(5_000)).await.unwrap();
     assert_eq!(pause(5_001).await, 40, "that was another server");
-    store.credit("tumblr.com", at(9_000)).await.unwrap();
+    store.record_good_answer("tumblr.com", at(9_000)).await.unwrap();
     assert_eq!(pause(9_001).await, 10);
 }
 

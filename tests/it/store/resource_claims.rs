@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
 use feedgate_core::poll::{NewContent, Poll};
-use feedgate_core::ports::{ClaimLimits, DueResource, ReleasedResource, Store};
 use feedgate_core::record::Seq;
 use feedgate_core::resource::ResourceId;
+use feedgate_core::store::{ClaimLimits, DueResource, ReleasedResource};
 use feedgate_core::topic::Topic;
+use feedgate_store::Store;
 
 use super::{at, in_one_cell, on_both_stores, poll, request, resource, room, subscribe};
 use crate::support::postgres::Database;
@@ -24,7 +25,7 @@ in_one_cell! {
 }
 
 /// A resource that was claimed, and then by another node after the claim had expired.
-async fn claimed_twice(store: &dyn Store, other: &dyn Store, id: ResourceId) -> [DueResource; 2] {
+async fn claimed_twice(store: &Store, other: &Store, id: ResourceId) -> [DueResource; 2] {
     let lost = store.claim_resource(id, at(1), at(10)).await.unwrap().unwrap();
     assert_eq!(other.claim_resource(id, at(9), at(20)).await.unwrap(), None);
     let valid = other.claim_resource(id, at(10), at(20)).await.unwrap().unwrap();
@@ -35,7 +36,7 @@ async fn claimed_twice(store: &dyn Store, other: &dyn Store, id: ResourceId) -> 
 async fn a_result_whose_claim_was_lost_changes_nothing(database: Database) {
     let (store, other) = (database.open().await, database.open().await);
     let id = subscribe(&store, "a", "https://callback.test/").await.id.resource;
-    let [lost, valid] = claimed_twice(&*store, &*other, id).await;
+    let [lost, valid] = claimed_twice(&store, &other, id).await;
     let before = resource(&store, id).await;
 
     let found = Poll { claim: lost.claim, ..poll(at(11), &["1", "2"]) };
@@ -57,7 +58,7 @@ async fn a_result_whose_claim_was_lost_changes_nothing(database: Database) {
 async fn a_claim_that_was_lost_is_not_released(database: Database) {
     let (store, other) = (database.open().await, database.open().await);
     let id = subscribe(&store, "a", "https://callback.test/").await.id.resource;
-    let [lost, valid] = claimed_twice(&*store, &*other, id).await;
+    let [lost, valid] = claimed_twice(&store, &other, id).await;
     let before = resource(&store, id).await;
     let put_off = Some((at(11), "its server is busy".to_owned()));
     let mut released =

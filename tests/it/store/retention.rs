@@ -1,7 +1,7 @@
 //! Rows that nothing else ends are deleted at the end of their retention.
 
 use feedgate_core::account::{NewToken, Scopes, TokenHash};
-use feedgate_core::ports::PruneBefore;
+use feedgate_core::store::PruneBefore;
 
 use super::{at, in_one_cell, on_both_stores, request, subscribe};
 use crate::support::postgres::Database;

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use feedgate_core::claim::ClaimToken;
 use feedgate_core::poll::{NewContent, Poll};
-use feedgate_core::ports::{DueResource, Store};
+use feedgate_core::store::DueResource;
+use feedgate_store::Store;
 
 use super::pings::ping;
 use super::{at, poll, resource, room, subscribe};
@@ -20,7 +21,7 @@ fn nothing(claim: ClaimToken) -> Poll {
 /// Two claimed resources, and a connection that locks the row of the first.
 async fn first_is_locked(
     database: &Database,
-    store: &Arc<dyn Store>,
+    store: &Arc<Store>,
 ) -> (Vec<DueResource>, tokio_postgres::Client) {
     for name in ["locked", "free"] {
         subscribe(store, name, "https://callback.test/").await;

@@ -7,7 +7,6 @@ use feedgate_core::change_detection::{Candidate, Deletion};
 use feedgate_core::host_groups::HostGroups;
 use feedgate_core::page::{ArchiveRetention, PageLimits};
 use feedgate_core::poll::{NewContent, Poll};
-use feedgate_core::ports::Store;
 use feedgate_core::query::{EntryText, Query};
 use feedgate_core::record::EntryKey;
 use feedgate_core::resource::ResourceKind;
@@ -18,6 +17,7 @@ use feedgate_feed::Context;
 use feedgate_feed::model::Element;
 use feedgate_feed::render::atom;
 use feedgate_store::INDEX_BATCH;
+use feedgate_store::Store;
 use serde_json::Value;
 
 use super::{at, document, on_both_stores, poll, topic};
@@ -76,7 +76,7 @@ pub(super) async fn settle(store: &ClaimingStore, second: i64) {
 }
 
 /// The ids of all entries that match, in the order in which they are found, `limit` at a time.
-async fn search(store: &Arc<dyn Store>, query: &str, limit: usize) -> Vec<String> {
+async fn search(store: &Arc<Store>, query: &str, limit: usize) -> Vec<String> {
     let query = Query::parse(query).unwrap();
     let (mut ids, mut before) = (Vec::new(), None);
     loop {

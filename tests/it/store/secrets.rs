@@ -6,11 +6,12 @@ use std::thread;
 use feedgate_core::account::AccountId;
 use feedgate_core::intent::{Intent, IntentMode, VerifyToken};
 use feedgate_core::poll::Poll;
-use feedgate_core::ports::{Store, StoreError, SubscriptionFilter};
 use feedgate_core::signing::Secret;
+use feedgate_core::store::{StoreError, SubscriptionFilter};
 use feedgate_core::subscription::SubscriptionRequest;
 use feedgate_core::upstream::{AdvertisedUpstream, Proposal, UpstreamFinding};
 use feedgate_protocol::Protocol;
+use feedgate_store::Store;
 use feedgate_store::{
     self as store, RotatedSecrets, SecretKey, SecretKeys, StoreSettings, rotate_secrets,
 };
@@ -52,7 +53,7 @@ fn settings(database: &Database, secret_keys: SecretKeys) -> StoreSettings {
     StoreSettings { secret_keys, ..database.settings() }
 }
 
-async fn open(database: &Database, keys: SecretKeys) -> Arc<dyn Store> {
+async fn open(database: &Database, keys: SecretKeys) -> Arc<Store> {
     store::open(&settings(database, keys)).await.unwrap()
 }
 
@@ -83,7 +84,7 @@ fn signed(callback: usize, secret: &str) -> SubscriptionRequest {
 }
 
 /// Stores a secret in each column.
-async fn fill(store: &Arc<dyn Store>) {
+async fn fill(store: &Arc<Store>) {
     let made = store.subscribe(&signed(1, "s3cret-previous"), at(0)).await.unwrap();
     store.subscribe(&signed(1, "s3cret-present"), at(1)).await.unwrap();
     let mut intent = Intent::new(IntentMode::Subscribe, signed(2, "s3cret-requested"));
@@ -103,7 +104,7 @@ async fn fill(store: &Arc<dyn Store>) {
 }
 
 /// Checks that each secret is read as it was stored.
-async fn assert_readable(store: &Arc<dyn Store>, seconds: i64) {
+async fn assert_readable(store: &Arc<Store>, seconds: i64) {
     let (now, until) = (at(seconds), at(seconds + 1));
     let all = SubscriptionFilter { limit: 1_000, ..SubscriptionFilter::default() };
     let (page, _) = store.list(&all).await.unwrap();

@@ -2,7 +2,7 @@
 
 use chrono::TimeDelta;
 use feedgate_core::account::{NewToken, Scope, Scopes, SessionHash, TokenHash};
-use feedgate_core::ports::PruneBefore;
+use feedgate_core::store::PruneBefore;
 
 use super::{at, on_both_stores};
 use crate::support::postgres::Database;

@@ -1,9 +1,9 @@
 //! Whom a change of a resource's status makes due (rule P33).
 
 use feedgate_core::poll::{NewContent, Poll};
-use feedgate_core::ports::DeliveryOutcome;
 use feedgate_core::record::Seq;
 use feedgate_core::status::{AnnouncedHealth, Status};
+use feedgate_core::store::DeliveryOutcome;
 use feedgate_core::subscription::{Format, Statuses, Subscription};
 
 use super::{at, listed, on_both_stores, poll, request, room};
@@ -42,7 +42,7 @@ async fn take(store: &ClaimingStore, seconds: i64) -> Vec<(Statuses, i64)> {
 async fn told(store: &ClaimingStore, subscription: &Subscription, seconds: i64, status: i64) {
     let (id, cursor) = (subscription.id, subscription.cursor);
     store
-        .settle(&[(id, DeliveryOutcome::Delivered { cursor, status })], at(seconds))
+        .record_deliveries(&[(id, DeliveryOutcome::Delivered { cursor, status })], at(seconds))
         .await
         .unwrap();
 }
@@ -75,7 +75,7 @@ async fn p33_a_status_waits_for_its_retry_and_goes_with_entries(database: Databa
     store.record(id.resource, &changed(1, 1, 1)).await.unwrap();
     assert_eq!(take(&store, 1).await.len(), 1);
     let failed = (id, DeliveryOutcome::Failed { retry_at: Some(at(60)) });
-    store.settle(&[failed], at(2)).await.unwrap();
+    store.record_deliveries(&[failed], at(2)).await.unwrap();
     assert_eq!(take(&store, 59).await, [], "not before its time");
     assert_eq!(take(&store, 60).await.len(), 1);
     // The claim ends with nobody having said how the delivery ended.
@@ -85,7 +85,10 @@ async fn p33_a_status_waits_for_its_retry_and_goes_with_entries(database: Databa
     let with_entries = Poll { status, ..poll(at(71), &["1", "2"]) };
     store.record(id.resource, &with_entries).await.unwrap();
     let cursor = Seq(2);
-    store.settle(&[(id, DeliveryOutcome::Delivered { cursor, status: 1 })], at(72)).await.unwrap();
+    store
+        .record_deliveries(&[(id, DeliveryOutcome::Delivered { cursor, status: 1 })], at(72))
+        .await
+        .unwrap();
     assert_eq!(take(&store, 99).await, [], "both were told at once");
 }
 
@@ -133,7 +136,10 @@ async fn n05_the_first_document_is_no_news_to_who_is_owed_a_status(database: Dat
         let due: Vec<_> = due.iter().map(|due| (due.subscription.cursor, due.owed)).collect();
         assert_eq!(due, [(Seq(2), Seq(2))], "{name}: the status, and no entry");
         store
-            .settle(&[(id, DeliveryOutcome::Delivered { cursor: Seq(2), status: 2 })], at(5))
+            .record_deliveries(
+                &[(id, DeliveryOutcome::Delivered { cursor: Seq(2), status: 2 })],
+                at(5),
+            )
             .await
             .unwrap();
     }

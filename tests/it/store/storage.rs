@@ -2,10 +2,10 @@
 
 use feedgate_core::account::{NewToken, Scopes, TokenHash};
 use feedgate_core::password::{Password, PasswordHash};
-use feedgate_core::ports::Store;
 use feedgate_core::stored_file::{
     FileContent, FileLocation, FileToSave, PathSegment, Quota, SaveOutcome, WriteCondition,
 };
+use feedgate_store::Store;
 
 use super::{at, on_both_stores};
 use crate::support::postgres::Database;
@@ -28,7 +28,7 @@ fn segment(text: &str) -> PathSegment {
 }
 
 /// Keeps `body` under `name` for ada, on any condition.
-async fn keep(store: &dyn Store, name: &str, body: &str, second: i64) -> SaveOutcome {
+async fn keep(store: &Store, name: &str, body: &str, second: i64) -> SaveOutcome {
     let location = FileLocation { login: &segment("ada"), name: &segment(name) };
     let (content, condition) = (&content(body), &WriteCondition::None);
     let file = FileToSave { location, content, condition, quota: QUOTA };
@@ -65,7 +65,7 @@ async fn a_password_is_kept_until_the_account_is_closed(database: Database) {
     };
     store.create_token(&token, at(3)).await.unwrap();
     assert_eq!(store.password("bob").await.unwrap(), None, "it has a token only");
-    assert_eq!(keep(&*store, "a.xml", "12345", 4).await, SaveOutcome::Made);
+    assert_eq!(keep(&store, "a.xml", "12345", 4).await, SaveOutcome::Made);
     let accounts = store.list_accounts().await.unwrap();
     let seen: Vec<_> = accounts
         .iter()
@@ -85,27 +85,23 @@ async fn a_password_is_kept_until_the_account_is_closed(database: Database) {
 async fn a_file_is_kept_within_the_quota_and_as_demanded(database: Database) {
     let store = database.open().await;
     let hash = PasswordHash::from_password(&Password::chosen("a password").unwrap(), [1; 16]);
-    assert_eq!(keep(&*store, "a.xml", "1", 1).await, SaveOutcome::NoAccount);
+    assert_eq!(keep(&store, "a.xml", "1", 1).await, SaveOutcome::NoAccount);
     store.create_account("ada", &hash, at(1)).await.unwrap();
     let file = async |name: &str| store.file(&segment("ada"), &segment(name)).await.unwrap();
 
-    assert_eq!(keep(&*store, "a.xml", "12345", 2).await, SaveOutcome::Made);
+    assert_eq!(keep(&store, "a.xml", "12345", 2).await, SaveOutcome::Made);
     let made = file("a.xml").await.unwrap();
     assert_eq!((made.content.body.as_slice(), made.changed_at), (&b"12345"[..], at(2)));
     assert_eq!(made.tag, content("12345").tag());
-    assert_eq!(keep(&*store, "a.xml", "12345", 3).await, SaveOutcome::Same);
+    assert_eq!(keep(&store, "a.xml", "12345", 3).await, SaveOutcome::Same);
     assert_eq!(file("a.xml").await.unwrap().changed_at, at(2), "nothing changed");
-    assert_eq!(keep(&*store, "a.xml", "123456", 4).await, SaveOutcome::Replaced);
+    assert_eq!(keep(&store, "a.xml", "123456", 4).await, SaveOutcome::Replaced);
     assert_eq!(file("a.xml").await.unwrap().changed_at, at(4));
 
-    assert_eq!(keep(&*store, "b.xml", "1234567", 5).await, SaveOutcome::Full, "too many bytes");
-    assert_eq!(keep(&*store, "b.xml", "123456", 5).await, SaveOutcome::Made);
-    assert_eq!(keep(&*store, "c.xml", "", 5).await, SaveOutcome::Full, "too many files");
-    assert_eq!(
-        keep(&*store, "b.xml", "654321", 6).await,
-        SaveOutcome::Replaced,
-        "it has its place"
-    );
+    assert_eq!(keep(&store, "b.xml", "1234567", 5).await, SaveOutcome::Full, "too many bytes");
+    assert_eq!(keep(&store, "b.xml", "123456", 5).await, SaveOutcome::Made);
+    assert_eq!(keep(&store, "c.xml", "", 5).await, SaveOutcome::Full, "too many files");
+    assert_eq!(keep(&store, "b.xml", "654321", 6).await, SaveOutcome::Replaced, "it has its place");
 
     let location = FileLocation { login: &segment("ada"), name: &segment("a.xml") };
     let tagged = |tag: &str| WriteCondition::Tagged(vec![tag.to_owned()]);
@@ -127,7 +123,7 @@ async fn saves_side_by_side_are_one_after_the_other(database: Database) {
     let hash = PasswordHash::from_password(&Password::chosen("a password").unwrap(), [1; 16]);
     store.create_account("ada", &hash, at(1)).await.unwrap();
     let names: Vec<String> = (0..8).map(|n| format!("{n}.xml")).collect();
-    let kept = names.iter().map(|name| keep(&*store, name, "1", 2));
+    let kept = names.iter().map(|name| keep(&store, name, "1", 2));
     let kept = futures_util::future::join_all(kept).await;
     let made = kept.iter().filter(|kept| **kept == SaveOutcome::Made).count();
     assert_eq!(made, QUOTA.files, "none slips past the quota: {kept:?}");

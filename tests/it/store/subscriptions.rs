@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use feedgate_core::account::{AccountId, NewToken, Scopes, TokenHash};
-use feedgate_core::ports::{DeliveryOutcome, SubscriptionFilter};
 use feedgate_core::record::Seq;
 use feedgate_core::signing::{PreviousSecret, Secret, SecretOverlap, Signing, SigningRequest};
+use feedgate_core::store::{DeliveryOutcome, SubscriptionFilter};
 use feedgate_core::subscription::{Format, Lease};
 use feedgate_feed::Body;
 use feedgate_protocol::Protocol;
@@ -69,7 +69,7 @@ async fn a_renewal_keeps_the_cursor_and_forgets_failures(database: Database) {
     store.record(made.id.resource, &poll(at(1), &["1"])).await.unwrap();
     store.claim_subscriptions(at(2), at(9), &room()).await.unwrap();
     let failed = (made.id, DeliveryOutcome::Failed { retry_at: Some(at(9_000)) });
-    store.settle(&[failed], at(3)).await.unwrap();
+    store.record_deliveries(&[failed], at(3)).await.unwrap();
 
     let mut again = wished.clone();
     again.signing.secret = Secret::new("new".to_owned()).ok();
@@ -163,7 +163,10 @@ async fn a_change_of_format_owes_the_latest_of_the_other(database: Database) {
     assert_eq!(behind.cursor, Seq(3));
     assert_eq!(store.claim_subscriptions(at(2), at(9), &room()).await.unwrap().len(), 1);
     store
-        .settle(&[(told.id, DeliveryOutcome::Delivered { cursor: Seq(3), status: 0 })], at(2))
+        .record_deliveries(
+            &[(told.id, DeliveryOutcome::Delivered { cursor: Seq(3), status: 0 })],
+            at(2),
+        )
         .await
         .unwrap();
     assert!(store.replay(behind.id, Seq(0), at(2)).await.unwrap());
@@ -191,14 +194,14 @@ async fn a_change_of_format_during_a_delivery_starts_its_own_count(database: Dat
     raw.format = Format::Raw;
     store.subscribe(&raw, at(3)).await.unwrap();
     store
-        .settle(&[(id, DeliveryOutcome::Delivered { cursor: Seq(3), status: 0 })], at(4))
+        .record_deliveries(&[(id, DeliveryOutcome::Delivered { cursor: Seq(3), status: 0 })], at(4))
         .await
         .unwrap();
 
     let due = store.claim_subscriptions(at(5), at(9), &room()).await.unwrap();
     assert_eq!((due.len(), due[0].owed), (1, Seq(1)), "records tell nothing of bodies");
     store
-        .settle(&[(id, DeliveryOutcome::Delivered { cursor: Seq(1), status: 0 })], at(6))
+        .record_deliveries(&[(id, DeliveryOutcome::Delivered { cursor: Seq(1), status: 0 })], at(6))
         .await
         .unwrap();
     store.record(id.resource, &with_body(7, &[], b"y")).await.unwrap();

@@ -3,11 +3,12 @@
 use feedgate_core::account::AccountId;
 use feedgate_core::collection::{Collection, CollectionKind};
 use feedgate_core::ping::{Ping, PingSource};
-use feedgate_core::ports::{Store, SubscriberGroup};
 use feedgate_core::resource::ResourceId;
+use feedgate_core::store::SubscriberGroup;
 use feedgate_core::subscription::{Lease, SubscriptionId};
 use feedgate_core::topic::Callback;
 use feedgate_protocol::Protocol;
+use feedgate_store::Store;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -54,7 +55,7 @@ async fn all_that_is_watched_is_read_once_however_much_it_is(database: Database)
     }
     assert_eq!(read.len(), MANY * 4 / 5, "what nobody watches is left out");
     assert!(read.is_sorted_by(|a, b| a.id < b.id));
-    let same = |watched: &feedgate_core::ports::WatchedResource| {
+    let same = |watched: &feedgate_core::store::WatchedResource| {
         watched.topic.as_str().ends_with(&format!("/{}", watched.title))
             && watched.title == watched.subscribers.to_string()
     };
@@ -82,7 +83,7 @@ async fn watched_resources_are_read_in_pages_with_all_their_properties(database:
     }
 }
 
-async fn topic_id(store: &Arc<dyn Store>, name: &str) -> ResourceId {
+async fn topic_id(store: &Arc<Store>, name: &str) -> ResourceId {
     store.find(topic(name).as_str()).await.unwrap().unwrap().id
 }
 

@@ -4,7 +4,8 @@
 
 use std::sync::Arc;
 
-use feedgate_core::ports::{Store, StoreError};
+use feedgate_core::store::StoreError;
+use feedgate_store::Store;
 use feedgate_store::{self as store, MIGRATIONS, Migration, StoreSettings};
 
 use super::{at, on_both_stores, topic};
@@ -38,7 +39,7 @@ fn and(later: &[Migration]) -> Vec<Migration> {
 }
 
 /// Opens the database as a version with these migrations would.
-async fn open(database: &Database, migrations: &[Migration]) -> Result<Arc<dyn Store>, StoreError> {
+async fn open(database: &Database, migrations: &[Migration]) -> Result<Arc<Store>, StoreError> {
     store::open_with(&database.settings(), migrations).await
 }
 

@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use feedgate_core::change_detection::{Candidate, FeedDocument};
 use feedgate_core::poll::{Poll, Trigger};
-use feedgate_core::ports::{ClaimLimits, Store};
 use feedgate_core::resource::ResourceId;
 use feedgate_core::signing::Secret;
+use feedgate_core::store::ClaimLimits;
 use feedgate_core::upstream::{
     AdvertisedUpstream, Proposal, Upstream, UpstreamFinding, UpstreamState,
 };
 use feedgate_protocol::Protocol;
+use feedgate_store::Store;
 
 use super::{at, entry, few, in_one_cell, on_both_stores, poll, resource, subscribe};
 use crate::support::postgres::Database;
@@ -51,7 +52,7 @@ fn pushed(candidates: Vec<Candidate>) -> FeedDocument {
 }
 
 /// The upstreams that are claimed at `seconds`.
-async fn claimed(store: &Arc<dyn Store>, seconds: i64, until: i64) -> Vec<Upstream> {
+async fn claimed(store: &Arc<Store>, seconds: i64, until: i64) -> Vec<Upstream> {
     let due = store.claim_upstreams(at(seconds), at(until), &few(5)).await.unwrap();
     due.into_iter().map(|due| due.upstream).collect()
 }
@@ -106,7 +107,7 @@ async fn p53_a_hub_that_verifies_before_it_answers_is_not_overruled(database: Da
 }
 
 /// An active upstream of a resource with a subscriber.
-async fn active(store: &Arc<dyn Store>) -> ResourceId {
+async fn active(store: &Arc<Store>) -> ResourceId {
     let id = subscribe(store, "a", "https://one.test/").await.id.resource;
     store.record(id, &offering(1, proposal("hub", "t"))).await.unwrap();
     let mut upstream = store.upstream("t").await.unwrap().unwrap();
@@ -116,7 +117,7 @@ async fn active(store: &Arc<dyn Store>) -> ResourceId {
 }
 
 /// How many entries the upstream of a resource announced first, and how many it missed.
-async fn proof(store: &Arc<dyn Store>, id: ResourceId) -> (u32, u32) {
+async fn proof(store: &Arc<Store>, id: ResourceId) -> (u32, u32) {
     let summary = store.upstream_summary(id).await.unwrap().unwrap();
     assert_eq!(summary.endpoint, "https://hub.test/");
     (summary.proof.pushed, summary.proof.missed)

@@ -2,9 +2,9 @@
 
 use feedgate_core::account::AccountId;
 use feedgate_core::collection::{Collection, CollectionKind};
-use feedgate_core::ports::ChangesWindow;
 use feedgate_core::query::Query;
 use feedgate_core::resource::ResourceId;
+use feedgate_core::store::ChangesWindow;
 use feedgate_core::track::{TRACKER, Track};
 use feedgate_core::visibility::{ListedTopics, SourceNetwork, Visibility};
 use feedgate_store::{self as store, StoreSettings};

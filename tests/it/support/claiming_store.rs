@@ -9,27 +9,28 @@ use chrono::{DateTime, Utc};
 
 use feedgate_core::claim::{ClaimToken, QueuePosition};
 use feedgate_core::poll::Poll;
-use feedgate_core::ports::{
-    Appended, ClaimLimits, DeliveryOutcome, DeliveryResult, DueResource, Store, StoreError,
-};
 use feedgate_core::resource::ResourceId;
+use feedgate_core::store::{
+    Appended, ClaimLimits, DeliveryOutcome, DeliveryResult, DueResource, StoreError,
+};
 use feedgate_core::subscription::{DueSubscription, SubscriptionId};
+use feedgate_store::Store;
 
 /// The store, and the last claim of each subscription and each resource.
 #[derive(Clone)]
 pub(crate) struct ClaimingStore {
-    store: Arc<dyn Store>,
+    store: Arc<Store>,
     claims: Arc<Mutex<HashMap<SubscriptionId, DueSubscription>>>,
     polls: Arc<Mutex<HashMap<ResourceId, ClaimToken>>>,
 }
 
 impl ClaimingStore {
-    pub(crate) fn new(store: Arc<dyn Store>) -> ClaimingStore {
+    pub(crate) fn new(store: Arc<Store>) -> ClaimingStore {
         ClaimingStore { store, claims: Arc::default(), polls: Arc::default() }
     }
 
     /// Another node: what one of them claims, the other may record.
-    pub(crate) fn beside(&self, store: Arc<dyn Store>) -> ClaimingStore {
+    pub(crate) fn beside(&self, store: Arc<Store>) -> ClaimingStore {
         ClaimingStore { store, claims: Arc::clone(&self.claims), polls: Arc::clone(&self.polls) }
     }
 
@@ -48,7 +49,7 @@ impl ClaimingStore {
     }
 
     /// Records how deliveries ended, each under the last claim of its subscription.
-    pub(crate) async fn settle(
+    pub(crate) async fn record_deliveries(
         &self,
         ended: &[(SubscriptionId, DeliveryOutcome)],
         now: DateTime<Utc>,
@@ -58,7 +59,7 @@ impl ClaimingStore {
             claims.get(id).map(|due| DeliveryResult::new(due, *outcome, None))
         });
         let results: Vec<_> = results.collect();
-        self.store.settle(&results, now).await
+        self.store.record_deliveries(&results, now).await
     }
 
     /// Claims resources that are due.
@@ -99,9 +100,9 @@ impl ClaimingStore {
 }
 
 impl Deref for ClaimingStore {
-    type Target = Arc<dyn Store>;
+    type Target = Arc<Store>;
 
-    fn deref(&self) -> &Arc<dyn Store> {
+    fn deref(&self) -> &Arc<Store> {
         &self.store
     }
 }

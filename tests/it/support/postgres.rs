@@ -12,9 +12,9 @@ use std::time::Duration;
 use feedgate_core::host_groups::HostGroups;
 use feedgate_core::page::PageLimits;
 use feedgate_core::ping_forwarding::PingForwarding;
-use feedgate_core::ports::Store;
 use feedgate_core::visibility::ListedTopics;
 use feedgate_store as store;
+use feedgate_store::Store;
 use feedgate_store::{SecretKeys, StoreSettings};
 use tempfile::TempDir;
 use tokio_postgres::NoTls;
@@ -213,23 +213,23 @@ impl Database {
     }
 
     /// Opens it, as a gateway would.
-    pub(crate) async fn open(&self) -> Arc<dyn Store> {
+    pub(crate) async fn open(&self) -> Arc<Store> {
         self.open_with(HostGroups::new(Duration::ZERO)).await
     }
 
     /// The same, with these groups of servers.
-    pub(crate) async fn open_with(&self, groups: HostGroups) -> Arc<dyn Store> {
+    pub(crate) async fn open_with(&self, groups: HostGroups) -> Arc<Store> {
         self.open_cut(groups, PageLimits::default()).await
     }
 
     /// The same, with pages that take so much.
-    pub(crate) async fn open_cut(&self, groups: HostGroups, cut: PageLimits) -> Arc<dyn Store> {
-        let settings = StoreSettings { groups, cut, ..self.settings() };
+    pub(crate) async fn open_cut(&self, groups: HostGroups, cut: PageLimits) -> Arc<Store> {
+        let settings = StoreSettings { groups, page_limits: cut, ..self.settings() };
         store::open(&settings).await.unwrap()
     }
 
     /// The same, with sinks that are told of changes.
-    pub(crate) async fn open_telling(&self, forwarding: PingForwarding) -> Arc<dyn Store> {
+    pub(crate) async fn open_telling(&self, forwarding: PingForwarding) -> Arc<Store> {
         store::open(&StoreSettings { forwarding, ..self.settings() }).await.unwrap()
     }
 
@@ -239,7 +239,7 @@ impl Database {
             url: self.url.clone(),
             connections: 8,
             groups: HostGroups::new(Duration::ZERO),
-            cut: PageLimits::default(),
+            page_limits: PageLimits::default(),
             // Few tests are about lists, and most have no subscriptions of strangers.
             listed: ListedTopics::OfAccounts,
             forwarding: PingForwarding::default(),

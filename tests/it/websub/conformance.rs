@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use feedgate::jobs::runner;
 use feedgate_core::intent::{Intent, IntentMode};
-use feedgate_core::ports::ClaimLimits;
+use feedgate_core::store::ClaimLimits;
 use feedgate_core::subscription::SubscriptionRequest;
 use feedgate_core::topic::{Callback, Topic};
 use feedgate_protocol::Protocol;

@@ -12,7 +12,7 @@ use crate::Db;
 use crate::delivery::pausing::{pause_batch, resume_batch};
 use crate::engine::sql::params;
 use feedgate_core::account::{AccountId, DeactivatedAccount};
-use feedgate_core::ports::StoreError;
+use feedgate_core::store::StoreError;
 
 impl Db {
     /// Marks an account as deactivated, unless it is already.

@@ -1,20 +1,21 @@
 //! The files of accounts.
 
-use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
-use crate::Db;
+use crate::Store;
 use crate::engine::sql::params;
 use crate::engine::tx::Tx;
-use feedgate_core::ports::{StoreError, StoredFiles};
+use feedgate_core::store::StoreError;
 use feedgate_core::stored_file::{
     FileContent, FileLocation, FileToSave, PathSegment, Quota, SaveOutcome, StoredFile,
     WriteCondition,
 };
 
-#[async_trait]
-impl StoredFiles for Db {
-    async fn save_file(
+/// The files of accounts.
+impl Store {
+    /// Stores a file if the condition holds and the quota suffices. A file that is stored again
+    /// without changes keeps its modification time.
+    pub async fn save_file(
         &self,
         file: FileToSave<'_>,
         now: DateTime<Utc>,
@@ -22,29 +23,31 @@ impl StoredFiles for Db {
         let (login, name) = (file.location.login.clone(), file.location.name.clone());
         let (content, condition) = (file.content.clone(), file.condition.clone());
         let quota = file.quota;
-        self.write(move |tx| {
-            Box::pin(async move {
-                let Some((account, held)) = lock(tx, &login, &name).await? else {
-                    return Ok(SaveOutcome::NoAccount);
-                };
-                if !condition.allows(held.as_deref()) {
-                    return Ok(SaveOutcome::Unmet);
-                }
-                if !has_room(tx, account, &name, content.body.len(), quota).await? {
-                    return Ok(SaveOutcome::Full);
-                }
-                save_file(tx, account, &name, &content, now).await?;
-                Ok(match held {
-                    None => SaveOutcome::Made,
-                    Some(tag) if tag == content.tag() => SaveOutcome::Same,
-                    Some(_) => SaveOutcome::Replaced,
+        self.shared
+            .write(move |tx| {
+                Box::pin(async move {
+                    let Some((account, held)) = lock(tx, &login, &name).await? else {
+                        return Ok(SaveOutcome::NoAccount);
+                    };
+                    if !condition.allows(held.as_deref()) {
+                        return Ok(SaveOutcome::Unmet);
+                    }
+                    if !has_room(tx, account, &name, content.body.len(), quota).await? {
+                        return Ok(SaveOutcome::Full);
+                    }
+                    save_file(tx, account, &name, &content, now).await?;
+                    Ok(match held {
+                        None => SaveOutcome::Made,
+                        Some(tag) if tag == content.tag() => SaveOutcome::Same,
+                        Some(_) => SaveOutcome::Replaced,
+                    })
                 })
             })
-        })
-        .await
+            .await
     }
 
-    async fn file(
+    /// Returns the file with this login and name.
+    pub async fn file(
         &self,
         login: &PathSegment,
         name: &PathSegment,
@@ -55,13 +58,15 @@ impl StoredFiles for Db {
               join accounts a on a.id = f.account_id
              where a.login = $1 and f.name = $2";
         let params = [login.as_str().into(), name.as_str().into()];
-        let found = self.read(move |tx| Box::pin(async move { tx.first(FILE, &params).await }));
+        let found =
+            self.shared.read(move |tx| Box::pin(async move { tx.first(FILE, &params).await }));
         let Some(mut row) = found.await? else { return Ok(None) };
         let content = FileContent { media_type: row.text()?, body: row.blob()? };
         Ok(Some(StoredFile { content, tag: row.text()?, changed_at: row.time()? }))
     }
 
-    async fn remove_file(
+    /// Deletes a file. Returns `None` if there is none, and `false` if the condition does not hold.
+    pub async fn remove_file(
         &self,
         location: FileLocation<'_>,
         condition: &WriteCondition,
@@ -69,18 +74,19 @@ impl StoredFiles for Db {
         const REMOVE: &str = "delete from stored_files where account_id = $1 and name = $2";
         let (login, name) = (location.login.clone(), location.name.clone());
         let condition = condition.clone();
-        self.write(move |tx| {
-            Box::pin(async move {
-                let found = lock(tx, &login, &name).await?;
-                let Some((account, Some(tag))) = found else { return Ok(None) };
-                if !condition.allows(Some(&tag)) {
-                    return Ok(Some(false));
-                }
-                tx.execute(REMOVE, params![account, name.as_str()]).await?;
-                Ok(Some(true))
+        self.shared
+            .write(move |tx| {
+                Box::pin(async move {
+                    let found = lock(tx, &login, &name).await?;
+                    let Some((account, Some(tag))) = found else { return Ok(None) };
+                    if !condition.allows(Some(&tag)) {
+                        return Ok(Some(false));
+                    }
+                    tx.execute(REMOVE, params![account, name.as_str()]).await?;
+                    Ok(Some(true))
+                })
             })
-        })
-        .await
+            .await
     }
 }
 

@@ -11,7 +11,7 @@ use crate::engine::row::Row;
 use crate::engine::sql::params;
 use crate::engine::tx::Tx;
 use feedgate_core::account::{Access, AccountId, NewToken, Scope, Scopes, TokenId, TokenInfo};
-use feedgate_core::ports::StoreError;
+use feedgate_core::store::StoreError;
 
 /// Stores a token, and its account if that is missing.
 pub(super) async fn create(

@@ -12,8 +12,8 @@ use crate::engine::tx::Tx;
 use crate::log::row::most;
 use crate::resources::row::{lock, resource, resource_columns};
 use feedgate_core::claim::ClaimToken;
-use feedgate_core::ports::{DueBackfill, StoreError};
 use feedgate_core::resource::ResourceId;
+use feedgate_core::store::{DueBackfill, StoreError};
 
 /// Claims due backfills. Candidates are read without locks. The rows of their resources are locked
 /// before they are claimed, because some of the resources are claimed too.

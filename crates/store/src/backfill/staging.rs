@@ -14,9 +14,9 @@ use crate::log::fan_out::{self, LogChange};
 use crate::log::records::{NewRecord, RecordBatch, append};
 use feedgate_core::change_detection::{self, Baseline, Candidate, EntryChange, FeedDocument};
 use feedgate_core::page::PageLimits;
-use feedgate_core::ports::StoreError;
 use feedgate_core::record::{Audience, Digest, RecordKind};
 use feedgate_core::resource::ResourceId;
+use feedgate_core::store::StoreError;
 
 /// The number of entries appended in one transaction.
 const BATCH: i64 = 200;
@@ -109,7 +109,7 @@ pub(crate) async fn oldest(tx: &Tx<'_>, id: ResourceId) -> Result<Vec<Candidate>
 /// how many.
 pub(crate) async fn append_old(
     tx: &Tx<'_>,
-    cut: &PageLimits,
+    page_limits: &PageLimits,
     before: &Before,
     candidates: Vec<Candidate>,
     now: DateTime<Utc>,
@@ -139,7 +139,7 @@ pub(crate) async fn append_old(
             }
         });
     }
-    let appended = append(tx, cut, id, now, records);
+    let appended = append(tx, page_limits, id, now, records);
     let learnt = entries::Classified {
         at: now,
         candidates: &document.candidates,

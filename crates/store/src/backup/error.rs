@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use feedgate_core::ports::StoreError;
+use feedgate_core::store::StoreError;
 
 /// An error of a backup, or of restoring one.
 #[derive(Debug, thiserror::Error)]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 
 use crate::Db;
-use feedgate_core::ports::StoreError;
+use feedgate_core::store::StoreError;
 
 /// The number of items that are read of a cell at once.
 const PAGE: usize = 256;

@@ -12,37 +12,36 @@ use std::error::Error;
 use chrono::{DateTime, Utc};
 use tracing::warn;
 
-use crate::Db;
-use crate::cells::Cells;
 use crate::engine::lease::ClaimLease;
 use crate::engine::sql::{Value, params};
 use crate::engine::tx::Tx;
 use crate::hosts;
 use crate::resources::group_queue;
+use crate::{Db, Store};
 use feedgate_core::host_groups::HostGroups;
 use feedgate_core::poll::Trigger;
-use feedgate_core::ports::{ClaimLimits, DueResource, Hosts, Resources, StoreError};
 use feedgate_core::resource::ResourceId;
+use feedgate_core::store::{ClaimLimits, DueResource, StoreError};
 
 /// When a claim begins and ends, by the clock of the caller.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct ClaimTimes {
-    pub(super) now: DateTime<Utc>,
-    pub(super) until: DateTime<Utc>,
+pub(crate) struct ClaimTimes {
+    pub(crate) now: DateTime<Utc>,
+    pub(crate) until: DateTime<Utc>,
 }
 
 /// The due time of a resource that waits for its host, and the reason.
-pub(super) type HostDelay = (DateTime<Utc>, String);
+pub(crate) type HostDelay = (DateTime<Utc>, String);
 
 /// The result of a poll as far as it concerns the host.
 #[derive(Clone, Debug)]
-pub(super) struct EndedPoll {
+pub(crate) struct EndedPoll {
     /// The group of the host.
-    pub(super) group: String,
-    pub(super) is_well: bool,
-    pub(super) at: DateTime<Utc>,
+    pub(crate) group: String,
+    pub(crate) is_well: bool,
+    pub(crate) at: DateTime<Utc>,
     /// The time that the schedule plans for the next poll.
-    pub(super) next_fetch: DateTime<Utc>,
+    pub(crate) next_fetch: DateTime<Utc>,
 }
 
 /// A claimed resource that may have to wait for its host.
@@ -52,21 +51,22 @@ struct Candidate {
     is_pinged: bool,
 }
 
-impl Cells {
+impl Store {
     /// Claims resources of one cell that are polled now. Those that are not are released, also if the
     /// shared schema cannot decide.
-    pub(super) async fn claim_from_cell(
+    pub(crate) async fn claim_from_cell(
         &self,
         cell: &Db,
-        room: &ClaimLimits,
+        limits: &ClaimLimits,
         times: ClaimTimes,
     ) -> Result<Vec<DueResource>, StoreError> {
-        let room_of_cell = ClaimLimits { per_host: usize::MAX, busy: Vec::new(), ..room.clone() };
-        let claimed = cell.claim_resources(times.now, times.until, &room_of_cell).await?;
+        let limits_of_cell =
+            ClaimLimits { per_host: usize::MAX, busy: Vec::new(), ..limits.clone() };
+        let claimed = cell.claim_resources(times.now, times.until, &limits_of_cell).await?;
         if claimed.is_empty() {
             return Ok(claimed);
         }
-        let decided = match self.admit(&claimed, room, times).await {
+        let decided = match self.admit(&claimed, limits, times).await {
             Ok(decided) => decided,
             Err(err) => {
                 let undecided = claimed.into_iter().map(|due| (due, (times.now, String::new())));
@@ -93,14 +93,14 @@ impl Cells {
 
     /// Decides which of the claimed resources are polled now: `None` for these, and a later time
     /// for the others, in the order of `claimed`.
-    pub(super) async fn admit(
+    pub(crate) async fn admit(
         &self,
         claimed: &[DueResource],
         limits: &ClaimLimits,
         times: ClaimTimes,
     ) -> Result<Vec<Option<HostDelay>>, StoreError> {
         let candidate = |due: &DueResource| Candidate {
-            group: self.shared.group(&due.resource.fetch_url),
+            group: self.group(&due.resource.fetch_url),
             is_pinged: due.trigger == Trigger::Ping,
         };
         let candidates: Vec<_> = claimed.iter().map(candidate).collect();
@@ -117,7 +117,7 @@ impl Cells {
 
     /// Releases the host of a resource after its poll. Returns when the resource is polled next
     /// if its host is behind, so that it has to wait longer than planned.
-    pub(super) async fn release_host(
+    pub(crate) async fn release_host(
         &self,
         ended: EndedPoll,
     ) -> Result<Option<HostDelay>, StoreError> {
@@ -125,7 +125,7 @@ impl Cells {
     }
 
     /// Claims the host of a resource that is polled out of turn.
-    pub(super) async fn hold_host(&self, group: &str, times: ClaimTimes) -> Result<(), StoreError> {
+    pub(crate) async fn hold_host(&self, group: &str, times: ClaimTimes) -> Result<(), StoreError> {
         let (group, groups) = (group.to_owned(), self.shared.groups.clone());
         let leases = self.shared.claims.clone();
         let held = self.shared.write(move |tx| {
@@ -138,7 +138,7 @@ impl Cells {
     }
 
     /// Extends the claims of hosts whose resources are being polled.
-    pub(super) async fn renew_hosts(
+    pub(crate) async fn renew_hosts(
         &self,
         groups: Vec<String>,
         times: ClaimTimes,
@@ -200,14 +200,14 @@ async fn release_host(tx: &Tx<'_>, ended: EndedPoll) -> Result<Option<HostDelay>
 
 impl Db {
     /// Returns the host group of a resource.
-    pub(super) async fn group_of(&self, id: ResourceId) -> Result<Option<String>, StoreError> {
+    pub(crate) async fn group_of(&self, id: ResourceId) -> Result<Option<String>, StoreError> {
         const GROUP: &str = "select host from resources where id = $1";
         let rows = self.rows(GROUP, params![id.0]).await?;
         rows.into_iter().next().map(|mut row| row.text()).transpose()
     }
 
     /// Returns the host groups of some resources.
-    pub(super) async fn groups_of(&self, ids: &[ResourceId]) -> Result<Vec<String>, StoreError> {
+    pub(crate) async fn groups_of(&self, ids: &[ResourceId]) -> Result<Vec<String>, StoreError> {
         const GROUPS: &str = "select distinct host from resources where id in ({ids $1})";
         let ids = Value::Ints(ids.iter().map(|id| id.0).collect());
         let rows = self.rows(GROUPS, &[ids]).await?;
@@ -215,7 +215,7 @@ impl Db {
     }
 
     /// Releases claimed resources that have to wait for their hosts.
-    pub(super) async fn put_back(
+    pub(crate) async fn put_back(
         &self,
         delayed: Vec<(DueResource, HostDelay)>,
     ) -> Result<(), StoreError> {
@@ -246,7 +246,7 @@ impl Db {
     }
 
     /// Delays a resource whose poll has ended, unless a ping has made it due since.
-    pub(super) async fn queue_behind(
+    pub(crate) async fn queue_behind(
         &self,
         id: ResourceId,
         (due_at, why): HostDelay,

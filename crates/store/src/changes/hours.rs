@@ -11,11 +11,11 @@ use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 
-use crate::Db;
+use crate::Store;
 use crate::engine::sql::params;
 use crate::engine::tx::Tx;
 use feedgate_core::ping::{HOUR, TimeUnit, WeblogChange, start_of_hour};
-use feedgate_core::ports::{Changes, ChangesHour, ChangesWindow, StoreError};
+use feedgate_core::store::{ChangesHour, ChangesWindow, StoreError};
 
 /// How long after its end an hour is stored. No transaction takes so long, so every line that was
 /// received in the hour has been committed by then.
@@ -63,49 +63,43 @@ pub(crate) async fn open(tx: &Tx<'_>) -> Result<Option<DateTime<Utc>>, StoreErro
     Ok(first.map(start_of_hour))
 }
 
-/// Stores in `db` the hours that are over at `now`, with the lines that are listed in `changes`. If
+/// Stores the hours that are over at `now`, with their lines. If
 /// no change was ever listed, the hour that ended last is the first.
 pub(crate) async fn keep_all(
-    db: &Db,
-    changes: &impl Changes,
+    store: &Store,
     now: DateTime<Utc>,
     unit: TimeUnit,
 ) -> Result<u64, StoreError> {
     let settled = start_of_hour(now - SETTLED);
-    let mut hour = changes.open_hour().await?.unwrap_or(settled - HOUR);
+    let mut hour = store.open_hour().await?.unwrap_or(settled - HOUR);
     let mut kept = 0;
     while hour < settled && kept < MOST_HOURS {
-        save_hour(db, changes, hour, unit).await?;
+        save_hour(store, hour, unit).await?;
         hour += HOUR;
         kept += 1;
     }
     Ok(kept)
 }
 
-async fn save_hour(
-    db: &Db,
-    changes: &impl Changes,
-    hour: DateTime<Utc>,
-    unit: TimeUnit,
-) -> Result<(), StoreError> {
+async fn save_hour(store: &Store, hour: DateTime<Utc>, unit: TimeUnit) -> Result<(), StoreError> {
     const KEEP: &str = "
         insert into change_hours (hour, unit, count, parts) values ($1, $2, $3, $4)
             on conflict (hour) do nothing";
-    let (newest, count) = changes.newest_change().await?;
+    let (newest, count) = store.newest_change().await?;
     let window = ChangesWindow { from: hour, until: hour + HOUR, newest };
     let (mut parts, mut after) = (0, None);
     loop {
-        let lines = changes.changes(&window, after.as_ref()).await?;
+        let lines = store.changes(&window, after.as_ref()).await?;
         if lines.is_empty() {
             break;
         }
         after = lines.last().cloned();
         let packed = pack(lines.into_iter().map(|line| line.change))?;
-        db.write(move |tx| Box::pin(keep_part(tx, hour, parts, packed))).await?;
+        store.shared.write(move |tx| Box::pin(keep_part(tx, hour, parts, packed))).await?;
         parts += 1;
     }
     let count = i64::try_from(count).unwrap_or(i64::MAX);
-    let kept = db.write(move |tx| {
+    let kept = store.shared.write(move |tx| {
         let params = params![hour, unit.as_str(), count, parts].to_vec();
         Box::pin(async move { tx.execute(KEEP, &params).await })
     });

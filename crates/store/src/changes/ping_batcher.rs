@@ -20,7 +20,7 @@ use crate::Db;
 use crate::changes::pings::{self, LockedRows, PingBatch};
 use crate::engine::batcher::{BatchLimits, Batcher};
 use feedgate_core::ping::Ping;
-use feedgate_core::ports::StoreError;
+use feedgate_core::store::StoreError;
 
 const LIMITS: BatchLimits = BatchLimits { gather: Duration::ZERO, most: 256, concurrent: 2 };
 /// How long a batch waits before each further attempt to store the pings of locked resources: most

@@ -3,21 +3,20 @@
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
-use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use futures_util::try_join;
 use sha2::{Digest, Sha256};
 use url::Url;
 
-use crate::Db;
 use crate::changes::{self, NamedResource};
 use crate::engine::sql::{Value, params};
 use crate::engine::tx::{Tx, Wake};
 use crate::log::append_budget;
 use crate::resources::row;
+use crate::{Db, Store};
 use feedgate_core::ping::Ping;
-use feedgate_core::ports::{Pings, StoreError};
 use feedgate_core::resource::ResourceId;
+use feedgate_core::store::StoreError;
 use feedgate_core::visibility::ListedTopics;
 
 /// The name of the row that counted all pings in earlier versions, and the beginning of the names of
@@ -27,10 +26,44 @@ const COUNTER: &str = "pings";
 /// one before.
 const COUNTERS: u64 = 16;
 
-#[async_trait]
-impl Pings for Db {
-    async fn receive(&self, ping: &Ping, spacing: Duration) -> Result<usize, StoreError> {
-        self.pings.receive(ping.clone(), spacing).await
+/// Pings and notifications from other servers.
+impl Store {
+    /// Stores a ping and makes the resources due that it names: those whose topic, fetch URL or web
+    /// site is the address of the ping or of its feed. No resource is fetched sooner than `spacing`
+    /// after its last fetch. Returns the number of resources that strangers may know of.
+    pub async fn receive(&self, ping: &Ping, spacing: Duration) -> Result<usize, StoreError> {
+        if let Some(db) = self.only_cell() {
+            return db.pings.receive(ping.clone(), spacing).await;
+        }
+        let named = self.each(|db| db.names(ping)).await?;
+        let mut naming = self.cells.iter().zip(named).filter(|(_, names)| *names);
+        // One cell lists the ping; in the others that have such resources, these become due.
+        let listing = naming.next().map_or_else(|| self.of_topic(&ping.url), |(cell, _)| cell);
+        let mut count = listing.pings.receive(ping.clone(), spacing).await?;
+        for (cell, _) in naming {
+            count += cell.mark_named_resources(ping, spacing).await?;
+        }
+        Ok(count)
+    }
+}
+
+impl Db {
+    /// Returns whether a ping names resources here.
+    async fn names(&self, ping: &Ping) -> Result<bool, StoreError> {
+        let ping = [ping.clone()];
+        let named = self.read(move |tx| Box::pin(async move { named(tx, &ping).await }));
+        Ok(named.await?.iter().any(|named| !named.is_empty()))
+    }
+
+    /// Makes the resources that a ping names due. The ping is listed in changes.xml by another cell.
+    /// Returns their number.
+    async fn mark_named_resources(
+        &self,
+        ping: &Ping,
+        spacing: Duration,
+    ) -> Result<usize, StoreError> {
+        let ping = ping.clone();
+        self.write(move |tx| Box::pin(mark_named_resources(tx, ping, spacing))).await
     }
 }
 

@@ -22,10 +22,10 @@ use crate::resources::details;
 use crate::resources::row::{self, resource, resource_columns};
 use feedgate_core::collection::PendingCollection;
 use feedgate_core::page::PageLimits;
-use feedgate_core::ports::StoreError;
 use feedgate_core::record::{Audience, EntryKey, RecordKind, Seq};
 use feedgate_core::resource::{Resource, ResourceId};
 use feedgate_core::status::Status;
+use feedgate_core::store::StoreError;
 use feedgate_core::track::TRACKER;
 use feedgate_core::visibility::ListedTopics;
 
@@ -171,7 +171,7 @@ fn audience(row: &mut Row) -> Result<Audience, StoreError> {
 /// meanwhile are left out.
 pub(crate) async fn collect(
     tx: &Tx<'_>,
-    cut: &PageLimits,
+    page_limits: &PageLimits,
     taken: Vec<PendingCollection>,
     now: DateTime<Utc>,
 ) -> Result<(), StoreError> {
@@ -179,7 +179,7 @@ pub(crate) async fn collect(
     row::lock(tx, taken.iter().flat_map(both).collect()).await?;
     let taken = still_owed(tx, taken).await?;
     move_on(tx, &taken, now).await?;
-    take_all_in(tx, cut, taken, now).await
+    take_all_in(tx, page_limits, taken, now).await
 }
 
 /// Appends records, except those that were appended by this function before, and stores how far the
@@ -187,7 +187,7 @@ pub(crate) async fn collect(
 /// tracks; collections of the operator have none.
 pub(crate) async fn take_in_once(
     tx: &Tx<'_>,
-    cut: &PageLimits,
+    page_limits: &PageLimits,
     track_budget: Option<AppendBudget>,
     mut taken: Vec<PendingCollection>,
     now: DateTime<Utc>,
@@ -220,7 +220,7 @@ pub(crate) async fn take_in_once(
     if let Some(budget) = track_budget {
         append_budget::charge_tracks(tx, budget, &mut taken, now).await?;
     }
-    take_all_in(tx, cut, taken, now).await
+    take_all_in(tx, page_limits, taken, now).await
 }
 
 /// Moves the cursors of batches that were taken in another cell.
@@ -237,7 +237,7 @@ pub(crate) async fn advance(
 /// Appends to the log of each collection.
 async fn take_all_in(
     tx: &Tx<'_>,
-    cut: &PageLimits,
+    page_limits: &PageLimits,
     taken: Vec<PendingCollection>,
     now: DateTime<Utc>,
 ) -> Result<(), StoreError> {
@@ -246,7 +246,7 @@ async fn take_all_in(
         by_collection.entry(owing.collection).or_default().push(owing);
     }
     for (id, taken) in by_collection {
-        take_in(tx, cut, id, taken, now).await?;
+        take_in(tx, page_limits, id, taken, now).await?;
     }
     Ok(())
 }
@@ -305,7 +305,7 @@ async fn move_on(
 /// Appends to the log of one collection, and marks its subscriptions due.
 async fn take_in(
     tx: &Tx<'_>,
-    cut: &PageLimits,
+    page_limits: &PageLimits,
     id: ResourceId,
     taken: Vec<PendingCollection>,
     now: DateTime<Utc>,
@@ -341,7 +341,7 @@ async fn take_in(
             known.newest = Some(seq);
         }
     }
-    let after = append(tx, cut, id, now, records).await?;
+    let after = append(tx, page_limits, id, now, records).await?;
     if after.head == head {
         return Ok(());
     }

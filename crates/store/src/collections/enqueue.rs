@@ -4,8 +4,8 @@ use chrono::{DateTime, Utc};
 
 use crate::engine::sql::params;
 use crate::engine::tx::{Tx, Wake};
-use feedgate_core::ports::StoreError;
 use feedgate_core::resource::ResourceId;
+use feedgate_core::store::StoreError;
 
 /// Creates or extends the cursor of each collection that receives the records after `head_before`,
 /// up to `head`.

@@ -4,7 +4,7 @@
 use crate::engine::sql::params;
 use crate::engine::tx::Tx;
 use feedgate_core::account::AccountId;
-use feedgate_core::ports::StoreError;
+use feedgate_core::store::StoreError;
 
 /// The most accounts of one resource.
 const MOST_ACCOUNTS: i64 = 1_000;

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::Db;
 use crate::copy::numbering::Numbering;
 use crate::engine::sql::{self, Value, params};
-use feedgate_core::ports::StoreError;
+use feedgate_core::store::StoreError;
 
 /// The state of a copy, as the target stores it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,6 +1,6 @@
 //! Why a database could not be copied.
 
-use feedgate_core::ports::StoreError;
+use feedgate_core::store::StoreError;
 
 /// An error of a copy.
 #[derive(Debug, thiserror::Error)]

@@ -8,7 +8,7 @@ use crate::copy::numbering::Numbering;
 use crate::copy::source::NewPlace;
 use crate::copy::tables::{CopiedTable, Location, Rule};
 use crate::engine::sql::Value;
-use feedgate_core::ports::StoreError;
+use feedgate_core::store::StoreError;
 
 /// A row as it is written to the target.
 #[derive(Clone, Debug)]

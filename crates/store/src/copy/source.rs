@@ -8,7 +8,6 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use rusqlite::Connection;
 
-use crate::cells::Cells;
 use crate::cells::numbers::{cell_of_number, cell_of_topic};
 use crate::copy::copied_value::number;
 use crate::copy::copy_state::{self, KeyValue};
@@ -20,8 +19,8 @@ use crate::engine::migrate::MIGRATIONS;
 use crate::engine::postgres::{self, Connector, Postgres, SchemaLock};
 use crate::engine::row::Row;
 use crate::engine::sql::{Value, params};
-use crate::{Db, OpenPurpose, StoreSettings, name_place, sqlite_path};
-use feedgate_core::ports::{StoreError, WakeSignals};
+use crate::{Db, OpenPurpose, Store, StoreSettings, name_place, sqlite_path};
+use feedgate_core::store::{StoreError, WakeSignals};
 
 /// The most bytes of long columns in one chunk, unless a single row is longer.
 const CHUNK_BYTES: i64 = 16 << 20;
@@ -246,12 +245,7 @@ pub(crate) async fn open_schemas_for(
     settings: &StoreSettings,
     purpose: OpenPurpose,
 ) -> Result<(Arc<Db>, Vec<Arc<Db>>), StoreError> {
-    if settings.cells > 1 {
-        let cells = Cells::open(settings, MIGRATIONS, purpose).await?;
-        return Ok(cells.into_schemas());
-    }
-    let db = Db::open(settings, MIGRATIONS, purpose).await?;
-    Ok((Arc::clone(&db), vec![db]))
+    Ok(Store::open(settings, MIGRATIONS, purpose).await?.into_schemas())
 }
 
 /// Returns the rows of a statement that was put together.

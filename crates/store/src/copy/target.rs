@@ -18,7 +18,7 @@ use crate::delivery::subscriber_counts::STRIPES;
 use crate::engine::postgres::{Connector, SchemaLock};
 use crate::engine::sql::{Value, params};
 use crate::{Db, StoreSettings, name_place, sqlite_path};
-use feedgate_core::ports::StoreError;
+use feedgate_core::store::StoreError;
 
 /// The target of a copy.
 pub(crate) struct CopyTarget {

@@ -11,7 +11,7 @@ use crate::engine::claims::HostLimitedSearch;
 use crate::engine::lease::ClaimLease;
 use crate::engine::sql::params;
 use crate::engine::tx::Tx;
-use feedgate_core::ports::StoreError;
+use feedgate_core::store::StoreError;
 
 /// The accounts that have a turn in one claim.
 const ACCOUNTS: usize = 8;

@@ -7,9 +7,9 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use async_trait::async_trait;
+use futures_util::future::try_join_all;
 
-use crate::Db;
+use crate::Store;
 use crate::delivery::row::subscription_id;
 use crate::engine::row::Row;
 use crate::engine::sql::{Value, json, params};
@@ -19,8 +19,8 @@ use feedgate_core::attempt::{
     AttemptVerdict, AttemptedRequest, DeliveryAttempt, PayloadContent, RecordedResponse,
     StoredAttempt,
 };
-use feedgate_core::ports::{AttemptRange, AttemptRetention, Attempts, StoreError};
 use feedgate_core::record::Seq;
+use feedgate_core::store::{AttemptRange, AttemptRetention, StoreError};
 use feedgate_core::subscription::SubscriptionId;
 
 /// The number of rows deleted in one transaction: few enough that no other transaction waits long.
@@ -40,38 +40,51 @@ macro_rules! wanted {
     };
 }
 
-#[async_trait]
-impl Attempts for Db {
-    async fn append_attempts(
+/// Recorded attempts to deliver, which end with their subscription.
+impl Store {
+    /// Stores attempts in this order, and deletes the oldest of each of their subscriptions that has
+    /// more than `most_of_subscription`. Attempts of subscriptions that ended meanwhile are left
+    /// out. Returns how many were stored.
+    pub async fn append_attempts(
         &self,
         attempts: Vec<DeliveryAttempt>,
         most_of_subscription: usize,
     ) -> Result<u64, StoreError> {
-        self.write(move |tx| Box::pin(append(tx, attempts, most_of_subscription))).await
+        let by_cell = self.by_cell(attempts, |attempt| attempt.subscription.resource.0);
+        let stored = by_cell.into_iter().map(|(db, attempts)| {
+            db.write(move |tx| Box::pin(append(tx, attempts, most_of_subscription)))
+        });
+        Ok(try_join_all(stored).await?.into_iter().sum())
     }
 
-    async fn attempts(
+    /// Returns the attempts of a subscription, newest first.
+    pub async fn attempts(
         &self,
         id: SubscriptionId,
         range: AttemptRange,
     ) -> Result<Vec<StoredAttempt>, StoreError> {
+        let db = self.of_number(id.resource.0);
         const NEWEST: &str = wanted!("and id < $3 order by id desc limit $4");
         let before = range.before.unwrap_or(i64::MAX);
         let params = params![id.resource.0, id.number, before, most(range.limit)];
-        self.rows(NEWEST, params).await?.into_iter().map(stored).collect()
+        db.rows(NEWEST, params).await?.into_iter().map(stored).collect()
     }
 
-    async fn attempt(
+    /// Returns the attempt of a subscription with this number.
+    pub async fn attempt(
         &self,
         id: SubscriptionId,
         number: i64,
     ) -> Result<Option<StoredAttempt>, StoreError> {
+        let db = self.of_number(id.resource.0);
         const ONE: &str = wanted!("and id = $3");
-        let rows = self.rows(ONE, params![id.resource.0, id.number, number]).await?;
+        let rows = db.rows(ONE, params![id.resource.0, id.number, number]).await?;
         rows.into_iter().next().map(stored).transpose()
     }
 
-    async fn trim_attempts(&self, retention: &AttemptRetention) -> Result<u64, StoreError> {
+    /// Deletes the attempts that are too old or too many, a bounded number in each transaction.
+    /// Returns how many.
+    pub async fn trim_attempts(&self, retention: &AttemptRetention) -> Result<u64, StoreError> {
         const OLD: &str = "
             delete from delivery_attempts
              where (resource_id, id) in (select resource_id, id from delivery_attempts
@@ -83,18 +96,23 @@ impl Attempts for Db {
                     where at <= (select at from delivery_attempts
                                   order by at desc limit 1 offset $1)
                     order by at limit $2)";
-        let mut deleted = self.delete_in_batches(OLD, retention.since, BATCH).await?;
-        let most = most(retention.most);
-        loop {
-            let some = self.write(move |tx| {
-                Box::pin(async move { tx.execute(MANY, params![most, BATCH]).await })
-            });
-            let some = some.await?;
-            deleted += some;
-            if some < BATCH as u64 {
-                return Ok(deleted);
+        let since = retention.since;
+        // Subscriptions are spread evenly over the cells.
+        let most = most(retention.most.div_ceil(self.cells.len()));
+        self.sum(|db| async move {
+            let mut deleted = db.delete_in_batches(OLD, since, BATCH).await?;
+            loop {
+                let some = db.write(move |tx| {
+                    Box::pin(async move { tx.execute(MANY, params![most, BATCH]).await })
+                });
+                let some = some.await?;
+                deleted += some;
+                if some < BATCH as u64 {
+                    return Ok(deleted);
+                }
             }
-        }
+        })
+        .await
     }
 }
 

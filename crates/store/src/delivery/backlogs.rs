@@ -21,7 +21,7 @@ use crate::engine::row::Row;
 use crate::engine::sql::{Value, params};
 use crate::engine::tx::{Tx, Wake};
 use feedgate_core::claim::ClaimToken;
-use feedgate_core::ports::StoreError;
+use feedgate_core::store::StoreError;
 use feedgate_core::subscription::SubscriptionId;
 
 /// What identifies the row of a backlog.

@@ -20,8 +20,8 @@ use crate::engine::row::Row;
 use crate::engine::sql::{Value, params};
 use crate::engine::tx::Tx;
 use feedgate_core::claim::{ClaimToken, QueuePosition};
-use feedgate_core::ports::{ClaimLimits, StoreError};
 use feedgate_core::served_hosts::ServedNow;
+use feedgate_core::store::{ClaimLimits, StoreError};
 use feedgate_core::subscription::DueSubscription;
 
 /// The number of rows that are read together while due backlogs are searched.
@@ -38,7 +38,7 @@ pub(crate) struct ClaimedPortions {
     pub(crate) are_some_locked: bool,
 }
 
-/// Where a search ended: as in [`ClaimedSubscriptions`](feedgate_core::ports::ClaimedSubscriptions).
+/// Where a search ended: as in [`ClaimedSubscriptions`](feedgate_core::store::ClaimedSubscriptions).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SearchEnd {
     pub(crate) position: QueuePosition,

@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 use crate::Db;
 use crate::engine::sql::params;
 use feedgate_core::claim::ClaimToken;
-use feedgate_core::ports::StoreError;
+use feedgate_core::store::StoreError;
 
 /// The number of rows that are read together.
 const CHUNK: usize = 512;

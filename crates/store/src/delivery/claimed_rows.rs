@@ -12,9 +12,9 @@ use crate::engine::sql::{Columns, Value};
 use crate::engine::tx::Tx;
 use crate::resources::row::topic;
 use feedgate_core::claim::ClaimToken;
-use feedgate_core::ports::StoreError;
 use feedgate_core::record::Seq;
 use feedgate_core::resource::ResourceId;
+use feedgate_core::store::StoreError;
 use feedgate_core::subscription::{DueSubscription, Format};
 use feedgate_core::topic::{Callback, Topic};
 

@@ -10,7 +10,7 @@ use crate::delivery::result_columns::{Newest, range_columns, status_code};
 use crate::engine::row::Row;
 use crate::engine::sql::params;
 use crate::engine::tx::Tx;
-use feedgate_core::ports::{DeliveryOutcome, DeliveryResult, StoreError};
+use feedgate_core::store::{DeliveryOutcome, DeliveryResult, StoreError};
 use feedgate_core::subscription::SubscriptionId;
 
 /// The least number of deliveries that are worth a statement of their own.

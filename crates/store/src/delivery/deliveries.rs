@@ -22,7 +22,7 @@ use crate::engine::tx::Tx;
 use crate::log::pending_fan_outs;
 use crate::resources::row;
 use feedgate_core::claim::ClaimToken;
-use feedgate_core::ports::{DeliveryOutcome, DeliveryResult, StoreError};
+use feedgate_core::store::{DeliveryOutcome, DeliveryResult, StoreError};
 use feedgate_core::subscription::SubscriptionId;
 
 /// A result, and the backlog that this node has claimed for it; `None` if that claim was lost.
@@ -33,7 +33,7 @@ pub(crate) type HeldResult = (DeliveryResult, Option<BacklogId>);
 ///
 /// The resources are locked before anything is read. An append takes the same lock, so it is either
 /// committed, and its head is read here, or comes later and finds the cursors as they are written here.
-pub(crate) async fn settle(
+pub(crate) async fn store_results(
     tx: &Tx<'_>,
     settled: &[HeldResult],
     ended: &[EndedClaim],

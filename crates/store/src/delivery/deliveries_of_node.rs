@@ -10,28 +10,156 @@ use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
 use foldhash::HashSet;
+use futures_util::future::{join_all, try_join_all};
 use tracing::warn;
 
-use crate::Db;
+use crate::cells::claiming::CellClaims;
 use crate::delivery::backlogs::{self, EndedClaim};
 use crate::delivery::claim::{self, ClaimSearch, ClaimedPortions, SearchEnd};
-use crate::delivery::deliveries;
 use crate::delivery::held_backlogs::{ContinuedPortions, StoredResults};
 use crate::delivery::portions::ReadPortion;
+use crate::delivery::{deliveries, generations};
 use crate::engine::tx::{Tx, Wake};
 use crate::resources::row;
-use feedgate_core::claim::{ClaimToken, QueuePosition};
-use feedgate_core::ports::{
-    ClaimLimits, ClaimedSubscriptions, DeliveryOutcome, DeliveryResult, StoreError,
-};
+use crate::{Db, Store};
+use feedgate_core::claim::{CellPosition, ClaimToken, QueuePosition};
 use feedgate_core::resource::ResourceId;
+use feedgate_core::store::{
+    ClaimLimits, ClaimedSubscriptions, DeliveryOutcome, DeliveryResult, HeldDelivery, StoreError,
+};
 use feedgate_core::subscription::{DueSubscription, SubscriptionId};
 
 /// How long a resource that is being written is not looked at again, if nothing is signalled.
 const LOCKED_PAUSE: Duration = Duration::from_millis(20);
 
+/// Deliveries.
+impl Store {
+    /// Claims subscriptions whose cursor lags, longest due first, and hides them from other
+    /// takers until `until`. The search begins behind `from` and looks at a bounded number of
+    /// rows.
+    ///
+    /// Nothing stays locked in between. If the taker dies, its claim expires and the
+    /// subscription is handed out again: a callback may be notified twice, but it is notified.
+    pub async fn claim_subscriptions(
+        &self,
+        now: DateTime<Utc>,
+        until: DateTime<Utc>,
+        limits: &ClaimLimits,
+        from: QueuePosition,
+    ) -> Result<ClaimedSubscriptions, StoreError> {
+        if let Some(db) = self.only_cell() {
+            return claim(db, (now, until), limits, from).await;
+        }
+        let mut position = match from.cell.remaining {
+            Some(_) => from,
+            None => QueuePosition {
+                cell: CellPosition {
+                    current: self.next_turn() as u16,
+                    remaining: Some(self.cells.len() as u16 - 1),
+                },
+                ..from
+            },
+        };
+        let (mut claims, mut skipped) = (CellClaims::new(limits.limit), 0);
+        loop {
+            let limits = ClaimLimits { limit: claims.left(), ..limits.clone() };
+            let cell = &self.cells[usize::from(position.cell.current) % self.cells.len()];
+            let claimed = claim(cell, (now, until), &limits, position).await;
+            let place = position.cell;
+            let (is_end, claimed) = match claimed {
+                Ok(claimed) => {
+                    skipped += claimed.skipped;
+                    position = QueuePosition { cell: place, ..claimed.position };
+                    (claimed.is_end, Ok(claimed.due))
+                }
+                Err(err) => (true, Err(err)), // the search goes on in the next cell
+            };
+            claims.add(claimed);
+            if !is_end {
+                let due = claims.into_claimed();
+                return Ok(ClaimedSubscriptions { due, position, skipped, is_end });
+            }
+            let Some(remaining) = place.remaining.and_then(|left| left.checked_sub(1)) else {
+                let due = claims.finish()?;
+                return Ok(ClaimedSubscriptions { due, position, skipped, is_end });
+            };
+            let current = (place.current + 1) % self.cells.len() as u16;
+            let cell = CellPosition { current, remaining: Some(remaining) };
+            position = QueuePosition { cell, ..QueuePosition::START };
+        }
+    }
+
+    /// Claims up to `limit` due subscriptions whose callbacks are at `host`, of each resource and account
+    /// about as many: so a change with thousands of subscribers there does not hold up the next change of
+    /// another resource.
+    pub async fn claim_subscriptions_of_host(
+        &self,
+        host: &str,
+        now: DateTime<Utc>,
+        until: DateTime<Utc>,
+        limit: usize,
+    ) -> Result<Vec<DueSubscription>, StoreError> {
+        let claim = |db, limit| claim_of_host(db, (now, until), host, limit);
+        self.claim_in_turn(limit, claim).await
+    }
+
+    /// Extends the claims of this node to `until`, and returns whose of `claims`, which are all those in
+    /// progress, are still held.
+    pub async fn renew_subscription_claims(
+        &self,
+        claims: &[(SubscriptionId, ClaimToken)],
+        now: DateTime<Utc>,
+        until: DateTime<Utc>,
+    ) -> Result<Vec<SubscriptionId>, StoreError> {
+        let by_cell = self.by_every_cell(claims.to_vec(), |(id, _)| id.resource.0);
+        let renewed = by_cell.iter().map(|(db, claims)| renew(db, claims, now, until));
+        Ok(try_join_all(renewed).await?.into_iter().flatten().collect())
+    }
+
+    /// Gives back claims under which nothing was sent: what they held is due at `now`.
+    pub async fn release_subscription_claims(
+        &self,
+        claims: &[(SubscriptionId, ClaimToken)],
+        now: DateTime<Utc>,
+    ) -> Result<(), StoreError> {
+        let by_cell = self.by_cell(claims.to_vec(), |(id, _)| id.resource.0);
+        let released = by_cell.iter().map(|(db, claims)| release(db, claims, now));
+        join_all(released).await.into_iter().collect()
+    }
+
+    /// Returns those of `held` that may still be sent: their claims are held, and their subscriptions have
+    /// neither ended nor begun a new generation.
+    pub async fn still_current(
+        &self,
+        held: &[HeldDelivery],
+        now: DateTime<Utc>,
+    ) -> Result<Vec<SubscriptionId>, StoreError> {
+        let by_cell = self.by_cell(held.to_vec(), |held| held.id.resource.0);
+        let current = by_cell.into_iter().map(|(db, held)| {
+            db.read(move |tx| {
+                Box::pin(async move { generations::still_current(tx, &held, now).await })
+            })
+        });
+        Ok(try_join_all(current).await?.into_iter().flatten().collect())
+    }
+
+    /// Records how deliveries ended and ends their claims. One whose log has grown
+    /// meanwhile is due again once all that was due with it has been sent. A cursor never moves back. A
+    /// result whose claim was lost, or of an earlier generation of its subscription, moves the cursor at
+    /// most, and not if a replay was requested since.
+    pub async fn record_deliveries(
+        &self,
+        settled: &[DeliveryResult],
+        now: DateTime<Utc>,
+    ) -> Result<(), StoreError> {
+        let by_cell = self.by_cell(settled.to_vec(), |result| result.id.resource.0);
+        let stored = by_cell.iter().map(|(db, results)| store_results(db, results, now));
+        join_all(stored).await.into_iter().collect() // a cell that fails does not keep the others from it
+    }
+}
+
 /// Claims due subscriptions within the limits, from `now` to `until`.
-pub(super) async fn claim(
+async fn claim(
     db: &Db,
     (now, until): (DateTime<Utc>, DateTime<Utc>),
     limits: &ClaimLimits,
@@ -133,7 +261,7 @@ async fn begin_marked_passes(db: &Db, now: DateTime<Utc>) -> Result<(), StoreErr
 }
 
 /// Claims up to `limit` due subscriptions with callbacks at `host`.
-pub(super) async fn claim_of_host(
+async fn claim_of_host(
     db: &Db,
     (now, until): (DateTime<Utc>, DateTime<Utc>),
     host: &str,
@@ -158,7 +286,7 @@ pub(super) async fn claim_of_host(
 }
 
 /// Renews all claims of this node. Returns which of `known` are still held.
-pub(super) async fn renew(
+async fn renew(
     db: &Db,
     known: &[(SubscriptionId, ClaimToken)],
     now: DateTime<Utc>,
@@ -181,7 +309,7 @@ pub(super) async fn renew(
 }
 
 /// Gives back what was not sent, which is due at `again_at`.
-pub(super) async fn release(
+async fn release(
     db: &Db,
     claims: &[(SubscriptionId, ClaimToken)],
     again_at: DateTime<Utc>,
@@ -192,7 +320,7 @@ pub(super) async fn release(
 }
 
 /// Stores results, and ends claims under which nothing is in hand any more.
-pub(super) async fn settle(
+async fn store_results(
     db: &Db,
     settled: &[DeliveryResult],
     now: DateTime<Utc>,
@@ -202,7 +330,7 @@ pub(super) async fn settle(
     let results: Vec<_> = settled.iter().cloned().zip(backlogs).collect();
     let ends = ended.clone();
     let stored = db.write(move |tx| {
-        Box::pin(async move { deliveries::settle(tx, &results, &ends, now).await })
+        Box::pin(async move { deliveries::store_results(tx, &results, &ends, now).await })
     });
     let owed_more = match stored.await {
         Ok(owed_more) => owed_more,

@@ -9,8 +9,8 @@ use crate::delivery::row::subscription_id;
 use crate::engine::sql::params;
 use crate::engine::tx::Tx;
 use crate::resources::row;
-use feedgate_core::ports::StoreError;
 use feedgate_core::record::Seq;
+use feedgate_core::store::StoreError;
 use feedgate_core::subscription::{SubscriptionId, SubscriptionRequest};
 
 /// The time from one digest to the next.

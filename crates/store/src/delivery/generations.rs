@@ -11,7 +11,7 @@ use crate::delivery::row::subscription_id;
 use crate::engine::row::Row;
 use crate::engine::sql::{Value, params};
 use crate::engine::tx::Tx;
-use feedgate_core::ports::{HeldDelivery, StoreError};
+use feedgate_core::store::{HeldDelivery, StoreError};
 use feedgate_core::subscription::SubscriptionId;
 
 /// The assignment that begins a new generation of a row of `subscriptions`.

@@ -1,10 +1,9 @@
 //! Intents: subscriptions and unsubscriptions that still have to be verified.
 
-use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use sha2::{Digest, Sha256};
 
-use crate::Db;
+use crate::Store;
 use crate::backfill;
 use crate::delivery::intent_columns::{
     CLAIMED, KEEP, SECRET, StoredIntent, VERIFY_TOKEN, read_intent,
@@ -19,32 +18,38 @@ use crate::engine::sql::params;
 use crate::engine::tx::{Tx, Wake};
 use feedgate_core::claim::ClaimToken;
 use feedgate_core::intent::{DueIntent, Intent, IntentMode, VerifyToken};
-use feedgate_core::ports::{ClaimLimits, EventArrival, Intents, StoreError};
 use feedgate_core::signing::Secret;
+use feedgate_core::store::{ClaimLimits, EventArrival, StoreError};
 use feedgate_core::subscription::SubscriptionRequest;
 
-#[async_trait]
-impl Intents for Db {
-    async fn enqueue_intent(
+/// Intents that wait for verification.
+impl Store {
+    /// Stores an intent, due at `due_at`, and returns its number. It replaces an older one for the
+    /// same account, topic, callback and protocol.
+    pub async fn enqueue_intent(
         &self,
         intent: &Intent,
         due_at: DateTime<Utc>,
     ) -> Result<i64, StoreError> {
+        let db = self.of_topic(intent.request.topic.as_str());
         let intent = intent.clone();
-        let enqueued = self.write(move |tx| {
+        let enqueued = db.write(move |tx| {
             Box::pin(async move { enqueue_intent(tx, &intent, due_at, ClaimToken::NONE).await })
         });
         enqueued.await
     }
 
-    async fn enqueue_claimed_intent(
+    /// Stores an intent as [`enqueue_intent`](Self::enqueue_intent) does, and claims it until
+    /// `until`, for a caller that verifies it at once.
+    pub async fn enqueue_claimed_intent(
         &self,
         intent: &Intent,
         now: DateTime<Utc>,
         until: DateTime<Utc>,
     ) -> Result<DueIntent, StoreError> {
-        let (intent, claims) = (intent.clone(), self.claims.clone());
-        let enqueued = self.write(move |tx| {
+        let db = self.of_topic(intent.request.topic.as_str());
+        let (intent, claims) = (intent.clone(), db.claims.clone());
+        let enqueued = db.write(move |tx| {
             Box::pin(async move {
                 let ClaimLease { ends, token, .. } = claims.lease(now, until);
                 let id = enqueue_intent(tx, &intent, ends, token).await?;
@@ -54,38 +59,54 @@ impl Intents for Db {
         enqueued.await
     }
 
-    async fn claim_intents(
+    /// Claims intents due at `now`, within the limits for the hosts of their callbacks, until
+    /// `until`. The limits do not apply to callbacks that have a subscription to the topic.
+    pub async fn claim_intents(
         &self,
         now: DateTime<Utc>,
         until: DateTime<Utc>,
-        room: &ClaimLimits,
+        limits: &ClaimLimits,
     ) -> Result<Vec<DueIntent>, StoreError> {
-        let period = ClaimPeriod { now, until };
-        let claimed = claims::claim_due(self, &self.intent_queue, period, room).await?;
-        let due =
-            claimed.into_iter().map(|claimed| DueIntent { claim: claimed.token, ..claimed.job });
-        Ok(due.collect())
+        let host = |due: &DueIntent| due.intent.request.callback.host_name().to_owned();
+        let claim = |db, limits| async move {
+            let period = ClaimPeriod { now, until };
+            let claimed = claims::claim_due(db, &db.intent_queue, period, &limits).await?;
+            let due = claimed
+                .into_iter()
+                .map(|claimed| DueIntent { claim: claimed.token, ..claimed.job });
+            Ok(due.collect())
+        };
+        self.claim_within(limits, host, claim).await
     }
 
-    async fn retry_intent(&self, due: &DueIntent, at: DateTime<Utc>) -> Result<(), StoreError> {
+    /// Postpones an intent after a failed attempt. If the claim was lost, nothing changes.
+    pub async fn retry_intent(&self, due: &DueIntent, at: DateTime<Utc>) -> Result<(), StoreError> {
+        let db = self.of_number(due.id);
         const RETRY: &str = "
             update intents
                set due_at = $3, claim_token = 0, attempts = attempts + 1
              where id = $1 and claim_token = $2";
         let (id, claim) = (due.id, due.claim.0);
-        let retried = self.write(move |tx| {
+        let retried = db.write(move |tx| {
             Box::pin(async move { tx.execute(RETRY, params![id, claim, at]).await })
         });
         retried.await.map(drop)
     }
 
-    async fn release_intent(&self, due: &DueIntent, at: DateTime<Utc>) -> Result<(), StoreError> {
+    /// Makes a claimed intent due at `at`, without counting an attempt. If the claim was lost, nothing
+    /// changes.
+    pub async fn release_intent(
+        &self,
+        due: &DueIntent,
+        at: DateTime<Utc>,
+    ) -> Result<(), StoreError> {
+        let db = self.of_number(due.id);
         const RELEASE: &str = "
             update intents
                set due_at = $3, claim_token = 0
              where id = $1 and claim_token = $2";
         let (id, claim) = (due.id, due.claim.0);
-        let released = self.write(move |tx| {
+        let released = db.write(move |tx| {
             Box::pin(async move {
                 tx.execute(RELEASE, params![id, claim, at]).await?;
                 tx.wake(Wake::Intents);
@@ -95,13 +116,17 @@ impl Intents for Db {
         released.await
     }
 
-    async fn complete_intent(
+    /// Carries out an intent after its callback agreed, and deletes it, in one transaction. Returns
+    /// `None` without changes if the intent has been replaced by a newer one, or was carried out
+    /// already, or its claim was lost.
+    pub async fn complete_intent(
         &self,
         due: &DueIntent,
         now: DateTime<Utc>,
     ) -> Result<Option<EventArrival>, StoreError> {
-        let (due, groups) = (due.clone(), self.groups.clone());
-        let settled = self.write(move |tx| {
+        let db = self.of_number(due.id);
+        let (due, groups) = (due.clone(), db.groups.clone());
+        let settled = db.write(move |tx| {
             Box::pin(async move {
                 let DueIntent { id, claim, intent, .. } = due;
                 // The intent that replaces this one waits for this row, and so comes after.
@@ -135,17 +160,22 @@ impl Intents for Db {
         settled.await
     }
 
-    async fn end_intent(&self, due: &DueIntent) -> Result<(), StoreError> {
+    /// Deletes an intent that was refused. If the claim was lost, nothing changes.
+    pub async fn end_intent(&self, due: &DueIntent) -> Result<(), StoreError> {
+        let db = self.of_number(due.id);
         let (id, claim) = (due.id, due.claim.0);
-        let ended = self
-            .write(move |tx| Box::pin(async move { tx.execute(END, params![id, claim]).await }));
+        let ended =
+            db.write(move |tx| Box::pin(async move { tx.execute(END, params![id, claim]).await }));
         ended.await.map(drop)
     }
 
-    async fn supersede(&self, request: &SubscriptionRequest) -> Result<(), StoreError> {
+    /// Deletes the intent for the account, topic, callback and protocol of `request`, if there is
+    /// one, because a newer request supersedes it.
+    pub async fn supersede(&self, request: &SubscriptionRequest) -> Result<(), StoreError> {
+        let db = self.of_topic(request.topic.as_str());
         let hash = hash(request);
         let forgotten =
-            self.write(move |tx| Box::pin(async move { tx.execute(FORGET, params![hash]).await }));
+            db.write(move |tx| Box::pin(async move { tx.execute(FORGET, params![hash]).await }));
         forgotten.await.map(drop)
     }
 }

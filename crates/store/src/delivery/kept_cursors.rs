@@ -10,8 +10,8 @@ use sha2::{Digest, Sha256};
 use crate::delivery::row::number;
 use crate::engine::sql::{Value, params};
 use crate::engine::tx::Tx;
-use feedgate_core::ports::{DroppedSubscription, StoreError};
 use feedgate_core::resource::ResourceId;
+use feedgate_core::store::{DroppedSubscription, StoreError};
 use feedgate_core::subscription::{Format, SubscriptionRequest};
 use feedgate_protocol::Protocol;
 

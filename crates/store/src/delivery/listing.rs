@@ -1,13 +1,16 @@
 //! Listing subscriptions in pages.
 
+use futures_util::future::BoxFuture;
+
+use crate::Db;
 use crate::delivery::row::{health, health_columns, subscription, subscription_columns};
 use crate::engine::row::Row;
 use crate::engine::sql::{Value, params};
 use crate::engine::tx::Tx;
 use crate::log::row::most;
 use crate::resources::row::{resource, resource_columns};
-use feedgate_core::ports::{ListedSubscription, StoreError, SubscriptionFilter};
 use feedgate_core::record::Seq;
+use feedgate_core::store::{ListedSubscription, StoreError, SubscriptionFilter};
 use feedgate_core::subscription::SubscriptionId;
 
 /// The columns of a listed subscription `s` to a resource `r` with the details `d`, as [`read`] reads
@@ -140,4 +143,21 @@ async fn select(
         conditions.push_str(&format!(" {word} {column} = ${}", params.len()));
     }
     Ok(Some((conditions, params)))
+}
+
+impl Db {
+    pub(crate) async fn count_listed(
+        &self,
+        filter: &SubscriptionFilter,
+    ) -> Result<u64, StoreError> {
+        let filter = filter.clone();
+        self.read(move |tx| Box::pin(async move { count_listed(tx, &filter).await })).await
+    }
+
+    pub(crate) fn list_page(
+        &self,
+        filter: SubscriptionFilter,
+    ) -> BoxFuture<'_, Result<Vec<ListedSubscription>, StoreError>> {
+        Box::pin(self.read(move |tx| Box::pin(list_page(tx, filter))))
+    }
 }

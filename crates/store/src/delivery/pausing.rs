@@ -12,7 +12,7 @@ use crate::engine::sql::{Value, params};
 use crate::engine::tx::Tx;
 use crate::resources::row;
 use feedgate_core::account::DeactivatedAccount;
-use feedgate_core::ports::StoreError;
+use feedgate_core::store::StoreError;
 use feedgate_core::subscription::SubscriptionId;
 
 /// The subscriptions of an account that are changed in one transaction.

@@ -5,12 +5,11 @@
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use sha2::{Digest, Sha256};
 use url::Url;
 
-use crate::Db;
+use crate::Store;
 use crate::engine::lease::ClaimLease;
 use crate::engine::row::Row;
 use crate::engine::sql::{Value, params};
@@ -19,15 +18,18 @@ use crate::log::row::most;
 use feedgate_core::claim::ClaimToken;
 use feedgate_core::ping::WeblogChange;
 use feedgate_core::ping_forwarding::{DuePing, PingForwarding};
-use feedgate_core::ports::{PingTargets, StoreError};
 use feedgate_core::resource::ResourceId;
 use feedgate_core::status::Status;
+use feedgate_core::store::StoreError;
 
-#[async_trait]
-impl PingTargets for Db {
-    async fn forward_ping(&self, weblog: &WeblogChange) -> Result<(), StoreError> {
-        let (weblog, forwarding) = (weblog.clone(), Arc::clone(&self.forwarding));
-        let told = self.write(move |tx| {
+/// Pings that wait to be forwarded: a row for each target and resource.
+impl Store {
+    /// Queues a ping of a changed weblog to all targets, if pings are forwarded for its feed. For
+    /// a weblog that nobody subscribes to, and that is known to have changed.
+    pub async fn forward_ping(&self, weblog: &WeblogChange) -> Result<(), StoreError> {
+        let cell = self.of_topic(weblog.feed_url.as_deref().unwrap_or(&weblog.url));
+        let (weblog, forwarding) = (weblog.clone(), Arc::clone(&cell.forwarding));
+        let told = cell.write(move |tx| {
             Box::pin(async move {
                 let feed_url = weblog.feed_url.as_deref().unwrap_or(&weblog.url);
                 if !forwarding.applies_to(feed_url) || has_credentials(&weblog.url) {
@@ -39,29 +41,35 @@ impl PingTargets for Db {
         told.await
     }
 
-    async fn claim_forwarded_pings(
+    /// Claims up to `limit` pings that are due to the target with this key at `now`, until `until`.
+    pub async fn claim_forwarded_pings(
         &self,
         target: &str,
         now: DateTime<Utc>,
         until: DateTime<Utc>,
         limit: usize,
     ) -> Result<Vec<DuePing>, StoreError> {
-        let (target, claims) = (target.to_owned(), self.claims.clone());
-        let claimed = self.write(move |tx| {
-            Box::pin(async move {
-                let lease = claims.lease(now, until);
-                claim(tx, &target, lease, limit).await
+        let claimed = self.claim_in_turn(limit, |db, limit| {
+            let (target, claims) = (target.to_owned(), db.claims.clone());
+            db.write(move |tx| {
+                Box::pin(async move {
+                    let lease = claims.lease(now, until);
+                    claim(tx, &target, lease, limit).await
+                })
             })
         });
         claimed.await
     }
 
-    async fn finish_forwarded_ping(
+    /// Records that a ping is to be sent again at `retry_at`, or that it is finished. If the weblog
+    /// changed again meanwhile, it is due again `now`. If the claim was lost, nothing changes.
+    pub async fn finish_forwarded_ping(
         &self,
         due: &DuePing,
         retry_at: Option<DateTime<Utc>>,
         now: DateTime<Utc>,
     ) -> Result<(), StoreError> {
+        let db = self.of_number(due.id);
         const RETRY: &str = "
             update forwarded_pings
                set due_at = $3, claim_token = 0, attempts = attempts + 1
@@ -73,7 +81,7 @@ impl PingTargets for Db {
                set due_at = $3, claim_token = 0, attempts = 0
              where id = $1 and claim_token = $2";
         let (id, claim, version) = (due.id, due.claim.0, due.version);
-        let settled = self.write(move |tx| {
+        let settled = db.write(move |tx| {
             Box::pin(async move {
                 if let Some(at) = retry_at {
                     return tx.execute(RETRY, params![id, claim, at]).await;
@@ -87,11 +95,13 @@ impl PingTargets for Db {
         settled.await.map(drop)
     }
 
-    async fn forget_other_targets(&self, known: &[String]) -> Result<u64, StoreError> {
+    /// Deletes the pings to targets other than these. Returns how many.
+    pub async fn forget_other_targets(&self, known: &[String]) -> Result<u64, StoreError> {
         const FORGET: &str = "delete from forwarded_pings where target not in ({texts $1})";
-        let known = Value::Texts(known.to_vec());
-        let forgotten =
-            self.write(move |tx| Box::pin(async move { tx.execute(FORGET, &[known]).await }));
+        let forgotten = self.sum(|db| {
+            let known = [Value::Texts(known.to_vec())];
+            db.write(move |tx| Box::pin(async move { tx.execute(FORGET, &known).await }))
+        });
         forgotten.await
     }
 }

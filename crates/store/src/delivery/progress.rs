@@ -4,8 +4,8 @@ use chrono::{DateTime, Utc};
 
 use crate::delivery::owed::is_ready;
 use crate::engine::tx::Tx;
-use feedgate_core::ports::{DeliveryProgress, LogNumbers, StoreError};
 use feedgate_core::resource::ResourceId;
+use feedgate_core::store::{DeliveryProgress, LogNumbers, StoreError};
 
 /// Returns how many subscriptions have received what was stored after `before`, and how many still
 /// wait for it.

@@ -13,9 +13,9 @@ use crate::delivery::{backlogs, digests};
 use crate::engine::columns::assigned;
 use crate::engine::sql::params;
 use crate::engine::tx::Tx;
-use feedgate_core::ports::StoreError;
 use feedgate_core::resource::Resource;
 use feedgate_core::signing::{Secret, Signing};
+use feedgate_core::store::StoreError;
 use feedgate_core::subscription::{Format, Subscription, SubscriptionRequest};
 use feedgate_protocol::signature::SignatureMethod;
 

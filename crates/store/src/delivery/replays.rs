@@ -7,8 +7,8 @@ use crate::delivery::generations::next_generation;
 use crate::engine::sql::params;
 use crate::engine::tx::Tx;
 use crate::resources::row;
-use feedgate_core::ports::StoreError;
 use feedgate_core::record::Seq;
+use feedgate_core::store::StoreError;
 use feedgate_core::subscription::SubscriptionId;
 
 /// Sets a cursor back. The result of a delivery that was claimed before does not move it.

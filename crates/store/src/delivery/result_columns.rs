@@ -2,7 +2,7 @@
 
 use crate::engine::sql::Value;
 use feedgate_core::delivery_health::AttemptResponse;
-use feedgate_core::ports::DeliveryResult;
+use feedgate_core::store::DeliveryResult;
 use feedgate_core::subscription::SubscriptionId;
 
 /// The newest numbers of a resource: `head`, `body_version`, `status_version` and

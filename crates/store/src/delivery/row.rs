@@ -6,12 +6,12 @@ use crate::engine::sql::Value;
 use crate::resources::row::topic;
 use feedgate_core::account::AccountId;
 use feedgate_core::delivery_health::{AttemptResponse, DeliveryHealth, LastAttempt};
-use feedgate_core::ports::StoreError;
 use feedgate_core::query::EntryFilter;
 use feedgate_core::record::Seq;
 use feedgate_core::registrant::RegistrantNetwork;
 use feedgate_core::resource::ResourceId;
 use feedgate_core::signing::{PreviousSecret, Secret, Signing};
+use feedgate_core::store::StoreError;
 use feedgate_core::subscription::{
     Format, Statuses, Subscription, SubscriptionId, SubscriptionRequest, Updates,
 };

@@ -10,7 +10,7 @@ use crate::engine::row::Row;
 use crate::engine::sql::{Value, params};
 use crate::engine::tx::Tx;
 use feedgate_core::account::AccountId;
-use feedgate_core::ports::StoreError;
+use feedgate_core::store::StoreError;
 use feedgate_core::subscription::{Subscription, SubscriptionOwner};
 
 /// The rows over which a count is spread.

@@ -16,7 +16,7 @@ use futures_util::{StreamExt, stream};
 use crate::Db;
 use crate::delivery::subscriptions::subscribe_together;
 use crate::engine::batcher::{BatchLimits, Batcher};
-use feedgate_core::ports::StoreError;
+use feedgate_core::store::StoreError;
 use feedgate_core::subscription::{Subscription, SubscriptionRequest};
 
 const LIMITS: BatchLimits = BatchLimits { gather: Duration::ZERO, most: 256, concurrent: 2 };

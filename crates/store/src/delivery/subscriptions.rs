@@ -6,60 +6,63 @@
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
-use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use futures_util::future::try_join_all;
 
-use crate::Db;
+use crate::cells::merge::merge;
 use crate::delivery::renewal::{newest_number, renew_known};
 use crate::delivery::row::{OPTIONS, SECRET, number, option_values, subscriber};
 use crate::delivery::subscriber_counts::{CountedSubscription, count_begun, count_of};
 use crate::delivery::unsubscribe::unsubscribe;
-use crate::delivery::{
-    backlogs, deliveries_of_node, digests, generations, kept_cursors, listing, pausing, progress,
-    replays,
-};
+use crate::delivery::{backlogs, digests, kept_cursors, listing, pausing, progress, replays};
 use crate::engine::columns::inserted;
 use crate::engine::sql::params;
 use crate::engine::tx::{Tx, Wake};
 use crate::log::account_budget;
 use crate::resources::ensure::ensure;
+use crate::{Db, Store};
 use feedgate_core::account::AccountId;
-use feedgate_core::claim::{ClaimToken, QueuePosition};
 use feedgate_core::host_groups::HostGroups;
-use feedgate_core::ports::{
-    ClaimLimits, ClaimedSubscriptions, DeliveryProgress, DeliveryResult, HeldDelivery,
-    ListedSubscription, LogNumbers, StoreError, SubscriptionFilter, Subscriptions,
-};
 use feedgate_core::record::Seq;
 use feedgate_core::resource::{Resource, ResourceId};
 use feedgate_core::signing::Secret;
+use feedgate_core::store::{
+    DeliveryProgress, ListedSubscription, LogNumbers, StoreError, SubscriptionFilter,
+};
 use feedgate_core::subscription::{
-    DueSubscription, Format, Subscription, SubscriptionId, SubscriptionOwner, SubscriptionRequest,
+    Format, Subscription, SubscriptionId, SubscriptionOwner, SubscriptionRequest,
 };
 use feedgate_core::topic::{Callback, Topic};
 use feedgate_protocol::signature::SignatureMethod;
 
-#[async_trait]
-impl Subscriptions for Db {
-    async fn subscribe(
+/// Subscriptions and their deliveries.
+impl Store {
+    /// Stores a verified subscription request, and creates its resource if necessary.
+    ///
+    /// A new subscription starts at the head. A subscription with the same account, topic, callback
+    /// and protocol is renewed: secret, format and lease are replaced, failures are reset, and the
+    /// cursor is kept.
+    pub async fn subscribe(
         &self,
         request: &SubscriptionRequest,
         now: DateTime<Utc>,
     ) -> Result<Subscription, StoreError> {
-        self.subscriptions.subscribe(request.clone(), now).await
+        self.of_topic(request.topic.as_str()).subscriptions.subscribe(request.clone(), now).await
     }
 
-    async fn unsubscribe(
+    /// Deletes a subscription; `false` if there was none. `protocol` is the word of
+    /// [`feedgate_protocol::Protocol::as_str`]; `None` deletes it for all protocols.
+    pub async fn unsubscribe(
         &self,
         account: Option<AccountId>,
         topic: &Topic,
         callback: &Callback,
         protocol: Option<&str>,
     ) -> Result<bool, StoreError> {
+        let db = self.of_topic(topic.as_str());
         let (topic, callback) = (topic.clone(), callback.clone());
         let protocol = protocol.map(str::to_owned);
-        let ended = self.write(move |tx| {
+        let ended = db.write(move |tx| {
             Box::pin(async move {
                 unsubscribe(tx, account, (&topic, &callback), protocol.as_deref()).await
             })
@@ -67,116 +70,98 @@ impl Subscriptions for Db {
         ended.await
     }
 
-    async fn count_owned(&self, owner: &SubscriptionOwner) -> Result<u64, StoreError> {
-        let owner = owner.clone();
-        self.read(move |tx| Box::pin(async move { count_of(tx, &owner).await })).await
+    /// Returns the number of subscriptions of an owner. The cost does not grow with the number.
+    pub async fn count_owned(&self, owner: &SubscriptionOwner) -> Result<u64, StoreError> {
+        let count = self.sum(|db| {
+            let owner = owner.clone();
+            db.read(move |tx| Box::pin(async move { count_of(tx, &owner).await }))
+        });
+        count.await
     }
 
-    async fn list(
+    /// One page of subscriptions, oldest first, and how many there are in all. Of those after
+    /// the offset, 10,000 are counted at most.
+    pub async fn list(
         &self,
         filter: &SubscriptionFilter,
     ) -> Result<(Vec<ListedSubscription>, u64), StoreError> {
-        let filter = filter.clone();
-        self.read(move |tx| Box::pin(listing::list(tx, filter))).await
+        let only = match &filter.topic {
+            Some(topic) => Some(self.of_topic(topic)),
+            None => self.only_cell(),
+        };
+        if let Some(db) = only {
+            let filter = filter.clone();
+            return db.read(move |tx| Box::pin(listing::list(tx, filter))).await;
+        }
+        let total = self.sum(|db| db.count_listed(filter)).await?;
+        let total = total.min(u64::try_from(listing::most_counted(filter)).unwrap_or_default());
+        let page = |db, offset, limit| {
+            Db::list_page(db, SubscriptionFilter { offset, limit, ..filter.clone() })
+        };
+        let created = |listed: &ListedSubscription| {
+            (listed.subscription.created_at, listed.subscription.id.number)
+        };
+        let listed = merge(&self.cells, (filter.offset, filter.limit), page, created).await?;
+        Ok((listed, total))
     }
 
-    async fn listed(&self, id: SubscriptionId) -> Result<Option<ListedSubscription>, StoreError> {
-        self.read(move |tx| Box::pin(listing::listed(tx, id))).await
-    }
-
-    async fn claim_subscriptions(
+    /// Returns the subscription with this number.
+    pub async fn listed(
         &self,
-        now: DateTime<Utc>,
-        until: DateTime<Utc>,
-        limits: &ClaimLimits,
-        from: QueuePosition,
-    ) -> Result<ClaimedSubscriptions, StoreError> {
-        deliveries_of_node::claim(self, (now, until), limits, from).await
+        id: SubscriptionId,
+    ) -> Result<Option<ListedSubscription>, StoreError> {
+        self.of_number(id.resource.0).read(move |tx| Box::pin(listing::listed(tx, id))).await
     }
 
-    async fn claim_subscriptions_of_host(
-        &self,
-        host: &str,
-        now: DateTime<Utc>,
-        until: DateTime<Utc>,
-        limit: usize,
-    ) -> Result<Vec<DueSubscription>, StoreError> {
-        deliveries_of_node::claim_of_host(self, (now, until), host, limit).await
-    }
-
-    async fn renew_subscription_claims(
-        &self,
-        claims: &[(SubscriptionId, ClaimToken)],
-        now: DateTime<Utc>,
-        until: DateTime<Utc>,
-    ) -> Result<Vec<SubscriptionId>, StoreError> {
-        deliveries_of_node::renew(self, claims, now, until).await
-    }
-
-    async fn release_subscription_claims(
-        &self,
-        claims: &[(SubscriptionId, ClaimToken)],
-        now: DateTime<Utc>,
-    ) -> Result<(), StoreError> {
-        deliveries_of_node::release(self, claims, now).await
-    }
-
-    async fn still_current(
-        &self,
-        held: &[HeldDelivery],
-        now: DateTime<Utc>,
-    ) -> Result<Vec<SubscriptionId>, StoreError> {
-        let held = held.to_vec();
-        let current = self.read(move |tx| {
-            Box::pin(async move { generations::still_current(tx, &held, now).await })
-        });
-        current.await
-    }
-
-    async fn settle(
-        &self,
-        settled: &[DeliveryResult],
-        now: DateTime<Utc>,
-    ) -> Result<(), StoreError> {
-        deliveries_of_node::settle(self, settled, now).await
-    }
-
-    async fn delivery_progress(
+    /// Returns the delivery progress of a resource for what came after `before`.
+    pub async fn delivery_progress(
         &self,
         resource: ResourceId,
         before: LogNumbers,
         now: DateTime<Utc>,
     ) -> Result<DeliveryProgress, StoreError> {
-        self.read(move |tx| Box::pin(progress::delivery_progress(tx, resource, before, now))).await
+        self.of_number(resource.0)
+            .read(move |tx| Box::pin(progress::delivery_progress(tx, resource, before, now)))
+            .await
     }
 
-    async fn pause(&self, id: SubscriptionId, now: DateTime<Utc>) -> Result<(), StoreError> {
-        self.write(move |tx| Box::pin(pausing::pause(tx, id, now))).await
+    /// Pauses deliveries: nothing is due until they are resumed, and what has been claimed is not sent.
+    /// A request that is being sent ends, and moves the cursor if it succeeds.
+    pub async fn pause(&self, id: SubscriptionId, now: DateTime<Utc>) -> Result<(), StoreError> {
+        self.of_number(id.resource.0).write(move |tx| Box::pin(pausing::pause(tx, id, now))).await
     }
 
-    async fn resume(&self, id: SubscriptionId, now: DateTime<Utc>) -> Result<(), StoreError> {
-        self.write(move |tx| Box::pin(pausing::resume(tx, id, now))).await
+    /// Ends a pause. Whatever is owed is due at once.
+    pub async fn resume(&self, id: SubscriptionId, now: DateTime<Utc>) -> Result<(), StoreError> {
+        self.of_number(id.resource.0).write(move |tx| Box::pin(pausing::resume(tx, id, now))).await
     }
 
-    async fn retry_delivery(
+    /// Makes a delivery that is owed due at once, or, while one is in progress, once that has ended.
+    /// Returns `false` if nothing is owed.
+    pub async fn retry_delivery(
         &self,
         id: SubscriptionId,
         now: DateTime<Utc>,
     ) -> Result<bool, StoreError> {
-        self.write(move |tx| Box::pin(pausing::retry(tx, id, now))).await
+        self.of_number(id.resource.0).write(move |tx| Box::pin(pausing::retry(tx, id, now))).await
     }
 
-    async fn replay(
+    /// Makes the subscription due again from an earlier cursor.
+    pub async fn replay(
         &self,
         id: SubscriptionId,
         cursor: Seq,
         now: DateTime<Utc>,
     ) -> Result<bool, StoreError> {
-        self.write(move |tx| Box::pin(replays::replay(tx, id, cursor, now))).await
+        self.of_number(id.resource.0)
+            .write(move |tx| Box::pin(replays::replay(tx, id, cursor, now)))
+            .await
     }
 
-    async fn start_digests(&self, now: DateTime<Utc>) -> Result<u64, StoreError> {
-        self.write(move |tx| Box::pin(digests::start(tx, now))).await
+    /// Makes subscriptions due whose digests are, from some entries before their cursors, and sets the
+    /// time of the next one. Returns how many; 0 only if no digest is due.
+    pub async fn start_digests(&self, now: DateTime<Utc>) -> Result<u64, StoreError> {
+        self.sum(|db| db.write(move |tx| Box::pin(digests::start(tx, now)))).await
     }
 }
 

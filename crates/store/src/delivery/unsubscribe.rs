@@ -5,7 +5,7 @@ use crate::delivery::subscriber_counts::{CountedSubscription, count_off, counted
 use crate::engine::sql::params;
 use crate::engine::tx::Tx;
 use feedgate_core::account::AccountId;
-use feedgate_core::ports::StoreError;
+use feedgate_core::store::StoreError;
 use feedgate_core::topic::{Callback, Topic};
 
 /// Ends the subscription to a topic with a callback, in all protocols if none is named.

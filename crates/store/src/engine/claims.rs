@@ -22,8 +22,8 @@ use crate::engine::row::Row;
 use crate::engine::sql::{Value, params};
 use crate::engine::tx::Tx;
 use feedgate_core::claim::{ClaimToken, QueuePosition};
-use feedgate_core::ports::{ClaimLimits, StoreError};
 use feedgate_core::served_hosts::ServedNow;
+use feedgate_core::store::{ClaimLimits, StoreError};
 
 /// The number of rows that are read together while a queue is searched.
 const CHUNK: usize = 512;

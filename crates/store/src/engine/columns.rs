@@ -32,7 +32,7 @@ macro_rules! columns {
         /// Reads the columns.
         pub(super) fn $read(
             $row: &mut $crate::engine::row::Row,
-        ) -> Result<$Whole, feedgate_core::ports::StoreError> {
+        ) -> Result<$Whole, feedgate_core::store::StoreError> {
             $(let $name = $from_row;)*
             Ok($whole)
         }

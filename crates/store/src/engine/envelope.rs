@@ -20,7 +20,7 @@ use chacha20poly1305::aead::{Aead, KeyInit, Payload};
 use chacha20poly1305::{Key, XChaCha20Poly1305, XNonce};
 use sha2::{Digest, Sha256};
 
-use feedgate_core::ports::StoreError;
+use feedgate_core::store::StoreError;
 
 /// The beginning of every envelope.
 const SEALED: &str = "sealed:";

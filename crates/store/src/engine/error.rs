@@ -1,6 +1,6 @@
 //! Errors of the database drivers, as errors of the store.
 
-use feedgate_core::ports::StoreError;
+use feedgate_core::store::StoreError;
 use rusqlite::ErrorCode;
 use tokio_postgres::error::SqlState;
 

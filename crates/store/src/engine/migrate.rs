@@ -18,7 +18,7 @@ use futures_util::future::BoxFuture;
 
 use crate::engine::sql::params;
 use crate::engine::tx::Tx;
-use feedgate_core::ports::StoreError;
+use feedgate_core::store::StoreError;
 
 /// One step of the schema. The version is the step's place in the list, from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

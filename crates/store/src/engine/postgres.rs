@@ -35,7 +35,7 @@ use tokio_postgres::{Config, NoTls};
 use self::retry::FailedTransaction;
 use crate::OpenPurpose;
 use crate::engine::tx::{Conn, Tx, Wake};
-use feedgate_core::ports::{StoreError, WakeSignals};
+use feedgate_core::store::{StoreError, WakeSignals};
 
 pub(crate) use self::migration::Migrating;
 pub(crate) use self::schema_lock::SchemaLock;

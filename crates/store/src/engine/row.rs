@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 use crate::engine::envelope::{RowIdentity, SecretKeys};
 use crate::engine::postgres::row::PostgresRow;
 use crate::engine::sql::{Value, parse_json};
-use feedgate_core::ports::StoreError;
+use feedgate_core::store::StoreError;
 
 /// A row, read from left to right.
 #[derive(Clone, Debug)]

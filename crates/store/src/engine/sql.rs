@@ -36,7 +36,7 @@ use std::borrow::Cow;
 
 use chrono::{DateTime, Utc};
 
-use feedgate_core::ports::StoreError;
+use feedgate_core::store::StoreError;
 
 /// A parameter of a statement or a value of a row.
 #[derive(Clone, Debug, PartialEq)]

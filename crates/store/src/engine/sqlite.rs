@@ -28,7 +28,7 @@ use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 
 use crate::engine::tx::Tx;
-use feedgate_core::ports::{StoreError, WakeSignals};
+use feedgate_core::store::{StoreError, WakeSignals};
 use readers::SqliteReaders;
 use writer::SqliteWriter;
 

@@ -18,7 +18,7 @@ use crate::engine::postgres::row::PostgresRow;
 use crate::engine::row::Row;
 use crate::engine::sql::{self, Columns, Value};
 use crate::engine::sqlite::statement as sqlite;
-use feedgate_core::ports::{StoreError, WakeSignals};
+use feedgate_core::store::{StoreError, WakeSignals};
 
 /// The target under which every statement is logged at the level `trace`, with the fields `template`
 /// (the text in the source), `sqlite` and `postgres`.

@@ -9,7 +9,7 @@ use crate::Db;
 use crate::engine::sql::params;
 use crate::engine::tx::Tx;
 use feedgate_core::host::{self, HostBackoff, HostRefusal, RefusalEvidence};
-use feedgate_core::ports::StoreError;
+use feedgate_core::store::StoreError;
 
 /// The most resources that a pause delays: few enough that no other transaction waits long.
 const MOST_PAUSED: i64 = 1_000;
@@ -18,7 +18,7 @@ const MOST_PAUSED: i64 = 1_000;
 const MOST_REFUSALS: i64 = 1_000;
 
 /// Records that a URL was refused, and decides whether its whole group is paused.
-pub(super) async fn refuse(
+pub(super) async fn record_refusal(
     tx: &Tx<'_>,
     refused: HostRefusal,
     least: Duration,

@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 use crate::Db;
 use crate::engine::sql::{Value, params};
 use crate::engine::tx::Tx;
-use feedgate_core::ports::StoreError;
+use feedgate_core::store::StoreError;
 
 /// The number of groups that one transaction reads: few enough that no other waits long.
 const BATCH: i64 = 1_000;

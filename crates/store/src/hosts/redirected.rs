@@ -11,7 +11,7 @@ use crate::engine::sql::params;
 use crate::engine::tx::{Tx, Wake};
 use feedgate_core::host::RequestAdmission;
 use feedgate_core::host_groups::HostGroups;
-use feedgate_core::ports::StoreError;
+use feedgate_core::store::StoreError;
 
 /// How often the time of the last success is written, in microseconds.
 const CREDIT_EVERY_US: i64 = 60 * 1_000_000;
@@ -66,7 +66,7 @@ pub(super) async fn leave(tx: &Tx<'_>, group: String) -> Result<(), StoreError> 
 }
 
 /// Records that the group answered well.
-pub(super) async fn credit(
+pub(super) async fn record_good_answer(
     tx: &Tx<'_>,
     group: String,
     at: DateTime<Utc>,

@@ -13,9 +13,9 @@ use chrono::{DateTime, Utc};
 use crate::engine::sql::params;
 use crate::engine::tx::Tx;
 use feedgate_core::account::AccountId;
-use feedgate_core::ports::StoreError;
 use feedgate_core::registrant::RegistrantNetwork;
 use feedgate_core::resource::ResourceId;
+use feedgate_core::store::StoreError;
 
 /// The rows over which the count of an account is spread.
 const STRIPES: i64 = 16;

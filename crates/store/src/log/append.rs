@@ -28,10 +28,10 @@ use feedgate_core::change_detection::{ChangeSet, FeedDocument};
 use feedgate_core::host_groups::HostGroups;
 use feedgate_core::page::PageLimits;
 use feedgate_core::poll::{NewContent, Poll, Trigger};
-use feedgate_core::ports::{Appended, StoreError};
 use feedgate_core::record::{Audience, Digest, RecordKind, Seq};
 use feedgate_core::resource::ResourceId;
 use feedgate_core::status::Status;
+use feedgate_core::store::{Appended, StoreError};
 use feedgate_core::visibility::ListedTopics;
 use feedgate_feed::Body;
 
@@ -41,7 +41,7 @@ pub(crate) struct AppendSettings<'s> {
     /// The servers that share a rate limit.
     pub(crate) groups: &'s HostGroups,
     /// The size limits of a page.
-    pub(crate) cut: &'s PageLimits,
+    pub(crate) page_limits: &'s PageLimits,
     /// How much may be appended for subscribers.
     pub(crate) budget: AppendBudget,
     /// The resources whose changes changes.xml lists.
@@ -68,7 +68,7 @@ pub(crate) async fn record(
         since =
             first_document::put_published_since_last(tx, &before, &mut poll, &mut document).await?;
     }
-    let appended = append_part(tx, settings.cut, &before, &document, &mut progress).await?;
+    let appended = append_part(tx, settings.page_limits, &before, &document, &mut progress).await?;
     let (after, seqs) = appended;
     let new_entries = published_since::appended(&document, &seqs, since);
     if !progress.is_complete(&document) {
@@ -80,7 +80,7 @@ pub(crate) async fn record(
         return Ok(Recorded::Part(Recording { poll, document: Some(document), progress, since }));
     }
     let (mut poll, first) = (Poll::clone(&poll), before.log);
-    judged(progress.changes(), &before, &mut poll);
+    add_classification(progress.changes(), &before, &mut poll);
     let first = LogState { head: progress.first_head, ..first };
     let stored = StoredDocument { document: &document, progress: &progress, after, new_entries };
     record_rest(tx, settings, (&before, first), poll, Some(stored)).await
@@ -128,7 +128,7 @@ async fn record_rest(
     mut poll: Poll,
     stored: Option<StoredDocument<'_>>,
 ) -> Result<Recorded, StoreError> {
-    let AppendSettings { groups, cut, budget, .. } = settings;
+    let AppendSettings { groups, page_limits, budget, .. } = settings;
     let id = before.id;
     let body_version = match poll.body.take() {
         Some(body) => {
@@ -153,7 +153,7 @@ async fn record_rest(
                 entry_id,
                 atom,
             });
-            append(tx, cut, id, poll.at, records).await?
+            append(tx, page_limits, id, poll.at, records).await?
         }
         (None, _) => RecordBatch::after(before.log.head).appended(),
     };
@@ -163,7 +163,7 @@ async fn record_rest(
     }
     keep_content(tx, id, &poll, before.log, &after).await?;
     if let Some(url) = &poll.fetch_url {
-        moves::settle(tx, groups, id, (url, poll.at)).await?;
+        moves::move_to(tx, groups, id, (url, poll.at)).await?;
     }
     let new_entries = stored.as_ref().map_or(&[][..], |stored| &stored.new_entries);
     mark_subscriptions_due(tx, before, &poll, (&after, new_entries)).await?;
@@ -173,7 +173,7 @@ async fn record_rest(
         after.entries = progress.entries;
     }
     let polled = PolledResource { log: first, ..before.polled() };
-    baseline::settle(tx, polled, &mut poll, &after).await?;
+    baseline::store_baseline(tx, polled, &mut poll, &after).await?;
     if after.new_records > 0 && before.held.pinged == 0 && poll.trigger != Trigger::Ping {
         changes::seen(tx, (id, settings.listed), &poll.status.title, poll.at).await?;
     }
@@ -273,7 +273,7 @@ pub(crate) async fn push(
     (document, at): (&FeedDocument, DateTime<Utc>),
     mut progress: AppendProgress,
 ) -> Result<PushedPart, StoreError> {
-    let AppendSettings { cut, budget, .. } = settings;
+    let AppendSettings { page_limits, budget, .. } = settings;
     let before = lock(tx, id).await?;
     let is_over_budget = append_budget::earliest(before.held.appends_paid_at) > at;
     if is_over_budget && !progress.has_begun() {
@@ -281,7 +281,7 @@ pub(crate) async fn push(
         let appended = Appended { head: Seq(before.log.head), new: 0 };
         return Ok(PushedPart { appended, rest: None });
     }
-    let (mut after, _) = append_part(tx, cut, &before, document, &mut progress).await?;
+    let (mut after, _) = append_part(tx, page_limits, &before, document, &mut progress).await?;
     after.body_version = before.log.body_version;
     if after.head > before.log.head {
         let mut status = before.status.clone();
@@ -319,7 +319,7 @@ const GROW: &str = "update resources set head = $2, source_network =
 const PUT_OFF: chrono::TimeDelta = chrono::TimeDelta::seconds(61);
 
 /// Adds the result of the classification to the status and the schedule.
-fn judged(changes: &ChangeSet, before: &Before, poll: &mut Poll) {
+fn add_classification(changes: &ChangeSet, before: &Before, poll: &mut Poll) {
     if let Some(remark) = changes.remark() {
         poll.status.http_message = format!("{}; {remark}", poll.status.http_message);
     }

@@ -22,9 +22,9 @@ use crate::log::account_budget::{self, AppendCost};
 use crate::log::registrants::{self, Registrants};
 use feedgate_core::account::AccountId;
 use feedgate_core::collection::PendingCollection;
-use feedgate_core::ports::StoreError;
 use feedgate_core::registrant::RegistrantNetwork;
 use feedgate_core::resource::ResourceId;
+use feedgate_core::store::StoreError;
 
 /// The bytes that are counted for each record beside its document: its other columns, and the
 /// entries of indices.

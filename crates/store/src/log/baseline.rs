@@ -14,8 +14,8 @@ use crate::engine::tx::Tx;
 use crate::log::fan_out::LogState;
 use crate::log::records::After;
 use feedgate_core::poll::Poll;
-use feedgate_core::ports::StoreError;
 use feedgate_core::resource::ResourceId;
+use feedgate_core::store::StoreError;
 
 /// The maximum time from the baseline to the poll for a ping that may report a part of it. Publishers
 /// ping when they publish, so a later ping is about a later change.
@@ -40,7 +40,7 @@ pub(crate) struct PolledResource {
 
 /// Stores whether `poll` read a baseline that may contain a change, and notifies the subscribers of
 /// one if a ping has reported it. The row of the resource is locked.
-pub(crate) async fn settle(
+pub(crate) async fn store_baseline(
     tx: &Tx<'_>,
     before: PolledResource,
     poll: &mut Poll,

@@ -8,9 +8,9 @@ use crate::resources::details;
 use crate::resources::poll_result::{self, ResourceBefore};
 use feedgate_core::claim::ClaimToken;
 use feedgate_core::poll::Polling;
-use feedgate_core::ports::StoreError;
 use feedgate_core::resource::{ResourceId, ResourceKind};
 use feedgate_core::status::Status;
+use feedgate_core::store::StoreError;
 
 /// The state of a resource when its row was locked.
 pub(crate) struct Before {

@@ -22,8 +22,8 @@ use feedgate_core::change_detection::{
 };
 use feedgate_core::page::PageLimits;
 use feedgate_core::poll::Trigger;
-use feedgate_core::ports::StoreError;
 use feedgate_core::record::{Audience, RecordKind};
+use feedgate_core::store::StoreError;
 
 /// The most entries of a part: on SQLite, it takes less than a tenth of a second.
 pub(crate) const PART_ENTRIES: usize = 200;
@@ -89,7 +89,7 @@ impl AppendProgress {
 /// up to the end of the part; `None` for those of earlier parts.
 pub(crate) async fn append_part(
     tx: &Tx<'_>,
-    cut: &PageLimits,
+    page_limits: &PageLimits,
     before: &Before,
     document: &FeedDocument,
     progress: &mut AppendProgress,
@@ -139,7 +139,7 @@ pub(crate) async fn append_part(
         }
     }
     let learnt = entries::Classified { at: document.at, candidates, verdicts, seqs: &seqs };
-    let appended = append(tx, cut, id, progress.at, records);
+    let appended = append(tx, page_limits, id, progress.at, records);
     let (after, ()) = try_join!(appended, entries::learn(tx, id, learnt))?;
     entries::mark_deleted(tx, id, gone, gone_seqs).await?;
     if is_unrendered {

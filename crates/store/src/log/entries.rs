@@ -12,9 +12,9 @@ use crate::engine::tx::Tx;
 use feedgate_core::change_detection::{
     Candidate, ChangeSet, EntryChange, FeedDocument, Known, KnownEntry,
 };
-use feedgate_core::ports::StoreError;
 use feedgate_core::record::{Audience, Digest, EntryKey, Seq};
 use feedgate_core::resource::ResourceId;
+use feedgate_core::store::StoreError;
 
 /// The interval at which entries are marked as present in the document. A mark rewrites the row of
 /// every present entry, so the interval is as long as the 90 days of memory allow (rule N6).

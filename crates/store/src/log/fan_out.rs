@@ -13,10 +13,10 @@ use crate::log::pending_fan_outs;
 use crate::log::published_since::{self, PublishedSince};
 use crate::log::records::After;
 use crate::search::filling;
-use feedgate_core::ports::StoreError;
 use feedgate_core::record::Audience;
 use feedgate_core::resource::ResourceId;
 use feedgate_core::status::Status;
+use feedgate_core::store::StoreError;
 
 /// The least audience of the records that are sent to a subscription (`Updates::least`).
 macro_rules! least_audience {

@@ -10,8 +10,8 @@ use crate::engine::tx::Tx;
 use crate::log::before::Before;
 use feedgate_core::change_detection::FeedDocument;
 use feedgate_core::poll::Poll;
-use feedgate_core::ports::StoreError;
 use feedgate_core::resource::ResourceKind;
+use feedgate_core::store::StoreError;
 
 /// How long a document that was read before the first subscription tells what existed before it.
 const BASELINE_VALID_FOR: TimeDelta = TimeDelta::hours(1);

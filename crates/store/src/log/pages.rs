@@ -1,9 +1,7 @@
 //! Pages of logs: created when records are appended, read by their number, and dropped whole.
 
-use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
-use crate::Db;
 use crate::engine::row::Row;
 use crate::engine::sql::{Value, params};
 use crate::engine::sqlite::WriteSize;
@@ -11,10 +9,11 @@ use crate::engine::tx::Tx;
 use crate::log::row::{most, record, record_columns};
 use crate::resources::row;
 use crate::search::removal;
+use crate::{Db, Store};
 use feedgate_core::page::{ArchiveRetention, Archived, ArchivedId, LocatedPage, Page, PageLimits};
-use feedgate_core::ports::{Archives, StoreError};
 use feedgate_core::record::Seq;
 use feedgate_core::resource::ResourceId;
+use feedgate_core::store::StoreError;
 
 /// The most pages dropped in one transaction, for which other writes wait: each may have 50 records.
 const FEW: i64 = 4;
@@ -28,13 +27,16 @@ macro_rules! page_columns {
     };
 }
 
-#[async_trait]
-impl Archives for Db {
-    async fn page(
+/// The pages of logs.
+impl Store {
+    /// Returns a page of a log, or the newest page if `number` is `None`. `None` if there is no
+    /// page with this number, or no longer.
+    pub async fn page(
         &self,
         id: ResourceId,
         number: Option<i64>,
     ) -> Result<Option<LocatedPage>, StoreError> {
+        let db = self.of_number(id.0);
         const NUMBERED: &str = concat!(
             "select ",
             page_columns!(),
@@ -53,8 +55,8 @@ impl Archives for Db {
               limit 1"
         );
         let rows = match number {
-            Some(number) => self.rows(NUMBERED, params![id.0, number]).await?,
-            None => self.rows(NEWEST, params![id.0]).await?,
+            Some(number) => db.rows(NUMBERED, params![id.0, number]).await?,
+            None => db.rows(NEWEST, params![id.0]).await?,
         };
         match rows.into_iter().next() {
             Some(mut row) => {
@@ -63,24 +65,37 @@ impl Archives for Db {
             }
             None if number.is_none() => Ok(Some(LocatedPage::EMPTY)),
             None if number == Some(1) => {
-                Ok((self.oldest(id).await?.is_none()).then_some(LocatedPage::EMPTY))
+                Ok((db.oldest(id).await?.is_none()).then_some(LocatedPage::EMPTY))
             }
             None => Ok(None),
         }
     }
 
-    async fn oldest_page(&self, id: ResourceId) -> Result<i64, StoreError> {
-        Ok(self.oldest(id).await?.unwrap_or(1))
+    /// Returns the number of the oldest stored page; the pages before it were dropped.
+    pub async fn oldest_page(&self, id: ResourceId) -> Result<i64, StoreError> {
+        let db = self.of_number(id.0);
+        Ok(db.oldest(id).await?.unwrap_or(1))
     }
 
-    async fn oldest_seq(&self, id: ResourceId) -> Result<Seq, StoreError> {
+    /// Returns the number of the oldest stored record, 1 if the log is empty; the records before it
+    /// were dropped with their pages.
+    pub async fn oldest_seq(&self, id: ResourceId) -> Result<Seq, StoreError> {
+        let db = self.of_number(id.0);
         const OLDEST: &str = "
             select first_seq from pages where resource_id = $1 order by page limit 1";
-        let rows = self.rows(OLDEST, params![id.0]).await?;
+        let rows = db.rows(OLDEST, params![id.0]).await?;
         rows.into_iter().next().map_or(Ok(Seq(1)), |mut row| Ok(Seq(row.int()?)))
     }
 
-    async fn read_page(&self, id: ResourceId, page: &Page) -> Result<Vec<Archived>, StoreError> {
+    /// Returns the records of a page, ascending, with their archive ids. Which records belong to a
+    /// page was decided when they were appended. It is an error if records are missing because the
+    /// page was dropped meanwhile, because archived documents never change.
+    pub async fn read_page(
+        &self,
+        id: ResourceId,
+        page: &Page,
+    ) -> Result<Vec<Archived>, StoreError> {
+        let db = self.of_number(id.0);
         const READ: &str = concat!(
             "select r.repeats_id, coalesce(r.replaces_id, ''), ",
             record_columns!(),
@@ -88,7 +103,7 @@ impl Archives for Db {
               where r.resource_id = $1 and r.seq >= $2 and r.seq <= $3
               order by r.seq"
         );
-        let rows = self.rows(READ, params![id.0, page.first.0, page.last.0]).await?;
+        let rows = db.rows(READ, params![id.0, page.first.0, page.last.0]).await?;
         if most(rows.len()) != page.len() {
             let number = page.number;
             return Err(StoreError::Corrupt(format!("page {number} of {id} is incomplete")));
@@ -96,35 +111,44 @@ impl Archives for Db {
         rows.into_iter().map(archived).collect()
     }
 
-    async fn drop_pages(
+    /// Drops the pages that are no longer retained, the oldest of each log first, and their
+    /// records. Records owed to a subscription are kept, and so are known entries (N6). Returns the
+    /// number of dropped pages.
+    pub async fn drop_pages(
         &self,
         retention: &ArchiveRetention,
         now: DateTime<Utc>,
     ) -> Result<u64, StoreError> {
         const NEXT: &str = "select id from resources where id > $1 order by id limit $2";
-        let (mut dropped, mut last, retention) = (0, 0, *retention);
-        if retention.keeps_all() {
-            return Ok(0);
-        }
-        loop {
-            let next = self.rows(NEXT, params![last, BATCH]).await?;
-            let next = next.into_iter().map(|mut row| row.int());
-            let next = next.collect::<Result<Vec<_>, StoreError>>()?;
-            let Some(end) = next.last() else { return Ok(dropped) };
-            last = *end;
-            for id in next {
-                while !self.read(move |tx| Box::pin(find(tx, id, retention, now))).await?.is_empty()
-                {
-                    let some = self.write_sized(WriteSize::Large, move |tx| {
-                        Box::pin(drop_some(tx, id, retention, now))
-                    });
-                    match some.await? {
-                        0 => break,
-                        some => dropped += some,
+        self.sum(|db| async move {
+            let (mut dropped, mut last, retention) = (0, 0, *retention);
+            if retention.keeps_all() {
+                return Ok(0);
+            }
+            loop {
+                let next = db.rows(NEXT, params![last, BATCH]).await?;
+                let next = next.into_iter().map(|mut row| row.int());
+                let next = next.collect::<Result<Vec<_>, StoreError>>()?;
+                let Some(end) = next.last() else { return Ok(dropped) };
+                last = *end;
+                for id in next {
+                    while !db
+                        .read(move |tx| Box::pin(find(tx, id, retention, now)))
+                        .await?
+                        .is_empty()
+                    {
+                        let some = db.write_sized(WriteSize::Large, move |tx| {
+                            Box::pin(drop_some(tx, id, retention, now))
+                        });
+                        match some.await? {
+                            0 => break,
+                            some => dropped += some,
+                        }
                     }
                 }
             }
-        }
+        })
+        .await
     }
 }
 
@@ -140,7 +164,7 @@ impl Db {
 /// the numbers and lengths of the records. The row of the resource must be locked.
 pub(crate) async fn place(
     tx: &Tx<'_>,
-    cut: &PageLimits,
+    page_limits: &PageLimits,
     id: ResourceId,
     at: DateTime<Utc>,
     records: impl Iterator<Item = (i64, i64)>,
@@ -161,7 +185,7 @@ pub(crate) async fn place(
     let newest = newest.map(|mut row| page(&mut row)).transpose()?;
     let mut pages = Vec::from_iter(newest);
     for (seq, bytes) in records {
-        cut.place(&mut pages, Seq(seq), bytes, at);
+        page_limits.place(&mut pages, Seq(seq), bytes, at);
     }
     let ints = |value: fn(&Page) -> i64| Value::Ints(pages.iter().map(value).collect());
     let columns = [

@@ -10,18 +10,17 @@
 //!   notified of each and the last ones of none.
 //! * A chunk reads a bounded number of rows, whether or not they are behind.
 
-use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use foldhash::HashSet;
 
-use crate::Db;
+use crate::Store;
 use crate::delivery::backlogs::{Marks, mark, marked_columns};
 use crate::delivery::owed::is_ready;
 use crate::engine::sql::{Value, params};
 use crate::engine::tx::{Tx, Wake};
 use crate::resources::row;
-use feedgate_core::ports::{FanOuts, StoreError};
 use feedgate_core::resource::ResourceId;
+use feedgate_core::store::StoreError;
 
 /// The subscriptions of one resource that are looked at in one transaction: some 10 ms of work, for
 /// which the results of deliveries wait.
@@ -31,20 +30,28 @@ pub(crate) const CHUNK: i64 = 2_000;
 /// on PostgreSQL.
 const FIRST_CHUNK: i64 = 500;
 
-#[async_trait]
-impl FanOuts for Db {
-    async fn pending_fan_outs(&self, limit: usize) -> Result<Vec<ResourceId>, StoreError> {
+/// Fan-outs that an append has begun and a job completes.
+impl Store {
+    /// Returns up to `limit` resources with subscriptions that are still to be marked due, the one
+    /// that was advanced longest ago first.
+    pub async fn pending_fan_outs(&self, limit: usize) -> Result<Vec<ResourceId>, StoreError> {
         const PENDING: &str = "select resource_id from fan_outs order by advanced_at limit $1";
-        let rows = self.rows(PENDING, params![limit as i64]).await?;
-        rows.into_iter().map(|mut row| row.int().map(ResourceId)).collect()
+        self.claim_in_turn(limit, |db, limit| async move {
+            let rows = db.rows(PENDING, params![limit as i64]).await?;
+            rows.into_iter().map(|mut row| row.int().map(ResourceId)).collect()
+        })
+        .await
     }
 
-    async fn continue_fan_out(
+    /// Marks the next subscriptions of `resource` due. Several nodes may do so at the same time.
+    pub async fn continue_fan_out(
         &self,
         resource: ResourceId,
         now: DateTime<Utc>,
     ) -> Result<(), StoreError> {
-        self.write(move |tx| Box::pin(continue_fan_out(tx, resource, now))).await
+        self.of_number(resource.0)
+            .write(move |tx| Box::pin(continue_fan_out(tx, resource, now)))
+            .await
     }
 }
 

@@ -11,8 +11,8 @@ use crate::engine::sql::{Value, params};
 use crate::engine::tx::Tx;
 use crate::log::records::After;
 use feedgate_core::change_detection::FeedDocument;
-use feedgate_core::ports::StoreError;
 use feedgate_core::resource::ResourceId;
+use feedgate_core::store::StoreError;
 
 /// An appended entry of a first document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

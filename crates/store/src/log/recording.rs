@@ -9,7 +9,7 @@ use crate::log::document_parts::{AppendProgress, PART_BYTES, PART_ENTRIES};
 use crate::log::entries::OldEntries;
 use feedgate_core::change_detection::FeedDocument;
 use feedgate_core::poll::{NewContent, Poll};
-use feedgate_core::ports::Appended;
+use feedgate_core::store::Appended;
 
 /// What a poll found, and how much of it is stored. Clones share the poll and its document.
 #[derive(Clone)]

@@ -11,9 +11,9 @@ use crate::log::append_budget::AppendedSize;
 use crate::log::pages;
 use crate::log::row::most;
 use feedgate_core::page::{ArchivedId, PageLimits};
-use feedgate_core::ports::StoreError;
 use feedgate_core::record::{Audience, EntryKey, RecordKind, Seq};
 use feedgate_core::resource::ResourceId;
+use feedgate_core::store::StoreError;
 
 /// The state of a log after an append.
 #[derive(Clone, Copy)]
@@ -123,7 +123,7 @@ impl RecordBatch {
 /// Appends `records` to the log of a resource, whose row must be locked, and updates its pages.
 pub(crate) async fn append(
     tx: &Tx<'_>,
-    cut: &PageLimits,
+    page_limits: &PageLimits,
     id: ResourceId,
     at: DateTime<Utc>,
     records: RecordBatch,
@@ -140,7 +140,7 @@ pub(crate) async fn append(
         return Ok(after);
     }
     let lengths = records.atom.iter().map(|atom| most(atom.len()));
-    let placed = pages::place(tx, cut, id, at, records.seq.iter().copied().zip(lengths));
+    let placed = pages::place(tx, page_limits, id, at, records.seq.iter().copied().zip(lengths));
     let ((again, replaces), ()) = try_join!(names(tx, id, &records), placed)?;
     let columns = [
         ("seq", Value::Ints(records.seq)),

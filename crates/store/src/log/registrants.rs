@@ -4,9 +4,9 @@ use futures_util::try_join;
 
 use crate::engine::sql::params;
 use crate::engine::tx::Tx;
-use feedgate_core::ports::StoreError;
 use feedgate_core::registrant::RegistrantNetwork;
 use feedgate_core::resource::ResourceId;
+use feedgate_core::store::StoreError;
 
 /// The oldest subscriptions of a resource whose networks are looked at, and the most networks. A stranger
 /// who subscribed first from that many networks, each with its budget used up, delays others by a day.

@@ -1,8 +1,8 @@
 //! Rows of records: their columns, and reading them.
 
 use crate::engine::row::Row;
-use feedgate_core::ports::StoreError;
 use feedgate_core::record::{Record, RecordKind, Seq};
+use feedgate_core::store::StoreError;
 
 /// The columns of a record `r`, as [`record`] reads them.
 macro_rules! record_columns {

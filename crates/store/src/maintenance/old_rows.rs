@@ -3,7 +3,7 @@
 use super::BATCH;
 use crate::Db;
 use crate::hosts::prune;
-use feedgate_core::ports::{PruneBefore, StoreError};
+use feedgate_core::store::{PruneBefore, StoreError};
 
 /// What was counted for the budgets of networks. Those of accounts are kept, because there are few accounts.
 const NETWORKS: &str = "

@@ -4,9 +4,9 @@
 //! Each change of a slot applies only while it is what it was when it was read: a lease is renewed by its node
 //! before it ends, and taken by another after that.
 
-use std::borrow::Borrow;
 use std::collections::HashSet;
 use std::error::Error;
+use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
@@ -18,10 +18,10 @@ use crate::delivery::claimed_hosts;
 use crate::engine::row::Row;
 use crate::engine::sql::{Value, params};
 use crate::engine::tx::{Tx, Wake};
-use crate::{Db, Engine};
-use feedgate_core::callback_slots::{HeldSlot, SlotPlan, SlotSet, SlotTerms, slot_of};
+use crate::{Db, Engine, Store};
+use feedgate_core::callback_slots::{SlotLease, SlotPlan, SlotSet, SlotTerms, slot_of};
 use feedgate_core::node::{NodeId, NodeInfo};
-use feedgate_core::ports::{Nodes, StoreError};
+use feedgate_core::store::StoreError;
 
 /// The time between two reports of a node that shares nothing.
 const ALONE: Duration = Duration::from_secs(30);
@@ -32,15 +32,15 @@ const LOOK: Duration = Duration::from_millis(200);
 /// By how much the clocks of two nodes may differ.
 const SKEW: TimeDelta = TimeDelta::seconds(1);
 
-/// Records that a node runs, and shares the hosts of callbacks ([`Nodes::share_callback_hosts`]).
-pub(crate) async fn share<T: Borrow<Db>>(
-    shared: &Db,
-    cells: &[T],
+/// Records that a node runs, and shares the hosts of callbacks ([`Store::share_callback_hosts`]).
+pub(crate) async fn share(
+    store: &Store,
     (node, now): (&NodeInfo, DateTime<Utc>),
     terms: SlotTerms,
 ) -> Result<Duration, StoreError> {
+    let Store { shared, cells, .. } = store;
     if matches!(shared.engine, Engine::Sqlite(_)) {
-        shared.record_node(node, now).await?;
+        store.record_node(node, now).await?;
         return Ok(ALONE);
     }
     let served = &shared.served_hosts;
@@ -53,7 +53,7 @@ pub(crate) async fn share<T: Borrow<Db>>(
         })
     });
     let OwnSlots { held, taken, until } = slots.await?;
-    served.hold((held, taken), (now, until));
+    served.hold_slots((held, taken), (now, until));
     let begins = begin_new_slots(shared, cells, now, terms).await?;
     if begins || served.handovers() != handovers {
         Wake::Subscriptions.notify(&shared.wake_signals);
@@ -107,7 +107,7 @@ async fn share_slots(
 /// that was suspended in a transaction keeps nobody from renewing its own.
 async fn lock_free(
     tx: &Tx<'_>,
-    slots: &[HeldSlot],
+    slots: &[SlotLease],
     wanted: SlotSet,
 ) -> Result<SlotSet, StoreError> {
     const FREE: &str = "
@@ -162,11 +162,11 @@ pub(super) async fn give_up_all(tx: &Tx<'_>, node: &NodeId) -> Result<(), StoreE
     tx.execute(GIVE_UP_ALL, params![node.0.as_str()]).await.map(drop)
 }
 
-async fn read_slots(tx: &Tx<'_>) -> Result<Vec<HeldSlot>, StoreError> {
+async fn read_slots(tx: &Tx<'_>) -> Result<Vec<SlotLease>, StoreError> {
     const SLOTS: &str = "select slot, node, until from callback_slots order by slot";
     let read = |mut row: Row| {
         let slot = usize::try_from(row.int()?).unwrap_or(usize::MAX);
-        Ok(HeldSlot { slot, node: NodeId(row.text()?), until: row.time()? })
+        Ok(SlotLease { slot, node: NodeId(row.text()?), until: row.time()? })
     };
     tx.query(SLOTS, &[]).await?.into_iter().map(read).collect()
 }
@@ -183,9 +183,9 @@ fn numbers(slots: SlotSet) -> Value {
 }
 
 /// Looks at which hosts in new slots other nodes have claims. Returns whether some hosts are served from now on.
-async fn begin_new_slots<T: Borrow<Db>>(
+async fn begin_new_slots(
     shared: &Db,
-    cells: &[T],
+    cells: &[Arc<Db>],
     now: DateTime<Utc>,
     terms: SlotTerms,
 ) -> Result<bool, StoreError> {
@@ -194,7 +194,7 @@ async fn begin_new_slots<T: Borrow<Db>>(
     let mut claimed = HashSet::new();
     if new != SlotSet::NONE {
         let period = (now, now + terms.claim + SKEW);
-        let found = cells.iter().map(|cell| claimed_hosts::of_others(cell.borrow(), period));
+        let found = cells.iter().map(|cell| claimed_hosts::of_others(cell, period));
         for hosts in join_all(found).await {
             match hosts {
                 Ok(hosts) => claimed.extend(hosts),

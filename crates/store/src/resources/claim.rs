@@ -25,8 +25,8 @@ use crate::resources::row::{resource, resource_columns};
 use feedgate_core::claim::ClaimToken;
 use feedgate_core::host_groups::HostGroups;
 use feedgate_core::poll::Trigger;
-use feedgate_core::ports::{ClaimLimits, DueResource, StoreError};
 use feedgate_core::resource::ResourceId;
+use feedgate_core::store::{ClaimLimits, DueResource, StoreError};
 
 /// The number of rows that a claim reads in each step, as multiples of the wanted number. The first
 /// step is enough while most groups are free.

@@ -9,9 +9,9 @@ use crate::engine::sql::{self, params};
 use crate::engine::tx::Tx;
 use feedgate_core::poll::Polling;
 use feedgate_core::poll_times::PollTimes;
-use feedgate_core::ports::StoreError;
 use feedgate_core::resource::ResourceId;
 use feedgate_core::status::Status;
+use feedgate_core::store::StoreError;
 
 /// Creates the details of a resource, if it has none.
 pub(crate) async fn make(tx: &Tx<'_>, id: i64, status: &Status) -> Result<(), StoreError> {

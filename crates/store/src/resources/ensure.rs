@@ -8,10 +8,10 @@ use crate::engine::tx::{Tx, Wake};
 use crate::resources::details;
 use crate::resources::row::{resource, resource_columns};
 use feedgate_core::host_groups::HostGroups;
-use feedgate_core::ports::StoreError;
 use feedgate_core::registrant::RegistrantNetwork;
 use feedgate_core::resource::{Resource, ResourceKind};
 use feedgate_core::status::Status;
+use feedgate_core::store::StoreError;
 use feedgate_core::topic::Topic;
 
 /// Returns the resource with this topic, created if there is none, locked until the transaction

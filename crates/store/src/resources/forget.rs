@@ -11,7 +11,7 @@ use crate::engine::sql::{Value, params};
 use crate::engine::tx::Tx;
 use crate::resources::row;
 use crate::search::removal;
-use feedgate_core::ports::StoreError;
+use feedgate_core::store::StoreError;
 
 /// The number of resources dropped in one transaction.
 const FEW: i64 = 4;

@@ -5,24 +5,10 @@ use crate::Db;
 use crate::engine::sql::params;
 use crate::engine::tx::Tx;
 use crate::resources::row::{resource, resource_columns};
-use feedgate_core::ports::StoreError;
 use feedgate_core::resource::{Resource, ResourceId};
+use feedgate_core::store::StoreError;
 
 impl Db {
-    /// Returns the resource that has this number, or had it before.
-    pub(crate) async fn find_by_any_number(
-        &self,
-        id: ResourceId,
-    ) -> Result<Option<Resource>, StoreError> {
-        if let Some(found) = self.find_by_number(id).await? {
-            return Ok(Some(found));
-        }
-        match self.current_number(id).await? {
-            Some(current) => self.find_by_number(current).await,
-            None => Ok(None),
-        }
-    }
-
     /// Returns the resource that has this number.
     pub(crate) async fn find_by_number(
         &self,

@@ -14,7 +14,7 @@ use chrono::{DateTime, Utc};
 use crate::engine::sql::{Value, params};
 use crate::engine::tx::Tx;
 use feedgate_core::host_groups::HostGroups;
-use feedgate_core::ports::StoreError;
+use feedgate_core::store::StoreError;
 
 /// The number of resources of a group that wait for its very next free times.
 const NEAR: u32 = 3;

@@ -1,11 +1,10 @@
 //! The fetch addresses of resources, as opposed to their topics: permanent moves, their log, and
 //! undoing one (rules P20, P21).
 
-use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use url::Url;
 
-use crate::Db;
+use crate::Store;
 use crate::changes::pings;
 use crate::engine::row::Row;
 use crate::engine::sql::params;
@@ -14,27 +13,32 @@ use crate::resources::details;
 use feedgate_core::host_groups::HostGroups;
 use feedgate_core::moves::{Move, RedirectSighting};
 use feedgate_core::poll::Polling;
-use feedgate_core::ports::{Moves, StoreError};
 use feedgate_core::resource::ResourceId;
+use feedgate_core::store::StoreError;
 
-#[async_trait]
-impl Moves for Db {
-    async fn moves(&self, id: ResourceId) -> Result<Vec<Move>, StoreError> {
+/// The fetch URLs that resources had before (P20).
+impl Store {
+    /// Returns the moves of a resource, newest first.
+    pub async fn moves(&self, id: ResourceId) -> Result<Vec<Move>, StoreError> {
+        let db = self.of_number(id.0);
         const MOVES: &str = "
             select id, at, from_url, to_url, undone_at from moves
              where resource_id = $1 order by id desc";
-        let rows = self.rows(MOVES, params![id.0]).await?;
+        let rows = db.rows(MOVES, params![id.0]).await?;
         rows.into_iter().map(|mut row| read(&mut row)).collect()
     }
 
-    async fn undo_move(
+    /// Reverts a move that is in effect; `false` if there is none with this number. The resource
+    /// becomes due at its old address, and is not moved to the same target again.
+    pub async fn undo_move(
         &self,
         id: ResourceId,
         number: i64,
         now: DateTime<Utc>,
     ) -> Result<bool, StoreError> {
-        let groups = self.groups.clone();
-        self.write(move |tx| Box::pin(async move { undo(tx, &groups, (id, number), now).await }))
+        let db = self.of_number(id.0);
+        let groups = db.groups.clone();
+        db.write(move |tx| Box::pin(async move { undo(tx, &groups, (id, number), now).await }))
             .await
     }
 }
@@ -50,7 +54,7 @@ fn read(row: &mut Row) -> Result<Move, StoreError> {
 }
 
 /// Sets `url` as the fetch address of the resource, whose row is locked.
-pub(crate) async fn settle(
+pub(crate) async fn move_to(
     tx: &Tx<'_>,
     groups: &HostGroups,
     id: ResourceId,

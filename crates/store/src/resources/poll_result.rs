@@ -22,11 +22,11 @@ use crate::resources::measured::Measured;
 use feedgate_core::claim::ClaimToken;
 use feedgate_core::poll::{NewContent, Poll};
 use feedgate_core::poll_times::PollTimes;
-use feedgate_core::ports::{Appended, StoreError};
 use feedgate_core::record::Seq;
 use feedgate_core::resource::ResourceId;
 use feedgate_core::schedule::Demand;
 use feedgate_core::status::Status;
+use feedgate_core::store::{Appended, StoreError};
 use feedgate_core::upstream::UpstreamFinding;
 
 /// The end of one poll.

@@ -13,7 +13,7 @@ use tokio::time::{Duration, timeout};
 use crate::Db;
 use crate::engine::batcher::{BatchLimits, Batcher};
 use crate::resources::poll_result::{self, PollResult, RecordOutcome};
-use feedgate_core::ports::StoreError;
+use feedgate_core::store::StoreError;
 
 const LIMITS: BatchLimits = BatchLimits {
     // The delay affects no subscriber, because these polls found nothing, and a commit costs the same for

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::engine::sql::params;
 use crate::engine::tx::{Tx, Wake};
 use crate::hosts;
-use feedgate_core::ports::{ReleasedResource, StoreError};
+use feedgate_core::store::{ReleasedResource, StoreError};
 
 /// Ends the claim of a resource and of its host group, unless the claim was lost.
 pub(crate) async fn release(tx: &Tx<'_>, released: ReleasedResource) -> Result<(), StoreError> {

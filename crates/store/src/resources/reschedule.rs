@@ -1,35 +1,54 @@
 //! Rescheduling due resources after an unusual event: a standstill, or a network outage on this side.
 
-use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
-use crate::Db;
 use crate::engine::row::Row;
 use crate::engine::sql::{Value, params};
 use crate::engine::tx::{Tx, Wake};
 use crate::resources::row;
+use crate::{Db, Store};
 use feedgate_core::backlog_smoothing::{self, Overdue};
-use feedgate_core::ports::{Rescheduler, StoreError};
 use feedgate_core::resource::ResourceId;
+use feedgate_core::store::StoreError;
 
 /// The most resources rescheduled at once: the rest stays overdue, and comes after them.
 const MOST: i64 = 1_000_000;
 /// The number of rows changed in one transaction: few enough that no other transaction waits long.
 const BATCH: usize = 1_000;
 
-#[async_trait]
-impl Rescheduler for Db {
-    async fn release_backlog(&self, now: DateTime<Utc>) -> Result<u64, StoreError> {
-        let found = self.read(move |tx| Box::pin(overdue(tx, now))).await?;
-        let (overdue, per_day) = found;
-        let released = backlog_smoothing::release(overdue, per_day, now);
-        for batch in released.chunks(BATCH) {
-            let batch = batch.to_vec();
-            self.write(move |tx| Box::pin(async move { put_at(tx, &batch, now).await })).await?;
-        }
-        Ok(released.len() as u64)
+/// Changes the due times of resources after unusual events.
+impl Store {
+    /// Spreads overdue polls over time, if there is a backlog (P46). Returns the number of
+    /// resources that were rescheduled.
+    pub async fn release_backlog(&self, now: DateTime<Utc>) -> Result<u64, StoreError> {
+        self.sum(|db| async move {
+            let found = db.read(move |tx| Box::pin(overdue(tx, now))).await?;
+            let (overdue, per_day) = found;
+            let released = backlog_smoothing::release(overdue, per_day, now);
+            for batch in released.chunks(BATCH) {
+                let batch = batch.to_vec();
+                db.write(move |tx| Box::pin(async move { put_at(tx, &batch, now).await })).await?;
+            }
+            Ok(released.len() as u64)
+        })
+        .await
     }
 
+    /// Makes those of `ids` due at `at` that would be polled later. Returns their number.
+    pub async fn poll_soon(
+        &self,
+        ids: &[ResourceId],
+        at: DateTime<Utc>,
+    ) -> Result<u64, StoreError> {
+        let mut rescheduled = 0;
+        for (db, ids) in self.by_cell(ids.to_vec(), |id| id.0) {
+            rescheduled += db.poll_soon(&ids, at).await?;
+        }
+        Ok(rescheduled)
+    }
+}
+
+impl Db {
     async fn poll_soon(&self, ids: &[ResourceId], at: DateTime<Utc>) -> Result<u64, StoreError> {
         const RESCHEDULE_NOW: &str = "
             update resources

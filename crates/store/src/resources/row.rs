@@ -4,9 +4,9 @@ use crate::engine::row::Row;
 use crate::engine::sql::Value;
 use crate::engine::tx::Tx;
 use crate::resources::details;
-use feedgate_core::ports::StoreError;
 use feedgate_core::record::Seq;
 use feedgate_core::resource::{Resource, ResourceId, ResourceKind};
+use feedgate_core::store::StoreError;
 use feedgate_core::topic::Topic;
 use feedgate_core::visibility::{Exposure, SourceNetwork};
 

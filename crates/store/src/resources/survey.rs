@@ -5,22 +5,22 @@
 
 use std::collections::BTreeSet;
 
-use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use serde::Deserialize;
 
-use crate::Db;
+use crate::Store;
+use crate::cells::numbers::number_at;
 use crate::delivery::row::subscription_id;
 use crate::engine::row::Row;
 use crate::engine::sql::{Value, params};
 use crate::engine::tx::Tx;
 use crate::log::row::most;
 use crate::resources::row::{exposure, exposure_columns, resource, resource_columns, topic};
-use feedgate_core::ports::{
-    BodySummary, OpenSubscription, OpenSubscriptions, ResourcesPage, StoreError, SubscriberGroup,
-    SubscriptionCounts, Survey, WatchedResource,
-};
 use feedgate_core::resource::{ResourceId, ResourceKind};
+use feedgate_core::store::{
+    BodySummary, OpenSubscription, OpenSubscriptions, ResourcesPage, StoreError, SubscriberGroup,
+    SubscriptionCounts, WatchedResource,
+};
 use feedgate_core::subscription::SubscriptionId;
 
 /// The number of resources read at once.
@@ -78,15 +78,25 @@ macro_rules! count {
     };
 }
 
-#[async_trait]
-impl Survey for Db {
-    async fn watched(&self, after: ResourceId) -> Result<Vec<WatchedResource>, StoreError> {
+/// Surveys of everything that is stored. A survey may or may not include changes made while it
+/// runs.
+impl Store {
+    /// Returns resources with subscriptions, ascending, after `after`; empty at the end.
+    pub async fn watched(&self, after: ResourceId) -> Result<Vec<WatchedResource>, StoreError> {
         const SOME: &str = watched!("r.subscribers > 0 and r.id > $1 order by r.id limit $2");
-        let rows = self.rows(SOME, params![after.0, RESOURCES]).await?;
-        rows.into_iter().map(watched).collect()
+        for cell in &self.cells[self.place_of(after.0)..] {
+            let rows = cell.rows(SOME, params![after.0, RESOURCES]).await?;
+            if !rows.is_empty() {
+                return rows.into_iter().map(watched).collect();
+            }
+        }
+        Ok(Vec::new())
     }
 
-    async fn resources_page(
+    /// Returns up to `limit` resources with subscriptions, ascending, after `after`, with all their
+    /// properties. Collections are left out, so that a page may be shorter than `limit` although more
+    /// follow.
+    pub async fn resources_page(
         &self,
         after: ResourceId,
         limit: usize,
@@ -98,35 +108,57 @@ impl Survey for Db {
               join resource_details d on d.resource_id = r.id
              where r.subscribers > 0 and r.id > $1 order by r.id limit $2"
         );
-        let mut rows = self.rows(SOME, params![after.0, most(limit)]).await?;
+        let cell = self.of_number(after.0);
+        let mut rows = cell.rows(SOME, params![after.0, most(limit)]).await?;
         let is_full = rows.len() >= limit;
         let mut resources = rows.iter_mut().map(resource).collect::<Result<Vec<_>, _>>()?;
         let next = resources.last().map(|last| last.id).filter(|_| is_full);
         resources.retain(|resource| resource.kind != ResourceKind::Collection);
-        Ok(ResourcesPage { resources, next })
+        let next_cell = || self.next_cell(after).map(|next| next.resource);
+        Ok(ResourcesPage { resources, next: next.or_else(next_cell) })
     }
 
-    async fn open_page(
+    /// Reads up to `limit` subscriptions after `after`, and returns the open ones whose lease has
+    /// not ended at `now`.
+    pub async fn open_page(
         &self,
         after: SubscriptionId,
         limit: usize,
         now: DateTime<Utc>,
     ) -> Result<OpenSubscriptions, StoreError> {
-        self.read(move |tx| Box::pin(open_page(tx, after, limit, now))).await
+        let cell = self.of_number(after.resource.0);
+        let mut page = cell.read(move |tx| Box::pin(open_page(tx, after, limit, now))).await?;
+        page.next = page.next.or_else(|| self.next_cell(after.resource));
+        Ok(page)
     }
 
-    async fn count_some(
+    /// Counts a batch of subscriptions after `after` whose lease has not ended at `now`.
+    pub async fn count_some(
         &self,
         after: SubscriptionId,
         now: DateTime<Utc>,
     ) -> Result<SubscriptionCounts, StoreError> {
-        self.read(move |tx| Box::pin(count_some(tx, after, now))).await
+        let cell = self.of_number(after.resource.0);
+        let mut counts = cell.read(move |tx| Box::pin(count_some(tx, after, now))).await?;
+        counts.next = counts.next.or_else(|| self.next_cell(after.resource));
+        Ok(counts)
     }
 
-    async fn pings_since(&self, since: DateTime<Utc>) -> Result<u64, StoreError> {
+    /// Returns the number of pings listed since `since`.
+    pub async fn pings_since(&self, since: DateTime<Utc>) -> Result<u64, StoreError> {
         const COUNT: &str = "select count(*) from changes where at >= $1 and source <> 'seen'";
-        let rows = self.rows(COUNT, params![since]).await?;
-        rows.into_iter().next().map_or(Ok(0), |mut row| row.count())
+        self.sum(|db| async move {
+            let rows = db.rows(COUNT, params![since]).await?;
+            rows.into_iter().next().map_or(Ok(0), |mut row| row.count())
+        })
+        .await
+    }
+
+    /// Returns the position at the beginning of the cell after that of `resource`, if there is one.
+    fn next_cell(&self, resource: ResourceId) -> Option<SubscriptionId> {
+        let next = self.place_of(resource.0) + 1;
+        let begin = SubscriptionId { resource: ResourceId(number_at(next)), number: 0 };
+        (next < self.cells.len()).then_some(begin)
     }
 }
 

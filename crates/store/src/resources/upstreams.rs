@@ -3,10 +3,9 @@
 
 use std::time::Duration;
 
-use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
-use crate::Db;
+use crate::Store;
 use crate::delivery::row::{protocol, secret};
 use crate::engine::claims::{self, ClaimPeriod, ClaimQueue, Claimed, queue_of};
 use crate::engine::envelope::RowIdentity;
@@ -15,8 +14,8 @@ use crate::engine::sql::{Value, params};
 use crate::engine::tx::Tx;
 use feedgate_core::claim::ClaimToken;
 use feedgate_core::poll::Trigger;
-use feedgate_core::ports::{ClaimLimits, DueUpstream, StoreError, Upstreams};
 use feedgate_core::resource::ResourceId;
+use feedgate_core::store::{ClaimLimits, DueUpstream, StoreError};
 use feedgate_core::upstream::{
     self, AdvertisedUpstream, Proof, Proposal, Upstream, UpstreamFinding, UpstreamState,
     UpstreamSummary,
@@ -55,71 +54,92 @@ pub(crate) static QUEUE: ClaimQueue<Upstream> = queue_of!(
     |upstream: &Upstream| upstream.resource.0
 );
 
-#[async_trait]
-impl Upstreams for Db {
-    async fn claim_upstreams(
+/// Upstreams: hubs and clouds that notify the gateway of changes (P53).
+impl Store {
+    /// Claims upstreams that are due at `now`, within the limits for the hosts of the hubs and
+    /// clouds, until `until`.
+    pub async fn claim_upstreams(
         &self,
         now: DateTime<Utc>,
         until: DateTime<Utc>,
-        room: &ClaimLimits,
+        limits: &ClaimLimits,
     ) -> Result<Vec<DueUpstream>, StoreError> {
         const HOST: &str = "
             update upstreams
                set host = {given host}
             {from rows}
              where upstreams.resource_id = {given resource_id} and claim_token = {given token}";
-        let period = ClaimPeriod { now, until };
-        let claimed = claims::claim_due(self, &self.upstream_queue, period, room).await?;
-        // A row that was created before hosts were stored is given its host.
-        let unnamed: Vec<_> = claimed.iter().filter(|one| one.host.is_empty()).collect();
-        if !unnamed.is_empty() {
-            let hosts = unnamed.iter().map(|one| one.job.offer.host()).collect();
-            let columns = [
-                ("resource_id", ints(&unnamed, |one| one.job.resource.0)),
-                ("token", ints(&unnamed, |one| one.token.0)),
-                ("host", Value::Texts(hosts)),
-            ];
-            let named = self.write(move |tx| {
-                Box::pin(async move { tx.execute_rows(HOST, &[], &columns).await })
-            });
-            named.await?;
-        }
-        let due = claimed
-            .into_iter()
-            .map(|Claimed { job, token, .. }| DueUpstream { upstream: job, claim: token });
-        Ok(due.collect())
+
+        self.claim_within(
+            limits,
+            |due: &DueUpstream| due.upstream.offer.host(),
+            |db, limits| async move {
+                let period = ClaimPeriod { now, until };
+                let claimed = claims::claim_due(db, &db.upstream_queue, period, &limits).await?;
+                // A row that was created before hosts were stored is given its host.
+                let unnamed: Vec<_> = claimed.iter().filter(|one| one.host.is_empty()).collect();
+                if !unnamed.is_empty() {
+                    let hosts = unnamed.iter().map(|one| one.job.offer.host()).collect();
+                    let columns = [
+                        ("resource_id", ints(&unnamed, |one| one.job.resource.0)),
+                        ("token", ints(&unnamed, |one| one.token.0)),
+                        ("host", Value::Texts(hosts)),
+                    ];
+                    let named = db.write(move |tx| {
+                        Box::pin(async move { tx.execute_rows(HOST, &[], &columns).await })
+                    });
+                    named.await?;
+                }
+                let due = claimed
+                    .into_iter()
+                    .map(|Claimed { job, token, .. }| DueUpstream { upstream: job, claim: token });
+                Ok(due.collect())
+            },
+        )
+        .await
     }
 
-    async fn upstream(&self, token: &str) -> Result<Option<Upstream>, StoreError> {
+    /// Returns the upstream whose notification address has this token.
+    pub async fn upstream(&self, token: &str) -> Result<Option<Upstream>, StoreError> {
         const FIND: &str = concat!(
             "select ",
             upstream_columns!(),
             " from upstreams u join resources r on r.id = u.resource_id where u.token = $1"
         );
-        let token = token.to_owned();
-        let found = self.read(|tx| Box::pin(async move { tx.first(FIND, params![token]).await }));
-        found.await?.map(read).transpose()
+
+        let found = self.each(|db| async move {
+            let token = token.to_owned();
+            let found = db.read(|tx| Box::pin(async move { tx.first(FIND, params![token]).await }));
+            found.await?.map(read).transpose()
+        });
+        Ok(found.await?.into_iter().flatten().next())
     }
 
-    async fn upstream_summary(
+    /// Returns what is displayed of the upstream of a resource.
+    pub async fn upstream_summary(
         &self,
         id: ResourceId,
     ) -> Result<Option<UpstreamSummary>, StoreError> {
+        let db = self.of_number(id.0);
         const FIND: &str = "
             select endpoint, state, lease_until, pushed, missed, is_trusted, pushed_at
               from upstreams
              where resource_id = $1";
-        let found =
-            self.read(move |tx| Box::pin(async move { tx.first(FIND, params![id.0]).await }));
+        let found = db.read(move |tx| Box::pin(async move { tx.first(FIND, params![id.0]).await }));
         found.await?.map(read_summary).transpose()
     }
 
-    async fn save_upstream(
+    /// Stores the state, the lease and the failures of an upstream, which is due again at `due_at`,
+    /// and ends its claim. With `claim`, the update applies only if that claim was not lost:
+    /// because a hub may verify before it responds, updates without a claim end it too. Returns
+    /// whether it applied.
+    pub async fn save_upstream(
         &self,
         upstream: &Upstream,
         claim: Option<ClaimToken>,
         due_at: DateTime<Utc>,
     ) -> Result<bool, StoreError> {
+        let db = self.of_number(upstream.resource.0);
         const SETTLE: &str = "
             update upstreams
                set state = $3, lease_until = $4, failures = $5, due_at = $6, claim_token = 0
@@ -130,37 +150,43 @@ impl Upstreams for Db {
             upstream.lease_until, i64::from(upstream.failures), due_at, claim.map(|claim| claim.0),
         ]
         .to_vec();
-        let settled = self.write(|tx| Box::pin(async move { tx.execute(SETTLE, &values).await }));
+        let settled = db.write(|tx| Box::pin(async move { tx.execute(SETTLE, &values).await }));
         Ok(settled.await? > 0)
     }
 
-    async fn end_upstream(
+    /// Deletes an upstream; with `claim`, only if that claim was not lost.
+    pub async fn end_upstream(
         &self,
         upstream: &Upstream,
         claim: Option<ClaimToken>,
     ) -> Result<(), StoreError> {
+        let db = self.of_number(upstream.resource.0);
         const END: &str = "
             delete from upstreams
              where resource_id = $1 and token = $2 and claim_token = coalesce($3, claim_token)";
         let claim = claim.map(|claim| claim.0);
         let values = params![upstream.resource.0, upstream.token.as_str(), claim].to_vec();
-        let ended = self.write(|tx| Box::pin(async move { tx.execute(END, &values).await }));
+        let ended = db.write(|tx| Box::pin(async move { tx.execute(END, &values).await }));
         ended.await.map(drop)
     }
 
-    async fn record_upstream_push(
+    /// Records a notification of a change at `now`, so that new entries of the next poll are
+    /// attributed to the upstream, and that it had passed `hops` gateways. Returns `false` if the last
+    /// notification was less than `spacing` ago.
+    pub async fn record_upstream_push(
         &self,
         upstream: &Upstream,
         hops: u32,
         spacing: Duration,
         now: DateTime<Utc>,
     ) -> Result<bool, StoreError> {
+        let db = self.of_number(upstream.resource.0);
         const HOPS: &str = "update resources set hops = $2 where id = $1 and hops <> $2";
         const TOLD: &str = "
             update upstreams set pushed_at = $3
              where resource_id = $1 and token = $2 and (pushed_at is null or pushed_at <= $4)";
         let (id, token) = (upstream.resource.0, upstream.token.clone());
-        let told = self.write(move |tx| {
+        let told = db.write(move |tx| {
             let params = params![id, token, now, now - spacing].to_vec();
             Box::pin(async move {
                 tx.execute(HOPS, params![id, i64::from(hops)]).await?;

@@ -11,11 +11,11 @@ use crate::log::append_budget;
 use crate::log::row::{most, record, record_columns};
 use crate::resources::row::{resource, resource_columns};
 use crate::search::removal;
-use feedgate_core::ports::StoreError;
 use feedgate_core::query::SearchKey;
 use feedgate_core::record::{Record, Seq};
 use feedgate_core::resource::{Resource, ResourceId};
 use feedgate_core::search::{IndexedEntry, IndexedRange, SearchPosition, UnindexedRange};
+use feedgate_core::store::StoreError;
 
 /// The most records of one resource that are claimed at once.
 pub const INDEX_BATCH: i64 = 25;

@@ -12,10 +12,10 @@ use crate::engine::sql::{Value, params};
 use crate::engine::tx::Tx;
 use crate::log::row::{most, record, record_columns};
 use crate::search::filling::resources;
-use feedgate_core::ports::StoreError;
 use feedgate_core::record::Record;
 use feedgate_core::resource::{Resource, ResourceId};
 use feedgate_core::search::{IndexSearch, PossibleMatch, PossibleMatches, SearchPosition};
+use feedgate_core::store::StoreError;
 
 /// Up to this many rows of the index for each entry wanted, PostgreSQL reads and sorts them all.
 const SORTED_ROWS: usize = 20;

@@ -3,7 +3,7 @@
 use crate::engine::row::Row;
 use crate::engine::sql::{Value, params};
 use crate::engine::tx::Tx;
-use feedgate_core::ports::StoreError;
+use feedgate_core::store::StoreError;
 
 /// Removes the entries of these resources.
 pub(crate) async fn remove_resources(tx: &Tx<'_>, ids: &[i64]) -> Result<(), StoreError> {

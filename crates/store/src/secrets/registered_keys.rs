@@ -10,7 +10,7 @@ use crate::Db;
 use crate::engine::envelope::{RowIdentity, SecretKey, SecretKeys};
 use crate::engine::sql::params;
 use crate::engine::tx::Tx;
-use feedgate_core::ports::StoreError;
+use feedgate_core::store::StoreError;
 
 /// The column with the check values.
 const CHECK_VALUE: &str = "secret_keys.check_value";

@@ -4,9 +4,6 @@
 //! replaced only if it is still the one that was read: what a gateway has stored meanwhile stays. A
 //! rotation that was interrupted begins anew, and leaves alone what it has encrypted before.
 
-use std::sync::Arc;
-
-use crate::cells::Cells;
 use crate::delivery::intent_columns::{SECRET as INTENT_SECRET, VERIFY_TOKEN};
 use crate::delivery::row::{PREVIOUS_SECRET, SECRET, alias, callback, protocol, subscriber};
 use crate::engine::envelope::{RowIdentity, SecretKey};
@@ -17,8 +14,8 @@ use crate::resources::row::topic;
 use crate::resources::upstreams::{self, SECRET as UPSTREAM_SECRET};
 use crate::secrets::registered_keys;
 use crate::signing_keys::{self, SEED};
-use crate::{Db, OpenPurpose, StoreSettings, check_exists, name_place};
-use feedgate_core::ports::StoreError;
+use crate::{Db, OpenPurpose, Store, StoreSettings, check_exists, name_place};
+use feedgate_core::store::StoreError;
 use feedgate_core::upstream::AdvertisedUpstream;
 
 /// The number of rows that are read together: some 10 ms of work.
@@ -66,33 +63,21 @@ pub async fn rotate_secrets(
 ) -> Result<Option<RotatedSecrets>, StoreError> {
     let Some(key) = settings.secret_keys.present.clone() else { return Ok(None) };
     check_exists(settings).await?;
-    let opened = open_schemas(settings).await;
-    let schemas = opened.map_err(|err| name_place(err, &settings.url))?;
-    let rotated = rotate(&schemas, &key, report).await;
-    for schema in &schemas {
-        schema.shut().await;
-    }
+    let opened = Store::open(settings, MIGRATIONS, OpenPurpose::Gateway).await;
+    let store = opened.map_err(|err| name_place(err, &settings.url))?;
+    let rotated = rotate(&store, &key, report).await;
+    store.close().await;
     rotated.map(Some)
 }
 
-/// Opens all schemas; the one with the registered keys is the first.
-async fn open_schemas(settings: &StoreSettings) -> Result<Vec<Arc<Db>>, StoreError> {
-    if settings.cells == 1 {
-        return Ok(vec![Db::open(settings, MIGRATIONS, OpenPurpose::Gateway).await?]);
-    }
-    let cells = Cells::open(settings, MIGRATIONS, OpenPurpose::Gateway).await?;
-    let (shared, cells) = cells.into_schemas();
-    Ok([vec![shared], cells].concat())
-}
-
 async fn rotate(
-    schemas: &[Arc<Db>],
+    store: &Store,
     key: &SecretKey,
     report: &mut (dyn FnMut(&RotationProgress) + Send),
 ) -> Result<RotatedSecrets, StoreError> {
-    let first = rotate_all(schemas, report).await?;
+    let first = rotate_all(store, report).await?;
     // Whatever is found now was stored since, by a gateway with other settings.
-    let second = rotate_all(schemas, report).await?;
+    let second = rotate_all(store, report).await?;
     let rotated = RotatedSecrets {
         key_id: key.id().to_owned(),
         rewritten: first.rewritten + second.rewritten,
@@ -101,7 +86,7 @@ async fn rotate(
         unreadable_reasons: second.reasons,
     };
     if rotated.is_complete() {
-        registered_keys::forget_others(&schemas[0], key).await?;
+        registered_keys::forget_others(&store.shared, key).await?;
     }
     Ok(rotated)
 }
@@ -119,13 +104,13 @@ struct Pass {
 
 /// Encrypts every secret that is not encrypted with the present key.
 async fn rotate_all(
-    schemas: &[Arc<Db>],
+    store: &Store,
     report: &mut (dyn FnMut(&RotationProgress) + Send),
 ) -> Result<Pass, StoreError> {
     let mut pass = Pass::default();
     for column in COLUMNS {
         let mut rows = 0;
-        for schema in schemas {
+        for schema in store.databases() {
             let mut position = vec![i64::MIN; column.key.len()];
             loop {
                 let mut chunk = Chunk::read(schema, column, &position).await?;

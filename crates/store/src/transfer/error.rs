@@ -3,7 +3,7 @@
 use std::io;
 
 use crate::copy::error::CopyError;
-use feedgate_core::ports::StoreError;
+use feedgate_core::store::StoreError;
 
 /// An error of an export or an import.
 #[derive(Debug, thiserror::Error)]

@@ -14,7 +14,7 @@ use crate::transfer::contents::{exported_tables, secrets_of};
 use crate::transfer::error::TransferError;
 use crate::transfer::header::ExportHeader;
 use crate::transfer::row_json::to_json;
-use feedgate_core::ports::StoreError;
+use feedgate_core::store::StoreError;
 
 /// The number of rows that are read together.
 const BATCH_ROWS: usize = 1_000;

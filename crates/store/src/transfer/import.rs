@@ -28,7 +28,7 @@ use crate::transfer::merge::SourceLogs;
 use crate::transfer::report::ImportReport;
 use crate::transfer::row_json::from_json;
 use crate::{Db, OpenPurpose, StoreSettings};
-use feedgate_core::ports::StoreError;
+use feedgate_core::store::StoreError;
 
 /// The most rows that are inserted together, and the most bytes of their lines, unless one is longer.
 const BATCH_ROWS: usize = 500;

@@ -13,7 +13,7 @@ use crate::copy::tables::{NUMBERED_IN_CELLS, NUMBERED_IN_SHARED};
 use crate::engine::sql::{self, params};
 use crate::transfer::error::TransferError;
 use crate::transfer::header::ExportHeader;
-use feedgate_core::ports::StoreError;
+use feedgate_core::store::StoreError;
 
 /// How the rows of a file are numbered.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -15,8 +15,8 @@ use crate::engine::sql::{Value, params};
 use crate::engine::tx::Tx;
 use crate::resources::row;
 use crate::search::filling;
-use feedgate_core::ports::StoreError;
 use feedgate_core::resource::ResourceId;
+use feedgate_core::store::StoreError;
 
 /// Inserts rows of one table.
 pub(super) struct Insertion<'a> {

@@ -11,7 +11,7 @@ use crate::Db;
 use crate::copy::copied_value::number;
 use crate::copy::target::TargetColumn;
 use crate::engine::sql::{Value, params};
-use feedgate_core::ports::StoreError;
+use feedgate_core::store::StoreError;
 
 /// A record: its number, and the key of its entry.
 type LogRecord = (i64, Vec<u8>);

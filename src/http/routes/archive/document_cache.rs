@@ -192,7 +192,7 @@ mod tests {
     use tokio::time::{advance, sleep};
 
     use super::*;
-    use feedgate_core::ports::StoreError;
+    use feedgate_core::store::StoreError;
 
     fn key(number: i64) -> DocumentKey {
         DocumentKey {

@@ -11,8 +11,8 @@ use crate::jobs::collect::{archive_topic, unguessable};
 use crate::jobs::runner;
 use feedgate_core::account::{Access, Scope};
 use feedgate_core::collection::{Collection, CollectionKind, CollectionName};
-use feedgate_core::ports::StoreError;
 use feedgate_core::resource::{Resource, ResourceId, ResourceKind};
+use feedgate_core::store::StoreError;
 
 /// The owner of an archive.
 #[derive(Clone, Debug, PartialEq, Eq)]

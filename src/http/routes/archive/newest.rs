@@ -17,9 +17,9 @@ use crate::http::kit::rejection::Rejection;
 use crate::http::kit::request::Request;
 use crate::http::state::Gateway;
 use feedgate_core::page::LocatedPage;
-use feedgate_core::ports::{EntryRange, StoreError};
 use feedgate_core::record::Record;
 use feedgate_core::resource::{Resource, ResourceId};
+use feedgate_core::store::{EntryRange, StoreError};
 
 /// The number of entries, unless the request names one: more than most feeds publish between two
 /// visits of a reader.

@@ -17,10 +17,10 @@ use crate::http::kit::request::Request;
 use crate::http::state::Gateway;
 use crate::jobs::runner;
 use feedgate_core::page::LocatedPage;
-use feedgate_core::ports::{EntryRange, StoreError};
 use feedgate_core::record::{Record, RecordKind};
 use feedgate_core::redaction;
 use feedgate_core::resource::Resource;
+use feedgate_core::store::{EntryRange, StoreError};
 use feedgate_core::stored_entry::{read_back, records_document};
 use feedgate_feed::model::{Content, Entry, Text};
 

@@ -27,7 +27,8 @@ use crate::byte_cache::{ByteCache, ByteSize, CacheName};
 use crate::http::kit::viewer_access::ViewerAccess;
 use crate::jobs::runner;
 use feedgate_core::ping::TimeUnit;
-use feedgate_core::ports::{ChangesWindow, Store, StoreError};
+use feedgate_core::store::{ChangesWindow, StoreError};
+use feedgate_store::Store;
 
 /// The capacity of the cache, in bytes. The cache stores what takes up to half of it: the longest
 /// document, plain and compressed, with the ends of its lines.
@@ -118,7 +119,7 @@ impl ChangesCache {
     /// long document is rendered in the background.
     pub(super) async fn find(
         self: &Arc<Self>,
-        store: &Arc<dyn Store>,
+        store: &Arc<Store>,
         requested: &RequestedDocument,
     ) -> Result<(Edition, Option<Arc<RenderedChanges>>), StoreError> {
         let current = current_edition(store, requested).await?;
@@ -136,7 +137,7 @@ impl ChangesCache {
     /// Returns a document that may be served, rendering it if necessary.
     pub(super) async fn get_or_render(
         self: &Arc<Self>,
-        store: &Arc<dyn Store>,
+        store: &Arc<Store>,
         requested: &RequestedDocument,
     ) -> Result<Arc<RenderedChanges>, RenderError> {
         let (cache, store, requested) = (Arc::clone(self), Arc::clone(store), requested.clone());
@@ -157,7 +158,7 @@ impl ChangesCache {
     /// Renders the edition after `former` in the background, unless that is already being done.
     fn renew(
         self: &Arc<Self>,
-        store: &Arc<dyn Store>,
+        store: &Arc<Store>,
         requested: &RequestedDocument,
         former: &Arc<RenderedChanges>,
     ) {
@@ -184,7 +185,7 @@ impl ChangesCache {
     /// Renders the current edition of a document when a renderer is free.
     async fn render(
         &self,
-        store: &Arc<dyn Store>,
+        store: &Arc<Store>,
         requested: &RequestedDocument,
     ) -> Result<Entry, RenderError> {
         let renderer = self.acquire_renderer().await?;
@@ -265,7 +266,7 @@ impl RequestedDocument {
 
 /// Returns the current edition of a document.
 async fn current_edition(
-    store: &Arc<dyn Store>,
+    store: &Arc<Store>,
     requested: &RequestedDocument,
 ) -> Result<Edition, StoreError> {
     match requested {

@@ -10,7 +10,8 @@ use chrono::{DateTime, TimeDelta, Utc};
 use crate::http::kit::viewer_access::ViewerAccess;
 use crate::http::routes::changes::render::{push_end, push_head, push_line};
 use feedgate_core::ping::{TimeUnit, WeblogChange};
-use feedgate_core::ports::{ChangeLine, ChangesWindow, Store, StoreError};
+use feedgate_core::store::{ChangeLine, ChangesWindow, StoreError};
+use feedgate_store::Store;
 
 /// The state of a document of changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,7 +88,7 @@ impl Edition {
 
 /// Reads an edition page by page.
 pub(super) struct Pages {
-    store: Arc<dyn Store>,
+    store: Arc<Store>,
     edition: Edition,
     at: Place,
     text: String,
@@ -139,7 +140,7 @@ enum Place {
 
 impl Pages {
     /// Reads `edition` from the beginning.
-    pub(super) fn read(store: &Arc<dyn Store>, edition: Edition) -> Pages {
+    pub(super) fn read(store: &Arc<Store>, edition: Edition) -> Pages {
         Pages {
             store: Arc::clone(store),
             edition,

@@ -14,8 +14,9 @@ use crate::http::kit::request::Request;
 use crate::http::state::Gateway;
 use crate::jobs::runner;
 use feedgate_core::ping::WeblogChange;
-use feedgate_core::ports::{Store, StoreError};
 use feedgate_core::redaction;
+use feedgate_core::store::StoreError;
+use feedgate_store::Store;
 
 /// The number of weblogs on the page.
 const WEBLOGS: usize = 100;
@@ -32,7 +33,7 @@ pub(super) async fn reply(gateway: &Gateway, request: &Request, edition: &Editio
 
 /// Returns the newest lines of an edition that the client may see.
 async fn newest_lines(
-    store: &Arc<dyn Store>,
+    store: &Arc<Store>,
     edition: &Edition,
 ) -> Result<Vec<WeblogChange>, StoreError> {
     let mut changes = match &edition.lines {

@@ -17,7 +17,8 @@ use tokio::sync::OnceCell;
 use tokio::time::Instant;
 
 use super::edition::{self, Edition, EditionText, LineEnd, Lines, Pages};
-use feedgate_core::ports::{Store, StoreError};
+use feedgate_core::store::StoreError;
+use feedgate_store::Store;
 
 /// The maximum age of a served document.
 const LONGEST_AGE: Duration = Duration::from_secs(60);
@@ -155,7 +156,7 @@ impl RenderedChanges {
 
 /// Renders an edition, and compresses it if it is long.
 pub(super) async fn render(
-    store: &Arc<dyn Store>,
+    store: &Arc<Store>,
     edition: Edition,
 ) -> Result<RenderedChanges, StoreError> {
     let rendered_at = Instant::now();
@@ -187,7 +188,7 @@ pub(super) mod tests {
     use super::*;
     use crate::http::kit::viewer_access::ViewerAccess;
     use feedgate_core::ping::TimeUnit;
-    use feedgate_core::ports::ChangesWindow;
+    use feedgate_core::store::ChangesWindow;
 
     fn edition(newest: i64) -> Edition {
         let updated = DateTime::UNIX_EPOCH;

@@ -14,7 +14,7 @@ use crate::http::kit::rejection::Rejection;
 use crate::jobs::runner;
 use crate::tokens::{self, ChildTokenError, TokenError, TokenRequest};
 use feedgate_core::account::{Access, Scope, Scopes, TokenInfo};
-use feedgate_core::ports::StoreError;
+use feedgate_core::store::StoreError;
 
 /// The longest life of a token that a form asks for, in days.
 const MOST_DAYS: u64 = 3_650;
@@ -73,7 +73,7 @@ pub(super) async fn issue(visit: &Visit, login: &str, scopes: Scopes) -> Result<
         expires_at: expiry(visit, now),
     };
     let made =
-        tokens::create_child_token(&*visit.gateway.store, request, visit.access()?, now).await;
+        tokens::create_child_token(&visit.gateway.store, request, visit.access()?, now).await;
     let token = made.map_err(|err| match err {
         ChildTokenError::Token(TokenError::Store(StoreError::AccountRemoved(_))) => {
             Rejection::unprocessable(

@@ -13,7 +13,7 @@ use crate::http::kit::rejection::Rejection;
 use crate::jobs::runner;
 use crate::tokens;
 use feedgate_core::account::{AccountInfo, Scope, Scopes};
-use feedgate_core::ports::StoreError;
+use feedgate_core::store::StoreError;
 
 /// The section of the navigation.
 const SECTION: &str = "console/accounts";

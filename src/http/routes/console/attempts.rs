@@ -14,7 +14,7 @@ use crate::jobs::runner;
 use feedgate_core::attempt::{
     AttemptVerdict, DeliveryAttempt, HeaderLine, RecordedResponse, StoredAttempt,
 };
-use feedgate_core::ports::{AttemptRange, ListedSubscription};
+use feedgate_core::store::{AttemptRange, ListedSubscription};
 use feedgate_core::subscription::SubscriptionId;
 
 /// The number of attempts on the page of a subscription.

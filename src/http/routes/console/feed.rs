@@ -20,8 +20,8 @@ use feedgate_core::account::Scope;
 use feedgate_core::event::{EventFilter, EventKind, EventViewer, StoredEvent};
 use feedgate_core::moves::Move;
 use feedgate_core::ping::{Ping, PingSource};
-use feedgate_core::ports::{ListedSubscription, SubscriptionFilter};
 use feedgate_core::resource::{Resource, ResourceId};
+use feedgate_core::store::{ListedSubscription, SubscriptionFilter};
 use feedgate_core::upstream::{UpstreamState, UpstreamSummary};
 
 pub(super) use entries::entry_title;

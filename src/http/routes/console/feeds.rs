@@ -13,8 +13,8 @@ use crate::http::kit::html::chart::sparkline;
 use crate::http::kit::html::parts::{counted, grouped, optional_time, relative_time, span};
 use crate::http::kit::rejection::Rejection;
 use crate::jobs::runner;
-use feedgate_core::ports::{ResourcesPage, SubscriptionFilter};
 use feedgate_core::resource::{Resource, ResourceId, ResourceKind};
+use feedgate_core::store::{ResourcesPage, SubscriptionFilter};
 
 /// The number of feeds that are read for a page, and searched and sorted in memory. Of an account with
 /// more, the next part has an address of its own.

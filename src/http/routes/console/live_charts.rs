@@ -22,7 +22,7 @@ const PAUSED_HOSTS: usize = 10;
 
 /// Returns the charts.
 pub(super) async fn charts(visit: &Visit) -> Result<Markup, Rejection> {
-    let counted = visit.gateway.gauges.get(&*visit.gateway.store).await;
+    let counted = visit.gateway.gauges.get(&visit.gateway.store).await;
     let gauges = counted.map_err(|err| Rejection::unavailable(&err))?.gauges;
     let paused = visit.gateway.store.paused_hosts(runner::now(), PAUSED_HOSTS + 1).await;
     let paused = paused.map_err(|err| Rejection::unavailable(&err))?;

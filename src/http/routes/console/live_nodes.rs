@@ -8,7 +8,7 @@ use crate::http::kit::html::parts::{Tone, badge, counted, grouped, relative_time
 use crate::http::kit::rejection::Rejection;
 use crate::jobs::runner;
 use feedgate_core::node::{NodeId, SeenNode};
-use feedgate_core::ports::{CellQueues, OldestDue};
+use feedgate_core::store::{CellQueues, OldestDue};
 
 /// The nodes that are listed.
 const NODES: usize = 50;

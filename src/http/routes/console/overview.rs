@@ -12,7 +12,7 @@ use crate::http::kit::html::parts::{grouped, relative_time, span};
 use crate::http::kit::rejection::Rejection;
 use crate::jobs::runner;
 use feedgate_core::event::{EventFilter, EventOutcome, EventViewer, StoredEvent};
-use feedgate_core::ports::SubscriptionFilter;
+use feedgate_core::store::SubscriptionFilter;
 
 /// The number of subscriptions that are read to find those that fail.
 const SUBSCRIPTIONS_READ: usize = 500;
@@ -73,7 +73,7 @@ async fn cards(
     let more = if feeds.next.is_some() { "+" } else { "" };
     let gauges = match visit.is_admin() {
         true => {
-            let counted = visit.gateway.gauges.get(&*visit.gateway.store).await;
+            let counted = visit.gateway.gauges.get(&visit.gateway.store).await;
             Some(counted.map_err(|err| Rejection::unavailable(&err))?.gauges)
         }
         false => None,

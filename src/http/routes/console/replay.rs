@@ -7,8 +7,8 @@ use maud::{Markup, html};
 use super::visit::Visit;
 use crate::http::kit::html::parts::grouped;
 use crate::http::kit::rejection::Rejection;
-use feedgate_core::ports::ListedSubscription;
 use feedgate_core::record::Seq;
+use feedgate_core::store::ListedSubscription;
 
 /// The most entries that a form replays.
 const MOST_REPLAYED: i64 = 1_000;

@@ -11,7 +11,7 @@ use crate::http::kit::html::Width;
 use crate::http::kit::rejection::Rejection;
 use crate::jobs::runner;
 use feedgate_core::account::{SessionHash, TokenHash};
-use feedgate_core::ports::StoreError;
+use feedgate_core::store::StoreError;
 
 /// Returns the form, with the reason why it was refused. Afterwards the browser returns to the page
 /// that it requested.

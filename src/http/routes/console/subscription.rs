@@ -19,8 +19,8 @@ use crate::jobs::runner;
 use crate::subscriptions::{FirstFetchWait, RequestTerms, Verification};
 use feedgate_core::account::Scope;
 use feedgate_core::intent::{Intent, IntentMode};
-use feedgate_core::ports::ListedSubscription;
 use feedgate_core::signing::{Secret, SecretOverlap, SigningRequest};
+use feedgate_core::store::ListedSubscription;
 use feedgate_core::subscription::{Format, SubscriptionRequest};
 use feedgate_protocol::Protocol;
 

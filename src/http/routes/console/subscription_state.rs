@@ -5,8 +5,8 @@ use maud::{Markup, html};
 
 use crate::http::kit::html::parts::{Tone, badge, relative_time};
 use feedgate_core::delivery_health::DeliveryState;
-use feedgate_core::ports::ListedSubscription;
 use feedgate_core::resource::ResourceId;
+use feedgate_core::store::ListedSubscription;
 use feedgate_core::subscription::SubscriptionId;
 
 /// The section of the navigation.

@@ -15,7 +15,7 @@ use crate::http::kit::rejection::Rejection;
 use crate::jobs::runner;
 use feedgate_core::account::Scope;
 use feedgate_core::delivery_health::DeliveryState;
-use feedgate_core::ports::{ListedSubscription, SubscriptionFilter};
+use feedgate_core::store::{ListedSubscription, SubscriptionFilter};
 
 /// The number of subscriptions on a page.
 const PAGE: usize = 100;

@@ -23,7 +23,7 @@ use crate::http::kit::request::Request;
 use crate::http::state::Gateway;
 use crate::jobs::runner;
 use feedgate_core::account::{Access, AccountId, SESSION_IDLE, Scope, SessionHash};
-use feedgate_core::ports::StoreError;
+use feedgate_core::store::StoreError;
 use feedgate_protocol::form::Form;
 
 /// The scripts of each page.

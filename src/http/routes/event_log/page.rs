@@ -18,7 +18,7 @@ use crate::http::kit::reply::{set_header, with_content_type};
 use crate::http::routes::console::Session;
 use crate::http::state::Gateway;
 use feedgate_core::event::{EventKind, EventOutcome, StoredEvent};
-use feedgate_core::ports::StoreError;
+use feedgate_core::store::StoreError;
 
 const SCRIPT: &str = include_str!("live.js");
 

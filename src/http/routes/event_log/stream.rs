@@ -28,7 +28,7 @@ use crate::http::kit::request::Request;
 use crate::http::kit::slots::{ClientNetwork, HeldSlot, Slots, client_network};
 use crate::http::state::Gateway;
 use feedgate_core::event::EventFilter;
-use feedgate_core::ports::{EventNumbers, StoreError};
+use feedgate_core::store::{EventNumbers, StoreError};
 
 /// The maximum number of open streams.
 const MAX_STREAMS: usize = 200;

@@ -7,7 +7,8 @@ use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 use crate::jobs::runner;
-use feedgate_core::ports::{Gauges, Store, StoreError};
+use feedgate_core::store::{Gauges, StoreError};
+use feedgate_store::Store;
 
 /// What the database knows.
 #[derive(Clone, Debug)]
@@ -30,7 +31,7 @@ impl CachedGauges {
     }
 
     /// Returns the gauges. Requests at the same time wait for one count.
-    pub(crate) async fn get(&self, store: &dyn Store) -> Result<Counted, StoreError> {
+    pub(crate) async fn get(&self, store: &Store) -> Result<Counted, StoreError> {
         let mut counted = self.counted.lock().await;
         if let Some((at, recent)) = &*counted
             && at.elapsed() < self.max_age

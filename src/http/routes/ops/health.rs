@@ -21,7 +21,7 @@ use crate::http::kit::endpoint::Endpoint;
 use crate::http::kit::reply::plain_text;
 use crate::http::kit::request::Request;
 use crate::http::state::Gateway;
-use feedgate_core::ports::StoreError;
+use feedgate_core::store::StoreError;
 
 const ENDPOINT: Endpoint = Endpoint { name: "health", methods: &["GET"], body_limit_bytes: 1_024 };
 

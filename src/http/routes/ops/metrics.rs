@@ -20,7 +20,7 @@ use crate::http::kit::reply::{plain_text, set_header, with_content_type};
 use crate::http::kit::request::Request;
 use crate::http::state::Gateway;
 use crate::metrics::PREFIX;
-use feedgate_core::ports::OldestDue;
+use feedgate_core::store::OldestDue;
 
 const ENDPOINT: Endpoint = Endpoint { name: "metrics", methods: &["GET"], body_limit_bytes: 1_024 };
 
@@ -40,7 +40,7 @@ async fn handle(gateway: Arc<Gateway>, request: Request) -> Response {
                       pages of other sites.";
         return plain_text(StatusCode::FORBIDDEN, reason);
     }
-    let counted = match gateway.gauges.get(&*gateway.store).await {
+    let counted = match gateway.gauges.get(&gateway.store).await {
         Ok(counted) => counted,
         Err(err) => return unavailable(&err),
     };

@@ -11,7 +11,7 @@ use crate::http::kit::rejection::Rejection;
 use crate::http::state::Gateway;
 use feedgate_core::account::{Access, Scope};
 use feedgate_core::attempt::{DeliveryAttempt, RecordedResponse, StoredAttempt};
-use feedgate_core::ports::{AttemptRange, ListedSubscription, StoreError};
+use feedgate_core::store::{AttemptRange, ListedSubscription, StoreError};
 use feedgate_protocol::form::Form;
 
 /// How many attempts are shown.

@@ -28,9 +28,9 @@ use crate::http::kit::reply::empty;
 use crate::http::kit::request::Request;
 use crate::http::state::Gateway;
 use feedgate_core::account::Access;
-use feedgate_core::ports::{ListedSubscription, SubscriptionFilter};
 use feedgate_core::record::Record;
 use feedgate_core::resource::{Resource, ResourceId};
+use feedgate_core::store::{ListedSubscription, SubscriptionFilter};
 use feedgate_core::stored_entry::sourced;
 use feedgate_core::subscription::Format;
 use feedgate_feed::model::{Feed, Text};
@@ -66,7 +66,7 @@ pub(super) async fn retrieve(
     }
     let deadline = Instant::now() + LONGEST_WAIT;
     let records = loop {
-        let feeds = Feeds { store: &*gateway.store, resources: &resources };
+        let feeds = Feeds { store: &gateway.store, resources: &resources };
         let records = requested_records(&feeds, form).await?;
         let waits = records.is_empty() && wait != Wait::No;
         if !waits || !growth(gateway, &resources, deadline).await {
@@ -144,7 +144,7 @@ pub(super) async fn document(
     (format, address): (Format, &str),
 ) -> Result<Option<String>, Rejection> {
     let Some(resource) = reported(resources) else { return Ok(None) };
-    let feeds = Feeds { store: &*gateway.store, resources };
+    let feeds = Feeds { store: &gateway.store, resources };
     let records = requested_records(&feeds, form).await?;
     let head = head(gateway, resources.len(), &records);
     let (combined_head, records, format) = (Some(head.as_str()), &*records, Some(format));

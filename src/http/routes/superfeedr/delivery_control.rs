@@ -11,7 +11,7 @@ use crate::http::state::Gateway;
 use crate::jobs::deliver::{TestOutcome, TestReport};
 use crate::jobs::runner;
 use feedgate_core::account::Access;
-use feedgate_core::ports::ListedSubscription;
+use feedgate_core::store::ListedSubscription;
 use feedgate_core::subscription::SubscriptionId;
 use feedgate_protocol::form::Form;
 

@@ -23,12 +23,12 @@ use crate::http::kit::request::Request;
 use crate::http::state::Gateway;
 use crate::jobs::runner;
 use feedgate_core::account::{Access, AccountId};
-use feedgate_core::ports::StoreError;
 use feedgate_core::query::{EntryText, Query, QueryError};
 use feedgate_core::record::{Record, Seq};
 use feedgate_core::resource::{Resource, ResourceId, ResourceKind};
 use feedgate_core::search::{IndexSearch, PossibleMatch, SearchPosition};
 use feedgate_core::status::Status;
+use feedgate_core::store::StoreError;
 use feedgate_core::stored_entry::sourced;
 use feedgate_core::subscription::Format;
 use feedgate_core::track::Track;
@@ -79,7 +79,7 @@ pub(super) async fn search(
     let mut searched = SearchedResources::new(gateway, access.account);
     let found = find_entries(&mut searched, &query, search, count).await;
     let found = found.map_err(|err| Rejection::unavailable(&err))?;
-    charge.settle(RowsRead { read: found.compared * ROWS_PER_ENTRY, skipped: 0 });
+    charge.return_unused(RowsRead { read: found.compared * ROWS_PER_ENTRY, skipped: 0 });
     let etag = found.etag(format);
     if etag_matches(&request.headers, &etag) {
         let response = with_caching_headers(empty(StatusCode::NOT_MODIFIED), &etag);

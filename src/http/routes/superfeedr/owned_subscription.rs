@@ -7,7 +7,7 @@ use super::refusal::reject_refusal;
 use crate::http::kit::rejection::Rejection;
 use crate::http::state::Gateway;
 use feedgate_core::account::Access;
-use feedgate_core::ports::{ListedSubscription, SubscriptionFilter};
+use feedgate_core::store::{ListedSubscription, SubscriptionFilter};
 use feedgate_protocol::form::Form;
 
 /// Returns the subscription of the account that `hub.topic` and `hub.callback` name. The callback

@@ -2,7 +2,7 @@
 
 use url::Url;
 
-use feedgate_core::ports::ListedSubscription;
+use feedgate_core::store::ListedSubscription;
 use feedgate_protocol::form::Form;
 
 /// A search: every condition must hold.

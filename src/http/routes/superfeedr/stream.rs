@@ -41,10 +41,10 @@ use crate::http::kit::slots::{HeldSlot, NoSlot};
 use crate::http::state::Gateway;
 use crate::jobs::deliver::{ComposedRange, LogGap, LogRange};
 use feedgate_core::account::{Access, AccountId};
-use feedgate_core::ports::StoreError;
 use feedgate_core::query::EntryFilter;
 use feedgate_core::record::{Audience, Seq};
 use feedgate_core::resource::{Resource, ResourceId};
+use feedgate_core::store::StoreError;
 use feedgate_core::subscription::{Format, Updates};
 use feedgate_protocol::form::Form;
 
@@ -171,7 +171,7 @@ impl EntryStream {
         let ids =
             [request.header("last-event-id"), self.scope.form.get("lastEventId").unwrap_or("")];
         let resumed = match ids.into_iter().find(|id| !id.trim().is_empty()) {
-            Some(id) => resume(&*self.gateway.store, &logs, id).await,
+            Some(id) => resume(&self.gateway.store, &logs, id).await,
             None => Ok(Resumption::default()),
         };
         let resumed = resumed.map_err(|err| Rejection::unavailable(&err))?;

@@ -6,7 +6,7 @@ use crate::http::kit::rate_limit::RowsRead;
 use crate::http::kit::rejection::Rejection;
 use crate::http::state::Gateway;
 use feedgate_core::account::Access;
-use feedgate_core::ports::{ListedSubscription, SubscriptionFilter};
+use feedgate_core::store::{ListedSubscription, SubscriptionFilter};
 
 /// The subscriptions that are compared for one answer: some 20 ms of processor time.
 const PART: usize = 2_000;
@@ -33,7 +33,7 @@ pub(super) async fn read(
     let (listed, total) =
         gateway.store.list(filter).await.map_err(|err| Rejection::unavailable(&err))?;
     let skipped = filter.offset.min(usize::try_from(total).unwrap_or(usize::MAX));
-    charge.settle(RowsRead { read: listed.len(), skipped });
+    charge.return_unused(RowsRead { read: listed.len(), skipped });
     Ok((listed, total))
 }
 

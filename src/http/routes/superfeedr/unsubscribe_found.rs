@@ -15,7 +15,7 @@ use crate::jobs::runner;
 use crate::subscriptions::{FirstFetchWait, RequestTerms, Verification};
 use feedgate_core::account::Access;
 use feedgate_core::intent::{Intent, IntentMode};
-use feedgate_core::ports::SubscriptionFilter;
+use feedgate_core::store::SubscriptionFilter;
 use feedgate_core::subscription::Subscription;
 use feedgate_protocol::form::Form;
 

@@ -13,7 +13,7 @@ use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 use crate::byte_cache::{ByteCache, ByteSize, CacheName};
-use feedgate_core::ports::StoreError;
+use feedgate_core::store::StoreError;
 
 /// How long a view is served.
 const LONGEST_AGE: Duration = Duration::from_secs(60);

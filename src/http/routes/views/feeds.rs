@@ -8,9 +8,9 @@ use super::document::{DocumentWriter, ViewDocument};
 use crate::http::kit::viewer_access::ViewerAccess;
 use crate::http::state::Gateway;
 use crate::jobs::runner;
-use feedgate_core::ports::{StoreError, WatchedResource};
 use feedgate_core::redaction;
 use feedgate_core::resource::{ResourceId, ResourceKind};
+use feedgate_core::store::{StoreError, WatchedResource};
 use feedgate_feed::render::opml::{END, OpmlOutline, push_head, push_note, push_outline};
 
 /// How much memory the list may take: some three hundred thousand feeds.

@@ -8,9 +8,9 @@ use crate::http::kit::browser_view::{BrowserView, web_link};
 use crate::http::kit::request::Request;
 use crate::http::kit::viewer_access::ViewerAccess;
 use crate::http::state::Gateway;
-use feedgate_core::ports::StoreError;
 use feedgate_core::redaction;
 use feedgate_core::resource::ResourceId;
+use feedgate_core::store::StoreError;
 
 /// The number of feeds on the page.
 const FEEDS: usize = 100;

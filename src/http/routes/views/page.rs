@@ -8,8 +8,8 @@ use super::TITLE_CHARS;
 use super::totals::{PROTOCOLS, StatsTotals, WINDOW_DAYS};
 use crate::http::kit::html::parts::{grouped, span, timestamp};
 use crate::http::kit::html::{HtmlPage, Interaction, Place, Width};
-use feedgate_core::ports::WatchedResource;
 use feedgate_core::redaction;
+use feedgate_core::store::WatchedResource;
 
 /// Returns the page.
 pub(super) fn page(totals: &StatsTotals) -> HtmlPage<'static> {

@@ -16,8 +16,8 @@ use crate::http::kit::html;
 use crate::http::kit::viewer_access::ViewerAccess;
 use crate::http::state::Gateway;
 use crate::jobs::runner;
-use feedgate_core::ports::{StoreError, WatchedResource};
 use feedgate_core::redaction;
+use feedgate_core::store::{StoreError, WatchedResource};
 
 const JSON: &str = "application/json; charset=utf-8";
 

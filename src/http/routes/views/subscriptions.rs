@@ -17,12 +17,12 @@ use crate::http::kit::viewer_access::ViewerAccess;
 use crate::http::state::Gateway;
 use crate::jobs::runner;
 use feedgate_core::account::AccountId;
-use feedgate_core::ports::{
+use feedgate_core::redaction;
+use feedgate_core::resource::ResourceId;
+use feedgate_core::store::{
     BodySummary, ListedSubscription, OpenSubscription, StoreError, SubscriptionFilter,
     WatchedResource,
 };
-use feedgate_core::redaction;
-use feedgate_core::resource::ResourceId;
 use feedgate_core::subscription::{Subscription, SubscriptionId};
 use feedgate_protocol::form::Form;
 

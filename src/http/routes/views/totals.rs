@@ -11,8 +11,8 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::http::kit::viewer_access::ViewerAccess;
 use crate::http::state::Gateway;
-use feedgate_core::ports::{Gauges, StoreError, SubscriberGroup, WatchedResource};
 use feedgate_core::resource::ResourceId;
+use feedgate_core::store::{Gauges, StoreError, SubscriberGroup, WatchedResource};
 use feedgate_core::subscription::SubscriptionId;
 
 /// How many feeds deployed servers list as those with the most subscribers. Feeds with as many

@@ -5,8 +5,8 @@ use bytes::Bytes;
 
 use super::{BodyKey, Composed, Composer};
 use feedgate_core::attempt::{DeliveryAttempt, PayloadContent};
-use feedgate_core::ports::StoreError;
 use feedgate_core::record::Seq;
+use feedgate_core::store::StoreError;
 use feedgate_core::subscription::{Format, Subscription};
 use feedgate_protocol::rsscloud;
 

@@ -24,7 +24,7 @@ async fn composer(folder: &Path) -> (Arc<Composer>, ResourceId) {
         url: format!("sqlite:{}", folder.join("feedgate.db").display()),
         connections: 4,
         groups: HostGroups::new(Duration::ZERO),
-        cut: PageLimits::default(),
+        page_limits: PageLimits::default(),
         listed: Default::default(),
         forwarding: PingForwarding::default(),
         anonymous_bytes_per_day: 256 << 20,

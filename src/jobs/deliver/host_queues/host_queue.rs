@@ -8,8 +8,8 @@ use super::endpoint_speeds::Speed;
 use super::lanes::{LaneShare, LaneSizes, Lanes, Owner};
 use super::turns::{ByKind, Kind};
 use feedgate_core::claim::ClaimToken;
-use feedgate_core::ports::ClaimLimits;
 use feedgate_core::resource::ResourceId;
+use feedgate_core::store::ClaimLimits;
 use feedgate_core::subscription::{DueSubscription, SubscriptionId};
 
 /// The time in which a host accepts about one portion.

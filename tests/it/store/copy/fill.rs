@@ -11,10 +11,10 @@ use feedgate_core::intent::{Intent, IntentMode, VerifyToken};
 use feedgate_core::password::{Password, PasswordHash};
 use feedgate_core::ping::TimeUnit;
 use feedgate_core::ping_forwarding::{PingForwarding, PingTarget};
-use feedgate_core::ports::DeliveryOutcome;
 use feedgate_core::record::Seq;
 use feedgate_core::resource::ResourceKind;
 use feedgate_core::signing::Secret;
+use feedgate_core::store::DeliveryOutcome;
 use feedgate_core::stored_file::{
     FileContent, FileLocation, FileToSave, PathSegment, Quota, WriteCondition,
 };
@@ -193,7 +193,7 @@ async fn other_work(store: &ClaimingStore) {
     assert!(store.save_hours(later, TimeUnit::Minutes).await.unwrap() > 0);
     store.receive(&ping(3 * 3_600, "https://feeds.test/feed1"), Duration::ZERO).await.unwrap();
     store.claim_maintenance_task("measure", at(1), Duration::from_secs(60)).await.unwrap();
-    store.save_k(1.5).await.unwrap();
+    store.save_poll_factor(1.5).await.unwrap();
 }
 
 async fn hosts(store: &ClaimingStore) {
@@ -209,7 +209,7 @@ async fn hosts(store: &ClaimingStore) {
             http_code: 503,
             retry_after_s: None,
         };
-        store.refuse(&refused).await.unwrap();
+        store.record_refusal(&refused).await.unwrap();
     }
     store.save_robots("https://feeds.test", &Robots::default(), at(61)).await.unwrap();
 }
@@ -221,7 +221,7 @@ async fn claims(store: &ClaimingStore) {
     let delivered = DeliveryOutcome::Delivered { cursor: Seq(3), status: 0 };
     let failed = DeliveryOutcome::Failed { retry_at: Some(at(150)) };
     let ended = [(due[0].subscription.id, delivered), (due[1].subscription.id, failed)];
-    store.settle(&ended, at(101)).await.unwrap();
+    store.record_deliveries(&ended, at(101)).await.unwrap();
     assert!(!store.claim_resources(now, until, &room()).await.unwrap().is_empty());
     assert!(!store.claim_intents(now, until, &few(2)).await.unwrap().is_empty());
     assert!(!store.claim_upstreams(now, until, &few(2)).await.unwrap().is_empty());

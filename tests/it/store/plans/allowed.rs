@@ -29,11 +29,20 @@ const fn allow_either(
 /// Why PostgreSQL reads a whole table.
 const ONE_ROW: &str = "the table has one row";
 
+/// Why all slots of hosts are read.
+const SLOTS: &str = "there are 128 slots";
+
 /// Why a condition reads subscriptions of a resource.
 const EXISTS: &str = "`exists` stops at the first";
 
 #[rustfmt::skip]
 pub(super) const ALLOWED: &[Allowed] = &[
+    allow("nodes/callback_slots.rs FREE", "all of callback_slots", SLOTS),
+    allow("nodes/callback_slots.rs GIVE_UP", "all of callback_slots", SLOTS),
+    allow("nodes/callback_slots.rs GIVE_UP_ALL", "all of callback_slots", SLOTS),
+    allow("nodes/callback_slots.rs RENEW", "all of callback_slots", SLOTS),
+    allow("nodes/callback_slots.rs SLOTS", "all of callback_slots", SLOTS),
+    allow("nodes/callback_slots.rs SERVING", "nodes where", "a row for each node, deleted a day after it was killed"),
     allow("clock.rs ADVANCE", "all of clocks", ONE_ROW),
     allow("clock.rs MARK", "all of clocks", ONE_ROW),
     allow("clock.rs POSITION", "all of clocks", ONE_ROW),
@@ -104,7 +113,7 @@ pub(super) const ALLOWED: &[Allowed] = &[
         "only when pages of the resource are to be dropped"),
     allow("log/pages.rs READ", "records",
         "the records of one page"),
-    allow("maintenance.rs GAUGES", "",
+    allow("health.rs GAUGES", "",
         "counted at most once in a while, however often /metrics is requested"),
     allow("resources/forget.rs remove", "",
         "a resource that is forgotten is deleted with all its rows, FEW resources at a time; of most of them, PART"),
@@ -136,9 +145,9 @@ pub(super) const ALLOWED: &[Allowed] = &[
         "FTS5 finds each row by its number; it is no index of a table"),
     allow("search/removal.rs OLD", "search_entries",
         "the entries of the pages that are dropped, at most FEW, or of a resource that is forgotten"),
-    allow("tracks.rs SUBSCRIBED", "subscriptions",
+    allow("tracks/steps.rs SUBSCRIBED", "subscriptions",
         "whether there is one: the first is enough"),
-    allow("tracks.rs UNUSED", "subscriptions",
+    allow("tracks/steps.rs UNUSED", "subscriptions",
         "whether there is one: the first is enough"),
 ];
 
@@ -156,9 +165,9 @@ pub(super) const NEVER_RUN: &[&str] = &[
     "cells.rs START",
     "cells.rs SAVE",
     "cells.rs FIND",
-    "cells/collections.rs DEFINE",
-    "cells/collections.rs COPY",
-    "cells/collections.rs FIND",
+    "collections/definitions.rs DEFINE",
+    "collections/definitions.rs COPY",
+    "collections/definitions.rs FIND",
     "cells/pacing.rs GROUP",
     "cells/pacing.rs GROUPS",
     "cells/pacing.rs DELAY",

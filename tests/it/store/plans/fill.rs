@@ -11,10 +11,10 @@ use feedgate_core::change_detection::Candidate;
 use feedgate_core::claim::QueuePosition;
 use feedgate_core::node::{NodeId, NodeInfo};
 use feedgate_core::poll::{NewContent, Poll};
-use feedgate_core::ports::Store;
 use feedgate_core::query::Query;
 use feedgate_core::search::{IndexSearch, UnindexedRange};
 use feedgate_core::topic::Topic;
+use feedgate_store::Store;
 
 /// Runs, on PostgreSQL, the few statements that the store runs there only: those about the clock of
 /// the database, locks and notifications.
@@ -35,19 +35,19 @@ pub(super) async fn run_statements_of_postgres() {
     let nothing = Poll { found: NewContent::Nothing, leaves_details: true, ..poll(at(3), &[]) };
     let polls = watched.iter().map(|id| store.record(*id, &nothing));
     futures_util::future::try_join_all(polls).await.unwrap();
-    search(&*store).await;
-    share_callback_hosts(&*store).await;
+    search(&store).await;
+    share_callback_hosts(&store).await;
     store.close().await;
 }
 
-/// Lets a node take all hosts, renew them, and give up half of them to another.
-async fn share_callback_hosts(store: &dyn Store) {
+/// Lets a node take all hosts, renew them, give up half of them to another, and take them all when it has gone.
+async fn share_callback_hosts(store: &Store) {
     let terms = SlotTerms {
         lease: TimeDelta::seconds(5),
         claim: TimeDelta::seconds(60),
         request: TimeDelta::seconds(12),
     };
-    for (id, seconds) in [("a", 10), ("a", 13), ("b", 13), ("a", 14)] {
+    for (id, seconds) in [("a", 10), ("a", 13), ("b", 13), ("a", 14), ("b", 15), ("a", 40)] {
         let (id, name) = (NodeId(id.to_owned()), String::new());
         let node = NodeInfo { id, name, version: String::new(), started_at: at(0) };
         store.share_callback_hosts(&node, at(seconds), terms).await.unwrap();
@@ -55,7 +55,7 @@ async fn share_callback_hosts(store: &dyn Store) {
 }
 
 /// Searches for a word that is in many entries.
-async fn search(store: &dyn Store) {
+async fn search(store: &Store) {
     store.open_search_index().await.unwrap();
     let resource = store.ensure(&topic("b"), at(0)).await.unwrap();
     let ids: Vec<String> = (0..50).map(|n| format!("e{n}")).collect();

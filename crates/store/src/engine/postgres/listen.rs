@@ -19,7 +19,7 @@ use tracing::warn;
 use super::schema_lock;
 use super::tls::Tls;
 use crate::engine::tx::Wake;
-use feedgate_core::ports::{StoreError, WakeSignals};
+use feedgate_core::store::{StoreError, WakeSignals};
 
 /// The delay before connecting again.
 const AGAIN: Duration = Duration::from_secs(2);

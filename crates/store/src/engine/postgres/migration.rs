@@ -13,7 +13,7 @@ use futures_util::future::BoxFuture;
 use super::{Connector, NO_TIME_LIMITS};
 use crate::engine::error::store_error;
 use crate::engine::tx::{Conn, Tx};
-use feedgate_core::ports::StoreError;
+use feedgate_core::store::StoreError;
 
 /// A number that no other program sharing the database uses: "feedgate" in ASCII.
 const LOCK: i64 = 0x6665_6564_6761_7465;

@@ -15,7 +15,7 @@ use std::time::Duration;
 use tokio::time::sleep;
 use tokio_postgres::error::SqlState;
 
-use feedgate_core::ports::StoreError;
+use feedgate_core::store::StoreError;
 
 /// The most attempts at a transaction that conflicts with others. Each deadlock lets one of its
 /// transactions through, so even five that collide are all done by then.

@@ -7,7 +7,7 @@ use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
 
 use crate::engine::error::store_error;
 use crate::engine::sql::{Value, storable, storable_list};
-use feedgate_core::ports::StoreError;
+use feedgate_core::store::StoreError;
 
 /// A row, whose columns are converted as they are read, from left to right.
 #[derive(Clone, Debug)]

@@ -11,7 +11,7 @@ use tokio_postgres::Client;
 
 use super::{Connector, NO_TIME_LIMITS};
 use crate::engine::error::store_error;
-use feedgate_core::ports::StoreError;
+use feedgate_core::store::StoreError;
 
 /// The class of these locks: "feed" in ASCII. The lock within it is a hash of the schema.
 const CLASS: i32 = 0x6665_6564;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rustls::{ClientConfig, RootCertStore};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use feedgate_core::ports::StoreError;
+use feedgate_core::store::StoreError;
 
 /// The TLS connector, for servers whose certificate this machine trusts. A private certificate is
 /// trusted if `SSL_CERT_FILE` names its file.

@@ -14,7 +14,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::drive;
 use crate::engine::tx::{Conn, Tx, lock};
-use feedgate_core::ports::StoreError;
+use feedgate_core::store::StoreError;
 
 /// The most operations that may wait; later callers wait for a place.
 const QUEUE: usize = 1_024;

@@ -8,7 +8,7 @@ use rusqlite::{Connection, Statement};
 use crate::engine::error::store_error;
 use crate::engine::row::Row;
 use crate::engine::sql::{self, Columns, Value};
-use feedgate_core::ports::StoreError;
+use feedgate_core::store::StoreError;
 
 /// Passes each row of a statement to `visit`.
 pub(crate) fn query(

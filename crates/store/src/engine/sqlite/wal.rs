@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use rusqlite::{Connection, OpenFlags};
 
 use crate::engine::error::store_error;
-use feedgate_core::ports::StoreError;
+use feedgate_core::store::StoreError;
 
 /// How long nothing has to change before the WAL is copied: shorter than the pauses of a gateway that has
 /// little to do, which changes something every few seconds.

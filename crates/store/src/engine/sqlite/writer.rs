@@ -28,7 +28,7 @@ use tokio::time::timeout;
 
 use super::wal::{self, CheckpointTimer};
 use crate::engine::tx::{Tx, lock};
-use feedgate_core::ports::{StoreError, WakeSignals};
+use feedgate_core::store::{StoreError, WakeSignals};
 use jobs::{LostWrite, Pending, WriteJob};
 use transactions::{commit_alone, commit_together};
 

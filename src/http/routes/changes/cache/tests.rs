@@ -12,12 +12,12 @@ use super::super::rendered::tests::rendered;
 use super::*;
 
 /// Returns a store with so many changes of this moment.
-async fn store_with_changes(folder: &Path, many: usize) -> Arc<dyn Store> {
+async fn store_with_changes(folder: &Path, many: usize) -> Arc<Store> {
     let settings = feedgate_store::StoreSettings {
         url: format!("sqlite:{}", folder.join("feedgate.db").display()),
         connections: 1,
         groups: HostGroups::new(Duration::ZERO),
-        cut: Default::default(),
+        page_limits: Default::default(),
         listed: Default::default(),
         forwarding: Default::default(),
         anonymous_bytes_per_day: 1 << 20,

@@ -14,10 +14,10 @@ use crate::http::kit::html::parts::relative_time;
 use crate::http::kit::rejection::Rejection;
 use crate::http::routes::console::feeds::SECTION;
 use crate::http::routes::console::visit::Visit;
-use feedgate_core::ports::{EntryRange, StoreError};
 use feedgate_core::query::{EntryText, Query, QueryError};
 use feedgate_core::record::{Record, Seq};
 use feedgate_core::resource::Resource;
+use feedgate_core::store::{EntryRange, StoreError};
 use feedgate_core::stored_entry::read_records;
 use feedgate_feed::model::{Entry, Text};
 

@@ -10,13 +10,14 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
 
-use feedgate_core::ports::{EntryRange, Store, StoreError};
 use feedgate_core::record::{Record, Seq};
 use feedgate_core::resource::{Resource, ResourceId};
+use feedgate_core::store::{EntryRange, StoreError};
+use feedgate_store::Store;
 
 /// Several feeds.
 pub(super) struct Feeds<'a> {
-    pub(super) store: &'a dyn Store,
+    pub(super) store: &'a Store,
     pub(super) resources: &'a BTreeMap<ResourceId, Resource>,
 }
 

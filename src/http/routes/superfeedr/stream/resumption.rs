@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use crate::http::routes::superfeedr::stream::gap::{GapReason, StreamGap};
 use crate::http::routes::superfeedr::stream::position::StreamPosition;
 use crate::http::routes::superfeedr::stream::scope::SelectedLog;
-use feedgate_core::ports::{Store, StoreError};
 use feedgate_core::record::Seq;
 use feedgate_core::resource::ResourceId;
+use feedgate_core::store::StoreError;
+use feedgate_store::Store;
 
 /// The most logs of a position that are looked up although the stream does not send them: more
 /// than a stream has.
@@ -26,7 +27,7 @@ pub(super) struct Resumption {
 
 /// Returns where a stream of `logs` continues behind the event whose id is `id`.
 pub(super) async fn resume(
-    store: &dyn Store,
+    store: &Store,
     logs: &BTreeMap<ResourceId, SelectedLog>,
     id: &str,
 ) -> Result<Resumption, StoreError> {

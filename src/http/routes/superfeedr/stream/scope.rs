@@ -10,9 +10,9 @@ use crate::http::kit::rejection::Rejection;
 use crate::http::routes::superfeedr::{combined, retrieve};
 use crate::http::state::Gateway;
 use feedgate_core::account::{Access, Scope};
-use feedgate_core::ports::ListedSubscription;
 use feedgate_core::record::Seq;
 use feedgate_core::resource::{Resource, ResourceId};
+use feedgate_core::store::ListedSubscription;
 use feedgate_protocol::form::Form;
 
 /// The parameters that select the logs of a stream, and the credentials of its client.

@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 use crate::engine::error::is_damage;
 use crate::engine::sqlite::drive;
 use crate::engine::tx::{Conn, Tx, Wake};
-use feedgate_core::ports::{StoreError, WakeSignals};
+use feedgate_core::store::{StoreError, WakeSignals};
 
 /// How an operation ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,32 +1,8 @@
-//! The port of the clock of the database, by which everything is due on all nodes.
+//! The clock of the database, by which everything is due on all nodes.
 
 use std::time::Duration;
 
-use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
-
-use super::StoreError;
-
-/// The clock of the database, and the due times that are moved with it when it was set.
-#[async_trait]
-pub trait DatabaseClock: Send + Sync {
-    /// Reads the clock. That of SQLite is the clock of this machine, which shows `machine_time`.
-    async fn read_clock(&self, machine_time: DateTime<Utc>) -> Result<ClockReading, StoreError>;
-
-    /// Records that a node works.
-    async fn record_clock(&self, mark: &ClockMark) -> Result<(), StoreError>;
-
-    /// Records that the clock was set by `by`, unless it was set again since `generation`. Due times are
-    /// moved by [`move_due_times`](Self::move_due_times).
-    async fn record_clock_set(&self, generation: i64, by: TimeDelta) -> Result<(), StoreError>;
-
-    /// Moves all due times by `by`, because the clock was set for the time `generation`. Several nodes may
-    /// do this together, and go on where another has stopped. Returns once all are moved.
-    async fn move_due_times(&self, generation: i64, by: TimeDelta) -> Result<(), StoreError>;
-
-    /// Moves the due times that this node has in memory, when it goes by the new time.
-    fn move_times_in_memory(&self, by: TimeDelta);
-}
 
 /// What is known of the clock of the database.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,10 +1,7 @@
-//! The port of surveys: reads all resources and subscriptions in steps, each of which reads a few
-//! thousand rows at most.
+//! What surveys of all resources and subscriptions return, a step at a time.
 
-use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
-use super::StoreError;
 use crate::resource::{Resource, ResourceId, ResourceKind};
 use crate::subscription::SubscriptionId;
 use crate::topic::Topic;
@@ -111,40 +108,4 @@ pub struct SubscriptionCounts {
     pub groups: Vec<SubscriberGroup>,
     /// The last subscription that was counted; `None` if there are no more.
     pub next: Option<SubscriptionId>,
-}
-
-/// Surveys of everything that is stored. A survey may or may not include changes made while it
-/// runs.
-#[async_trait]
-pub trait Survey: Send + Sync {
-    /// Returns resources with subscriptions, ascending, after `after`; empty at the end.
-    async fn watched(&self, after: ResourceId) -> Result<Vec<WatchedResource>, StoreError>;
-
-    /// Returns up to `limit` resources with subscriptions, ascending, after `after`, with all their
-    /// properties. Collections are left out, so that a page may be shorter than `limit` although more
-    /// follow.
-    async fn resources_page(
-        &self,
-        after: ResourceId,
-        limit: usize,
-    ) -> Result<ResourcesPage, StoreError>;
-
-    /// Reads up to `limit` subscriptions after `after`, and returns the open ones whose lease has
-    /// not ended at `now`.
-    async fn open_page(
-        &self,
-        after: SubscriptionId,
-        limit: usize,
-        now: DateTime<Utc>,
-    ) -> Result<OpenSubscriptions, StoreError>;
-
-    /// Counts a batch of subscriptions after `after` whose lease has not ended at `now`.
-    async fn count_some(
-        &self,
-        after: SubscriptionId,
-        now: DateTime<Utc>,
-    ) -> Result<SubscriptionCounts, StoreError>;
-
-    /// Returns the number of pings listed since `since`.
-    async fn pings_since(&self, since: DateTime<Utc>) -> Result<u64, StoreError>;
 }

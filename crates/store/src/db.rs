@@ -1,0 +1,274 @@
+//! The database of one cell: its engine, and what this node knows of it in memory.
+
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, OnceLock, Weak};
+use std::time::Instant;
+
+use futures_util::future::BoxFuture;
+use tokio::sync::{Semaphore, SemaphorePermit};
+
+use crate::changes::ping_batcher::PingBatcher;
+use crate::copy::copy_state;
+use crate::delivery::account_turns::AccountTurns;
+use crate::delivery::held_backlogs::HeldBacklogs;
+use crate::delivery::intents;
+use crate::delivery::subscription_batcher::SubscriptionBatcher;
+use crate::engine::claims::SearchedQueue;
+use crate::engine::envelope::SecretKeys;
+use crate::engine::lease::Leases;
+use crate::engine::migrate;
+use crate::engine::migrate::Migration;
+use crate::engine::postgres::{Connector, Postgres};
+use crate::engine::sqlite::{Sqlite, WriteSize};
+use crate::engine::tx::Tx;
+use crate::log::anonymous_documents::AnonymousDocuments;
+use crate::log::append_budget::AppendBudget;
+use crate::resources::poll_result_batcher::PollResultBatcher;
+use crate::resources::upstreams;
+use crate::secrets::registered_keys;
+use crate::write_health::WriteHealth;
+use crate::{OpenPurpose, StoreSettings, sqlite_path};
+use crate::{cells, hosts};
+use feedgate_core::host_groups::HostGroups;
+use feedgate_core::intent::DueIntent;
+use feedgate_core::page::PageLimits;
+use feedgate_core::ping_forwarding::PingForwarding;
+use feedgate_core::served_hosts::ServedHosts;
+use feedgate_core::store::{EndedTransaction, StoreError, TransactionObserver, WakeSignals};
+use feedgate_core::{upstream::Upstream, visibility::ListedTopics};
+
+/// The database of one cell.
+pub(crate) struct Db {
+    pub(crate) engine: Engine,
+    pub(crate) wake_signals: WakeSignals,
+    pub(crate) poll_results: PollResultBatcher,
+    pub(crate) subscriptions: SubscriptionBatcher,
+    pub(crate) pings: PingBatcher,
+    /// The number of batches of pings so far.
+    pub(crate) ping_batches: AtomicU64,
+    /// The version of the schema that this program works with.
+    pub(crate) schema_version: i64,
+    /// The source of the leases of claims.
+    pub(crate) claims: Leases,
+    /// Which accounts are next when deliveries are claimed.
+    pub(crate) account_turns: Arc<AccountTurns>,
+    /// The backlogs that this node delivers.
+    pub(crate) held_backlogs: Arc<HeldBacklogs>,
+    /// The hosts of callbacks that this node serves, in all cells.
+    pub(crate) served_hosts: Arc<ServedHosts>,
+    /// The queue of intents, by the host of the callback.
+    pub(crate) intent_queue: SearchedQueue<DueIntent>,
+    /// The queue of upstreams that are due, by the host of the hub or cloud.
+    pub(crate) upstream_queue: SearchedQueue<Upstream>,
+    /// The keys that secrets are encrypted with.
+    pub(crate) secret_keys: Arc<SecretKeys>,
+    /// The servers that share a rate limit.
+    pub(crate) groups: HostGroups,
+    /// The size limits of a page.
+    pub(crate) page_limits: PageLimits,
+    /// How much may be appended for subscribers.
+    pub(crate) append_budget: AppendBudget,
+    /// The resources that lists contain.
+    pub(crate) listed: ListedTopics,
+    /// Limits concurrent appends. On PostgreSQL they use at most half of the connections, so that
+    /// claims and results of deliveries do not wait behind them.
+    pub(crate) append_permits: Semaphore,
+    /// The large documents that are being stored for subscribers without an account.
+    pub(crate) anonymous_documents: AnonymousDocuments,
+    /// The changes that are forwarded to ping targets.
+    pub(crate) forwarding: Arc<PingForwarding>,
+    /// Whether the database accepts writes.
+    pub(crate) write_health: WriteHealth,
+    /// Is called with each transaction that ends.
+    pub(crate) transaction_observer: OnceLock<TransactionObserver>,
+}
+
+pub(crate) enum Engine {
+    Sqlite(Sqlite),
+    Postgres(Box<Postgres>),
+}
+
+impl Db {
+    /// Opens the database that `settings` name, and applies the missing ones of `migrations`.
+    pub(crate) async fn open(
+        settings: &StoreSettings,
+        migrations: &[Migration],
+        purpose: OpenPurpose,
+    ) -> Result<Arc<Db>, StoreError> {
+        let wake_signals = WakeSignals::default();
+        let connections = settings.connections.max(1);
+        let engine = match sqlite_path(&settings.url) {
+            Some(path) => Engine::Sqlite(Sqlite::open(path, connections, wake_signals.clone())?),
+            None => {
+                let connector = Connector::new(&settings.url)?.for_purpose(purpose);
+                let mut opened =
+                    Postgres::open(connector, connections, wake_signals.clone()).await?;
+                if purpose == OpenPurpose::Gateway {
+                    opened.listen(vec![opened.schema().to_owned()]).await?;
+                }
+                Engine::Postgres(Box::new(opened))
+            }
+        };
+        let (version, served_hosts) = (migrate::newest(migrations), Arc::default());
+        let db = Db::new(engine, settings, (wake_signals, served_hosts), version);
+        db.migrate(migrations.into()).await?;
+        cells::check_count(&db, 1).await?;
+        if purpose == OpenPurpose::Gateway {
+            copy_state::admit_gateway(&db).await?;
+            registered_keys::check(&db).await?;
+            db.regroup().await?;
+        }
+        Ok(db)
+    }
+
+    /// Returns the store in this database, whose schema is or will be up to date.
+    pub(crate) fn new(
+        engine: Engine,
+        settings: &StoreSettings,
+        (wake_signals, served_hosts): (WakeSignals, Arc<ServedHosts>),
+        schema_version: i64,
+    ) -> Arc<Db> {
+        let append_permits = Semaphore::new(match engine {
+            Engine::Sqlite(_) => Semaphore::MAX_PERMITS,
+            Engine::Postgres(_) => {
+                (settings.connections.div_ceil(settings.cells.max(1)) / 2).max(1)
+            }
+        });
+        Arc::new_cyclic(|db| Db {
+            engine,
+            wake_signals,
+            poll_results: PollResultBatcher::start(Weak::clone(db)),
+            subscriptions: SubscriptionBatcher::start(Weak::clone(db)),
+            pings: PingBatcher::start(Weak::clone(db)),
+            ping_batches: AtomicU64::new(0),
+            schema_version,
+            claims: Leases::new(),
+            account_turns: Arc::default(),
+            held_backlogs: Arc::default(),
+            served_hosts,
+            intent_queue: SearchedQueue::new(&intents::QUEUE),
+            upstream_queue: SearchedQueue::new(&upstreams::QUEUE),
+            secret_keys: Arc::new(settings.secret_keys.clone()),
+            groups: settings.groups.clone(),
+            page_limits: settings.page_limits,
+            append_budget: AppendBudget::from_settings(settings),
+            listed: settings.listed,
+            append_permits,
+            anonymous_documents: AnonymousDocuments::default(),
+            forwarding: Arc::new(settings.forwarding.clone()),
+            write_health: WriteHealth::default(),
+            transaction_observer: OnceLock::new(),
+        })
+    }
+
+    /// Assigns the resources to their host groups again, if the table of groups has changed.
+    pub(crate) async fn regroup(&self) -> Result<(), StoreError> {
+        let groups = self.groups.clone();
+        self.write(move |tx| Box::pin(async move { hosts::regroup(tx, &groups).await })).await
+    }
+
+    pub(crate) async fn migrate(&self, migrations: Arc<[Migration]>) -> Result<(), StoreError> {
+        match &self.engine {
+            Engine::Sqlite(sqlite) => {
+                sqlite.write(WriteSize::Large, migrate::prepare).await?;
+                while sqlite.write(WriteSize::Large, migrate::apply_next(&migrations)).await? {}
+            }
+            Engine::Postgres(postgres) => {
+                let mut migrating = postgres.begin_migrating().await?;
+                migrating.write(migrate::prepare).await?;
+                while migrating.write(migrate::apply_next(&migrations)).await? {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until an append may begin.
+    pub(crate) async fn append_permit(&self) -> Result<SemaphorePermit<'_>, StoreError> {
+        // Waiting fails only if the semaphore is closed, which nothing does.
+        self.append_permits.acquire().await.map_err(|_| StoreError::Closed)
+    }
+
+    /// Runs `op` in one transaction, which changes nothing if it fails. PostgreSQL may end a
+    /// transaction because of another one; then a copy of `op` runs in a new transaction.
+    pub(crate) async fn write<T, F>(&self, op: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: for<'t> FnOnce(&'t Tx<'t>) -> BoxFuture<'t, Result<T, StoreError>>,
+        F: Clone + Send + 'static,
+    {
+        self.write_sized(WriteSize::Small, op).await
+    }
+
+    /// Runs `op` as [`Db::write`] does. On SQLite, a large operation does not share its transaction
+    /// with others, which get their turn before the next large one.
+    pub(crate) async fn write_sized<T, F>(&self, size: WriteSize, op: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: for<'t> FnOnce(&'t Tx<'t>) -> BoxFuture<'t, Result<T, StoreError>>,
+        F: Clone + Send + 'static,
+    {
+        let started = Instant::now();
+        let op = with_keys(&self.secret_keys, op);
+        let result = match &self.engine {
+            Engine::Sqlite(sqlite) => sqlite.write(size, op).await,
+            Engine::Postgres(postgres) => postgres.write(op).await,
+        };
+        self.report_transaction("write", started);
+        result.inspect_err(|err| self.write_health.note_failure(err, Instant::now()))
+    }
+
+    /// Runs `op`, which writes nothing. Two of its statements may see different states.
+    pub(crate) async fn read<T, F>(&self, op: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: for<'t> FnOnce(&'t Tx<'t>) -> BoxFuture<'t, Result<T, StoreError>>,
+        F: Clone + Send + 'static,
+    {
+        let started = Instant::now();
+        let op = with_keys(&self.secret_keys, op);
+        let result = match &self.engine {
+            Engine::Sqlite(sqlite) => sqlite.read(op).await,
+            Engine::Postgres(postgres) => postgres.read(op).await,
+        };
+        self.report_transaction("read", started);
+        result
+    }
+
+    /// Reports the end of a transaction to the observer, if there is one.
+    pub(crate) fn report_transaction(&self, kind: &'static str, started: Instant) {
+        let Some(observer) = self.transaction_observer.get() else { return };
+        let engine = match &self.engine {
+            Engine::Sqlite(_) => "sqlite",
+            Engine::Postgres(_) => "postgresql",
+        };
+        observer(&EndedTransaction { engine, kind, took: started.elapsed() });
+    }
+
+    /// Completes pending operations and closes the database.
+    pub(crate) async fn shut(&self) {
+        self.poll_results.stop().await;
+        match &self.engine {
+            Engine::Sqlite(sqlite) => sqlite.close().await,
+            Engine::Postgres(postgres) => postgres.close(),
+        }
+    }
+}
+
+/// Returns `op` with the keys of encrypted columns, if there are any.
+fn with_keys<T, F>(
+    keys: &Arc<SecretKeys>,
+    op: F,
+) -> impl for<'t> FnOnce(&'t Tx<'t>) -> BoxFuture<'t, Result<T, StoreError>> + Clone + Send + 'static
+where
+    T: Send + 'static,
+    F: for<'t> FnOnce(&'t Tx<'t>) -> BoxFuture<'t, Result<T, StoreError>>,
+    F: Clone + Send + 'static,
+{
+    let keys = (!keys.is_empty()).then(|| Arc::clone(keys));
+    move |tx| {
+        if let Some(keys) = &keys {
+            tx.use_keys(keys);
+        }
+        op(tx)
+    }
+}
