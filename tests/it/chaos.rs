@@ -1,26 +1,36 @@
-//! Publishers, subscribers, nodes and their clocks, the database and the networks between them fail at
-//! random: every living subscriber has every entry in order in the end, and the archives have each entry once.
-//! Meanwhile owners pause, resume, renew, end and replay their subscriptions, and what docs/delivery.md
-//! promises them is checked by name (`promises.rs`).
+//! Publishers, callbacks, nodes and their clocks, the database and the networks between them fail at random,
+//! while owners subscribe, renew, pause, resume, replay, retry and end. What docs/delivery.md, docs/streams.md
+//! and docs/archives.md promise is checked by name.
+//!
+//! A run has rounds. In each second one the nodes are well, and so nobody delays a neighbour
+//! (`neighbours.rs`). After each round nothing fails for a while: everybody has what is owed within seconds,
+//! although nothing new is published (`calm.rs`). In the end each notification is compared with what its
+//! subscription was like when it came (`promises.rs`).
 //!
 //! Runs for ten seconds on each store. `tests/chaos/run` runs it for as long as it is told, with a seed
 //! of choice; it restarts PostgreSQL meanwhile, and once promotes a replica in its place.
 
+mod archives;
 mod callbacks;
+mod calm;
 mod cast;
 mod counts;
-mod deeds;
 mod failures;
-mod outcome;
+mod listing;
+mod lives;
+mod neighbours;
+mod origins;
 mod owners;
 mod promises;
+mod requests;
 mod signatures;
+mod stage;
 mod stalls;
+mod streams;
 mod system;
 
 use std::time::Duration;
 
-use futures_util::future::join_all;
 use tokio::time::Instant;
 
 use crate::store::on_both_stores;
@@ -29,19 +39,19 @@ use crate::support::gateway::Gateway;
 use crate::support::postgres::{Database, Kind};
 use crate::support::random::Random;
 use crate::support::tcp_proxy::{Condition, TcpProxy};
-use crate::support::until;
+use crate::support::{PATIENCE, until};
 
-use cast::{Cast, FEEDS};
-use counts::Counts;
+use cast::{ALL_FEEDS, Cast};
 use failures::{Below, Failures};
-use owners::{OWNERS, Owner};
-use promises::Promises;
+use stage::Stage;
 use stalls::Stalls;
 
 on_both_stores!(every_subscriber_has_every_entry_in_order_in_the_end);
 
 /// How long a run lasts, unless it is told.
 const SECONDS: u64 = 10;
+/// The longest round. A run has two at least.
+const ROUND: Duration = Duration::from_secs(10);
 /// How many seconds a clock is off at most in a run of a minute or more. In the end others may have to
 /// wait so long for what was planned by that clock.
 const MOST_SECONDS_OFF: u64 = 120;
@@ -106,9 +116,13 @@ impl Node {
         let variables = clock.as_ref().map(Clock::variables).unwrap_or_default();
         let mut settings = vec![
             ("FEEDGATE_DATABASE", url.as_str()),
-            ("FEEDGATE_JOB_LEASE_S", "2"),
+            ("FEEDGATE_JOB_LEASE_S", "4"),
             ("FEEDGATE_FETCH_TIMEOUT_S", "1"),
-            ("FEEDGATE_DELIVERY_TIMEOUT_S", "1"),
+            ("FEEDGATE_DELIVERY_TIMEOUT_S", "3"),
+            // Few, so that notifications wait for others at the same host.
+            ("FEEDGATE_DELIVERY_CONCURRENCY_PER_HOST", "6"),
+            ("FEEDGATE_ANONYMOUS_REQUESTS_PER_MIN", "100000"),
+            ("FEEDGATE_PAGE_RECORDS", "20"),
             ("FEEDGATE_LOG", "off"), // it would tell of every failure
         ];
         settings.extend(variables.iter().map(|(name, value)| (*name, value.as_str())));
@@ -127,53 +141,51 @@ impl Node {
 async fn every_subscriber_has_every_entry_in_order_in_the_end(database: Database) {
     let run = Run::from_env();
     let mut random = run.seed.map_or_else(Random::thrown, Random::seeded);
-    let count = if database.kind() == Kind::Postgres { NODES } else { 1 };
+    let is_postgres = database.kind() == Kind::Postgres;
+    cast::create_accounts(&database).await;
     let mut nodes = Vec::new();
-    for _ in 0..count {
+    for _ in 0..if is_postgres { NODES } else { 1 } {
         nodes.push(Node::start(&database, run.replica).await);
     }
     let urls = nodes.iter().map(|node| node.gateway.url("")).collect();
     let is_long = run.lasts >= Duration::from_secs(60);
     let most_seconds_off = if is_long { MOST_SECONDS_OFF } else { FEW_SECONDS_OFF };
-    let cast = Cast::gather(urls, most_seconds_off).await;
-    cast.subscribe_first().await;
+    let cast = Cast::gather(urls, PATIENCE + Duration::from_secs(2 * most_seconds_off)).await;
+    let stalls = Stalls::watch();
+    let mut stage = Stage::set(&cast, &stalls, &mut random).await;
+    for feed in 0..ALL_FEEDS {
+        nodes[0].gateway.open_to_anonymous(&cast.origins.topic(feed)).await;
+    }
 
     let end = Instant::now() + run.lasts;
-    let is_postgres = database.kind() == Kind::Postgres;
-    let control = run.control.as_deref().filter(|_| is_postgres);
-    let (publishing, of_nodes, of_others) =
-        (random.split(), Failures::new(end, random.split()), Failures::new(end, random.split()));
-    let owners = (0..OWNERS).map(|number| Owner::new(&cast, number, random.split()));
-    let owners: Vec<_> = owners.map(|owner| owner.act_until(end)).collect();
-    let stalls = Stalls::watch();
-    let (of_nodes, of_others, owners, ()) = tokio::join!(
-        of_nodes.of_nodes(&mut nodes, Below { database: &database, control, most_seconds_off }),
-        of_others.of_others(&cast),
-        join_all(owners),
-        cast.publish_until(end, publishing),
-    );
-    for node in &nodes {
-        node.set_networks(Condition::Open);
-        node.set_clock(0);
+    let below = Below {
+        cast: &cast,
+        database: &database,
+        control: run.control.as_deref().filter(|_| is_postgres),
+        failover_at: Instant::now() + run.lasts / 2,
+        most_seconds_off,
+    };
+    let mut failures = Failures::new(random.split());
+    let mut do_nodes_fail = true;
+    while Instant::now() < end {
+        let round_ends = end.min(Instant::now() + ROUND.min(run.lasts / 2));
+        let nodes_fail_until = if do_nodes_fail { round_ends } else { Instant::now() };
+        tokio::join!(
+            failures.of_nodes(&mut nodes, &below, nodes_fail_until),
+            stage.play_until(round_ends, do_nodes_fail),
+        );
+        do_nodes_fail = !do_nodes_fail;
+        for node in &nodes {
+            node.set_networks(Condition::Open);
+            node.set_clock(0);
+        }
+        stage.comes_to_rest(&nodes[0].gateway).await;
     }
-    cast.recover();
-    for feed in 0..FEEDS {
-        cast.publish(feed);
+    for feed in 0..ALL_FEEDS {
+        cast.origins.publish(feed);
         until("a node accepts a ping", async || cast.ping(0, feed).await).await;
     }
-    let (mut lives, mut of_owners) = (Vec::new(), Counts::default());
-    for owner in owners {
-        let (of_owner, counts) = owner.end().await;
-        lives.extend(of_owner);
-        of_owners.add(&counts);
-    }
-    let outcome = cast.outcome(&nodes[0].gateway).await;
-    of_owners.count_by(
-        "notifications of owners",
-        Promises { cast: &cast, stalls: &stalls, lives: &lives }.are_kept().await,
-    );
-    let counts = format!("{of_nodes}{of_others}{of_owners}");
-    eprintln!("{:?}, {:?}:\n{counts}{outcome}", database.kind(), run.lasts);
-    cast.retry_all().await;
+    let counts = stage.closes(&nodes[0].gateway).await;
+    eprintln!("{:?}, {:?}:\n{failures}{counts}", database.kind(), run.lasts);
     nodes[0].gateway.comes_to_rest().await;
 }

@@ -1,5 +1,5 @@
-//! Callbacks whose owners change their subscriptions. They answer as they are told, well or badly, and
-//! note when each notification came.
+//! Callbacks at a few hosts. They answer as they are told, well or badly, and note when each notification
+//! came.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -8,10 +8,14 @@ use std::time::Duration;
 use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, sleep, timeout};
 
+use crate::support::feeds::entry_ids;
 use crate::support::origin::{Origin, Request, Step, answer, head};
 
 /// What is before the path of a callback that another one redirects to.
 const ELSEWHERE: &str = "/elsewhere";
+/// The addresses at which callbacks are, each a host of its own.
+pub(super) const HOSTS: [&str; 5] =
+    ["127.0.0.1", "127.0.0.2", "127.0.0.3", "127.0.0.4", "127.0.0.5"];
 /// The pause between two bytes of an answer that drips.
 const DRIP: Duration = Duration::from_millis(50);
 
@@ -38,12 +42,8 @@ pub(super) enum Behaviour {
 pub(super) struct Received {
     pub(super) at: Instant,
     pub(super) request: Request,
-}
-
-impl Received {
-    pub(super) fn text(&self) -> String {
-        String::from_utf8_lossy(&self.request.body).into_owned()
-    }
+    /// The ids of its entries, newest first.
+    pub(super) ids: Vec<String>,
 }
 
 /// A notification that waits for its answer; without one, the connection is closed.
@@ -64,26 +64,35 @@ struct Callback {
     holding: Option<oneshot::Sender<Held>>,
 }
 
-/// All callbacks, on one port.
+/// All callbacks. Their paths tell them apart, at whichever host they are.
 pub(super) struct Callbacks {
-    origin: Origin,
+    hosts: Vec<Origin>,
     callbacks: Arc<Mutex<HashMap<String, Callback>>>,
 }
 
 impl Callbacks {
     pub(super) async fn start() -> Callbacks {
         let callbacks: Arc<Mutex<HashMap<String, Callback>>> = Arc::default();
-        let held = Arc::clone(&callbacks);
-        let play = move |request: &Request| {
-            let path = request.target().split('?').next().unwrap();
-            let mut callbacks = held.lock().unwrap();
-            callbacks.entry(path.to_owned()).or_default().play(request)
-        };
-        Callbacks { origin: Origin::playing(play).await, callbacks }
+        let mut hosts = Vec::new();
+        for ip in HOSTS {
+            let held = Arc::clone(&callbacks);
+            let play = move |request: &Request| {
+                let path = request.target().split('?').next().unwrap();
+                let mut callbacks = held.lock().unwrap();
+                callbacks.entry(path.to_owned()).or_default().play(request)
+            };
+            hosts.push(Origin::playing_at(ip, play).await);
+        }
+        Callbacks { hosts, callbacks }
     }
 
-    pub(super) fn url(&self, path: &str) -> String {
-        self.origin.url(path)
+    pub(super) fn url(&self, host: usize, path: &str) -> String {
+        self.hosts[host].url(path)
+    }
+
+    /// The address of a host.
+    pub(super) fn address(&self, host: usize) -> String {
+        self.hosts[host].url("").trim_start_matches("http://").to_owned()
     }
 
     /// Changes how a callback answers from now on.
@@ -95,6 +104,18 @@ impl Callbacks {
     pub(super) fn received(&self, path: &str) -> Vec<Received> {
         let callbacks = self.callbacks.lock().unwrap();
         callbacks.get(path).map(|callback| callback.received.clone()).unwrap_or_default()
+    }
+
+    /// When a callback received an entry first.
+    pub(super) fn first_received(&self, path: &str, id: &str) -> Option<Instant> {
+        let callbacks = self.callbacks.lock().unwrap();
+        let received = &callbacks.get(path)?.received;
+        received.iter().find(|one| one.ids.iter().any(|it| it == id)).map(|one| one.at)
+    }
+
+    /// How many notifications were received.
+    pub(super) fn count(&self) -> usize {
+        self.callbacks.lock().unwrap().values().map(|callback| callback.received.len()).sum()
     }
 
     /// Holds the next notification to a callback back; `None` if none comes for `longest`. All others are
@@ -119,7 +140,8 @@ impl Callback {
         if let Some(challenge) = challenge(request.target()) {
             return answer("200 OK", &[], challenge);
         }
-        self.received.push(Received { at: Instant::now(), request: request.clone() });
+        let ids = entry_ids(&String::from_utf8_lossy(&request.body));
+        self.received.push(Received { at: Instant::now(), request: request.clone(), ids });
         if let Some(holding) = self.holding.take() {
             let (sender, receiver) = watch::channel(Vec::new());
             holding.send(Held(sender)).unwrap_or_default();

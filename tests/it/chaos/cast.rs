@@ -1,43 +1,46 @@
-//! Those who take part: a publisher, subscribers, and whoever calls the nodes.
+//! Those who take part: publishers, callbacks, accounts, and whoever calls the nodes.
 
 use std::sync::Mutex;
 use std::time::Duration;
 
+use feedgate_core::account::{NewToken, Scopes, TokenHash};
 use http::StatusCode;
 use http::header::CONTENT_TYPE;
 use tokio::time::{Instant, sleep};
 use url::form_urlencoded;
 
 use super::callbacks::Callbacks;
-use crate::support::feeds::entry_id;
+use super::lives::Life;
+use super::origins::{Answers, Origins};
 use crate::support::gateway::{LOGIN, TOKEN};
-use crate::support::publisher::Publisher;
+use crate::support::postgres::Database;
 use crate::support::random::Random;
 use crate::support::server::client;
-use crate::support::subscriber::{Behavior, Subscriber};
 use crate::support::tcp_proxy::{Condition, TcpProxy};
-use crate::support::{PATIENCE, until};
 use feedgate::jobs::runner;
 
-pub(super) const FEEDS: usize = 4;
-/// The subscribers of each feed from the beginning.
-const FIRST: usize = 4;
-/// The longest pause between two entries.
-const LONGEST_PAUSE_MS: u64 = 250;
+/// The feeds whose origins answer badly at times.
+pub(super) const FEEDS: usize = 8;
+/// The feed that changes faster than its subscribers can be notified.
+pub(super) const CROWDED_FEED: usize = FEEDS;
+/// The feed of a neighbour who behaves.
+pub(super) const NEIGHBOUR_FEED: usize = FEEDS + 1;
+/// All feeds.
+pub(super) const ALL_FEEDS: usize = FEEDS + 2;
+/// The accounts; the first one is subscribed to every feed.
+pub(super) const ACCOUNTS: usize = 4;
+/// The account of the neighbour.
+pub(super) const NEIGHBOUR: usize = ACCOUNTS - 1;
+/// The host of callbacks that a network separates from the nodes, which can fail.
+pub(super) const BEHIND_NETWORK: usize = 2;
+
+/// The most entries of a feed that are published one after the other.
+const LONGEST_BURST: u64 = 4;
+/// The longest pause between two entries of a burst, and between two bursts.
+const PAUSE_MS: u64 = 150;
+const BURST_PAUSE_MS: u64 = 600;
 /// How long a call to a node may take: it may be stopped, or cut off from its database.
 const CALL_TIMEOUT: Duration = Duration::from_secs(2);
-
-/// A subscription that a node has confirmed.
-#[derive(Clone, Debug)]
-pub(super) struct Subscribed {
-    pub(super) feed: usize,
-    /// The path of the callback.
-    pub(super) path: String,
-    /// How many entries of the feed there may have been before: they need not be sent.
-    pub(super) since: usize,
-    /// Whether the callback has responded with 410.
-    pub(super) is_gone: bool,
-}
 
 /// What became of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,162 +56,137 @@ pub(super) enum Answered {
 /// Everybody but the nodes.
 pub(super) struct Cast {
     pub(super) nodes: Vec<String>,
-    pub(super) publisher: Publisher,
-    pub(super) subscriber: Subscriber,
-    /// The callbacks of owners, which no network separates from the nodes.
+    pub(super) origins: Origins,
     pub(super) callbacks: Callbacks,
-    /// The network between the nodes and the subscribers.
+    /// The network between the nodes and some callbacks.
     pub(super) network: TcpProxy,
-    /// When the entries of each feed were published.
-    published: Vec<Mutex<Vec<String>>>,
-    pub(super) subscribed: Mutex<Vec<Subscribed>>,
+    /// When a node was killed or suspended, and until when it could do nothing.
+    absences: Mutex<Vec<(Instant, Instant)>>,
     /// How long to wait for an entry in the end.
     pub(super) patience: Duration,
 }
 
 impl Cast {
-    /// Starts everybody; the feeds have one entry. A clock is off by `most_seconds_off` at most: a pause
-    /// that a clock began which was ahead lasts so much longer.
-    pub(super) async fn gather(nodes: Vec<String>, most_seconds_off: u64) -> Cast {
-        let subscriber = Subscriber::start().await;
-        let network = TcpProxy::start(format!("127.0.0.1:{}", subscriber.port())).await;
-        let published = (0..FEEDS).map(|_| Mutex::default()).collect();
-        let publisher = Publisher::start().await;
-        let (subscribed, callbacks) = (Mutex::default(), Callbacks::start().await);
-        let patience = PATIENCE + Duration::from_secs(2 * most_seconds_off);
-        #[rustfmt::skip]
-        let cast = Cast {
-            nodes, publisher, subscriber, callbacks, network, published, subscribed, patience,
-        };
-        (0..FEEDS).for_each(|feed| cast.publish(feed));
-        cast
+    /// Starts everybody; the feeds have one entry.
+    pub(super) async fn gather(nodes: Vec<String>, patience: Duration) -> Cast {
+        let callbacks = Callbacks::start().await;
+        let network = TcpProxy::start(callbacks.address(BEHIND_NETWORK)).await;
+        let origins = Origins::start(FEEDS, ALL_FEEDS - FEEDS).await;
+        (0..ALL_FEEDS).for_each(|feed| origins.publish(feed));
+        Cast { nodes, origins, callbacks, network, absences: Mutex::default(), patience }
     }
 
-    /// Subscribes to every feed, before anything fails. On a busy machine even then a call or a
-    /// verification may take longer than this run allows it.
-    pub(super) async fn subscribe_first(&self) {
-        for number in 0..FEEDS * FIRST {
-            let subscribe =
-                async || self.subscribe(number % self.nodes.len(), number % FEEDS, number).await;
-            until("the first subscriptions are confirmed", subscribe).await;
-        }
-    }
-
-    /// Subscribes to a feed, and returns whether that was confirmed: only then it counts.
-    pub(super) async fn subscribe(&self, node: usize, feed: usize, number: usize) -> bool {
-        let path = format!("/{feed}/{number}");
-        let callback = self.callback(&path);
-        let format = if number.is_multiple_of(2) { "atom" } else { "json" };
-        let topic = self.topic(feed);
-        let form = [
-            ("hub.mode", "subscribe"),
-            ("hub.topic", topic.as_str()),
-            ("hub.callback", callback.as_str()),
-            ("format", format),
-        ];
-        let is_confirmed = self.call(node, &form).await == Some(StatusCode::NO_CONTENT);
-        if is_confirmed {
-            let since = self.count(feed);
-            let subscribed = Subscribed { feed, path, since, is_gone: false };
-            self.subscribed.lock().unwrap().push(subscribed);
-        }
-        is_confirmed
-    }
-
-    /// Calls the API of a node; `None` if there is no answer.
-    pub(super) async fn call(&self, node: usize, form: &[(&str, &str)]) -> Option<StatusCode> {
-        match self.ask(node, form).await {
-            Answered::With(status) => Some(status),
-            Answered::NotReached | Answered::Unknown => None,
-        }
-    }
-
-    /// Calls the API of a node.
-    pub(super) async fn ask(&self, node: usize, form: &[(&str, &str)]) -> Answered {
+    /// Calls the API of a node for an account.
+    pub(super) async fn call(
+        &self,
+        account: usize,
+        node: usize,
+        form: &[(&str, &str)],
+    ) -> Answered {
         let body = form_urlencoded::Serializer::new(String::new()).extend_pairs(form).finish();
-        let request = client().post(&self.nodes[node % self.nodes.len()]).body(body);
+        let request = client().post(self.node(node)).body(body);
         let request = request.header(CONTENT_TYPE, "application/x-www-form-urlencoded");
-        let request = request.basic_auth(LOGIN, Some(TOKEN)).timeout(CALL_TIMEOUT);
-        match request.send().await {
-            Ok(answer) if answer.status().is_server_error() => Answered::Unknown,
-            Ok(answer) => Answered::With(answer.status()),
-            Err(err) if err.is_connect() && !err.is_timeout() => Answered::NotReached,
-            Err(_) => Answered::Unknown,
-        }
+        let request =
+            request.basic_auth(login(account), Some(token(account))).timeout(CALL_TIMEOUT);
+        answered(request).await
     }
 
     /// Tells a node that a feed has changed. Returns whether the node has accepted it.
     pub(super) async fn ping(&self, node: usize, feed: usize) -> bool {
-        let topic = self.topic(feed);
+        let topic = self.origins.topic(feed);
         let form = [("hub.mode", "publish"), ("hub.url", topic.as_str())];
-        self.call(node, &form).await == Some(StatusCode::NO_CONTENT)
+        self.call(0, node, &form).await == Answered::With(StatusCode::NO_CONTENT)
     }
 
-    /// Publishes entries of random feeds, and tells random nodes.
+    /// The same without an account.
+    async fn ping_anonymously(&self, node: usize, feed: usize) {
+        let form = [("hub.mode", "publish"), ("hub.url", &self.origins.topic(feed))];
+        let body = form_urlencoded::Serializer::new(String::new()).extend_pairs(form).finish();
+        let request = client().post(format!("{}/hub", self.node(node))).body(body);
+        let request = request.header(CONTENT_TYPE, "application/x-www-form-urlencoded");
+        answered(request.timeout(CALL_TIMEOUT)).await;
+    }
+
+    pub(super) fn node(&self, node: usize) -> &str {
+        &self.nodes[node % self.nodes.len()]
+    }
+
+    /// Publishes bursts of entries of random feeds, and tells random nodes.
     pub(super) async fn publish_until(&self, until: Instant, mut random: Random) {
         while Instant::now() < until {
-            let feed = random.below(FEEDS as u64) as usize;
-            self.publish(feed);
-            let node = random.below(self.nodes.len() as u64) as usize;
-            let pause = Duration::from_millis(random.below(LONGEST_PAUSE_MS));
-            tokio::join!(self.ping(node, feed), sleep(pause));
+            let feed = random.below(FEEDS as u64 + 1) as usize;
+            for _ in 0..=random.below(LONGEST_BURST) {
+                self.origins.publish(feed);
+                let node = random.below(self.nodes.len() as u64) as usize;
+                let pause = Duration::from_millis(random.below(PAUSE_MS));
+                tokio::join!(self.ping(node, feed), sleep(pause));
+            }
+            sleep(Duration::from_millis(random.below(BURST_PAUSE_MS))).await;
         }
     }
 
-    /// Publishes the next entry of a feed, which keeps all it ever had. Entries are dated: of many that
-    /// are not, and appear together after a pause, only the newest are sent (rule N5).
-    pub(super) fn publish(&self, feed: usize) {
-        let mut published = self.published[feed].lock().unwrap();
-        published.push(runner::now().to_rfc2822());
-        self.publisher.put_rss(&path(feed), dated_rss(&name(feed), &published));
+    /// Lets somebody without an account say all the while that feeds have changed.
+    pub(super) async fn ping_anonymously_until(&self, until: Instant, mut random: Random) {
+        while Instant::now() < until {
+            let feed = random.below(ALL_FEEDS as u64) as usize;
+            let node = random.below(self.nodes.len() as u64) as usize;
+            let pause = Duration::from_millis(random.below(PAUSE_MS));
+            tokio::join!(self.ping_anonymously(node, feed), sleep(pause));
+        }
     }
 
-    /// How many entries of a feed were published.
-    pub(super) fn count(&self, feed: usize) -> usize {
-        self.published[feed].lock().unwrap().len()
+    /// Notes that a node could do nothing since then, until now.
+    pub(super) fn note_absence(&self, since: Instant) {
+        self.absences.lock().unwrap().push((since, Instant::now()));
     }
 
-    /// The ids of the entries of a feed after the first `since`.
-    pub(super) fn entries(&self, feed: usize, since: usize) -> Vec<String> {
-        (since + 1..=self.count(feed)).map(|n| entry_id(&name(feed), n)).collect()
+    /// Whether a node was absent at some time after this.
+    pub(super) fn is_any_absent_since(&self, at: Instant) -> bool {
+        self.absences.lock().unwrap().iter().any(|(_, until)| *until >= at)
     }
 
-    pub(super) fn topic(&self, feed: usize) -> String {
-        self.publisher.url(&path(feed))
+    /// The address of a callback.
+    pub(super) fn callback(&self, life: &Life) -> String {
+        match life.host {
+            BEHIND_NETWORK => format!("http://{}{}", self.network.address(), life.path),
+            host => self.callbacks.url(host, &life.path),
+        }
     }
 
-    /// The address of a callback, behind the network.
-    pub(super) fn callback(&self, path: &str) -> String {
-        format!("http://{}{path}", self.network.address())
-    }
-
-    /// Ends all failures.
+    /// Ends all failures of origins and of the network to callbacks.
     pub(super) fn recover(&self) {
         self.network.set(Condition::Open);
-        for subscribed in self.subscribed.lock().unwrap().iter().filter(|one| !one.is_gone) {
-            self.subscriber.set(&subscribed.path, Behavior::Accepting);
-        }
+        (0..FEEDS).for_each(|feed| self.origins.set(feed, Answers::Well));
     }
 }
 
-/// An RSS feed with an item for each date, newest first.
-fn dated_rss(name: &str, dates: &[String]) -> String {
-    let items = dates.iter().enumerate().rev().map(|(n, date)| {
-        let (n, id) = (n + 1, entry_id(name, n + 1));
-        format!(
-            "<item><title>Item {n}</title><guid isPermaLink=\"false\">{id}</guid>\
-             <pubDate>{date}</pubDate></item>\n"
-        )
-    });
-    let items: String = items.collect();
-    format!("<rss version=\"2.0\"><channel><title>{name}</title>\n{items}</channel></rss>\n")
+async fn answered(request: reqwest::RequestBuilder) -> Answered {
+    match request.send().await {
+        Ok(answer) if answer.status().is_server_error() => Answered::Unknown,
+        Ok(answer) => Answered::With(answer.status()),
+        Err(err) if err.is_connect() && !err.is_timeout() => Answered::NotReached,
+        Err(_) => Answered::Unknown,
+    }
 }
 
-pub(super) fn name(feed: usize) -> String {
-    format!("feed{feed}")
+/// The login of an account.
+pub(super) fn login(account: usize) -> String {
+    if account == 0 { LOGIN.to_owned() } else { format!("owner{account}") }
 }
 
-/// The path of a feed at its publisher.
-pub(super) fn path(feed: usize) -> String {
-    format!("/{}.xml", name(feed))
+/// The token of an account.
+pub(super) fn token(account: usize) -> String {
+    if account == 0 { TOKEN.to_owned() } else { format!("{TOKEN} of {account}") }
+}
+
+/// Creates the accounts that a gateway of the tests does not have anyway.
+pub(super) async fn create_accounts(database: &Database) {
+    let store = database.open().await;
+    for account in 1..ACCOUNTS {
+        let (login, name, scopes) = (login(account), "chaos".to_owned(), Scopes::all());
+        let hash = TokenHash::from_token(&token(account));
+        let token = NewToken { login, name, scopes, hash, expires_at: None };
+        store.create_token(&token, runner::now()).await.unwrap();
+    }
+    store.close().await;
 }

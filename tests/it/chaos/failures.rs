@@ -5,20 +5,21 @@ use std::fmt;
 use std::process::Command;
 use std::time::Duration;
 
-use http::StatusCode;
 use tokio::time::{Instant, sleep};
 
 use super::Node;
-use super::cast::{Cast, FEEDS, path};
+use super::cast::{Cast, FEEDS};
 use super::counts::Counts;
+use super::origins::Answers;
 use super::system::ReadOnlyFiles;
 use crate::support::postgres::{Database, Kind};
 use crate::support::random::Random;
-use crate::support::subscriber::Behavior;
 use crate::support::tcp_proxy::Condition;
 
 /// The longest time for which a node is down, or a network is cut or held up.
 const LONGEST_MS: u64 = 2_000;
+/// The longest time for which a node is suspended: longer than its claims last.
+const LONGEST_SUSPENSION_MS: u64 = 6_000;
 /// The longest time between two failures.
 const LONGEST_PAUSE_MS: u64 = 500;
 /// The longest delay of a slow network, in each direction and for each chunk.
@@ -31,27 +32,32 @@ async fn call(program: &str, argument: &'static str) {
     assert!(tokio::task::spawn_blocking(call).await.unwrap().success(), "{argument}");
 }
 
-/// What is below the nodes, and can fail.
+/// What is beside and below the nodes, and can fail.
 pub(super) struct Below<'a> {
+    pub(super) cast: &'a Cast,
     pub(super) database: &'a Database,
     /// The program that controls PostgreSQL, if it can be controlled.
     pub(super) control: Option<&'a str>,
+    /// When the replica takes over, if there is one.
+    pub(super) failover_at: Instant,
     /// How many seconds a clock is off at most.
     pub(super) most_seconds_off: u64,
 }
 
 /// A series of failures, with a count of each kind.
 pub(super) struct Failures {
-    until: Instant,
     random: Random,
     counts: Counts,
+    /// Whether the replica has taken over.
+    is_failed_over: bool,
     /// What this machine cannot do.
     impossible: BTreeSet<&'static str>,
 }
 
 impl Failures {
-    pub(super) fn new(until: Instant, random: Random) -> Failures {
-        Failures { until, random, counts: Counts::default(), impossible: BTreeSet::new() }
+    pub(super) fn new(random: Random) -> Failures {
+        let (counts, impossible) = (Counts::default(), BTreeSet::new());
+        Failures { random, counts, is_failed_over: false, impossible }
     }
 
     async fn lasts(&mut self, longest_ms: u64) {
@@ -74,28 +80,28 @@ impl Failures {
         condition
     }
 
-    /// Kills and stops nodes, sets their clocks, and disturbs their database and the connections to it,
-    /// one after the other.
-    pub(super) async fn of_nodes(mut self, nodes: &mut [Node], below: Below<'_>) -> Failures {
-        let failover_at = Instant::now() + (self.until - Instant::now()) / 2;
-        let mut is_failed_over = false;
-        while Instant::now() < self.until {
+    /// Kills, suspends and stops nodes until then, sets their clocks, and disturbs their database and the
+    /// connections to it, one after the other.
+    pub(super) async fn of_nodes(&mut self, nodes: &mut [Node], below: &Below<'_>, until: Instant) {
+        while Instant::now() < until {
             self.lasts(LONGEST_PAUSE_MS).await;
-            if let (Some(program), false) = (below.control, is_failed_over)
-                && Instant::now() > failover_at
+            if let (Some(program), false) = (below.control, self.is_failed_over)
+                && Instant::now() > below.failover_at
             {
                 self.count("replicas promoted");
-                is_failed_over = true;
+                self.is_failed_over = true;
                 call(program, "failover").await;
             }
             let number = self.random.below(nodes.len() as u64) as usize;
             let node = &mut nodes[number];
-            match (self.random.below(9), node.networks.is_empty(), below.control) {
+            match (self.random.below(11), node.networks.is_empty(), below.control) {
                 (0..=1, ..) => {
                     self.count("kill -9");
+                    let since = Instant::now();
                     node.gateway.kill();
                     self.lasts(LONGEST_MS).await;
                     node.gateway.restart_until_ready().await;
+                    below.cast.note_absence(since);
                 }
                 (2, ..) => {
                     self.count("restarts of a node");
@@ -108,7 +114,15 @@ impl Failures {
                     call(program, "restart").await;
                 }
                 (4..=5, ..) => self.set_clock(node, below.most_seconds_off),
-                (6, ..) => self.refuse_writes(&below).await,
+                (6, ..) => self.refuse_writes(below).await,
+                (7..=8, ..) => {
+                    self.count("nodes suspended");
+                    let since = Instant::now();
+                    node.gateway.suspend();
+                    self.lasts(LONGEST_SUSPENSION_MS).await;
+                    below.cast.note_absence(since);
+                    node.gateway.resume();
+                }
                 (_, false, _) => {
                     let condition = self.network();
                     node.set_networks(condition);
@@ -118,7 +132,6 @@ impl Failures {
                 (_, true, _) => {}
             }
         }
-        self
     }
 
     /// Sets the clock of a node, which stays so until it is set again.
@@ -163,62 +176,47 @@ impl Failures {
         }
     }
 
-    /// Makes subscribers, their network and publishers fail; others come and go.
-    pub(super) async fn of_others(mut self, cast: &Cast) -> Failures {
-        let mut number = 1_000;
-        while Instant::now() < self.until {
+    /// Makes the network to some callbacks fail, and origins.
+    pub(super) async fn of_others(&mut self, cast: &Cast, until: Instant) {
+        while Instant::now() < until {
             self.lasts(LONGEST_PAUSE_MS).await;
-            match self.random.below(6) {
+            match self.random.below(3) {
                 0 => {
                     let condition = self.network();
                     cast.network.set(condition);
                     self.lasts(LONGEST_MS).await;
                     cast.network.set(Condition::Open);
                 }
-                1 => {
-                    self.count("failing publishers");
-                    // Until the next entry. Where three URLs respond with 503, the whole host is left
-                    // alone for a quarter of an hour, even if it is pinged (rule P27).
-                    let (feed, status) = match self.random.below(2 * FEEDS as u64) as usize {
-                        feed if feed < FEEDS => (feed, StatusCode::NOT_FOUND),
-                        _ => (0, StatusCode::SERVICE_UNAVAILABLE),
-                    };
-                    cast.publisher.fail(&path(feed), status);
-                }
-                2 => {
-                    self.count("new subscriptions");
-                    number += 1;
-                    let feed = self.random.below(FEEDS as u64) as usize;
-                    cast.subscribe(self.random.below(3) as usize, feed, number).await;
-                }
-                _ => self.change_behavior(cast),
+                _ => self.change_origin(cast),
             }
         }
-        self
     }
 
-    fn change_behavior(&mut self, cast: &Cast) {
-        const BEHAVIORS: [Behavior; 8] = [
-            Behavior::Failing(500),
-            Behavior::Failing(503),
-            Behavior::Failing(429),
-            Behavior::Failing(404),
-            Behavior::Hanging,
-            Behavior::Accepting,
-            Behavior::Accepting,
-            Behavior::Accepting,
+    /// Lets an origin answer in another way from now on. Where three URLs respond with 503, the whole host
+    /// is left alone for a quarter of an hour, even if it is pinged (rule P27).
+    fn change_origin(&mut self, cast: &Cast) {
+        const ANSWERS: [Answers; 13] = [
+            Answers::Failing(404),
+            Answers::Failing(500),
+            Answers::Hanging,
+            Answers::Dripping,
+            Answers::Broken,
+            Answers::Redirecting,
+            Answers::OldestFirst,
+            Answers::Shrunk,
+            Answers::Empty,
+            Answers::Well,
+            Answers::Well,
+            Answers::Well,
+            Answers::Well,
         ];
-        self.count("changes of a subscriber's behaviour");
-        let mut subscribed = cast.subscribed.lock().unwrap();
-        let one = self.random.below(subscribed.len() as u64) as usize;
-        let one = &mut subscribed[one];
-        if one.is_gone {
-            return;
-        }
-        one.is_gone = self.random.below(20) == 0;
-        let behavior =
-            if one.is_gone { Behavior::Failing(410) } else { *self.random.one_of(&BEHAVIORS) };
-        cast.subscriber.set(&one.path, behavior);
+        let feed = self.random.below(FEEDS as u64) as usize;
+        let answers = match self.random.below(12) {
+            0 if feed == 0 => Answers::Failing(503),
+            _ => *self.random.one_of(&ANSWERS),
+        };
+        self.counts.count(format!("origins that answer: {answers:?}"));
+        cast.origins.set(feed, answers);
     }
 }
 

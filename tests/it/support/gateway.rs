@@ -121,6 +121,16 @@ impl Gateway {
         kill_process(Pid::from_child(&self.child), Signal::TERM).unwrap();
     }
 
+    /// Stops its process until it is [resumed](Gateway::resume), as a suspended machine does.
+    pub(crate) fn suspend(&self) {
+        kill_process(Pid::from_child(&self.child), Signal::STOP).unwrap();
+    }
+
+    /// Lets a suspended process run on.
+    pub(crate) fn resume(&self) {
+        kill_process(Pid::from_child(&self.child), Signal::CONT).unwrap();
+    }
+
     /// Starts it again after it was killed: same address, same database.
     pub(crate) async fn restart(&mut self) {
         self.child = spawn(&self.program, &self.settings);

@@ -89,8 +89,16 @@ impl Origin {
 
     /// A server whose answers `play` decides.
     pub(crate) async fn playing(play: impl Fn(&Request) -> Step + Send + Sync + 'static) -> Origin {
+        Origin::playing_at("127.0.0.1", play).await
+    }
+
+    /// The same, on a free port of another address of this machine. `play` decides.
+    pub(crate) async fn playing_at(
+        ip: &str,
+        play: impl Fn(&Request) -> Step + Send + Sync + 'static,
+    ) -> Origin {
         let shared = Shared { play: Some(Box::new(play)), ..Shared::default() };
-        Origin::start_shared("127.0.0.1", shared).await
+        Origin::start_shared(ip, shared).await
     }
 
     async fn start_shared(ip: &str, shared: Shared) -> Origin {

@@ -1,0 +1,143 @@
+//! What docs/delivery.md promises to those who behave: nobody delays them. And to the subscribers of a feed
+//! that changes faster than all of them can be notified: everybody before anybody again.
+//!
+//! Both hold while the nodes and their database are well, whatever everybody else does.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+
+use super::callbacks::{Behaviour, Received};
+use super::cast::{CROWDED_FEED, Cast, NEIGHBOUR_FEED};
+use super::lives::Life;
+use super::stalls::Stalls;
+use crate::support::random::Random;
+
+/// How long each subscriber of the crowded feed takes to answer.
+const CROWD_TAKES: Duration = Duration::from_millis(150);
+/// Between two entries of the crowded feed.
+const CROWD_EVERY: Duration = Duration::from_millis(150);
+/// Between two entries of the neighbour.
+const NEIGHBOUR_EVERY: Duration = Duration::from_millis(400);
+/// How long the neighbour waits for an entry at most. A slow callback delays a quick one by half a second,
+/// but some five processes share the cores of a machine that may build at the same time.
+const NEIGHBOUR_WITHIN: Duration = Duration::from_secs(10);
+/// How long a node that was killed holds its claims.
+const LEASE: Duration = Duration::from_secs(4);
+/// So many notifications in a row of one subscriber, while another one has none, are more than two passes.
+const IN_A_ROW: usize = 4;
+
+/// What is published while the nodes are well.
+pub(super) struct Neighbours<'a> {
+    pub(super) cast: &'a Cast,
+    pub(super) stalls: &'a Stalls,
+}
+
+impl Neighbours<'_> {
+    /// Publishes entries of both feeds until then, and checks what their subscribers receive.
+    pub(super) async fn are_served_until(
+        &self,
+        end: Instant,
+        (crowd, neighbour): (&[Life], &Life),
+        mut random: Random,
+    ) {
+        sleep(LEASE).await;
+        let begun = Instant::now();
+        for life in crowd {
+            self.cast.callbacks.set(&life.path, Behaviour::Late(CROWD_TAKES));
+        }
+        let (node, mut pinged) = (random.below(3) as usize, Vec::new());
+        let (crowded, quiet) = (
+            async {
+                while Instant::now() < end {
+                    self.cast.origins.publish(CROWDED_FEED);
+                    tokio::join!(self.cast.ping(node, CROWDED_FEED), sleep(CROWD_EVERY));
+                }
+            },
+            async {
+                while Instant::now() < end {
+                    self.cast.origins.publish(NEIGHBOUR_FEED);
+                    let (published, at) = (self.cast.origins.count(NEIGHBOUR_FEED), Instant::now());
+                    let (is_accepted, ()) =
+                        tokio::join!(self.cast.ping(node, NEIGHBOUR_FEED), sleep(NEIGHBOUR_EVERY));
+                    if is_accepted {
+                        pinged.push((published, at));
+                    }
+                }
+            },
+        );
+        tokio::join!(crowded, quiet);
+        let ended = Instant::now();
+        self.the_neighbour_is_notified_in_time(neighbour, &pinged).await;
+        self.everybody_is_notified_before_anybody_again(crowd, (begun, ended));
+        for life in crowd {
+            self.cast.callbacks.set(&life.path, Behaviour::Accepting);
+        }
+    }
+
+    async fn the_neighbour_is_notified_in_time(
+        &self,
+        neighbour: &Life,
+        pinged: &[(usize, Instant)],
+    ) {
+        for (published, at) in pinged {
+            let id = self.cast.origins.entries(NEIGHBOUR_FEED, published - 1).swap_remove(0);
+            loop {
+                let now = self.cast.callbacks.first_received(&neighbour.path, &id);
+                let took = now.unwrap_or_else(Instant::now) - *at;
+                let stalled = self.stalls.between(*at, *at + took);
+                assert!(
+                    took < NEIGHBOUR_WITHIN + stalled,
+                    "nobody_delays_a_neighbour: {id} took {took:?}, stalled for {stalled:?}"
+                );
+                if now.is_some() {
+                    break;
+                }
+                sleep(Duration::from_millis(20)).await;
+            }
+        }
+    }
+
+    /// While the feed changes all the time, everybody is owed something.
+    fn everybody_is_notified_before_anybody_again(
+        &self,
+        crowd: &[Life],
+        (begun, ended): (Instant, Instant),
+    ) {
+        let during = |one: &Received| one.at > begun && one.at < ended;
+        let times: HashMap<&str, Vec<Instant>> = crowd
+            .iter()
+            .map(|life| {
+                let received = self.cast.callbacks.received(&life.path);
+                let times = received.iter().filter(|one| during(one)).map(|one| one.at).collect();
+                (life.path.as_str(), times)
+            })
+            .collect();
+        for (path, often) in &times {
+            for row in often.windows(IN_A_ROW) {
+                let (first, last) = (row[0], row[IN_A_ROW - 1]);
+                let starved = times
+                    .iter()
+                    .filter(|(_, others)| !others.iter().any(|at| (first..=last).contains(at)));
+                let starved: Vec<_> = starved.map(|(path, _)| *path).collect();
+                assert!(
+                    starved.is_empty(),
+                    "everybody_is_notified_before_anybody_again: {path} was notified {IN_A_ROW} \
+                     times within {:?}, and {starved:?} were not: {}",
+                    last - first,
+                    milliseconds(&times, begun)
+                );
+            }
+        }
+    }
+}
+
+/// When each callback was notified.
+fn milliseconds(times: &HashMap<&str, Vec<Instant>>, begun: Instant) -> String {
+    let line = |(path, times): (&&str, &Vec<Instant>)| {
+        let times: Vec<_> = times.iter().map(|at| (*at - begun).as_millis()).collect();
+        format!("\n{path}: {times:?}")
+    };
+    times.iter().map(line).collect()
+}
