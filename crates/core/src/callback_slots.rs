@@ -103,7 +103,7 @@ pub struct SlotLease {
 pub struct SlotPlan {
     /// The slots that it has and keeps.
     pub kept: SlotSet,
-    /// Those among them whose leases it renews.
+    /// The kept slots whose leases it renews.
     pub renewed: SlotSet,
     /// The slots that it gives up.
     pub given_up: SlotSet,

@@ -41,6 +41,8 @@ struct Shared {
     claimed: Arc<HashSet<String>>,
     /// How often slots were given up or lost.
     handovers: u64,
+    /// How often hosts began to be served.
+    beginnings: u64,
 }
 
 /// The hosts that a node serves at one time.
@@ -83,6 +85,12 @@ impl ServedHosts {
         self.shared().as_ref().map_or(0, |shared| shared.handovers)
     }
 
+    /// Returns how often hosts began to be served, or were served again after the lease had ended. What was
+    /// skipped at these hosts is looked for again.
+    pub fn beginnings(&self) -> u64 {
+        self.shared().as_ref().map_or(0, |shared| shared.beginnings)
+    }
+
     /// Returns whether the slot of a host is this node's, even if its lease has ended and no other node is
     /// known to have taken it.
     pub fn holds(&self, host: &str) -> bool {
@@ -99,6 +107,7 @@ impl ServedHosts {
             taken_at: [None; SLOTS],
             claimed: Arc::default(),
             handovers: 0,
+            beginnings: 0,
         });
     }
 
@@ -123,6 +132,7 @@ impl ServedHosts {
         shared.held = held;
         shared.unknown = shared.unknown.with(new);
         new.iter().for_each(|slot| shared.taken_at[slot] = Some(now));
+        shared.beginnings += u64::from(shared.until <= now);
         (shared.renewed_at, shared.until) = (now, until);
     }
 
@@ -147,6 +157,7 @@ impl ServedHosts {
         let begins = is_new || shared.claimed.iter().any(|host| !claimed.contains(host));
         shared.unknown = SlotSet::NONE;
         shared.claimed = Arc::new(claimed);
+        shared.beginnings += u64::from(begins);
         begins
     }
 
@@ -210,6 +221,21 @@ mod tests {
         assert!(!served.at(at(5)).serves(HOST), "its lease has ended");
         assert!(served.holds(HOST), "no other node has taken it");
         assert!(!served.at(at(-3_600)).serves(HOST), "the clock was set back");
+    }
+
+    #[test]
+    fn e08_hosts_that_begin_to_be_served_are_counted() {
+        let served = served();
+        let begun = served.beginnings();
+        served.note_claimed(HashSet::from([HOST.to_owned()]));
+        assert_eq!(served.beginnings(), begun + 1, "those without claims of others");
+        served.hold_slots((SlotSet::ALL, SlotSet::NONE), (at(2), at(7)));
+        served.note_claimed(HashSet::from([HOST.to_owned()]));
+        assert_eq!(served.beginnings(), begun + 1, "a renewal in time");
+        served.note_claimed(HashSet::new());
+        assert_eq!(served.beginnings(), begun + 2, "the others have ended");
+        served.hold_slots((SlotSet::ALL, SlotSet::NONE), (at(8), at(13)));
+        assert_eq!(served.beginnings(), begun + 3, "a renewal after the lease has ended");
     }
 
     #[test]

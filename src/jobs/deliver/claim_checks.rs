@@ -31,8 +31,8 @@ pub(super) struct ClaimChecks {
     batcher: Batcher<Checked, Result<bool, Arc<StoreError>>>,
 }
 
-/// A delivery, and whether this node serves its host.
-type Checked = (HeldDelivery, bool);
+/// A delivery, and its host.
+type Checked = (HeldDelivery, String);
 
 impl ClaimChecks {
     /// Starts the task that reads, until this is dropped.
@@ -45,27 +45,27 @@ impl ClaimChecks {
     /// Returns whether a delivery may be sent. If not, its claim is released.
     pub(super) async fn may_send(&self, due: &DueSubscription) -> Result<bool, Arc<StoreError>> {
         let now = runner::now();
-        let age = now - due.claimed_at;
-        let is_served = self.served.at(now).serves(&due.subscription.callback.host());
-        if is_served && age >= TimeDelta::zero() && age < FRESH_FOR {
+        let (age, host) = (now - due.claimed_at, due.subscription.callback.host());
+        if age >= TimeDelta::zero() && age < FRESH_FOR && self.served.at(now).serves(&host) {
             return Ok(true);
         }
-        let checked = self.batcher.submit((HeldDelivery::from(due), is_served)).await;
+        let checked = self.batcher.submit((HeldDelivery::from(due), host)).await;
         checked.result().await.unwrap_or_else(|| Err(Arc::new(StoreError::Closed)))
     }
 }
 
 async fn check_batch(store: Arc<Store>, batch: Vec<Checked>) -> Vec<Result<bool, Arc<StoreError>>> {
-    let served = batch.iter().filter(|(_, is_served)| *is_served).map(|(held, _)| *held);
-    let served: Vec<_> = served.collect();
-    let current = match store.still_current(&served, runner::now()).await {
+    let held: Vec<_> = batch.iter().map(|(held, _)| *held).collect();
+    let current = match store.still_current(&held, runner::now()).await {
         Ok(current) => current.into_iter().collect::<HashSet<_>>(),
         Err(err) => {
             let err = Arc::new(err);
             return batch.iter().map(|_| Err(Arc::clone(&err))).collect();
         }
     };
-    let may_send = |(held, is_served): &Checked| *is_served && current.contains(&held.id);
+    // Reading may have taken longer than the lease of the hosts, so that is looked at last.
+    let served = store.served_hosts().at(runner::now());
+    let may_send = |(held, host): &Checked| current.contains(&held.id) && served.serves(host);
     let outdated = batch.iter().filter(|checked| !may_send(checked));
     let outdated: Vec<_> = outdated.map(|(held, _)| (held.id, held.claim)).collect();
     if !outdated.is_empty()

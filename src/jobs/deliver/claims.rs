@@ -44,8 +44,10 @@ const SEARCH_SHARE: u32 = 10;
 pub(super) struct DeliveryClaims {
     store: Arc<Store>,
     signals: WakeSignals,
-    /// How often hosts were handed over to other nodes when that was last looked at.
+    /// How often hosts were handed over to other nodes, and how often some began to be served, when that was
+    /// last looked at.
     handovers: AtomicU64,
+    beginnings: AtomicU64,
     queues: HostQueues,
     lease: Duration,
     search: Mutex<Search>,
@@ -82,8 +84,18 @@ impl DeliveryClaims {
         let renewing = tokio::spawn(renew(Arc::clone(&store), queues.clone(), lease));
         let (search, _renewing) = (Mutex::new(Search::new()), AbortOnDropHandle::new(renewing));
         let (signals, is_pausing) = (store.wake_signals(), Arc::default());
-        let handovers = AtomicU64::new(0);
-        DeliveryClaims { store, signals, handovers, queues, lease, search, is_pausing, _renewing }
+        let (handovers, beginnings) = (AtomicU64::new(0), AtomicU64::new(0));
+        DeliveryClaims {
+            store,
+            signals,
+            handovers,
+            beginnings,
+            queues,
+            lease,
+            search,
+            is_pausing,
+            _renewing,
+        }
     }
 
     /// Claims as many deliveries as the queues can take, and gives back those that would wait there for
@@ -99,9 +111,14 @@ impl DeliveryClaims {
         claimed
     }
 
-    /// Gives back what waits for hosts that were given up since the last call.
+    /// Gives back what waits for hosts that were given up since the last call. If some began to be served, the
+    /// search starts over: it has skipped what is due there.
     async fn hand_over(&self) -> Result<(), StoreError> {
         let served = self.store.served_hosts();
+        let beginnings = served.beginnings();
+        if self.beginnings.swap(beginnings, Ordering::AcqRel) != beginnings {
+            *self.search() = Search::new();
+        }
         let handovers = served.handovers();
         if self.handovers.swap(handovers, Ordering::AcqRel) == handovers {
             return Ok(());

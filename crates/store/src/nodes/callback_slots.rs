@@ -38,14 +38,33 @@ pub(crate) async fn share(
     (node, now): (&NodeInfo, DateTime<Utc>),
     terms: SlotTerms,
 ) -> Result<Duration, StoreError> {
-    let Store { shared, cells, .. } = store;
+    let shared = &store.shared;
     if matches!(shared.engine, Engine::Sqlite(_)) {
         store.record_node(node, now).await?;
         return Ok(ALONE);
     }
     let served = &shared.served_hosts;
     served.begin_sharing();
-    let handovers = served.handovers();
+    let before = (served.handovers(), served.beginnings());
+    let renewed = renew_share(store, node, now, terms).await;
+    // What changed in memory stays, even if the rest failed.
+    if (served.handovers(), served.beginnings()) != before {
+        Wake::Subscriptions.notify(&shared.wake_signals);
+    }
+    renewed?;
+    let pause = (terms.lease / REPORTS).to_std().unwrap_or(LOOK);
+    Ok(if served.awaits_others() { pause.min(LOOK) } else { pause })
+}
+
+/// Renews the share of a node, in the database and in memory.
+async fn renew_share(
+    store: &Store,
+    node: &NodeInfo,
+    now: DateTime<Utc>,
+    terms: SlotTerms,
+) -> Result<(), StoreError> {
+    let Store { shared, cells, .. } = store;
+    let served = &shared.served_hosts;
     let (node, in_memory) = (node.clone(), served.clone());
     let slots = shared.write(move |tx| {
         Box::pin(async move {
@@ -54,18 +73,13 @@ pub(crate) async fn share(
     });
     let OwnSlots { held, taken, until } = slots.await?;
     served.hold_slots((held, taken), (now, until));
-    let begins = begin_new_slots(shared, cells, now, terms).await?;
-    if begins || served.handovers() != handovers {
-        Wake::Subscriptions.notify(&shared.wake_signals);
-    }
-    let pause = (terms.lease / REPORTS).to_std().unwrap_or(LOOK);
-    Ok(if served.awaits_others() { pause.min(LOOK) } else { pause })
+    begin_new_slots(shared, cells, now, terms).await
 }
 
 /// The slots of a node.
 struct OwnSlots {
     held: SlotSet,
-    /// Those that it has just taken.
+    /// The slots that it has just taken.
     taken: SlotSet,
     /// When the first of their leases ends.
     until: DateTime<Utc>,
@@ -182,13 +196,13 @@ fn numbers(slots: SlotSet) -> Value {
     Value::Ints(slots.iter().map(|slot| slot as i64).collect())
 }
 
-/// Looks at which hosts in new slots other nodes have claims. Returns whether some hosts are served from now on.
+/// Looks at which hosts in new slots other nodes have claims. The others are served from now on.
 async fn begin_new_slots(
     shared: &Db,
     cells: &[Arc<Db>],
     now: DateTime<Utc>,
     terms: SlotTerms,
-) -> Result<bool, StoreError> {
+) -> Result<(), StoreError> {
     let served = &shared.served_hosts;
     let new = served.new_slots(now, terms.request);
     let mut claimed = HashSet::new();
@@ -208,5 +222,6 @@ async fn begin_new_slots(
         }
         claimed.retain(|host: &String| new.contains(slot_of(host)));
     }
-    Ok(served.note_claimed(claimed))
+    served.note_claimed(claimed);
+    Ok(())
 }
