@@ -23,7 +23,7 @@ pub(crate) mod pacing;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use futures_util::future::try_join_all;
+use futures_util::future::{join_all, try_join_all};
 
 use crate::changes::change_marks::ChangeMarks;
 use crate::copy::copy_state;
@@ -193,7 +193,8 @@ impl Store {
         by_cell
     }
 
-    /// Returns what `work` returns for the items of each cell, together.
+    /// Returns what `work` returns for the items of each cell, together. A cell that fails keeps no other from
+    /// its work.
     pub(crate) async fn gather<'a, I: Clone, T, F>(
         &'a self,
         items: &[I],
@@ -203,11 +204,10 @@ impl Store {
     where
         F: Future<Output = Result<Vec<T>, StoreError>>,
     {
-        let mut gathered = Vec::new();
-        for (cell, items) in self.by_cell(items.to_vec(), number) {
-            gathered.extend(work(cell, items).await?);
-        }
-        Ok(gathered)
+        let by_cell = self.by_cell(items.to_vec(), number).into_iter();
+        let gathered = join_all(by_cell.map(|(cell, items)| work(cell, items))).await;
+        let gathered = gathered.into_iter().collect::<Result<Vec<_>, _>>()?;
+        Ok(gathered.into_iter().flatten().collect())
     }
 
     /// Returns what `work` returns for each cell, in the order of the cells.

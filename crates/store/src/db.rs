@@ -16,8 +16,7 @@ use crate::delivery::subscription_batcher::SubscriptionBatcher;
 use crate::engine::claims::SearchedQueue;
 use crate::engine::envelope::SecretKeys;
 use crate::engine::lease::Leases;
-use crate::engine::migrate;
-use crate::engine::migrate::Migration;
+use crate::engine::migrate::{self, Migration};
 use crate::engine::postgres::{Connector, Postgres};
 use crate::engine::sqlite::{Sqlite, WriteSize};
 use crate::engine::tx::Tx;
@@ -167,7 +166,7 @@ impl Db {
         self.write(move |tx| Box::pin(async move { hosts::regroup(tx, &groups).await })).await
     }
 
-    pub(crate) async fn migrate(&self, migrations: Arc<[Migration]>) -> Result<(), StoreError> {
+    async fn migrate(&self, migrations: Arc<[Migration]>) -> Result<(), StoreError> {
         match &self.engine {
             Engine::Sqlite(sqlite) => {
                 sqlite.write(WriteSize::Large, migrate::prepare).await?;
@@ -235,7 +234,7 @@ impl Db {
     }
 
     /// Reports the end of a transaction to the observer, if there is one.
-    pub(crate) fn report_transaction(&self, kind: &'static str, started: Instant) {
+    fn report_transaction(&self, kind: &'static str, started: Instant) {
         let Some(observer) = self.transaction_observer.get() else { return };
         let engine = match &self.engine {
             Engine::Sqlite(_) => "sqlite",

@@ -66,7 +66,11 @@ impl Store {
 
     /// Finishes pending writes and closes the store, which cannot be used afterwards.
     pub async fn close(&self) {
-        join_all(self.databases().map(|db| db.shut())).await;
+        // The last results of polls in the cells give hosts back in the shared database.
+        join_all(self.cells.iter().map(|cell| cell.shut())).await;
+        if self.only_cell().is_none() {
+            self.shared.shut().await;
+        }
     }
 }
 
