@@ -239,6 +239,23 @@ async fn an_account_has_as_many_streams_as_it_may_and_others_have_theirs() {
     assert_eq!(of_other.status(), StatusCode::OK);
 }
 
+#[tokio::test]
+async fn h07_a_stream_that_is_never_idle_ends_with_its_token() {
+    let world = World::subscribed("json").await;
+    let mut stream = world.open(&[], &[EVENTS]).await;
+    stream.json_event().await;
+    world.database.run("update tokens set revoked_at = 1").await;
+    let publish = async {
+        for n in 4.. {
+            world.publish(n).await;
+        }
+    };
+    tokio::select! {
+        _ = stream.end() => {}
+        () = publish => unreachable!("there is always another entry"),
+    }
+}
+
 /// A connection is only taken from hyper for its first request. A client that has sent another before
 /// gets the same stream.
 #[tokio::test]

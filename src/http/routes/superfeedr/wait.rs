@@ -30,6 +30,17 @@ pub(super) enum Framing {
     Documents,
 }
 
+impl Framing {
+    /// Returns a piece that carries nothing: a comment, or white space between two documents. The
+    /// comment is one line, because some clients take an empty line behind it for an event.
+    pub(super) fn heartbeat(self) -> &'static [u8] {
+        match self {
+            Framing::Events => b": keep-alive\n",
+            Framing::Documents => b"\n",
+        }
+    }
+}
+
 impl Wait {
     /// Reads `wait` and `Accept`.
     pub(super) fn from_request(request: &Request, form: &Form) -> Result<Wait, Rejection> {
@@ -46,5 +57,19 @@ impl Wait {
                 Err(Rejection::unprocessable(reason))
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Row R-14.
+    #[test]
+    fn a_heartbeat_of_events_is_one_comment_and_no_empty_line() {
+        let heartbeat = std::str::from_utf8(Framing::Events.heartbeat()).unwrap();
+        assert!(heartbeat.starts_with(':') && heartbeat.ends_with('\n'), "{heartbeat:?}");
+        assert_eq!(heartbeat.lines().count(), 1);
+        assert!(!heartbeat.contains("\n\n"), "{heartbeat:?}");
     }
 }
