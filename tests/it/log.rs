@@ -5,7 +5,7 @@ use serde_json::Value;
 use tokio::time::timeout;
 
 use crate::support::PATIENCE;
-use crate::support::gateway::Gateway;
+use crate::support::gateway::{Gateway, LOGIN, TOKEN};
 use crate::support::server::client;
 use crate::support::subscriber::Behavior;
 use crate::support::world::World;
@@ -149,6 +149,31 @@ async fn h17_a_stream_says_which_events_it_does_not_send() {
         assert_eq!(read.matches("event: gap").count(), 1, "{read}");
         assert!(read.contains(gap), "{read}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn h01_streams_of_strangers_leave_room_for_those_of_accounts() {
+    let world = World::with_tides(1, &[("FEEDGATE_TRUSTED_PROXIES", "127.0.0.1")]).await;
+    let stream = async |client_of: usize, is_account: bool| {
+        let request = client().get(world.gateway.url("/log/stream"));
+        let request = request.header("x-forwarded-for", format!("8.8.{client_of}.8"));
+        let request = match is_account {
+            true => request.basic_auth(LOGIN, Some(TOKEN)),
+            false => request,
+        };
+        request.send().await.unwrap()
+    };
+    let mut open = Vec::new();
+    for n in 0..200 {
+        let stream = stream(n / 20, false).await;
+        if stream.status() != StatusCode::OK {
+            break;
+        }
+        open.push(stream);
+    }
+    assert_eq!(stream(99, false).await.status(), StatusCode::SERVICE_UNAVAILABLE);
+    let own = stream(99, true).await;
+    assert_eq!(own.status(), StatusCode::OK, "with {} streams of strangers", open.len());
 }
 
 #[tokio::test(flavor = "multi_thread")]

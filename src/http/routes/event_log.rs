@@ -9,6 +9,7 @@
 
 mod page;
 mod stream;
+mod stream_slots;
 
 use std::sync::Arc;
 
@@ -27,7 +28,6 @@ use crate::http::kit::permissions;
 use crate::http::kit::rejection::{Rejection, unavailable};
 use crate::http::kit::reply::{set_header, with_content_type};
 use crate::http::kit::request::Request;
-use crate::http::kit::slots::{ClientNetwork, Slots};
 use crate::http::kit::viewer_access::ViewerAccess;
 use crate::http::routes::console::Session;
 use crate::http::state::Gateway;
@@ -39,6 +39,8 @@ use feedgate_core::redaction;
 use feedgate_core::store::StoreError;
 use feedgate_protocol::form::Form;
 
+use stream_slots::StreamSlots;
+
 const ENDPOINT: Endpoint =
     Endpoint { name: "event_log", methods: &["GET"], body_limit_bytes: 1_024 };
 /// The default number of listed events.
@@ -48,7 +50,7 @@ const MAX_EVENTS: usize = 1_000;
 
 /// Returns the routes of this endpoint.
 pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
-    let streams = stream::slots();
+    let streams = Arc::new(StreamSlots::new());
     let view =
         ENDPOINT.route(gateway, warp::path!("viewLog").boxed(), |gateway, request| async move {
             match requested_view(&gateway, &request).await {
@@ -158,7 +160,7 @@ fn parse_filter(form: &Form, viewer: EventViewer) -> Result<EventFilter, Rejecti
 async fn handle_log(
     gateway: Arc<Gateway>,
     request: Request,
-    streams: Arc<Slots<ClientNetwork>>,
+    streams: Arc<StreamSlots>,
 ) -> Response {
     if request.header("accept").contains("text/event-stream") {
         return stream(gateway, request, streams).await;
@@ -192,11 +194,7 @@ async fn list_events(
     Ok(with_content_type(StatusCode::OK, "application/json; charset=utf-8", body.to_string()))
 }
 
-async fn stream(
-    gateway: Arc<Gateway>,
-    request: Request,
-    streams: Arc<Slots<ClientNetwork>>,
-) -> Response {
+async fn stream(gateway: Arc<Gateway>, request: Request, streams: Arc<StreamSlots>) -> Response {
     match requested_view(&gateway, &request).await {
         Ok(view) => fresh(stream::reply(gateway, &request, view, &streams).await),
         Err(rejection) => rejection.to_response(),

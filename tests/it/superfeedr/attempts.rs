@@ -115,11 +115,24 @@ async fn the_payload_of_an_attempt_is_composed_again() {
 }
 
 #[tokio::test]
+async fn h07_a_payload_is_read_with_the_scope_that_reading_entries_needs() {
+    let (world, attempts) = attempted().await;
+    world.create_listing_token(LOGIN).await;
+    let id = attempts[1]["id"].to_string();
+    let (status, attempt) = world.attempts_as(LISTING, &[("id", &id)]).await;
+    assert_eq!(status, StatusCode::OK, "{attempt}");
+    let (status, problem) = world.attempts_as(LISTING, &[("id", &id), ("payload", "1")]).await;
+    assert_eq!(status, StatusCode::FORBIDDEN, "{problem}");
+    let (status, _) = world.attempts_as(LISTING, &[("id", &id), ("payload", "0")]).await;
+    assert_eq!(status, StatusCode::OK);
+}
+
+#[tokio::test]
 async fn s13_of_a_private_callback_the_owner_sees_the_status_only() {
     let (world, attempts) = attempted().await;
     assert!(attempts.iter().all(|attempt| attempt["response"]["hidden"] == false), "an admin");
     world.create_listing_token(LOGIN).await;
-    let (status, page) = world.attempts_as(LISTING).await;
+    let (status, page) = world.attempts_as(LISTING, &[]).await;
     assert_eq!(status, StatusCode::OK, "{page}");
     for attempt in page["attempts"].as_array().unwrap() {
         let response = &attempt["response"];
@@ -134,7 +147,7 @@ async fn s37_attempts_of_other_accounts_are_not_found() {
     let (world, attempts) = attempted().await;
     world.create_listing_token("stranger").await;
     let anonymous = "c3RyYW5nZXI6bGlzdA=="; // stranger:list
-    let (status, page) = world.attempts_as(anonymous).await;
+    let (status, page) = world.attempts_as(anonymous, &[]).await;
     assert_eq!((status, page), (StatusCode::NOT_FOUND, Value::Null));
 
     let other = world.subscriber.url("/other");
@@ -159,7 +172,11 @@ async fn s37_attempts_of_other_accounts_are_not_found() {
 
 impl World {
     /// The attempts that the account with these credentials sees.
-    async fn attempts_as(&self, credentials: &str) -> (StatusCode, Value) {
+    async fn attempts_as(
+        &self,
+        credentials: &str,
+        further: &[(&str, &str)],
+    ) -> (StatusCode, Value) {
         let callback = self.subscriber.url("/cb");
         let form = [
             ("hub.mode", "attempts"),
@@ -167,7 +184,7 @@ impl World {
             ("hub.callback", &callback),
             ("authorization", credentials),
         ];
-        let (status, text) = self.gateway.post("/", &form).await;
+        let (status, text) = self.gateway.post("/", &[&form, further].concat()).await;
         (status, serde_json::from_str(&text).unwrap_or_default())
     }
 }

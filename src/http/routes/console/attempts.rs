@@ -11,6 +11,7 @@ use super::visit::Visit;
 use crate::http::kit::html::parts::{Tone, badge, counted, grouped, relative_time, timestamp};
 use crate::http::kit::rejection::Rejection;
 use crate::jobs::runner;
+use feedgate_core::account::Scope;
 use feedgate_core::attempt::{
     AttemptVerdict, DeliveryAttempt, HeaderLine, RecordedResponse, StoredAttempt,
 };
@@ -127,7 +128,11 @@ pub(super) async fn page(
     let id = listed.subscription.id;
     let found = visit.gateway.store.attempt(id, number).await.map_err(unavailable)?;
     let attempt = found.ok_or_else(not_found)?.attempt;
-    let payload = visit.gateway.composer.payload_of(&listed.subscription, &attempt).await;
+    let may_read = visit.allows(Scope::Retrieve);
+    let payload = match may_read {
+        true => visit.gateway.composer.payload_of(&listed.subscription, &attempt).await,
+        false => Ok(None),
+    };
     let payload = payload.map_err(unavailable)?;
     let content = html! {
         (facts(visit, listed, &attempt))
@@ -137,6 +142,7 @@ pub(super) async fn page(
             summary { "Body" }
             @match payload {
                 Some(composed) => pre tabindex="0" { code { (String::from_utf8_lossy(&composed.body)) } },
+                None if !may_read => p { "The token that you signed in with may not read entries." },
                 None => p {
                     "What was sent cannot be composed again: it is no longer stored, or the \
                      subscription now receives something else."

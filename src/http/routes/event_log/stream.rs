@@ -21,20 +21,15 @@ use tracing::warn;
 use warp::reply::{Reply, Response};
 
 use super::LogView;
+use super::stream_slots::{StreamSlot, StreamSlots};
 use crate::http::kit::open_ended::OpenEnded;
 use crate::http::kit::rejection::unavailable;
 use crate::http::kit::reply::{plain_text, set_header};
 use crate::http::kit::request::Request;
-use crate::http::kit::slots::{ClientNetwork, HeldSlot, Slots, client_network};
 use crate::http::state::Gateway;
 use feedgate_core::event::EventFilter;
 use feedgate_core::store::{EventNumbers, StoreError};
 
-/// The maximum number of open streams.
-const MAX_STREAMS: usize = 200;
-/// The maximum number of open streams to one IPv4 address or one IPv6 /64, whose addresses all
-/// belong to one client.
-const MAX_STREAMS_PER_CLIENT: usize = 20;
 /// The maximum number of events read and sent at once.
 const BATCH: usize = 200;
 /// How often the store is checked for events of other nodes. Events of this node wake the stream.
@@ -47,19 +42,14 @@ const HEARTBEAT: Duration = Duration::from_secs(15);
 /// The delay after which a browser reconnects.
 const RETRY: &str = "retry: 2000\n\n";
 
-/// Returns slots for the open streams.
-pub(super) fn slots() -> Arc<Slots<ClientNetwork>> {
-    Arc::new(Slots::new(MAX_STREAMS, MAX_STREAMS_PER_CLIENT))
-}
-
 /// Returns a stream of the requested events, starting where the client stopped.
 pub(super) async fn reply(
     gateway: Arc<Gateway>,
     request: &Request,
     view: LogView,
-    streams: &Arc<Slots<ClientNetwork>>,
+    streams: &StreamSlots,
 ) -> Response {
-    let Ok(slot) = streams.acquire(client_network(request.client.ip)) else {
+    let Ok(slot) = streams.acquire(request, &view) else {
         let mut full = plain_text(
             StatusCode::SERVICE_UNAVAILABLE,
             "Too many streams are open, please try again later.",
@@ -117,7 +107,7 @@ struct Tail {
     /// The time of the last write.
     last_sent: Instant,
     pieces: mpsc::Sender<Bytes>,
-    _slot: HeldSlot<ClientNetwork>,
+    _slot: StreamSlot,
 }
 
 impl Tail {

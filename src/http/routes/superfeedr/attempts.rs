@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::owned_subscription;
 use super::params::{NumberRange, number};
+use crate::http::kit::auth;
 use crate::http::kit::rejection::Rejection;
 use crate::http::state::Gateway;
 use feedgate_core::account::{Access, Scope};
@@ -28,6 +29,9 @@ pub(super) async fn attempts(
     let (count, before) = (number(form, "count", COUNT)?, attempt_number(form, "before")?);
     let id = attempt_number(form, "id")?;
     check_combination(form, id)?;
+    if form.is_set("payload") {
+        auth::require(access, Scope::Retrieve)?; // the payload is the entries
+    }
     let listed = owned_subscription::find(gateway, form, access).await?;
     if let Some(id) = id {
         return attempt(gateway, form, &listed, id, is_operator).await;
