@@ -260,8 +260,8 @@ impl Services {
         let subscribe = Arc::new(subscribe.with_quotas(config.subscription_quotas()));
         let settings = config.authoring(public_url);
         let publish = AuthoringService::new(store(), Arc::clone(&subscribe), client(), settings);
-        let collector =
-            Collector::prepare(store(), &config.collect(public_url), runner::now()).await?;
+        let (documents, settings) = (shared.client.documents().clone(), config.collect(public_url));
+        let collector = Collector::prepare(store(), documents, &settings, runner::now()).await?;
         let search_indexer = SearchIndexer::prepare(store(), config.search_index()).await?;
         let upstreams = config.upstream().map(|settings| {
             Arc::new(UpstreamClient::new(upstream::Parts {

@@ -1,7 +1,8 @@
 //! The memory for documents from outside: one budget in bytes, and a limit on concurrent parsing.
 //!
 //! Whatever arrives from other servers and from clients is counted here from its first byte until
-//! its result is stored: bodies, decoded documents, and what parsing and rendering them takes. A
+//! its result is stored: bodies, decoded documents, and what parsing and rendering them takes, and what
+//! copying entries to collections and tracks takes. A
 //! document that does not fit waits, for a bounded time; then its caller postpones the work or
 //! reports [`GatewayBusy`]. Invariants:
 //!
@@ -32,6 +33,9 @@ const SMALL_DOCUMENT_BYTES: u64 = 8 * 1024 * 1024;
 pub const SMALLEST_BUDGET_BYTES: u64 = 8 * SMALL_DOCUMENT_BYTES;
 /// The unit in which semaphores count.
 const UNIT_BYTES: u64 = 1024;
+/// The copies of stored documents that work on them takes: as they were read, with their source, with the
+/// text that is compared, and as they are stored again.
+const STORED_COPIES: u64 = 4;
 /// The time after which work may be tried again that found no memory.
 const RETRY_IN: Duration = Duration::from_secs(15);
 
@@ -217,6 +221,18 @@ impl DocumentBudget {
             is_large,
             budget: self.clone(),
         })
+    }
+
+    /// Reserves memory for work on stored documents of `bytes` together.
+    pub async fn admit_stored(
+        &self,
+        bytes: u64,
+        patience: Duration,
+    ) -> Result<Reservation, GatewayBusy> {
+        let bytes = bytes.saturating_mul(STORED_COPIES);
+        let is_large = bytes > SMALL_DOCUMENT_BYTES;
+        let share = if is_large { Share::LargeDocuments } else { Share::SmallDocuments };
+        self.reserve(share, bytes, patience).await
     }
 
     /// Reserves memory for a document that `decode` produces, whose length is known only to be at

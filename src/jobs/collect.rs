@@ -4,6 +4,9 @@
 //! claim ──► add the source to each entry ──► append, and move the cursor
 //! ```
 //!
+//! What is copied has memory of the document budget; without it, the claim expires, and another attempt is
+//! made. A claim itself reads a few megabytes at most.
+//!
 //! Invariants: the order within a resource is preserved, and between resources it is the order of
 //! arrival at one node. A cursor moves in the transaction that appends the records behind it, so a
 //! crash neither loses nor duplicates any.
@@ -13,9 +16,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use tracing::{error, info};
+use tracing::{debug, error, info};
 use url::Url;
 
+use crate::document_budget::DocumentBudget;
 use crate::jobs::runner::{self, Job};
 use crate::jobs::track::TrackMatcher;
 use feedgate_core::collection::{
@@ -49,6 +53,7 @@ pub struct CollectionSettings {
 pub struct Collector {
     store: Arc<Store>,
     tracks: TrackMatcher,
+    documents: DocumentBudget,
     claim: Duration,
 }
 
@@ -57,6 +62,7 @@ impl Collector {
     /// them.
     pub async fn prepare(
         store: Arc<Store>,
+        documents: DocumentBudget,
         settings: &CollectionSettings,
         now: DateTime<Utc>,
     ) -> Result<Collector, StoreError> {
@@ -85,10 +91,17 @@ impl Collector {
             info!(open = open.len(), closed, "collections are ready");
         }
         let tracks = TrackMatcher::new(Arc::clone(&store));
-        Ok(Collector { store, tracks, claim: settings.claim })
+        Ok(Collector { store, tracks, documents, claim: settings.claim })
     }
 
     async fn collect(&self, batch: Vec<PendingCollection>) -> Result<(), StoreError> {
+        let records = batch.iter().flat_map(|owing| &owing.records);
+        let bytes = records.map(|(record, _)| record.atom.len() as u64).sum();
+        // The claim has to last until what was copied is stored.
+        let Ok(_memory) = self.documents.admit_stored(bytes, self.claim / 4).await else {
+            debug!(bytes, "no memory for adding records to collections; it will be retried");
+            return Ok(());
+        };
         let is_for_tracks = |owing: &PendingCollection| owing.collection == TRACKER;
         let (for_tracks, batch): (Vec<_>, Vec<_>) = batch.into_iter().partition(is_for_tracks);
         if !for_tracks.is_empty() {

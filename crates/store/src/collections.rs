@@ -4,6 +4,7 @@
 //! collection is never polled.
 
 pub(crate) mod collecting;
+mod cursors;
 mod definitions;
 pub(crate) mod enqueue;
 mod watchers;
@@ -18,7 +19,7 @@ use super::resources::details;
 use crate::resources::ensure::ensure;
 use crate::resources::row::{self, resource, resource_columns};
 use crate::{Db, Store};
-use collecting::COLLECT_BATCH;
+use collecting::{COLLECT_BATCH, COLLECT_BYTES, ClaimBounds};
 use feedgate_core::collection::{Collection, CollectionKind, PendingCollection};
 use feedgate_core::host_groups::HostGroups;
 use feedgate_core::registrant::RegistrantNetwork;
@@ -99,16 +100,19 @@ impl Store {
     }
 
     /// Claims up to `limit` cursors of collections that are behind, longest due first, until
-    /// `until`. Each returns at most `feedgate_store::COLLECT_BATCH` records.
+    /// `until`. Each returns at most `feedgate_store::COLLECT_BATCH` records, and all together at most
+    /// `feedgate_store::COLLECT_BYTES`, unless one record of a cell has more.
     pub async fn claim_collecting(
         &self,
         now: DateTime<Utc>,
         until: DateTime<Utc>,
         limit: usize,
     ) -> Result<Vec<PendingCollection>, StoreError> {
+        let bytes = COLLECT_BYTES / self.cells.len().max(1) as u64;
         self.claim_in_turn(limit, |db, limit| async move {
-            let (most, listed) = ((limit, COLLECT_BATCH), db.listed);
-            db.write(move |tx| Box::pin(collecting::claim(tx, now, until, most, listed))).await
+            let (bounds, listed) =
+                (ClaimBounds { cursors: limit, records: COLLECT_BATCH, bytes }, db.listed);
+            db.write(move |tx| Box::pin(collecting::claim(tx, now, until, bounds, listed))).await
         })
         .await
     }

@@ -54,7 +54,7 @@ use feedgate_core::visibility::ListedTopics;
 pub use crate::backup::error::BackupError;
 pub use crate::backup::{BackupCounts, LARGEST_CHECKED_BYTES, back_up, check_pages, restore};
 pub use crate::cells::Store;
-pub use crate::collections::collecting::COLLECT_BATCH;
+pub use crate::collections::collecting::{COLLECT_BATCH, COLLECT_BYTES};
 pub use crate::copy::error::CopyError;
 pub use crate::copy::{COPY_BATCH_ROWS, CopyProgress, CopySettings, CopySummary, copy};
 pub use crate::engine::batcher::{BatchLimits, Batcher, PendingResult};

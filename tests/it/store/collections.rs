@@ -62,12 +62,12 @@ pub(super) async fn publish(store: &ClaimingStore, name: &str, second: i64, ids:
     publish_found(store, name, found(second, ids.iter().map(|id| entry(id)).collect())).await;
 }
 
-async fn publish_found(store: &ClaimingStore, name: &str, poll: Poll) {
+pub(super) async fn publish_found(store: &ClaimingStore, name: &str, poll: Poll) {
     let resource = store.ensure(&topic(name), at(0)).await.unwrap();
     store.record(resource.id, &poll).await.unwrap();
 }
 
-fn found(second: i64, candidates: Vec<Candidate>) -> Poll {
+pub(super) fn found(second: i64, candidates: Vec<Candidate>) -> Poll {
     let mut poll = poll(at(second), &[]);
     poll.kind = Some(ResourceKind::Feed);
     poll.status.last_fetch = Some(at(second));

@@ -11,6 +11,7 @@ mod cells;
 mod changes;
 mod claims;
 mod clock;
+mod collecting;
 mod collections;
 mod copy;
 mod crash;

@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use chrono::{DateTime, Utc};
 
+use crate::collections::cursors::{Cursor, bound_bytes, columns};
 use crate::collections::watchers;
 use crate::engine::claims;
 use crate::engine::row::Row;
@@ -31,8 +32,20 @@ use feedgate_core::visibility::ListedTopics;
 
 /// The most records of one resource that are collected in one transaction.
 pub const COLLECT_BATCH: i64 = 50;
+/// The most bytes of records that are claimed together, in all cells.
+pub const COLLECT_BYTES: u64 = 4 << 20;
 
-/// Claims up to `limit` cursors that lag, longest due first, each with up to `most` records. Everybody
+/// How much is claimed together.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ClaimBounds {
+    pub(crate) cursors: usize,
+    /// The most records of one cursor.
+    pub(crate) records: i64,
+    /// The most bytes of all records together, unless one alone has more.
+    pub(crate) bytes: u64,
+}
+
+/// Claims cursors that lag, longest due first, with records within `bounds`. Everybody
 /// may read the collection of all resources, which receives no records of resources that are not
 /// listed; of the tracks, only those of the accounts that subscribe to them do. What the operator put
 /// into a collection is the operator's choice.
@@ -40,7 +53,7 @@ pub(crate) async fn claim(
     tx: &Tx<'_>,
     now: DateTime<Utc>,
     until: DateTime<Utc>,
-    (limit, most): (usize, i64),
+    bounds: ClaimBounds,
     listed: ListedTopics,
 ) -> Result<Vec<PendingCollection>, StoreError> {
     const PICK: &str = "
@@ -57,15 +70,16 @@ pub(crate) async fn claim(
            and collection_cursors.collection_id = given.collection_id";
     const ALL: &str = "select resource_id from collections where name = 'all'";
     let mut picked = Vec::new();
-    for mut row in tx.query(PICK, params![now, crate::log::row::most(limit)]).await? {
-        picked.push(cursor(&mut row)?);
+    for mut row in tx.query(PICK, params![now, crate::log::row::most(bounds.cursors)]).await? {
+        picked.push(Cursor::read(&mut row)?);
     }
     for cursor in &mut picked {
-        cursor.upto = cursor.upto.min(cursor.stands + most);
+        cursor.upto = cursor.upto.min(cursor.stands + bounds.records);
     }
     if picked.is_empty() {
         return Ok(Vec::new());
     }
+    let picked = bound_bytes(tx, picked, bounds.bytes).await?;
     tx.execute_rows(CLAIM, params![until], &columns(&picked)[..2]).await?;
     let members = members(tx, &picked).await?;
     let mut owed = owed(tx, &picked).await?;
@@ -90,36 +104,6 @@ pub(crate) async fn claim(
         claimed.push(PendingCollection { collection, member, after, upto, records, accounts });
     }
     Ok(claimed)
-}
-
-/// A cursor of a collection in the log of a resource.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Cursor {
-    resource: i64,
-    collection: i64,
-    stands: i64,
-    upto: i64,
-}
-
-impl Cursor {
-    fn from_pending(owing: &PendingCollection) -> Cursor {
-        Cursor {
-            resource: owing.member.id.0,
-            collection: owing.collection.0,
-            stands: owing.after.0,
-            upto: owing.upto.0,
-        }
-    }
-}
-
-fn columns(cursors: &[Cursor]) -> [(&'static str, Value); 4] {
-    let ints = |value: fn(&Cursor) -> i64| Value::Ints(cursors.iter().map(value).collect());
-    [
-        ("resource_id", ints(|cursor| cursor.resource)),
-        ("collection_id", ints(|cursor| cursor.collection)),
-        ("cursor", ints(|cursor| cursor.stands)),
-        ("upto", ints(|cursor| cursor.upto)),
-    ]
 }
 
 async fn members(tx: &Tx<'_>, picked: &[Cursor]) -> Result<HashMap<i64, Resource>, StoreError> {
@@ -207,7 +191,7 @@ pub(crate) async fn take_in_once(
     let cursors: Vec<_> = taken.iter().map(Cursor::from_pending).collect();
     let mut taken_before = HashMap::new();
     for mut row in tx.query_rows(TAKEN, &[], &columns(&cursors)).await? {
-        let Cursor { resource, collection, stands, .. } = cursor(&mut row)?;
+        let Cursor { resource, collection, stands, .. } = Cursor::read(&mut row)?;
         taken_before.insert((resource, collection), Seq(stands));
     }
     for owing in &mut taken {
@@ -265,18 +249,9 @@ async fn still_owed(
     let cursors: Vec<_> = taken.iter().map(Cursor::from_pending).collect();
     let mut standing = HashSet::new();
     for mut row in tx.query_rows(STAND, &[], &columns(&cursors)).await? {
-        standing.insert(cursor(&mut row)?);
+        standing.insert(Cursor::read(&mut row)?);
     }
     Ok(taken.into_iter().filter(|owing| standing.contains(&Cursor::from_pending(owing))).collect())
-}
-
-fn cursor(row: &mut Row) -> Result<Cursor, StoreError> {
-    Ok(Cursor {
-        resource: row.int()?,
-        collection: row.int()?,
-        stands: row.int()?,
-        upto: row.int()?,
-    })
 }
 
 /// Removes the cursors that have reached their target, and makes the others due again.
