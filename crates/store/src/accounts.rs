@@ -11,7 +11,6 @@ use super::engine::row::Row;
 use super::engine::sql::params;
 use super::engine::tx::Tx;
 use crate::accounts::tokens::{access, token_info};
-use crate::maintenance::drop_owned;
 use crate::{Db, Store};
 use feedgate_core::account::{
     Access, AccountHoldings, AccountId, AccountInfo, NewToken, TokenHash, TokenId, TokenInfo,
@@ -197,25 +196,14 @@ impl Store {
         login: &str,
         now: DateTime<Utc>,
     ) -> Result<Option<AccountHoldings>, StoreError> {
-        if let Some(db) = self.only_cell() {
-            let login = login.to_owned();
-            let removed = db.write(move |tx| {
-                Box::pin(async move {
-                    let Some((account, mut holdings)) = remove_owner(tx, &login, now).await? else {
-                        return Ok(None);
-                    };
-                    holdings.subscriptions = end_subscriptions(tx, account).await?;
-                    Ok(Some(holdings))
-                })
-            });
-            return removed.await;
-        }
-        // If this is interrupted afterwards, `drop_ownerless` deletes the subscriptions that are left.
-        let Some((account, mut holdings)) = self.shared.remove_owner(login, now).await? else {
+        // If this is interrupted afterwards, `drop_ownerless` deletes what is left: others cannot wait for
+        // one transaction with all of it.
+        let Some((account, tokens)) = self.shared.remove_owner(login, now).await? else {
             return Ok(None);
         };
-        holdings.subscriptions = self.sum(|db| db.end_subscriptions(account)).await?;
-        Ok(Some(holdings))
+        let files = self.shared.delete_files(account).await?;
+        let subscriptions = self.sum(|db| db.end_subscriptions(account)).await?;
+        Ok(Some(AccountHoldings { subscriptions, tokens, files }))
     }
 
     /// Deactivates an account: its credentials are refused, and its subscriptions are paused. May be
@@ -287,19 +275,26 @@ impl Db {
         rows.into_iter().next().map_or(Ok(0), |mut row| row.count())
     }
 
-    /// Removes an account with all that it owns except its subscriptions.
+    /// Removes an account with its password and its tokens. Returns how many tokens there were.
     pub(crate) async fn remove_owner(
         &self,
         login: &str,
         now: DateTime<Utc>,
-    ) -> Result<Option<(AccountId, AccountHoldings)>, StoreError> {
+    ) -> Result<Option<(AccountId, u64)>, StoreError> {
         let login = login.to_owned();
         self.write(move |tx| Box::pin(async move { remove_owner(tx, &login, now).await })).await
     }
 
-    /// Ends all subscriptions of an account. Returns how many there were.
+    /// Ends all subscriptions of an account, some in each transaction. Returns how many there were.
     pub(crate) async fn end_subscriptions(&self, account: AccountId) -> Result<u64, StoreError> {
-        self.write(move |tx| Box::pin(end_subscriptions(tx, account))).await
+        let mut ended = 0;
+        loop {
+            let some = self.drop_owned(account).await?.len() as u64;
+            ended += some;
+            if some == 0 {
+                return Ok(ended);
+            }
+        }
     }
 
     /// Returns the accounts that were removed after `since`, the last thousand at most.
@@ -318,12 +313,11 @@ async fn remove_owner(
     tx: &Tx<'_>,
     login: &str,
     now: DateTime<Utc>,
-) -> Result<Option<(AccountId, AccountHoldings)>, StoreError> {
+) -> Result<Option<(AccountId, u64)>, StoreError> {
     const ACCOUNT: &str = "
         update accounts set password_hash = null, removed_at = $2
          where login = $1 and removed_at is null
         returning id";
-    const FILES: &str = "delete from stored_files where account_id = $1";
     if is_nobodys(login) {
         return Ok(None);
     }
@@ -332,19 +326,7 @@ async fn remove_owner(
     };
     let account = account.int()?;
     let tokens = tokens::revoke_all(tx, account, now).await?;
-    let files = tx.execute(FILES, params![account]).await?;
-    Ok(Some((AccountId(account), AccountHoldings { subscriptions: 0, tokens, files })))
-}
-
-async fn end_subscriptions(tx: &Tx<'_>, account: AccountId) -> Result<u64, StoreError> {
-    let mut ended = 0;
-    loop {
-        let some = drop_owned(tx, account).await?.len() as u64;
-        ended += some;
-        if some == 0 {
-            return Ok(ended);
-        }
-    }
+    Ok(Some((AccountId(account), tokens)))
 }
 
 /// Fails if an account with this login was removed.

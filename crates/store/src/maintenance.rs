@@ -96,14 +96,16 @@ impl Store {
         self.first_some(|db| async move { db.drop_batch(FAILING, END, errors.into()).await }).await
     }
 
-    /// Deletes a batch of subscriptions of accounts that were removed after `since`, and returns
-    /// them; an empty result means that none are left. There are some if an account was removed
-    /// while one of its subscriptions was verified.
+    /// Deletes the files and a batch of the subscriptions of accounts that were removed after `since`,
+    /// and returns the subscriptions; an empty result means that none are left. There are some if an
+    /// account was removed while one of its subscriptions was verified, or if removing it was
+    /// interrupted.
     pub async fn drop_ownerless(
         &self,
         since: DateTime<Utc>,
     ) -> Result<Vec<DroppedSubscription>, StoreError> {
         for account in self.shared.removed_accounts(since).await? {
+            self.shared.delete_files(account).await?;
             let dropped = self.first_some(|db| db.drop_owned(account)).await?;
             if !dropped.is_empty() {
                 return Ok(dropped);
@@ -239,7 +241,7 @@ impl Db {
 }
 
 /// Ends up to [`BATCH`] subscriptions of an account, and returns them.
-pub(crate) async fn drop_owned(
+async fn drop_owned(
     tx: &Tx<'_>,
     account: AccountId,
 ) -> Result<Vec<DroppedSubscription>, StoreError> {

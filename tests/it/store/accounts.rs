@@ -1,11 +1,15 @@
 //! Accounts and tokens.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::Ordering;
 
 use feedgate_core::account::{AccountHoldings, NewToken, Scope, Scopes, TokenHash, TokenId};
 use feedgate_core::password::{Password, PasswordHash};
 use feedgate_core::store::{StoreError, SubscriptionFilter};
+use feedgate_core::subscription::SubscriptionRequest;
+use futures_util::future::join_all;
 
+use super::large_documents::observe;
 use super::{at, on_both_stores, request, resource};
 use crate::support::claiming_store::ClaimingStore;
 use crate::support::postgres::Database;
@@ -15,6 +19,7 @@ on_both_stores!(
     a_token_ends_with_the_one_that_created_it,
     a_token_with_an_end_is_refused_from_then_on,
     t10_a_removed_account_takes_its_subscriptions_with_it,
+    h01_an_account_is_removed_in_short_transactions,
     t10_nobody_gets_the_login_of_a_removed_account,
     t10_a_deactivated_account_receives_nothing_until_it_is_activated,
 );
@@ -47,6 +52,27 @@ async fn a_token_with_an_end_is_refused_from_then_on(database: Database) {
     assert_eq!((listed.len(), listed[0].id, listed[0].expires_at), (1, number, Some(at(20_000))));
     assert!(listed[0].is_valid(at(19_999)) && !listed[0].is_valid(at(20_000)));
     assert!(store.tokens_of("eve").await.unwrap().is_empty());
+}
+
+async fn h01_an_account_is_removed_in_short_transactions(database: Database) {
+    const SUBSCRIPTIONS: usize = 1_100;
+    const MOST_ENDED: usize = 1_000;
+    let store = ClaimingStore::new(database.open().await);
+    store.create_token(&new_token("ada", "a"), at(0)).await.unwrap();
+    let access = store.authenticate("ada", &TokenHash::from_token("a"), at(0)).await.unwrap();
+    let account = access.map(|access| access.account);
+    let requests: Vec<_> = (0..SUBSCRIPTIONS)
+        .map(|n| SubscriptionRequest {
+            account,
+            ..request("a", &format!("https://callback.test/{n}"))
+        })
+        .collect();
+    join_all(requests.iter().map(|request| store.subscribe(request, at(1)))).await;
+    let transactions = observe(&store);
+    let held = store.remove_account("ada", at(2)).await.unwrap().unwrap();
+    assert_eq!(held.subscriptions, SUBSCRIPTIONS as u64);
+    let count = transactions.count.load(Ordering::Relaxed);
+    assert!(count > SUBSCRIPTIONS / MOST_ENDED, "{count} transactions");
 }
 
 async fn t10_a_removed_account_takes_its_subscriptions_with_it(database: Database) {

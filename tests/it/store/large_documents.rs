@@ -55,12 +55,12 @@ fn document(second: i64, count: usize) -> FeedDocument {
 
 /// Counts the writing transactions of a store, and notifies of each.
 #[derive(Default)]
-struct Transactions {
-    count: AtomicUsize,
+pub(super) struct Transactions {
+    pub(super) count: AtomicUsize,
     ended: Notify,
 }
 
-fn observe(store: &Store) -> Arc<Transactions> {
+pub(super) fn observe(store: &Store) -> Arc<Transactions> {
     let transactions = Arc::new(Transactions::default());
     let seen = Arc::clone(&transactions);
     store.observe_transactions(Arc::new(move |ended| {

@@ -2,14 +2,19 @@
 
 use chrono::{DateTime, Utc};
 
-use crate::Store;
 use crate::engine::sql::params;
+use crate::engine::sqlite::WriteSize;
 use crate::engine::tx::Tx;
+use crate::{Db, Store};
+use feedgate_core::account::AccountId;
 use feedgate_core::store::StoreError;
 use feedgate_core::stored_file::{
     FileContent, FileLocation, FileToSave, PathSegment, Quota, SaveOutcome, StoredFile,
     WriteCondition,
 };
+
+/// The number of files deleted in one transaction: each may have megabytes.
+const FEW: i64 = 4;
 
 /// The files of accounts.
 impl Store {
@@ -56,7 +61,7 @@ impl Store {
             select f.media_type, f.body, f.etag, f.changed_at
               from stored_files f
               join accounts a on a.id = f.account_id
-             where a.login = $1 and f.name = $2";
+             where a.login = $1 and f.name = $2 and a.removed_at is null";
         let params = [login.as_str().into(), name.as_str().into()];
         let found =
             self.shared.read(move |tx| Box::pin(async move { tx.first(FILE, &params).await }));
@@ -90,6 +95,28 @@ impl Store {
     }
 }
 
+impl Db {
+    /// Deletes all files of an account, a few in each transaction. Returns how many there were.
+    pub(crate) async fn delete_files(&self, account: AccountId) -> Result<u64, StoreError> {
+        const DELETE: &str = "
+            delete from stored_files
+             where account_id = $1
+               and name in (select name from stored_files
+                             where account_id = $1 order by name limit $2)";
+        let mut deleted = 0;
+        loop {
+            let delete = self.write_sized(WriteSize::Large, move |tx| {
+                Box::pin(async move { tx.execute(DELETE, params![account.0, FEW]).await })
+            });
+            let some = delete.await?;
+            deleted += some;
+            if some < FEW as u64 {
+                return Ok(deleted);
+            }
+        }
+    }
+}
+
 /// Locks the account, so that its files change one after the other. Returns the number of the account
 /// and the entity tag of the file.
 async fn lock(
@@ -97,7 +124,8 @@ async fn lock(
     login: &PathSegment,
     name: &PathSegment,
 ) -> Result<Option<(i64, Option<String>)>, StoreError> {
-    const ACCOUNT: &str = "select id from accounts where login = $1 {for update}";
+    const ACCOUNT: &str =
+        "select id from accounts where login = $1 and removed_at is null {for update}";
     const TAG: &str = "select etag from stored_files where account_id = $1 and name = $2";
     let Some(mut account) = tx.first(ACCOUNT, params![login.as_str()]).await? else {
         return Ok(None);
