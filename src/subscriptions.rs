@@ -210,16 +210,17 @@ impl SubscriptionService {
             self.event_log.record(events::refused(intent, &why, now));
             return Err(why);
         }
-        let track = self.opened_track(intent, now).await?;
-        let of_collection = self.of_collection(intent, track.as_ref()).await?;
-        let intent = of_collection.as_ref().unwrap_or(intent);
-        if intent.mode == IntentMode::Subscribe
-            && let Err(why) =
-                self.check_subscription(intent, of_collection.is_some(), networks).await
+        let track = self.described_track(intent, now)?;
+        let own_log = self.of_own_log(intent, track.as_ref()).await?;
+        let requested = own_log.as_ref().unwrap_or(intent);
+        if requested.mode == IntentMode::Subscribe
+            && let Err(why) = self.check_subscription(requested, own_log.is_some(), networks).await
         {
-            self.event_log.record(events::refused(intent, &why, now));
+            self.event_log.record(events::refused(requested, &why, now));
             return Err(why);
         }
+        let opened = self.opened_for_account(intent, track.as_ref(), now).await?;
+        let intent = opened.as_ref().unwrap_or(requested);
         match verification {
             Verification::None => self.vouched(intent, wait, now).await?,
             Verification::Sync => self.verified_now(intent, wait, now).await?,
@@ -256,6 +257,10 @@ impl SubscriptionService {
         if let Err(why) = self.verify(intent, visit).await {
             self.store.end_intent(&due).await?;
             return Err(why.into());
+        }
+        if let Some(why) = self.open_track(intent, now).await? {
+            self.store.end_intent(&due).await?;
+            return Err(SubscriptionRefusal::QuotaExceeded(why));
         }
         if !self.apply_intent(&due, now).await? {
             return Err(SubscriptionRefusal::Superseded);
@@ -309,11 +314,11 @@ impl SubscriptionService {
     async fn check_subscription(
         &self,
         intent: &Intent,
-        is_collection: bool,
+        is_own_log: bool,
         networks: CallerNetworks,
     ) -> Result<(), SubscriptionRefusal> {
-        self.check(&intent.request, is_collection)?;
-        if !is_collection {
+        self.check(&intent.request, is_own_log)?;
+        if !is_own_log {
             self.check_topic_network(&intent.request.topic, networks).await?;
         }
         self.check_quota(&intent.request).await
@@ -325,14 +330,14 @@ impl SubscriptionService {
     fn check(
         &self,
         request: &SubscriptionRequest,
-        is_collection: bool,
+        is_own_log: bool,
     ) -> Result<(), SubscriptionRefusal> {
         let refused = |url: &Url, purpose| match self.fetch.refuses(url, purpose) {
             Some(why) => Err(SubscriptionRefusal::Forbidden(purpose, why)),
             None => Ok(()),
         };
         // The fragment of a log of this gateway keeps it secret, and selects nothing.
-        if !is_collection {
+        if !is_own_log {
             refused(&request.topic.fetch_url(), Purpose::Topic)?;
             check_part(&request.topic)?;
         }

@@ -46,9 +46,8 @@ const UNWATCHED_RETENTION: Duration = Duration::from_secs(30 * 24 * 3_600);
 /// resources; with the interval of the task, they are gone within an hour.
 const NEVER_WATCHED_RETENTION: Duration = Duration::from_secs(45 * 60);
 
-/// How long a track without subscribers stays open, since somebody subscribed or it was last checked:
-/// longer than a subscription waits to be verified.
-const UNUSED_TRACK: Duration = Duration::from_secs(24 * 3_600);
+/// How long a track without subscribers stays open, since somebody subscribed or it was last checked.
+const UNUSED_TRACK: Duration = Duration::from_secs(3_600);
 
 /// One maintenance task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -62,10 +62,11 @@ impl SubscriptionService {
         intent: &Intent,
         now: DateTime<Utc>,
     ) -> Result<Option<StartedPoll>, StoreError> {
-        if intent.mode != IntentMode::Subscribe {
+        let SubscriptionRequest { topic, registrant, .. } = &intent.request;
+        // The log of a track is not fetched, and is made when its callback has agreed.
+        if intent.mode != IntentMode::Subscribe || self.track_of(topic).is_some() {
             return Ok(None);
         }
-        let SubscriptionRequest { topic, registrant, .. } = &intent.request;
         let resource = self.store.ensure_for(topic, *registrant, now).await?;
         if intent.backfill && backfill::is_unread(&resource) {
             return Ok(None);

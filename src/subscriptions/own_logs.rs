@@ -1,58 +1,96 @@
 //! Subscriptions to logs of this gateway: archives, collections and tracks.
 //!
 //! The topic of such a log is below the address of the gateway. There is nothing to fetch.
+//!
+//! A track that everybody may subscribe to is opened when a callback has agreed, immediately before its
+//! subscription is stored: what it costs is charged to the network that requested the subscription, and
+//! a network has so many open at most. The track of an account is opened before, because its topic is
+//! random.
 
 use chrono::{DateTime, Utc};
 
-use super::{SubscriptionRefusal, SubscriptionService, events};
+use super::{QuotaExceeded, SubscriptionRefusal, SubscriptionService, events};
 use crate::jobs::collect::unguessable;
 use feedgate_core::account::AccountId;
 use feedgate_core::intent::{Intent, IntentMode};
 use feedgate_core::own_archive::{ArchivedLog, archived_log};
 use feedgate_core::resource::{Resource, ResourceKind};
 use feedgate_core::store::StoreError;
-use feedgate_core::subscription::Format;
+use feedgate_core::subscription::{Format, SubscriptionRequest};
 use feedgate_core::topic::Topic;
-use feedgate_core::track::Track;
+use feedgate_core::track::{Track, TrackError};
 
 impl SubscriptionService {
-    /// Returns the track that the topic describes, if it does. A track that is subscribed to is
-    /// opened, unless the subscription is refused.
-    pub(super) async fn opened_track(
+    /// Returns the track that the topic of an intent describes, if it does.
+    pub(super) fn described_track(
         &self,
         intent: &Intent,
         now: DateTime<Utc>,
     ) -> Result<Option<Track>, SubscriptionRefusal> {
-        let Some(public_url) = &self.public_url else { return Ok(None) };
-        let Some(track) = Track::from_topic(public_url, &intent.request.topic) else {
-            return Ok(None);
-        };
-        let track = track.map_err(SubscriptionRefusal::from);
-        let checked = match intent.mode {
-            IntentMode::Subscribe => {
-                track.and_then(|track| self.check(&intent.request, true).map(|()| track))
-            }
-            IntentMode::Unsubscribe => track,
-        };
-        match checked {
-            Ok(track) => {
-                if intent.mode == IntentMode::Subscribe {
-                    let opened = self.track_for(track.clone(), intent.request.account).await?;
-                    self.store.open_track(&opened, now).await?;
-                }
-                Ok(Some(track))
-            }
-            Err(why) => {
-                self.event_log.record(events::refused(intent, &why, now));
-                Err(why)
-            }
-        }
+        self.parse_track(&intent.request.topic).transpose().map_err(|err| {
+            let why = SubscriptionRefusal::from(err);
+            self.event_log.record(events::refused(intent, &why, now));
+            why
+        })
     }
 
-    /// Returns the intent for a log of this gateway, if the topic is a collection or a track, or the
+    /// Returns the track with this topic, if it is that of a track.
+    pub(super) fn track_of(&self, topic: &Topic) -> Option<Track> {
+        self.parse_track(topic)?.ok()
+    }
+
+    fn parse_track(&self, topic: &Topic) -> Option<Result<Track, TrackError>> {
+        Track::from_topic(self.public_url.as_ref()?, topic)
+    }
+
+    /// Returns whether a topic is that of a log of this gateway which not everybody may be allowed to
+    /// read: an archive or a track, whether there is one or not.
+    pub fn is_own_log(&self, topic: &Topic) -> bool {
+        let Some(public_url) = &self.public_url else { return false };
+        archived_log(public_url, topic).is_some() || self.parse_track(topic).is_some()
+    }
+
+    /// Opens the track of the topic of a subscription that is about to be stored. Returns the quota that
+    /// this would exceed, if it would.
+    pub(super) async fn open_track(
+        &self,
+        intent: &Intent,
+        now: DateTime<Utc>,
+    ) -> Result<Option<QuotaExceeded>, StoreError> {
+        let SubscriptionRequest { topic, account, registrant, .. } = &intent.request;
+        let Some(track) = self.track_of(topic).filter(|_| intent.mode == IntentMode::Subscribe)
+        else {
+            return Ok(None);
+        };
+        if let Some(why) = self.exceeded_track_quota(&intent.request).await? {
+            return Ok(Some(why));
+        }
+        let track = self.track_for(track, *account).await?;
+        self.store.open_track(&track, *registrant, now).await?;
+        Ok(None)
+    }
+
+    /// Opens the track to which an account subscribes, and returns its intent for the log of the track.
+    pub(super) async fn opened_for_account(
+        &self,
+        intent: &Intent,
+        track: Option<&Track>,
+        now: DateTime<Utc>,
+    ) -> Result<Option<Intent>, StoreError> {
+        let Some(track) = track.filter(|_| intent.mode == IntentMode::Subscribe) else {
+            return Ok(None);
+        };
+        if intent.request.account.is_none() {
+            return Ok(None);
+        }
+        self.open_track(intent, now).await?;
+        self.of_own_log(intent, Some(track)).await
+    }
+
+    /// Returns the intent for a log of this gateway, if the topic is that of a collection or a track, or the
     /// address of an archive. There is no document to fetch, so the new entries are delivered as
     /// Atom, unless the topic of a track says otherwise.
-    pub(super) async fn of_collection(
+    pub(super) async fn of_own_log(
         &self,
         intent: &Intent,
         track: Option<&Track>,
@@ -61,7 +99,7 @@ impl SubscriptionService {
         let found = self.store.find(topic.as_str()).await?;
         let is_collection = found.is_some_and(|resource| resource.kind == ResourceKind::Collection);
         let is_archive = topic.alias().is_some();
-        if !is_collection && !is_archive {
+        if !is_collection && !is_archive && track.is_none() {
             return Ok(None);
         }
         let format = track.and_then(|track| track.format).unwrap_or(Format::Atom);
@@ -101,15 +139,17 @@ impl SubscriptionService {
             }
             None => None,
         };
-        let track = public_url.and_then(|public_url| Track::from_topic(public_url, topic));
-        let resource = match track {
-            Some(Ok(track)) => {
+        let log = match self.track_of(topic) {
+            Some(track) => {
                 let track = self.track_for(track, account).await?;
-                self.store.find_track(&track.key()).await?
+                let found = self.store.find_track(&track.key()).await?;
+                // The topic of a track of everybody is known before the track is opened.
+                let unopened = account.is_none().then_some(track.topic);
+                found.map(|resource| resource.topic).or(unopened)
             }
-            Some(Err(_)) | None => resource,
+            None => resource.map(|resource| resource.topic),
         };
-        let log = resource.map(|resource| resource.topic).filter(|log| log != topic);
+        let log = log.filter(|log| log != topic);
         Ok(match log {
             Some(log) => log.with_alias(Some(topic.as_str().to_owned())),
             None => topic.clone(),

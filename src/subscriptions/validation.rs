@@ -127,11 +127,14 @@ impl SubscriptionService {
         if intent.mode != IntentMode::Subscribe || intent.request.protocol != Protocol::WebSub {
             return Ok(Ok(()));
         }
+        if self.track_of(&intent.request.topic).is_some() {
+            return Ok(Ok(())); // its publisher is this gateway
+        }
         let Some(resource) = self.store.find(intent.request.topic.as_str()).await? else {
             return Ok(Err(NotValidated::NotFetched));
         };
         if resource.kind == ResourceKind::Collection {
-            return Ok(Ok(())); // a collection or a track: its publisher is this gateway
+            return Ok(Ok(())); // so is that of a collection
         }
         match resource.polling.validator.as_str() {
             "" if resource.status.last_fetch.is_none() => Ok(Err(NotValidated::NotFetched)),

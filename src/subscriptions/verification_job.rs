@@ -70,8 +70,11 @@ impl VerificationJob {
         }
         let is_trusted = due.intent.request.account.is_some() || visit.may_repeat();
         let Err(why) = subscribe.verify(&due.intent, Ok(visit)).await else {
-            // A newer intent may have replaced this one, and is verified separately.
             let now = runner::now();
+            if let Some(why) = subscribe.open_track(&due.intent, now).await? {
+                return self.deny_for_quota(due, why).await;
+            }
+            // A newer intent may have replaced this one, and is verified separately.
             if subscribe.apply_intent(due, now).await? {
                 subscribe.validate_later(&due.intent, &validated, now).await?;
             }

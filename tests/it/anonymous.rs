@@ -2,6 +2,7 @@
 
 mod clients;
 mod inner;
+mod own_logs;
 mod renewals;
 
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, WWW_AUTHENTICATE};

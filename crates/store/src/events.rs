@@ -42,6 +42,31 @@ macro_rules! wanted {
     };
 }
 
+/// The number of events of one kind, up to a limit, and deleting some of the oldest of those beyond a
+/// number. The condition is that of a partial index.
+macro_rules! of_a_kind {
+    ($count:ident, $trim:ident, $condition:literal) => {
+        const $count: &str = concat!(
+            "select count(*) from (select 1 from events where kind = $1 and ",
+            $condition,
+            " limit $2) found"
+        );
+        const $trim: &str = concat!(
+            "delete from events
+              where id in (select id from events
+                            where kind = $1 and ",
+            $condition,
+            " and id <= (select id from events where kind = $1 and ",
+            $condition,
+            " order by id desc limit 1 offset $3)
+                            order by id limit $2)"
+        );
+    };
+}
+
+of_a_kind!(COUNT_OF_ACCOUNTS, TRIM_OF_ACCOUNTS, "account_id <> 0");
+of_a_kind!(COUNT_OF_OTHERS, TRIM_OF_OTHERS, "account_id = 0");
+
 /// The events of the event log.
 impl Store {
     /// Stores events in this order. Returns the number of the last.
@@ -82,7 +107,9 @@ impl Store {
     }
 
     /// Deletes events from before `before`, and the oldest events of each kind that has more than
-    /// `most_of_a_kind`. Returns the number of deleted events.
+    /// `most_of_a_kind`. Events of accounts and of others have a half each, and what the others do not
+    /// use: a flood of requests without an account deletes no event that an account can use. Returns the
+    /// number of deleted events.
     pub async fn trim_events(
         &self,
         before: DateTime<Utc>,
@@ -93,17 +120,15 @@ impl Store {
             delete from events
              where id in (select id from (select id, at from events order by id limit $2) oldest
                            where at < $1)";
-        const MANY: &str = "
-            delete from events
-             where id in (select id from events
-                           where kind = $1
-                             and id <= (select id from events where kind = $1
-                                         order by id desc limit 1 offset $3)
-                           order by id limit $2)";
         let mut dropped = db.trim(OLD, vec![before.into(), BATCH.into()]).await?;
-        for kind in EventKind::ALL {
-            let bounds = vec![kind.as_str().into(), BATCH.into(), most(most_of_a_kind).into()];
-            dropped += db.trim(MANY, bounds).await?;
+        let most = most(most_of_a_kind);
+        let half = most / 2;
+        for kind in EventKind::ALL.iter().map(|kind| kind.as_str()) {
+            let of_accounts = db.count_at_most(COUNT_OF_ACCOUNTS, kind, half).await?;
+            let of_others = db.count_at_most(COUNT_OF_OTHERS, kind, most - half).await?;
+            let bounds = |most: i64| vec![kind.into(), BATCH.into(), most.into()];
+            dropped += db.trim(TRIM_OF_ACCOUNTS, bounds(most - of_others)).await?;
+            dropped += db.trim(TRIM_OF_OTHERS, bounds(most - of_accounts)).await?;
         }
         Ok(dropped)
     }
@@ -151,6 +176,16 @@ impl Db {
                 Examined { after: first - 1, before, next: Some(first) }
             }
         })
+    }
+
+    async fn count_at_most(
+        &self,
+        sql: &'static str,
+        kind: &str,
+        limit: i64,
+    ) -> Result<i64, StoreError> {
+        let rows = self.rows(sql, params![kind, limit]).await?;
+        rows.into_iter().next().map_or(Ok(0), |mut row| row.int())
     }
 
     async fn trim(&self, sql: &'static str, params: Vec<Value>) -> Result<u64, StoreError> {

@@ -18,6 +18,7 @@ use crate::resources::details;
 use crate::resources::row::{resource, resource_columns};
 use crate::{Db, Store};
 use feedgate_core::collection::PendingCollection;
+use feedgate_core::registrant::RegistrantNetwork;
 use feedgate_core::resource::{Resource, ResourceId, ResourceKind};
 use feedgate_core::status::Status;
 use feedgate_core::store::StoreError;
@@ -34,29 +35,32 @@ const FORGOTTEN: i64 = 10;
 
 /// Tracks: logs that are filled with the entries that match a query.
 impl Store {
-    /// Returns the log of a track, creating or reopening the track if necessary. It receives what is
-    /// appended from then on.
+    /// Returns the log of a track, creating or reopening the track if necessary, for a stranger in the
+    /// network `registrant`. It receives what is appended from then on, as soon as it has a
+    /// subscription.
     pub async fn open_track(
         &self,
         track: &Track,
+        registrant: RegistrantNetwork,
         now: DateTime<Utc>,
     ) -> Result<Resource, StoreError> {
+        let opening = TrackOpening { registrant, now };
         if let Some(db) = self.only_cell() {
-            return db.open_track(track, now).await;
+            return db.open_track(track, opening).await;
         }
         let query = track.key();
         let known = match self.shared.defined_track(&query).await? {
-            Some(log) => self.of_number(log.0).touch_track_log(log, now).await?,
+            Some(log) => self.of_number(log.0).touch_track_log(log, opening).await?,
             None => None,
         };
         let log = match known {
             Some(log) => log,
-            None => self.of_topic(track.topic.as_str()).make_track_log(track, now).await?,
+            None => self.of_topic(track.topic.as_str()).make_track_log(track, opening).await?,
         };
         for cell in &self.cells {
             cell.open_tracker().await?;
         }
-        self.shared.define_track(&query, log, now).await?;
+        self.shared.define_track(&query, log, opening).await?;
         let opened = self.get(log).await?;
         opened.ok_or_else(|| StoreError::Corrupt("a track vanished".to_owned()))
     }
@@ -70,6 +74,27 @@ impl Store {
             Some(log) => self.get(log).await,
             None => Ok(None),
         }
+    }
+
+    /// Returns whether the track with this query is open.
+    pub async fn is_track_open(&self, query: &str) -> Result<bool, StoreError> {
+        const OPEN: &str = "select 1 from tracks where query = $1 and is_open = 1";
+        Ok(!self.shared.rows(OPEN, params![query]).await?.is_empty())
+    }
+
+    /// Returns how many open tracks a network of strangers had opened last, at most `limit`.
+    pub async fn count_open_tracks(
+        &self,
+        registrant: RegistrantNetwork,
+        limit: u64,
+    ) -> Result<u64, StoreError> {
+        const COUNT: &str = "
+            select count(*) from (select 1 from tracks
+                                   where registrant_network = $1 and is_open = 1
+                                   limit $2) opened";
+        let most = i64::try_from(limit).unwrap_or(i64::MAX);
+        let rows = self.shared.rows(COUNT, params![registrant.as_number(), most]).await?;
+        rows.into_iter().next().map_or(Ok(0), |mut row| row.count())
     }
 
     /// Returns up to `limit` changes of tracks after `after`, in order. Every track has its last
@@ -132,8 +157,8 @@ impl Store {
         Ok(())
     }
 
-    /// Closes tracks without subscriptions that were neither opened nor checked since `before`.
-    /// Returns how many.
+    /// Closes tracks that have no subscriptions, nor had one whose lease ended lately, and were neither
+    /// opened nor checked since `before`. Returns how many.
     pub async fn close_unused_tracks(
         &self,
         before: DateTime<Utc>,
@@ -147,7 +172,7 @@ impl Store {
             }
             let mut used = HashSet::new();
             for (db, logs) in self.by_cell(idle.clone(), |log| *log) {
-                used.extend(db.subscribed_logs(logs).await?);
+                used.extend(db.used_logs(logs).await?);
             }
             closed += self.shared.settle_tracks(idle, &used, before, now).await?;
         }
@@ -166,19 +191,30 @@ impl Store {
     }
 }
 
+/// For whom a track is opened, and when.
+#[derive(Clone, Copy, Debug)]
+struct TrackOpening {
+    registrant: RegistrantNetwork,
+    now: DateTime<Utc>,
+}
+
 impl Db {
-    async fn open_track(&self, track: &Track, now: DateTime<Utc>) -> Result<Resource, StoreError> {
+    async fn open_track(
+        &self,
+        track: &Track,
+        opening: TrackOpening,
+    ) -> Result<Resource, StoreError> {
         let track = track.clone();
         let opened = self.write(move |tx| {
             Box::pin(async move {
                 let query = track.key();
                 let known = find_log(tx, &query).await?;
                 let log = match known {
-                    Some(log) if touch_log(tx, log, now).await? => log,
-                    _ => make_log(tx, &track, now).await?,
+                    Some(log) if touch_log(tx, log, opening).await? => log,
+                    _ => make_log(tx, &track, opening).await?,
                 };
                 open_tracker(tx).await?;
-                define(tx, &query, log, now).await?;
+                define(tx, &query, log, opening).await?;
                 read_log(tx, log).await
             })
         });
@@ -238,22 +274,30 @@ async fn read_log(tx: &Tx<'_>, log: i64) -> Result<Option<Resource>, StoreError>
 }
 
 /// Notes that a log is about to be opened, so that it is not deleted. Returns whether it exists.
-async fn touch_log(tx: &Tx<'_>, log: i64, now: DateTime<Utc>) -> Result<bool, StoreError> {
-    const TOUCH: &str = "update resources set unwatched_since = $2 where id = $1";
-    Ok(tx.execute(TOUCH, params![log, now]).await? > 0)
+async fn touch_log(tx: &Tx<'_>, log: i64, opening: TrackOpening) -> Result<bool, StoreError> {
+    const TOUCH: &str =
+        "update resources set unwatched_since = $2, registrant_network = $3 where id = $1";
+    let TrackOpening { registrant, now } = opening;
+    Ok(tx.execute(TOUCH, params![log, now, registrant.as_number()]).await? > 0)
 }
 
-async fn make_log(tx: &Tx<'_>, track: &Track, now: DateTime<Utc>) -> Result<i64, StoreError> {
+async fn make_log(
+    tx: &Tx<'_>,
+    track: &Track,
+    TrackOpening { registrant, now }: TrackOpening,
+) -> Result<i64, StoreError> {
     // A resource that already has this topic becomes the log.
     const MAKE: &str = "
         insert into resources (topic, fetch_url, host, kind, next_fetch, due_at, measured_at,
-                               unwatched_since)
-        values ($1, $1, '', $2, $3, $3, $3, $3)
+                               unwatched_since, registrant_network)
+        values ($1, $1, '', $2, $3, $3, $3, $3, $4)
             on conflict (topic) do update
            set kind = excluded.kind, subscribers = 0, poll_times = '',
-               unwatched_since = excluded.unwatched_since
+               unwatched_since = excluded.unwatched_since,
+               registrant_network = excluded.registrant_network
         returning id";
-    let params = params![track.topic.as_str(), ResourceKind::Collection.as_str(), now];
+    let (topic, kind) = (track.topic.as_str(), ResourceKind::Collection.as_str());
+    let params = params![topic, kind, now, registrant.as_number()];
     let id = tx.first(MAKE, params).await?.ok_or_else(vanished)?.int()?;
     let status = Status { http_code: 200, title: track.title(), ..Status::new(now) };
     details::make(tx, id, &status).await?;
@@ -266,20 +310,28 @@ async fn open_tracker(tx: &Tx<'_>) -> Result<(), StoreError> {
     tx.execute(OPEN, &[]).await.map(drop)
 }
 
-async fn define(tx: &Tx<'_>, query: &str, log: i64, now: DateTime<Utc>) -> Result<(), StoreError> {
+async fn define(
+    tx: &Tx<'_>,
+    query: &str,
+    log: i64,
+    TrackOpening { registrant, now }: TrackOpening,
+) -> Result<(), StoreError> {
     const RENEW: &str = "
         update tracks set checked_at = $3
          where query = $1 and resource_id = $2 and is_open = 1";
     const DEFINE: &str = "
-        insert into tracks (resource_id, query, version, checked_at) values ($1, $2, $3, $4)
+        insert into tracks (resource_id, query, version, checked_at, registrant_network)
+        values ($1, $2, $3, $4, $5)
             on conflict (query) do update
            set resource_id = excluded.resource_id, is_open = 1, version = excluded.version,
-               checked_at = excluded.checked_at";
+               checked_at = excluded.checked_at,
+               registrant_network = excluded.registrant_network";
     if tx.execute(RENEW, params![query, log, now]).await? > 0 {
         return Ok(());
     }
     let version = next_version(tx).await?;
-    tx.execute(DEFINE, params![log, query, version, now]).await.map(drop)
+    let params = params![log, query, version, now, registrant.as_number()];
+    tx.execute(DEFINE, params).await.map(drop)
 }
 
 /// Returns the next version of all tracks, which is locked until the transaction ends.

@@ -5,7 +5,7 @@
 //! permitted to everybody is permitted to accounts, which send their login and a token as they do
 //! elsewhere.
 
-use http::header;
+use http::{StatusCode, header};
 use warp::reply::Response;
 
 use crate::http::kit::anonymous_access::Permission;
@@ -17,6 +17,7 @@ use crate::http::kit::request::Request;
 use crate::http::state::Gateway;
 use crate::net;
 use crate::subscriptions::CallerNetworks;
+use feedgate_core::topic::Topic;
 use feedgate_protocol::form::Form;
 use url::Url;
 
@@ -48,6 +49,28 @@ pub(crate) async fn check_by_query(
         true => Ok(()),
         false => check(gateway, request, &params::read_query(request), permission).await,
     }
+}
+
+/// Rejects a caller who names an archive or a track of this gateway as a topic, and may not read it: what
+/// is subscribed to is sent to the callback. `form` may have the credentials of an account.
+pub(crate) async fn check_topics<'t>(
+    gateway: &Gateway,
+    request: &Request,
+    form: &Form,
+    topics: impl IntoIterator<Item = &'t Topic>,
+) -> Result<(), Rejection> {
+    if gateway.settings.anonymous.allows(Permission::Views) {
+        return Ok(());
+    }
+    if !topics.into_iter().any(|topic| gateway.subscribe.is_own_log(topic)) {
+        return Ok(());
+    }
+    if auth::has_credentials(request, form) {
+        return check(gateway, request, form, Permission::Views).await;
+    }
+    let reason = "This gateway accepts subscriptions to its archives and tracks from accounts only: \
+                  please authenticate with your login and a token, by HTTP Basic.";
+    Err(Rejection::new(StatusCode::FORBIDDEN, reason).with_code("account_required"))
 }
 
 /// Returns which private addresses a caller may name who names `urls` as topics and callbacks.

@@ -106,6 +106,9 @@ async fn admit(
     intent.request.registrant = RegistrantNetwork::from_client(request.client.ip);
     let verification = verification(form)?;
     permissions::check(gateway, request, form, Permission::Hub).await?;
+    if mode == IntentMode::Subscribe {
+        permissions::check_topics(gateway, request, form, [&intent.request.topic]).await?;
+    }
     gateway.anonymous_rate_limit.admit(request, 1)?;
     admit_verification(gateway, request, &intent.request).await?;
     let SubscriptionRequest { topic, callback, .. } = &intent.request;

@@ -17,6 +17,7 @@ on_both_stores!(
     a_filter_finds_what_the_viewer_may_see,
     t07_a_search_examines_a_bounded_number_of_events,
     each_kind_has_its_own_room,
+    h01_events_of_strangers_leave_room_for_those_of_accounts,
 );
 
 fn event(seconds: i64, kind: EventKind, feed: &str) -> Event {
@@ -141,4 +142,26 @@ async fn each_kind_has_its_own_room(database: Database) {
     let last = store.append_events(vec![event(1, EventKind::Ping, "x")]).await.unwrap();
     assert_eq!(last, 1_202, "no number is given twice");
     assert_eq!(numbers(&store).await, (1_202, 1_202));
+}
+
+async fn h01_events_of_strangers_leave_room_for_those_of_accounts(database: Database) {
+    const MOST: usize = 10;
+    let store = database.open().await;
+    let told = |n: i64, owner| event(n, EventKind::Notify, "https://a.test/").owned_by(owner);
+    let counts = async || {
+        let filter = EventFilter { limit: 1_000, ..EventFilter::default() };
+        let all = store.events(&filter).await.unwrap().events;
+        let owned = all.iter().filter(|kept| kept.event.account.is_some()).count();
+        (owned, all.len() - owned)
+    };
+    store.append_events((0..20).map(|n| told(n, None)).collect()).await.unwrap();
+    store.trim_events(at(0), MOST).await.unwrap();
+    assert_eq!(counts().await, (0, 10), "strangers have what nobody else uses");
+    store.append_events((0..3).map(|n| told(n, Some(AccountId(7)))).collect()).await.unwrap();
+    store.append_events((0..2_000).map(|n| told(n, None)).collect()).await.unwrap();
+    store.trim_events(at(0), MOST).await.unwrap();
+    assert_eq!(counts().await, (3, 7), "a flood leaves what is others'");
+    store.append_events((0..20).map(|n| told(n, Some(AccountId(7)))).collect()).await.unwrap();
+    store.trim_events(at(0), MOST).await.unwrap();
+    assert_eq!(counts().await, (5, 5), "and both have a half");
 }

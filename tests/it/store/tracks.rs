@@ -1,12 +1,14 @@
 //! Tracks: what matches a query arrives in the log of its track, once.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use feedgate_core::account::AccountId;
 use feedgate_core::collection::PendingCollection;
 use feedgate_core::record::Seq;
+use feedgate_core::registrant::RegistrantNetwork;
 use feedgate_core::resource::ResourceId;
 use feedgate_core::subscription::SubscriptionRequest;
 use feedgate_core::topic::Topic;
@@ -15,6 +17,7 @@ use feedgate_store::{self as store, StoreSettings};
 use url::Url;
 
 use super::collections::{log, publish};
+use super::large_documents::observe;
 use super::{at, on_both_stores, poll, request, resource, room};
 use crate::support::claiming_store::ClaimingStore;
 use crate::support::postgres::Database;
@@ -28,6 +31,9 @@ on_both_stores!(
     q02_every_node_learns_what_was_opened_and_closed,
     t02_a_track_takes_in_as_much_as_its_subscribers_may_have_stored,
     q02_a_track_lives_as_long_as_it_has_subscriptions,
+    h01_open_tracks_are_counted_by_the_network_that_opened_them,
+    h01_a_track_without_subscriptions_takes_in_nothing,
+    h01_a_large_track_is_forgotten_in_short_transactions,
 );
 
 fn track(query: &str) -> Track {
@@ -39,7 +45,17 @@ fn track(query: &str) -> Track {
 
 /// Opens the track of a query.
 pub(super) async fn open(store: &ClaimingStore, query: &str, second: i64) -> ResourceId {
-    store.open_track(&track(query), at(second)).await.unwrap().id
+    let registrant = RegistrantNetwork::UNKNOWN;
+    store.open_track(&track(query), registrant, at(second)).await.unwrap().id
+}
+
+/// Opens the track of a query, to which an account subscribes.
+async fn followed(store: &ClaimingStore, query: &str) -> ResourceId {
+    let id = open(store, query, 0).await;
+    let (topic, account) = (resource(store, id).await.topic, Some(AccountId(7)));
+    let follow = SubscriptionRequest { topic, account, ..request("a", "https://me.test/cb") };
+    store.subscribe(&follow, at(0)).await.unwrap();
+    id
 }
 
 async fn claim(store: &ClaimingStore, now: DateTime<Utc>) -> Vec<PendingCollection> {
@@ -98,7 +114,7 @@ async fn q02_a_track_receives_what_is_stored_after_it_was_opened(database: Datab
 
 async fn q02_two_nodes_that_compare_the_same_range_append_it_once(database: Database) {
     let store = ClaimingStore::new(database.open().await);
-    let tracks = [open(&store, "apple", 0).await, open(&store, "pear", 0).await];
+    let tracks = [followed(&store, "apple").await, followed(&store, "pear").await];
     publish(&store, "a", 1, &["a1"]).await;
     let slow = matched(claim(&store, at(2)).await, &tracks);
     publish(&store, "a", 3, &["a1", "a2"]).await;
@@ -121,7 +137,7 @@ async fn q02_a_range_that_matches_many_tracks_is_appended_once(database: Databas
     let store = ClaimingStore::new(database.open().await);
     let mut tracks = Vec::new();
     for n in 0..MANY {
-        tracks.push(open(&store, &format!("w{n}"), 0).await);
+        tracks.push(followed(&store, &format!("w{n}")).await);
     }
     publish(&store, "a", 1, &["a1"]).await;
     // A node fails after it has appended to some of the tracks.
@@ -163,7 +179,7 @@ async fn t02_a_track_takes_in_as_much_as_its_subscribers_may_have_stored(databas
 
 async fn q02_private_resources_are_not_tracked(database: Database) {
     let store = ClaimingStore::new(database.open().await);
-    let apple = open(&store, "apple", 0).await;
+    let apple = followed(&store, "apple").await;
     let secret = Topic::parse("https://me:opensesame@feeds.test/secret").unwrap();
     let secret = store.ensure(&secret, at(0)).await.unwrap();
     store.record(secret.id, &poll(at(1), &["s1"])).await.unwrap();
@@ -241,4 +257,72 @@ async fn q02_a_track_lives_as_long_as_it_has_subscriptions(database: Database) {
     assert_eq!(log(&store, apple).await, ["a1"]);
     let again = open(&store, "pear", 13).await;
     assert_eq!(log(&store, again).await, [""; 0]);
+}
+
+async fn h01_open_tracks_are_counted_by_the_network_that_opened_them(database: Database) {
+    let store = database.open().await;
+    let network = |n: u8| RegistrantNetwork::from_client(Some([192, 0, 2, n].into()));
+    let counts = async || {
+        let each = [1, 2].map(|n| store.count_open_tracks(network(n), 3));
+        futures_util::future::try_join_all(each).await.unwrap()
+    };
+    for (n, query) in [(1, "a"), (1, "b"), (2, "c"), (2, "a")] {
+        store.open_track(&track(query), network(n), at(0)).await.unwrap();
+    }
+    assert_eq!(counts().await, [2, 1], "who subscribes to what is open opens nothing");
+    assert!(store.is_track_open("a").await.unwrap());
+    assert_eq!(store.close_unused_tracks(at(1), at(1)).await.unwrap(), 3);
+    assert_eq!(counts().await, [0, 0]);
+    assert!(!store.is_track_open("a").await.unwrap());
+    for query in ["a", "b", "c", "d", "e"] {
+        store.open_track(&track(query), network(2), at(2)).await.unwrap();
+    }
+    assert_eq!(counts().await, [0, 3], "no more are counted than decide");
+}
+
+async fn h01_a_track_without_subscriptions_takes_in_nothing(database: Database) {
+    let store = ClaimingStore::new(database.open().await);
+    let apple = open(&store, "apple", 0).await;
+    publish(&store, "a", 1, &["a1"]).await;
+    settle(&store, 2, &[apple]).await;
+    assert_eq!(log(&store, apple).await, [""; 0], "nobody is charged for it");
+    let topic = resource(&store, apple).await.topic;
+    let follow = SubscriptionRequest { topic, ..request("a", "https://you.test/cb") };
+    store.subscribe(&follow, at(3)).await.unwrap();
+    publish(&store, "a", 4, &["a1", "a2"]).await;
+    settle(&store, 5, &[apple]).await;
+    assert_eq!(log(&store, apple).await, ["a2"]);
+
+    // Who renews the lease late is owed what came since.
+    store.drop_expired(at(4_000)).await.unwrap();
+    publish(&store, "a", 4_001, &["a1", "a2", "a3"]).await;
+    settle(&store, 4_002, &[apple]).await;
+    assert_eq!(store.close_unused_tracks(at(4_003), at(4_003)).await.unwrap(), 0);
+    store.subscribe(&follow, at(4_004)).await.unwrap();
+    let due = store.claim_subscriptions(at(4_005), at(4_060), &room()).await.unwrap();
+    assert_eq!(due.iter().map(|due| due.owed).collect::<Vec<_>>(), [Seq(2)]);
+    assert!(store.unsubscribe(None, &follow.topic, &follow.callback, None).await.unwrap());
+    assert_eq!(store.close_unused_tracks(at(4_006), at(4_007)).await.unwrap(), 1);
+}
+
+async fn h01_a_large_track_is_forgotten_in_short_transactions(database: Database) {
+    const ENTRIES: usize = 1_050;
+    const MOST_DELETED: usize = 250;
+    let store = ClaimingStore::new(database.open().await);
+    let apple = open(&store, "apple", 0).await;
+    let topic = resource(&store, apple).await.topic;
+    let account = Some(AccountId(7));
+    let follow = SubscriptionRequest { topic, account, ..request("a", "https://you.test/cb") };
+    store.subscribe(&follow, at(0)).await.unwrap();
+    let ids: Vec<String> = (0..ENTRIES).map(|n| format!("a{n}")).collect();
+    publish(&store, "a", 1, &ids.iter().map(String::as_str).collect::<Vec<_>>()).await;
+    settle(&store, 2, &[apple]).await;
+    assert_eq!(log(&store, apple).await.len(), ENTRIES);
+    assert!(store.unsubscribe(account, &follow.topic, &follow.callback, None).await.unwrap());
+    assert_eq!(store.close_unused_tracks(at(3), at(4)).await.unwrap(), 1);
+    let transactions = observe(&store);
+    assert_eq!(store.forget_tracks(at(9)).await.unwrap(), 1);
+    let count = transactions.count.load(Ordering::Relaxed);
+    assert!(count > ENTRIES / MOST_DELETED, "{count} transactions");
+    assert_eq!(store.get(apple).await.unwrap(), None);
 }

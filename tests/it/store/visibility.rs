@@ -3,6 +3,7 @@
 use feedgate_core::account::AccountId;
 use feedgate_core::collection::{Collection, CollectionKind};
 use feedgate_core::query::Query;
+use feedgate_core::registrant::RegistrantNetwork;
 use feedgate_core::resource::ResourceId;
 use feedgate_core::store::ChangesWindow;
 use feedgate_core::track::{TRACKER, Track};
@@ -72,7 +73,7 @@ async fn h04_tracks_of_the_accounts_that_subscribe_receive_what_is_private(datab
     let store = store::open(&settings).await.unwrap();
     let public_url = Url::parse("https://gate.test/").unwrap();
     let track = Track::new(&public_url, Query::parse("apple").unwrap()).unwrap();
-    store.open_track(&track, at(0)).await.unwrap();
+    store.open_track(&track, RegistrantNetwork::UNKNOWN, at(0)).await.unwrap();
     for (name, account, callback) in
         [("a", Some(7), "1"), ("a", Some(7), "2"), ("a", Some(9), "3"), ("b", None, "4")]
     {

@@ -63,6 +63,8 @@ pub const MIGRATIONS: &[Migration] = &[
     migration!("0021", "clock"),
     migration!("0022", "backlogs"),
     migration!("0023", "callback_slots"),
+    migration!("0024", "track_registrants"),
+    migration!("0025", "event_owners"),
 ];
 
 /// Returns the version of the schema once all of these migrations are applied.

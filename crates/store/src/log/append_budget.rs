@@ -179,21 +179,29 @@ async fn charge_anonymous(
 }
 
 /// Charges the budgets of tracks, whose rows are locked, for the records that they are about to take
-/// in. Those of a track whose budget is used up are left out.
+/// in. Those of a track whose budget is used up are left out, and so are those of a track that has no
+/// subscriptions, nor had one whose lease ended lately: they would be stored for nobody.
 pub(crate) async fn charge_tracks(
     tx: &Tx<'_>,
     budget: AppendBudget,
     tracked: &mut [PendingCollection],
     now: DateTime<Utc>,
 ) -> Result<(), StoreError> {
-    const PAID: &str = "select id, appends_paid_at from resources where id in ({ids $1})";
+    const PAID: &str = "
+        select id, appends_paid_at from resources
+         where id in ({ids $1})
+           and (exists (select 1 from subscriptions s where s.resource_id = resources.id)
+                or exists (select 1 from kept_cursors k where k.resource_id = resources.id))";
     let logs = tracked.iter().map(|taken| taken.collection.0).collect();
     let mut paid_at = HashMap::new();
     for mut row in tx.query(PAID, &[Value::Ints(logs)]).await? {
         paid_at.insert(ResourceId(row.int()?), row.time()?);
     }
     for taken in tracked {
-        let Some(paid_at) = paid_at.get_mut(&taken.collection) else { continue };
+        let Some(paid_at) = paid_at.get_mut(&taken.collection) else {
+            taken.records.clear();
+            continue;
+        };
         if earliest(*paid_at) > now {
             taken.records.clear();
             continue;

@@ -107,10 +107,10 @@ pub(crate) async fn forget(
     delete_rows(tx, found).await.map(Some)
 }
 
-/// Deletes the oldest records and entries of a locked resource if it has more than [`PART`] of them.
+/// Deletes the oldest records and entries of a locked resource or track if it has more than [`PART`] of them.
 /// Returns whether it had. If somebody subscribes before the next part is deleted, the log is as after a
 /// retention, and the entries that a document still has are known: they are the newest.
-async fn delete_part(tx: &Tx<'_>, id: i64) -> Result<bool, StoreError> {
+pub(crate) async fn delete_part(tx: &Tx<'_>, id: i64) -> Result<bool, StoreError> {
     const RECORD: &str = "
         select seq from records where resource_id = $1 order by seq limit 1 offset $2";
     const ENTRY: &str = "

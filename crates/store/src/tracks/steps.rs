@@ -6,12 +6,14 @@ use std::collections::HashSet;
 use chrono::{DateTime, Utc};
 
 use super::{
-    BATCH, FEW, FORGOTTEN, define, find_log, make_log, next_version, numbers, open_tracker,
-    touch_log,
+    BATCH, FEW, FORGOTTEN, TrackOpening, define, find_log, make_log, next_version, numbers,
+    open_tracker, touch_log,
 };
 use crate::Db;
 use crate::collections::collecting;
 use crate::engine::sql::{Value, params};
+use crate::engine::sqlite::WriteSize;
+use crate::engine::tx::Tx;
 use crate::resources::{forget, row};
 use feedgate_core::collection::PendingCollection;
 use feedgate_core::resource::ResourceId;
@@ -66,10 +68,10 @@ impl Db {
     pub(super) async fn touch_track_log(
         &self,
         log: ResourceId,
-        now: DateTime<Utc>,
+        opening: TrackOpening,
     ) -> Result<Option<ResourceId>, StoreError> {
         let touched =
-            self.write(move |tx| Box::pin(async move { touch_log(tx, log.0, now).await }));
+            self.write(move |tx| Box::pin(async move { touch_log(tx, log.0, opening).await }));
         Ok(touched.await?.then_some(log))
     }
 
@@ -77,10 +79,11 @@ impl Db {
     pub(super) async fn make_track_log(
         &self,
         track: &Track,
-        now: DateTime<Utc>,
+        opening: TrackOpening,
     ) -> Result<ResourceId, StoreError> {
         let track = track.clone();
-        let made = self.write(move |tx| Box::pin(async move { make_log(tx, &track, now).await }));
+        let made =
+            self.write(move |tx| Box::pin(async move { make_log(tx, &track, opening).await }));
         made.await.map(ResourceId)
     }
 
@@ -94,10 +97,11 @@ impl Db {
         &self,
         query: &str,
         log: ResourceId,
-        now: DateTime<Utc>,
+        opening: TrackOpening,
     ) -> Result<(), StoreError> {
         let query = query.to_owned();
-        self.write(move |tx| Box::pin(async move { define(tx, &query, log.0, now).await })).await
+        self.write(move |tx| Box::pin(async move { define(tx, &query, log.0, opening).await }))
+            .await
     }
 
     /// Returns some open tracks that were not checked since `before`.
@@ -113,13 +117,14 @@ impl Db {
         numbers(self.rows(UNCHECKED, params![before, BATCH]).await?)
     }
 
-    /// Returns those of these logs that have subscriptions.
-    pub(super) async fn subscribed_logs(&self, logs: Vec<i64>) -> Result<HashSet<i64>, StoreError> {
-        const SUBSCRIBED: &str = "
+    /// Returns those of these logs that have subscriptions, or had some that may be renewed late.
+    pub(super) async fn used_logs(&self, logs: Vec<i64>) -> Result<HashSet<i64>, StoreError> {
+        const IN_USE: &str = "
             select id from resources
              where id in ({ids $1})
-               and exists (select 1 from subscriptions s where s.resource_id = resources.id)";
-        Ok(numbers(self.rows(SUBSCRIBED, &[Value::Ints(logs)]).await?)?.into_iter().collect())
+               and (exists (select 1 from subscriptions s where s.resource_id = resources.id)
+                    or exists (select 1 from kept_cursors k where k.resource_id = resources.id))";
+        Ok(numbers(self.rows(IN_USE, &[Value::Ints(logs)]).await?)?.into_iter().collect())
     }
 
     /// Notes that these tracks were checked, and closes those that are not used. Returns how many it
@@ -168,29 +173,23 @@ impl Db {
     }
 
     /// Deletes these logs, except those that have subscriptions or were about to be opened since
-    /// `before`. Returns which are left.
+    /// `before`, a part of one in each transaction. Returns which are left.
     pub(super) async fn forget_logs(
         &self,
         logs: Vec<i64>,
         before: DateTime<Utc>,
     ) -> Result<HashSet<i64>, StoreError> {
-        const UNUSED: &str = "
-            select id from resources
-             where id in ({ids $1}) and kind = 'collection' and unwatched_since < $2
-               and not exists (select 1 from subscriptions s where s.resource_id = resources.id)";
         const LEFT: &str = "select id from resources where id in ({ids $1})";
-        self.write(move |tx| {
-            Box::pin(async move {
-                row::lock(tx, logs.clone()).await?;
-                let params = [Value::Ints(logs.clone()), Value::from(before)];
-                let unused = numbers(tx.query(UNUSED, &params).await?)?;
-                if !unused.is_empty() {
-                    forget::delete_rows(tx, unused).await?;
-                }
-                Ok(numbers(tx.query(LEFT, &[Value::Ints(logs)]).await?)?.into_iter().collect())
-            })
-        })
-        .await
+        for log in logs.iter().copied() {
+            let mut has_more = true;
+            while has_more {
+                let forget = self.write_sized(WriteSize::Large, move |tx| {
+                    Box::pin(forget_part(tx, log, before))
+                });
+                has_more = forget.await?;
+            }
+        }
+        Ok(numbers(self.rows(LEFT, &[Value::Ints(logs)]).await?)?.into_iter().collect())
     }
 
     /// Deletes the definitions of these tracks, unless they were opened meanwhile.
@@ -209,4 +208,22 @@ impl Db {
         });
         deleted.await
     }
+}
+
+/// Deletes a part of a log, or the log if no more is left of it, unless it has subscriptions or was about
+/// to be opened since `before`. Returns whether there is more to delete.
+async fn forget_part(tx: &Tx<'_>, log: i64, before: DateTime<Utc>) -> Result<bool, StoreError> {
+    const UNUSED: &str = "
+        select 1 from resources
+         where id = $1 and kind = 'collection' and unwatched_since < $2
+           and not exists (select 1 from subscriptions s where s.resource_id = resources.id)";
+    row::lock(tx, vec![log]).await?;
+    if tx.first(UNUSED, params![log, before]).await?.is_none() {
+        return Ok(false);
+    }
+    if forget::delete_part(tx, log).await? {
+        return Ok(true);
+    }
+    forget::delete_rows(tx, vec![log]).await?;
+    Ok(false)
 }

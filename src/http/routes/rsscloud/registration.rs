@@ -11,6 +11,7 @@ use crate::http::kit::request::Request;
 use crate::http::state::Gateway;
 use crate::subscriptions::registration::NotificationHandler;
 use crate::subscriptions::{CallerNetworks, NotVerified, SubscriptionRefusal};
+use feedgate_core::topic::Topic;
 use feedgate_protocol::Protocol;
 use feedgate_protocol::form::Form;
 use feedgate_protocol::xml::is_name;
@@ -46,6 +47,8 @@ pub(crate) async fn admit_handler(
 ) -> Result<NotificationHandler, Rejection> {
     let mut handler = parse_handler(fields, urls, request)?;
     permissions::check(gateway, request, form, Permission::RssCloud).await?;
+    let named: Vec<_> = urls.iter().filter_map(|url| Topic::parse(url).ok()).collect();
+    permissions::check_topics(gateway, request, form, &named).await?;
     gateway.anonymous_rate_limit.admit(request, urls.len())?;
     let callback = handler.callback();
     // A caller may have its own address called as often as it likes.

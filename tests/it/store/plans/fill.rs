@@ -163,7 +163,7 @@ const ROWS: &[(&str, &str, u32, &str)] = &[
     ("collection_members", "resource_id, collection_id", 10_000, "n, n % 1000 + 1"),
     ("collected", "collection_id, resource_id, upto, at", 10_000, "n, 1, 5, n"),
     ("collection_cursors", "resource_id, collection_id, cursor, upto, due_at", 10_000, "n, 1, 0, 5, n"),
-    ("tracks", "resource_id, query, is_open, version, checked_at", 10_000, "n, 'q' || n, n % 2, n, n"),
+    ("tracks", "resource_id, query, is_open, version, checked_at, registrant_network", 10_000, "n, 'q' || n, n % 2, n, n, -n"),
     ("search_entries", "position, resource_id, seq", 20_000, "n, n % 300 + 1, n"),
     ("search_index", "rowid, keys", 20_000,
      "n, array_to_tsvector(array['a' || n % 5000, 'b' || n % 5000, repeat('c', 200)])"),
