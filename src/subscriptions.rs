@@ -225,6 +225,7 @@ impl SubscriptionService {
             Verification::None => self.vouched(intent, wait, now).await?,
             Verification::Sync => self.verified_now(intent, wait, now).await?,
             Verification::Async => {
+                self.check_waiting(&intent.request).await?;
                 self.enqueue_after_first_fetch(intent, now).await?;
                 self.event_log.record(events::pending(intent, now));
                 return Ok(SubscribeOutcome::Later);
@@ -241,11 +242,11 @@ impl SubscriptionService {
         wait: FirstFetchWait,
         now: DateTime<Utc>,
     ) -> Result<(), SubscriptionRefusal> {
-        self.check_failures(&intent.request.topic, &intent.request.callback).await?;
+        self.check_failures(&intent.request).await?;
         let until = now + verification_job::CLAIM;
         let due = self.store.enqueue_claimed_intent(intent, now, until).await?;
         self.make_first_fetch(intent, wait.longest(SYNC_WAIT), now).await?;
-        let visit = self.visit(&intent.request.topic, &intent.request.callback).await?;
+        let visit = self.visit(&intent.request).await?;
         let validated = self.validate(intent).await?;
         if let Some(why) = validation::refusal(&validated) {
             self.store.end_intent(&due).await?;
@@ -284,7 +285,7 @@ impl SubscriptionService {
                 self.make_first_fetch(intent, wait.longest(ANSWER_WAIT), now).await?;
                 let validated = self.validate(intent).await?;
                 if let Some(why) = validation::refusal(&validated) {
-                    if let Some(permit) = self.try_permit(&request.callback).await {
+                    if let Some(permit) = self.try_permit(request).await {
                         self.send_denial(intent, why, permit);
                     }
                     return validated.map_err(Into::into);

@@ -39,9 +39,14 @@ pub struct Cancelled {
 }
 
 impl Cancelled {
+    /// Returns the addresses that the request may mean.
+    pub fn callbacks(&self) -> Vec<Callback> {
+        self.handlers().map_or(Vec::new(), |(callbacks, _)| callbacks)
+    }
+
     /// Returns the addresses that the request may mean, and the protocols, by their words in the
     /// store.
-    fn callbacks(&self) -> Result<(Vec<Callback>, &[&'static str]), SubscriptionRefusal> {
+    fn handlers(&self) -> Result<(Vec<Callback>, &[&'static str]), SubscriptionRefusal> {
         let (schemes, protocols): (&[bool], &[&str]) = match self.protocol.as_deref() {
             None => (&[false, true], &["http-post", "xml-rpc", "soap"]),
             Some("http-post") => (&[false], &["http-post"]),
@@ -82,7 +87,7 @@ impl SubscriptionService {
         cancelled: &Cancelled,
         urls: &[String],
     ) -> Result<(), SubscriptionRefusal> {
-        let (callbacks, protocols) = cancelled.callbacks()?;
+        let (callbacks, protocols) = cancelled.handlers()?;
         let mut refusal = None;
         let mut ended = false;
         for url in urls {
@@ -172,7 +177,7 @@ mod tests {
                 path: "/cb".to_owned(),
                 caller: None,
             };
-            let (callbacks, protocols) = cancelled.callbacks().unwrap();
+            let (callbacks, protocols) = cancelled.handlers().unwrap();
             let callbacks: Vec<_> = callbacks.iter().map(|c| c.as_str().to_owned()).collect();
             (callbacks.join(" "), protocols.join(" "))
         };

@@ -10,6 +10,7 @@ use std::time::Duration;
 use super::registration::NotificationHandler;
 use super::verification_limits::VerificationPermit;
 use super::{NotVerified, SubscriptionService, verify};
+use feedgate_core::subscription::SubscriptionRequest;
 use feedgate_core::topic::{Callback, Topic};
 use feedgate_protocol::Protocol;
 
@@ -21,10 +22,10 @@ impl SubscriptionService {
     pub(super) async fn verify_handler(
         &self,
         handler: &NotificationHandler,
-        callback: &Callback,
-        topic: &Topic,
+        request: &SubscriptionRequest,
         visit: Result<VerificationPermit, Duration>,
     ) -> Result<Callback, NotVerified> {
+        let SubscriptionRequest { callback, topic, .. } = request;
         // A permit that is dropped counts as a failure of its host.
         let mut permits =
             vec![visit.map_err(|retry_after| NotVerified::RateLimited { retry_after })?];
@@ -33,7 +34,10 @@ impl SubscriptionService {
             let is_proven = self.is_proven(handler, callback, &address).await;
             let target = match self.verify_at(handler, &address, topic, is_proven).await {
                 Ok(()) => {
-                    permits.into_iter().for_each(|permit| permit.ends(true));
+                    if let Some(permit) = permits.pop() {
+                        permit.ends(true);
+                    }
+                    permits.into_iter().for_each(VerificationPermit::ends_elsewhere);
                     return Ok(address);
                 }
                 Err(NotVerified::Redirect { target, .. }) => target,
@@ -43,7 +47,7 @@ impl SubscriptionService {
             self.check_callback_network(&next, handler.networks)
                 .map_err(|_| NotVerified::BadRedirect)?;
             if next.host_name() != address.host_name() {
-                let permit = self.wait_for_permit(&next).await;
+                let permit = self.wait_for_permit(&next, request.requester()).await;
                 permits
                     .push(permit.map_err(|retry_after| NotVerified::RateLimited { retry_after })?);
             }

@@ -8,6 +8,7 @@ use super::verification_limits::{VerificationPermit, VerificationTarget};
 use super::{NotVerified, SubscriptionRefusal, SubscriptionService};
 use crate::net::Purpose;
 use feedgate_core::account::AccountId;
+use feedgate_core::registrant::Requester;
 use feedgate_core::store::{StoreError, SubscriptionFilter};
 use feedgate_core::subscription::SubscriptionRequest;
 use feedgate_core::topic::{Callback, Topic};
@@ -16,16 +17,22 @@ use feedgate_core::topic::{Callback, Topic};
 /// each protocol.
 const MOST_OF_ONE: usize = 4;
 
+/// The maximum number of requests of one network of strangers that wait for verification. Those at hosts
+/// that agree are verified within seconds.
+const MOST_WAITING: usize = 1_000;
+/// The time after which some of them have usually been verified.
+const WAITING_RETRY_AFTER: Duration = Duration::from_secs(60);
+
 impl SubscriptionService {
     /// Returns a permit to verify a callback, or after how long one may be free if its host or its
     /// network has too many verifications. A callback that is subscribed already has agreed before,
     /// and needs no permit.
     pub(super) async fn visit(
         &self,
-        topic: &Topic,
-        callback: &Callback,
+        request: &SubscriptionRequest,
     ) -> Result<Result<VerificationPermit, Duration>, StoreError> {
-        let Some(target) = self.verification_target(callback).await else {
+        let SubscriptionRequest { topic, callback, .. } = request;
+        let Some(target) = self.verification_target(callback, request.requester()).await else {
             return Ok(Ok(VerificationPermit::free()));
         };
         if let Some(visit) = self.limits.try_visit(&target) {
@@ -37,14 +44,15 @@ impl SubscriptionService {
         }
     }
 
-    /// Refuses a verification that would be refused for the failures of others at the same host,
-    /// before anything else is done for it.
+    /// Refuses a verification that would be refused for earlier failures at the same host, before
+    /// anything else is done for it.
     pub(super) async fn check_failures(
         &self,
-        topic: &Topic,
-        callback: &Callback,
+        request: &SubscriptionRequest,
     ) -> Result<(), SubscriptionRefusal> {
-        let Some(target) = self.verification_target(callback).await else { return Ok(()) };
+        let SubscriptionRequest { topic, callback, .. } = request;
+        let target = self.verification_target(callback, request.requester()).await;
+        let Some(target) = target else { return Ok(()) };
         let Some(retry_after) = self.limits.retry_after(&target) else { return Ok(()) };
         if self.is_subscriber(topic, callback).await? {
             return Ok(());
@@ -52,9 +60,28 @@ impl SubscriptionService {
         Err(NotVerified::RateLimited { retry_after }.into())
     }
 
+    /// Refuses a request of a stranger whose network has too many that wait for verification.
+    pub(super) async fn check_waiting(
+        &self,
+        request: &SubscriptionRequest,
+    ) -> Result<(), SubscriptionRefusal> {
+        let SubscriptionRequest { account, topic, registrant, .. } = request;
+        if account.is_some() || !registrant.is_known() {
+            return Ok(());
+        }
+        let waiting = self.store.waiting_intents(topic, *registrant, MOST_WAITING).await?;
+        match waiting < MOST_WAITING {
+            true => Ok(()),
+            false => Err(NotVerified::RateLimited { retry_after: WAITING_RETRY_AFTER }.into()),
+        }
+    }
+
     /// Returns a permit for a callback, if one is free now.
-    pub(super) async fn try_permit(&self, callback: &Callback) -> Option<VerificationPermit> {
-        match self.verification_target(callback).await {
+    pub(super) async fn try_permit(
+        &self,
+        request: &SubscriptionRequest,
+    ) -> Option<VerificationPermit> {
+        match self.verification_target(&request.callback, request.requester()).await {
             Some(target) => self.limits.try_visit(&target),
             None => Some(VerificationPermit::free()),
         }
@@ -65,8 +92,9 @@ impl SubscriptionService {
     pub(super) async fn wait_for_permit(
         &self,
         address: &Callback,
+        requester: Requester,
     ) -> Result<VerificationPermit, Duration> {
-        match self.verification_target(address).await {
+        match self.verification_target(address, requester).await {
             Some(target) => self.limits.wait(&target).await,
             None => Ok(VerificationPermit::free()),
         }
@@ -77,9 +105,10 @@ impl SubscriptionService {
     pub(super) async fn verification_target(
         &self,
         callback: &Callback,
+        requester: Requester,
     ) -> Option<VerificationTarget> {
         let found = self.fetch.public_addresses(callback.url(), Purpose::Callback).await?;
-        Some(VerificationTarget::new(callback, &found))
+        Some(VerificationTarget::new(callback, &found, requester))
     }
 
     /// Returns whether a request for an open subscription knows its secret.

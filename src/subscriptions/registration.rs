@@ -171,10 +171,10 @@ impl SubscriptionService {
             ..SubscriptionRequest::new(topic, callback, handler.protocol.clone())
         };
         self.check_quota(&request).await?;
-        self.check_failures(&request.topic, &request.callback).await?;
-        let visit = self.visit(&request.topic, &request.callback).await?;
+        self.check_failures(&request).await?;
+        let visit = self.visit(&request).await?;
         let begun = Instant::now();
-        let verified = self.verify_handler(handler, &request.callback, &request.topic, visit).await;
+        let verified = self.verify_handler(handler, &request, visit).await;
         let verified = verified.map(|address| request.callback = address);
         let result = verified.as_ref().map_or_else(verify::NotVerified::code, |()| "ok");
         self.metrics.verified("pleaseNotify", result);

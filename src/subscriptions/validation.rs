@@ -165,7 +165,7 @@ impl SubscriptionService {
             true => self.fetch.clone(),
             false => self.fetch.public_callbacks_only(),
         };
-        let permit = self.wait_for_permit(&url).await;
+        let permit = self.wait_for_permit(&url, intent.request.requester()).await;
         let permit = permit.map_err(|retry_after| NotValidated::RateLimited { retry_after })?;
         let mut headers = HeaderMap::new();
         let form = HeaderValue::from_static("application/x-www-form-urlencoded");
@@ -200,7 +200,8 @@ impl SubscriptionService {
     }
 
     /// Notifies the subscriber that its request is denied, which nobody waits for. The subscriber has
-    /// not confirmed anything, so that this counts as a failed verification of its host.
+    /// not confirmed anything, so that this counts as a failed verification of its host, charged to who
+    /// requested the subscription.
     pub(super) fn send_denial(
         &self,
         intent: &Intent,

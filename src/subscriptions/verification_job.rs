@@ -134,7 +134,9 @@ impl VerificationJob {
         if due.intent.is_verified {
             return Ok(Some(VerificationPermit::free())); // the callback is not contacted again
         }
-        let Some(target) = subscribe.verification_target(&request.callback).await else {
+        let Some(target) =
+            subscribe.verification_target(&request.callback, request.requester()).await
+        else {
             return Ok(Some(VerificationPermit::free()));
         };
         let retry_after = match subscribe.limits.visit_claimed(&target) {
@@ -142,7 +144,11 @@ impl VerificationJob {
             Err(_) if self.is_renewal(due).await? => return Ok(Some(VerificationPermit::free())),
             Err(retry_after) => retry_after,
         };
-        let wait = retry_after + FULL_NETWORK_SPREAD.mul_f64(runner::jitter());
+        let spread = match retry_after.is_zero() {
+            true => Duration::ZERO,
+            false => FULL_NETWORK_SPREAD.mul_f64(runner::jitter()),
+        };
+        let wait = retry_after + spread;
         subscribe.store.release_intent(due, runner::now() + wait).await?;
         Ok(None)
     }

@@ -7,6 +7,10 @@
 //! often as needed; one whose callbacks never agree receives one request per minute in the long
 //! run, however often it is named. Ports are ignored; otherwise one host would count as 65,535.
 //!
+//! Failures are charged to those who caused them. An account has permits of its own at each host. All
+//! strangers share theirs, but one whose network holds none there gets one even if the others have used
+//! them up: failures of some keep nobody else from subscribing.
+//!
 //! A host that has agreed at its addresses counts by its name only, so that those who share an
 //! address with it cannot use up its permits.
 //!
@@ -27,6 +31,7 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 
 use crate::net::address_and_network;
+use feedgate_core::registrant::Requester;
 use feedgate_core::topic::Callback;
 
 /// The permits of one host.
@@ -39,7 +44,7 @@ const OF_NETWORK: Quota = Quota { permits: 40, back_in: Duration::from_secs(10) 
 const PORTION: u32 = OF_HOST.permits / 2;
 /// The maximum time that a waiting client waits for a permit.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The maximum number of hosts, addresses and networks that are remembered. Adding one costs an
+/// The maximum number of counts, and of hosts that have agreed, that are remembered. Adding one costs an
 /// attacker a failed verification.
 const MOST: usize = 10_000;
 
@@ -52,7 +57,7 @@ struct Quota {
     back_in: Duration,
 }
 
-/// What is limited.
+/// Where verifications are limited.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Scope {
     Host(String),
@@ -69,21 +74,35 @@ impl Scope {
     }
 }
 
-/// The host of a callback, and the public addresses that it resolves to.
+/// Whose permits are counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Payer {
+    /// All strangers together.
+    Anonymous,
+    /// An account, or the network of some strangers.
+    Own(Requester),
+}
+
+/// The host of a callback, the public addresses that it resolves to, and who requests verifications.
 #[derive(Clone, Debug)]
 pub(super) struct VerificationTarget {
     host: String,
     networks: Vec<IpNet>,
+    requester: Requester,
 }
 
 impl VerificationTarget {
     /// Creates the target for the host of `callback`. Without addresses, it counts by its name only.
-    pub(super) fn new(callback: &Callback, addresses: &[IpAddr]) -> VerificationTarget {
+    pub(super) fn new(
+        callback: &Callback,
+        addresses: &[IpAddr],
+        requester: Requester,
+    ) -> VerificationTarget {
         let networks = addresses.iter().flat_map(|ip| address_and_network(*ip));
         let mut networks: Vec<IpNet> = networks.collect();
         networks.sort_unstable();
         networks.dedup();
-        VerificationTarget { host: callback.host_name(), networks }
+        VerificationTarget { host: callback.host_name(), networks, requester }
     }
 }
 
@@ -97,12 +116,12 @@ pub(super) struct VerificationLimits {
 
 #[derive(Debug, Default)]
 struct State {
-    known: HashMap<Scope, Usage>,
+    known: HashMap<(Scope, Payer), Usage>,
     /// Where each host has agreed, and when it did last.
     agreed: HashMap<String, (Instant, Vec<IpNet>)>,
 }
 
-/// The permits in use of one host, address or network.
+/// The permits in use of one host, address or network, of one payer.
 #[derive(Clone, Copy, Debug, Default)]
 struct Usage {
     in_hand: u32,
@@ -134,13 +153,22 @@ impl Usage {
     }
 }
 
+/// How a verification ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Outcome {
+    Agreed,
+    /// The host has led to another, which agreed.
+    Redirected,
+    Failed,
+}
+
 /// A permit for one verification. Dropping it counts as a failure.
 #[derive(Debug)]
 #[must_use]
 pub struct VerificationPermit {
     /// `None` if the verification is not limited.
     held: Option<HeldPermit>,
-    has_agreed: bool,
+    outcome: Outcome,
 }
 
 #[derive(Debug)]
@@ -155,7 +183,7 @@ struct HeldPermit {
 impl VerificationPermit {
     /// Creates a permit for a verification that is not limited.
     pub(super) fn free() -> VerificationPermit {
-        VerificationPermit { held: None, has_agreed: false }
+        VerificationPermit { held: None, outcome: Outcome::Failed }
     }
 
     /// Returns whether a failed verification may be repeated: its host has agreed before, or is not
@@ -166,7 +194,13 @@ impl VerificationPermit {
 
     /// Ends the verification; `has_agreed` tells whether the callback agreed.
     pub(super) fn ends(mut self, has_agreed: bool) {
-        self.has_agreed = has_agreed;
+        self.outcome = if has_agreed { Outcome::Agreed } else { Outcome::Failed };
+    }
+
+    /// Ends the verification: another host agreed, to which this one redirects. That says nothing about
+    /// the next verification here.
+    pub(super) fn ends_elsewhere(mut self) {
+        self.outcome = Outcome::Redirected;
     }
 }
 
@@ -174,7 +208,7 @@ impl Drop for VerificationPermit {
     fn drop(&mut self) {
         if let Some(held) = self.held.take() {
             let HeldPermit { limits, target, scopes, .. } = held;
-            limits.leave(&scopes, self.has_agreed.then_some(target), Instant::now());
+            limits.leave(&scopes, target, self.outcome, Instant::now());
         }
     }
 }
@@ -190,16 +224,25 @@ impl VerificationLimits {
         PORTION as usize
     }
 
-    /// Returns the hosts for which no batch can be claimed now, by their names in the store.
+    /// Returns the hosts at which no batch can be claimed now for some requester, by their names in the
+    /// store ([`Requester::name_at`]).
     pub(super) fn busy(&self) -> Vec<String> {
         let now = Instant::now();
         let state = self.state();
-        let busy = state.known.iter().filter(|(_, usage)| usage.is_busy(now));
-        let names = busy.filter_map(|(scope, _)| match scope {
-            Scope::Host(name) => Some(name.clone()),
-            Scope::Network(_) => None,
+        let names = state.known.iter().filter_map(|((scope, payer), usage)| match (scope, payer) {
+            (Scope::Host(host), Payer::Own(requester)) => {
+                let is_busy = state.is_busy(scope, (*requester, *usage), now);
+                is_busy.then(|| requester.name_at(host))
+            }
+            _ => None,
         });
         names.collect()
+    }
+
+    fn is_busy(&self, target: &VerificationTarget) -> bool {
+        let (state, now) = (self.state(), Instant::now());
+        let (scope, requester) = (Scope::Host(target.host.clone()), target.requester);
+        state.is_busy(&scope, (requester, state.used(&scope, Payer::Own(requester))), now)
     }
 
     /// Returns a permit for `target`, if one is free.
@@ -207,13 +250,17 @@ impl VerificationLimits {
         self.enter(target, false).ok()
     }
 
-    /// Returns a permit for an intent that was claimed, which the permits of the host suffice for.
-    /// The error is the time after which its address or network may have a permit.
+    /// Returns a permit for an intent that was claimed. The error is the time after which it is claimed again:
+    /// at once if its host is [`busy`](Self::busy) until another verification ends.
     pub(super) fn visit_claimed(
         &self,
         target: &VerificationTarget,
     ) -> Result<VerificationPermit, Duration> {
-        self.enter(target, true).map_err(|retry_after| retry_after.unwrap_or(PATIENCE))
+        self.enter(target, true).map_err(|retry_after| match retry_after {
+            Some(retry_after) => retry_after,
+            None if self.is_busy(target) => Duration::ZERO,
+            None => PATIENCE,
+        })
     }
 
     /// Returns after how long a verification of `target` may be tried again, if too many have failed
@@ -221,7 +268,7 @@ impl VerificationLimits {
     pub(super) fn retry_after(&self, target: &VerificationTarget) -> Option<Duration> {
         let (state, now) = (self.state(), Instant::now());
         let scopes = state.scopes(target);
-        scopes.iter().filter_map(|scope| state.retry_after(scope, now)).max()
+        scopes.iter().filter_map(|scope| state.retry_after(scope, target.requester, now)).max()
     }
 
     /// Waits for a permit for `target` while other verifications are in progress. The error is the
@@ -246,7 +293,7 @@ impl VerificationLimits {
     }
 
     /// Takes a permit of each scope. The error is the time after which one is returned, if failed
-    /// verifications have used up all. An intent that was claimed is one of a batch that the
+    /// verifications have used up all. An intent of an account that was claimed is one of a batch that the
     /// permits of its host suffice for.
     fn enter(
         &self,
@@ -255,15 +302,17 @@ impl VerificationLimits {
     ) -> Result<VerificationPermit, Option<Duration>> {
         let now = Instant::now();
         let mut state = self.state();
-        let scopes = state.scopes(target);
+        let (scopes, requester) = (state.scopes(target), target.requester);
+        let is_of_batch = is_claimed && requester.is_account();
         let limited =
-            scopes.iter().filter(|scope| !(is_claimed && matches!(scope, Scope::Host(_))));
-        let full: Vec<&Scope> = limited.filter(|scope| state.is_full(scope, now)).collect();
+            scopes.iter().filter(|scope| !(is_of_batch && matches!(scope, Scope::Host(_))));
+        let full: Vec<_> = limited.filter(|scope| state.is_full(scope, requester, now)).collect();
         if !full.is_empty() {
-            return Err(full.iter().filter_map(|scope| state.retry_after(scope, now)).max());
+            let times = full.iter().filter_map(|scope| state.retry_after(scope, requester, now));
+            return Err(times.max());
         }
-        for scope in &scopes {
-            state.usage(scope, now).in_hand += 1;
+        for (scope, payer) in paid(&scopes, requester) {
+            state.usage(scope, payer, now).in_hand += 1;
         }
         let held = HeldPermit {
             limits: self.clone(),
@@ -271,26 +320,27 @@ impl VerificationLimits {
             target: target.clone(),
             scopes,
         };
-        Ok(VerificationPermit { held: Some(held), has_agreed: false })
+        Ok(VerificationPermit { held: Some(held), outcome: Outcome::Failed })
     }
 
-    /// Returns the permits of `scopes`. `agreed` is the target, if it agreed.
-    fn leave(&self, scopes: &[Scope], agreed: Option<VerificationTarget>, now: Instant) {
+    /// Returns the permits of `scopes`.
+    fn leave(&self, scopes: &[Scope], target: VerificationTarget, outcome: Outcome, now: Instant) {
         let mut state = self.state();
         let mut was_busy = false;
-        for scope in scopes {
-            let quota = scope.quota();
-            let Some(usage) = state.known.get_mut(scope) else { continue };
+        for (scope, payer) in paid(scopes, target.requester) {
+            let (quota, counted) = (scope.quota(), (scope.clone(), payer));
+            let Some(usage) = state.known.get_mut(&counted) else { continue };
             was_busy |= matches!(scope, Scope::Host(_)) && usage.is_busy(now);
             usage.in_hand = usage.in_hand.saturating_sub(1);
-            if agreed.is_none() {
-                usage.back_at = Some(usage.back_at.map_or(now, |at| at.max(now)) + quota.back_in);
+            if outcome == Outcome::Failed {
+                let back_at = usage.back_at.map_or(now, |at| at.max(now)) + quota.back_in;
+                usage.back_at = Some(back_at.min(now + quota.back_in * quota.permits));
             }
             if usage.taken(quota, now) == 0 {
-                state.known.remove(scope);
+                state.known.remove(&counted);
             }
         }
-        if let Some(target) = agreed {
+        if outcome == Outcome::Agreed {
             state.remember(target, now);
         }
         drop(state);
@@ -321,27 +371,53 @@ impl State {
         agreed.is_some_and(|(_, nets)| target.networks.iter().all(|net| nets.contains(net)))
     }
 
-    fn is_full(&self, scope: &Scope, now: Instant) -> bool {
-        let (usage, quota) = (self.known.get(scope), scope.quota());
-        usage.is_some_and(|usage| usage.taken(quota, now) >= quota.permits)
+    /// Returns the permits that a payer uses.
+    fn used(&self, scope: &Scope, payer: Payer) -> Usage {
+        self.known.get(&(scope.clone(), payer)).copied().unwrap_or_default()
     }
 
-    fn retry_after(&self, scope: &Scope, now: Instant) -> Option<Duration> {
-        self.known.get(scope)?.retry_after(scope.quota(), now)
+    /// Returns whether there is no permit for a requester.
+    fn is_full(&self, scope: &Scope, requester: Requester, now: Instant) -> bool {
+        let quota = scope.quota();
+        let taken = |payer| self.used(scope, payer).taken(quota, now);
+        let own = taken(Payer::Own(requester));
+        match requester.is_account() {
+            true => own >= quota.permits,
+            false => own > 0 && taken(Payer::Anonymous) >= quota.permits,
+        }
     }
 
-    fn usage(&mut self, scope: &Scope, now: Instant) -> &mut Usage {
-        if self.known.len() >= MOST && !self.known.contains_key(scope) {
+    /// Returns whether a requester has too few permits at a host for another batch of intents.
+    fn is_busy(&self, host: &Scope, (requester, own): (Requester, Usage), now: Instant) -> bool {
+        let is_shared_busy = || self.used(host, Payer::Anonymous).is_busy(now);
+        let holds_some = own.taken(OF_HOST, now) > 0;
+        own.is_busy(now) || !requester.is_account() && holds_some && is_shared_busy()
+    }
+
+    /// Returns after how long there is a permit for a requester, if failures alone have used up all.
+    fn retry_after(&self, scope: &Scope, requester: Requester, now: Instant) -> Option<Duration> {
+        let (quota, own) = (scope.quota(), self.used(scope, Payer::Own(requester)));
+        if requester.is_account() {
+            return own.retry_after(quota, now);
+        }
+        let shared = self.used(scope, Payer::Anonymous).retry_after(quota, now)?;
+        let left = own.failures_left(now);
+        (!left.is_zero()).then(|| left.min(shared))
+    }
+
+    fn usage(&mut self, scope: &Scope, payer: Payer, now: Instant) -> &mut Usage {
+        let counted = (scope.clone(), payer);
+        if self.known.len() >= MOST && !self.known.contains_key(&counted) {
             self.forget(now);
         }
-        self.known.entry(scope.clone()).or_default()
+        self.known.entry(counted).or_default()
     }
 
-    /// Forgets the idle scope whose permits are returned first.
+    /// Forgets the idle count whose permits are returned first.
     fn forget(&mut self, now: Instant) {
-        self.known.retain(|scope, usage| usage.taken(scope.quota(), now) > 0);
+        self.known.retain(|(scope, _), usage| usage.taken(scope.quota(), now) > 0);
         let idle = self.known.iter().filter(|(_, usage)| usage.in_hand == 0);
-        let first = idle.min_by_key(|(_, usage)| usage.back_at).map(|(scope, _)| scope.clone());
+        let first = idle.min_by_key(|(_, usage)| usage.back_at).map(|(counted, _)| counted.clone());
         if self.known.len() >= MOST
             && let Some(first) = first
         {
@@ -359,4 +435,13 @@ impl State {
         }
         self.agreed.insert(target.host, (now, target.networks));
     }
+}
+
+/// Returns what is counted for a verification that somebody requests.
+fn paid(scopes: &[Scope], requester: Requester) -> impl Iterator<Item = (&Scope, Payer)> {
+    let shared = (!requester.is_account()).then_some(Payer::Anonymous);
+    let payers = [Some(Payer::Own(requester)), shared];
+    scopes
+        .iter()
+        .flat_map(move |scope| payers.into_iter().flatten().map(move |payer| (scope, payer)))
 }

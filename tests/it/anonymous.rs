@@ -1,6 +1,7 @@
 //! What callers without an account may do, and whom they make the gateway contact.
 
 mod clients;
+mod failed_verifications;
 mod inner;
 mod own_logs;
 mod renewals;

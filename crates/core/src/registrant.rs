@@ -6,6 +6,8 @@
 
 use std::net::IpAddr;
 
+use super::account::AccountId;
+
 /// A network, as far as one customer of a provider has it: an address of IPv4, a /64 of IPv6.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RegistrantNetwork(i64);
@@ -42,9 +44,42 @@ impl RegistrantNetwork {
         self.0
     }
 
+    /// Returns the network around it that is routed by itself, which has one owner: a /24 of IPv4, a /48 of
+    /// IPv6.
+    pub fn routed(self) -> RegistrantNetwork {
+        let first = if self.0 < -IPV4_COUNT { -1 - IPV4_COUNT } else { -1 };
+        let kept = if self.0 < -IPV4_COUNT { !0xffff } else { !0xff };
+        match self.is_known() {
+            true => RegistrantNetwork(first - ((first - self.0) & kept)),
+            false => self,
+        }
+    }
+
     /// Returns whether the network is known.
     pub fn is_known(self) -> bool {
         self.0 != 0
+    }
+}
+
+/// Who is charged for the requests to others that a subscription request causes: an account, or the
+/// routed network of a stranger.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Requester(i64);
+
+impl Requester {
+    /// Returns the account, or the network if there is none.
+    pub fn new(account: Option<AccountId>, network: RegistrantNetwork) -> Requester {
+        Requester(account.map_or(network.routed().as_number(), |account| account.0))
+    }
+
+    /// Returns whether this is an account.
+    pub fn is_account(self) -> bool {
+        self.0 > 0
+    }
+
+    /// Returns the name under which its requests to a host are limited.
+    pub fn name_at(self, host: &str) -> String {
+        format!("{host} {}", self.0)
     }
 }
 
@@ -74,5 +109,28 @@ mod tests {
         }
         assert!(!RegistrantNetwork::from_client(None).is_known());
         assert_eq!(RegistrantNetwork::from_number(7), RegistrantNetwork::UNKNOWN, "an account");
+    }
+
+    #[test]
+    fn h01_strangers_in_one_routed_network_are_one() {
+        let of = |ip: &str| RegistrantNetwork::from_client(Some(ip.parse().unwrap()));
+        #[rustfmt::skip]
+        let cases = [
+            ("a /24",          "192.0.2.0",         "192.0.2.255",            true),
+            ("the next /24",   "192.0.2.255",       "192.0.3.0",              false),
+            ("a /48",          "2001:db8:1::",      "2001:db8:1:ffff::1",     true),
+            ("the next /48",   "2001:db8:1:ffff::", "2001:db8:2::",           false),
+            ("the first ones", "0.0.0.0",           "::2",                    false),
+        ];
+        for (why, left, right, is_same) in cases {
+            let [left, right] = [left, right].map(|ip| of(ip).routed());
+            assert_eq!(left == right, is_same, "{why}");
+            assert_eq!(left.routed(), left, "{why}");
+            assert_eq!(Requester::new(None, left) == Requester::new(None, right), is_same, "{why}");
+        }
+        let account = Requester::new(Some(AccountId(7)), of("192.0.2.1"));
+        assert_eq!(account, Requester::new(Some(AccountId(7)), RegistrantNetwork::UNKNOWN));
+        assert!(account.is_account() && !Requester::new(None, of("192.0.2.1")).is_account());
+        assert!(!Requester::new(None, RegistrantNetwork::UNKNOWN).is_account());
     }
 }

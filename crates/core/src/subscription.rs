@@ -10,7 +10,7 @@ use super::account::AccountId;
 use super::claim::ClaimToken;
 use super::query::EntryFilter;
 use super::record::{Audience, Seq};
-use super::registrant::RegistrantNetwork;
+use super::registrant::{RegistrantNetwork, Requester};
 use super::resource_id::ResourceId;
 use super::signing::{Signing, SigningRequest};
 use super::status::Status;
@@ -207,6 +207,16 @@ pub struct SubscriptionRequest {
 }
 
 impl SubscriptionRequest {
+    /// Returns who is charged for the requests that this request causes.
+    pub fn requester(&self) -> Requester {
+        Requester::new(self.account, self.registrant)
+    }
+
+    /// Returns the name under which verifications of the callback are limited: of its host and the requester.
+    pub fn limited_name(&self) -> String {
+        self.requester().name_at(&self.callback.host_name())
+    }
+
     /// Returns the request for an open subscription without any options: the topic is sent as it is, and
     /// expires like that of WebSub.
     pub fn new(topic: Topic, callback: Callback, protocol: Protocol) -> SubscriptionRequest {

@@ -132,16 +132,7 @@ async fn ping(gateway: &Gateway, request: &Request) -> Result<RestReply, Rejecti
 
 async fn cancel(gateway: &Gateway, request: &Request) -> Result<RestReply, Rejection> {
     let read = admit_cancellation(gateway, request).await;
-    let (form, urls) = record_if_rejected(gateway, request, EventKind::Unsubscribe, read)?;
-    let text = |name| form.get(name).map(str::to_owned);
-    let cancelled = Cancelled {
-        protocol: text("protocol"),
-        domain: text("domain"),
-        port: text("port"),
-        path: text("path").unwrap_or_default(),
-        // An address that others share says nothing about the client.
-        caller: request.own_address(),
-    };
+    let (cancelled, urls) = record_if_rejected(gateway, request, EventKind::Unsubscribe, read)?;
     let done = gateway.subscribe.cancel(&cancelled, &urls).await;
     let done = done.map(|()| RestReply::from(CANCELLED));
     done.map_err(|refusal| reject_refusal("cancellation", &refusal))
@@ -158,17 +149,26 @@ async fn admit_ping(gateway: &Gateway, request: &Request) -> Result<Form, Reject
 async fn admit_cancellation(
     gateway: &Gateway,
     request: &Request,
-) -> Result<(Form, Vec<String>), Rejection> {
+) -> Result<(Cancelled, Vec<String>), Rejection> {
     let form = read_form(request)?;
     require(&form, &["path"])?;
     let urls = urls(&form);
     check_url_count(&urls)?;
     permissions::check(gateway, request, &form, Permission::RssCloud).await?;
     gateway.anonymous_rate_limit.admit(request, urls.len())?;
-    let part = |name| form.get(name).unwrap_or_default();
-    let handler = format!("{}:{}{}", part("domain"), part("port"), part("path"));
-    admit_verifications(gateway, request, &urls, &handler)?;
-    Ok((form, urls))
+    let text = |name| form.get(name).map(str::to_owned);
+    let cancelled = Cancelled {
+        protocol: text("protocol"),
+        domain: text("domain"),
+        port: text("port"),
+        path: text("path").unwrap_or_default(),
+        // An address that others share says nothing about the client.
+        caller: request.own_address(),
+    };
+    for callback in cancelled.callbacks() {
+        admit_verifications(gateway, request, &urls, callback.as_str())?;
+    }
+    Ok((cancelled, urls))
 }
 
 fn read_form(request: &Request) -> Result<Form, Rejection> {

@@ -1,8 +1,11 @@
 //! What still has to be verified.
 
+use std::sync::LazyLock;
+
 use feedgate_core::claim::ClaimToken;
 use feedgate_core::intent::{DueIntent, Intent, IntentMode, VerifyToken};
 use feedgate_core::query::EntryFilter;
+use feedgate_core::registrant::{RegistrantNetwork, Requester};
 use feedgate_core::signing::{Secret, SecretOverlap, SigningRequest};
 use feedgate_core::store::ClaimLimits;
 use feedgate_core::subscription::Format;
@@ -22,6 +25,8 @@ on_both_stores!(
     f19_an_intent_that_is_released_is_due_without_an_attempt,
     s26_a_host_that_many_name_hides_no_other,
     s26_who_renews_is_not_counted_with_the_host,
+    h01_what_waits_is_counted_by_the_network_of_strangers,
+    h01_requesters_are_claimed_side_by_side_at_one_host,
 );
 
 fn intent(callback: &str) -> Intent {
@@ -156,6 +161,10 @@ async fn an_intent_is_settled_once(database: Database) {
     assert_eq!(nodes[0].gauges(at(3)).await.unwrap().pending_verifications, 0);
 }
 
+/// Who requests an intent without an account from nowhere.
+static UNKNOWN: LazyLock<Requester> =
+    LazyLock::new(|| Requester::new(None, RegistrantNetwork::UNKNOWN));
+
 /// The callbacks of what is claimed with this room.
 async fn claimed(store: &Store, room: &ClaimLimits) -> Vec<String> {
     let due = store.claim_intents(at(500), at(999), room).await.unwrap();
@@ -175,7 +184,7 @@ async fn s26_a_host_that_many_name_hides_no_other(database: Database) {
     let room = ClaimLimits { limit: 9, per_host: 2, busy: Vec::new() };
     let first = ["https://victim.test:1000/", "https://victim.test:1001/", "https://late.test/"];
     assert_eq!(claimed(&store, &room).await, first);
-    let busy = ClaimLimits { busy: vec!["victim.test".to_owned()], ..room };
+    let busy = ClaimLimits { busy: vec![UNKNOWN.name_at("victim.test")], ..room };
     assert_eq!(claimed(&store, &busy).await, [""; 0]);
 }
 
@@ -187,7 +196,48 @@ async fn s26_who_renews_is_not_counted_with_the_host(database: Database) {
     other.request.topic = super::topic("b");
     store.enqueue_intent(&other, at(1)).await.unwrap();
     store.enqueue_intent(&river, at(2)).await.unwrap();
-    let busy = ClaimLimits { busy: vec!["river.test".to_owned()], ..few(9) };
+    let busy = ClaimLimits { busy: vec![UNKNOWN.name_at("river.test")], ..few(9) };
     let due = store.claim_intents(at(3), at(9), &busy).await.unwrap();
     assert_eq!(due.into_iter().map(|due| due.intent).collect::<Vec<_>>(), [river]);
+}
+
+/// An intent of a client with this address.
+fn intent_of(client: &str, callback: &str) -> Intent {
+    let mut intent = intent(callback);
+    intent.request.registrant = RegistrantNetwork::from_client(client.parse().ok());
+    intent
+}
+
+async fn h01_what_waits_is_counted_by_the_network_of_strangers(database: Database) {
+    let store = database.open().await;
+    for n in 0..3 {
+        let intent = intent_of("192.0.2.1", &format!("https://a.test/{n}"));
+        store.enqueue_intent(&intent, at(1)).await.unwrap();
+    }
+    store.enqueue_intent(&intent("https://a.test/"), at(1)).await.unwrap();
+    let waiting = async |client: &str, limit| {
+        let Intent { request, .. } = intent_of(client, "https://a.test/");
+        store.waiting_intents(&request.topic, request.registrant, limit).await.unwrap()
+    };
+    assert_eq!(waiting("192.0.2.1", 9).await, 3);
+    assert_eq!(waiting("192.0.2.1", 2).await, 2, "no more are counted");
+    assert_eq!(waiting("192.0.2.2", 9).await, 0);
+    store.close().await;
+}
+
+async fn h01_requesters_are_claimed_side_by_side_at_one_host(database: Database) {
+    let store = database.open().await;
+    for n in 0..5 {
+        for client in ["192.0.2.1", "198.51.100.1"] {
+            let intent = intent_of(client, &format!("https://a.test/{client}/{n}"));
+            store.enqueue_intent(&intent, at(n)).await.unwrap();
+        }
+    }
+    let busy = vec![intent_of("192.0.2.1", "https://a.test/").request.limited_name()];
+    let limits = ClaimLimits { limit: 9, per_host: 2, busy };
+    let due = store.claim_intents(at(9), at(20), &limits).await.unwrap();
+    let clients: Vec<_> = due.iter().map(|due| due.intent.request.registrant).collect();
+    let other = RegistrantNetwork::from_client("198.51.100.1".parse().ok());
+    assert_eq!(clients, [other, other]);
+    store.close().await;
 }

@@ -119,7 +119,7 @@ async fn d3_a_host_with_more_due_than_a_search_reads_hides_no_other(database: Da
     }
     store.enqueue_intent(&intent("https://late.test/"), at(1)).await.unwrap();
 
-    let busy = vec!["crowded.test".to_owned()];
+    let busy = vec![intent("https://crowded.test/").request.limited_name()];
     let limits = ClaimLimits { limit: 8, per_host: 2, busy };
     let found = store.claim_intents(at(2), at(60), &limits).await.unwrap();
     let callbacks: Vec<_> = found.iter().map(|due| due.intent.request.callback.as_str()).collect();

@@ -18,9 +18,11 @@ use crate::engine::sql::params;
 use crate::engine::tx::{Tx, Wake};
 use feedgate_core::claim::ClaimToken;
 use feedgate_core::intent::{DueIntent, Intent, IntentMode, VerifyToken};
+use feedgate_core::registrant::RegistrantNetwork;
 use feedgate_core::signing::Secret;
 use feedgate_core::store::{ClaimLimits, EventArrival, StoreError};
 use feedgate_core::subscription::SubscriptionRequest;
+use feedgate_core::topic::Topic;
 
 /// Intents that wait for verification.
 impl Store {
@@ -59,15 +61,33 @@ impl Store {
         enqueued.await
     }
 
-    /// Claims intents due at `now`, within the limits for the hosts of their callbacks, until
-    /// `until`. The limits do not apply to callbacks that have a subscription to the topic.
+    /// Returns how many intents of a network of strangers wait beside `topic`, up to `limit`.
+    pub async fn waiting_intents(
+        &self,
+        topic: &Topic,
+        registrant: RegistrantNetwork,
+        limit: usize,
+    ) -> Result<usize, StoreError> {
+        const WAITING: &str = "
+            select count(*)
+              from (select 1
+                      from intents
+                     where registrant_network = $1 and registrant_network < 0
+                     limit $2) waiting";
+        let db = self.of_topic(topic.as_str());
+        let rows = db.rows(WAITING, params![registrant.as_number(), limit as i64]).await?;
+        rows.into_iter().next().map_or(Ok(0), |mut row| Ok(row.count()? as usize))
+    }
+
+    /// Claims intents due at `now`, within the limits for the hosts of their callbacks and their
+    /// requesters, until `until`. The limits do not apply to callbacks that have a subscription to the topic.
     pub async fn claim_intents(
         &self,
         now: DateTime<Utc>,
         until: DateTime<Utc>,
         limits: &ClaimLimits,
     ) -> Result<Vec<DueIntent>, StoreError> {
-        let host = |due: &DueIntent| due.intent.request.callback.host_name().to_owned();
+        let host = |due: &DueIntent| due.intent.request.limited_name();
         let claim = |db, limits| async move {
             let period = ClaimPeriod { now, until };
             let claimed = claims::claim_due(db, &db.intent_queue, period, &limits).await?;
@@ -180,7 +200,7 @@ impl Store {
     }
 }
 
-/// The queue of intents, by the host of the callback.
+/// The queue of intents, by the host of the callback and the requester.
 pub(crate) static QUEUE: ClaimQueue<DueIntent> =
     queue_of!("intents", "id", "", CLAIMED, due_intent, |due: &DueIntent| due.id);
 
@@ -213,7 +233,7 @@ async fn enqueue_intent(
     tx.execute(FORGET, params![hash.clone()]).await?;
     let subject = params![request.topic.as_str(), request.callback.as_str()];
     let is_subscriber = tx.first(IS_SUBSCRIBER, subject).await?.is_some();
-    let host = if is_subscriber { String::new() } else { request.callback.host_name() };
+    let host = if is_subscriber { String::new() } else { request.limited_name() };
     let schedule = [hash.into(), host.into(), due_at.into(), claim.0.into()];
     let params = StoredIntent { intent, secret, verify_token }.params(schedule);
     let kept = tx.first(&KEEP, &params).await?;

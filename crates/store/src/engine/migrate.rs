@@ -65,6 +65,7 @@ pub const MIGRATIONS: &[Migration] = &[
     migration!("0023", "callback_slots"),
     migration!("0024", "track_registrants"),
     migration!("0025", "event_owners"),
+    migration!("0026", "waiting_intents"),
 ];
 
 /// Returns the version of the schema once all of these migrations are applied.

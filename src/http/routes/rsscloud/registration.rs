@@ -72,7 +72,12 @@ pub(crate) fn admit_verifications(
         return Ok(());
     }
     let limit = &gateway.verification_rate_limit;
-    urls.iter().try_for_each(|url| limit.admit(request, (url, handler), false))
+    urls.iter().try_for_each(|url| {
+        // Other spellings of a URL are the same subscription.
+        let topic = Topic::parse(url.as_str());
+        let url = topic.as_ref().map_or(url.as_str(), Topic::as_str);
+        limit.admit(request, (url, handler), false)
+    })
 }
 
 /// Checks what can be checked without a request to anybody.
