@@ -233,7 +233,8 @@ impl Poller {
         self.check_disk_space(due.resource.id).await?;
         self.admit_first_fetch(due, patience).await?;
         let client = self.client_for(&due.resource).await?;
-        let verdict = match self.check_robots(&client, due, (now, patience)).await? {
+        let (resource, at) = (&due.resource, (now, patience));
+        let verdict = match self.check_robots(&client, (resource, &resource.fetch_url), at).await? {
             RobotsVerdict::Disallowed(failure) => return Ok(Observation::skipped(now, failure)),
             verdict => verdict,
         };
@@ -245,6 +246,7 @@ impl Poller {
         };
         let mut observation = source.fetch_and_parse(due, now).await.map_err(PollStop::PutOff)?;
         verdict.reject_page(&mut observation);
+        self.check_redirected_robots(&client, (resource, &mut observation), at).await?;
         Ok(observation)
     }
 

@@ -47,6 +47,9 @@ pub struct FetchOutcome {
     pub host: String,
     /// The resource.
     pub resource: ResourceId,
+    /// Whether the resource was read before. Failures of what nobody could ever read say nothing about
+    /// this node, and anybody may name any number of it.
+    pub was_read: bool,
     /// The class of the failure, if it failed.
     pub failed: Option<FailureClass>,
 }
@@ -63,6 +66,9 @@ pub enum OutageChange {
 impl OutageDetector {
     /// Records a fetch that has ended, and returns whether the connectivity has changed.
     pub fn saw(&mut self, fetch: FetchOutcome) -> Option<OutageChange> {
+        if fetch.failed.is_some() && !fetch.was_read {
+            return None;
+        }
         let (now, failed) = (fetch.at, fetch.failed.filter(|class| is_ours(*class)));
         self.add(fetch);
         while self.recent.front().is_some_and(|first| first.at < now - WITHIN)
@@ -154,6 +160,7 @@ mod tests {
             at: DateTime::UNIX_EPOCH + TimeDelta::seconds(secs),
             host: format!("{host}.test:443"),
             resource: ResourceId(host as i64),
+            was_read: true,
             failed,
         }
     }
@@ -175,13 +182,14 @@ mod tests {
         let lookup = Some(FailureClass::Lookup);
         let every = |secs: i64, many: usize, failed| (0..many).map(move |n| fetch(secs, n, failed));
         #[rustfmt::skip]
-        let cases: [(&str, Vec<FetchOutcome>, bool); 8] = [
+        let cases: [(&str, Vec<FetchOutcome>, bool); 9] = [
             ("all of twenty",             every(0, 20, lookup).collect(), true),
             ("all of nineteen",           every(0, 19, lookup).collect(), false),
             ("half of them",              (0..40).map(|n| fetch(0, n, lookup.filter(|_| n % 2 == 0))).collect(), false),
             ("in different ways",         (0..40).map(|n| fetch(0, n, Some([FailureClass::Lookup, FailureClass::Network, FailureClass::Tls][n % 3]))).collect(), false),
             ("at different times",        (0..40).map(|n| fetch(n as i64 * 10, n, lookup)).collect(), false),
             ("one host with many feeds",  (0..99).map(|n| fetch(0, n % 5, lookup)).collect(), false),
+            ("h03: never read before",    every(0, 40, lookup).map(|fetch| FetchOutcome { was_read: false, ..fetch }).collect(), false),
             ("servers in trouble",        every(0, 40, Some(FailureClass::Server)).collect(), false),
             ("good before, failing now",  every(0, 30, None).chain(every(60, 30, lookup)).collect(), true),
         ];

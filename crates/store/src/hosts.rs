@@ -77,8 +77,11 @@ impl Store {
     ) -> Result<Option<HostBackoff>, StoreError> {
         let least = self.shared.groups.spacing(&refused.group);
         let noted = refused.clone();
-        let decided =
-            self.shared.write(move |tx| Box::pin(backoff::record_refusal(tx, noted, least)));
+        let cell = self.of_number(refused.resource.0);
+        let is_anonymous = !refused.was_read && cell.is_anonymous(refused.resource).await?;
+        let decided = self
+            .shared
+            .write(move |tx| Box::pin(backoff::record_refusal(tx, (noted, is_anonymous), least)));
         let Some(backoff) = decided.await? else { return Ok(None) };
         if self.only_cell().is_none() {
             let paused = self.cells.iter().enumerate().map(|(first, cell)| {

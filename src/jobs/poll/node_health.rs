@@ -74,11 +74,12 @@ impl Poller {
         };
         let at = observation.at + observation.took;
         let hosts = self.visited_hosts(observation, failed);
+        let was_read = !due.resource.polling.validators.url.is_empty();
         let (changes, is_outage) = {
             let mut fetches = self.health.fetches.lock().unwrap_or_else(PoisonError::into_inner);
             let outcomes = hosts.into_iter().map(|(host, failed)| {
                 let resource = due.resource.id;
-                FetchOutcome { at, host, resource, failed }
+                FetchOutcome { at, host, resource, was_read, failed }
             });
             let changes: Vec<_> = outcomes.filter_map(|fetch| fetches.saw(fetch)).collect();
             (changes, failed.is_some_and(|class| fetches.explains(class)))

@@ -15,7 +15,7 @@ use url::Url;
 use crate::net::{HostBusy, HttpClient, Patience, ResourceLocation, RobotsResponse};
 use feedgate_core::resource::{Resource, ResourceKind};
 use feedgate_core::schedule::FailureClass;
-use feedgate_core::store::{DueResource, StoreError};
+use feedgate_core::store::StoreError;
 use feedgate_core::visibility::SourceNetwork;
 use feedgate_feed::documents::Fragment;
 use feedgate_protocol::robots::Robots;
@@ -28,15 +28,14 @@ use super::put_off::{Busy, PollStop, PutOff};
 const VALID_FOR: Duration = Duration::from_secs(24 * 3_600);
 
 impl Poller {
-    /// Returns what `robots.txt` allows of a resource.
+    /// Returns what `robots.txt` allows of a resource at one of the addresses that lead to it.
     pub(super) async fn check_robots(
         &self,
         client: &HttpClient,
-        due: &DueResource,
+        (resource, url): (&Resource, &str),
         at: (DateTime<Utc>, Patience),
     ) -> Result<RobotsVerdict, PollStop> {
-        let resource = &due.resource;
-        let Ok(url) = Url::parse(&resource.fetch_url) else { return Ok(RobotsVerdict::Allowed) };
+        let Ok(url) = Url::parse(url) else { return Ok(RobotsVerdict::Allowed) };
         let needed = match resource.kind {
             ResourceKind::Feed => RobotsRules::ForFeeds,
             _ => RobotsRules::ForPages,
@@ -61,6 +60,26 @@ impl Poller {
             true => RobotsVerdict::Disallowed(failure),
             false => RobotsVerdict::OnlyFeed(failure),
         })
+    }
+
+    /// Replaces what was found by a failure if redirects have led to an address whose `robots.txt` disallows
+    /// it. If its server is too busy to be asked, the next poll asks.
+    pub(super) async fn check_redirected_robots(
+        &self,
+        client: &HttpClient,
+        (resource, observation): (&Resource, &mut Observation),
+        at: (DateTime<Utc>, Patience),
+    ) -> Result<(), PollStop> {
+        let is_good = !matches!(observation.found, Found::Failure(_));
+        let last = observation.visits.last().filter(|_| is_good).map(|visit| visit.url.clone());
+        let Some(url) = last.filter(|url| *url != resource.fetch_url) else { return Ok(()) };
+        match self.check_robots(client, (resource, &url), at).await {
+            Ok(RobotsVerdict::Disallowed(failure)) => observation.found = Found::Failure(failure),
+            Ok(verdict) => verdict.reject_page(observation),
+            Err(PollStop::PutOff(_)) => {}
+            Err(stop) => return Err(stop),
+        }
+        Ok(())
     }
 
     /// Returns whether `robots.txt` allows fetching the feed at `url`. If its server is too busy to fetch it,

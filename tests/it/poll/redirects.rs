@@ -15,7 +15,10 @@ use crate::support::feeds::rss;
 use crate::support::origin::{Origin, Step, answer};
 use crate::support::postgres::Database;
 
-on_both_stores!(p20_a_permanent_redirect_is_followed_after_a_week);
+on_both_stores!(
+    p20_a_permanent_redirect_is_followed_after_a_week,
+    h03_the_rules_of_a_server_hold_for_what_redirects_lead_to,
+);
 
 on_one_store!(
     p09_a_server_that_says_not_modified_for_eight_days_is_asked_for_the_whole,
@@ -189,6 +192,10 @@ async fn p32_while_most_servers_fail_alike_no_resource_is_blamed(database: Datab
     // A server of its own for each: none goes before all are there, or two would share a port.
     let servers = join_all((0..25).map(|_| Origin::start())).await;
     let urls: Vec<_> = servers.iter().map(|server| server.url("/feed")).collect();
+    for (server, url) in servers.iter().zip(&urls) {
+        server.script("/feed", [answer("200 OK", &[], rss("tides", 1..2))]);
+        poll_at(&bench, url, now - TimeDelta::days(1)).await;
+    }
     drop(servers);
     let mut polled = Vec::new();
     for url in &urls {
@@ -207,4 +214,23 @@ async fn p32_while_most_servers_fail_alike_no_resource_is_blamed(database: Datab
     origin.script("/feed", [answer("500 Internal Server Error", &[], "")]);
     let ill = poll_at(&bench, &origin.url("/feed"), now).await;
     assert_eq!(ill.polling.failures, 1, "who answers is judged by the answer");
+}
+
+async fn h03_the_rules_of_a_server_hold_for_what_redirects_lead_to(database: Database) {
+    let (bench, origin) = (Bench::start(&database).await, Origin::start().await);
+    let target = &bench.publisher;
+    target.put("/robots.txt", "text/plain", "User-agent: *\nDisallow: /closed\n");
+    for path in ["/closed/page", "/open/page"] {
+        target.put(path, "text/html", "<p>7</p>");
+    }
+    target.put_rss("/closed/feed", rss("tides", 1..2));
+    for (path, error) in
+        [("/closed/page", "robots_disallowed"), ("/open/page", ""), ("/closed/feed", "")]
+    {
+        let location = format!("Location: {}", target.url(path));
+        origin.script(path, [answer("302 Found", &[&location], "")]);
+        let found = poll_on(&bench, &origin.url(path), 0).await;
+        assert_eq!(found.status.error, error, "{path}");
+        assert_eq!(found.head.0, i64::from(error.is_empty()), "{path}");
+    }
 }

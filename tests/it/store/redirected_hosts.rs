@@ -1,7 +1,9 @@
 //! What redirects make of the servers to which they lead, and of those from which they come.
 
 use feedgate_core::host::{HostRefusal, RequestAdmission};
+use feedgate_core::registrant::RegistrantNetwork;
 use feedgate_core::resource::ResourceId;
+use feedgate_core::topic::Topic;
 
 use super::hosts::{claimed, ends, nodes, refused, watch};
 use super::{at, in_one_cell, on_both_stores, room};
@@ -35,6 +37,15 @@ async fn h03_addresses_that_never_answered_well_pause_no_server(database: Databa
     let id = watch(&store, "https://a.tumblr.com/rss").await;
     assert!(store.claim_resource(id, at(1), at(31)).await.unwrap().is_some());
     ends(&store, id, 2).await;
+    let url = Topic::parse("https://b.tumblr.com/limited").unwrap();
+    let registrant = RegistrantNetwork::from_client("192.0.2.1".parse().ok());
+    let named = store.ensure_for(&url, registrant, at(3)).await.unwrap();
+    let limited = HostRefusal { was_read: false, ..refused(&store, named.id, 429, at(9)) };
+    assert_eq!(
+        store.record_refusal(&limited).await.unwrap(),
+        None,
+        "429 for what a stranger named"
+    );
     for code in [401, 403] {
         assert_eq!(
             refusals(code, false, 10).await,
@@ -43,6 +54,11 @@ async fn h03_addresses_that_never_answered_well_pause_no_server(database: Databa
         );
     }
     assert!(refusals(403, true, 20).await.is_some(), "all that was read is refused now");
+    let long_after = HostRefusal { at: at(200_000), ..limited };
+    assert!(
+        store.record_refusal(&long_after).await.unwrap().is_some(),
+        "no other was answered well"
+    );
 }
 
 async fn h03_redirects_keep_the_pace_of_a_group_and_leave_it_every_second_time(database: Database) {

@@ -9,6 +9,7 @@ use crate::Db;
 use crate::engine::sql::params;
 use crate::engine::tx::Tx;
 use feedgate_core::host::{self, HostBackoff, HostRefusal, RefusalEvidence};
+use feedgate_core::resource::ResourceId;
 use feedgate_core::store::StoreError;
 
 /// The most resources that a pause delays: few enough that no other transaction waits long.
@@ -17,10 +18,11 @@ const MOST_PAUSED: i64 = 1_000;
 /// whether it is paused.
 const MOST_REFUSALS: i64 = 1_000;
 
-/// Records that a URL was refused, and decides whether its whole group is paused.
+/// Records that a URL was refused, and decides whether its whole group is paused. `is_anonymous` states
+/// whether a stranger was the first to name it.
 pub(super) async fn record_refusal(
     tx: &Tx<'_>,
-    refused: HostRefusal,
+    (refused, is_anonymous): (HostRefusal, bool),
     least: Duration,
 ) -> Result<Option<HostBackoff>, StoreError> {
     const KEEP: &str = "
@@ -40,7 +42,7 @@ pub(super) async fn record_refusal(
     let code = i64::from(refused.http_code);
     tx.execute(MAKE, params![name]).await?;
     let (host, well_at) = known(tx, name, "{for update}").await?;
-    if is_no_evidence(&refused, well_at) {
+    if is_no_evidence((&refused, is_anonymous), well_at) {
         return Ok(None);
     }
     tx.execute(KEEP, params![refused.resource.0, name, refused.at, code]).await?;
@@ -56,9 +58,14 @@ pub(super) async fn record_refusal(
 }
 
 /// Returns whether a refusal concerns its URL only, because the group answers others well and never
-/// answered this one well: a URL that requires a password or does not work, which anybody may name.
-fn is_no_evidence(refused: &HostRefusal, well_at: Option<DateTime<Utc>>) -> bool {
+/// answered this one well: a URL that requires a password or does not work, which anybody may name. A 429 is
+/// believed unless a stranger named the URL: the first of many feeds of one server that an account adds.
+fn is_no_evidence(
+    (refused, is_anonymous): (&HostRefusal, bool),
+    well_at: Option<DateTime<Utc>>,
+) -> bool {
     let within = match refused.http_code {
+        429 if is_anonymous => host::BLOCK_WITHIN,
         401 | 403 => host::BLOCK_WITHIN,
         503 => host::TOGETHER,
         _ => return false,
@@ -93,6 +100,12 @@ impl Pause {
 }
 
 impl Db {
+    /// Returns whether a stranger was the first to name a resource.
+    pub(super) async fn is_anonymous(&self, id: ResourceId) -> Result<bool, StoreError> {
+        const FIRST: &str = "select 1 from resources where id = $1 and registrant_network < 0";
+        Ok(!self.rows(FIRST, params![id.0]).await?.is_empty())
+    }
+
     /// Delays the resources of a group until after a pause.
     pub(crate) async fn pause_group(&self, paused: Pause) -> Result<(), StoreError> {
         self.write(move |tx| Box::pin(pause(tx, paused))).await
