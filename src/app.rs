@@ -28,7 +28,7 @@ use crate::http::{
     AccountRateLimit, AnonymousRateLimit, ArchiveDocumentCache, CachedGauges, Gateway,
     HttpSettings, Imports, RecentRegistrants, Router, VerificationRateLimit,
 };
-use crate::jobs::backfill::Backfiller;
+use crate::jobs::backfill::{self, Backfiller};
 use crate::jobs::clock_sync::ClockSync;
 use crate::jobs::collect::Collector;
 use crate::jobs::deliver::Deliverer;
@@ -69,8 +69,6 @@ const SEARCH_INDEX_CONCURRENCY: usize = 1;
 /// Requests to hubs and clouds that run at the same time: few are due, and most go to the same
 /// few hubs.
 const UPSTREAM_CONCURRENCY: usize = 8;
-/// Backfills that run at the same time: each reads one page at a time, and none is urgent.
-const BACKFILL_CONCURRENCY: usize = 4;
 
 /// A running feedgate.
 pub struct Running {
@@ -264,14 +262,15 @@ impl Services {
         let collector = Collector::prepare(store(), documents, &settings, runner::now()).await?;
         let search_indexer = SearchIndexer::prepare(store(), config.search_index()).await?;
         let upstreams = config.upstream().map(|settings| {
-            Arc::new(UpstreamClient::new(upstream::Parts {
+            let client = UpstreamClient::new(upstream::Parts {
                 store: store(),
                 client: client(),
                 poller: poller.clone(),
                 metrics: metrics(),
                 event_log: event_log(),
                 settings,
-            }))
+            });
+            Arc::new(client.with_limits(subscribe.verification_limits()))
         });
         let settings = config.backfill();
         let backfiller = Backfiller::new(store(), poller.clone(), event_log(), settings);
@@ -346,7 +345,7 @@ impl Services {
             workers.spawn(Arc::new(forwarder), FORWARDING_CONCURRENCY, Arc::default());
         }
         let wake = self.backfiller.wake();
-        workers.spawn(Arc::new(self.backfiller), BACKFILL_CONCURRENCY, wake);
+        workers.spawn(Arc::new(self.backfiller), backfill::CONCURRENCY, wake);
         workers.tasks.spawn(self.heads.run(shared.stop.clone()));
         let (settings, stop) = (config.maintenance(), shared.stop);
         workers.tasks.spawn(maintenance::run(shared.store, shared.event_log, settings, stop));

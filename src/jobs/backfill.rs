@@ -14,6 +14,8 @@
 //! * A source is read one document at a time, with the pauses, the guard and the `robots.txt` of
 //!   any other fetch, and up to a limit. The credentials of a topic are sent only to its own server
 //!   (rule S49).
+//! * What is staged is charged to those for whom it is stored, as what is appended, and waits for disk
+//!   space like it. Strangers have half of the workers.
 //! * Old entries are not new: subscribers are not notified of them. A failure of the source ends
 //!   the backfill, and what was fetched so far is kept.
 
@@ -24,8 +26,8 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
-use chrono::{DateTime, Utc};
-use tokio::sync::Notify;
+use chrono::{DateTime, TimeDelta, Utc};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tracing::{debug, error, info, warn};
 use url::Url;
 
@@ -33,11 +35,11 @@ use crate::event_log::EventLog;
 use crate::jobs::claim_renewal::ClaimRenewal;
 use crate::jobs::poll::Poller;
 use crate::jobs::runner::{self, Job};
-use feedgate_core::backfill::{Backfill, BackfillEnd, BackfillLimits};
+use feedgate_core::backfill::{Backfill, BackfillEnd, BackfillLimits, BackfillShare};
 use feedgate_core::claim::ClaimToken;
 use feedgate_core::host::HostRefusal;
 use feedgate_core::resource::{Resource, ResourceId};
-use feedgate_core::store::{CommitProgress, DueBackfill, StoreError};
+use feedgate_core::store::{CommitProgress, DueBackfill, StagedPage, StoreError};
 use feedgate_core::visibility::SourceNetwork;
 use feedgate_store::Store;
 
@@ -49,6 +51,15 @@ const WAITS: [Duration; 3] =
     [Duration::from_secs(10), Duration::from_secs(60), Duration::from_secs(5 * 60)];
 /// The longest `Retry-After` that is honoured before a document is retried.
 const LONGEST_WAIT: Duration = Duration::from_secs(3_600);
+
+/// After how long the disk space is checked again for a backfill that waits: each check is a write.
+const DISK_CHECK_AGAIN: TimeDelta = TimeDelta::minutes(10);
+
+/// How many backfills of this node read or append at the same time: each reads one page at a time, and
+/// none is urgent.
+pub const CONCURRENCY: usize = 4;
+/// How many of these are strangers'. Their sources may take as long as they like.
+const ANONYMOUS_CONCURRENCY: usize = CONCURRENCY / 2;
 
 /// The operator's settings for backfills.
 #[derive(Clone, Copy, Debug)]
@@ -66,7 +77,17 @@ pub struct Backfiller {
     event_log: EventLog,
     settings: BackfillSettings,
     claims: ClaimRenewal,
+    anonymous_places: Arc<Semaphore>,
     wake: Arc<Notify>,
+}
+
+/// A claimed step of a backfill.
+#[derive(Debug)]
+pub struct BackfillStep {
+    /// What is due.
+    pub due: DueBackfill,
+    /// The place among those of strangers.
+    _place: Option<OwnedSemaphorePermit>,
 }
 
 impl Backfiller {
@@ -83,7 +104,16 @@ impl Backfiller {
             let store = Arc::clone(&renewing);
             async move { store.renew_backfill_claims(&claims, now, until).await }
         });
-        Backfiller { store, poller, event_log, settings, claims, wake: Arc::default() }
+        let anonymous_places = Arc::new(Semaphore::new(ANONYMOUS_CONCURRENCY));
+        Backfiller {
+            store,
+            poller,
+            event_log,
+            settings,
+            claims,
+            anonymous_places,
+            wake: Arc::default(),
+        }
     }
 
     /// Returns the signal that the next step of a backfill may be due.
@@ -98,6 +128,10 @@ impl Backfiller {
             self.store.drop_backfill(id, due.claim, runner::now()).await?;
             self.event_log.record(events::dropped(&due.resource, runner::now()));
             return Ok(());
+        }
+        if self.poller.waits_for_disk_space(id).await? {
+            let now = runner::now();
+            return self.postpone(id, due.claim, (now + DISK_CHECK_AGAIN, now)).await;
         }
         if due.backfill.ending.is_none() {
             return self.read(due).await;
@@ -138,6 +172,10 @@ impl Backfiller {
             let ending = BackfillEnd::Broken("bad_url".to_owned());
             return self.end(backfill, claim, ending, now).await;
         };
+        let earliest = self.store.earliest_fetch(resource.id).await?;
+        if earliest > now {
+            return self.postpone(resource.id, claim, (earliest, now)).await;
+        }
         let host = self.store.host(&self.store.group(url.as_str())).await?;
         let paused = host.cool_until.filter(|until| *until > now);
         if let Some(until) = paused.max(resource.polling.left_alone_after(now)) {
@@ -161,10 +199,17 @@ impl Backfiller {
                     entries = page.entries.len(),
                     "backfill page read"
                 );
-                if !self.store.stage_backfill(&backfill, claim, page, runner::now()).await? {
-                    report_lost_claim(resource.id);
+                let now = runner::now();
+                match self.store.stage_backfill(&backfill, claim, page, now).await? {
+                    StagedPage::Staged => Ok(()),
+                    StagedPage::Postponed(until) => {
+                        self.postpone(resource.id, claim, (until, now)).await
+                    }
+                    StagedPage::ClaimLost => {
+                        report_lost_claim(resource.id);
+                        Ok(())
+                    }
                 }
-                Ok(())
             }
             Err(failure) => {
                 self.report_refusal(&resource, &url, &failure).await?;
@@ -223,6 +268,19 @@ impl Backfiller {
         }
     }
 
+    async fn postpone(
+        &self,
+        id: ResourceId,
+        claim: ClaimToken,
+        (until, now): (DateTime<Utc>, DateTime<Utc>),
+    ) -> Result<(), StoreError> {
+        debug!(resource = id.0, %until, "a backfill waits for its budget or for disk space");
+        if !self.store.postpone_backfill(id, claim, (until, now)).await? {
+            report_lost_claim(id);
+        }
+        Ok(())
+    }
+
     async fn end(
         &self,
         mut backfill: Backfill,
@@ -252,23 +310,43 @@ fn report_lost_claim(id: ResourceId) {
 }
 
 impl Job for Backfiller {
-    type Item = DueBackfill;
+    type Item = BackfillStep;
 
     const NAME: &'static str = "backfill";
 
-    async fn claim(&self, limit: usize) -> Result<Vec<DueBackfill>, StoreError> {
+    async fn claim(&self, limit: usize) -> Result<Vec<BackfillStep>, StoreError> {
         let now = runner::now();
-        self.store.claim_backfills(now, now + self.settings.claim, limit).await
+        let until = now + self.settings.claim;
+        let claim = |share, limit| self.store.claim_backfills(share, now, until, limit);
+        let of_accounts = claim(BackfillShare::Accounts, limit).await?;
+        let places = limit.saturating_sub(of_accounts.len());
+        let places: Vec<_> = (0..places)
+            .map_while(|_| Arc::clone(&self.anonymous_places).try_acquire_owned().ok())
+            .collect();
+        let anonymous = match places.len() {
+            0 => Ok(Vec::new()),
+            limit => claim(BackfillShare::Anonymous, limit).await,
+        };
+        let anonymous = anonymous.unwrap_or_else(|err| {
+            let error = &err as &dyn Error;
+            warn!(error, "no backfills of strangers were claimed");
+            Vec::new()
+        });
+        let of_accounts = of_accounts.into_iter().map(|due| BackfillStep { due, _place: None });
+        let anonymous = anonymous.into_iter().zip(places);
+        let anonymous = anonymous.map(|(due, place)| BackfillStep { due, _place: Some(place) });
+        Ok(of_accounts.chain(anonymous).collect())
     }
 
-    async fn perform(&self, due: DueBackfill) {
+    async fn perform(&self, step: BackfillStep) {
+        let BackfillStep { due, _place: place } = step;
         let resource = due.resource.id;
         let claim = self.claims.hold_claim(resource, due.claim);
         if let Err(err) = self.step(due).await {
             let error = &err as &dyn Error;
             error!(resource = resource.0, error, "the result of a backfill step was not stored");
         }
-        drop(claim);
+        drop((claim, place));
         self.wake.notify_one();
     }
 }

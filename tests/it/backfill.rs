@@ -1,6 +1,7 @@
 //! What a source published before it was watched is brought in: documents that are linked
 //! by `prev-archive` or `next` go into the log, oldest first, and are news to nobody.
 
+mod anonymous;
 mod endpoints;
 mod sources;
 
@@ -142,7 +143,15 @@ async fn node(
     limits: BackfillLimits,
     claim: Duration,
 ) -> (Arc<Store>, Poller, Backfiller) {
-    let store = database.open().await;
+    node_with(database.open().await, limits, claim)
+}
+
+/// A node with this store.
+fn node_with(
+    store: Arc<Store>,
+    limits: BackfillLimits,
+    claim: Duration,
+) -> (Arc<Store>, Poller, Backfiller) {
     let fetch = HttpClient::new(net::NetworkSettings {
         user_agent: "feedgate/0.0 (+https://gateway.test/".to_owned(),
         allow_topics: vec!["127.0.0.1/32".parse().unwrap()],
@@ -269,7 +278,7 @@ async fn a_step_that_was_killed_is_done_by_the_next_node(database: Database) {
     steps(&bench.backfills, 2).await;
     // One that reads its page and dies before it says so.
     let due = bench.backfills.claim(1).await.unwrap().pop().unwrap();
-    assert_eq!(due.backfill.pages, 2);
+    assert_eq!(due.due.backfill.pages, 2);
     bench.store.close().await;
 
     let (store, ingest, backfills) = node(&database, LIMITS, Duration::from_millis(20)).await;

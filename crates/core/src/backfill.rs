@@ -6,6 +6,7 @@
 
 use chrono::{DateTime, Utc};
 
+use super::account::AccountId;
 use super::change_detection::Candidate;
 use super::resource::{Resource, ResourceId};
 use feedgate_feed::model::{Feed, KnownBy};
@@ -52,6 +53,25 @@ pub struct BackfillLimits {
     pub entries: u64,
     /// The maximum number of decompressed bytes. The document that exceeds it is the last one.
     pub bytes: u64,
+}
+
+/// For whom a backfill runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BackfillShare {
+    /// An account requested it.
+    Accounts,
+    /// Only subscribers without an account requested it.
+    Anonymous,
+}
+
+impl BackfillShare {
+    /// Returns the share of a request of this account, or of none.
+    pub fn of_request(account: Option<AccountId>) -> BackfillShare {
+        match account {
+            Some(_) => BackfillShare::Accounts,
+            None => BackfillShare::Anonymous,
+        }
+    }
 }
 
 /// The reason why a backfill ended.

@@ -24,7 +24,7 @@ use crate::resource::{Resource, ResourceId};
 use crate::upstream::Upstream;
 
 pub use attempts::{AttemptRange, AttemptRetention};
-pub use backfills::{CommitProgress, DueBackfill};
+pub use backfills::{CommitProgress, DueBackfill, StagedPage};
 pub use changes::{ChangeLine, ChangesHour, ChangesWindow};
 pub use clock::{ClockMark, ClockReading};
 pub use events::{DroppedSubscription, EventArrival, EventNumbers};

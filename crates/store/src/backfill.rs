@@ -6,6 +6,7 @@
 //! node polls it. Each step extends that claim, which expires if no further step runs.
 
 pub(crate) mod claim;
+mod documents;
 pub(crate) mod staging;
 
 use chrono::{DateTime, TimeDelta, Utc};
@@ -13,11 +14,12 @@ use chrono::{DateTime, TimeDelta, Utc};
 use super::delivery::subscriptions::subscribe;
 use super::engine::row::Row;
 use super::engine::sql::{Value, params};
+use super::engine::sqlite::WriteSize;
 use super::engine::tx::{Tx, Wake};
 use super::log::before;
 use crate::Store;
 use claim::{hold_back, lock_claimed};
-use feedgate_core::backfill::{Backfill, BackfillEnd, Chain, PastPage};
+use feedgate_core::backfill::{Backfill, BackfillEnd, BackfillShare, Chain};
 use feedgate_core::claim::ClaimToken;
 use feedgate_core::page::PageLimits;
 use feedgate_core::record::EntryKey;
@@ -55,19 +57,21 @@ impl Store {
     ) -> Result<Subscription, StoreError> {
         let db = self.of_topic(request.topic.as_str());
         let (request, groups) = (request.clone(), db.groups.clone());
+        let share = BackfillShare::of_request(request.account);
         let subscribed = db.write(move |tx| {
             Box::pin(async move {
                 let subscription = subscribe(tx, &groups, request, now).await?;
-                begin(tx, subscription.id.resource, now).await?;
+                begin(tx, (subscription.id.resource, share), now).await?;
                 Ok(subscription)
             })
         });
         subscribed.await
     }
 
-    /// Claims up to `limit` backfills that are due at `now`, until `until`.
+    /// Claims up to `limit` backfills of a share that are due at `now`, until `until`.
     pub async fn claim_backfills(
         &self,
+        share: BackfillShare,
         now: DateTime<Utc>,
         until: DateTime<Utc>,
         limit: usize,
@@ -77,7 +81,7 @@ impl Store {
             let claimed = db.write(move |tx| {
                 Box::pin(async move {
                     let lease = claims.lease(now, until);
-                    claim::claim(tx, lease, limit).await
+                    claim::claim(tx, share, lease, limit).await
                 })
             });
             claimed.await
@@ -109,29 +113,8 @@ impl Store {
         .await
     }
 
-    /// Stages the entries of a document and advances the backfill to its link, due at `now`, which
-    /// ends the claim. Returns `false` without changes if the claim was lost.
-    pub async fn stage_backfill(
-        &self,
-        backfill: &Backfill,
-        claim: ClaimToken,
-        page: PastPage,
-        now: DateTime<Utc>,
-    ) -> Result<bool, StoreError> {
-        let db = self.of_number(backfill.resource.0);
-        let backfill = backfill.clone();
-        let staged = db.write(move |tx| {
-            Box::pin(async move {
-                if !lock_claimed(tx, backfill.resource, claim).await? {
-                    return Ok(false);
-                }
-                stage_backfill(tx, backfill, page, now).await
-            })
-        });
-        staged.await
-    }
-
-    /// Stores the state of a backfill, due at `due_at`, and ends the claim; `false` as above.
+    /// Stores the state of a backfill, due at `due_at`, and ends the claim. Returns `false` without
+    /// changes if the claim was lost.
     pub async fn save_backfill(
         &self,
         backfill: &Backfill,
@@ -162,7 +145,8 @@ impl Store {
     ) -> Result<CommitProgress, StoreError> {
         let db = self.of_number(id.0);
         let page_limits = db.page_limits;
-        let committed = db.write(move |tx| {
+        let _permit = db.append_permit().await?;
+        let committed = db.write_sized(WriteSize::Large, move |tx| {
             Box::pin(async move {
                 if !lock_claimed(tx, id, claim).await? {
                     return Ok(CommitProgress::ClaimLost);
@@ -220,17 +204,23 @@ impl Store {
 /// completed.
 pub(super) async fn begin(
     tx: &Tx<'_>,
-    id: ResourceId,
+    (id, share): (ResourceId, BackfillShare),
     now: DateTime<Utc>,
 ) -> Result<(), StoreError> {
     const BEGIN: &str = "
-        insert into backfills (resource_id, started_at, due_at) values ($1, $2, $2)
+        insert into backfills (resource_id, started_at, due_at, for_accounts)
+        values ($1, $2, $2, $4)
             on conflict (resource_id) do update
            set chain = '', next_url = null, pages = 0, entries = 0, bytes = 0, empty_pages = 0,
                attempts = 0, known_by = '', delays_polling = 0, result = '', appended = 0,
                started_at = excluded.started_at, ended_at = null, due_at = excluded.due_at,
-               claim_token = 0
+               claim_token = 0, for_accounts = excluded.for_accounts, is_postponed = 0
          where backfills.ended_at <= $3";
+    // What waits for the budget of strangers does not keep an account waiting.
+    const JOIN: &str = "
+        update backfills
+           set for_accounts = 1, due_at = case when is_postponed = 1 then $2 else due_at end
+         where resource_id = $1 and ended_at is null";
     // A poll in progress is not interrupted: the resource is claimed only if no node has claimed
     // it. A backfill's claim of its resource has no token, which tells it from that of a poll.
     const HOLD_BACK: &str = "
@@ -239,7 +229,11 @@ pub(super) async fn begin(
          where id = $1 and head = 0 and body_version = 0 and fetched_at is null
            and (claimed_until is null or claimed_until <= $2)";
     const HELD: &str = "update backfills set delays_polling = 1 where resource_id = $1";
-    if tx.execute(BEGIN, params![id.0, now, now - ONCE_IN]).await? == 0 {
+    let begun = params![id.0, now, now - ONCE_IN, for_accounts(share)];
+    if tx.execute(BEGIN, begun).await? == 0 {
+        if share == BackfillShare::Accounts {
+            tx.execute(JOIN, params![id.0, now]).await?;
+        }
         return Ok(());
     }
     if tx.execute(HOLD_BACK, params![id.0, now, now + HOLD]).await? > 0 {
@@ -248,35 +242,9 @@ pub(super) async fn begin(
     Ok(())
 }
 
-/// Stages the entries of a page. Returns `false` if the page was staged already. The row of the
-/// resource is locked.
-async fn stage_backfill(
-    tx: &Tx<'_>,
-    mut backfill: Backfill,
-    page: PastPage,
-    now: DateTime<Utc>,
-) -> Result<bool, StoreError> {
-    const SEEN: &str = "
-        insert into backfill_visits (resource_id, url_hash)
-        select cast($1 as bigint), given.url_hash from {rows} where true
-            on conflict (resource_id, url_hash) do nothing";
-    const WAS_SEEN: &str = "
-        select 1 from backfill_visits where resource_id = $1 and url_hash = $2";
-    let id = backfill.resource;
-    let Some(held) = find(tx, id).await? else { return Ok(false) };
-    if held.pages != backfill.pages || held.ending.is_some() {
-        return Ok(false);
-    }
-    let urls = page.urls.iter().map(|url| hash(url)).collect();
-    tx.execute_rows(SEEN, params![id.0], &[("url_hash", Value::Blobs(urls))]).await?;
-    let new = staging::stage_entries(tx, id, backfill.pages, &page.entries).await?;
-    let was_seen = match &page.link {
-        Some((_, url)) => tx.first(WAS_SEEN, params![id.0, hash(url)]).await?.is_some(),
-        None => false,
-    };
-    let pages = backfill.pages;
-    backfill.walked(&page, new, was_seen);
-    save_progress(tx, &backfill, pages, now).await
+/// Returns what `for_accounts` is for a share.
+fn for_accounts(share: BackfillShare) -> i64 {
+    i64::from(share == BackfillShare::Accounts)
 }
 
 fn hash(url: &str) -> Vec<u8> {

@@ -6,6 +6,7 @@ pub(crate) mod append;
 pub(crate) mod append_budget;
 pub(crate) mod baseline;
 pub(crate) mod before;
+mod bodies;
 pub(crate) mod document_parts;
 pub(crate) mod entries;
 pub(crate) mod fan_out;

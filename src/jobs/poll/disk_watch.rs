@@ -58,7 +58,10 @@ impl Poller {
     }
 
     /// Returns whether nothing of a resource is stored now.
-    pub(super) async fn waits_for_disk_space(&self, id: ResourceId) -> Result<bool, StoreError> {
+    pub(in crate::jobs) async fn waits_for_disk_space(
+        &self,
+        id: ResourceId,
+    ) -> Result<bool, StoreError> {
         Ok(self.disk.is_short() && !self.store.has_trusted_watcher(id).await?)
     }
 }

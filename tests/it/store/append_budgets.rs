@@ -10,6 +10,7 @@ use feedgate_core::registrant::RegistrantNetwork;
 use feedgate_core::resource::ResourceId;
 use feedgate_core::store::StoreError;
 use feedgate_core::subscription::SubscriptionRequest;
+use feedgate_feed::Body;
 use feedgate_store::Store;
 use feedgate_store::{self as store, StoreSettings};
 
@@ -22,6 +23,7 @@ on_both_stores!(
     t02_a_flood_that_only_anonymous_subscribers_watch_is_fetched_later,
     t02_what_an_account_watches_is_not_limited,
     s44_a_flood_that_an_account_watches_is_fetched_on_the_next_day,
+    h01_bodies_that_are_kept_are_charged_to_subscribers_without_an_account,
     s44_a_resource_waits_only_if_all_its_accounts_have_used_up_their_budgets,
 );
 
@@ -153,6 +155,47 @@ async fn s44_a_resource_waits_only_if_all_its_accounts_have_used_up_their_budget
     subscribe_account(&store, "busy", 9, 2_050).await;
     store.receive(&ping(2_100, "https://feeds.test/busy"), SPACING).await.unwrap();
     assert_eq!(resource(&store, id).await.next_fetch, at(2_100));
+}
+
+/// Records a poll that finds a body of this length, and no entries. Returns the time of the next fetch.
+async fn record_body(
+    store: &ClaimingStore,
+    id: ResourceId,
+    s: i64,
+    length: usize,
+) -> DateTime<Utc> {
+    let mut bytes = vec![b'a'; length];
+    bytes[..8].copy_from_slice(&s.to_be_bytes());
+    let poll = Poll { body: Some(Body { content_type: None, bytes }), ..poll(at(s), &[]) };
+    store.record(id, &poll).await.unwrap();
+    resource(store, id).await.next_fetch
+}
+
+async fn h01_bodies_that_are_kept_are_charged_to_subscribers_without_an_account(
+    database: Database,
+) {
+    let store = open(&database).await;
+    let id = subscribe(&store, "page", "https://callback.test/").await.id.resource;
+    let next = record_body(&store, id, 0, 8 << 10).await;
+    assert_eq!(next, at(600), "the first document is free");
+    for s in 1..20 {
+        let next = record_body(&store, id, s * 1_000, 8 << 10).await;
+        assert_eq!(next, at(s * 1_000 + 600), "so is what takes no more than before");
+    }
+    let next = record_body(&store, id, 30_000, 60 << 10).await;
+    assert!(next > at(30_000 + 3 * 3_600), "{next}");
+    let status = resource(&store, id).await.status;
+    assert!(status.http_message.contains("without an account"), "{}", status.http_message);
+
+    let large = subscribe(&store, "large", "https://callback.test/").await.id.resource;
+    record_body(&store, large, 0, 300 << 10).await;
+    let next = record_body(&store, large, 1_000, 300 << 10).await;
+    assert!(next > at(3 * 3_600), "a large body is stored anew whenever it changes: {next}");
+
+    let own = subscribe_account(&store, "own", 7, 0).await;
+    record_body(&store, own, 0, 8 << 10).await;
+    let next = record_body(&store, own, 1_000, 300 << 10).await;
+    assert_eq!(next, at(1_600), "an account pays for entries");
 }
 
 /// Opens a store in which a network may have some 600 small entries appended in a day.

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use feedgate_core::backfill::{BackfillEnd, Chain, PastPage};
+use feedgate_core::account::AccountId;
+use feedgate_core::backfill::{BackfillEnd, BackfillShare, Chain, PastPage};
 use feedgate_core::record::Seq;
-use feedgate_core::store::{CommitProgress, DueBackfill};
+use feedgate_core::store::{CommitProgress, DueBackfill, StagedPage};
 use feedgate_store::Store;
 
 use super::{at, entry, on_both_stores, request, resource};
@@ -13,6 +14,7 @@ use crate::support::postgres::Database;
 on_both_stores!(
     staged_entries_enter_the_log_oldest_first,
     a_backfill_that_is_dropped_leaves_nothing_behind,
+    h01_a_backfill_that_waits_goes_on_when_an_account_requests_it,
 );
 
 /// A page with these entries, and a link to the page with this number.
@@ -27,10 +29,19 @@ fn page(number: u32, ids: &[&str]) -> PastPage {
 
 /// Claims the only backfill that is due.
 async fn claim(store: &Arc<Store>, seconds: i64) -> DueBackfill {
-    let mut due = store.claim_backfills(at(seconds), at(seconds + 60), 9).await.unwrap();
-    let again = store.claim_backfills(at(seconds), at(seconds + 60), 9).await.unwrap();
+    let claim = || {
+        let share = BackfillShare::Anonymous;
+        store.claim_backfills(share, at(seconds), at(seconds + 60), 9)
+    };
+    let mut due = claim().await.unwrap();
+    let again = claim().await.unwrap();
     assert_eq!((due.len(), again.len()), (1, 0), "it is claimed once");
     due.pop().unwrap()
+}
+
+async fn stage(store: &Store, due: &DueBackfill, page: PastPage, s: i64) {
+    let staged = store.stage_backfill(&due.backfill, due.claim, page, at(s)).await;
+    assert_eq!(staged.unwrap(), StagedPage::Staged);
 }
 
 async fn begin(store: &Arc<Store>) -> DueBackfill {
@@ -45,14 +56,14 @@ async fn staged_entries_enter_the_log_oldest_first(database: Database) {
     let renewed = store.renew_backfill_claims(&[(id, first.claim)], at(2), at(90)).await.unwrap();
     assert_eq!(renewed, [id]);
     let newest = page(1, &["3", "4"]);
-    assert!(store.stage_backfill(&first.backfill, first.claim, newest, at(3)).await.unwrap());
+    stage(&store, &first, newest, 3).await;
     let late = store.stage_backfill(&first.backfill, first.claim, page(1, &["5"]), at(3)).await;
-    assert!(!late.unwrap(), "the claim has ended");
+    assert_eq!(late.unwrap(), StagedPage::ClaimLost, "the claim has ended");
 
     let second = claim(&store, 4).await;
     assert_eq!((second.backfill.pages, second.backfill.entries), (1, 2));
     let older = page(2, &["1", "2", "3"]);
-    assert!(store.stage_backfill(&second.backfill, second.claim, older, at(5)).await.unwrap());
+    stage(&store, &second, older, 5).await;
     let DueBackfill { mut backfill, claim: token, .. } = claim(&store, 6).await;
     assert_eq!((backfill.pages, backfill.entries), (2, 4), "an entry is staged once");
     backfill.end(BackfillEnd::Complete);
@@ -75,11 +86,29 @@ async fn a_backfill_that_is_dropped_leaves_nothing_behind(database: Database) {
     let store = database.open().await;
     let first = begin(&store).await;
     let id = first.backfill.resource;
-    assert!(
-        store.stage_backfill(&first.backfill, first.claim, page(1, &["1"]), at(3)).await.unwrap()
-    );
+    stage(&store, &first, page(1, &["1"]), 3).await;
     let token = claim(&store, 4).await.claim;
     store.drop_backfill(id, token, at(5)).await.unwrap();
     assert_eq!(store.backfills(&[id]).await.unwrap(), []);
     assert_eq!(resource(&store, id).await.head, Seq::NONE);
+}
+
+async fn h01_a_backfill_that_waits_goes_on_when_an_account_requests_it(database: Database) {
+    let store = database.open().await;
+    let first = begin(&store).await;
+    let id = first.backfill.resource;
+    let tomorrow = at(24 * 3_600);
+    assert!(store.postpone_backfill(id, first.claim, (tomorrow, at(2))).await.unwrap());
+    assert!(!store.postpone_backfill(id, first.claim, (tomorrow, at(2))).await.unwrap());
+    assert_eq!(resource(&store, id).await.next_fetch, tomorrow, "it is polled before its history");
+    let due = async |share, s| store.claim_backfills(share, at(s), at(s + 60), 9).await.unwrap();
+    assert_eq!(due(BackfillShare::Anonymous, 10).await, []);
+
+    let mut own = request("a", "https://own.test/");
+    own.account = Some(AccountId(7));
+    store.subscribe_with_history(&own, at(20)).await.unwrap();
+    assert_eq!(due(BackfillShare::Anonymous, 20).await, []);
+    let due = due(BackfillShare::Accounts, 20).await;
+    assert_eq!(due.len(), 1);
+    assert!(!due[0].backfill.holds);
 }

@@ -4,11 +4,11 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use feedgate_core::backfill::{BackfillEnd, PastPage};
+use feedgate_core::backfill::{BackfillEnd, BackfillShare, PastPage};
 use feedgate_core::intent::{Intent, IntentMode};
 use feedgate_core::ping_forwarding::{PingForwarding, PingTarget};
 use feedgate_core::signing::Secret;
-use feedgate_core::store::{ClaimLimits, CommitProgress, DueBackfill};
+use feedgate_core::store::{ClaimLimits, CommitProgress, DueBackfill, StagedPage};
 use feedgate_core::upstream::{AdvertisedUpstream, Proposal, UpstreamFinding, UpstreamState};
 use feedgate_protocol::Protocol;
 use feedgate_store::Store;
@@ -195,7 +195,8 @@ async fn a_ping_whose_claim_was_lost_changes_nothing(database: Database) {
 
 /// Claims the one backfill at `seconds`, for eight seconds.
 async fn step(store: &Arc<Store>, seconds: i64) -> Option<DueBackfill> {
-    store.claim_backfills(at(seconds), at(seconds + 8), 9).await.unwrap().pop()
+    let share = BackfillShare::Anonymous;
+    store.claim_backfills(share, at(seconds), at(seconds + 8), 9).await.unwrap().pop()
 }
 
 fn page(id: &str) -> PastPage {
@@ -218,7 +219,8 @@ async fn a_step_of_a_backfill_whose_claim_was_lost_changes_nothing(database: Dat
     let mut over = lost.backfill.clone();
     over.end(BackfillEnd::Limited);
     assert!(!store.save_backfill(&over, lost.claim, at(11)).await.unwrap());
-    assert!(!store.stage_backfill(&lost.backfill, lost.claim, page("1"), at(11)).await.unwrap());
+    let staged = store.stage_backfill(&lost.backfill, lost.claim, page("1"), at(11)).await;
+    assert_eq!(staged.unwrap(), StagedPage::ClaimLost);
     let progress = store.commit_staged(id, lost.claim, at(11)).await.unwrap();
     assert_eq!(progress, CommitProgress::ClaimLost);
     store.drop_backfill(id, lost.claim, at(11)).await.unwrap();
@@ -226,7 +228,7 @@ async fn a_step_of_a_backfill_whose_claim_was_lost_changes_nothing(database: Dat
     assert_eq!(step(&store, 17).await, None, "it is claimed");
 
     let staged = other.stage_backfill(&valid.backfill, valid.claim, page("1"), at(17)).await;
-    assert!(staged.unwrap());
+    assert_eq!(staged.unwrap(), StagedPage::Staged);
     let read = step(&store, 18).await.unwrap();
     assert_eq!((read.backfill.pages, read.backfill.entries), (1, 1));
     let commit = async || store.commit_staged(id, read.claim, at(19)).await.unwrap();

@@ -1,5 +1,7 @@
 //! Backfills that were claimed, and how they progress.
 
+use chrono::{DateTime, Utc};
+
 use crate::backfill::Backfill;
 use crate::claim::ClaimToken;
 use crate::resource::Resource;
@@ -24,4 +26,16 @@ pub enum CommitProgress {
     Complete,
     /// Nothing was appended, because the claim was lost.
     ClaimLost,
+}
+
+/// What came of staging the entries of a document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StagedPage {
+    /// All of them are staged, and the backfill has advanced to the next document.
+    Staged,
+    /// The claim was lost, or the document was staged before.
+    ClaimLost,
+    /// The budget of the network for which they are stored is used up. The document is read again at
+    /// this time, not earlier.
+    Postponed(DateTime<Utc>),
 }

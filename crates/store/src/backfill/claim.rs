@@ -3,7 +3,7 @@
 
 use chrono::{DateTime, Utc};
 
-use crate::backfill::{HOLD, backfill, backfill_columns};
+use crate::backfill::{HOLD, backfill, backfill_columns, for_accounts};
 use crate::engine::claims;
 use crate::engine::lease::ClaimLease;
 use crate::engine::row::Row;
@@ -11,6 +11,7 @@ use crate::engine::sql::{Value, params};
 use crate::engine::tx::Tx;
 use crate::log::row::most;
 use crate::resources::row::{lock, resource, resource_columns};
+use feedgate_core::backfill::BackfillShare;
 use feedgate_core::claim::ClaimToken;
 use feedgate_core::resource::ResourceId;
 use feedgate_core::store::{DueBackfill, StoreError};
@@ -19,17 +20,18 @@ use feedgate_core::store::{DueBackfill, StoreError};
 /// before they are claimed, because some of the resources are claimed too.
 pub(crate) async fn claim(
     tx: &Tx<'_>,
+    share: BackfillShare,
     lease: ClaimLease,
     limit: usize,
 ) -> Result<Vec<DueBackfill>, StoreError> {
     const NEXT: &str = "
         select resource_id from backfills
-         where due_at <= $1 and (claim_token = 0 or due_at <= $2)
+         where for_accounts = $4 and due_at <= $1 and (claim_token = 0 or due_at <= $2)
          order by due_at
          limit $3";
     const CLAIM: &str = "
         update backfills
-           set due_at = $3, claim_token = $4
+           set due_at = $3, claim_token = $4, is_postponed = 0
          where resource_id in ({ids $5}) and due_at <= $1 and (claim_token = 0 or due_at <= $2)
         returning resource_id";
     const CLAIMED: &str = concat!(
@@ -47,7 +49,7 @@ pub(crate) async fn claim(
         ids.collect::<Result<Vec<_>, StoreError>>()
     };
     let ClaimLease { now, ends, token } = lease;
-    let next = ids(tx.query(NEXT, params![now, now, most(limit)]).await?)?;
+    let next = ids(tx.query(NEXT, params![now, now, most(limit), for_accounts(share)]).await?)?;
     if next.is_empty() {
         return Ok(Vec::new());
     }

@@ -3,37 +3,78 @@
 //! An entry is staged once, in its newest form, and is removed from the stage in the transaction
 //! that appends it to the log.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use chrono::{DateTime, Utc};
 use futures_util::try_join;
 
 use crate::engine::sql::{Value, params};
 use crate::engine::tx::Tx;
+use crate::log::append_budget::AppendedSize;
 use crate::log::before::Before;
+use crate::log::document_parts::{PART_BYTES, PART_ENTRIES};
 use crate::log::entries;
 use crate::log::fan_out::{self, LogChange};
 use crate::log::records::{NewRecord, RecordBatch, append};
+use crate::log::row::most;
 use feedgate_core::change_detection::{self, Baseline, Candidate, EntryChange, FeedDocument};
 use feedgate_core::page::PageLimits;
 use feedgate_core::record::{Audience, Digest, RecordKind};
 use feedgate_core::resource::ResourceId;
 use feedgate_core::store::StoreError;
 
-/// The number of entries appended in one transaction.
-const BATCH: i64 = 200;
+/// A place in the entries of a document.
+pub(super) type PageEntry = usize;
 
-/// Stages entries, and returns how many of them are new. Of several forms of one entry the newest
-/// is staged, and of equally new forms the one on the page nearest to the subscription document
-/// (RFC 5005 `#section-4.2`).
-pub(crate) async fn stage_entries(
+/// Divides the entries of a document into parts that are each staged in one transaction. Of several
+/// forms of one entry the newest is staged.
+pub(super) fn parts(entries: &[Candidate]) -> Vec<Vec<PageEntry>> {
+    let mut newest = BTreeMap::new();
+    for (place, candidate) in entries.iter().enumerate() {
+        let held = newest.entry(candidate.id).or_insert((place, candidate.updated));
+        if held.1 <= candidate.updated {
+            *held = (place, candidate.updated);
+        }
+    }
+    let (mut parts, mut bytes) = (Vec::<Vec<PageEntry>>::new(), 0);
+    for (place, _) in newest.into_values() {
+        let part = match parts.last_mut() {
+            Some(part) if part.len() < PART_ENTRIES && bytes < PART_BYTES => part,
+            _ => {
+                bytes = 0;
+                parts.push(Vec::new());
+                parts.last_mut().expect("one was just added")
+            }
+        };
+        part.push(place);
+        bytes += bytes_of(&entries[place]);
+    }
+    parts
+}
+
+/// Returns the length of these entries of a document.
+pub(super) fn bytes(part: &[PageEntry], entries: &[Candidate]) -> usize {
+    part.iter().map(|place| bytes_of(&entries[*place])).sum()
+}
+
+fn bytes_of(candidate: &Candidate) -> usize {
+    candidate.atom.as_ref().map_or(0, String::len)
+}
+
+/// Stages a part of the entries of a document, and returns how many of them are new, and their size. Of
+/// several forms of one entry the newest is staged, and of equally new forms the one on the page nearest
+/// to the subscription document (RFC 5005 `#section-4.2`).
+pub(super) async fn stage_entries(
     tx: &Tx<'_>,
     id: ResourceId,
     page: u32,
-    candidates: &[Candidate],
-) -> Result<u64, StoreError> {
-    // Citus counts the rows of an insert that a conflict left unchanged, so they are counted here,
-    // by a subquery for each key, which never reads other rows.
+    (part, entries): (&[PageEntry], &[Candidate]),
+) -> Result<AppendedSize, StoreError> {
+    // Citus counts the rows of an insert that a conflict left unchanged, so they are looked for here, by
+    // a subquery for each key, which never reads other rows.
     const STAGED: &str = "
-        select (select count(*) from staged_entries s
+        select given.key,
+               (select count(*) from staged_entries s
                  where s.resource_id = $1 and s.key = given.key)
           from {rows}";
     const STAGE: &str = "
@@ -48,14 +89,8 @@ pub(crate) async fn stage_entries(
                updated = excluded.updated, atom = excluded.atom
          where staged_entries.updated < excluded.updated";
     let micros = |date: Option<DateTime<Utc>>| date.map_or(0, |date| date.timestamp_micros());
-    let mut newest = std::collections::BTreeMap::new();
-    for (place, candidate) in (0_i64..).zip(candidates) {
-        let held = newest.entry(candidate.id).or_insert((place, candidate));
-        if held.1.updated <= candidate.updated {
-            *held = (place, candidate);
-        }
-    }
-    let given: Vec<(i64, &Candidate)> = newest.into_values().collect();
+    let given: Vec<(PageEntry, &Candidate)> =
+        part.iter().map(|place| (*place, &entries[*place])).collect();
     let blobs = |of: fn(&Candidate) -> Vec<u8>| {
         Value::Blobs(given.iter().map(|(_, candidate)| of(candidate)).collect())
     };
@@ -65,14 +100,18 @@ pub(crate) async fn stage_entries(
     let dates = |of: fn(&Candidate) -> Option<DateTime<Utc>>| {
         Value::Ints(given.iter().map(|(_, candidate)| micros(of(candidate))).collect())
     };
-    let keys = [("key", blobs(|candidate| candidate.id.0.to_vec()))];
-    let mut staged = 0;
-    for mut row in tx.query_rows(STAGED, params![id.0], &keys).await? {
-        staged += row.count()?;
+    let key = |candidate: &Candidate| candidate.id.0.to_vec();
+    let mut staged = BTreeSet::new();
+    for mut row in tx.query_rows(STAGED, params![id.0], &[("key", blobs(key))]).await? {
+        let held = row.blob()?;
+        if row.count()? > 0 {
+            staged.insert(held);
+        }
     }
+    let ordinals = given.iter().map(|(place, _)| i64::try_from(*place).unwrap_or(i64::MAX));
     let columns = [
-        ("key", blobs(|candidate| candidate.id.0.to_vec())),
-        ("ordinal", Value::Ints(given.iter().map(|(place, _)| *place).collect())),
+        ("key", blobs(key)),
+        ("ordinal", Value::Ints(ordinals.collect())),
         ("entry_id", texts(|candidate| candidate.entry_id.clone())),
         ("digest", blobs(|candidate| candidate.digest.0.to_vec())),
         ("title_digest", blobs(|candidate| candidate.title.0.to_vec())),
@@ -81,19 +120,33 @@ pub(crate) async fn stage_entries(
         ("atom", texts(|candidate| candidate.atom.clone().unwrap_or_default())),
     ];
     tx.execute_rows(STAGE, params![id.0, i64::from(page)], &columns).await?;
-    Ok(given.len() as u64 - staged)
+    let new = given.iter().filter(|(_, candidate)| !staged.contains(&key(candidate)));
+    Ok(new.fold(AppendedSize { records: 0, bytes: 0 }, |size, (_, candidate)| AppendedSize {
+        records: size.records + 1,
+        bytes: size.bytes + bytes_of(candidate) as u64,
+    }))
 }
 
-/// Returns the oldest staged entries. They are identified by their ids alone: their links and texts
+/// Returns the oldest staged entries, as many as are appended in one transaction. They are identified by their ids alone: their links and texts
 /// are stored when a poll reads them in the document.
 pub(crate) async fn oldest(tx: &Tx<'_>, id: ResourceId) -> Result<Vec<Candidate>, StoreError> {
     const OLDEST: &str = "
         select entry_id, digest, title_digest, published, updated, atom
           from staged_entries
          where resource_id = $1
-         order by page desc, ordinal
-         limit $2";
-    let rows = tx.query(OLDEST, params![id.0, BATCH]).await?;
+           and key in (
+                select key
+                  from (select key, sum(size) over (order by page desc, ordinal rows unbounded preceding)
+                                        - size as before
+                          from (select key, page, ordinal, octet_length(atom) as size
+                                  from staged_entries
+                                 where resource_id = $1
+                                 order by page desc, ordinal
+                                 limit $2) sizes) sums
+                 where before < $3)
+         order by page desc, ordinal";
+    let params = params![id.0, most(PART_ENTRIES), most(PART_BYTES)];
+    let rows = tx.query(OLDEST, params).await?;
     let candidates = rows.into_iter().map(|mut row| {
         let entry_id = row.text()?;
         let (digest, title) = (entries::sixteen(row.blob()?)?, entries::sixteen(row.blob()?)?);

@@ -16,6 +16,7 @@ use crate::engine::lease::ClaimLease;
 use crate::engine::row::Row;
 use crate::engine::sql::params;
 use crate::engine::tx::{Tx, Wake};
+use feedgate_core::backfill::BackfillShare;
 use feedgate_core::claim::ClaimToken;
 use feedgate_core::intent::{DueIntent, Intent, IntentMode, VerifyToken};
 use feedgate_core::registrant::RegistrantNetwork;
@@ -156,9 +157,10 @@ impl Store {
                 let request = intent.request;
                 Ok(Some(match intent.mode {
                     IntentMode::Subscribe => {
+                        let share = BackfillShare::of_request(request.account);
                         let held = subscribe(tx, &groups, request, now).await?;
                         if intent.backfill {
-                            backfill::begin(tx, held.id.resource, now).await?;
+                            backfill::begin(tx, (held.id.resource, share), now).await?;
                         }
                         if held.created_at < now {
                             EventArrival::Renewed

@@ -66,6 +66,7 @@ pub const MIGRATIONS: &[Migration] = &[
     migration!("0024", "track_registrants"),
     migration!("0025", "event_owners"),
     migration!("0026", "waiting_intents"),
+    migration!("0027", "backfill_shares"),
 ];
 
 /// Returns the version of the schema once all of these migrations are applied.

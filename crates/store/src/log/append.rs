@@ -7,7 +7,6 @@
 
 use chrono::{DateTime, Utc};
 use futures_util::try_join;
-use sha2::{Digest as _, Sha256};
 
 use crate::changes::{self, pings};
 use crate::engine::sql::params;
@@ -15,6 +14,7 @@ use crate::engine::tx::Tx;
 use crate::log::append_budget::{self, AppendBudget, ChargedResource};
 use crate::log::baseline::{self, PolledResource};
 use crate::log::before::{Before, lock};
+use crate::log::bodies::{KeptBody, keep_body};
 use crate::log::document_parts::{AppendProgress, append_part};
 use crate::log::entries;
 use crate::log::fan_out::{LogChange, LogState, mark_due};
@@ -28,12 +28,11 @@ use feedgate_core::change_detection::{ChangeSet, FeedDocument};
 use feedgate_core::host_groups::HostGroups;
 use feedgate_core::page::PageLimits;
 use feedgate_core::poll::{NewContent, Poll, Trigger};
-use feedgate_core::record::{Audience, Digest, RecordKind, Seq};
+use feedgate_core::record::{Audience, RecordKind, Seq};
 use feedgate_core::resource::ResourceId;
 use feedgate_core::status::Status;
 use feedgate_core::store::{Appended, StoreError};
 use feedgate_core::visibility::ListedTopics;
-use feedgate_feed::Body;
 
 /// The settings of appends.
 #[derive(Clone, Copy)]
@@ -111,7 +110,8 @@ async fn grow(
     // The body is stored with the last part: until then, no subscription to bodies changes.
     let after = After { body_version: NO_BODY, ..*after };
     mark_subscriptions_due(tx, before, poll, (&after, new_entries)).await?;
-    let resource = ChargedResource { id, paid_at: before.held.appends_paid_at, is_first };
+    let paid_at = before.held.appends_paid_at;
+    let resource = ChargedResource { id, paid_at, is_first, body_bytes: 0 };
     let charged = append_budget::charge(tx, settings.budget, resource, after.size, poll.at).await?;
     Ok(charged.is_rest_postponed.then(|| append_budget::earliest(charged.paid_at)))
 }
@@ -130,11 +130,11 @@ async fn record_rest(
 ) -> Result<Recorded, StoreError> {
     let AppendSettings { groups, page_limits, budget, .. } = settings;
     let id = before.id;
-    let body_version = match poll.body.take() {
+    let KeptBody { version: body_version, cost_bytes } = match poll.body.take() {
         Some(body) => {
             keep_body(tx, id, before.log.body_version, body, poll.semantic_digest).await?
         }
-        None => before.log.body_version,
+        None => KeptBody { version: before.log.body_version, cost_bytes: 0 },
     };
     let mut old_entries = None;
     let mut after = match (&stored, std::mem::take(&mut poll.found)) {
@@ -178,7 +178,7 @@ async fn record_rest(
         changes::seen(tx, (id, settings.listed), &poll.status.title, poll.at).await?;
     }
     store_site_and_upstream(tx, id, &mut poll, &after).await?;
-    let held = charge(tx, budget, (before, first), &after, &mut poll).await?;
+    let held = charge(tx, budget, (before, first), (&after, cost_bytes), &mut poll).await?;
     keep_measured(&before.status, &after, &mut poll);
     poll_result::end(tx, &[(PollResult::from_poll(id, &poll, true), held)]).await?;
     let appended = Appended { head: Seq(after.head), new: after.new_records };
@@ -225,12 +225,14 @@ async fn charge(
     tx: &Tx<'_>,
     budget: AppendBudget,
     (before, first): (&Before, LogState),
-    after: &After,
+    (after, body_bytes): (&After, u64),
     poll: &mut Poll,
 ) -> Result<ResourceBefore, StoreError> {
     let mut held = before.held.clone();
-    let (paid_at, is_first) = (held.appends_paid_at, first.head == 0);
-    let resource = ChargedResource { id: before.id, paid_at, is_first };
+    let paid_at = held.appends_paid_at;
+    // What has no entries has a body before it has a record.
+    let is_first = first.head == 0 && (first.body_version == 0 || body_bytes == 0);
+    let resource = ChargedResource { id: before.id, paid_at, is_first, body_bytes };
     let charged = append_budget::charge(tx, budget, resource, after.size, poll.at).await?;
     let remark = charged.remark;
     held.appends_paid_at = charged.paid_at;
@@ -290,7 +292,7 @@ pub(crate) async fn push(
         tx.execute(GROW, params![id.0, after.head, 0_i64]).await?;
         details::keep_status(tx, id, &status).await?;
         let paid_at = before.held.appends_paid_at;
-        let resource = ChargedResource { id, paid_at, is_first: false };
+        let resource = ChargedResource { id, paid_at, is_first: false, body_bytes: 0 };
         append_budget::charge(tx, budget, resource, after.size, at).await?;
         let change = LogChange {
             at,
@@ -333,41 +335,6 @@ fn add_classification(changes: &ChangeSet, before: &Before, poll: &mut Poll) {
         poll.next_fetch = poll.next_fetch.min(poll.at + PUT_OFF);
         poll.status.next_fetch = Some(poll.next_fetch);
     }
-}
-
-/// Stores the newest body. Returns its version, which is still `version` if the bytes, or their
-/// semantic digest, are unchanged (rule P11).
-async fn keep_body(
-    tx: &Tx<'_>,
-    id: ResourceId,
-    version: i64,
-    body: Body,
-    semantic_digest: Option<Digest>,
-) -> Result<i64, StoreError> {
-    const KEPT: &str =
-        "select hash, coalesce(semantic_digest, hash) from bodies where resource_id = $1";
-    const KEEP: &str = "
-        insert into bodies (resource_id, version, content_type, hash, semantic_digest, bytes)
-        values ($1, $2, $3, $4, $5, $6)
-            on conflict (resource_id) do update
-           set version = excluded.version, content_type = excluded.content_type,
-               hash = excluded.hash, semantic_digest = excluded.semantic_digest, bytes = excluded.bytes";
-    let hash = Sha256::digest(&body.bytes).to_vec();
-    let semantic_digest =
-        semantic_digest.map_or_else(|| hash.clone(), |semantic_digest| semantic_digest.0.to_vec());
-    let mut now = version + 1;
-    if let Some(mut kept) = tx.first(KEPT, params![id.0]).await? {
-        let is_same = kept.blob()? == hash;
-        if is_same || kept.blob()? == semantic_digest {
-            now = version;
-        }
-        if is_same {
-            return Ok(version);
-        }
-    }
-    let params = params![id.0, now, body.content_type, hash, semantic_digest, body.bytes];
-    tx.execute(KEEP, params).await?;
-    Ok(now)
 }
 
 /// Updates the columns about the content, if any of them has changed since `before`.

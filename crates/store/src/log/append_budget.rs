@@ -8,7 +8,8 @@
 //! accounts watch is charged to one of them (`account_budget`), and the resource waits until the next
 //! day if they have used up their budgets. A track, which copies the entries of others, has the same
 //! budgets, and takes in nothing while it would have to wait. Resources that a collection of the operator
-//! takes in are not limited. The first document of a resource is charged to networks only.
+//! takes in are not limited. The first document of a resource is charged to networks only. Bodies that are
+//! kept are charged to subscribers without an account.
 
 use std::collections::HashMap;
 
@@ -59,6 +60,8 @@ pub(crate) struct ChargedResource {
     pub(crate) paid_at: DateTime<Utc>,
     /// Whether what is appended is from its first document.
     pub(crate) is_first: bool,
+    /// What its new body costs, in bytes. Accounts pay nothing for it.
+    pub(crate) body_bytes: u64,
 }
 
 /// What a poll appended.
@@ -129,12 +132,14 @@ pub(crate) async fn charge(
     const PAID: &str = "update resources set appends_paid_at = $2 where id = $1";
     const FREE: Charged =
         Charged { paid_at: DateTime::UNIX_EPOCH, remark: "", is_rest_postponed: false };
-    let ChargedResource { id, paid_at, is_first } = resource;
-    if size.records == 0 {
-        return Ok(Charged { paid_at, remark: REMARK, is_rest_postponed: false });
+    let ChargedResource { id, paid_at, is_first, body_bytes } = resource;
+    let unchanged = Charged { paid_at, remark: REMARK, is_rest_postponed: false };
+    if size.records == 0 && body_bytes == 0 {
+        return Ok(unchanged);
     }
     let first = match watcher(tx, id).await? {
         Watcher::Nobody => return charge_anonymous(tx, budget, resource, size, now).await,
+        Watcher::Collection | Watcher::Account(_) if size.records == 0 => return Ok(unchanged),
         Watcher::Account(first) if !is_first => first,
         Watcher::Collection | Watcher::Account(_) => return Ok(FREE),
     };
@@ -152,10 +157,11 @@ pub(crate) async fn charge(
 async fn charge_anonymous(
     tx: &Tx<'_>,
     budget: AppendBudget,
-    ChargedResource { id, is_first, .. }: ChargedResource,
+    ChargedResource { id, is_first, body_bytes, .. }: ChargedResource,
     size: AppendedSize,
     now: DateTime<Utc>,
 ) -> Result<Charged, StoreError> {
+    let size = AppendedSize { bytes: size.bytes.saturating_add(body_bytes), ..size };
     const BEFORE: &str = "select anonymous_paid_at from resources where id = $1";
     const PAID: &str =
         "update resources set appends_paid_at = $2, anonymous_paid_at = $3 where id = $1";
@@ -208,7 +214,9 @@ pub(crate) async fn charge_tracks(
         }
         let bytes = taken.records.iter().map(|(record, _)| record.atom.len() as u64).sum();
         let size = AppendedSize { records: taken.records.len() as u64, bytes };
-        let resource = ChargedResource { id: taken.collection, paid_at: *paid_at, is_first: false };
+        let (id, paid_at_before) = (taken.collection, *paid_at);
+        let resource =
+            ChargedResource { id, paid_at: paid_at_before, is_first: false, body_bytes: 0 };
         let charged = charge(tx, budget, resource, size, now).await?;
         *paid_at = charged.paid_at;
     }

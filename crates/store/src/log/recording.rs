@@ -85,7 +85,15 @@ const LARGE_BYTES: usize = 256 << 10;
 /// Returns whether storing a document is a large operation.
 pub(crate) fn is_large(document: &FeedDocument) -> bool {
     let (count, bytes) = rendered(document);
-    count >= LARGE_ENTRIES || bytes >= LARGE_BYTES
+    write_size(count, bytes) == WriteSize::Large
+}
+
+/// Returns how large an operation is that stores so many entries with so many bytes in all.
+pub(crate) fn write_size(count: usize, bytes: usize) -> WriteSize {
+    match count >= LARGE_ENTRIES || bytes >= LARGE_BYTES {
+        true => WriteSize::Large,
+        false => WriteSize::Small,
+    }
 }
 
 /// Returns whether a document is stored in parts.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use feedgate_core::account::{AccountId, NewToken, Scopes, TokenHash};
-use feedgate_core::backfill::{Chain, PastPage};
+use feedgate_core::backfill::{BackfillShare, Chain, PastPage};
 use feedgate_core::collection::{Collection, CollectionKind};
 use feedgate_core::event::{Event, EventKind};
 use feedgate_core::host::HostRefusal;
@@ -14,7 +14,7 @@ use feedgate_core::ping_forwarding::{PingForwarding, PingTarget};
 use feedgate_core::record::Seq;
 use feedgate_core::resource::ResourceKind;
 use feedgate_core::signing::Secret;
-use feedgate_core::store::DeliveryOutcome;
+use feedgate_core::store::{DeliveryOutcome, StagedPage};
 use feedgate_core::stored_file::{
     FileContent, FileLocation, FileToSave, PathSegment, Quota, WriteCondition,
 };
@@ -180,14 +180,16 @@ async fn other_work(store: &ClaimingStore) {
         let request = request(name, "https://callback.test/");
         store.subscribe_with_history(&request, at(0)).await.unwrap();
     }
-    for due in store.claim_backfills(at(1), at(61), 2).await.unwrap() {
+    let share = BackfillShare::Anonymous;
+    for due in store.claim_backfills(share, at(1), at(61), 2).await.unwrap() {
         let page = PastPage {
             urls: vec!["https://feeds.test/old?page=1".to_owned()],
             entries: ["1", "2", "3", "4"].map(entry).to_vec(),
             link: Some((Chain::Paged, "https://feeds.test/old?page=2".to_owned())),
             ..PastPage::default()
         };
-        assert!(store.stage_backfill(&due.backfill, due.claim, page, at(3)).await.unwrap());
+        let staged = store.stage_backfill(&due.backfill, due.claim, page, at(3)).await;
+        assert_eq!(staged.unwrap(), StagedPage::Staged);
     }
     let later = at(3 * 3_600);
     assert!(store.save_hours(later, TimeUnit::Minutes).await.unwrap() > 0);
