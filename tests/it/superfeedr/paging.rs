@@ -115,6 +115,34 @@ async fn f11_an_entry_of_two_feeds_stops_no_paging() {
 }
 
 #[tokio::test]
+async fn h13_several_feeds_are_retrieved_in_answers_of_bounded_size() {
+    const MIB: usize = 1 << 20;
+    let world = World::subscribed("atom").await;
+    let callback = world.subscriber.url("/cb");
+    for feed in ["a", "b", "c"] {
+        let path = format!("/{feed}");
+        let text = format!("<description>{}The text", "long ".repeat(MIB / 5));
+        let long = rss(feed, 1..5).replace("<description>The text", &text);
+        world.publisher.put_rss(&path, rss(feed, 1..1));
+        world.gateway.subscribe_superfeedr(&world.publisher.url(&path), &callback, "atom").await;
+        world.publish_at(&path, &long).await;
+    }
+    let query = [("hub.mode", "retrieve"), ("hub.callback", callback.as_str()), ("count", "50")];
+    let got = world.ask(Method::GET, &query, &[]).await;
+    assert!(got.text.len() < 7 * MIB, "{} MiB", got.text.len() / MIB);
+    let mut read = world.read_back("50").await;
+    let page = entry_ids(&got.text);
+    assert_eq!(read[..page.len()], page);
+    let oldest = read.last().unwrap().clone();
+    let newer = world.combined(&[("count", "50"), ("after", &oldest)]).await;
+    assert!((1..8).contains(&newer.len()), "{newer:?}");
+    assert_eq!(newer, read[read.len() - 1 - newer.len()..read.len() - 1], "the oldest of them");
+    read.sort();
+    read.dedup();
+    assert_eq!(read.len(), 3 + 3 * 4, "{read:?}");
+}
+
+#[tokio::test]
 async fn f12_a_retrieved_document_names_its_own_address_and_the_open_hub() {
     let world = World::subscribed("atom").await;
     let callback = world.subscriber.url("/cb");

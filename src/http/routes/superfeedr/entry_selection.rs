@@ -10,6 +10,10 @@ use feedgate_core::record::Record;
 use feedgate_core::resource::Resource;
 use feedgate_protocol::form::Form;
 
+/// The bytes of entries that end an answer, which has at least one entry; the client asks for the
+/// next ones by the id of the last.
+pub(super) const MAX_BYTES: usize = 4 << 20;
+
 /// How many entries are compared with a filter for one answer: as many as an answer has at most.
 const MAX_COMPARED: usize = 50;
 

@@ -9,7 +9,7 @@ use super::address;
 use super::api_reply::ApiReply;
 use super::combined;
 use super::entries_document::{EntriesDocument, sanitized_mark, with_caching_headers};
-use super::entry_selection::{EntrySelection, filter_mark};
+use super::entry_selection::{EntrySelection, MAX_BYTES, filter_mark};
 use super::params;
 use super::wait::{LONGEST_WAIT, Wait};
 use crate::http::kit::conditional::etag_matches;
@@ -25,10 +25,6 @@ use feedgate_core::store::{EntryRange, ListedSubscription, StoreError, Subscript
 use feedgate_core::subscription::Format;
 use feedgate_core::topic::Topic;
 use feedgate_protocol::form::Form;
-
-/// The bytes of entries that end an answer, which has at least one entry; the client asks for the
-/// next ones by the id of the last.
-const MAX_BYTES: usize = 4 << 20;
 
 /// Answers with the stored entries of a topic, or of several. A client that waits for the first entry
 /// is answered when there is one.

@@ -10,10 +10,14 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
 
+use super::super::entry_selection::MAX_BYTES;
 use feedgate_core::record::{Record, Seq};
 use feedgate_core::resource::{Resource, ResourceId};
 use feedgate_core::store::{EntryRange, StoreError};
 use feedgate_store::Store;
+
+/// The least bytes that are read of each feed for a portion: fewer than 200 feeds are read.
+const LEAST_BYTES_OF_FEED: usize = 64 << 10;
 
 /// Several feeds.
 pub(super) struct Feeds<'a> {
@@ -51,6 +55,47 @@ impl Place {
     }
 }
 
+/// The first records of a range, in the direction of reading.
+#[derive(Debug, Default)]
+struct Portion<'r> {
+    records: Vec<(&'r Resource, Record)>,
+    /// The last place up to which all records were read, if there may be others beyond it.
+    cut: Option<Place>,
+}
+
+impl<'r> Portion<'r> {
+    /// Adds the records of a feed; `end` is the last of them if there may be others beyond it. What is
+    /// beyond the bound is left out.
+    fn add(
+        &mut self,
+        records: impl Iterator<Item = (&'r Resource, Record)>,
+        end: Option<Place>,
+        is_upwards: bool,
+    ) {
+        let distance = |place: Place| {
+            if is_upwards { (Some(place), None) } else { (None, Some(Reverse(place))) }
+        };
+        let place = |(resource, record): &(&Resource, Record)| Place::new(resource.id, record);
+        self.records.extend(records);
+        self.records.sort_by_key(|record| distance(place(record)));
+        self.cut = [self.cut, end].into_iter().flatten().min_by_key(|place| distance(*place));
+        if let Some(cut) = self.cut {
+            self.records.retain(|record| distance(place(record)) <= distance(cut));
+        }
+        let mut bytes = 0;
+        let fitting = self.records.iter().take_while(|(_, record)| {
+            let fits = bytes < MAX_BYTES;
+            bytes += record.atom.len();
+            fits
+        });
+        let fitting = fitting.count();
+        if fitting < self.records.len() {
+            self.records.truncate(fitting);
+            self.cut = self.records.last().map(place);
+        }
+    }
+}
+
 impl Feeds<'_> {
     /// Returns the range between two entries, given by their ids.
     pub(super) async fn range(
@@ -69,17 +114,54 @@ impl Feeds<'_> {
     }
 
     /// Returns up to `count` records in a range, newest first: the oldest ones after an entry, or
-    /// else the newest ones.
+    /// else the newest ones. There are fewer if they are long; the others are on the next pages.
     pub(super) async fn records(
         &self,
         range: &Range,
         count: usize,
     ) -> Result<Vec<(&Resource, Record)>, StoreError> {
         let is_upwards = range.after.is_some();
-        let mut found = Vec::new();
+        let (mut range, mut left_out) = (*range, 0);
+        let mut found = loop {
+            let Portion { records: mut found, cut } = self.portion(&range, count).await?;
+            let rest = found.split_off(count.min(found.len())).into_iter();
+            for next in rest {
+                if !self.ends_too_early(&found, is_upwards).await? {
+                    break;
+                }
+                found.pop();
+                found.push(next);
+            }
+            let Some(cut) = cut else { break found };
+            while left_out < 2 * count && self.ends_too_early(&found, is_upwards).await? {
+                found.pop();
+                left_out += 1;
+            }
+            if !found.is_empty() {
+                break found;
+            }
+            let edge = if is_upwards { &mut range.after } else { &mut range.before };
+            *edge = Some(cut);
+        };
+        if is_upwards {
+            found.reverse();
+        }
+        Ok(found)
+    }
+
+    /// Returns the records of a range from its beginning in the direction of reading, in that order: twice
+    /// as many as requested, because those at which no page may end are replaced by further ones, or as
+    /// many as take [`MAX_BYTES`].
+    async fn portion(&self, range: &Range, count: usize) -> Result<Portion<'_>, StoreError> {
+        let is_upwards = range.after.is_some();
+        let max_bytes = (MAX_BYTES / self.resources.len().max(1)).max(LEAST_BYTES_OF_FEED);
+        let mut portion = Portion::default();
         for (id, resource) in self.resources {
-            // Twice as many, because those at which no page may end are replaced by further ones.
-            let mut span = EntryRange { limit: 2 * count, ..EntryRange::default() };
+            let mut span = EntryRange {
+                limit: 2 * count,
+                max_bytes: Some(max_bytes),
+                ..EntryRange::default()
+            };
             if let Some(place) = range.before {
                 span.before = Some(Seq(self.count_before(resource, place).await? + 1));
             }
@@ -88,27 +170,27 @@ impl Feeds<'_> {
                 span.after = Some(Seq(self.count_before(resource, place).await? + own));
             }
             let records = self.store.read_current(*id, &span).await?;
-            found.extend(records.into_iter().map(|record| (resource, record)));
+            let bytes: usize = records.iter().map(|record| record.atom.len()).sum();
+            let last = if is_upwards { records.first() } else { records.last() };
+            let end = last.filter(|_| bytes >= max_bytes).map(|last| Place::new(*id, last));
+            portion.add(records.into_iter().map(|record| (resource, record)), end, is_upwards);
         }
-        let place = |(resource, record): &(&Resource, Record)| Place::new(resource.id, record);
-        if is_upwards {
-            found.sort_by_key(place);
-        } else {
-            found.sort_by_key(|it| Reverse(place(it)));
-        }
-        let rest = found.split_off(count.min(found.len())).into_iter();
-        for next in rest {
-            let Some((resource, record)) = found.last() else { break };
-            if !self.has_further_place(resource.id, record, is_upwards).await? {
-                break;
+        Ok(portion)
+    }
+
+    /// Returns whether a page may not end with the last of these records, because its entry has a place
+    /// beyond it, at which paging would go on.
+    async fn ends_too_early(
+        &self,
+        found: &[(&Resource, Record)],
+        is_upwards: bool,
+    ) -> Result<bool, StoreError> {
+        match found.last() {
+            Some((resource, record)) => {
+                self.has_further_place(resource.id, record, is_upwards).await
             }
-            found.pop();
-            found.push(next);
+            None => Ok(false),
         }
-        if is_upwards {
-            found.reverse();
-        }
-        Ok(found)
     }
 
     /// Returns the oldest and the newest place of an entry.
