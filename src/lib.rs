@@ -14,6 +14,7 @@ pub mod event_log;
 pub mod fetch_traces;
 pub mod head_watch;
 pub mod metrics;
+mod verification_limits;
 
 pub mod jobs;
 

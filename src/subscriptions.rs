@@ -31,7 +31,6 @@ mod refusal;
 pub mod registration;
 mod validation;
 pub mod verification_job;
-mod verification_limits;
 mod verify;
 mod wait_for_delivery;
 
@@ -49,6 +48,7 @@ use crate::jobs::poll::Poller;
 use crate::jobs::runner;
 use crate::metrics::Metrics;
 use crate::net::{HttpClient, Purpose};
+use crate::verification_limits::{VerificationLimits, VerificationPermit};
 use feedgate_core::account::AccountId;
 use feedgate_core::intent::{DueIntent, Intent, IntentMode};
 use feedgate_core::store::{EventArrival, StoreError, SubscriptionFilter};
@@ -60,7 +60,6 @@ use feedgate_store::Store;
 
 use first_fetch::{ANSWER_WAIT, FIRST_FETCH_WAIT, SYNC_WAIT};
 use preview::PreviewLimit;
-use verification_limits::{VerificationLimits, VerificationPermit};
 
 pub use caller_networks::CallerNetworks;
 pub use discovered_feeds::TopicFindings;
@@ -179,6 +178,11 @@ impl SubscriptionService {
             waiting: Semaphore::new(wait_for_delivery::WAITING),
             first_fetches: Arc::new(Semaphore::new(first_fetch::BEFORE_VERIFICATION)),
         }
+    }
+
+    /// Returns the limits of requests to hosts that anybody may name.
+    pub(crate) fn verification_limits(&self) -> VerificationLimits {
+        self.limits.clone()
     }
 
     /// Sets the address of this gateway. Subscriptions to archives below it follow the logs that they

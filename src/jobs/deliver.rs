@@ -46,7 +46,7 @@ use crate::jobs::runner::Job;
 use crate::metrics::Metrics;
 use crate::net::HttpClient;
 use feedgate_core::store::{DeliveryResult, StoreError};
-use feedgate_core::subscription::{DueSubscription, SubscriptionId};
+use feedgate_core::subscription::{DueSubscription, Subscription, SubscriptionId};
 use feedgate_protocol::signature::SignatureMethod;
 use feedgate_store::Store;
 
@@ -136,6 +136,11 @@ impl Deliverer {
     pub(crate) fn composer(&self) -> Arc<Composer> {
         Arc::clone(&self.composer)
     }
+}
+
+/// Returns the client for requests to the callback of a subscription.
+fn client_for(client: &HttpClient, subscription: &Subscription) -> HttpClient {
+    client.for_callback(subscription.account.is_some(), subscription.callback.url())
 }
 
 impl Job for Deliverer {

@@ -7,6 +7,8 @@
 //!   secret. After a restart, or on another node, work continues where it was.
 //! * A hub always gets a secret. Its notifications are trusted only if signed with it; any other
 //!   notification is a hint to poll.
+//! * Requests to the hosts of upstreams, and to those that they redirect to, are limited like those to
+//!   callbacks: a feed may name any host (rule S26).
 //! * A failing upstream is retried at growing intervals, and nothing else changes: the resource is
 //!   polled as if it had none.
 
@@ -25,6 +27,7 @@ use crate::jobs::poll::{Poller, PushedDocument};
 use crate::jobs::runner::{self, HostPermit, HostPermits, Job};
 use crate::metrics::Metrics;
 use crate::net::{HttpClient, is_inner};
+use crate::verification_limits::VerificationLimits;
 use feedgate_core::event::{Event, EventKind, EventOutcome};
 use feedgate_core::ping::{Ping, PingSource};
 use feedgate_core::resource::{Resource, ResourceId};
@@ -65,6 +68,7 @@ pub struct UpstreamSettings {
 pub struct UpstreamClient {
     parts: Parts,
     permits: HostPermits,
+    limits: VerificationLimits,
 }
 
 /// An upstream that is due, with the permit to contact its host.
@@ -107,7 +111,13 @@ impl UpstreamClient {
     /// Creates a client with these parts.
     pub fn new(parts: Parts) -> UpstreamClient {
         // No wake signal is needed: a worker that waits for a permit claims again soon.
-        UpstreamClient { permits: HostPermits::new(PER_HOST, Arc::default()), parts }
+        let limits = VerificationLimits::new(Arc::default());
+        UpstreamClient { permits: HostPermits::new(PER_HOST, Arc::default()), parts, limits }
+    }
+
+    /// Counts requests together with the verifications that `limits` are for.
+    pub(crate) fn with_limits(self, limits: VerificationLimits) -> UpstreamClient {
+        UpstreamClient { limits, ..self }
     }
 
     /// Subscribes, renews, or unsubscribes if the resource has no subscribers left.
@@ -127,6 +137,11 @@ impl UpstreamClient {
             return self.parts.store.end_upstream(&upstream, Some(claim)).await;
         }
         let requested = self.request(&client, &upstream, "subscribe").await;
+        let spread = 0.9 + 0.2 * runner::jitter();
+        if let Err(UpstreamError::Busy(wait)) = requested {
+            let due_at = runner::now() + wait.mul_f64(spread);
+            return self.parts.store.save_upstream(&upstream, Some(claim), due_at).await.map(drop);
+        }
         let result = requested.as_ref().map_or_else(UpstreamError::code, |()| "ok");
         self.parts.metrics.upstream_requested(protocol.as_str(), result);
         let now = runner::now();
@@ -139,7 +154,6 @@ impl UpstreamClient {
             Ok(()) => now + upstream.accepted(),
             Err(why) => {
                 self.report(&upstream, &why);
-                let spread = 0.9 + 0.2 * runner::jitter();
                 now + upstream.refused(why.is_final()).mul_f64(spread)
             }
         };
@@ -152,7 +166,8 @@ impl UpstreamClient {
         upstream: &Upstream,
         mode: &str,
     ) -> Result<(), UpstreamError> {
-        request::send(client, upstream, mode, &self.parts.settings.public_url).await
+        let public_url = &self.parts.settings.public_url;
+        request::send(client, upstream, mode, public_url, &self.limits).await
     }
 
     /// Returns the client for the upstream of a resource. Anybody may have a public topic that names

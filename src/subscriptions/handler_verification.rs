@@ -8,8 +8,8 @@
 use std::time::Duration;
 
 use super::registration::NotificationHandler;
-use super::verification_limits::VerificationPermit;
 use super::{NotVerified, SubscriptionService, verify};
+use crate::verification_limits::VerificationPermit;
 use feedgate_core::subscription::SubscriptionRequest;
 use feedgate_core::topic::{Callback, Topic};
 use feedgate_protocol::Protocol;

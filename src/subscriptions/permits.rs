@@ -4,9 +4,8 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
-use super::verification_limits::{VerificationPermit, VerificationTarget};
 use super::{NotVerified, SubscriptionRefusal, SubscriptionService};
-use crate::net::Purpose;
+use crate::verification_limits::{VerificationPermit, VerificationTarget};
 use feedgate_core::account::AccountId;
 use feedgate_core::registrant::Requester;
 use feedgate_core::store::{StoreError, SubscriptionFilter};
@@ -107,8 +106,7 @@ impl SubscriptionService {
         callback: &Callback,
         requester: Requester,
     ) -> Option<VerificationTarget> {
-        let found = self.fetch.public_addresses(callback.url(), Purpose::Callback).await?;
-        Some(VerificationTarget::new(callback, &found, requester))
+        VerificationTarget::resolve(&self.fetch, callback, requester).await
     }
 
     /// Returns whether a request for an open subscription knows its secret.

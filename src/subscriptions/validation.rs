@@ -15,10 +15,10 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 
 use super::SubscriptionService;
 use super::events;
-use super::verification_limits::VerificationPermit;
 use super::verify;
 use crate::jobs::runner;
 use crate::net::{CallbackRequest, FetchError, is_inner};
+use crate::verification_limits::VerificationPermit;
 use feedgate_core::intent::{Intent, IntentMode};
 use feedgate_core::resource::ResourceKind;
 use feedgate_core::store::StoreError;

@@ -14,9 +14,9 @@ use futures_util::future::join_all;
 use tracing::{error, warn};
 
 use super::validation::{self, NotValidated};
-use super::verification_limits::{VerificationLimits, VerificationPermit};
 use super::{QuotaExceeded, SubscriptionRefusal, SubscriptionService, events};
 use crate::jobs::runner::{self, Job};
+use crate::verification_limits::{VerificationLimits, VerificationPermit};
 use feedgate_core::intent::{DueIntent, IntentMode};
 use feedgate_core::store::{ClaimLimits, StoreError};
 use feedgate_core::topic;

@@ -24,7 +24,7 @@ pub(crate) use sources::{Source, files, root, sources};
 const FLOORS: &[&[&str]] = &[
     &["byte_cache", "clock", "disk_space", "document_budget", "lane_slots"],
     &["net"],
-    &["metrics", "event_log", "fetch_traces", "head_watch"],
+    &["metrics", "event_log", "fetch_traces", "head_watch", "verification_limits"],
     &["jobs"],
     &["subscriptions"],
     &["authoring", "tokens"],

@@ -226,3 +226,27 @@ async fn p53_another_gateway_tells_by_websub_and_by_each_kind_of_cloud() {
         other.comes_to_rest().await;
     }
 }
+
+#[tokio::test]
+async fn h05_a_hub_that_does_not_answer_is_not_asked_for_all_feeds_that_name_it() {
+    let live = Hub::start().await;
+    let world = World::following("").await;
+    let counted = |result: &str, n: usize| {
+        format!("feedgate_upstream_requests_total{{protocol=\"websub\",result=\"{result}\"}} {n}")
+    };
+    let follow = async |path: &str, hub: &str| {
+        let names = format!("<atom:link rel=\"hub\" href=\"{hub}\"/>");
+        world.publisher.put_rss(path, feed(1..3, &names));
+        let (topic, callback) = (world.publisher.url(path), world.subscriber.url("/cb"));
+        world.gateway.subscribe_superfeedr(&topic, &callback, "atom").await;
+    };
+    for n in 0..30 {
+        // A name that nobody has, since what leads to this machine is not counted.
+        follow(&format!("/{n}"), &format!("http://nowhere.invalid/{n}")).await;
+    }
+    world.gateway.measures(&counted("unreachable", 10)).await;
+    follow("/live", &live.server.url("/")).await;
+    live.requests_to().await;
+    world.gateway.measures(&counted("ok", 1)).await;
+    world.gateway.measures(&counted("unreachable", 10)).await;
+}

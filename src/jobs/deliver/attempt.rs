@@ -61,8 +61,7 @@ impl Deliverer {
         let message = Message::of_delivery(due, &payload, runner::now());
         let request = message.call(&self.settings);
         let (at, begun) = (runner::now(), Instant::now());
-        let has_account = subscription.account.is_some();
-        let client = self.client.for_callback(has_account, subscription.callback.url());
+        let client = super::client_for(&self.client, subscription);
         let answer = call(&client, &request, begun).await;
         let took = begun.elapsed();
         let verdict = verdict::classify(subscription, &answer, runner::now(), runner::jitter);

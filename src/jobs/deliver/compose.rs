@@ -10,7 +10,7 @@ mod again;
 mod body_key;
 mod documents;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 
 use std::sync::Arc;
 

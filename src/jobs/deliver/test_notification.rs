@@ -76,7 +76,8 @@ impl TestNotifier {
         };
         let message = Message::of_test(subscription, &payload, runner::now());
         let begun = Instant::now();
-        let answer = self.client.call(message.call(&self.settings)).await;
+        let client = super::client_for(&self.client, subscription);
+        let answer = client.call(message.call(&self.settings)).await;
         Ok(TestOutcome::Sent(TestReport {
             id: message.id(),
             is_accepted: answer.as_ref().is_ok_and(|reply| reply.status.is_success()),
@@ -84,5 +85,70 @@ impl TestNotifier {
             response: verdict::attempt_response(&answer),
             took: begun.elapsed(),
         }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::net::IpAddr;
+
+    use async_trait::async_trait;
+    use tokio::net::TcpListener;
+    use url::Url;
+
+    use super::super::compose::tests::composer;
+    use super::super::test_subscriptions::subscription;
+    use super::*;
+    use crate::net::{Lookup, NetworkSettings};
+    use feedgate_core::topic::Callback;
+    use feedgate_protocol::signature::SignatureMethod;
+
+    /// A resolver to which all names lead to this machine.
+    #[derive(Debug)]
+    struct Inside;
+
+    #[async_trait]
+    impl Lookup for Inside {
+        async fn lookup(&self, _name: &str) -> io::Result<Vec<IpAddr>> {
+            Ok(vec![IpAddr::from([127, 0, 0, 1])])
+        }
+    }
+
+    #[tokio::test]
+    async fn h04_a_test_notification_leads_where_deliveries_lead() {
+        let folder = tempfile::tempdir().unwrap();
+        let (composer, resource) = composer(folder.path()).await;
+        let client = NetworkSettings {
+            user_agent: "feedgate/0.0 (+https://gateway.test/".to_owned(),
+            allow_topics: Vec::new(),
+            allow_callbacks: vec!["127.0.0.1/32".parse().unwrap()],
+            fetch_timeout: Duration::from_secs(30),
+            callback_timeout: Duration::from_secs(10),
+            body_limit_bytes: 1_000_000,
+            host_spacing: Duration::ZERO,
+            fetch_concurrency: 4,
+            document_memory_bytes: 1 << 30,
+        };
+        let client = HttpClient::with_lookup(client, Arc::new(Inside));
+        let settings = DeliverySettings {
+            public_url: Url::parse("https://gateway.test/").unwrap(),
+            claim: Duration::from_secs(60),
+            concurrency: 1,
+            per_host: 1,
+            signature: SignatureMethod::default(),
+            attempts_per_subscription: 0,
+        };
+        let notifier = TestNotifier::new(client, composer, settings);
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let callback = Callback::parse(format!("http://looks.public.test:{port}/")).unwrap();
+        let mut subscription = Subscription { callback, ..subscription() };
+        subscription.id.resource = resource;
+        let TestOutcome::Sent(report) = notifier.send(&subscription).await.unwrap() else {
+            panic!("a test notification is sent");
+        };
+        assert_eq!(report.code, "forbidden_address");
+        assert!(listener.into_std().unwrap().accept().is_err(), "nobody has connected");
     }
 }

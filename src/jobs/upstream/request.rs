@@ -4,14 +4,19 @@
 //! `#subscriber-sends-subscription-request`). A cloud calls the callback before it responds, and its
 //! response says whether the subscription succeeded (seed 000, "REST interface").
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use http::header::ACCEPT;
 use http::{HeaderValue, Method, StatusCode};
 use url::{Url, form_urlencoded};
 
 use crate::net::{CallbackRequest, CallbackResponse, FetchError, HttpClient};
+use crate::verification_limits::{VerificationLimits, VerificationPermit, VerificationTarget};
+use feedgate_core::registrant::{RegistrantNetwork, Requester};
 use feedgate_core::signing::Secret;
 use feedgate_core::subscription::Lease;
+use feedgate_core::topic::{BadAddress, Callback};
 use feedgate_core::upstream::{AdvertisedUpstream, Upstream};
 use feedgate_protocol::Protocol;
 use feedgate_protocol::rsscloud;
@@ -21,6 +26,8 @@ use feedgate_protocol::xmlrpc::{self, XmlRpcValue};
 
 /// The maximum number of redirects of a hub: as many as of a topic (rule P18).
 const MAX_REDIRECTS: usize = 5;
+/// The shortest time after which a request is tried again that found no permit.
+const AGAIN_IN: Duration = Duration::from_secs(10);
 /// The procedure that a cloud calls, for protocols that name one.
 const PROCEDURE: &str = "rssCloudNotify";
 /// The procedure that registers at a cloud, if the feed does not name it.
@@ -38,6 +45,10 @@ pub enum UpstreamError {
     /// The upstream refused in its protocol.
     #[error("the upstream rejected the request: {0}")]
     Refused(String),
+    /// As many requests to its host, or to one that it redirects to, have failed as are sent at the same
+    /// time. Holds the time after which it may be requested.
+    #[error("too many requests to the host of the upstream have failed; try again in {} s", .0.as_secs())]
+    Busy(Duration),
 }
 
 impl UpstreamError {
@@ -47,6 +58,7 @@ impl UpstreamError {
             UpstreamError::Unreachable(err) => err.code(),
             UpstreamError::Status(_) => "upstream_status",
             UpstreamError::Refused(_) => "upstream_refused",
+            UpstreamError::Busy(_) => "host_busy",
         }
     }
 
@@ -56,7 +68,7 @@ impl UpstreamError {
             UpstreamError::Unreachable(FetchError::Forbidden { .. } | FetchError::BadUrl(_)) => {
                 true
             }
-            UpstreamError::Unreachable(_) => false,
+            UpstreamError::Unreachable(_) | UpstreamError::Busy(_) => false,
             UpstreamError::Status(status) => {
                 status.is_client_error() && *status != StatusCode::TOO_MANY_REQUESTS
             }
@@ -79,28 +91,34 @@ pub struct UpstreamRequest<'a> {
 }
 
 /// Sends the request that begins or renews (`subscribe`) or ends (`unsubscribe`, hubs only) a
-/// subscription, with a callback address below `public_url`.
+/// subscription, with a callback address below `public_url`, within `limits`.
 pub(super) async fn send(
     client: &HttpClient,
     upstream: &Upstream,
     mode: &str,
     public_url: &Url,
+    limits: &VerificationLimits,
 ) -> Result<(), UpstreamError> {
     let own = address(public_url, &upstream.token);
     let (offer, secret) = (&upstream.offer, &upstream.secret);
-    request_subscription(
-        client,
-        &UpstreamRequest { offer, secret, own: &own, is_at_caller: false },
-        mode,
-    )
-    .await
+    let wanted = UpstreamRequest { offer, secret, own: &own, is_at_caller: false };
+    request(client, &wanted, mode, Some(limits)).await
 }
 
-/// Sends the same request for any callback address.
+/// Sends the same request for any callback address, without limits.
 pub async fn request_subscription(
     client: &HttpClient,
     wanted: &UpstreamRequest<'_>,
     mode: &str,
+) -> Result<(), UpstreamError> {
+    request(client, wanted, mode, None).await
+}
+
+async fn request(
+    client: &HttpClient,
+    wanted: &UpstreamRequest<'_>,
+    mode: &str,
+    limits: Option<&VerificationLimits>,
 ) -> Result<(), UpstreamError> {
     let endpoint = Url::parse(&wanted.offer.endpoint)
         .map_err(|err| UpstreamError::Unreachable(FetchError::BadUrl(err.to_string())))?;
@@ -116,7 +134,7 @@ pub async fn request_subscription(
         Protocol::Soap { procedure } => by_soap(wanted, procedure),
     };
     let call = CallbackRequest { method: Method::POST, url: endpoint, headers, body: body.into() };
-    let reply = send_following(client, call).await.map_err(UpstreamError::Unreachable)?;
+    let reply = send_following(client, call, limits).await?;
     if !reply.status.is_success() {
         return Err(UpstreamError::Status(reply.status));
     }
@@ -129,12 +147,15 @@ pub async fn request_subscription(
 async fn send_following(
     client: &HttpClient,
     mut call: CallbackRequest,
-) -> Result<CallbackResponse, FetchError> {
+    limits: Option<&VerificationLimits>,
+) -> Result<CallbackResponse, UpstreamError> {
     let mut redirects = 0;
     loop {
-        let reply = client.call_signed(call.clone()).await?;
+        let permit = permit(client, limits, &call.url).await?;
+        let reply = client.call_signed(call.clone()).await.map_err(UpstreamError::Unreachable)?;
         let is_kept =
             matches!(reply.status, StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT);
+        permit.ends(reply.status.is_success() || is_kept);
         let target = reply.redirect_target(&call.url).filter(|_| is_kept);
         let is_weaker = |target: &Url| call.url.scheme() == "https" && target.scheme() != "https";
         match target.filter(|target| redirects < MAX_REDIRECTS && !is_weaker(target)) {
@@ -142,6 +163,25 @@ async fn send_following(
             None => return Ok(reply),
         }
         redirects += 1;
+    }
+}
+
+/// Returns a permit for a request to `url`: a feed may name any host as its hub, and a hub may redirect
+/// to any.
+async fn permit(
+    client: &HttpClient,
+    limits: Option<&VerificationLimits>,
+    url: &Url,
+) -> Result<VerificationPermit, UpstreamError> {
+    let Some(limits) = limits else { return Ok(VerificationPermit::free()) };
+    let bad_url = |err: BadAddress| UpstreamError::Unreachable(FetchError::BadUrl(err.to_string()));
+    let callback = Callback::parse(url.as_str()).map_err(bad_url)?;
+    let requester = Requester::new(None, RegistrantNetwork::UNKNOWN);
+    match VerificationTarget::resolve(client, &callback, requester).await {
+        Some(target) => limits.try_visit(&target).ok_or_else(|| {
+            UpstreamError::Busy(limits.retry_after(&target).unwrap_or(AGAIN_IN).max(AGAIN_IN))
+        }),
+        None => Ok(VerificationPermit::free()),
     }
 }
 

@@ -19,7 +19,7 @@ use super::*;
 const TOPIC: &str = "https://tides.test/feed";
 
 /// Returns a composer on a store with one resource.
-async fn composer(folder: &Path) -> (Arc<Composer>, ResourceId) {
+pub(in crate::jobs::deliver) async fn composer(folder: &Path) -> (Arc<Composer>, ResourceId) {
     let settings = feedgate_store::StoreSettings {
         url: format!("sqlite:{}", folder.join("feedgate.db").display()),
         connections: 4,

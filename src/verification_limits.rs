@@ -30,7 +30,7 @@ use ipnet::IpNet;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 
-use crate::net::address_and_network;
+use crate::net::{HttpClient, Purpose, address_and_network};
 use feedgate_core::registrant::Requester;
 use feedgate_core::topic::Callback;
 
@@ -85,15 +85,26 @@ enum Payer {
 
 /// The host of a callback, the public addresses that it resolves to, and who requests verifications.
 #[derive(Clone, Debug)]
-pub(super) struct VerificationTarget {
+pub(crate) struct VerificationTarget {
     host: String,
     networks: Vec<IpNet>,
     requester: Requester,
 }
 
 impl VerificationTarget {
+    /// Returns the target of a request to `callback`; `None` if it is not limited, because its addresses
+    /// are the operator's.
+    pub(crate) async fn resolve(
+        client: &HttpClient,
+        callback: &Callback,
+        requester: Requester,
+    ) -> Option<VerificationTarget> {
+        let found = client.public_addresses(callback.url(), Purpose::Callback).await?;
+        Some(VerificationTarget::new(callback, &found, requester))
+    }
+
     /// Creates the target for the host of `callback`. Without addresses, it counts by its name only.
-    pub(super) fn new(
+    pub(crate) fn new(
         callback: &Callback,
         addresses: &[IpAddr],
         requester: Requester,
@@ -108,7 +119,7 @@ impl VerificationTarget {
 
 /// The hosts with verifications in progress or recent failures. Clones share their state.
 #[derive(Clone, Debug)]
-pub(super) struct VerificationLimits {
+pub(crate) struct VerificationLimits {
     state: Arc<Mutex<State>>,
     freed: Arc<Notify>,
     wake_signals: Arc<Notify>,
@@ -182,24 +193,24 @@ struct HeldPermit {
 
 impl VerificationPermit {
     /// Creates a permit for a verification that is not limited.
-    pub(super) fn free() -> VerificationPermit {
+    pub(crate) fn free() -> VerificationPermit {
         VerificationPermit { held: None, outcome: Outcome::Failed }
     }
 
     /// Returns whether a failed verification may be repeated: its host has agreed before, or is not
     /// limited.
-    pub(super) fn may_repeat(&self) -> bool {
+    pub(crate) fn may_repeat(&self) -> bool {
         self.held.as_ref().is_none_or(|held| held.is_known)
     }
 
     /// Ends the verification; `has_agreed` tells whether the callback agreed.
-    pub(super) fn ends(mut self, has_agreed: bool) {
+    pub(crate) fn ends(mut self, has_agreed: bool) {
         self.outcome = if has_agreed { Outcome::Agreed } else { Outcome::Failed };
     }
 
     /// Ends the verification: another host agreed, to which this one redirects. That says nothing about
     /// the next verification here.
-    pub(super) fn ends_elsewhere(mut self) {
+    pub(crate) fn ends_elsewhere(mut self) {
         self.outcome = Outcome::Redirected;
     }
 }
@@ -215,18 +226,18 @@ impl Drop for VerificationPermit {
 
 impl VerificationLimits {
     /// Creates the limits. `wake_signals` is notified when a permit is returned.
-    pub(super) fn new(wake_signals: Arc<Notify>) -> VerificationLimits {
+    pub(crate) fn new(wake_signals: Arc<Notify>) -> VerificationLimits {
         VerificationLimits { state: Arc::default(), freed: Arc::default(), wake_signals }
     }
 
     /// Returns the maximum number of intents to claim for one host at once.
-    pub(super) fn portion() -> usize {
+    pub(crate) fn portion() -> usize {
         PORTION as usize
     }
 
     /// Returns the hosts at which no batch can be claimed now for some requester, by their names in the
     /// store ([`Requester::name_at`]).
-    pub(super) fn busy(&self) -> Vec<String> {
+    pub(crate) fn busy(&self) -> Vec<String> {
         let now = Instant::now();
         let state = self.state();
         let names = state.known.iter().filter_map(|((scope, payer), usage)| match (scope, payer) {
@@ -246,13 +257,13 @@ impl VerificationLimits {
     }
 
     /// Returns a permit for `target`, if one is free.
-    pub(super) fn try_visit(&self, target: &VerificationTarget) -> Option<VerificationPermit> {
+    pub(crate) fn try_visit(&self, target: &VerificationTarget) -> Option<VerificationPermit> {
         self.enter(target, false).ok()
     }
 
     /// Returns a permit for an intent that was claimed. The error is the time after which it is claimed again:
     /// at once if its host is [`busy`](Self::busy) until another verification ends.
-    pub(super) fn visit_claimed(
+    pub(crate) fn visit_claimed(
         &self,
         target: &VerificationTarget,
     ) -> Result<VerificationPermit, Duration> {
@@ -265,7 +276,7 @@ impl VerificationLimits {
 
     /// Returns after how long a verification of `target` may be tried again, if too many have failed
     /// there.
-    pub(super) fn retry_after(&self, target: &VerificationTarget) -> Option<Duration> {
+    pub(crate) fn retry_after(&self, target: &VerificationTarget) -> Option<Duration> {
         let (state, now) = (self.state(), Instant::now());
         let scopes = state.scopes(target);
         scopes.iter().filter_map(|scope| state.retry_after(scope, target.requester, now)).max()
@@ -274,7 +285,7 @@ impl VerificationLimits {
     /// Waits for a permit for `target` while other verifications are in progress. The error is the
     /// time after which another attempt may succeed: at once if too many have failed, or after a
     /// timeout.
-    pub(super) async fn wait(
+    pub(crate) async fn wait(
         &self,
         target: &VerificationTarget,
     ) -> Result<VerificationPermit, Duration> {
