@@ -13,6 +13,8 @@
 //! * No more documents are parsed at the same time than there are processors, and only half of the
 //!   parsers take large documents.
 
+mod request_bodies;
+
 use std::error::Error;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -24,6 +26,11 @@ use tokio::time::timeout;
 use tracing::error;
 
 use feedgate_feed::parse::{max_memory, memory_bound};
+
+use request_bodies::AnonymousBodies;
+
+pub use request_bodies::BodyOwner;
+pub(crate) use request_bodies::{RequestBodyMemory, UNRESERVED_BODY_BYTES};
 
 /// The maximum length of a small body, on the wire and decoded. Most feeds have a tenth of it.
 pub const SMALL_BODY_BYTES: u64 = 1024 * 1024;
@@ -105,6 +112,7 @@ pub struct BudgetUsage {
 #[derive(Clone, Debug)]
 pub struct DocumentBudget {
     pools: Arc<[Pool; 5]>,
+    anonymous_bodies: AnonymousBodies,
     parsers: Parsers,
     waiting: Arc<AtomicUsize>,
 }
@@ -161,7 +169,13 @@ impl DocumentBudget {
             count,
             for_large: Arc::new(Semaphore::new((count / 2).max(1))),
         };
-        DocumentBudget { pools: Arc::new(pools), parsers, waiting: Arc::default() }
+        let anonymous_bodies = AnonymousBodies::new(pools[Share::Requests as usize].capacity);
+        DocumentBudget {
+            pools: Arc::new(pools),
+            anonymous_bodies,
+            parsers,
+            waiting: Arc::default(),
+        }
     }
 
     /// Returns the present use of the budget.

@@ -7,6 +7,7 @@ pub mod byte_cache;
 pub mod clock;
 pub mod disk_space;
 pub mod document_budget;
+mod fair_shares;
 mod lane_slots;
 pub mod net;
 

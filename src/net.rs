@@ -14,6 +14,7 @@ mod credentials;
 mod decode;
 mod failure;
 mod fetch_limit;
+mod fetch_owner;
 mod first_fetch_limit;
 pub mod freshness;
 mod guarded_client;
@@ -25,7 +26,9 @@ mod resolver;
 mod resource_location;
 mod response_headers;
 mod robots;
+mod system_lookup;
 mod topic;
+mod user_agent;
 
 use std::net::IpAddr;
 use std::num::NonZero;
@@ -51,13 +54,14 @@ pub use admitted_groups::ClaimedGroup;
 pub(crate) use feedgate_core::address_rules::{address_and_network, network};
 pub use feedgate_core::address_rules::{is_inner, is_metadata, is_public};
 pub(crate) use fetch_limit::{SLOW_AFTER, SLOW_LANE};
-pub use guarded_client::{Lookup, SystemLookup};
+pub use guarded_client::Lookup;
 pub use hop::Hop;
 pub use host_gate::{GateRefusal, HostGate};
 pub use politeness::{HostBusy, Patience};
 pub use request_signer::{PublishedKey, REQUEST_TAG, RequestSigner, Signer, VALID_FOR, authority};
 pub use resource_location::ResourceLocation;
 pub use robots::RobotsResponse;
+pub use system_lookup::SystemLookup;
 
 /// The maximum number of addresses of a name that are told apart: no honest name has more.
 const MOST_ADDRESSES: usize = 64;
@@ -364,6 +368,7 @@ pub struct HttpClient {
     topics: AllowedNetworks,
     /// Whether the topics and callbacks of those without an account may be in private networks too.
     has_inner_for_all: bool,
+    requester: fetch_owner::FetchOwner,
 }
 
 #[derive(Debug)]
@@ -383,31 +388,29 @@ struct Inner {
     first_fetches: first_fetch_limit::FirstFetchLimit,
     documents: DocumentBudget,
     signer: request_signer::RequestSigner,
+    /// Looks up names for strangers.
+    anonymous_lookup: Arc<dyn Lookup>,
 }
 
 impl HttpClient {
     /// Creates a client with these settings that uses the system's resolver.
     pub fn new(settings: NetworkSettings) -> HttpClient {
-        HttpClient::with_lookup(
-            settings,
-            Arc::new(resolver::CachingLookup::new(Arc::new(SystemLookup))),
-        )
+        HttpClient::build(settings, resolver::Lookups::of_system(), None)
     }
 
     /// Creates the client of a gateway, whose nodes share the limits of servers.
     pub fn with_host_gate(settings: NetworkSettings, gate: Arc<dyn HostGate>) -> HttpClient {
-        let lookup = Arc::new(resolver::CachingLookup::new(Arc::new(SystemLookup)));
-        HttpClient::build(settings, lookup, Some(gate))
+        HttpClient::build(settings, resolver::Lookups::of_system(), Some(gate))
     }
 
     /// Creates a client that resolves names with `lookup`.
     pub fn with_lookup(settings: NetworkSettings, lookup: Arc<dyn Lookup>) -> HttpClient {
-        HttpClient::build(settings, lookup, None)
+        HttpClient::build(settings, resolver::Lookups::same(lookup), None)
     }
 
     fn build(
         settings: NetworkSettings,
-        lookup: Arc<dyn Lookup>,
+        lookups: resolver::Lookups,
         gate: Option<Arc<dyn HostGate>>,
     ) -> HttpClient {
         let topics = guarded_client::ConnectTimeouts {
@@ -422,15 +425,14 @@ impl HttpClient {
         let documents = DocumentBudget::new(settings.document_memory_bytes, parsers);
         let tls = guarded_client::tls();
         let user_agent = HeaderValue::from_str(&format!("{})", settings.user_agent));
-        // A client for the networks that are allowed, and one for public addresses only.
+        // A client for the networks that are allowed, and one for public addresses only, to which strangers
+        // have requests sent.
         let clients = |allowed: &[IpNet], timeouts| {
-            let client = |allowed: &[IpNet]| {
-                let (lookup, tls) = (Arc::clone(&lookup), tls.clone());
+            let client = |allowed: &[IpNet], lookup: &Arc<dyn Lookup>| {
+                let (lookup, tls) = (Arc::clone(lookup), tls.clone());
                 Arc::new(guarded_client::GuardedClient::new(allowed, lookup, timeouts, tls))
             };
-            let all = client(allowed);
-            let public = if allowed.is_empty() { Arc::clone(&all) } else { client(&[]) };
-            (all, public)
+            (client(allowed, &lookups.known), client(&[], &lookups.anonymous))
         };
         let (topics, public_topics) = clients(&settings.allow_topics, topics);
         let (callbacks, public_callbacks) = clients(&settings.allow_callbacks, callbacks);
@@ -446,10 +448,18 @@ impl HttpClient {
             first_fetches: first_fetch_limit::FirstFetchLimit::default(),
             documents,
             signer: request_signer::RequestSigner::default(),
+            anonymous_lookup: lookups.anonymous,
             settings,
         };
         let (callbacks, topics) = (AllowedNetworks::All, AllowedNetworks::All);
-        HttpClient { inner: Arc::new(inner), callbacks, topics, has_inner_for_all: false }
+        let requester = fetch_owner::FetchOwner::Known;
+        HttpClient {
+            inner: Arc::new(inner),
+            callbacks,
+            topics,
+            has_inner_for_all: false,
+            requester,
+        }
     }
 
     /// Returns the memory for documents, which everything that reads documents shares.
@@ -464,13 +474,14 @@ impl HttpClient {
 
     /// Returns whether the host of the callback `url` resolves to `ip` and passes the guard.
     pub async fn resolves_to(&self, url: &Url, ip: IpAddr) -> bool {
-        self.guarded(Purpose::Callback).resolves_to(url, ip).await
+        let found = self.addresses(url, Purpose::Callback).await;
+        found.iter().any(|own| own.to_canonical() == ip.to_canonical())
     }
 
     /// Returns the public addresses that the host of `url` resolves to; none if its name does not
     /// exist or may not be contacted. `None` if it has addresses and all of them are the operator's.
     pub async fn public_addresses(&self, url: &Url, purpose: Purpose) -> Option<Vec<IpAddr>> {
-        let mut found = self.guarded(purpose).addresses(url).await;
+        let mut found = self.addresses(url, purpose).await;
         let is_known = !found.is_empty();
         found.retain(|ip| is_public(*ip));
         found.truncate(MOST_ADDRESSES);

@@ -409,7 +409,8 @@ settings! {
         /// watch; a quarter of it at once. Once it is used up, the resource is fetched later. All such
         /// resources whose subscriptions were first requested from one network, an address of IPv4 or a
         /// /64 of IPv6, may store 16 times as much, first documents included; then they are fetched on
-        /// the next day, in UTC. Each entry counts 1,024 bytes more than its text.
+        /// the next day, in UTC. Each entry counts 1,024 bytes more than its text. The raw body of a
+        /// resource counts as far as it is longer than before, or longer than 256 KiB.
         FEEDGATE_ANONYMOUS_STORAGE_BYTES_PER_DAY = "268435456" => anonymous_bytes_per_day: u64,
             number("bytes", 1_048_576..=1_099_511_627_776);
 

@@ -3,6 +3,7 @@
 pub(crate) mod anonymous_access;
 pub(crate) mod auth;
 pub(crate) mod body;
+pub(crate) mod body_owner;
 pub(crate) mod browser_view;
 pub(crate) mod client_address;
 pub(crate) mod conditional;
@@ -21,5 +22,6 @@ pub(crate) mod rejection;
 pub(crate) mod reply;
 pub(crate) mod request;
 pub(crate) mod request_host;
+pub(crate) mod session_cookie;
 pub(crate) mod slots;
 pub(crate) mod viewer_access;

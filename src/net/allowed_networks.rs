@@ -41,19 +41,20 @@ impl HttpClient {
 
     /// Returns the client for callbacks at public addresses only.
     pub fn public_callbacks_only(&self) -> HttpClient {
-        HttpClient { callbacks: self.networks_without_account(), ..self.clone() }
+        HttpClient { callbacks: self.networks_without_account(), ..self.without_account() }
     }
 
     /// Returns the client for topics at public addresses only.
     pub fn public_topics_only(&self) -> HttpClient {
-        HttpClient { topics: self.networks_without_account(), ..self.clone() }
+        HttpClient { topics: self.networks_without_account(), ..self.without_account() }
     }
 
     /// Returns the client for requests to `callback`, which an account vouches for or not.
     pub fn for_callback(&self, has_account: bool, callback: &Url) -> HttpClient {
-        match has_account || is_inner(callback) {
-            true => self.clone(),
-            false => self.public_callbacks_only(),
+        match (has_account, is_inner(callback)) {
+            (true, _) => self.clone(),
+            (false, true) => self.without_account(),
+            (false, false) => self.public_callbacks_only(),
         }
     }
 

@@ -12,6 +12,7 @@ use url::Url;
 
 use super::FetchError;
 use super::guarded_client::LookupError;
+use crate::document_budget::GatewayBusy;
 use feedgate_core::schedule::FailureClass;
 
 /// Returns the error for a request to `url` that failed with `err`.
@@ -22,6 +23,7 @@ pub(super) fn from_client(err: &reqwest::Error, url: &Url) -> FetchError {
     if let Some(refused) = refused {
         return match refused {
             LookupError::Forbidden => FetchError::Forbidden { host },
+            LookupError::Busy => FetchError::GatewayBusy(GatewayBusy::for_now()),
             other => {
                 let class = if matches!(other, LookupError::NoName) {
                     FailureClass::NoName

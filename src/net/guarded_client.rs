@@ -30,8 +30,8 @@ use feedgate_core::topic::host;
 
 use guard::{Guard, Resolver};
 
-pub use guard::{Lookup, SystemLookup};
-pub(super) use guard::{LookupError, LookupTrace, is_unknown};
+pub use guard::Lookup;
+pub(super) use guard::{LookupError, LookupTrace, LookupsBusy, is_unknown};
 
 /// The maximum time that an idle connection is kept, so that a name whose address has changed is
 /// looked up and checked again (rule S4).
@@ -147,19 +147,16 @@ impl GuardedClient {
         self.guard.check(url)
     }
 
-    /// Returns whether the host in `url` resolves to `ip`.
-    pub(super) async fn resolves_to(&self, url: &Url, ip: IpAddr) -> bool {
-        let found = self.addresses(url).await;
-        found.iter().any(|own| own.to_canonical() == ip.to_canonical())
-    }
-
     /// Returns the address in `url`, or the addresses of its name; none if the name does not exist,
-    /// or if one of its addresses is forbidden.
-    pub(super) async fn addresses(&self, url: &Url) -> Vec<IpAddr> {
+    /// or if one of its addresses is forbidden. It is looked up with `lookup`, or as for a connection.
+    pub(super) async fn addresses(&self, url: &Url, lookup: Option<&dyn Lookup>) -> Vec<IpAddr> {
+        let lookup = lookup.unwrap_or(&*self.guard.lookup);
         match url.host() {
             Some(Host::Ipv4(ip)) => vec![IpAddr::V4(ip)],
             Some(Host::Ipv6(ip)) => vec![IpAddr::V6(ip).to_canonical()],
-            Some(Host::Domain(name)) => self.guard.resolve(name).await.unwrap_or_default(),
+            Some(Host::Domain(name)) => {
+                self.guard.resolve_with(name, lookup).await.unwrap_or_default()
+            }
             None => Vec::new(),
         }
     }

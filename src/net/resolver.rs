@@ -15,6 +15,7 @@ use async_trait::async_trait;
 use tokio::time::Instant;
 
 use super::guarded_client::{Lookup, is_unknown};
+use super::system_lookup::SystemLookup;
 
 /// How long a result is valid, including the result that a name does not exist.
 const VALID_FOR: Duration = Duration::from_secs(60);
@@ -27,7 +28,38 @@ const FORGET_FROM: usize = 16_384;
 #[derive(Debug)]
 pub(super) struct CachingLookup {
     resolver: Arc<dyn Lookup>,
-    entries: Mutex<HashMap<String, (Instant, Answer)>>,
+    entries: Arc<Mutex<HashMap<String, (Instant, Answer)>>>,
+}
+
+/// How names are looked up for accounts and the gateway itself, and how for strangers.
+#[derive(Debug)]
+pub(super) struct Lookups {
+    pub(super) known: Arc<dyn Lookup>,
+    pub(super) anonymous: Arc<dyn Lookup>,
+}
+
+/// How many names are looked up at the same time, each of which takes a thread: together less than half of
+/// those of the pool.
+const KNOWN_PLACES: usize = 128;
+const ANONYMOUS_PLACES: usize = 64;
+
+impl Lookups {
+    /// Looks up all names with the same resolver.
+    pub(super) fn same(lookup: Arc<dyn Lookup>) -> Lookups {
+        Lookups { known: Arc::clone(&lookup), anonymous: lookup }
+    }
+
+    /// Looks up names with the system's resolver. Strangers have places of their own, so that names for
+    /// which nobody answers occupy none of the others.
+    pub(super) fn of_system() -> Lookups {
+        let system = |places| Arc::new(SystemLookup::new(places));
+        let known = CachingLookup::new(system(KNOWN_PLACES));
+        let anonymous = CachingLookup {
+            resolver: system(ANONYMOUS_PLACES),
+            entries: Arc::clone(&known.entries),
+        };
+        Lookups { known: Arc::new(known), anonymous: Arc::new(anonymous) }
+    }
 }
 
 /// The addresses, or the reason why there are none.
@@ -36,7 +68,7 @@ type Answer = Result<Vec<IpAddr>, String>;
 impl CachingLookup {
     /// Creates a cache for the results of `resolver`.
     pub(super) fn new(resolver: Arc<dyn Lookup>) -> CachingLookup {
-        CachingLookup { resolver, entries: Mutex::default() }
+        CachingLookup { resolver, entries: Arc::default() }
     }
 
     fn entries(&self) -> std::sync::MutexGuard<'_, HashMap<String, (Instant, Answer)>> {

@@ -24,9 +24,11 @@ use crate::clock;
 
 use super::admitted_groups::{AdmittedGroups, ClaimedGroup};
 use super::fetch_limit::FetchPermit;
+use super::fetch_owner::FetchOwner;
 use super::guarded_client::GuardedClient;
 use super::politeness::{HostTurn, Patience, host_of};
 use super::response_headers::{is_challenge, redirect_target, validators};
+use super::user_agent::user_agent;
 use super::{
     FetchError, FetchRequest, FetchResponse, Fetched, FetchedDocument, Hop, HttpClient, Inner,
     Purpose, ResourceLocation,
@@ -104,6 +106,7 @@ pub(super) struct FetchSession<'a> {
     topics: &'a GuardedClient,
     ask: FetchRequest<'a>,
     patience: Patience,
+    requester: FetchOwner,
     /// The URL of the next request, without credentials.
     at: Url,
     /// The credentials, as URL and as header, while the origin is the one they belong to.
@@ -148,6 +151,7 @@ impl<'a> FetchSession<'a> {
             topics: client.guarded(Purpose::Topic),
             ask,
             patience,
+            requester: client.requester,
             at,
             credentials,
             accept: ACCEPTED,
@@ -214,7 +218,7 @@ impl<'a> FetchSession<'a> {
         };
         let turn = self.inner.hosts.turn(&self.at, patience).await;
         self.turn = turn.map(Some).map_err(FetchError::HostBusy)?;
-        let permit = self.inner.fetches.acquire(self.patience).await;
+        let permit = self.inner.fetches.acquire(self.patience, self.requester).await;
         self.waited += waiting.elapsed();
         self.permit = Some(permit?);
         Ok(())
@@ -412,16 +416,4 @@ impl<'a> FetchSession<'a> {
             memory: Some(memory),
         })))
     }
-}
-
-fn user_agent(inner: &Inner, ask: &FetchRequest<'_>) -> HeaderValue {
-    let mut text = inner.settings.user_agent.clone();
-    if ask.subscribers > 0 {
-        text.push_str(&format!("; {} subscribers", ask.subscribers));
-    }
-    if let Some(id) = ask.feed_id {
-        text.push_str(&format!("; feed-id={id}"));
-    }
-    text.push(')');
-    HeaderValue::from_str(&text).unwrap_or_else(|_| inner.user_agent.clone())
 }

@@ -71,7 +71,8 @@ impl SubscriptionService {
         if intent.backfill && backfill::is_unread(&resource) {
             return Ok(None);
         }
-        match self.start_unless_read(&resource, intent.request.account).await? {
+        let requester = (intent.request.account, *registrant);
+        match self.start_unless_read(&resource, requester).await? {
             FirstFetch::Started(started) => Ok(Some(*started)),
             FirstFetch::Unneeded | FirstFetch::Delayed(_) => Ok(None),
         }
@@ -97,7 +98,7 @@ impl SubscriptionService {
     async fn start_unless_read(
         &self,
         resource: &Resource,
-        account: Option<AccountId>,
+        (account, registrant): (Option<AccountId>, RegistrantNetwork),
     ) -> Result<FirstFetch, StoreError> {
         let is_watched = resource.subscribers > 0 && resource.status.last_fetch.is_some();
         if is_watched || resource.kind == ResourceKind::Collection {
@@ -108,11 +109,15 @@ impl SubscriptionService {
         }
         if account.is_none()
             && let Ok(url) = Url::parse(&resource.fetch_url)
-            && let Err(retry_in) = self.fetch.admit_first_fetch(&url).await
+            && let Err(retry_in) =
+                self.fetch.for_anonymous(registrant).admit_first_fetch(&url).await
         {
             return Ok(FirstFetch::Delayed(retry_in));
         }
-        let ingest = self.ingest.for_account(account.is_some());
+        let ingest = match account {
+            Some(_) => self.ingest.for_account(true),
+            None => self.ingest.for_anonymous(registrant),
+        };
         let started = ingest.start_poll(resource, Patience::FirstFetch).await?;
         Ok(FirstFetch::Started(Box::new(started)))
     }
@@ -182,7 +187,7 @@ impl SubscriptionService {
         now: DateTime<Utc>,
     ) -> Result<PolledNow, StoreError> {
         let resource = self.store.ensure_for(topic, registrant, now).await?;
-        let started = match self.start_unless_read(&resource, None).await? {
+        let started = match self.start_unless_read(&resource, (None, registrant)).await? {
             FirstFetch::Started(started) => *started,
             FirstFetch::Unneeded => return Ok(PolledNow::idle(resource)),
             FirstFetch::Delayed(retry_in) => {

@@ -10,6 +10,7 @@ use std::time::Duration;
 use super::registration::NotificationHandler;
 use super::{NotVerified, SubscriptionService, verify};
 use crate::verification_limits::VerificationPermit;
+use feedgate_core::registrant::RegistrantNetwork;
 use feedgate_core::subscription::SubscriptionRequest;
 use feedgate_core::topic::{Callback, Topic};
 use feedgate_protocol::Protocol;
@@ -66,7 +67,10 @@ impl SubscriptionService {
     ) -> bool {
         match (&handler.domain, handler.caller) {
             (None, _) if address.host_name() == callback.host_name() => true,
-            (None, Some(caller)) => self.fetch.resolves_to(address.url(), caller).await,
+            (None, Some(caller)) => {
+                let client = self.fetch.for_anonymous(RegistrantNetwork::from_client(Some(caller)));
+                client.resolves_to(address.url(), caller).await
+            }
             _ => false,
         }
     }

@@ -134,9 +134,6 @@ impl SubscriptionService {
         }
         let Ok(_place) = self.probes.try_acquire() else { return true };
         let (url, validators) = (topic.fetch_url(), Validators::default());
-        if self.fetch.admit_first_fetch(&url).await.is_err() {
-            return true;
-        }
         let ask = FetchRequest {
             url: url.as_str(),
             validators: &validators,
@@ -148,6 +145,9 @@ impl SubscriptionService {
             true => self.fetch.clone(),
             false => self.fetch.public_topics_only(),
         };
+        if client.admit_first_fetch(&url).await.is_err() {
+            return true;
+        }
         let fetched = timeout(PATIENCE, client.get(ask)).await;
         let is_fetchable = |fetched: Fetched| {
             use FetchError::{GatewayBusy, HostPaused};

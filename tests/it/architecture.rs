@@ -22,6 +22,7 @@ pub(crate) use sources::{Source, files, root, sources};
 /// The modules of the program from the ground up. A module may use lower floors only. The
 /// crates below them are held apart by Cargo.
 const FLOORS: &[&[&str]] = &[
+    &["fair_shares"],
     &["byte_cache", "clock", "disk_space", "document_budget", "lane_slots"],
     &["net"],
     &["metrics", "event_log", "fetch_traces", "head_watch", "verification_limits"],

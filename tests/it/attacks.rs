@@ -12,6 +12,7 @@ use crate::support::gateway::Gateway;
 use crate::support::ports::free_port;
 use crate::support::postgres::{Database, Kind};
 use crate::support::server::client;
+use crate::support::until;
 use crate::support::world::World;
 
 const LOGIN: &str = "tester";
@@ -253,4 +254,42 @@ async fn h20_slow_bodies_of_five_addresses_do_not_keep_a_sixth_waiting() {
         open += usize::from(is_open);
     }
     assert!(open >= 20, "{open} slow bodies are still awaited");
+}
+
+#[tokio::test]
+async fn h20_slow_bodies_of_strangers_leave_memory_to_accounts() {
+    let database = Database::new(Kind::Sqlite).await;
+    // An eighth is for bodies of requests.
+    let settings = [("FEEDGATE_DOCUMENT_MEMORY_BYTES", "67108864")];
+    let gateway = Gateway::start(&database, &settings).await;
+    let address: std::net::SocketAddr =
+        gateway.url("").trim_start_matches("http://").parse().unwrap();
+    let mut slow = Vec::new();
+    for n in 0..50 {
+        let socket = tokio::net::TcpSocket::new_v4().unwrap();
+        socket.bind((std::net::Ipv4Addr::from([127, 0, 0, 2 + n % 5]), 0).into()).unwrap();
+        let mut stream = socket.connect(address).await.unwrap();
+        let head = "POST / HTTP/1.1\r\nhost: x\r\nx-forwarded-for: 192.0.2.1\r\n\
+                    content-type: application/x-www-form-urlencoded\r\ncontent-length: 1000000\r\n\r\n";
+        let body = "a".repeat(300_000);
+        stream.write_all(head.as_bytes()).await.unwrap();
+        // Some are not read to their end.
+        slow.push(tokio::spawn(async move {
+            let _closed = stream.write_all(body.as_bytes()).await;
+            stream
+        }));
+    }
+    let reserved = async || {
+        let metrics = gateway.get("/metrics").await.1;
+        let line = metrics.lines().find(|line| line.starts_with("feedgate_document_memory_bytes "));
+        line.unwrap().rsplit(' ').next().unwrap().parse::<f64>().unwrap()
+    };
+    until("the slow bodies have what they may have", async || reserved().await > 4e6).await;
+    let form = format!("hub.mode=list&hub.topic={}", "x".repeat(200_000));
+    let request = client().post(gateway.url("/")).header("x-forwarded-for", "192.0.2.2");
+    let request = request.header("content-type", "application/x-www-form-urlencoded");
+    let request = request.basic_auth(LOGIN, Some(TOKEN)).body(form);
+    let answer = request.send().await.unwrap();
+    assert_ne!(answer.status(), StatusCode::SERVICE_UNAVAILABLE);
+    assert!(reserved().await > 4e6, "the slow bodies are still awaited");
 }

@@ -135,7 +135,10 @@ async fn p53_a_hub_is_asked_with_a_secret_and_believed_when_it_signs() {
     assert_eq!(push(&form, &forged, None).await, StatusCode::OK);
     world.hears_of(4).await;
     let told = world.subscriber.notified("/cb");
-    assert!(!told.iter().any(|told| told.text().contains("666")), "a stranger is not believed");
+    assert!(
+        !told.iter().any(|told| told.text().contains("Item 666<")),
+        "a stranger is not believed"
+    );
 }
 
 #[tokio::test]
@@ -249,4 +252,32 @@ async fn h05_a_hub_that_does_not_answer_is_not_asked_for_all_feeds_that_name_it(
     live.requests_to().await;
     world.gateway.measures(&counted("ok", 1)).await;
     world.gateway.measures(&counted("unreachable", 10)).await;
+}
+
+#[tokio::test]
+async fn h20_pushes_of_a_hub_are_limited_for_each_topic() {
+    let hub = Hub::start().await;
+    let names = format!("<atom:link rel=\"hub\" href=\"{}\"/>", hub.server.url("/"));
+    let world = World::following(&names).await;
+    let form = hub.requests_to().await;
+    // Somebody behind a proxy that is not known is a stranger.
+    let push = async |url: &str| {
+        let request = client().request(Method::POST, url).header("x-forwarded-for", "192.0.2.1");
+        request.body("hint").send().await.unwrap()
+    };
+    let own = value(&form, "hub.callback");
+    let mut answers = Vec::new();
+    while answers.last() != Some(&StatusCode::TOO_MANY_REQUESTS) && answers.len() < 1_000 {
+        let answer = push(own).await;
+        if answer.status() == StatusCode::TOO_MANY_REQUESTS {
+            let wait: u64 = answer.headers()["retry-after"].to_str().unwrap().parse().unwrap();
+            assert!((1..=60).contains(&wait), "{wait}");
+        }
+        answers.push(answer.status());
+    }
+    assert!((100..1_000).contains(&answers.len()), "{}", answers.len());
+    let other = push(&world.gateway.url("/upstream/another")).await;
+    assert_eq!(other.status(), StatusCode::GONE, "another topic has a budget of its own");
+    let local = client().request(Method::POST, own).body("hint").send().await.unwrap();
+    assert_eq!(local.status(), StatusCode::OK, "programs on this machine are not limited");
 }

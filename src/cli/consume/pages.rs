@@ -92,7 +92,7 @@ impl Web {
 
     async fn addresses(&self, name: &str) -> Result<Vec<IpAddr>, Stopped> {
         let failed = |reason: String| unreadable(&self.start, reason, true);
-        match timeout(self.settings.fetch_timeout / 6, SystemLookup.lookup(name)).await {
+        match timeout(self.settings.fetch_timeout / 6, SystemLookup::new(1).lookup(name)).await {
             Ok(found) => found.map_err(|err| failed(err.to_string())),
             Err(_) => Err(failed("dns: the lookup timed out".to_owned())),
         }

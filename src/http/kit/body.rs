@@ -13,7 +13,9 @@ use http::StatusCode;
 use tokio::time::{Instant, timeout_at};
 use warp::reply::Response;
 
-use crate::document_budget::{DocumentBudget, GatewayBusy, Reservation, Share};
+use crate::document_budget::{
+    BodyOwner, DocumentBudget, GatewayBusy, RequestBodyMemory, UNRESERVED_BODY_BYTES,
+};
 use crate::http::kit::rejection::Rejection;
 use crate::http::kit::request::Request;
 use crate::http::state::Gateway;
@@ -26,8 +28,6 @@ const SLOW_BODY_TIMEOUT: Duration = Duration::from_secs(5);
 const MIN_SPEED: u32 = 1_024;
 /// How much of a body that is too long is read and discarded before the request is rejected.
 const DISCARDED_BYTES: usize = 1 << 20;
-/// The length up to which bodies are read without reserving memory: most requests are shorter.
-const UNRESERVED_BYTES: usize = 16 * 1024;
 /// How long a client waits until there is memory for the rest of its body.
 const MEMORY_WAIT: Duration = Duration::from_secs(5);
 
@@ -45,16 +45,16 @@ pub(crate) struct CallRules {
 /// The memory that the body of a request takes, reserved as the body arrives.
 #[derive(Debug)]
 pub(crate) struct BodyReservation<'d> {
-    documents: Option<&'d DocumentBudget>,
-    reserved: Option<Reservation>,
+    documents: Option<(&'d DocumentBudget, BodyOwner)>,
+    reserved: Option<RequestBodyMemory>,
     bytes: usize,
 }
 
 impl<'d> BodyReservation<'d> {
-    /// Reserves memory in `documents`, when it is needed.
-    pub(crate) fn new(documents: &'d DocumentBudget) -> BodyReservation<'d> {
-        let documents = Some(documents);
-        BodyReservation { documents, reserved: None, bytes: UNRESERVED_BYTES }
+    /// Reserves memory in `documents` for `owner`, when it is needed.
+    pub(crate) fn new(documents: &'d DocumentBudget, owner: BodyOwner) -> BodyReservation<'d> {
+        let documents = Some((documents, owner));
+        BodyReservation { documents, reserved: None, bytes: UNRESERVED_BODY_BYTES }
     }
 
     /// Reserves nothing: the caller bounds the number of bodies.
@@ -65,11 +65,11 @@ impl<'d> BodyReservation<'d> {
     /// Ensures that a body of this length may be read, and reserves four times as much if it may
     /// become as long.
     async fn grow(&mut self, bytes: usize, limit_bytes: usize) -> Result<(), GatewayBusy> {
-        let Some(documents) = self.documents.filter(|_| bytes > self.bytes) else {
+        let Some((documents, owner)) = self.documents.filter(|_| bytes > self.bytes) else {
             return Ok(());
         };
         let wanted = bytes.saturating_mul(4).min(limit_bytes.max(bytes));
-        let reserved = documents.reserve(Share::Requests, wanted as u64, MEMORY_WAIT).await?;
+        let reserved = documents.reserve_body(owner, wanted as u64, MEMORY_WAIT).await?;
         (self.reserved, self.bytes) = (Some(reserved), wanted);
         Ok(())
     }
@@ -165,7 +165,7 @@ where
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::document_budget::SMALLEST_BUDGET_BYTES;
+    use crate::document_budget::{SMALLEST_BUDGET_BYTES, Share};
 
     fn budget() -> DocumentBudget {
         DocumentBudget::new(SMALLEST_BUDGET_BYTES, 1)
@@ -176,7 +176,9 @@ mod tests {
         let started = Instant::now();
         let silence = futures_util::stream::pending::<Result<Bytes, warp::Error>>();
         let unread =
-            read(silence, 10, None, &mut BodyReservation::new(&budget())).await.unwrap_err();
+            read(silence, 10, None, &mut BodyReservation::new(&budget(), BodyOwner::Known))
+                .await
+                .unwrap_err();
         assert_eq!(unread.rejection.status(), StatusCode::REQUEST_TIMEOUT);
         assert_eq!(started.elapsed(), SLOW_BODY_TIMEOUT);
     }
@@ -214,7 +216,9 @@ mod tests {
             Ok::<_, warp::Error>(chunk.clone())
         });
         let unread =
-            read(endless, 100_000, None, &mut BodyReservation::new(&budget())).await.unwrap_err();
+            read(endless, 100_000, None, &mut BodyReservation::new(&budget(), BodyOwner::Known))
+                .await
+                .unwrap_err();
         assert_eq!(unread.rejection.status(), StatusCode::PAYLOAD_TOO_LARGE);
         assert_eq!(unread.beginning.len(), 100_000);
         assert_eq!(sent, 2 + DISCARDED_BYTES / chunk.len());
@@ -229,8 +233,8 @@ mod tests {
             let chunk = Bytes::from(vec![b'<'; bytes]);
             futures_util::stream::iter([Ok::<_, warp::Error>(chunk)])
         };
-        for (bytes, status) in [(UNRESERVED_BYTES, 200), (UNRESERVED_BYTES + 1, 503)] {
-            let mut memory = BodyReservation::new(&budget);
+        for (bytes, status) in [(UNRESERVED_BODY_BYTES, 200), (UNRESERVED_BODY_BYTES + 1, 503)] {
+            let mut memory = BodyReservation::new(&budget, BodyOwner::Known);
             let unread = read(body(bytes), 1 << 20, None, &mut memory).await;
             assert_eq!(
                 unread.map_or_else(|unread| unread.rejection.status().as_u16(), |_| 200),
@@ -238,8 +242,8 @@ mod tests {
             );
         }
         drop(reserved);
-        let mut memory = BodyReservation::new(&budget);
-        assert!(read(body(UNRESERVED_BYTES + 1), 1 << 20, None, &mut memory).await.is_ok());
+        let mut memory = BodyReservation::new(&budget, BodyOwner::Known);
+        assert!(read(body(UNRESERVED_BODY_BYTES + 1), 1 << 20, None, &mut memory).await.is_ok());
         assert!(budget.usage().bytes > 0, "reserved until the request has been answered");
         drop(memory);
         assert_eq!(budget.usage().bytes, 0);

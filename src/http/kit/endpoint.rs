@@ -20,6 +20,7 @@ use warp::filters::path::FullPath;
 use warp::reply::Response;
 
 use crate::http::kit::body::{self, BodyReservation, CallRules};
+use crate::http::kit::body_owner;
 use crate::http::kit::client_address::{self, PeerAddr};
 use crate::http::kit::reply::{empty, plain_text, set_header, without_body};
 use crate::http::kit::request::Request;
@@ -133,7 +134,8 @@ impl Endpoint {
         let is_limited =
             request.method == Method::POST && request.header("authorization").is_empty();
         let limited_client = request.limited_as().filter(|_| is_limited);
-        let mut memory = BodyReservation::new(&gateway.documents);
+        let owner = body_owner::find(&gateway, &request).await;
+        let mut memory = BodyReservation::new(&gateway.documents, owner);
         let mut response = if request.method == Method::OPTIONS {
             self.preflight(&request)
         } else if !self.allows(&request.method) {

@@ -33,14 +33,36 @@ const ROWS_PER_REQUEST: usize = 8;
 /// The number of rows that can be skipped in an index in the time in which one is read.
 const SKIPPED_PER_ROW: usize = 32;
 
+/// The pushes of one topic in a minute: twice as many as fetches that pings cause.
+const PUSHES_OF_TOPIC_PER_MIN: usize = 120;
+/// The pushes of one network in a minute, and its verifications: as many as of a hub for 100,000 topics that
+/// change every quarter of an hour.
+const PUSHES_OF_NETWORK_PER_MIN: usize = 6_000;
+
 /// The budgets of all clients without an account.
 #[derive(Debug)]
-pub struct AnonymousRateLimit(RequestBudgets);
+pub struct AnonymousRateLimit {
+    requests: RequestBudgets,
+    pushes_of_topic: RequestBudgets,
+    pushes_of_network: RequestBudgets,
+}
 
 impl AnonymousRateLimit {
     /// Allows each address `per_minute` requests, from `now` on.
     pub fn new(per_minute: usize, now: Instant) -> AnonymousRateLimit {
-        AnonymousRateLimit(RequestBudgets::new(per_minute, now))
+        AnonymousRateLimit {
+            requests: RequestBudgets::new(per_minute, now),
+            pushes_of_topic: RequestBudgets::new(PUSHES_OF_TOPIC_PER_MIN, now),
+            pushes_of_network: RequestBudgets::new(PUSHES_OF_NETWORK_PER_MIN, now),
+        }
+    }
+
+    /// Takes a request of a hub from the budgets of its network and of its token: whoever is limited sends
+    /// it again later. The error is the number of seconds after which it is admitted.
+    pub(crate) fn admit_push(&self, limited_as: Option<IpAddr>, token: &str) -> Result<(), u64> {
+        let (Some(client), now) = (limited_as, Instant::now()) else { return Ok(()) };
+        self.pushes_of_network.take_requests(network(client), 1, now)?;
+        self.pushes_of_topic.take_requests(token, 1, now)
     }
 
     /// Takes `count` requests from the budget of the client, if that has as many left. A `count`
@@ -56,12 +78,12 @@ impl AnonymousRateLimit {
     }
 
     fn quota_of(&self, client: Option<IpAddr>, now: Instant) -> Option<RequestQuota> {
-        Some(self.0.quota(network(client?), now))
+        Some(self.requests.quota(network(client?), now))
     }
 
     fn admit_from(&self, client: Option<IpAddr>, count: usize, now: Instant) -> Result<(), u64> {
         let Some(client) = client else { return Ok(()) };
-        self.0.take_requests(network(client), count, now)
+        self.requests.take_requests(network(client), count, now)
     }
 }
 

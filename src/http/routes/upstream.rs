@@ -4,13 +4,15 @@
 //! Each subscription has a token of its own. A request with an unknown token is answered with 410,
 //! which ends subscriptions that are no longer needed.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
-use http::{StatusCode, header};
+use http::{HeaderMap, StatusCode, header};
 use warp::Filter;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
+use crate::http::kit::client_address::{self, PeerAddr};
 use crate::http::kit::endpoint::Endpoint;
 use crate::http::kit::params;
 use crate::http::kit::rejection::unavailable;
@@ -31,17 +33,23 @@ use feedgate_protocol::{soap, xmlrpc};
 const ENDPOINT: Endpoint =
     Endpoint { name: "upstream", methods: &["GET", "POST"], body_limit_bytes: 10 * 1024 * 1024 };
 
-/// Returns the routes of this endpoint. A push with an unknown token is rejected before its body is
-/// read.
+/// Returns the routes of this endpoint. A push with an unknown token, or one too many, is rejected before
+/// its body is read.
 pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
     let token = warp::path!("upstream" / String).boxed();
     let shared = Arc::clone(gateway);
     let pushing = token
         .clone()
         .and(warp::post())
-        .and_then(move |token: String| {
+        .and(warp::header::headers_cloned())
+        .and(warp::ext::optional::<PeerAddr>())
+        .and_then(move |token: String, headers: HeaderMap, peer: Option<PeerAddr>| {
             let gateway = Arc::clone(&shared);
-            async move { find_pusher(&gateway, &token).await.map_err(warp::reject::custom) }
+            async move {
+                let client = (peer.map(|PeerAddr(peer)| peer.ip()), &headers);
+                let pusher = find_pusher(&gateway, &token, client).await;
+                pusher.map_err(warp::reject::custom)
+            }
         })
         .boxed();
     let push = ENDPOINT.route_with_param(gateway, pushing, |_, request, pusher| async move {
@@ -50,6 +58,11 @@ pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
     let verify =
         ENDPOINT.route_with_param(gateway, token, |gateway, request, token: String| async move {
             let Some(upstreams) = &gateway.upstreams else { return unknown_token() };
+            if let Err(wait_s) =
+                gateway.anonymous_rate_limit.admit_push(request.limited_as(), &token)
+            {
+                return too_many(wait_s);
+            }
             verify_intent(upstreams, &request, &token).await.unwrap_or_else(|err| unavailable(&err))
         });
     push.recover(reject_push).unify().or(verify).unify().boxed()
@@ -67,14 +80,23 @@ struct Pusher {
 enum RejectedPush {
     /// No subscription has this token.
     UnknownToken,
+    /// The hub, or its network, has sent too many. Holds the seconds until it may send another.
+    TooMany(u64),
     /// The store failed.
     Store(StoreError),
 }
 
 impl warp::reject::Reject for RejectedPush {}
 
-async fn find_pusher(gateway: &Gateway, token: &str) -> Result<Pusher, RejectedPush> {
+async fn find_pusher(
+    gateway: &Gateway,
+    token: &str,
+    (peer, headers): (Option<IpAddr>, &HeaderMap),
+) -> Result<Pusher, RejectedPush> {
     let upstreams = gateway.upstreams.as_ref().ok_or(RejectedPush::UnknownToken)?;
+    let client = client_address::find(peer, headers, &gateway.settings.trusted_proxies);
+    let admitted = gateway.anonymous_rate_limit.admit_push(client.limited_as(), token);
+    admitted.map_err(RejectedPush::TooMany)?;
     let known = upstreams.find(token).await.map_err(RejectedPush::Store)?;
     let (upstream, resource) = known.ok_or(RejectedPush::UnknownToken)?;
     Ok(Pusher { upstreams: Arc::clone(upstreams), upstream, resource })
@@ -83,6 +105,7 @@ async fn find_pusher(gateway: &Gateway, token: &str) -> Result<Pusher, RejectedP
 async fn reject_push(rejection: warp::Rejection) -> Result<Response, warp::Rejection> {
     match rejection.find::<RejectedPush>() {
         Some(RejectedPush::UnknownToken) => Ok(unknown_token()),
+        Some(RejectedPush::TooMany(wait_s)) => Ok(too_many(*wait_s)),
         Some(RejectedPush::Store(err)) => Ok(unavailable(err)),
         None => Err(rejection),
     }
@@ -171,6 +194,14 @@ fn echo(challenge: &str) -> Response {
 
 fn unknown_token() -> Response {
     plain_text(StatusCode::GONE, "This callback is no longer in use.")
+}
+
+/// Tells a hub to send a push again later: the hub keeps it until then.
+fn too_many(wait_s: u64) -> Response {
+    let text = format!("Too many notifications, please try again in {wait_s} s.");
+    let mut response = plain_text(StatusCode::TOO_MANY_REQUESTS, &text);
+    response.headers_mut().insert(header::RETRY_AFTER, wait_s.into());
+    response
 }
 
 fn not_requested() -> Response {

@@ -7,6 +7,7 @@
 
 use super::Poller;
 use crate::net::{HttpClient, is_inner};
+use feedgate_core::registrant::RegistrantNetwork;
 use feedgate_core::resource::Resource;
 use feedgate_core::store::StoreError;
 
@@ -17,13 +18,20 @@ impl Poller {
         Poller { is_for_account: is_for_account || self.is_for_account, ..self.clone() }
     }
 
+    /// Returns the poller for what a client without an account requests from `network`.
+    pub fn for_anonymous(&self, network: RegistrantNetwork) -> Poller {
+        Poller { client: self.client.for_anonymous(network), ..self.clone() }
+    }
+
     /// Returns the client for the requests of a resource. Private networks are reached if an account or a
     /// collection of the operator watches it, or if its topic names one: whoever subscribed to it was
-    /// allowed to.
+    /// allowed to. What nobody of these watches takes the shares of strangers.
     pub async fn client_for(&self, resource: &Resource) -> Result<HttpClient, StoreError> {
-        let is_known = !self.client.has_inner_topics_for_some()
-            || self.is_for_account
+        // Whether strangers subscribe is known without reading.
+        let has_only_accounts = resource.subscribers > 0 && !resource.exposure.is_open;
+        let is_known = self.is_for_account
             || is_inner(&resource.topic.fetch_url())
+            || has_only_accounts
             || self.store.has_trusted_watcher(resource.id).await?;
         Ok(match is_known {
             true => self.client.clone(),

@@ -34,15 +34,14 @@ pub trait Lookup: fmt::Debug + Send + Sync {
     async fn lookup(&self, name: &str) -> io::Result<Vec<IpAddr>>;
 }
 
-/// The system's resolver.
-#[derive(Debug)]
-pub struct SystemLookup;
+/// The reason of an error of a resolver that looks up too many other names.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error("too many other names are being looked up")]
+pub(in crate::net) struct LookupsBusy;
 
-#[async_trait]
-impl Lookup for SystemLookup {
-    async fn lookup(&self, name: &str) -> io::Result<Vec<IpAddr>> {
-        let found = tokio::net::lookup_host((name, 0)).await?;
-        Ok(found.map(|address| address.ip()).collect())
+impl LookupsBusy {
+    fn is_reason_of(err: &io::Error) -> bool {
+        err.get_ref().is_some_and(|reason| reason.is::<LookupsBusy>())
     }
 }
 
@@ -95,10 +94,20 @@ impl Guard {
 
     /// Returns the addresses of `name` after checking all of them.
     pub(super) async fn resolve(&self, name: &str) -> Result<Vec<IpAddr>, LookupError> {
-        let found = match timeout(self.timeout, self.lookup.lookup(name)).await {
+        self.resolve_with(name, &*self.lookup).await
+    }
+
+    /// Returns the addresses of `name` as [`resolve`](Self::resolve) does, with another resolver.
+    pub(super) async fn resolve_with(
+        &self,
+        name: &str,
+        lookup: &dyn Lookup,
+    ) -> Result<Vec<IpAddr>, LookupError> {
+        let found = match timeout(self.timeout, lookup.lookup(name)).await {
             Ok(Ok(found)) if found.is_empty() => return Err(LookupError::NoName),
             Ok(Ok(found)) => found,
             Ok(Err(err)) if is_unknown(&err) => return Err(LookupError::NoName),
+            Ok(Err(err)) if LookupsBusy::is_reason_of(&err) => return Err(LookupError::Busy),
             Ok(Err(err)) => return Err(LookupError::Lookup(err)),
             Err(_) => return Err(LookupError::LookupTimedOut),
         };
@@ -142,6 +151,9 @@ pub(in crate::net) enum LookupError {
     /// The lookup timed out.
     #[error("dns: the lookup timed out")]
     LookupTimedOut,
+    /// Too many other names are being looked up, which says nothing about this one.
+    #[error("dns: too many other names are being looked up")]
+    Busy,
 }
 
 /// The addresses that a name resolved to while the trace was active.

@@ -20,6 +20,7 @@ use crate::http::kit::params::{self, BodyFormats};
 use crate::http::kit::rejection::Rejection;
 use crate::http::kit::reply::{empty, set_header};
 use crate::http::kit::request::Request;
+use crate::http::kit::session_cookie;
 use crate::http::state::Gateway;
 use crate::jobs::runner;
 use feedgate_core::account::{Access, AccountId, SESSION_IDLE, Scope, SessionHash};
@@ -52,10 +53,7 @@ impl Session {
         gateway: &Gateway,
         request: &Request,
     ) -> Result<Option<Session>, StoreError> {
-        let name = cookie_name(gateway);
-        let cookies = request.header("cookie").split(';').map(str::trim);
-        let mut cookies = cookies.filter_map(|cookie| cookie.split_once('='));
-        let Some((_, value)) = cookies.find(|(held, _)| *held == name) else { return Ok(None) };
+        let Some(value) = session_cookie::value(gateway, request) else { return Ok(None) };
         let hash = SessionHash::from_cookie(value);
         let access = gateway.store.session(&hash, SESSION_IDLE, runner::now()).await?;
         Ok(access.map(|access| Session::new(access, value)))
@@ -232,21 +230,10 @@ impl Visit {
     }
 }
 
-/// Returns the name of the cookie. Over TLS, browsers accept the prefix `__Host-` only from the host itself
-/// and for all of its paths, and `__Secure-` for a part of them (RFC 6265bis `#section-4.1.3`).
-fn cookie_name(gateway: &Gateway) -> &'static str {
-    let public_url = &gateway.settings.public_url;
-    match (public_url.scheme(), public_url.path()) {
-        ("https", "/") => "__Host-feedgate_session",
-        ("https", _) => "__Secure-feedgate_session",
-        _ => "feedgate_session",
-    }
-}
-
 /// Sets the cookie of a session; an empty value deletes it. Other sites on the host of this gateway
 /// are not sent it.
 pub(super) fn set_cookie(gateway: &Gateway, response: &mut Response, value: &str) {
-    let name = cookie_name(gateway);
+    let name = session_cookie::name(gateway);
     let secure = if name.starts_with("__") { "; Secure" } else { "" };
     let age = if value.is_empty() { 0 } else { SESSION_IDLE.num_seconds() };
     let path = gateway.settings.public_url.path();

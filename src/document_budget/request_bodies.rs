@@ -1,0 +1,110 @@
+//! The memory for the bodies of requests, of which strangers leave a part to accounts and to each other.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
+
+use super::{DocumentBudget, GatewayBusy, Reservation, Share, units};
+use crate::fair_shares::{FairShare, FairShares};
+
+/// The length up to which bodies are read without reserving memory: most requests are shorter.
+pub(crate) const UNRESERVED_BODY_BYTES: usize = 16 * 1024;
+
+/// For whom a body is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BodyOwner {
+    /// An account, or a program on the gateway's own machine.
+    Known,
+    /// Anybody in this network.
+    Anonymous(u64),
+}
+
+/// What strangers have of [`Share::Requests`]: three quarters, of which no network has more than is left
+/// to the others. Clones share it.
+#[derive(Clone, Debug)]
+pub(super) struct AnonymousBodies {
+    units: Arc<Semaphore>,
+    capacity: u32,
+    networks: FairShares<u64>,
+}
+
+impl AnonymousBodies {
+    /// Creates the part of a share of so many units.
+    pub(super) fn new(capacity: u32) -> AnonymousBodies {
+        let capacity = (capacity - capacity.div_ceil(4)).max(1);
+        AnonymousBodies {
+            units: Arc::new(Semaphore::new(capacity as usize)),
+            capacity,
+            networks: FairShares::new(capacity.into()),
+        }
+    }
+
+    async fn enter(&self, network: u64, bytes: u64) -> Option<AnonymousPart> {
+        let wanted = units(bytes).min(self.capacity);
+        let share = self.networks.enter(network, wanted.into()).await;
+        let units = Arc::clone(&self.units).acquire_many_owned(wanted).await.ok()?;
+        Some(AnonymousPart { _units: units, _share: share })
+    }
+}
+
+/// A part of what strangers have, until dropped.
+#[derive(Debug)]
+struct AnonymousPart {
+    _units: OwnedSemaphorePermit,
+    _share: FairShare<u64>,
+}
+
+/// The memory of the body of a request, until dropped.
+#[derive(Debug)]
+pub(crate) struct RequestBodyMemory {
+    _reserved: Reservation,
+    _part: Option<AnonymousPart>,
+}
+
+impl DocumentBudget {
+    /// Reserves memory for the body of a request, and waits for it no longer than `patience`.
+    pub(crate) async fn reserve_body(
+        &self,
+        owner: BodyOwner,
+        bytes: u64,
+        patience: Duration,
+    ) -> Result<RequestBodyMemory, GatewayBusy> {
+        let part = match owner {
+            BodyOwner::Known => None,
+            BodyOwner::Anonymous(network) => {
+                let part = timeout(patience, self.anonymous_bodies.enter(network, bytes)).await;
+                Some(part.ok().flatten().ok_or_else(GatewayBusy::for_now)?)
+            }
+        };
+        let reserved = self.reserve(Share::Requests, bytes, patience).await?;
+        Ok(RequestBodyMemory { _reserved: reserved, _part: part })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn h20_bodies_of_strangers_leave_memory_to_accounts_and_to_each_other() {
+        let budget = DocumentBudget::new(256 << 20, 1);
+        let reserve =
+            async |owner| budget.reserve_body(owner, 1 << 20, Duration::from_secs(5)).await;
+        let mut held = Vec::new();
+        for network in 0..5 {
+            while let Ok(memory) = reserve(BodyOwner::Anonymous(network)).await {
+                held.push(memory);
+            }
+        }
+        assert!(held.len() > 16, "{}", held.len());
+        let sixth = reserve(BodyOwner::Anonymous(5)).await;
+        assert!(sixth.is_ok(), "five networks leave memory to a sixth");
+        for _ in 0..7 {
+            held.push(reserve(BodyOwner::Known).await.unwrap());
+        }
+        drop((held, sixth));
+        assert_eq!(budget.usage().bytes, 0);
+    }
+}

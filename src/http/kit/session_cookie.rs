@@ -1,0 +1,23 @@
+//! The cookie of a session of the console.
+
+use crate::http::kit::request::Request;
+use crate::http::state::Gateway;
+
+/// Returns the name of the cookie. Over TLS, browsers accept the prefix `__Host-` only from the host itself
+/// and for all of its paths, and `__Secure-` for a part of them (RFC 6265bis `#section-4.1.3`).
+pub(crate) fn name(gateway: &Gateway) -> &'static str {
+    let public_url = &gateway.settings.public_url;
+    match (public_url.scheme(), public_url.path()) {
+        ("https", "/") => "__Host-feedgate_session",
+        ("https", _) => "__Secure-feedgate_session",
+        _ => "feedgate_session",
+    }
+}
+
+/// Returns the value of the cookie that a request has.
+pub(crate) fn value<'r>(gateway: &Gateway, request: &'r Request) -> Option<&'r str> {
+    let name = name(gateway);
+    let cookies = request.header("cookie").split(';').map(str::trim);
+    let mut cookies = cookies.filter_map(|cookie| cookie.split_once('='));
+    cookies.find(|(held, _)| *held == name).map(|(_, value)| value)
+}

@@ -1,0 +1,43 @@
+//! For whom requests are made: what is limited for strangers leaves a part to accounts.
+
+use std::net::IpAddr;
+
+use url::Url;
+
+use super::{HttpClient, Purpose};
+use feedgate_core::registrant::RegistrantNetwork;
+
+/// For whom requests are made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum FetchOwner {
+    /// An account, a program on the gateway's own machine, or the gateway itself.
+    #[default]
+    Known,
+    /// A client without an account, in this network as far as it is known.
+    Anonymous(RegistrantNetwork),
+}
+
+impl HttpClient {
+    /// Returns the client for what a client without an account requests from `network`.
+    pub fn for_anonymous(&self, network: RegistrantNetwork) -> HttpClient {
+        HttpClient { requester: FetchOwner::Anonymous(network), ..self.clone() }
+    }
+
+    /// Returns the addresses of the host of `url`, as
+    /// [`GuardedClient::addresses`](super::guarded_client::GuardedClient::addresses) does.
+    pub(super) async fn addresses(&self, url: &Url, purpose: Purpose) -> Vec<IpAddr> {
+        let lookup = match self.requester {
+            FetchOwner::Known => None,
+            FetchOwner::Anonymous(_) => Some(&*self.inner.anonymous_lookup),
+        };
+        self.guarded(purpose).addresses(url, lookup).await
+    }
+
+    /// Returns this client for whom nobody vouches, if that is not said already.
+    pub(super) fn without_account(&self) -> HttpClient {
+        match self.requester {
+            FetchOwner::Anonymous(_) => self.clone(),
+            FetchOwner::Known => self.for_anonymous(RegistrantNetwork::UNKNOWN),
+        }
+    }
+}
