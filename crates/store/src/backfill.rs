@@ -216,10 +216,12 @@ pub(super) async fn begin(
                started_at = excluded.started_at, ended_at = null, due_at = excluded.due_at,
                claim_token = 0, for_accounts = excluded.for_accounts, is_postponed = 0
          where backfills.ended_at <= $3";
-    // What waits for the budget of strangers does not keep an account waiting.
+    // What waits for the budget of strangers does not keep an account waiting. A claim is left alone:
+    // nodes of the release before do not reset `is_postponed` when they claim a step.
     const JOIN: &str = "
         update backfills
-           set for_accounts = 1, due_at = case when is_postponed = 1 then $2 else due_at end
+           set for_accounts = 1,
+               due_at = case when is_postponed = 1 and claim_token = 0 then $2 else due_at end
          where resource_id = $1 and ended_at is null";
     // A poll in progress is not interrupted: the resource is claimed only if no node has claimed
     // it. A backfill's claim of its resource has no token, which tells it from that of a poll.

@@ -2,8 +2,8 @@
 //!
 //! A document is staged in parts, as the log appends one, so that no document decides how long a
 //! transaction is. What is staged is charged like what is appended; when staged entries are appended,
-//! nothing is charged again. If the claim is lost between two parts, the document is read again, and
-//! its staged entries are found.
+//! nothing is charged again. If the claim is lost before the backfill has advanced, the document is read
+//! again, its staged entries are found, and each counts once.
 
 use std::sync::Arc;
 
@@ -24,9 +24,9 @@ use feedgate_core::store::{StagedPage, StoreError};
 
 /// What came of a part of a document.
 enum StagedPart {
-    /// The number of entries that were not staged before.
-    Staged(u64),
+    Staged,
     ClaimLost,
+    /// The part is staged, and what comes after it waits until this time.
     Postponed(DateTime<Utc>),
 }
 
@@ -53,8 +53,8 @@ impl Store {
         let parts = staging::parts(&page.entries);
         let document = Document { backfill: backfill.clone(), claim, page: Arc::new(page), now };
         let _permit = db.append_permit().await?;
-        let mut new = 0;
-        for part in parts {
+        let mut parts = parts.into_iter().peekable();
+        while let Some(part) = parts.next() {
             let size =
                 recording::write_size(part.len(), staging::bytes(&part, &document.page.entries));
             let (document, part, budget) = (document.clone(), Arc::new(part), db.append_budget);
@@ -62,13 +62,16 @@ impl Store {
                 Box::pin(async move { stage_part(tx, budget, &document, &part).await })
             });
             match staged.await? {
-                StagedPart::Staged(count) => new += count,
+                StagedPart::Staged => {}
                 StagedPart::ClaimLost => return Ok(StagedPage::ClaimLost),
-                StagedPart::Postponed(until) => return Ok(StagedPage::Postponed(until)),
+                StagedPart::Postponed(until) if parts.peek().is_some() => {
+                    return Ok(StagedPage::Postponed(until));
+                }
+                // Nothing of this document is left to wait, and the next one waits by itself.
+                StagedPart::Postponed(_) => {}
             }
         }
-        let advanced =
-            db.write(move |tx| Box::pin(async move { advance(tx, document, new).await }));
+        let advanced = db.write(move |tx| Box::pin(async move { advance(tx, document).await }));
         Ok(if advanced.await? { StagedPage::Staged } else { StagedPage::ClaimLost })
     }
 
@@ -112,7 +115,7 @@ async fn stage_part(
     let charged = append_budget::charge(tx, budget, resource, size, *now).await?;
     Ok(match charged.is_rest_postponed {
         true => StagedPart::Postponed(append_budget::earliest(charged.paid_at)),
-        false => StagedPart::Staged(size.records),
+        false => StagedPart::Staged,
     })
 }
 
@@ -122,9 +125,9 @@ async fn is_at(tx: &Tx<'_>, backfill: &Backfill) -> Result<bool, StoreError> {
     Ok(held.is_some_and(|held| held.pages == backfill.pages && held.ending.is_none()))
 }
 
-/// Advances a backfill to the link of a document whose entries are staged, `new` of them for the first
-/// time.
-async fn advance(tx: &Tx<'_>, document: Document, new: u64) -> Result<bool, StoreError> {
+/// Advances a backfill to the link of a document whose entries are staged. Which of them were staged for
+/// the first time does not depend on how often the document was read.
+async fn advance(tx: &Tx<'_>, document: Document) -> Result<bool, StoreError> {
     const SEEN: &str = "
         insert into backfill_visits (resource_id, url_hash)
         select cast($1 as bigint), given.url_hash from {rows} where true
@@ -143,6 +146,7 @@ async fn advance(tx: &Tx<'_>, document: Document, new: u64) -> Result<bool, Stor
         None => false,
     };
     let pages = backfill.pages;
+    let new = staging::count(tx, id).await?.saturating_sub(backfill.entries);
     backfill.walked(&page, new, was_seen);
     save_progress(tx, &backfill, pages, now).await
 }

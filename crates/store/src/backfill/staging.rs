@@ -127,6 +127,13 @@ pub(super) async fn stage_entries(
     }))
 }
 
+/// Returns how many entries are staged, of all documents. Those of one document could not be told by their
+/// page, which a newer form of an entry changes.
+pub(super) async fn count(tx: &Tx<'_>, id: ResourceId) -> Result<u64, StoreError> {
+    const COUNT: &str = "select count(*) from staged_entries where resource_id = $1";
+    tx.first(COUNT, params![id.0]).await?.map_or(Ok(0), |mut row| row.count())
+}
+
 /// Returns the oldest staged entries, as many as are appended in one transaction. They are identified by their ids alone: their links and texts
 /// are stored when a poll reads them in the document.
 pub(crate) async fn oldest(tx: &Tx<'_>, id: ResourceId) -> Result<Vec<Candidate>, StoreError> {

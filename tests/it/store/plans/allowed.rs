@@ -61,6 +61,8 @@ pub(super) const ALLOWED: &[Allowed] = &[
         "of few removed accounts, PostgreSQL reads the whole partial index"),
     allow("backfill.rs ENTRIES", "staged_entries",
         "a backfill that ends deletes all that it has staged"),
+    allow("backfill/staging.rs COUNT", "staged_entries",
+        "a backfill counts what it has staged, which its own limit bounds, once for each document"),
     allow("backfill/staging.rs RECORDED", "records",
         "of a short log, PostgreSQL reads the whole index instead of looking up each entry"),
     allow("backfill.rs PAGES", "backfill_visits",
