@@ -228,10 +228,11 @@ impl Backfiller {
     ) -> Result<(), StoreError> {
         let Some(http_code @ (429 | 503)) = failure.http_code else { return Ok(()) };
         let answered_by = failure.answered_by.as_ref().unwrap_or(url);
+        let group = self.store.group(answered_by.as_str());
         let refused = HostRefusal {
-            group: self.store.group(answered_by.as_str()),
+            was_read: self.poller.was_read_from(resource, &group),
+            group,
             resource: resource.id,
-            was_read: false,
             at: runner::now(),
             http_code,
             retry_after_s: failure.retry_after_s,

@@ -75,7 +75,7 @@ impl FetchLimit {
 
     async fn wait(&self, patience: Patience, requester: FetchOwner) -> Option<FetchPermit> {
         // Permits for requests come first: a fetch that waits for one takes none of the others.
-        let is_for_request = matches!(patience, Patience::Interactive | Patience::FirstFetch);
+        let is_for_request = patience.is_for_request();
         let (mut slots, mut place) = (Vec::new(), None);
         if let FetchOwner::Anonymous(network) = requester
             && is_for_request
@@ -97,6 +97,11 @@ impl FetchLimit {
 }
 
 impl Patience {
+    /// Returns whether a request waits for the fetch.
+    pub fn is_for_request(self) -> bool {
+        matches!(self, Patience::Interactive | Patience::FirstFetch)
+    }
+
     /// Returns how long a fetch waits for a permit or for memory.
     pub(super) fn wait_for_gateway(self) -> Duration {
         match self {

@@ -23,6 +23,11 @@ impl HttpClient {
         HttpClient { requester: FetchOwner::Anonymous(network), ..self.clone() }
     }
 
+    /// Returns whether a client without an account makes the requests.
+    pub fn is_for_anonymous(&self) -> bool {
+        matches!(self.requester, FetchOwner::Anonymous(_))
+    }
+
     /// Returns the addresses of the host of `url`, as
     /// [`GuardedClient::addresses`](super::guarded_client::GuardedClient::addresses) does.
     pub(super) async fn addresses(&self, url: &Url, purpose: Purpose) -> Vec<IpAddr> {

@@ -10,6 +10,7 @@ mod egress;
 mod limits;
 mod redirects;
 mod tls;
+mod watchers;
 
 use std::time::Duration;
 

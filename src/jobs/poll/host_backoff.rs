@@ -35,9 +35,8 @@ impl Poller {
             return Ok(None);
         }
         let group = self.answering_group(&due.resource, observation);
-        let read_from = &due.resource.polling.validators.url;
         let refused = HostRefusal {
-            was_read: !read_from.is_empty() && self.store.group(read_from) == group,
+            was_read: self.was_read_from(&due.resource, &group),
             group,
             resource: due.resource.id,
             at: observation.at + observation.took,
@@ -45,6 +44,12 @@ impl Poller {
             retry_after_s: failure.retry_after_s,
         };
         self.store.record_refusal(&refused).await
+    }
+
+    /// Returns whether a resource was last read from a server of this host group.
+    pub(in crate::jobs) fn was_read_from(&self, resource: &Resource, group: &str) -> bool {
+        let read_from = &resource.polling.validators.url;
+        !read_from.is_empty() && self.store.group(read_from) == group
     }
 
     /// Returns the host group of the server that gave what was found.

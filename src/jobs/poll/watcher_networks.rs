@@ -6,7 +6,7 @@
 //! redirects: inside, not even a request arrives.
 
 use super::Poller;
-use crate::net::{HttpClient, is_inner};
+use crate::net::{HttpClient, Patience, is_inner};
 use feedgate_core::registrant::RegistrantNetwork;
 use feedgate_core::resource::Resource;
 use feedgate_core::store::StoreError;
@@ -21,6 +21,25 @@ impl Poller {
     /// Returns the poller for what a client without an account requests from `network`.
     pub fn for_anonymous(&self, network: RegistrantNetwork) -> Poller {
         Poller { client: self.client.for_anonymous(network), ..self.clone() }
+    }
+
+    /// Returns the client for a poll of a resource, as [`client_for`](Self::client_for) does. Who watches
+    /// the resource is not read where it decides nothing: of most polls.
+    pub async fn client_for_poll(
+        &self,
+        resource: &Resource,
+        patience: Patience,
+    ) -> Result<HttpClient, StoreError> {
+        // The name of what was read at the last poll is found at once. If the lookup fails, the next one
+        // takes the shares of strangers.
+        let is_well = !resource.polling.validators.url.is_empty() && resource.polling.failures == 0;
+        let has_shares = patience.is_for_request() || !is_well;
+        let is_decided = !self.client.has_inner_topics_for_some()
+            && (self.client.is_for_anonymous() || !has_shares);
+        match is_decided {
+            true => Ok(self.client.clone()),
+            false => self.client_for(resource).await,
+        }
     }
 
     /// Returns the client for the requests of a resource. Private networks are reached if an account or a

@@ -14,8 +14,9 @@ use feedgate_core::registrant::RegistrantNetwork;
 use feedgate_core::resource::ResourceId;
 use feedgate_core::subscription::SubscriptionRequest;
 use feedgate_store::{self as store, StoreSettings};
+use http::StatusCode;
 
-use super::{Bench, LIMITS, node_with, request, steps};
+use super::{Bench, LIMITS, atom, node_with, request, steps};
 use crate::store::on_both_stores;
 use crate::support::postgres::Database;
 use crate::support::publisher::Publisher;
@@ -25,6 +26,7 @@ on_both_stores!(
     h01_the_history_of_a_stranger_waits_for_disk_space,
     h01_histories_of_strangers_leave_workers_for_those_of_accounts,
     h01_an_account_does_not_wait_for_the_budget_of_strangers,
+    h03_a_history_pauses_the_server_of_a_feed_that_is_read,
 );
 
 const CLAIM: Duration = Duration::from_secs(60);
@@ -111,4 +113,30 @@ async fn h01_histories_of_strangers_leave_workers_for_those_of_accounts(database
     assert_eq!(claimed, [own]);
     drop(anonymous);
     assert_eq!(bench.backfills.claim(4).await.unwrap().len(), 2);
+}
+
+async fn h03_a_history_pauses_the_server_of_a_feed_that_is_read(database: Database) {
+    let bench = Bench::start(&database).await;
+    bench.archive(3, 2);
+    bench.publisher.fail("/documents/1", StatusCode::TOO_MANY_REQUESTS);
+    let feed = request_of(&bench.topic(), "https://b.test/cb", None);
+    bench.store.subscribe(&feed, runner::now()).await.unwrap();
+    bench.poll().await;
+    let paused_until = async || {
+        let group = bench.store.group(&bench.topic());
+        bench.store.host(&group).await.unwrap().cool_until
+    };
+
+    // Anybody can name a feed that was never polled, whose history leads to what is refused.
+    let links = [("prev-archive", "/documents/1".to_owned())];
+    bench.publisher.put("/named", "application/atom+xml", atom(&links, 9..=9));
+    let named = bench.publisher.url("/named");
+    subscribe(&bench, &request_of(&named, "https://b.test/cb", None)).await;
+    steps(&bench.backfills, usize::MAX).await;
+    assert_eq!(bench.publisher.fetches("/documents/1").len(), 1);
+    assert_eq!(paused_until().await, None);
+
+    subscribe(&bench, &request_of(&bench.topic(), "https://c.test/cb", None)).await;
+    assert_eq!(bench.finish().await.attempts, 1);
+    assert!(paused_until().await.is_some(), "it answers polls of the feed well");
 }
