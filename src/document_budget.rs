@@ -207,8 +207,32 @@ impl DocumentBudget {
         bytes: u64,
         patience: Duration,
     ) -> Result<Reservation, GatewayBusy> {
+        let units = units(bytes).min(self.pools[share as usize].capacity);
+        self.acquire(share, units, patience).await
+    }
+
+    /// Reserves what `held` lacks of `bytes` of its share, as [`reserve`](Self::reserve) does.
+    async fn extend(
+        &self,
+        share: Share,
+        held: &mut Reservation,
+        bytes: u64,
+        patience: Duration,
+    ) -> Result<(), GatewayBusy> {
+        let wanted = units(bytes).min(self.pools[share as usize].capacity);
+        let has = u32::try_from(held.units.num_permits()).unwrap_or(u32::MAX);
+        let lacking = self.acquire(share, wanted.saturating_sub(has), patience).await?;
+        held.units.merge(lacking.units);
+        Ok(())
+    }
+
+    async fn acquire(
+        &self,
+        share: Share,
+        wanted: u32,
+        patience: Duration,
+    ) -> Result<Reservation, GatewayBusy> {
         let pool = &self.pools[share as usize];
-        let wanted = units(bytes).min(pool.capacity);
         if let Ok(units) = Arc::clone(&pool.units).try_acquire_many_owned(wanted) {
             return Ok(Reservation { units });
         }

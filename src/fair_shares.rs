@@ -46,20 +46,23 @@ impl<K: Eq + Hash + Clone> FairShares<K> {
             // Listening starts before the check, so that nothing that is returned in between is missed.
             let mut left = pin!(self.left.notified());
             left.as_mut().enable();
-            if self.try_enter(&holder, weight) {
+            if self.try_exchange(&holder, 0, weight) {
                 return FairShare { shares: self.clone(), holder, weight };
             }
             left.await;
         }
     }
 
-    fn try_enter(&self, holder: &K, weight: u64) -> bool {
+    /// Exchanges a share of `holder` that weighs `old` for one that weighs `new`, if it may have that one
+    /// beside its others.
+    fn try_exchange(&self, holder: &K, old: u64, new: u64) -> bool {
         let mut held = self.held();
-        let free = self.capacity.saturating_sub(held.values().sum());
-        let own = held.get(holder).copied().unwrap_or_default();
-        let is_admitted = own == 0 || own + weight <= free.saturating_sub(weight);
+        let all: u64 = held.values().sum();
+        let free = self.capacity.saturating_sub(all.saturating_sub(old));
+        let others = held.get(holder).copied().unwrap_or_default().saturating_sub(old);
+        let is_admitted = others == 0 || others + new <= free.saturating_sub(new);
         if is_admitted {
-            held.insert(holder.clone(), own + weight);
+            held.insert(holder.clone(), others + new);
         }
         is_admitted
     }
@@ -68,6 +71,22 @@ impl<K: Eq + Hash + Clone> FairShares<K> {
 impl<K: Eq + Hash> FairShares<K> {
     fn held(&self) -> MutexGuard<'_, HashMap<K, u64>> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<K: Eq + Hash + Clone> FairShare<K> {
+    /// Waits until this share may weigh so much. What it weighs already does not keep it waiting.
+    pub(crate) async fn grow(&mut self, weight: u64) {
+        let FairShares { left, .. } = self.shares.clone();
+        loop {
+            let mut left = pin!(left.notified());
+            left.as_mut().enable();
+            if self.shares.try_exchange(&self.holder, self.weight, weight) {
+                self.weight = weight;
+                return;
+            }
+            left.await;
+        }
     }
 }
 
@@ -110,6 +129,20 @@ mod tests {
         let alone = timeout(wait, shares.enter(1, 50)).await;
         assert!(alone.is_ok(), "who is alone has half");
         drop((sixth, alone));
+        let mut growing = shares.enter(1, 40).await;
+        let grown = timeout(wait, growing.grow(100)).await;
+        assert!(grown.is_ok(), "what it has is no reason to wait");
+        let mut other = shares.enter(2, 1).await;
+        let second = timeout(wait, shares.enter(2, 1)).await;
+        assert!(second.is_err(), "nothing is left");
+        drop(growing);
+        let second = shares.enter(2, 39).await;
+        assert!(
+            timeout(wait, other.grow(21)).await.is_err(),
+            "half is for all of a holder together"
+        );
+        assert!(timeout(wait, other.grow(11)).await.is_ok());
+        drop((other, second));
         assert!(shares.held().is_empty(), "nothing is kept of who left");
     }
 }

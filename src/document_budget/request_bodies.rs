@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
 use super::{DocumentBudget, GatewayBusy, Reservation, Share, units};
@@ -41,45 +41,68 @@ impl AnonymousBodies {
         }
     }
 
-    async fn enter(&self, network: u64, bytes: u64) -> Option<AnonymousPart> {
+    /// Waits until `held` is a part for `bytes`.
+    async fn grow(
+        &self,
+        held: &mut Option<AnonymousPart>,
+        network: u64,
+        bytes: u64,
+    ) -> Result<(), AcquireError> {
         let wanted = units(bytes).min(self.capacity);
-        let share = self.networks.enter(network, wanted.into()).await;
-        let units = Arc::clone(&self.units).acquire_many_owned(wanted).await.ok()?;
-        Some(AnonymousPart { _units: units, _share: share })
+        let Some(AnonymousPart { units, share }) = held else {
+            let share = self.networks.enter(network, wanted.into()).await;
+            let units = Arc::clone(&self.units).acquire_many_owned(wanted).await?;
+            *held = Some(AnonymousPart { units, share });
+            return Ok(());
+        };
+        share.grow(wanted.into()).await;
+        let lacking = wanted.saturating_sub(u32::try_from(units.num_permits()).unwrap_or(u32::MAX));
+        units.merge(Arc::clone(&self.units).acquire_many_owned(lacking).await?);
+        Ok(())
     }
 }
 
 /// A part of what strangers have, until dropped.
 #[derive(Debug)]
 struct AnonymousPart {
-    _units: OwnedSemaphorePermit,
-    _share: FairShare<u64>,
+    units: OwnedSemaphorePermit,
+    share: FairShare<u64>,
 }
 
 /// The memory of the body of a request, until dropped.
 #[derive(Debug)]
 pub(crate) struct RequestBodyMemory {
-    _reserved: Reservation,
-    _part: Option<AnonymousPart>,
+    owner: BodyOwner,
+    reserved: Option<Reservation>,
+    part: Option<AnonymousPart>,
+}
+
+impl RequestBodyMemory {
+    /// Creates the memory of a body that has none yet.
+    pub(crate) fn none(owner: BodyOwner) -> RequestBodyMemory {
+        RequestBodyMemory { owner, reserved: None, part: None }
+    }
 }
 
 impl DocumentBudget {
-    /// Reserves memory for the body of a request, and waits for it no longer than `patience`.
-    pub(crate) async fn reserve_body(
+    /// Reserves what the body of a request lacks of `bytes`, and waits for it no longer than `patience`. A
+    /// body never waits for what it has itself.
+    pub(crate) async fn grow_body(
         &self,
-        owner: BodyOwner,
+        held: &mut RequestBodyMemory,
         bytes: u64,
         patience: Duration,
-    ) -> Result<RequestBodyMemory, GatewayBusy> {
-        let part = match owner {
-            BodyOwner::Known => None,
-            BodyOwner::Anonymous(network) => {
-                let part = timeout(patience, self.anonymous_bodies.enter(network, bytes)).await;
-                Some(part.ok().flatten().ok_or_else(GatewayBusy::for_now)?)
-            }
-        };
-        let reserved = self.reserve(Share::Requests, bytes, patience).await?;
-        Ok(RequestBodyMemory { _reserved: reserved, _part: part })
+    ) -> Result<(), GatewayBusy> {
+        if let BodyOwner::Anonymous(network) = held.owner {
+            let grown = self.anonymous_bodies.grow(&mut held.part, network, bytes);
+            let grown = timeout(patience, grown).await;
+            grown.ok().and_then(Result::ok).ok_or_else(GatewayBusy::for_now)?;
+        }
+        match &mut held.reserved {
+            Some(reserved) => self.extend(Share::Requests, reserved, bytes, patience).await?,
+            none => *none = Some(self.reserve(Share::Requests, bytes, patience).await?),
+        }
+        Ok(())
     }
 }
 
@@ -90,8 +113,11 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn h20_bodies_of_strangers_leave_memory_to_accounts_and_to_each_other() {
         let budget = DocumentBudget::new(256 << 20, 1);
-        let reserve =
-            async |owner| budget.reserve_body(owner, 1 << 20, Duration::from_secs(5)).await;
+        let reserve = async |owner| {
+            let mut memory = RequestBodyMemory::none(owner);
+            let grown = budget.grow_body(&mut memory, 1 << 20, Duration::from_secs(5)).await;
+            grown.map(|()| memory)
+        };
         let mut held = Vec::new();
         for network in 0..5 {
             while let Ok(memory) = reserve(BodyOwner::Anonymous(network)).await {

@@ -45,32 +45,32 @@ pub(crate) struct CallRules {
 /// The memory that the body of a request takes, reserved as the body arrives.
 #[derive(Debug)]
 pub(crate) struct BodyReservation<'d> {
-    documents: Option<(&'d DocumentBudget, BodyOwner)>,
-    reserved: Option<RequestBodyMemory>,
+    reserved: Option<(&'d DocumentBudget, RequestBodyMemory)>,
     bytes: usize,
 }
 
 impl<'d> BodyReservation<'d> {
     /// Reserves memory in `documents` for `owner`, when it is needed.
     pub(crate) fn new(documents: &'d DocumentBudget, owner: BodyOwner) -> BodyReservation<'d> {
-        let documents = Some((documents, owner));
-        BodyReservation { documents, reserved: None, bytes: UNRESERVED_BODY_BYTES }
+        let reserved = Some((documents, RequestBodyMemory::none(owner)));
+        BodyReservation { reserved, bytes: UNRESERVED_BODY_BYTES }
     }
 
     /// Reserves nothing: the caller bounds the number of bodies.
     pub(crate) fn unlimited() -> BodyReservation<'d> {
-        BodyReservation { documents: None, reserved: None, bytes: usize::MAX }
+        BodyReservation { reserved: None, bytes: usize::MAX }
     }
 
     /// Ensures that a body of this length may be read, and reserves four times as much if it may
     /// become as long.
     async fn grow(&mut self, bytes: usize, limit_bytes: usize) -> Result<(), GatewayBusy> {
-        let Some((documents, owner)) = self.documents.filter(|_| bytes > self.bytes) else {
+        let Some((documents, memory)) = self.reserved.as_mut().filter(|_| bytes > self.bytes)
+        else {
             return Ok(());
         };
         let wanted = bytes.saturating_mul(4).min(limit_bytes.max(bytes));
-        let reserved = documents.reserve_body(owner, wanted as u64, MEMORY_WAIT).await?;
-        (self.reserved, self.bytes) = (Some(reserved), wanted);
+        documents.grow_body(memory, wanted as u64, MEMORY_WAIT).await?;
+        self.bytes = wanted;
         Ok(())
     }
 }
@@ -222,6 +222,22 @@ mod tests {
         assert_eq!(unread.rejection.status(), StatusCode::PAYLOAD_TOO_LARGE);
         assert_eq!(unread.beginning.len(), 100_000);
         assert_eq!(sent, 2 + DISCARDED_BYTES / chunk.len());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn h20_an_idle_gateway_takes_the_longest_body_whatever_memory_it_has() {
+        for budget_bytes in [SMALLEST_BUDGET_BYTES, 128 << 20, 1 << 30] {
+            let budget = DocumentBudget::new(budget_bytes, 1);
+            for owner in [BodyOwner::Known, BodyOwner::Anonymous(7)] {
+                let chunk = Bytes::from(vec![b'<'; 64 << 10]);
+                let chunks = std::iter::repeat_n(chunk, 160).map(Ok::<_, warp::Error>);
+                let mut memory = BodyReservation::new(&budget, owner);
+                let body = futures_util::stream::iter(chunks);
+                let read = read(body, 10 << 20, None, &mut memory).await;
+                assert_eq!(read.map(|body| body.len()), Ok(10 << 20), "{budget_bytes} {owner:?}");
+            }
+            assert_eq!(budget.usage().bytes, 0);
+        }
     }
 
     #[tokio::test(start_paused = true)]
