@@ -37,20 +37,22 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
-use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use http::{HeaderMap, HeaderValue, StatusCode};
 use ipnet::IpNet;
 use url::Url;
 
 use crate::document_budget::{DocumentBudget, DocumentMemory, GatewayBusy};
-use feedgate_core::event::AnswerExcerpt;
 use feedgate_core::poll::Validators;
+use feedgate_core::registrant::RegistrantNetwork;
 use feedgate_core::schedule::FailureClass;
 use feedgate_feed::Context;
 use feedgate_feed::model::KnownBy;
 
 use allowed_networks::AllowedNetworks;
+use fetch_owner::FetchOwner;
 
 pub use admitted_groups::ClaimedGroup;
+pub use callback::{CallbackRequest, CallbackResponse};
 pub(crate) use feedgate_core::address_rules::{address_and_network, network};
 pub use feedgate_core::address_rules::{is_inner, is_metadata, is_public};
 pub(crate) use fetch_limit::{SLOW_AFTER, SLOW_LANE};
@@ -313,49 +315,9 @@ impl FetchError {
     }
 }
 
-/// A request to a callback. Redirects are not followed (rule D5).
-#[derive(Clone, Debug)]
-pub struct CallbackRequest {
-    /// The HTTP method.
-    pub method: Method,
-    /// The URL of the callback.
-    pub url: Url,
-    /// The headers; `User-Agent` is added.
-    pub headers: HeaderMap,
-    /// The body.
-    pub body: Bytes,
-}
-
-/// The response of a callback.
-#[derive(Clone, Debug)]
-pub struct CallbackResponse {
-    /// The status code.
-    pub status: StatusCode,
-    /// The headers.
-    pub headers: HeaderMap,
-    /// The first 16 kB of the body (rule D4), unless the caller set another limit.
-    pub body: Bytes,
-    /// Whether the response came from a public address.
-    pub is_public: bool,
-}
-
-impl CallbackResponse {
-    /// Returns the address that a redirect of a request to `from` names, if the request can be
-    /// repeated there unchanged. After 303 it cannot.
-    pub fn redirect_target(&self, from: &Url) -> Option<Url> {
-        if !matches!(self.status.as_u16(), 301 | 302 | 307 | 308) {
-            return None;
-        }
-        let location = self.headers.get(http::header::LOCATION)?;
-        let mut target = from.join(&String::from_utf8_lossy(location.as_bytes())).ok()?;
-        target.set_fragment(None);
-        Some(target)
-    }
-
-    /// Returns the beginning of the body, for display.
-    pub fn excerpt(&self) -> AnswerExcerpt {
-        AnswerExcerpt::new(&self.body, self.is_public)
-    }
+/// Returns the shortest time limit of a lookup.
+fn shortest_lookup(settings: &NetworkSettings) -> Duration {
+    (settings.fetch_timeout / 6).min(settings.callback_timeout / 2)
 }
 
 /// The HTTP client. Clones share connections and host turns.
@@ -368,7 +330,7 @@ pub struct HttpClient {
     topics: AllowedNetworks,
     /// Whether the topics and callbacks of those without an account may be in private networks too.
     has_inner_for_all: bool,
-    requester: fetch_owner::FetchOwner,
+    requester: FetchOwner,
 }
 
 #[derive(Debug)]
@@ -388,24 +350,35 @@ struct Inner {
     first_fetches: first_fetch_limit::FirstFetchLimit,
     documents: DocumentBudget,
     signer: request_signer::RequestSigner,
-    /// Looks up names for strangers.
-    anonymous_lookup: Arc<dyn Lookup>,
+    lookups: resolver::Lookups,
 }
 
 impl HttpClient {
     /// Creates a client with these settings that uses the system's resolver.
     pub fn new(settings: NetworkSettings) -> HttpClient {
-        HttpClient::build(settings, resolver::Lookups::of_system(), None)
+        let lookups = resolver::Lookups::of_system(shortest_lookup(&settings));
+        HttpClient::build(settings, lookups, None)
     }
 
     /// Creates the client of a gateway, whose nodes share the limits of servers.
     pub fn with_host_gate(settings: NetworkSettings, gate: Arc<dyn HostGate>) -> HttpClient {
-        HttpClient::build(settings, resolver::Lookups::of_system(), Some(gate))
+        let lookups = resolver::Lookups::of_system(shortest_lookup(&settings));
+        HttpClient::build(settings, lookups, Some(gate))
     }
 
     /// Creates a client that resolves names with `lookup`.
     pub fn with_lookup(settings: NetworkSettings, lookup: Arc<dyn Lookup>) -> HttpClient {
-        HttpClient::build(settings, resolver::Lookups::same(lookup), None)
+        HttpClient::with_lookups(settings, Arc::clone(&lookup), lookup)
+    }
+
+    /// Creates a client that resolves names with `known` for accounts and the gateway itself, and with
+    /// `others` for all others.
+    pub fn with_lookups(
+        settings: NetworkSettings,
+        known: Arc<dyn Lookup>,
+        others: Arc<dyn Lookup>,
+    ) -> HttpClient {
+        HttpClient::build(settings, resolver::Lookups::Given { known, others }, None)
     }
 
     fn build(
@@ -425,6 +398,8 @@ impl HttpClient {
         let documents = DocumentBudget::new(settings.document_memory_bytes, parsers);
         let tls = guarded_client::tls();
         let user_agent = HeaderValue::from_str(&format!("{})", settings.user_agent));
+        let known = lookups.of(FetchOwner::Known);
+        let anonymous = lookups.of(FetchOwner::Anonymous(RegistrantNetwork::UNKNOWN));
         // A client for the networks that are allowed, and one for public addresses only, to which strangers
         // have requests sent.
         let clients = |allowed: &[IpNet], timeouts| {
@@ -432,7 +407,7 @@ impl HttpClient {
                 let (lookup, tls) = (Arc::clone(lookup), tls.clone());
                 Arc::new(guarded_client::GuardedClient::new(allowed, lookup, timeouts, tls))
             };
-            (client(allowed, &lookups.known), client(&[], &lookups.anonymous))
+            (client(allowed, &known), client(&[], &anonymous))
         };
         let (topics, public_topics) = clients(&settings.allow_topics, topics);
         let (callbacks, public_callbacks) = clients(&settings.allow_callbacks, callbacks);
@@ -448,11 +423,11 @@ impl HttpClient {
             first_fetches: first_fetch_limit::FirstFetchLimit::default(),
             documents,
             signer: request_signer::RequestSigner::default(),
-            anonymous_lookup: lookups.anonymous,
+            lookups,
             settings,
         };
         let (callbacks, topics) = (AllowedNetworks::All, AllowedNetworks::All);
-        let requester = fetch_owner::FetchOwner::Known;
+        let requester = FetchOwner::Known;
         HttpClient {
             inner: Arc::new(inner),
             callbacks,

@@ -384,10 +384,12 @@ impl SubscriptionService {
         let verified = match visit {
             _ if intent.request.callback.is_null_device() => Ok(()),
             Ok(visit) => {
-                let (account, callback) = (intent.request.account, &intent.request.callback);
-                let fetch = self.callback_client(account, callback);
+                let fetch = self.callback_client(&intent.request, &intent.request.callback);
                 let verified = verify::intent(&fetch, intent).await;
-                visit.ends(verified.is_ok());
+                match &verified {
+                    Err(why) if why.unsent_retry_in().is_some() => visit.ends_unsent(),
+                    verified => visit.ends(verified.is_ok()),
+                }
                 verified
             }
             Err(retry_after) => Err(NotVerified::RateLimited { retry_after }),

@@ -170,6 +170,8 @@ enum Outcome {
     Agreed,
     /// The host has led to another, which agreed.
     Redirected,
+    /// Nothing was sent, because this gateway was busy.
+    Unsent,
     Failed,
 }
 
@@ -212,6 +214,11 @@ impl VerificationPermit {
     /// the next verification here.
     pub(crate) fn ends_elsewhere(mut self) {
         self.outcome = Outcome::Redirected;
+    }
+
+    /// Ends a verification that was not sent, because this gateway was busy.
+    pub(crate) fn ends_unsent(mut self) {
+        self.outcome = Outcome::Unsent;
     }
 }
 

@@ -140,7 +140,12 @@ impl Deliverer {
 
 /// Returns the client for requests to the callback of a subscription.
 fn client_for(client: &HttpClient, subscription: &Subscription) -> HttpClient {
-    client.for_callback(subscription.account.is_some(), subscription.callback.url())
+    match subscription.account {
+        Some(_) => client.for_callback(true, subscription.callback.url()),
+        None => client
+            .for_delivery(subscription.registrant)
+            .for_callback(false, subscription.callback.url()),
+    }
 }
 
 impl Job for Deliverer {
@@ -167,7 +172,7 @@ impl Job for Deliverer {
         while let Some((due, mut permit)) = next.take() {
             let id = due.subscription.id;
             match permit.watch(self.attempt(&due)).await {
-                // Its subscription has changed, and its claim is released.
+                // It was not sent, and its claim is released.
                 Ok(None) => {}
                 Ok(Some(Attempted { outcome, response, attempt })) => {
                     // The host is free as soon as it has responded.

@@ -231,8 +231,8 @@ impl Poller {
             }));
         }
         self.check_disk_space(due.resource.id).await?;
-        self.admit_first_fetch(due, patience).await?;
         let client = self.client_for_poll(&due.resource, patience).await?;
+        Poller::admit_first_fetch(&client, due, patience).await?;
         let (resource, at) = (&due.resource, (now, patience));
         let verdict = match self.check_robots(&client, (resource, &resource.fetch_url), at).await? {
             RobotsVerdict::Disallowed(failure) => return Ok(Observation::skipped(now, failure)),

@@ -1,16 +1,63 @@
 //! Requests to callbacks: without redirects, with a short response limit and a short timeout.
 
-use http::Method;
+use bytes::Bytes;
 use http::header::USER_AGENT;
+use http::{HeaderMap, Method, StatusCode};
 use reqwest::Request;
 use tokio::time::{Instant, timeout_at};
 use url::Url;
 
-use super::{CallbackRequest, CallbackResponse, FetchError, HttpClient, Purpose, is_public};
-use super::{body, failure};
+use super::guarded_client::looking_up_with;
+use super::{FetchError, HttpClient, Purpose, body, failure, is_public};
+use feedgate_core::event::AnswerExcerpt;
 
 /// The maximum length of a response body that is read, in bytes (rule D4).
 const LONGEST_REPLY_BYTES: usize = 16 * 1024;
+
+/// A request to a callback. Redirects are not followed (rule D5).
+#[derive(Clone, Debug)]
+pub struct CallbackRequest {
+    /// The HTTP method.
+    pub method: Method,
+    /// The URL of the callback.
+    pub url: Url,
+    /// The headers; `User-Agent` is added.
+    pub headers: HeaderMap,
+    /// The body.
+    pub body: Bytes,
+}
+
+/// The response of a callback.
+#[derive(Clone, Debug)]
+pub struct CallbackResponse {
+    /// The status code.
+    pub status: StatusCode,
+    /// The headers.
+    pub headers: HeaderMap,
+    /// The first 16 kB of the body (rule D4), unless the caller set another limit.
+    pub body: Bytes,
+    /// Whether the response came from a public address.
+    pub is_public: bool,
+}
+
+impl CallbackResponse {
+    /// Returns the address that a redirect of a request to `from` names, if the request can be
+    /// repeated there unchanged. After 303 it cannot.
+    pub fn redirect_target(&self, from: &Url) -> Option<Url> {
+        if !matches!(self.status.as_u16(), 301 | 302 | 307 | 308) {
+            return None;
+        }
+        let location = self.headers.get(http::header::LOCATION)?;
+        let mut target = from.join(&String::from_utf8_lossy(location.as_bytes())).ok()?;
+        target.set_fragment(None);
+        Some(target)
+    }
+
+    /// Returns the beginning of the body, for display.
+    pub fn excerpt(&self) -> AnswerExcerpt {
+        AnswerExcerpt::new(&self.body, self.is_public)
+    }
+}
 
 impl HttpClient {
     /// Sends one request to a callback. Any response is a [`CallbackResponse`], whatever its status
@@ -64,6 +111,7 @@ impl HttpClient {
                 sent => sent,
             }
         };
+        let sent = looking_up_with(inner.lookups.of(self.requester), sent);
         let sent = timeout_at(deadline, sent).await;
         let sent = sent.map_err(|_| FetchError::TimedOut(allowed))?;
         let mut response = sent.map_err(|err| failure::from_client(&err, &url))?;

@@ -15,6 +15,8 @@ pub(super) enum FetchOwner {
     Known,
     /// A client without an account, in this network as far as it is known.
     Anonymous(RegistrantNetwork),
+    /// A confirmed subscription that a client without an account has requested from this network.
+    Delivery(RegistrantNetwork),
 }
 
 impl HttpClient {
@@ -28,20 +30,23 @@ impl HttpClient {
         matches!(self.requester, FetchOwner::Anonymous(_))
     }
 
+    /// Returns the client for deliveries to a subscription that a client without an account has requested
+    /// from `network`.
+    pub fn for_delivery(&self, network: RegistrantNetwork) -> HttpClient {
+        HttpClient { requester: FetchOwner::Delivery(network), ..self.clone() }
+    }
+
     /// Returns the addresses of the host of `url`, as
     /// [`GuardedClient::addresses`](super::guarded_client::GuardedClient::addresses) does.
     pub(super) async fn addresses(&self, url: &Url, purpose: Purpose) -> Vec<IpAddr> {
-        let lookup = match self.requester {
-            FetchOwner::Known => None,
-            FetchOwner::Anonymous(_) => Some(&*self.inner.anonymous_lookup),
-        };
-        self.guarded(purpose).addresses(url, lookup).await
+        let lookup = self.inner.lookups.of(self.requester);
+        self.guarded(purpose).addresses(url, &*lookup).await
     }
 
     /// Returns this client for whom nobody vouches, if that is not said already.
     pub(super) fn without_account(&self) -> HttpClient {
         match self.requester {
-            FetchOwner::Anonymous(_) => self.clone(),
+            FetchOwner::Anonymous(_) | FetchOwner::Delivery(_) => self.clone(),
             FetchOwner::Known => self.for_anonymous(RegistrantNetwork::UNKNOWN),
         }
     }

@@ -31,7 +31,7 @@ use feedgate_core::topic::host;
 use guard::{Guard, Resolver};
 
 pub use guard::Lookup;
-pub(super) use guard::{LookupError, LookupTrace, LookupsBusy, is_unknown};
+pub(super) use guard::{LookupError, LookupTrace, LookupsBusy, is_unknown, looking_up_with};
 
 /// The maximum time that an idle connection is kept, so that a name whose address has changed is
 /// looked up and checked again (rule S4).
@@ -148,9 +148,8 @@ impl GuardedClient {
     }
 
     /// Returns the address in `url`, or the addresses of its name; none if the name does not exist,
-    /// or if one of its addresses is forbidden. It is looked up with `lookup`, or as for a connection.
-    pub(super) async fn addresses(&self, url: &Url, lookup: Option<&dyn Lookup>) -> Vec<IpAddr> {
-        let lookup = lookup.unwrap_or(&*self.guard.lookup);
+    /// or if one of its addresses is forbidden. It is looked up with `lookup`.
+    pub(super) async fn addresses(&self, url: &Url, lookup: &dyn Lookup) -> Vec<IpAddr> {
         match url.host() {
             Some(Host::Ipv4(ip)) => vec![IpAddr::V4(ip)],
             Some(Host::Ipv6(ip)) => vec![IpAddr::V6(ip).to_canonical()],

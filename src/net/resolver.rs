@@ -14,6 +14,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tokio::time::Instant;
 
+use super::fetch_owner::FetchOwner;
 use super::guarded_client::{Lookup, is_unknown};
 use super::system_lookup::SystemLookup;
 
@@ -28,46 +29,74 @@ const FORGET_FROM: usize = 16_384;
 #[derive(Debug)]
 pub(super) struct CachingLookup {
     resolver: Arc<dyn Lookup>,
-    entries: Arc<Mutex<HashMap<String, (Instant, Answer)>>>,
+    entries: Entries,
 }
 
-/// How names are looked up for accounts and the gateway itself, and how for strangers.
+/// How names are looked up, by whom they are looked up for.
 #[derive(Debug)]
-pub(super) struct Lookups {
-    pub(super) known: Arc<dyn Lookup>,
-    pub(super) anonymous: Arc<dyn Lookup>,
+pub(super) enum Lookups {
+    /// With these resolvers, of which one is for accounts and the gateway itself.
+    Given { known: Arc<dyn Lookup>, others: Arc<dyn Lookup> },
+    /// With the system's resolver.
+    System(SystemLookups),
+}
+
+/// The places in which the system looks up names. Strangers have places of their own, and so have the
+/// deliveries that they have subscribed to, so that names for which nobody answers occupy none of the
+/// others. Each network leaves some of these to the next.
+#[derive(Debug)]
+pub(super) struct SystemLookups {
+    known: SystemLookup,
+    anonymous: SystemLookup,
+    deliveries: SystemLookup,
+    entries: Entries,
 }
 
 /// How many names are looked up at the same time, each of which takes a thread: together less than half of
 /// those of the pool.
-const KNOWN_PLACES: usize = 128;
+const KNOWN_PLACES: usize = 112;
 const ANONYMOUS_PLACES: usize = 64;
+const DELIVERY_PLACES: usize = 64;
 
 impl Lookups {
-    /// Looks up all names with the same resolver.
-    pub(super) fn same(lookup: Arc<dyn Lookup>) -> Lookups {
-        Lookups { known: Arc::clone(&lookup), anonymous: lookup }
+    /// Looks up names with the system's resolver, of which no lookup may take less than `shortest`.
+    pub(super) fn of_system(shortest: Duration) -> Lookups {
+        let system = |places| SystemLookup::new(places).within(shortest);
+        Lookups::System(SystemLookups {
+            known: system(KNOWN_PLACES),
+            anonymous: system(ANONYMOUS_PLACES),
+            deliveries: system(DELIVERY_PLACES),
+            entries: Entries::default(),
+        })
     }
 
-    /// Looks up names with the system's resolver. Strangers have places of their own, so that names for
-    /// which nobody answers occupy none of the others.
-    pub(super) fn of_system() -> Lookups {
-        let system = |places| Arc::new(SystemLookup::new(places));
-        let known = CachingLookup::new(system(KNOWN_PLACES));
-        let anonymous = CachingLookup {
-            resolver: system(ANONYMOUS_PLACES),
-            entries: Arc::clone(&known.entries),
-        };
-        Lookups { known: Arc::new(known), anonymous: Arc::new(anonymous) }
+    /// Returns what looks up names for `owner`.
+    pub(super) fn of(&self, owner: FetchOwner) -> Arc<dyn Lookup> {
+        match self {
+            Lookups::Given { known, .. } if owner == FetchOwner::Known => Arc::clone(known),
+            Lookups::Given { others, .. } => Arc::clone(others),
+            Lookups::System(system) => {
+                let resolver = match owner {
+                    FetchOwner::Known => system.known.clone(),
+                    FetchOwner::Anonymous(network) => system.anonymous.for_network(network),
+                    FetchOwner::Delivery(network) => system.deliveries.for_network(network),
+                };
+                let entries = Arc::clone(&system.entries);
+                Arc::new(CachingLookup { resolver: Arc::new(resolver), entries })
+            }
+        }
     }
 }
 
 /// The addresses, or the reason why there are none.
 type Answer = Result<Vec<IpAddr>, String>;
+/// What is remembered of each name, and until when.
+type Entries = Arc<Mutex<HashMap<String, (Instant, Answer)>>>;
 
 impl CachingLookup {
     /// Creates a cache for the results of `resolver`.
-    pub(super) fn new(resolver: Arc<dyn Lookup>) -> CachingLookup {
+    #[cfg(test)]
+    fn new(resolver: Arc<dyn Lookup>) -> CachingLookup {
         CachingLookup { resolver, entries: Arc::default() }
     }
 
@@ -107,7 +136,13 @@ impl Lookup for CachingLookup {
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
+    use feedgate_core::registrant::RegistrantNetwork;
+    use tokio::time::timeout;
+
     use super::*;
+
+    /// Longer than lookups wait for places.
+    const PATIENCE: Duration = Duration::from_millis(100);
 
     /// A resolver that counts its lookups.
     #[derive(Debug, Default)]
@@ -145,6 +180,46 @@ mod tests {
             }
             assert_eq!(lookups, want, "{why}");
         }
+    }
+
+    #[tokio::test]
+    async fn h13_names_of_strangers_that_nobody_answers_for_hold_up_no_delivery() {
+        static HELD: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+        let resolve: fn(&str) -> io::Result<Vec<IpAddr>> = |name| {
+            if name == "slow.test" {
+                drop(HELD.blocking_lock());
+            }
+            Ok(vec![IpAddr::from([192, 0, 2, 1])])
+        };
+        let system = |places| SystemLookup::for_tests(places, resolve);
+        let lookups = Lookups::System(SystemLookups {
+            known: system(1),
+            anonymous: system(4),
+            deliveries: system(4),
+            entries: Entries::default(),
+        });
+        let network = |last: u8| RegistrantNetwork::from_client(Some([192, 0, last, 1].into()));
+        let held = HELD.lock().await;
+        // Whoever wants the answers gives up. One network leaves places to the next.
+        let give_up = async |owner| {
+            let answer = timeout(PATIENCE, lookups.of(owner).lookup("slow.test")).await;
+            answer.is_err()
+        };
+        for (last, is_looked_up) in [(1, true), (1, true), (1, false), (2, true), (3, true)] {
+            let owner = FetchOwner::Anonymous(network(last));
+            assert_eq!(give_up(owner).await, is_looked_up, "{last}");
+        }
+        for _ in 0..4 {
+            give_up(FetchOwner::Delivery(network(1))).await;
+        }
+        let fourth = lookups.of(FetchOwner::Anonymous(network(4))).lookup("b.test").await;
+        assert!(fourth.is_err(), "no place is left");
+        for (owner, name) in
+            [(FetchOwner::Delivery(network(2)), "a.test"), (FetchOwner::Known, "c.test")]
+        {
+            assert!(lookups.of(owner).lookup(name).await.is_ok(), "{owner:?}");
+        }
+        drop(held);
     }
 
     #[tokio::test(start_paused = true)]

@@ -10,19 +10,24 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use tokio::sync::Semaphore;
+use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
 use super::guarded_client::{Lookup, LookupsBusy};
+use crate::fair_shares::{FairShare, FairShares};
+use feedgate_core::registrant::RegistrantNetwork;
 
-/// How long a lookup waits for a place: a little less than the shortest time limit of a lookup.
-const PATIENCE: Duration = Duration::from_secs(4);
+/// The usual time limit of a lookup.
+const LIMIT: Duration = Duration::from_secs(5);
 
-/// The system's resolver, with a number of places.
-#[derive(Debug)]
+/// The system's resolver, with a number of places. Clones share them.
+#[derive(Clone, Debug)]
 pub struct SystemLookup {
     places: Arc<Semaphore>,
+    networks: FairShares<RegistrantNetwork>,
+    /// Whose share of the places is taken; `None` if they are not shared.
+    network: Option<RegistrantNetwork>,
     patience: Duration,
     resolve: fn(&str) -> io::Result<Vec<IpAddr>>,
 }
@@ -30,8 +35,53 @@ pub struct SystemLookup {
 impl SystemLookup {
     /// Creates a resolver that looks up `places` names at the same time.
     pub fn new(places: usize) -> SystemLookup {
-        SystemLookup { places: Arc::new(Semaphore::new(places)), patience: PATIENCE, resolve }
+        SystemLookup {
+            places: Arc::new(Semaphore::new(places)),
+            networks: FairShares::new(places as u64),
+            network: None,
+            patience: Duration::ZERO,
+            resolve,
+        }
+        .within(LIMIT)
     }
+
+    /// Returns this resolver for lookups that may take so long: they wait for a place a little less long, so
+    /// that whoever waits in vain learns that the name is not to blame.
+    pub fn within(self, limit: Duration) -> SystemLookup {
+        SystemLookup { patience: limit.mul_f64(0.8), ..self }
+    }
+
+    /// Returns this resolver for the names of a network, which leaves places to the others.
+    pub(super) fn for_network(&self, network: RegistrantNetwork) -> SystemLookup {
+        SystemLookup { network: Some(network.routed()), ..self.clone() }
+    }
+
+    /// Returns a resolver that finds the addresses of a name with `resolve`.
+    #[cfg(test)]
+    pub(super) fn for_tests(
+        places: usize,
+        resolve: fn(&str) -> io::Result<Vec<IpAddr>>,
+    ) -> SystemLookup {
+        let lookup = SystemLookup::new(places).within(Duration::from_millis(20));
+        SystemLookup { resolve, ..lookup }
+    }
+
+    /// Waits for a place.
+    async fn enter(&self) -> Result<LookupPlace, AcquireError> {
+        let share = match self.network {
+            Some(network) => Some(self.networks.enter(network, 1).await),
+            None => None,
+        };
+        let place = Arc::clone(&self.places).acquire_owned().await?;
+        Ok(LookupPlace { _place: place, _share: share })
+    }
+}
+
+/// A place, until dropped.
+#[derive(Debug)]
+struct LookupPlace {
+    _place: OwnedSemaphorePermit,
+    _share: Option<FairShare<RegistrantNetwork>>,
 }
 
 fn resolve(name: &str) -> io::Result<Vec<IpAddr>> {
@@ -41,7 +91,7 @@ fn resolve(name: &str) -> io::Result<Vec<IpAddr>> {
 #[async_trait]
 impl Lookup for SystemLookup {
     async fn lookup(&self, name: &str) -> io::Result<Vec<IpAddr>> {
-        let place = timeout(self.patience, Arc::clone(&self.places).acquire_owned()).await;
+        let place = timeout(self.patience, self.enter()).await;
         let Ok(Ok(place)) = place else { return Err(io::Error::other(LookupsBusy)) };
         let (name, resolve) = (name.to_owned(), self.resolve);
         let looked_up = spawn_blocking(move || {
@@ -75,10 +125,7 @@ mod tests {
             }
             Ok(vec![IpAddr::from([192, 0, 2, 1])])
         };
-        let with_places = |places| {
-            let patience = Duration::from_millis(10);
-            SystemLookup { places: Arc::new(Semaphore::new(places)), patience, resolve }
-        };
+        let with_places = |places| SystemLookup::for_tests(places, resolve);
         let lookup = with_places(3);
         for _ in 0..3 {
             // Whoever wanted the answer gives up.

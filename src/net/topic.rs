@@ -25,7 +25,7 @@ use crate::clock;
 use super::admitted_groups::{AdmittedGroups, ClaimedGroup};
 use super::fetch_limit::FetchPermit;
 use super::fetch_owner::FetchOwner;
-use super::guarded_client::GuardedClient;
+use super::guarded_client::{GuardedClient, looking_up_with};
 use super::politeness::{HostTurn, Patience, host_of};
 use super::response_headers::{is_challenge, redirect_target, validators};
 use super::user_agent::user_agent;
@@ -291,7 +291,8 @@ impl<'a> FetchSession<'a> {
         let sent_at = Instant::now();
         let (until, allowed) = self.deadline(5.0 / 6.0);
         let client = self.topics.client(&self.at);
-        let sent = timeout_at(until, client.execute(request)).await;
+        let lookup = self.inner.lookups.of(self.requester);
+        let sent = timeout_at(until, looking_up_with(lookup, client.execute(request))).await;
 
         let mut hop = Hop {
             url: self.at.clone(),

@@ -9,7 +9,8 @@ use url::{Host, Url};
 
 use super::{SubscriptionRefusal, SubscriptionService};
 use crate::net::{FetchError, HttpClient, Purpose};
-use feedgate_core::account::AccountId;
+use feedgate_core::registrant::RegistrantNetwork;
+use feedgate_core::subscription::SubscriptionRequest;
 use feedgate_core::topic::{Callback, Topic};
 use feedgate_core::visibility::SourceNetwork;
 
@@ -88,13 +89,25 @@ impl SubscriptionService {
         }
     }
 
-    /// Returns the client for requests to the callback of a subscription of `account`, or of nobody.
+    /// Returns the client for requests to a callback that a subscription request causes.
     pub(super) fn callback_client(
         &self,
-        account: Option<AccountId>,
+        request: &SubscriptionRequest,
         callback: &Callback,
     ) -> HttpClient {
-        self.fetch.for_callback(account.is_some(), callback.url())
+        match request.account {
+            Some(_) => self.fetch.for_callback(true, callback.url()),
+            None => self.open_callback_client(request.registrant, callback),
+        }
+    }
+
+    /// Returns the client for requests to a callback that a stranger in `network` causes.
+    pub(super) fn open_callback_client(
+        &self,
+        network: RegistrantNetwork,
+        callback: &Callback,
+    ) -> HttpClient {
+        self.fetch.for_anonymous(network).for_callback(false, callback.url())
     }
 }
 

@@ -13,6 +13,7 @@ use super::registration::NotificationHandler;
 use super::{CallerNetworks, SubscriptionRefusal, SubscriptionService, events, verify};
 use crate::jobs::runner;
 use feedgate_core::event::{Event, EventKind};
+use feedgate_core::registrant::RegistrantNetwork;
 use feedgate_core::store::SubscriptionFilter;
 use feedgate_core::topic::{Callback, Topic};
 use feedgate_protocol::Protocol;
@@ -137,13 +138,14 @@ impl SubscriptionService {
             Event::new(kind, runner::now()).via(VIA).about_topic(topic).to(callback.as_str())
         };
         let url = callback.url().clone();
+        let network = RegistrantNetwork::from_client(cancelled.caller);
         let is_own = match cancelled.caller {
-            Some(caller) => self.fetch.resolves_to(&url, caller).await,
+            Some(caller) => self.fetch.for_anonymous(network).resolves_to(&url, caller).await,
             None => false,
         };
         if !is_own {
             let begun = Instant::now();
-            let fetch = self.callback_client(None, callback);
+            let fetch = self.open_callback_client(network, callback);
             // The handler is subscribed, so it has agreed to requests before.
             let verified = verify::cancelled(&fetch, url, topic.as_str()).await;
             let result = verified.as_ref().map_or_else(verify::NotVerified::code, |()| "ok");

@@ -12,7 +12,7 @@ use super::{NotVerified, SubscriptionService, verify};
 use crate::verification_limits::VerificationPermit;
 use feedgate_core::registrant::RegistrantNetwork;
 use feedgate_core::subscription::SubscriptionRequest;
-use feedgate_core::topic::{Callback, Topic};
+use feedgate_core::topic::Callback;
 use feedgate_protocol::Protocol;
 
 /// The maximum number of redirects of a handler: as many as of a topic (rule P18).
@@ -26,14 +26,15 @@ impl SubscriptionService {
         request: &SubscriptionRequest,
         visit: Result<VerificationPermit, Duration>,
     ) -> Result<Callback, NotVerified> {
-        let SubscriptionRequest { callback, topic, .. } = request;
+        let callback = &request.callback;
         // A permit that is dropped counts as a failure of its host.
         let mut permits =
             vec![visit.map_err(|retry_after| NotVerified::RateLimited { retry_after })?];
         let mut address = callback.clone();
+        let mut is_first_there = true;
         for _ in 0..=MAX_REDIRECTS {
             let is_proven = self.is_proven(handler, callback, &address).await;
-            let target = match self.verify_at(handler, &address, topic, is_proven).await {
+            let target = match self.verify_at(handler, request, &address, is_proven).await {
                 Ok(()) => {
                     if let Some(permit) = permits.pop() {
                         permit.ends(true);
@@ -42,12 +43,18 @@ impl SubscriptionService {
                     return Ok(address);
                 }
                 Err(NotVerified::Redirect { target, .. }) => target,
-                Err(why) => return Err(why),
+                Err(why) => {
+                    if why.unsent_retry_in().is_some() && is_first_there {
+                        permits.pop().into_iter().for_each(VerificationPermit::ends_unsent);
+                    }
+                    return Err(why);
+                }
             };
             let next = Callback::parse(target.as_str()).map_err(|_| NotVerified::BadRedirect)?;
             self.check_callback_network(&next, handler.networks)
                 .map_err(|_| NotVerified::BadRedirect)?;
-            if next.host_name() != address.host_name() {
+            is_first_there = next.host_name() != address.host_name();
+            if is_first_there {
                 let permit = self.wait_for_permit(&next, request.requester()).await;
                 permits
                     .push(permit.map_err(|retry_after| NotVerified::RateLimited { retry_after })?);
@@ -81,12 +88,12 @@ impl SubscriptionService {
     async fn verify_at(
         &self,
         handler: &NotificationHandler,
+        request: &SubscriptionRequest,
         address: &Callback,
-        topic: &Topic,
         is_proven: bool,
     ) -> Result<(), NotVerified> {
-        let (url, topic) = (address.url().clone(), topic.as_str());
-        let fetch = self.callback_client(None, address);
+        let (url, topic) = (address.url().clone(), request.topic.as_str());
+        let fetch = self.open_callback_client(request.registrant, address);
         match &handler.protocol {
             Protocol::HttpPost if !is_proven => verify::challenged(&fetch, url, topic).await,
             protocol => verify::test_call(&fetch, protocol, url, topic, !is_proven).await,

@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 use super::{NotVerified, SubscriptionRefusal, SubscriptionService};
 use crate::verification_limits::{VerificationPermit, VerificationTarget};
 use feedgate_core::account::AccountId;
-use feedgate_core::registrant::{RegistrantNetwork, Requester};
+use feedgate_core::registrant::Requester;
 use feedgate_core::store::{StoreError, SubscriptionFilter};
 use feedgate_core::subscription::SubscriptionRequest;
 use feedgate_core::topic::{Callback, Topic};
@@ -109,7 +109,7 @@ impl SubscriptionService {
         // For strangers, the name is looked up within their share.
         let client = match requester.is_account() {
             true => self.fetch.clone(),
-            false => self.fetch.for_anonymous(RegistrantNetwork::UNKNOWN),
+            false => self.fetch.for_anonymous(requester.network()),
         };
         VerificationTarget::resolve(&client, callback, requester).await
     }

@@ -14,7 +14,7 @@ use crate::net::{FetchError, Purpose};
 pub enum SubscriptionRefusal {
     /// The callback did not agree.
     #[error("the callback did not confirm the request")]
-    NotVerified(#[from] NotVerified),
+    NotVerified(#[source] NotVerified),
     /// The publisher of the topic did not allow the subscription.
     #[error(transparent)]
     NotValidated(#[from] NotValidated),
@@ -54,6 +54,15 @@ pub enum SubscriptionRefusal {
     /// The store failed.
     #[error("the database failed")]
     Store(#[from] StoreError),
+}
+
+impl From<NotVerified> for SubscriptionRefusal {
+    fn from(why: NotVerified) -> SubscriptionRefusal {
+        match why {
+            NotVerified::Unreachable(FetchError::GatewayBusy(busy)) => busy.into(),
+            why => SubscriptionRefusal::NotVerified(why),
+        }
+    }
 }
 
 impl SubscriptionRefusal {

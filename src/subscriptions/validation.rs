@@ -154,7 +154,7 @@ impl SubscriptionService {
     /// because a publisher could name any host, and the parameters are whatever a subscriber chose.
     /// The limits are those of callbacks.
     async fn request_decision(&self, validator: &str, intent: &Intent) -> Result<(), NotValidated> {
-        let SubscriptionRequest { account, topic, callback, .. } = &intent.request;
+        let SubscriptionRequest { account, topic, callback, registrant, .. } = &intent.request;
         let url = Callback::parse(validator).map_err(|_| NotValidated::BadUrl)?;
         if url.url().origin() != topic.fetch_url().origin() {
             return Err(NotValidated::ForeignOrigin);
@@ -163,7 +163,7 @@ impl SubscriptionService {
         let is_known = account.is_some() || is_inner(callback.url()) && !callback.is_null_device();
         let fetch = match is_known {
             true => self.fetch.clone(),
-            false => self.fetch.public_callbacks_only(),
+            false => self.fetch.for_anonymous(*registrant).public_callbacks_only(),
         };
         let permit = self.wait_for_permit(&url, intent.request.requester()).await;
         let permit = permit.map_err(|retry_after| NotValidated::RateLimited { retry_after })?;
@@ -175,7 +175,10 @@ impl SubscriptionService {
         let reply = fetch.call_signed(call).await;
         // A denial is an agreement to be asked.
         let is_answered = matches!(&reply, Ok(reply) if matches!(reply.status.as_u16(), 204 | 401));
-        permit.ends(is_answered);
+        match &reply {
+            Err(FetchError::GatewayBusy(_)) => permit.ends_unsent(),
+            _ => permit.ends(is_answered),
+        }
         let reply = reply.map_err(NotValidated::Unreachable)?;
         match reply.status {
             StatusCode::NO_CONTENT => Ok(()),
@@ -211,7 +214,7 @@ impl SubscriptionService {
         if intent.request.callback.is_null_device() {
             return;
         }
-        let fetch = self.callback_client(intent.request.account, &intent.request.callback);
+        let fetch = self.callback_client(&intent.request, &intent.request.callback);
         let (intent, reason) = (intent.clone(), why.reason());
         tokio::spawn(async move {
             verify::denied(&fetch, &intent, &reason).await;
@@ -221,7 +224,7 @@ impl SubscriptionService {
 
     /// Notifies the callback of an intent that its request is denied.
     pub(super) async fn deny(&self, intent: &Intent, reason: &str) {
-        let fetch = self.callback_client(intent.request.account, &intent.request.callback);
+        let fetch = self.callback_client(&intent.request, &intent.request.callback);
         verify::denied(&fetch, intent, reason).await;
     }
 

@@ -14,7 +14,7 @@ use futures_util::future::join_all;
 use tracing::{error, warn};
 
 use super::validation::{self, NotValidated};
-use super::{QuotaExceeded, SubscriptionRefusal, SubscriptionService, events};
+use super::{NotVerified, QuotaExceeded, SubscriptionRefusal, SubscriptionService, events};
 use crate::jobs::runner::{self, Job};
 use crate::verification_limits::{VerificationLimits, VerificationPermit};
 use feedgate_core::intent::{DueIntent, IntentMode};
@@ -80,24 +80,14 @@ impl VerificationJob {
             }
             return Ok(());
         };
+        if let Some(retry_in) = why.unsent_retry_in() {
+            let again_at = runner::now() + retry_in.mul_f64(1.0 + runner::jitter());
+            return subscribe.store.release_intent(due, again_at).await;
+        }
         let may_contact = is_trusted || !why.has_contacted() || self.is_renewal(due).await?;
         let may_repeat = why.is_transient() && may_contact;
         let wait = WAITS.get(due.attempts as usize).filter(|_| may_repeat);
-        if due.attempts == 0 || wait.is_none() {
-            // Logged on the first attempt only, and by host only, because callbacks contain tokens.
-            let request = &due.intent.request;
-            warn!(
-                intent = due.id,
-                mode = due.intent.mode.as_str(),
-                topic_host = topic::host(&request.topic.fetch_url()),
-                callback_host = request.callback.host(),
-                code = why.code(),
-                attempts = due.attempts + 1,
-                again_in_s = wait.map(Duration::as_secs),
-                "verifying a callback failed; {}",
-                if wait.is_some() { "it will be retried" } else { "the request was dropped" }
-            );
-        }
+        log_failure(due, &why, wait);
         match wait {
             Some(wait) => subscribe.store.retry_intent(due, runner::now() + *wait).await,
             None => {
@@ -176,6 +166,26 @@ impl VerificationJob {
         }
         subscribe.store.end_intent(due).await
     }
+}
+
+/// Logs a failed verification on the first attempt and when it is given up, and by host only, because
+/// callbacks contain tokens.
+fn log_failure(due: &DueIntent, why: &NotVerified, wait: Option<&Duration>) {
+    if due.attempts > 0 && wait.is_some() {
+        return;
+    }
+    let request = &due.intent.request;
+    warn!(
+        intent = due.id,
+        mode = due.intent.mode.as_str(),
+        topic_host = topic::host(&request.topic.fetch_url()),
+        callback_host = request.callback.host(),
+        code = why.code(),
+        attempts = due.attempts + 1,
+        again_in_s = wait.map(Duration::as_secs),
+        "verifying a callback failed; {}",
+        if wait.is_some() { "it will be retried" } else { "the request was dropped" }
+    );
 }
 
 impl Job for VerificationJob {

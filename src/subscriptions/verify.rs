@@ -100,9 +100,19 @@ impl NotVerified {
         }
     }
 
+    /// Returns after how long a verification may be repeated that was not sent, because this gateway was
+    /// busy: that says nothing about the callback.
+    pub(super) fn unsent_retry_in(&self) -> Option<Duration> {
+        match self {
+            Self::Unreachable(FetchError::GatewayBusy(busy)) => Some(busy.retry_in),
+            _ => None,
+        }
+    }
+
     /// Returns whether the host of the callback may have received a request.
     pub(super) fn has_contacted(&self) -> bool {
         match self {
+            _ if self.unsent_retry_in().is_some() => false,
             Self::RateLimited { .. } | Self::NoPublicAddress(_) => false,
             Self::Unreachable(err) => {
                 let unsent = [FailureClass::NoName, FailureClass::Lookup, FailureClass::Forbidden];
@@ -329,6 +339,18 @@ mod tests {
         for (why, want) in cases {
             assert_eq!(why.is_transient(), want, "{why}");
         }
+    }
+
+    #[test]
+    fn h13_a_verification_that_was_not_sent_says_nothing_about_the_callback() {
+        let busy = FetchError::GatewayBusy(crate::document_budget::GatewayBusy::for_now());
+        let unsent = unreachable(busy);
+        assert!(unsent.is_transient() && !unsent.has_contacted());
+        assert!(unsent.unsent_retry_in().is_some());
+        let refusal = crate::subscriptions::SubscriptionRefusal::from(unsent);
+        assert_eq!(refusal.code(), "gateway_busy");
+        let timed_out = unreachable(FetchError::TimedOut(Duration::from_secs(10)));
+        assert!(timed_out.has_contacted() && timed_out.unsent_retry_in().is_none());
     }
 
     #[test]

@@ -10,6 +10,7 @@ mod messages;
 mod signatures;
 mod snippets;
 mod statuses;
+mod unsent;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -81,8 +82,18 @@ impl Node {
         callback_timeout: Duration,
         change: impl FnOnce(&mut DeliverySettings),
     ) -> Node {
+        Node::with_client(database, callback_timeout, HttpClient::new, change).await
+    }
+
+    /// One whose client `client` creates.
+    async fn with_client(
+        database: &Database,
+        callback_timeout: Duration,
+        client: impl FnOnce(net::NetworkSettings) -> HttpClient,
+        change: impl FnOnce(&mut DeliverySettings),
+    ) -> Node {
         let store = database.open().await;
-        let fetch = HttpClient::new(net::NetworkSettings {
+        let fetch = client(net::NetworkSettings {
             user_agent: "feedgate/0.0 (+https://gateway.test/".to_owned(),
             allow_topics: vec!["127.0.0.0/8".parse().unwrap()],
             allow_callbacks: vec!["127.0.0.0/8".parse().unwrap()],

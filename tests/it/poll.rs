@@ -3,6 +3,7 @@
 mod fragments;
 mod inner_networks;
 mod kept;
+mod lookup_places;
 mod new_entries;
 mod redirects;
 mod renewal;

@@ -72,6 +72,11 @@ impl Requester {
         Requester(account.map_or(network.routed().as_number(), |account| account.0))
     }
 
+    /// Returns the network, which is unknown if this is an account.
+    pub fn network(self) -> RegistrantNetwork {
+        RegistrantNetwork::from_number(self.0)
+    }
+
     /// Returns whether this is an account.
     pub fn is_account(self) -> bool {
         self.0 > 0

@@ -32,8 +32,9 @@ pub(super) struct Attempted {
 }
 
 impl Deliverer {
-    /// Makes one attempt and returns its result; `None` if the delivery may not be sent any more. An error
-    /// means the store failed; the subscription is found again when its claim ends.
+    /// Makes one attempt and returns its result; `None` if the delivery may not be sent any more, or
+    /// was not sent because this gateway is busy. An error means the store failed; the subscription is found
+    /// again when its claim ends.
     pub(super) async fn attempt(
         &self,
         due: &DueSubscription,
@@ -63,6 +64,10 @@ impl Deliverer {
         let (at, begun) = (runner::now(), Instant::now());
         let client = super::client_for(&self.client, subscription);
         let answer = call(&client, &request, begun).await;
+        if let Err(FetchError::GatewayBusy(_)) = &answer {
+            self.claims.release_unsent(due).await.map_err(Arc::new)?;
+            return Ok(None);
+        }
         let took = begun.elapsed();
         let verdict = verdict::classify(subscription, &answer, runner::now(), runner::jitter);
 
@@ -80,15 +85,8 @@ impl Deliverer {
         log_health_transition(subscription, verdict, result);
         self.event_log.record(events::notified(subscription, &answer, verdict).lasting(took));
         let (payload, request, answer) = (&payload, &request, &answer);
-        self.attempt_log.record(&EndedAttempt {
-            subscription,
-            payload,
-            request,
-            answer,
-            verdict,
-            at,
-            took,
-        });
+        let ended = EndedAttempt { subscription, payload, request, answer, verdict, at, took };
+        self.attempt_log.record(&ended);
         if verdict == DeliveryVerdict::Delivered {
             self.observe_delay(due, payload);
         }

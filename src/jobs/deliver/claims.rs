@@ -13,7 +13,8 @@ use tracing::warn;
 use super::host_queues::{HostQueues, Refill};
 use crate::jobs::runner;
 use feedgate_core::claim::QueuePosition;
-use feedgate_core::store::{ClaimedSubscriptions, StoreError, WakeSignals};
+use feedgate_core::store::{ClaimedSubscriptions, HeldDelivery, StoreError, WakeSignals};
+use feedgate_core::subscription::DueSubscription;
 use feedgate_store::Store;
 
 /// A search that skipped fewer due deliveries than this is not worth remembering.
@@ -33,6 +34,8 @@ const SEARCH_PAUSE: Duration = Duration::from_millis(3);
 const UNSIGNALLED_PAUSE: Duration = Duration::from_millis(50);
 /// How long deliveries wait in the store that would wait for slow callbacks here.
 const HELD_UP_PAUSE: Duration = Duration::from_secs(5);
+/// How long a delivery waits, at least, that was not sent because this gateway was busy.
+const UNSENT_PAUSE: Duration = Duration::from_secs(2);
 /// The most claims for single hosts before deliveries are started: others wait for them.
 const REFILLS: usize = 16;
 /// The most claims for single hosts at the same time.
@@ -188,6 +191,14 @@ impl DeliveryClaims {
 
     fn search(&self) -> MutexGuard<'_, Search> {
         self.search.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Releases the claim of a delivery that was not sent because this gateway was busy, so that it is tried
+    /// again soon.
+    pub(super) async fn release_unsent(&self, due: &DueSubscription) -> Result<(), StoreError> {
+        let again_at = runner::now() + UNSENT_PAUSE.mul_f64(1.0 + runner::jitter());
+        let held = HeldDelivery::from(due);
+        self.store.release_subscription_claims(&[(held.id, held.claim)], again_at).await
     }
 
     /// Releases the claims of all deliveries that have not begun, so that another node, or this one

@@ -13,7 +13,7 @@ use super::compose::Composer;
 use super::message::Message;
 use super::{DeliverySettings, verdict};
 use crate::jobs::runner;
-use crate::net::HttpClient;
+use crate::net::{FetchError, HttpClient};
 use feedgate_core::delivery_health::AttemptResponse;
 use feedgate_core::store::StoreError;
 use feedgate_core::subscription::Subscription;
@@ -35,7 +35,8 @@ pub(crate) struct TestNotifier {
 pub(crate) enum TestOutcome {
     /// The notification was sent.
     Sent(TestReport),
-    /// As many test notifications are in progress as a node sends at the same time.
+    /// As many test notifications are in progress as a node sends at the same time, or this gateway is busy
+    /// otherwise.
     Busy,
     /// The subscription receives the topic unchanged, which has not been fetched.
     NothingStored,
@@ -78,6 +79,9 @@ impl TestNotifier {
         let begun = Instant::now();
         let client = super::client_for(&self.client, subscription);
         let answer = client.call(message.call(&self.settings)).await;
+        if let Err(FetchError::GatewayBusy(_)) = &answer {
+            return Ok(TestOutcome::Busy);
+        }
         Ok(TestOutcome::Sent(TestReport {
             id: message.id(),
             is_accepted: answer.as_ref().is_ok_and(|reply| reply.status.is_success()),

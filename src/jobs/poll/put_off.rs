@@ -13,7 +13,7 @@ use url::Url;
 
 use crate::document_budget::GatewayBusy;
 use crate::jobs::runner;
-use crate::net::{HostBusy, Patience};
+use crate::net::{HostBusy, HttpClient, Patience};
 use feedgate_core::store::{DueResource, ReleasedResource, StoreError};
 use feedgate_core::topic;
 
@@ -165,10 +165,10 @@ impl PutOff {
 }
 
 impl Poller {
-    /// Puts off the first fetch of a resource if too many others were requested from its network
-    /// (rule S26). Whoever starts a first fetch for a request has counted it.
+    /// Puts off the first fetch of a resource by `client` if too many others were requested from its
+    /// network (rule S26). Whoever starts a first fetch for a request has counted it.
     pub(super) async fn admit_first_fetch(
-        &self,
+        client: &HttpClient,
         due: &DueResource,
         patience: Patience,
     ) -> Result<(), PollStop> {
@@ -177,7 +177,7 @@ impl Poller {
         let Some(url) = url.filter(|_| is_first && patience == Patience::Background) else {
             return Ok(());
         };
-        let admitted = self.client.admit_first_fetch(&url).await;
+        let admitted = client.admit_first_fetch(&url).await;
         admitted.map_err(|retry_in| {
             let retry_in = retry_in.max(FIRST_FETCH_AGAIN);
             let busy = Busy::Host(HostBusy { host: topic::host(&url), retry_in });

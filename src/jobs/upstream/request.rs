@@ -152,7 +152,13 @@ async fn send_following(
     let mut redirects = 0;
     loop {
         let permit = permit(client, limits, &call.url).await?;
-        let reply = client.call_signed(call.clone()).await.map_err(UpstreamError::Unreachable)?;
+        let reply = match client.call_signed(call.clone()).await {
+            Err(busy @ FetchError::GatewayBusy(_)) => {
+                permit.ends_unsent();
+                return Err(UpstreamError::Unreachable(busy));
+            }
+            reply => reply.map_err(UpstreamError::Unreachable)?,
+        };
         let is_kept =
             matches!(reply.status, StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT);
         permit.ends(reply.status.is_success() || is_kept);

@@ -50,7 +50,7 @@ impl LookupsBusy {
 pub(super) struct Guard {
     /// Networks that are not public but may be requested.
     pub(super) allowed: Vec<IpNet>,
-    /// The resolver of names.
+    /// The resolver of names, unless a request is sent with another ([`looking_up_with`]).
     pub(super) lookup: Arc<dyn Lookup>,
     /// The timeout of a lookup.
     pub(super) timeout: Duration,
@@ -182,14 +182,32 @@ impl Drop for LookupTrace {
     }
 }
 
+tokio::task_local! {
+    /// The resolver of names for the request that a task sends: connections are shared, and do not know for
+    /// whom they are established.
+    static LOOKUP: Arc<dyn Lookup>;
+}
+
+/// Awaits a request, whose name is looked up with `lookup` if a connection is established for it.
+pub(in crate::net) async fn looking_up_with<T>(
+    lookup: Arc<dyn Lookup>,
+    request: impl Future<Output = T>,
+) -> T {
+    LOOKUP.scope(lookup, request).await
+}
+
 /// Resolves names for the HTTP client, through the guard.
 pub(super) struct Resolver(pub(super) Arc<Guard>);
 
 impl Resolve for Resolver {
     fn resolve(&self, name: Name) -> Resolving {
         let guard = Arc::clone(&self.0);
+        let lookup = LOOKUP.try_with(Arc::clone);
         Box::pin(async move {
-            let found = guard.resolve(name.as_str()).await?;
+            let found = match lookup {
+                Ok(lookup) => guard.resolve_with(name.as_str(), &*lookup).await?,
+                Err(_) => guard.resolve(name.as_str()).await?,
+            };
             // Port 0 means the port of the URL.
             Ok(Box::new(found.into_iter().map(|ip| SocketAddr::new(ip, 0))) as Addrs)
         })
