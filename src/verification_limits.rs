@@ -5,7 +5,7 @@
 //! to and their networks: a server may have any number of names. A successful verification returns
 //! its permit at once, a failed one after a while. A host whose callbacks agree is thus verified as
 //! often as needed; one whose callbacks never agree receives one request per minute in the long
-//! run, however often it is named. Ports are ignored; otherwise one host would count as 65,535.
+//! run for each network that names it, however often it does. Ports are ignored; otherwise one host would count as 65,535.
 //!
 //! Failures are charged to those who caused them. An account has permits of its own at each host. All
 //! strangers share theirs, but one whose network holds none there gets one even if the others have used
@@ -44,6 +44,8 @@ const OF_NETWORK: Quota = Quota { permits: 40, back_in: Duration::from_secs(10) 
 const PORTION: u32 = OF_HOST.permits / 2;
 /// The maximum time that a waiting client waits for a permit.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// The time after which an intent is claimed again that waits for other verifications at its host to end.
+const SOON: Duration = Duration::from_secs(1);
 /// The maximum number of counts, and of hosts that have agreed, that are remembered. Adding one costs an
 /// attacker a failed verification.
 const MOST: usize = 10_000;
@@ -269,14 +271,14 @@ impl VerificationLimits {
     }
 
     /// Returns a permit for an intent that was claimed. The error is the time after which it is claimed again:
-    /// at once if its host is [`busy`](Self::busy) until another verification ends.
+    /// soon if its host is [`busy`](Self::busy) until another verification ends.
     pub(crate) fn visit_claimed(
         &self,
         target: &VerificationTarget,
     ) -> Result<VerificationPermit, Duration> {
         self.enter(target, true).map_err(|retry_after| match retry_after {
             Some(retry_after) => retry_after,
-            None if self.is_busy(target) => Duration::ZERO,
+            None if self.is_busy(target) => SOON,
             None => PATIENCE,
         })
     }

@@ -30,6 +30,7 @@ use crate::net::{HttpClient, is_inner};
 use crate::verification_limits::VerificationLimits;
 use feedgate_core::event::{Event, EventKind, EventOutcome};
 use feedgate_core::ping::{Ping, PingSource};
+use feedgate_core::registrant::Requester;
 use feedgate_core::resource::{Resource, ResourceId};
 use feedgate_core::store::{DueUpstream, StoreError};
 use feedgate_core::subscription::Lease;
@@ -125,10 +126,12 @@ impl UpstreamClient {
         let ClaimedUpstream { due, permit: _permit } = item;
         let DueUpstream { mut upstream, claim } = due;
         let client = self.client_for(upstream.resource).await?;
+        let requester = self.requester_of(upstream.resource).await?;
         let protocol = &upstream.offer.protocol;
         if upstream.subscribers == 0 {
             if *protocol == Protocol::WebSub {
-                let unsubscribed = self.request(&client, &upstream, "unsubscribe").await;
+                let unsubscribed =
+                    self.request((&client, requester), &upstream, "unsubscribe").await;
                 debug!(
                     ok = unsubscribed.is_ok(),
                     "unsubscribed from the hub of a resource without subscribers"
@@ -136,7 +139,7 @@ impl UpstreamClient {
             }
             return self.parts.store.end_upstream(&upstream, Some(claim)).await;
         }
-        let requested = self.request(&client, &upstream, "subscribe").await;
+        let requested = self.request((&client, requester), &upstream, "subscribe").await;
         let spread = 0.9 + 0.2 * runner::jitter();
         if let Err(UpstreamError::Busy(wait)) = requested {
             let due_at = runner::now() + wait.mul_f64(spread);
@@ -162,12 +165,22 @@ impl UpstreamClient {
 
     async fn request(
         &self,
-        client: &HttpClient,
+        (client, requester): (&HttpClient, Requester),
         upstream: &Upstream,
         mode: &str,
     ) -> Result<(), UpstreamError> {
         let public_url = &self.parts.settings.public_url;
-        request::send(client, upstream, mode, public_url, &self.limits).await
+        request::send(client, upstream, mode, public_url, (&self.limits, requester)).await
+    }
+
+    /// Returns who is charged for the requests of a resource: the gateway if an account watches it, so that
+    /// strangers, whose feeds may name any hub, use up none of its permits.
+    async fn requester_of(&self, id: ResourceId) -> Result<Requester, StoreError> {
+        let store = &self.parts.store;
+        match store.has_trusted_watcher(id).await? {
+            true => Ok(Requester::GATEWAY),
+            false => Ok(Requester::new(None, store.registrant_of(id).await?)),
+        }
     }
 
     /// Returns the client for the upstream of a resource. Anybody may have a public topic that names

@@ -18,7 +18,7 @@ const MOST_OF_ONE: usize = 4;
 
 /// The maximum number of requests of one network of strangers that wait for verification. Those at hosts
 /// that agree are verified within seconds.
-const MOST_WAITING: usize = 1_000;
+const MOST_WAITING: u64 = 1_000;
 /// The time after which some of them have usually been verified.
 const WAITING_RETRY_AFTER: Duration = Duration::from_secs(60);
 
@@ -59,20 +59,21 @@ impl SubscriptionService {
         Err(NotVerified::RateLimited { retry_after }.into())
     }
 
-    /// Refuses a request of a stranger whose network has too many that wait for verification.
+    /// Refuses a request of a stranger whose network has too many that wait for verification, unless the
+    /// callback is subscribed already: it waits for no other.
     pub(super) async fn check_waiting(
         &self,
         request: &SubscriptionRequest,
     ) -> Result<(), SubscriptionRefusal> {
-        let SubscriptionRequest { account, topic, registrant, .. } = request;
+        let SubscriptionRequest { account, topic, callback, registrant, .. } = request;
         if account.is_some() || !registrant.is_known() {
             return Ok(());
         }
-        let waiting = self.store.waiting_intents(topic, *registrant, MOST_WAITING).await?;
-        match waiting < MOST_WAITING {
-            true => Ok(()),
-            false => Err(NotVerified::RateLimited { retry_after: WAITING_RETRY_AFTER }.into()),
+        let waiting = self.store.waiting_intents(*registrant, MOST_WAITING).await?;
+        if waiting < MOST_WAITING || self.is_subscriber(topic, callback).await? {
+            return Ok(());
         }
+        Err(NotVerified::RateLimited { retry_after: WAITING_RETRY_AFTER }.into())
     }
 
     /// Returns a permit for a callback, if one is free now.

@@ -134,10 +134,7 @@ impl VerificationJob {
             Err(_) if self.is_renewal(due).await? => return Ok(Some(VerificationPermit::free())),
             Err(retry_after) => retry_after,
         };
-        let spread = match retry_after.is_zero() {
-            true => Duration::ZERO,
-            false => FULL_NETWORK_SPREAD.mul_f64(runner::jitter()),
-        };
+        let spread = FULL_NETWORK_SPREAD.min(retry_after * 6).mul_f64(runner::jitter());
         let wait = retry_after + spread;
         subscribe.store.release_intent(due, runner::now() + wait).await?;
         Ok(None)

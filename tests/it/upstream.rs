@@ -255,6 +255,28 @@ async fn h05_a_hub_that_does_not_answer_is_not_asked_for_all_feeds_that_name_it(
 }
 
 #[tokio::test]
+async fn h01_hubs_that_strangers_name_delay_no_hub_of_an_account() {
+    let world = World::following("").await;
+    let callback = world.subscriber.url("/cb");
+    let name = |path: &str| {
+        let names = format!("<atom:link rel=\"hub\" href=\"http://nowhere.invalid{path}\"/>");
+        world.publisher.put_rss(path, feed(1..3, &names));
+        world.publisher.url(path)
+    };
+    let unreachable = async |n: usize| {
+        let of_hubs =
+            "feedgate_upstream_requests_total{protocol=\"websub\",result=\"unreachable\"}";
+        world.gateway.measures(&format!("{of_hubs} {n}")).await;
+    };
+    for n in 0..12 {
+        world.gateway.subscribe_websub(&name(&format!("/{n}")), &callback, &[]).await;
+    }
+    unreachable(10).await;
+    world.gateway.subscribe_superfeedr(&name("/own"), &callback, "atom").await;
+    unreachable(11).await;
+}
+
+#[tokio::test]
 async fn h20_pushes_of_a_hub_are_limited_for_each_topic() {
     let hub = Hub::start().await;
     let names = format!("<atom:link rel=\"hub\" href=\"{}\"/>", hub.server.url("/"));

@@ -55,6 +55,15 @@ impl RegistrantNetwork {
         }
     }
 
+    /// Returns the first and the last number of the networks that have one owner with this one: of IPv4 itself,
+    /// of IPv6 those in its /48.
+    pub fn of_one_owner(self) -> (i64, i64) {
+        match self.0 < -IPV4_COUNT {
+            true => (self.routed().0 - 0xffff, self.routed().0),
+            false => (self.0, self.0),
+        }
+    }
+
     /// Returns whether the network is known.
     pub fn is_known(self) -> bool {
         self.0 != 0
@@ -62,11 +71,14 @@ impl RegistrantNetwork {
 }
 
 /// Who is charged for the requests to others that a subscription request causes: an account, or the
-/// routed network of a stranger.
+/// routed network of a stranger; or the gateway, for requests of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Requester(i64);
 
 impl Requester {
+    /// The gateway, on behalf of accounts whoever they are.
+    pub const GATEWAY: Requester = Requester(i64::MAX);
+
     /// Returns the account, or the network if there is none.
     pub fn new(account: Option<AccountId>, network: RegistrantNetwork) -> Requester {
         Requester(account.map_or(network.routed().as_number(), |account| account.0))
@@ -77,7 +89,7 @@ impl Requester {
         RegistrantNetwork::from_number(self.0)
     }
 
-    /// Returns whether this is an account.
+    /// Returns whether this is an account, or the gateway on behalf of some.
     pub fn is_account(self) -> bool {
         self.0 > 0
     }
@@ -133,6 +145,17 @@ mod tests {
             assert_eq!(left.routed(), left, "{why}");
             assert_eq!(Requester::new(None, left) == Requester::new(None, right), is_same, "{why}");
         }
+        let (first, last) = of("2001:db8:1::").of_one_owner();
+        for (client, is_within) in [
+            ("2001:db8:1::", true),
+            ("2001:db8:1:ffff::", true),
+            ("2001:db8:2::", false),
+            ("192.0.2.1", false),
+        ] {
+            assert_eq!((first..=last).contains(&of(client).as_number()), is_within, "{client}");
+        }
+        let alone = of("192.0.2.1").as_number();
+        assert_eq!(of("192.0.2.1").of_one_owner(), (alone, alone));
         let account = Requester::new(Some(AccountId(7)), of("192.0.2.1"));
         assert_eq!(account, Requester::new(Some(AccountId(7)), RegistrantNetwork::UNKNOWN));
         assert!(account.is_account() && !Requester::new(None, of("192.0.2.1")).is_account());

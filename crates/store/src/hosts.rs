@@ -77,8 +77,8 @@ impl Store {
     ) -> Result<Option<HostBackoff>, StoreError> {
         let least = self.shared.groups.spacing(&refused.group);
         let noted = refused.clone();
-        let cell = self.of_number(refused.resource.0);
-        let is_anonymous = !refused.was_read && cell.is_anonymous(refused.resource).await?;
+        let is_anonymous =
+            !refused.was_read && self.registrant_of(refused.resource).await?.is_known();
         let decided = self
             .shared
             .write(move |tx| Box::pin(backoff::record_refusal(tx, (noted, is_anonymous), least)));

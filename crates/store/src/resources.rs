@@ -83,6 +83,14 @@ impl Store {
         }
     }
 
+    /// Returns the network of the stranger who was the first to name a resource, as far as it is known.
+    pub async fn registrant_of(&self, id: ResourceId) -> Result<RegistrantNetwork, StoreError> {
+        const FIRST: &str = "select registrant_network from resources where id = $1";
+        let rows = self.of_number(id.0).rows(FIRST, params![id.0]).await?;
+        let number = rows.into_iter().next().map(|mut row| row.int()).transpose()?;
+        Ok(RegistrantNetwork::from_number(number.unwrap_or_default()))
+    }
+
     /// Returns whether an account or a collection of the operator watches a resource.
     pub async fn has_trusted_watcher(&self, id: ResourceId) -> Result<bool, StoreError> {
         self.of_number(id.0)

@@ -82,7 +82,8 @@ impl Store {
         Ok(!self.shared.rows(OPEN, params![query]).await?.is_empty())
     }
 
-    /// Returns how many open tracks a network of strangers had opened last, at most `limit`.
+    /// Returns how many open tracks strangers had opened last whose networks have one owner with this one, at
+    /// most `limit`.
     pub async fn count_open_tracks(
         &self,
         registrant: RegistrantNetwork,
@@ -90,10 +91,11 @@ impl Store {
     ) -> Result<u64, StoreError> {
         const COUNT: &str = "
             select count(*) from (select 1 from tracks
-                                   where registrant_network = $1 and is_open = 1
-                                   limit $2) opened";
+                                   where registrant_network between $1 and $2 and is_open = 1
+                                   limit $3) opened";
+        let (first, last) = registrant.of_one_owner();
         let most = i64::try_from(limit).unwrap_or(i64::MAX);
-        let rows = self.shared.rows(COUNT, params![registrant.as_number(), most]).await?;
+        let rows = self.shared.rows(COUNT, params![first, last, most]).await?;
         rows.into_iter().next().map_or(Ok(0), |mut row| row.count())
     }
 

@@ -13,7 +13,7 @@ use url::{Url, form_urlencoded};
 
 use crate::net::{CallbackRequest, CallbackResponse, FetchError, HttpClient};
 use crate::verification_limits::{VerificationLimits, VerificationPermit, VerificationTarget};
-use feedgate_core::registrant::{RegistrantNetwork, Requester};
+use feedgate_core::registrant::Requester;
 use feedgate_core::signing::Secret;
 use feedgate_core::subscription::Lease;
 use feedgate_core::topic::{BadAddress, Callback};
@@ -28,6 +28,8 @@ use feedgate_protocol::xmlrpc::{self, XmlRpcValue};
 const MAX_REDIRECTS: usize = 5;
 /// The shortest time after which a request is tried again that found no permit.
 const AGAIN_IN: Duration = Duration::from_secs(10);
+/// The same, if requests to the host have failed.
+const AFTER_FAILURES: Duration = Duration::from_secs(600);
 /// The procedure that a cloud calls, for protocols that name one.
 const PROCEDURE: &str = "rssCloudNotify";
 /// The procedure that registers at a cloud, if the feed does not name it.
@@ -90,6 +92,9 @@ pub struct UpstreamRequest<'a> {
     pub is_at_caller: bool,
 }
 
+/// The limits of requests to hosts, and who is charged for a request.
+pub(super) type Limits<'a> = (&'a VerificationLimits, Requester);
+
 /// Sends the request that begins or renews (`subscribe`) or ends (`unsubscribe`, hubs only) a
 /// subscription, with a callback address below `public_url`, within `limits`.
 pub(super) async fn send(
@@ -97,7 +102,7 @@ pub(super) async fn send(
     upstream: &Upstream,
     mode: &str,
     public_url: &Url,
-    limits: &VerificationLimits,
+    limits: Limits<'_>,
 ) -> Result<(), UpstreamError> {
     let own = address(public_url, &upstream.token);
     let (offer, secret) = (&upstream.offer, &upstream.secret);
@@ -118,7 +123,7 @@ async fn request(
     client: &HttpClient,
     wanted: &UpstreamRequest<'_>,
     mode: &str,
-    limits: Option<&VerificationLimits>,
+    limits: Option<Limits<'_>>,
 ) -> Result<(), UpstreamError> {
     let endpoint = Url::parse(&wanted.offer.endpoint)
         .map_err(|err| UpstreamError::Unreachable(FetchError::BadUrl(err.to_string())))?;
@@ -147,7 +152,7 @@ async fn request(
 async fn send_following(
     client: &HttpClient,
     mut call: CallbackRequest,
-    limits: Option<&VerificationLimits>,
+    limits: Option<Limits<'_>>,
 ) -> Result<CallbackResponse, UpstreamError> {
     let mut redirects = 0;
     loop {
@@ -161,7 +166,9 @@ async fn send_following(
         };
         let is_kept =
             matches!(reply.status, StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT);
-        permit.ends(reply.status.is_success() || is_kept);
+        // A hub that has accepted before may refuse a topic.
+        let is_refusal = permit.may_repeat() && reply.status.is_client_error();
+        permit.ends(reply.status.is_success() || is_kept || is_refusal);
         let target = reply.redirect_target(&call.url).filter(|_| is_kept);
         let is_weaker = |target: &Url| call.url.scheme() == "https" && target.scheme() != "https";
         match target.filter(|target| redirects < MAX_REDIRECTS && !is_weaker(target)) {
@@ -176,16 +183,17 @@ async fn send_following(
 /// to any.
 async fn permit(
     client: &HttpClient,
-    limits: Option<&VerificationLimits>,
+    limits: Option<Limits<'_>>,
     url: &Url,
 ) -> Result<VerificationPermit, UpstreamError> {
-    let Some(limits) = limits else { return Ok(VerificationPermit::free()) };
+    let Some((limits, requester)) = limits else { return Ok(VerificationPermit::free()) };
     let bad_url = |err: BadAddress| UpstreamError::Unreachable(FetchError::BadUrl(err.to_string()));
     let callback = Callback::parse(url.as_str()).map_err(bad_url)?;
-    let requester = Requester::new(None, RegistrantNetwork::UNKNOWN);
     match VerificationTarget::resolve(client, &callback, requester).await {
         Some(target) => limits.try_visit(&target).ok_or_else(|| {
-            UpstreamError::Busy(limits.retry_after(&target).unwrap_or(AGAIN_IN).max(AGAIN_IN))
+            // After failures, all topics of the hub would otherwise come back every minute.
+            let after_failures = limits.retry_after(&target).map(|wait| wait.max(AFTER_FAILURES));
+            UpstreamError::Busy(after_failures.unwrap_or(AGAIN_IN))
         }),
         None => Ok(VerificationPermit::free()),
     }

@@ -216,12 +216,16 @@ async fn h01_what_waits_is_counted_by_the_network_of_strangers(database: Databas
     }
     store.enqueue_intent(&intent("https://a.test/"), at(1)).await.unwrap();
     let waiting = async |client: &str, limit| {
-        let Intent { request, .. } = intent_of(client, "https://a.test/");
-        store.waiting_intents(&request.topic, request.registrant, limit).await.unwrap()
+        let network = RegistrantNetwork::from_client(client.parse().ok());
+        store.waiting_intents(network, limit).await.unwrap()
     };
     assert_eq!(waiting("192.0.2.1", 9).await, 3);
     assert_eq!(waiting("192.0.2.1", 2).await, 2, "no more are counted");
     assert_eq!(waiting("192.0.2.2", 9).await, 0);
+    for client in ["2001:db8:1:1::1", "2001:db8:1:2::1", "2001:db8:2::1"] {
+        let intent = intent_of(client, &format!("https://{}.test/", client.len()));
+        store.enqueue_intent(&intent, at(1)).await.unwrap();
+    }
     store.close().await;
 }
 

@@ -23,7 +23,6 @@ use feedgate_core::registrant::RegistrantNetwork;
 use feedgate_core::signing::Secret;
 use feedgate_core::store::{ClaimLimits, EventArrival, StoreError};
 use feedgate_core::subscription::SubscriptionRequest;
-use feedgate_core::topic::Topic;
 
 /// Intents that wait for verification.
 impl Store {
@@ -62,22 +61,26 @@ impl Store {
         enqueued.await
     }
 
-    /// Returns how many intents of a network of strangers wait beside `topic`, up to `limit`.
+    /// Returns how many intents of strangers wait whose networks have one owner with this one, up to `limit`
+    /// in each cell.
     pub async fn waiting_intents(
         &self,
-        topic: &Topic,
         registrant: RegistrantNetwork,
-        limit: usize,
-    ) -> Result<usize, StoreError> {
+        limit: u64,
+    ) -> Result<u64, StoreError> {
         const WAITING: &str = "
             select count(*)
               from (select 1
                       from intents
-                     where registrant_network = $1 and registrant_network < 0
-                     limit $2) waiting";
-        let db = self.of_topic(topic.as_str());
-        let rows = db.rows(WAITING, params![registrant.as_number(), limit as i64]).await?;
-        rows.into_iter().next().map_or(Ok(0), |mut row| Ok(row.count()? as usize))
+                     where registrant_network between $1 and $2 and registrant_network < 0
+                     limit $3) waiting";
+        let (first, last) = registrant.of_one_owner();
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let counted = self.sum(|db| async move {
+            let rows = db.rows(WAITING, params![first, last, limit]).await?;
+            rows.into_iter().next().map_or(Ok(0), |mut row| row.count())
+        });
+        counted.await
     }
 
     /// Claims intents due at `now`, within the limits for the hosts of their callbacks and their

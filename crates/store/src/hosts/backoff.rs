@@ -9,7 +9,6 @@ use crate::Db;
 use crate::engine::sql::params;
 use crate::engine::tx::Tx;
 use feedgate_core::host::{self, HostBackoff, HostRefusal, RefusalEvidence};
-use feedgate_core::resource::ResourceId;
 use feedgate_core::store::StoreError;
 
 /// The most resources that a pause delays: few enough that no other transaction waits long.
@@ -100,12 +99,6 @@ impl Pause {
 }
 
 impl Db {
-    /// Returns whether a stranger was the first to name a resource.
-    pub(super) async fn is_anonymous(&self, id: ResourceId) -> Result<bool, StoreError> {
-        const FIRST: &str = "select 1 from resources where id = $1 and registrant_network < 0";
-        Ok(!self.rows(FIRST, params![id.0]).await?.is_empty())
-    }
-
     /// Delays the resources of a group until after a pause.
     pub(crate) async fn pause_group(&self, paused: Pause) -> Result<(), StoreError> {
         self.write(move |tx| Box::pin(pause(tx, paused))).await
