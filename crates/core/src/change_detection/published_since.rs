@@ -29,7 +29,8 @@ impl FeedDocument {
         self.gap = None;
         // The sort is stable, and `None` comes first.
         self.candidates.sort_by_key(|candidate| {
-            published_until(candidate, ahead).filter(|until| *until > since)
+            let is_new = published_until(candidate, ahead).is_some_and(|until| until > since);
+            candidate.date().filter(|_| is_new)
         });
     }
 }
@@ -76,12 +77,13 @@ mod tests {
     #[test]
     fn h14_what_was_published_after_a_subscription_is_told_by_its_date() {
         #[rustfmt::skip]
-        let cases: [Case; 8] = [
+        let cases: [Case; 9] = [
             ("before and after",            0, &[Some(1), Some(999), Some(1_001)],  &["2"]),
             ("in the same second",          0, &[Some(999), Some(1_000)],           &["1"]),
             ("in the same minute",          0, &[Some(900), Some(960)],             &["1"]),
             ("without a date",              0, &[None, Some(1_001), None],          &["1"]),
             ("in another order",            0, &[Some(1_009), Some(1), Some(1_005)], &["2", "0"]),
+            ("one at the full minute",      0, &[Some(1_021), Some(1_020), Some(1_025)], &["1", "0", "2"]),
             ("a little ahead of us",        0, &[Some(1), Some(1_300)],             &["1"]),
             ("the publisher's clock is an hour ahead",  3_600, &[Some(4_500), Some(4_601)],  &["1"]),
             ("the publisher's clock is an hour behind", -3_600, &[Some(-2_900), Some(-2_599)], &["1"]),
