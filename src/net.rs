@@ -398,8 +398,8 @@ impl HttpClient {
         let documents = DocumentBudget::new(settings.document_memory_bytes, parsers);
         let tls = guarded_client::tls();
         let user_agent = HeaderValue::from_str(&format!("{})", settings.user_agent));
-        let known = lookups.of(FetchOwner::Known);
-        let anonymous = lookups.of(FetchOwner::Anonymous(RegistrantNetwork::UNKNOWN));
+        let known = lookups.for_owner(FetchOwner::Known);
+        let anonymous = lookups.for_owner(FetchOwner::Anonymous(RegistrantNetwork::UNKNOWN));
         // A client for the networks that are allowed, and one for public addresses only, to which strangers
         // have requests sent.
         let clients = |allowed: &[IpNet], timeouts| {

@@ -111,7 +111,7 @@ impl HttpClient {
                 sent => sent,
             }
         };
-        let sent = looking_up_with(inner.lookups.of(self.requester), sent);
+        let sent = looking_up_with(inner.lookups.for_owner(self.requester), sent);
         let sent = timeout_at(deadline, sent).await;
         let sent = sent.map_err(|_| FetchError::TimedOut(allowed))?;
         let mut response = sent.map_err(|err| failure::from_client(&err, &url))?;

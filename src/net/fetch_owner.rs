@@ -39,7 +39,7 @@ impl HttpClient {
     /// Returns the addresses of the host of `url`, as
     /// [`GuardedClient::addresses`](super::guarded_client::GuardedClient::addresses) does.
     pub(super) async fn addresses(&self, url: &Url, purpose: Purpose) -> Vec<IpAddr> {
-        let lookup = self.inner.lookups.of(self.requester);
+        let lookup = self.inner.lookups.for_owner(self.requester);
         self.guarded(purpose).addresses(url, &*lookup).await
     }
 

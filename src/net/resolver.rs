@@ -71,7 +71,7 @@ impl Lookups {
     }
 
     /// Returns what looks up names for `owner`.
-    pub(super) fn of(&self, owner: FetchOwner) -> Arc<dyn Lookup> {
+    pub(super) fn for_owner(&self, owner: FetchOwner) -> Arc<dyn Lookup> {
         match self {
             Lookups::Given { known, .. } if owner == FetchOwner::Known => Arc::clone(known),
             Lookups::Given { others, .. } => Arc::clone(others),
@@ -202,7 +202,7 @@ mod tests {
         let held = HELD.lock().await;
         // Whoever wants the answers gives up. One network leaves places to the next.
         let give_up = async |owner| {
-            let answer = timeout(PATIENCE, lookups.of(owner).lookup("slow.test")).await;
+            let answer = timeout(PATIENCE, lookups.for_owner(owner).lookup("slow.test")).await;
             answer.is_err()
         };
         for (last, is_looked_up) in [(1, true), (1, true), (1, false), (2, true), (3, true)] {
@@ -212,12 +212,12 @@ mod tests {
         for _ in 0..4 {
             give_up(FetchOwner::Delivery(network(1))).await;
         }
-        let fourth = lookups.of(FetchOwner::Anonymous(network(4))).lookup("b.test").await;
+        let fourth = lookups.for_owner(FetchOwner::Anonymous(network(4))).lookup("b.test").await;
         assert!(fourth.is_err(), "no place is left");
         for (owner, name) in
             [(FetchOwner::Delivery(network(2)), "a.test"), (FetchOwner::Known, "c.test")]
         {
-            assert!(lookups.of(owner).lookup(name).await.is_ok(), "{owner:?}");
+            assert!(lookups.for_owner(owner).lookup(name).await.is_ok(), "{owner:?}");
         }
         drop(held);
     }

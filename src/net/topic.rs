@@ -291,7 +291,7 @@ impl<'a> FetchSession<'a> {
         let sent_at = Instant::now();
         let (until, allowed) = self.deadline(5.0 / 6.0);
         let client = self.topics.client(&self.at);
-        let lookup = self.inner.lookups.of(self.requester);
+        let lookup = self.inner.lookups.for_owner(self.requester);
         let sent = timeout_at(until, looking_up_with(lookup, client.execute(request))).await;
 
         let mut hop = Hop {
