@@ -271,8 +271,7 @@ impl Db {
     /// Returns how many subscriptions an account has.
     pub(crate) async fn count_subscriptions(&self, account: AccountId) -> Result<u64, StoreError> {
         const COUNT: &str = "select count(*) from subscriptions where account_id = $1";
-        let rows = self.rows(COUNT, params![account.0]).await?;
-        rows.into_iter().next().map_or(Ok(0), |mut row| row.count())
+        self.count(COUNT, params![account.0]).await
     }
 
     /// Removes an account with its password and its tokens. Returns how many tokens there were.

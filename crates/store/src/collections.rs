@@ -108,7 +108,7 @@ impl Store {
         until: DateTime<Utc>,
         limit: usize,
     ) -> Result<Vec<PendingCollection>, StoreError> {
-        let bytes = COLLECT_BYTES / self.cells.len().max(1) as u64;
+        let bytes = COLLECT_BYTES / self.cells.len() as u64;
         self.claim_in_turn(limit, |db, limit| async move {
             let (bounds, listed) =
                 (ClaimBounds { cursors: limit, records: COLLECT_BATCH, bytes }, db.listed);

@@ -124,8 +124,8 @@ impl Store {
         let most = most(most_of_a_kind);
         let half = most / 2;
         for kind in EventKind::ALL.iter().map(|kind| kind.as_str()) {
-            let of_accounts = db.count_at_most(COUNT_OF_ACCOUNTS, kind, half).await?;
-            let of_others = db.count_at_most(COUNT_OF_OTHERS, kind, most - half).await?;
+            let of_accounts = db.count(COUNT_OF_ACCOUNTS, params![kind, half]).await? as i64;
+            let of_others = db.count(COUNT_OF_OTHERS, params![kind, most - half]).await? as i64;
             let bounds = |most: i64| vec![kind.into(), BATCH.into(), most.into()];
             dropped += db.trim(TRIM_OF_ACCOUNTS, bounds(most - of_others)).await?;
             dropped += db.trim(TRIM_OF_OTHERS, bounds(most - of_accounts)).await?;
@@ -176,16 +176,6 @@ impl Db {
                 Examined { after: first - 1, before, next: Some(first) }
             }
         })
-    }
-
-    async fn count_at_most(
-        &self,
-        sql: &'static str,
-        kind: &str,
-        limit: i64,
-    ) -> Result<i64, StoreError> {
-        let rows = self.rows(sql, params![kind, limit]).await?;
-        rows.into_iter().next().map_or(Ok(0), |mut row| row.int())
     }
 
     async fn trim(&self, sql: &'static str, params: Vec<Value>) -> Result<u64, StoreError> {

@@ -41,8 +41,7 @@ impl Store {
         const SIZE: &str = "
             select {postgres pg_database_size(current_database())}
                    {sqlite page_count * page_size from pragma_page_count(), pragma_page_size()}";
-        let rows = self.shared.rows(SIZE, params![]).await?;
-        rows.into_iter().next().map_or(Ok(0), |mut row| row.count())
+        self.shared.count(SIZE, params![]).await
     }
 
     /// Calls `observer` with every transaction that ends from now on. Only the first call of this

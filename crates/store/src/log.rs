@@ -16,7 +16,7 @@ pub(crate) mod pending_fan_outs;
 pub(crate) mod published_since;
 pub(crate) mod recording;
 pub(crate) mod records;
-mod registrants;
+pub(crate) mod registrants;
 pub(crate) mod row;
 
 use super::engine::row::Row;
@@ -206,5 +206,15 @@ impl Db {
     ) -> Result<Vec<Row>, StoreError> {
         let params = params.to_vec();
         self.read(move |tx| Box::pin(async move { tx.query(sql, &params).await })).await
+    }
+
+    /// Returns the count that is all that a statement reads; 0 if it finds no row.
+    pub(super) async fn count(
+        &self,
+        sql: &'static str,
+        params: &[Value],
+    ) -> Result<u64, StoreError> {
+        let rows = self.rows(sql, params).await?;
+        rows.into_iter().next().map_or(Ok(0), |mut row| row.count())
     }
 }

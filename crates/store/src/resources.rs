@@ -21,7 +21,7 @@ pub(crate) mod upstreams;
 use chrono::{DateTime, Utc};
 
 use super::engine::sql::{Value, params};
-use super::log::append_budget;
+use super::log::{append_budget, registrants};
 use crate::Store;
 use ensure::ensure;
 use feedgate_core::account::AccountId;
@@ -85,10 +85,7 @@ impl Store {
 
     /// Returns the network of the stranger who was the first to name a resource, as far as it is known.
     pub async fn registrant_of(&self, id: ResourceId) -> Result<RegistrantNetwork, StoreError> {
-        const FIRST: &str = "select registrant_network from resources where id = $1";
-        let rows = self.of_number(id.0).rows(FIRST, params![id.0]).await?;
-        let number = rows.into_iter().next().map(|mut row| row.int()).transpose()?;
-        Ok(RegistrantNetwork::from_number(number.unwrap_or_default()))
+        self.of_number(id.0).read(move |tx| Box::pin(registrants::first_registrant(tx, id))).await
     }
 
     /// Returns whether an account or a collection of the operator watches a resource.

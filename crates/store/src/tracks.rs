@@ -33,6 +33,15 @@ const BATCH: i64 = 1_000;
 /// The most tracks that are forgotten at a time: each may have thousands of records.
 const FORGOTTEN: i64 = 10;
 
+/// Whether the log of a track has subscriptions, or had some that may be renewed late.
+macro_rules! is_in_use {
+    () => {
+        "(exists (select 1 from subscriptions s where s.resource_id = resources.id)
+          or exists (select 1 from kept_cursors k where k.resource_id = resources.id))"
+    };
+}
+pub(crate) use is_in_use;
+
 /// Tracks: logs that are filled with the entries that match a query.
 impl Store {
     /// Returns the log of a track, creating or reopening the track if necessary, for a stranger in the
@@ -95,8 +104,7 @@ impl Store {
                                    limit $3) opened";
         let (first, last) = registrant.of_one_owner();
         let most = i64::try_from(limit).unwrap_or(i64::MAX);
-        let rows = self.shared.rows(COUNT, params![first, last, most]).await?;
-        rows.into_iter().next().map_or(Ok(0), |mut row| row.count())
+        self.shared.count(COUNT, params![first, last, most]).await
     }
 
     /// Returns up to `limit` changes of tracks after `after`, in order. Every track has its last

@@ -134,8 +134,8 @@ pub(super) async fn count(tx: &Tx<'_>, id: ResourceId) -> Result<u64, StoreError
     tx.first(COUNT, params![id.0]).await?.map_or(Ok(0), |mut row| row.count())
 }
 
-/// Returns the oldest staged entries, as many as are appended in one transaction. They are identified by their ids alone: their links and texts
-/// are stored when a poll reads them in the document.
+/// Returns the oldest staged entries, as many as are appended in one transaction. They are identified by
+/// their ids alone: their links and texts are stored when a poll reads them in the document.
 pub(crate) async fn oldest(tx: &Tx<'_>, id: ResourceId) -> Result<Vec<Candidate>, StoreError> {
     const OLDEST: &str = "
         select entry_id, digest, title_digest, published, updated, atom

@@ -76,11 +76,7 @@ impl Store {
                      limit $3) waiting";
         let (first, last) = registrant.of_one_owner();
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        let counted = self.sum(|db| async move {
-            let rows = db.rows(WAITING, params![first, last, limit]).await?;
-            rows.into_iter().next().map_or(Ok(0), |mut row| row.count())
-        });
-        counted.await
+        self.sum(|db| async move { db.count(WAITING, params![first, last, limit]).await }).await
     }
 
     /// Claims intents due at `now`, within the limits for the hosts of their callbacks and their

@@ -21,6 +21,7 @@ use crate::engine::sql::{Value, params};
 use crate::engine::tx::Tx;
 use crate::log::account_budget::{self, AppendCost};
 use crate::log::registrants::{self, Registrants};
+use crate::tracks::is_in_use;
 use feedgate_core::account::AccountId;
 use feedgate_core::collection::PendingCollection;
 use feedgate_core::registrant::RegistrantNetwork;
@@ -193,11 +194,10 @@ pub(crate) async fn charge_tracks(
     tracked: &mut [PendingCollection],
     now: DateTime<Utc>,
 ) -> Result<(), StoreError> {
-    const PAID: &str = "
-        select id, appends_paid_at from resources
-         where id in ({ids $1})
-           and (exists (select 1 from subscriptions s where s.resource_id = resources.id)
-                or exists (select 1 from kept_cursors k where k.resource_id = resources.id))";
+    const PAID: &str = concat!(
+        "select id, appends_paid_at from resources where id in ({ids $1}) and ",
+        is_in_use!()
+    );
     let logs = tracked.iter().map(|taken| taken.collection.0).collect();
     let mut paid_at = HashMap::new();
     for mut row in tx.query(PAID, &[Value::Ints(logs)]).await? {

@@ -29,17 +29,33 @@ pub(super) async fn find_registrants(
 ) -> Result<Registrants, StoreError> {
     const OLDEST: &str = "
         select registrant_network from subscriptions where resource_id = $1 order by id limit $2";
-    const FIRST: &str = "select registrant_network from resources where id = $1";
-    let (of_oldest, of_first) = (params![id.0, OLDEST_SUBSCRIPTIONS], params![id.0]);
-    let (oldest, first) = try_join!(tx.query(OLDEST, of_oldest), tx.first(FIRST, of_first))?;
+    let of_oldest = params![id.0, OLDEST_SUBSCRIPTIONS];
+    let (oldest, first) = try_join!(tx.query(OLDEST, of_oldest), first_registrant(tx, id))?;
     let has_subscriptions = !oldest.is_empty();
-    let rows = if has_subscriptions { oldest } else { first.into_iter().collect() };
+    let mut found = oldest
+        .into_iter()
+        .map(|mut row| row.int().map(RegistrantNetwork::from_number))
+        .collect::<Result<Vec<_>, _>>()?;
+    if !has_subscriptions {
+        found.push(first);
+    }
     let mut networks = Vec::new();
-    for mut row in rows {
-        let network = RegistrantNetwork::from_number(row.int()?);
+    for network in found {
         if network.is_known() && !networks.contains(&network) && networks.len() < MOST_NETWORKS {
             networks.push(network);
         }
     }
     Ok(Registrants { networks, has_subscriptions })
+}
+
+/// Returns the network of the stranger who was the first to name a resource, as far as it is known.
+pub(crate) async fn first_registrant(
+    tx: &Tx<'_>,
+    id: ResourceId,
+) -> Result<RegistrantNetwork, StoreError> {
+    const FIRST: &str = "select registrant_network from resources where id = $1";
+    let first = tx.first(FIRST, params![id.0]).await?;
+    first.map_or(Ok(RegistrantNetwork::UNKNOWN), |mut row| {
+        row.int().map(RegistrantNetwork::from_number)
+    })
 }

@@ -147,11 +147,7 @@ impl Store {
     /// Returns the number of pings listed since `since`.
     pub async fn pings_since(&self, since: DateTime<Utc>) -> Result<u64, StoreError> {
         const COUNT: &str = "select count(*) from changes where at >= $1 and source <> 'seen'";
-        self.sum(|db| async move {
-            let rows = db.rows(COUNT, params![since]).await?;
-            rows.into_iter().next().map_or(Ok(0), |mut row| row.count())
-        })
-        .await
+        self.sum(|db| async move { db.count(COUNT, params![since]).await }).await
     }
 
     /// Returns the position at the beginning of the cell after that of `resource`, if there is one.

@@ -15,6 +15,7 @@ use crate::engine::sql::{Value, params};
 use crate::engine::sqlite::WriteSize;
 use crate::engine::tx::Tx;
 use crate::resources::{forget, row};
+use crate::tracks::is_in_use;
 use feedgate_core::collection::PendingCollection;
 use feedgate_core::resource::ResourceId;
 use feedgate_core::store::StoreError;
@@ -119,11 +120,8 @@ impl Db {
 
     /// Returns those of these logs that have subscriptions, or had some that may be renewed late.
     pub(super) async fn used_logs(&self, logs: Vec<i64>) -> Result<HashSet<i64>, StoreError> {
-        const IN_USE: &str = "
-            select id from resources
-             where id in ({ids $1})
-               and (exists (select 1 from subscriptions s where s.resource_id = resources.id)
-                    or exists (select 1 from kept_cursors k where k.resource_id = resources.id))";
+        const IN_USE: &str =
+            concat!("select id from resources where id in ({ids $1}) and ", is_in_use!());
         Ok(numbers(self.rows(IN_USE, &[Value::Ints(logs)]).await?)?.into_iter().collect())
     }
 
