@@ -42,15 +42,9 @@ impl<K: Eq + Hash + Clone> FairShares<K> {
     /// Waits until `holder` may have a further share of this weight. One that has none may, whatever is
     /// left.
     pub(crate) async fn enter(&self, holder: K, weight: u64) -> FairShare<K> {
-        loop {
-            // Listening starts before the check, so that nothing that is returned in between is missed.
-            let mut left = pin!(self.left.notified());
-            left.as_mut().enable();
-            if self.try_exchange(&holder, 0, weight) {
-                return FairShare { shares: self.clone(), holder, weight };
-            }
-            left.await;
-        }
+        let mut share = FairShare { shares: self.clone(), holder, weight: 0 };
+        share.grow(weight).await;
+        share
     }
 
     /// Exchanges a share of `holder` that weighs `old` for one that weighs `new`, if it may have that one
@@ -79,6 +73,7 @@ impl<K: Eq + Hash + Clone> FairShare<K> {
     pub(crate) async fn grow(&mut self, weight: u64) {
         let FairShares { left, .. } = self.shares.clone();
         loop {
+            // Listening starts before the check, so that nothing that is returned in between is missed.
             let mut left = pin!(left.notified());
             left.as_mut().enable();
             if self.shares.try_exchange(&self.holder, self.weight, weight) {

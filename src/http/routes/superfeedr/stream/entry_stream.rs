@@ -191,7 +191,7 @@ impl EntryStream {
         }
         // Checked first: a stream that always has something to send is never idle.
         let now = Instant::now();
-        if now >= self.next_token_check.min(self.next_selection) {
+        if now >= self.next_token_check {
             Box::pin(self.check(now)).await;
             if self.is_ended {
                 return Ok(());
@@ -270,17 +270,14 @@ impl EntryStream {
 
     /// Ends the stream if its token is no longer valid, and selects its logs again when that is due.
     async fn check(&mut self, now: Instant) {
-        if now >= self.next_token_check {
-            self.next_token_check = now + TOKEN_CHECK_INTERVAL;
-            // A store that cannot be read says nothing about the token.
-            if let Ok(false) = self.scope.credentials.are_valid(&self.gateway).await {
-                self.is_ended = true;
-                return;
-            }
-        }
+        self.next_token_check = now + TOKEN_CHECK_INTERVAL;
         if now >= self.next_selection {
             self.next_selection = now + SELECTION_INTERVAL;
-            self.select().await;
+            return self.select().await; // which authenticates the client, too
+        }
+        // A store that cannot be read says nothing about the token.
+        if let Ok(false) = self.scope.credentials.are_valid(&self.gateway).await {
+            self.is_ended = true;
         }
     }
 
