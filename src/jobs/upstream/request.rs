@@ -28,7 +28,7 @@ use feedgate_protocol::xmlrpc::{self, XmlRpcValue};
 const MAX_REDIRECTS: usize = 5;
 /// The shortest time after which a request is tried again that found no permit.
 const AGAIN_IN: Duration = Duration::from_secs(10);
-/// The same, if requests to the host have failed.
+/// The shortest time after which a request is tried again at a host where requests have failed.
 const AFTER_FAILURES: Duration = Duration::from_secs(600);
 /// The procedure that a cloud calls, for protocols that name one.
 const PROCEDURE: &str = "rssCloudNotify";
@@ -47,9 +47,12 @@ pub enum UpstreamError {
     /// The upstream refused in its protocol.
     #[error("the upstream rejected the request: {0}")]
     Refused(String),
-    /// As many requests to its host, or to one that it redirects to, have failed as are sent at the same
-    /// time. Holds the time after which it may be requested.
-    #[error("too many requests to the host of the upstream have failed; try again in {} s", .0.as_secs())]
+    /// Nothing was sent: as many requests to its host, or to one that it redirects to, have failed as are
+    /// sent at the same time, or this gateway is busy. Holds the time after which it may be requested.
+    #[error(
+        "the upstream was not requested: too many requests to its host have failed, or this gateway is \
+         busy; try again in {} s", .0.as_secs()
+    )]
     Busy(Duration),
 }
 
@@ -158,9 +161,9 @@ async fn send_following(
     loop {
         let permit = permit(client, limits, &call.url).await?;
         let reply = match client.call_signed(call.clone()).await {
-            Err(busy @ FetchError::GatewayBusy(_)) => {
+            Err(FetchError::GatewayBusy(busy)) => {
                 permit.ends_unsent();
-                return Err(UpstreamError::Unreachable(busy));
+                return Err(UpstreamError::Busy(busy.retry_in));
             }
             reply => reply.map_err(UpstreamError::Unreachable)?,
         };
