@@ -5,7 +5,8 @@
 //! to and their networks: a server may have any number of names. A successful verification returns
 //! its permit at once, a failed one after a while. A host whose callbacks agree is thus verified as
 //! often as needed; one whose callbacks never agree receives one request per minute in the long
-//! run for each network that names it, however often it does. Ports are ignored; otherwise one host would count as 65,535.
+//! run for each network that names it, however often it does. Ports are ignored; otherwise one host
+//! would count as 65,535.
 //!
 //! Failures are charged to those who caused them. An account has permits of its own at each host. All
 //! strangers share theirs, but one whose network holds none there gets one even if the others have used

@@ -172,7 +172,7 @@ impl Job for Deliverer {
         while let Some((due, mut permit)) = next.take() {
             let id = due.subscription.id;
             match permit.watch(self.attempt(&due)).await {
-                // It was not sent, and its claim is released.
+                // The notification was not sent, and its claim is released.
                 Ok(None) => {}
                 Ok(Some(Attempted { outcome, response, attempt })) => {
                     // The host is free as soon as it has responded.

@@ -16,7 +16,7 @@ use crate::support::subscriber::{Behavior, Subscriber};
 /// Strangers may do everything, and name callbacks of these tests.
 const OPEN: (&str, &str) =
     ("FEEDGATE_ANONYMOUS", "hub,rsscloud,pings,storage,views,inner-addresses");
-/// The same without the views.
+/// What is open to strangers, except the views.
 const VIEWS_CLOSED: (&str, &str) =
     ("FEEDGATE_ANONYMOUS", "hub,rsscloud,pings,storage,inner-addresses");
 

@@ -31,7 +31,7 @@ const TOPIC: &str = "http://feeds.example.org/feed";
 struct Nowhere(Mutex<Vec<String>>);
 
 impl Nowhere {
-    fn take(&self) -> Vec<String> {
+    fn take_names(&self) -> Vec<String> {
         let mut names = std::mem::take(&mut *self.0.lock().unwrap());
         names.dedup();
         names
@@ -72,7 +72,10 @@ async fn h13_names_of_strangers_are_looked_up_in_their_places(database: Database
     let claimed = store.claim_resource(subscription.id.resource, now, until).await;
     let due = DueResource { trigger: Trigger::Schedule, ..claimed.unwrap().unwrap() };
     ingest.poll(&due, now, Patience::Background).await.unwrap();
-    assert_eq!((known.take(), others.take()), (Vec::new(), vec!["feeds.example.org".to_owned()]));
+    assert_eq!(
+        (known.take_names(), others.take_names()),
+        (Vec::new(), vec!["feeds.example.org".to_owned()])
+    );
 
     let (metrics, events) = (Metrics::new(), EventLog::off());
     let service = SubscriptionService::new(Arc::clone(&store), client, ingest, metrics, events);
@@ -85,6 +88,6 @@ async fn h13_names_of_strangers_are_looked_up_in_their_places(database: Database
     };
     service.cancel(&cancelled, &[TOPIC.to_owned()]).await.unwrap_err();
     let want = vec!["callbacks.example.org".to_owned()];
-    assert_eq!((known.take(), others.take()), (Vec::new(), want));
+    assert_eq!((known.take_names(), others.take_names()), (Vec::new(), want));
     store.close().await;
 }
