@@ -1,4 +1,5 @@
-//! Background jobs: each item is claimed in the store, and may be processed twice.
+//! Background jobs. Each item is claimed in the store, and may be processed twice; the heartbeat, the clock and
+//! the signing keys are work of every node.
 
 pub mod backfill;
 pub(crate) mod claim_renewal;

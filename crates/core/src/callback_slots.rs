@@ -125,19 +125,29 @@ impl SlotPlan {
         let kept: SlotSet = own.iter().map(|held| held.slot).take(share).collect();
         let given_up = own.iter().map(|held| held.slot).skip(share).collect();
 
-        // All are renewed together. After the clock was set back, those that have not moved with it are left.
-        let is_early = |held: &&&SlotLease| kept.contains(held.slot) && held.until < now + lease;
-        let least = own.iter().filter(is_early).map(|held| held.until).min();
-        let is_due = least.is_some_and(|least| least < now + lease * 2 / 3);
-        let early = own.iter().filter(is_early).map(|held| held.slot);
-        let renewed = if is_due { early.collect() } else { SlotSet::NONE };
+        // All are renewed together.
+        let is_due = |held: &&SlotLease| {
+            held.until < now + lease * 2 / 3 || held.until > latest_end(now, lease)
+        };
+        let renewed = if own.iter().any(|held| kept.contains(held.slot) && is_due(held)) {
+            kept
+        } else {
+            SlotSet::NONE
+        };
 
-        let is_taken = |held: &&SlotLease| held.until > now - MARGIN;
+        let is_taken =
+            |held: &&SlotLease| held.until > now - MARGIN && held.until <= latest_end(now, lease);
         let occupied: SlotSet = slots.iter().filter(is_taken).map(|held| held.slot).collect();
         let free = SlotSet::ALL.without(occupied).iter();
         let taken = free.take(share.saturating_sub(kept.count())).collect();
         SlotPlan { kept, renewed, given_up, taken }
     }
+}
+
+/// Returns when the last lease ends of those that are taken by `now`. One that would end later was taken before
+/// the clock was set back, and its node, if it works, has stopped to serve.
+pub fn latest_end(now: DateTime<Utc>, lease: TimeDelta) -> DateTime<Utc> {
+    now + lease * 2
 }
 
 /// Returns how many slots are the share of a node among those that work: all shares together are all slots.
@@ -236,9 +246,11 @@ mod tests {
     }
 
     #[test]
-    fn e08_leases_that_have_not_moved_with_a_clock_that_was_set_back_are_kept_as_they_are() {
+    fn e08_leases_that_have_not_moved_with_a_clock_that_was_set_back_last_no_longer_than_others() {
         let slots = held("a", 0..SLOTS, at(3_600_000));
         let plan = SlotPlan::new(&id("a"), (&slots, &ids(&["a"])), at(0), LEASE);
-        assert_eq!((plan.kept, plan.renewed), (SlotSet::ALL, SlotSet::NONE));
+        assert_eq!((plan.kept, plan.renewed), (SlotSet::ALL, SlotSet::ALL), "by its own node");
+        let plan = SlotPlan::new(&id("b"), (&slots, &ids(&["b"])), at(0), LEASE);
+        assert_eq!(plan.taken, SlotSet::ALL, "by another, if that one is gone");
     }
 }

@@ -126,8 +126,9 @@ impl DeliveryClaims {
         if self.handovers.swap(handovers, Ordering::AcqRel) == handovers {
             return Ok(());
         }
-        let claims = self.queues.take_for_others(|host| served.holds(host));
-        self.store.release_subscription_claims(&claims, runner::now()).await
+        let mut claims = self.queues.take_for_others(|host| served.holds(host));
+        claims.extend(self.queues.take_held_up());
+        self.store.hand_over_subscription_claims(&claims, runner::now()).await
     }
 
     /// Claims for hosts that run low, and for all others.

@@ -177,6 +177,8 @@ pub(crate) struct EndedClaim {
     pub(crate) token: ClaimToken,
     /// The last subscription that the pass has come to; 0: another pass begins; [`ONLY_RETRIES`]: none does.
     pub(crate) after: i64,
+    /// Whether the pass has come to its end: another one begins if the backlog was marked meanwhile.
+    pub(crate) is_at_end: bool,
     /// Whether some are due at once.
     pub(crate) is_due: bool,
     /// When some that were given back are due, which is later; `None` if none were.
@@ -240,16 +242,10 @@ async fn keep_backlogs(
     const KEEP: &str = concat!(
         "update backlogs
             set claim_token = 0, claimed_until = null,
-                after_id = case when {given after} = ",
-        only_retries!(),
-        "                        and is_marked = 1 then 0 else {given after} end,
-                is_marked = case when {given after} in (0, ",
-        only_retries!(),
-        "                        ) then 0
+                after_id = case when {given at_end} = 1 and is_marked = 1 then 0 else {given after} end,
+                is_marked = case when {given at_end} = 1 or {given after} = 0 then 0
                                  when {given repeated} = 1 then 1 else is_marked end,
-                due_at = case when {given after} = ",
-        only_retries!(),
-        "                      and is_marked = 1 then cast($1 as bigint)
+                due_at = case when {given at_end} = 1 and is_marked = 1 then cast($1 as bigint)
                               when {given again_at} is not null then {given again_at}
                               when is_marked = 1 then cast($1 as bigint)
                               else coalesce(",
@@ -266,6 +262,7 @@ async fn keep_backlogs(
         let again_at = ended.again_at.or_else(|| ended.is_due.then_some(now));
         again_at.map(|at| at.timestamp_micros())
     });
+    let at_end = kept.iter().map(|ended| i64::from(ended.is_at_end));
     let repeated = kept.iter().map(|ended| i64::from(ended.is_repeated));
     let columns = [
         resources,
@@ -273,6 +270,7 @@ async fn keep_backlogs(
         tokens,
         ("after", Value::Ints(kept.iter().map(|ended| ended.after).collect())),
         ("again_at", Value::OptInts(again.collect())),
+        ("at_end", Value::Ints(at_end.collect())),
         ("repeated", Value::Ints(repeated.collect())),
     ];
     for mut row in tx.query_rows(KEEP, params![now], &columns).await? {

@@ -127,6 +127,17 @@ impl Store {
         join_all(released).await.into_iter().collect()
     }
 
+    /// Gives back claims under which nothing was sent, and makes due at `now` what was given back for later:
+    /// other nodes serve some of the hosts.
+    pub async fn hand_over_subscription_claims(
+        &self,
+        claims: &[(SubscriptionId, ClaimToken)],
+        now: DateTime<Utc>,
+    ) -> Result<(), StoreError> {
+        self.cells.iter().for_each(|cell| cell.held_backlogs.end_given_back_pauses(now));
+        self.release_subscription_claims(claims, now).await
+    }
+
     /// Returns those of `held` that may still be sent: their claims are held, and their subscriptions have
     /// neither ended nor begun a new generation.
     pub async fn still_current(

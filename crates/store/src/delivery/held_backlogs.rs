@@ -272,6 +272,13 @@ impl HeldBacklogs {
         }
     }
 
+    /// Makes what was given back due at `now`, whenever it was to be claimed again: another node goes on.
+    pub(crate) fn end_given_back_pauses(&self, now: DateTime<Utc>) {
+        for backlog in self.state().backlogs.values_mut() {
+            backlog.given_back.values_mut().for_each(|at| *at = now.min(*at));
+        }
+    }
+
     /// Returns the claims that are held, in the order of their backlogs. What is in hand and neither among
     /// `known` now nor was at the last call is given back: the worker has lost it.
     pub(crate) fn claims(

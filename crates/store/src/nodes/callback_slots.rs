@@ -19,7 +19,7 @@ use crate::engine::row::Row;
 use crate::engine::sql::{Value, params};
 use crate::engine::tx::{Tx, Wake};
 use crate::{Db, Engine, Store};
-use feedgate_core::callback_slots::{SlotLease, SlotPlan, SlotSet, SlotTerms, slot_of};
+use feedgate_core::callback_slots::{SlotLease, SlotPlan, SlotSet, SlotTerms, latest_end, slot_of};
 use feedgate_core::node::{NodeId, NodeInfo};
 use feedgate_core::store::StoreError;
 
@@ -101,7 +101,7 @@ async fn share_slots(
     let name = [node.name.as_str(), node.version.as_str()];
     let report = params![id, name[0], name[1], node.started_at, now, until];
     tx.execute(REPORT, report).await?;
-    let (slots, nodes) = try_join!(read_slots(tx), serving_nodes(tx, now))?;
+    let (slots, nodes) = try_join!(read_slots(tx), serving_nodes(tx, now, terms.lease))?;
     let plan = SlotPlan::new(&node.id, (&slots, &nodes), now, terms.lease);
     give_up_in_memory(plan.given_up);
     let taken = lock_free(tx, &slots, plan.taken).await?;
@@ -153,7 +153,9 @@ async fn change_slots(
     const TAKE: &str = "
         insert into callback_slots (slot, node, until) {values slot, node, until}
             on conflict (slot) do update set node = excluded.node, until = excluded.until
-         where callback_slots.until <= $1";
+         where callback_slots.until <= $1
+            or callback_slots.until > $2 + cast(
+                   extract(epoch from statement_timestamp()) * 1000000 as bigint)";
     if plan.given_up != SlotSet::NONE {
         tx.execute(GIVE_UP, params![node, numbers(plan.given_up)]).await?;
     }
@@ -166,7 +168,9 @@ async fn change_slots(
         ("node", Value::Texts(vec![node.to_owned(); count])),
         ("until", Value::Ints(vec![until.timestamp_micros(); count])),
     ];
-    tx.execute_rows(TAKE, params![now], &taken).await?;
+    // A node that does not know yet that the clock was set forward must not take what seems to last too long.
+    let longest = (latest_end(now, until - now) - now).num_microseconds().unwrap_or(i64::MAX);
+    tx.execute_rows(TAKE, params![now, longest], &taken).await?;
     Ok([plan.given_up, plan.renewed, plan.taken].iter().any(|set| *set != SlotSet::NONE))
 }
 
@@ -186,9 +190,13 @@ async fn read_slots(tx: &Tx<'_>) -> Result<Vec<SlotLease>, StoreError> {
 }
 
 /// Returns the nodes that serve hosts, or begin to.
-async fn serving_nodes(tx: &Tx<'_>, now: DateTime<Utc>) -> Result<Vec<NodeId>, StoreError> {
-    const SERVING: &str = "select id from nodes where serves_until > $1";
-    let nodes = tx.query(SERVING, params![now]).await?;
+async fn serving_nodes(
+    tx: &Tx<'_>,
+    now: DateTime<Utc>,
+    lease: TimeDelta,
+) -> Result<Vec<NodeId>, StoreError> {
+    const SERVING: &str = "select id from nodes where serves_until > $1 and serves_until <= $2";
+    let nodes = tx.query(SERVING, params![now, latest_end(now, lease)]).await?;
     nodes.into_iter().map(|mut row| Ok(NodeId(row.text()?))).collect()
 }
 

@@ -60,14 +60,18 @@ impl HeldBacklog {
     pub(super) fn end_claim(&self, id: BacklogId) -> EndedClaim {
         let HeldBacklog { token, is_repeated, after, .. } = *self;
         let is_at_end = self.at_end_since.is_some();
+        if is_at_end && is_repeated {
+            // What was given back waits for nobody's sake but its own: the others are due now.
+            let (is_due, again_at) = (true, None);
+            return EndedClaim { id, token, after: 0, is_at_end, is_due, again_at, is_repeated };
+        }
         // A pass that has not come to its end goes on with the next claim.
-        let is_due = !is_at_end || is_repeated;
+        let is_due = !is_at_end;
         let after = if is_at_end { ONLY_RETRIES } else { after };
         let first_given_back = self.given_back.keys().min();
         let after = first_given_back.map_or(after, |first| after.min(first - 1));
-        let after = if is_repeated && after == ONLY_RETRIES { 0 } else { after };
         let again_at = self.given_back.values().min().copied().or(self.unreadable_until);
-        EndedClaim { id, token, after, is_due, again_at, is_repeated }
+        EndedClaim { id, token, after, is_at_end, is_due, again_at, is_repeated }
     }
 
     fn begin_pass(&mut self) {

@@ -68,8 +68,21 @@ fn a_claim_ends_when_nothing_is_in_hand() {
     assert_eq!(held.take_ended(), [], "the other result is of an earlier claim");
     held.release(&[(subscription(2), TOKEN)], at(9));
     let [ended] = held.take_ended()[..] else { panic!("the claim has ended") };
-    assert!(ended.is_due && ended.is_repeated && ended.again_at == Some(at(9)), "{ended:?}");
-    assert_eq!(ended.after, 1, "it goes on with the one that was given back");
+    assert!(ended.is_due && ended.is_at_end && ended.again_at.is_none(), "{ended:?}");
+    assert_eq!(
+        ended.after, 0,
+        "the one that is owed more does not wait for the one that was given back"
+    );
+}
+
+#[test]
+fn e08_what_was_given_back_for_later_is_due_at_once_when_hosts_are_handed_over() {
+    let held = hold_backlog(&[1, 2], true);
+    held.release(&[(subscription(1), TOKEN)], at(9));
+    held.end_given_back_pauses(at(2));
+    held.release(&[(subscription(2), TOKEN)], at(3));
+    let [ended] = held.take_ended()[..] else { panic!("the claim has ended") };
+    assert_eq!((ended.after, ended.again_at), (0, Some(at(2))));
 }
 
 #[test]
