@@ -2,6 +2,7 @@
 //!
 #![doc = include_str!("../README.md")]
 
+pub mod double_encoding;
 pub mod iri;
 pub mod model;
 pub mod parse;

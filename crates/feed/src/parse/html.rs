@@ -23,6 +23,7 @@ use url::Url;
 
 use super::faults::Faults;
 use super::memory_bound::max_nodes;
+use super::mend::TextRepair;
 use super::tree::LONGEST_TAG_BYTES;
 use crate::context::is_base;
 use crate::repair::Repair;
@@ -93,10 +94,19 @@ impl ParsedHtml {
 
     /// Repairs every text of the page, and lists the repairs.
     pub(crate) fn mend_texts(&mut self, repairs: &mut Vec<Repair>) {
+        let mut repair = TextRepair::default();
+        for node in self.html.tree.values() {
+            if let Node::Text(text) = node {
+                repair.examine(text);
+            }
+        }
+        if !repair.is_needed() {
+            return;
+        }
         let mut faults = Faults::default();
         for node in self.html.tree.values_mut() {
             if let Node::Text(text) = node
-                && let Some(sound) = faults.mend(text)
+                && let Some(sound) = repair.mend(text, &mut faults)
             {
                 text.text = sound.into();
             }

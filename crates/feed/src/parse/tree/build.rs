@@ -28,7 +28,7 @@ use super::tidy::begins_name;
 use super::tokens::{Token, Tokens};
 use super::{DOCUMENT, Kind, NONE, Node, Scope, Tree, XmlAttribute, offset};
 use crate::parse::faults::Faults;
-use crate::parse::mend::mend;
+use crate::parse::mend::TextRepair;
 use crate::repair::{Repair, RepairCode};
 
 use start_tags::split;
@@ -242,24 +242,40 @@ impl<'t> Builder<'t> {
         at
     }
 
-    fn finish(mut self, repairs: &mut Vec<Repair>) -> Tree<'t> {
+    /// Repairs the texts of the document. Its attributes are counted with them, because they become
+    /// texts in the output, and texts become attributes.
+    fn mend_texts(&mut self) {
         let is_ascii = self.text.is_ascii();
+        let may_be_damaged = |text: &Cow<'t, str>| !(is_ascii && matches!(text, Cow::Borrowed(_)));
+        let texts = self.nodes.iter().filter_map(|node| match &node.kind {
+            Kind::Text(text) => Some(text),
+            Kind::Element { .. } => None,
+        });
+        let values = self.attributes.iter().map(|attribute| &attribute.value);
+        let mut repair = TextRepair::default();
+        texts
+            .chain(values)
+            .filter(|text| may_be_damaged(text))
+            .for_each(|text| repair.examine(text));
+        if !repair.is_needed() {
+            return;
+        }
         for at in 0..self.nodes.len() {
             let node = &self.nodes[at];
-            if let Kind::Text(text) = &node.kind
-                && !(is_ascii && matches!(text, Cow::Borrowed(_)))
-                && let Some((mended, fault)) = mend(text)
-            {
-                // A text that was put together is not a slice of the document, so its parent is
-                // used.
-                let around = self.nodes.get(node.parent as usize).map(|node| node.kind.name());
-                let found = offset(self.text, text);
-                let found = found.or_else(|| offset(self.text, around.unwrap_or_default()));
-                self.faults.at = Some(found.unwrap_or_default());
+            let Kind::Text(text) = &node.kind else { continue };
+            // A text that was put together is not a slice of the document, so its parent is used.
+            let around = self.nodes.get(node.parent as usize).map(|node| node.kind.name());
+            let found = offset(self.text, text);
+            let found = found.or_else(|| offset(self.text, around.unwrap_or_default()));
+            self.faults.at = Some(found.unwrap_or_default());
+            if let Some(mended) = repair.mend(text, &mut self.faults) {
                 self.nodes[at].kind = Kind::Text(Cow::Owned(mended));
-                self.faults.count(fault);
             }
         }
+    }
+
+    fn finish(mut self, repairs: &mut Vec<Repair>) -> Tree<'t> {
+        self.mend_texts();
         self.faults.at = Some(self.text.len());
         if self.open.len() > 1 && !self.faults.has_counted(RepairCode::TooManyNodes) {
             self.faults.count(RepairCode::Truncated);

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value};
 
 use crate::parse::faults::Faults;
+use crate::parse::mend::TextRepair;
 use crate::repair::Repair;
 
 /// The members in which programs wrap a text or an address.
@@ -10,21 +11,30 @@ const WRAPPED: [&str; 8] = ["url", "href", "rendered", "value", "text", "name", 
 
 /// Repairs every text in `value`, and lists the repairs.
 pub(super) fn mend_texts(value: &mut Value, repairs: &mut Vec<Repair>) {
+    let mut repair = TextRepair::default();
+    for_each_text(value, |text| repair.examine(text));
+    if !repair.is_needed() {
+        return;
+    }
     let mut faults = Faults::default();
+    for_each_text(value, |text| {
+        if let Some(sound) = repair.mend(text, &mut faults) {
+            *text = sound;
+        }
+    });
+    faults.report(repairs);
+}
+
+fn for_each_text(value: &mut Value, mut visit: impl FnMut(&mut String)) {
     let mut values = vec![value];
     while let Some(value) = values.pop() {
         match value {
-            Value::String(text) => {
-                if let Some(sound) = faults.mend(text) {
-                    *text = sound;
-                }
-            }
+            Value::String(text) => visit(text),
             Value::Array(items) => values.extend(items),
             Value::Object(members) => values.extend(members.values_mut()),
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
     }
-    faults.report(repairs);
 }
 
 /// Returns the text of a field, if it has any.
