@@ -39,10 +39,14 @@ impl Context {
     /// Returns the base URL of the document: `Content-Location` if it is usable (RFC 3986
     /// `#section-5.1.2`, RFC 2557), otherwise the URL.
     pub fn base(&self) -> Url {
+        self.location().unwrap_or_else(|| self.url.clone())
+    }
+
+    /// Returns the base URL that the response states.
+    pub(crate) fn location(&self) -> Option<Url> {
         let located = self.header("content-location").and_then(|at| self.url.join(at).ok());
         // `javascript:` and similar schemes cannot be a base.
-        let located = located.filter(is_base);
-        located.unwrap_or_else(|| self.url.clone())
+        located.filter(is_base)
     }
 
     /// Returns `Content-Type` as received.

@@ -235,6 +235,9 @@ pub struct Link {
     pub attributes: Vec<Attribute>,
     /// The elements inside the link.
     pub extensions: Vec<Element>,
+    /// The target as version 1.0 understood the source, if it differs from `href`. Ids, and the digests
+    /// by which changes of stored entries are detected, depend on it.
+    pub former_href: Option<String>,
     /// The location in the document; set only in an explanation.
     #[cfg_attr(feature = "serde", serde(skip))]
     pub trace_id: TraceId,
@@ -331,6 +334,14 @@ impl Text {
     /// Creates a text construct of plain text.
     pub fn plain(value: impl Into<String>) -> Text {
         Text { value: value.into(), ..Text::default() }
+    }
+}
+
+impl Link {
+    /// Returns the target by which the link is compared: ids and digests made of it stay the same
+    /// when a new version of this program resolves an address in another way.
+    pub fn compared_href(&self) -> &str {
+        self.former_href.as_deref().unwrap_or(&self.href)
     }
 }
 

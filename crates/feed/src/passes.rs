@@ -11,6 +11,7 @@ mod detect_language;
 mod geo;
 mod html;
 mod identity;
+mod item_links;
 mod language;
 mod links;
 mod outline;

@@ -8,7 +8,7 @@ use url::Url;
 use crate::record::{Digest, EntryKey};
 use feedgate_feed::model::deleted_entry_id;
 use feedgate_feed::model::{Attribute, Content, Element, Entry, Feed, Link, Text};
-use feedgate_feed::text_extraction;
+use feedgate_feed::{double_encoding, text_extraction};
 
 /// The number of characters of a text that identify it (rule N3).
 const FINGERPRINT_CHARS: usize = 500;
@@ -67,7 +67,7 @@ impl Candidate {
     /// Returns a candidate from a normalized entry, before it is rendered. Keys that it shares with
     /// other entries of the document are removed by [`FeedDocument::from_feed`].
     fn from_entry(entry: &Entry) -> Candidate {
-        let title = entry.title.as_ref().map(Text::to_plain).unwrap_or_default();
+        let title = entry.title.as_ref().map(Text::to_comparable).unwrap_or_default();
         let text = text_of(entry);
         let link = first(&entry.links, "alternate").map(plain_link);
         let enclosures: Vec<&str> = hrefs(&entry.links, "enclosure").collect();
@@ -262,11 +262,13 @@ fn fingerprint(title: &str, text: &str) -> Option<EntryKey> {
 /// Returns the text of the content, or else of the summary, without markup.
 fn text_of(entry: &Entry) -> String {
     match &entry.content {
-        Some(Content::Text(text)) => text.to_plain(),
-        Some(Content::Xml { value, .. }) => text_extraction::plain(value),
-        Some(Content::Media { value, .. }) => value.clone(),
+        Some(Content::Text(text)) => text.to_comparable(),
+        Some(Content::Xml { value, .. }) => {
+            double_encoding::repaired(&text_extraction::plain(value)).into_owned()
+        }
+        Some(Content::Media { value, .. }) => double_encoding::repaired(value).into_owned(),
         Some(Content::Src { href, .. }) => href.clone(),
-        None => entry.summary.as_ref().map(Text::to_plain).unwrap_or_default(),
+        None => entry.summary.as_ref().map(Text::to_comparable).unwrap_or_default(),
     }
 }
 
@@ -283,5 +285,6 @@ fn first<'a>(links: &'a [Link], rel: &'a str) -> Option<&'a str> {
 }
 
 fn hrefs<'a>(links: &'a [Link], rel: &'a str) -> impl Iterator<Item = &'a str> {
-    links.iter().filter(move |link| link.rel == rel).map(|link| link.href.as_str())
+    let links = links.iter().filter(move |link| link.rel == rel);
+    links.map(Link::compared_href).filter(|href| !href.is_empty())
 }

@@ -351,3 +351,16 @@ fn n08_what_is_taken_back_is_told_once() {
     assert_eq!(letters(&back), "U", "it is back");
     assert_eq!(letters(&classify(&document(vec![]), &before, &standing(), at(0))), "", "absence");
 }
+
+/// Entries that were stored by version 1.0 must not come again because an address is resolved in another
+/// way, or a text is no longer repaired.
+#[test]
+fn n1_n6_a_new_reading_of_the_same_source_is_no_change() {
+    let former = document(vec![entry("urn:x:1", "https://feeds.test/1", "café", Some(1))]);
+    let mut read_again = entry("urn:x:1", "https://a.test/1", "cafÃ©", Some(1));
+    read_again.links[0].former_href = Some("https://feeds.test/1".to_owned());
+    let again = document(vec![read_again]);
+    assert_eq!(again.keys(), former.keys());
+    let changes = classify(&again, &known(&former), &standing(), at(2));
+    assert!(matches!(changes.verdicts[..], [EntryChange::Known(_)]), "{:?}", changes.verdicts);
+}

@@ -48,6 +48,7 @@ impl<'f> AfterPass<'f> {
         let entry = entry.and_then(|at| self.feed.entries.get(at));
         let entry = entry.filter(|_| !field.is_of_source());
         let how = match (self.pass, field.name(), entry) {
+            ("links", "links", Some(_)) if is_new => "added",
             ("links", ..) => "made_absolute",
             ("language", "lang", Some(_)) if is_new => "from_feed",
             ("language", "lang", None) if is_new => "from_header",

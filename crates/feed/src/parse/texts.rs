@@ -28,14 +28,21 @@ impl Bases<'_> {
         base.join(address).ok().map(String::from)
     }
 
+    /// Returns the address in a text; `None` if it stays as it is. `#x` alone refers to a position in
+    /// the same text, wherever it is displayed.
+    fn resolved_in_text(&self, element: XmlElement<'_>, address: &str) -> Option<String> {
+        let is_position = address.trim_start().starts_with('#');
+        if is_position { None } else { self.resolved(element, address) }
+    }
+
     /// Returns the content of `element` as XHTML.
     pub(super) fn xhtml(&self, element: XmlElement<'_>) -> String {
-        element.xhtml(&|at, address| self.resolved(at, address))
+        element.xhtml(&|at, address| self.resolved_in_text(at, address))
     }
 
     /// Returns the content of `element` as XML that is self-contained.
     pub(super) fn xml(&self, element: XmlElement<'_>) -> String {
-        element.xml(&|at, address| self.resolved(at, address))
+        element.xml(&|at, address| self.resolved_in_text(at, address))
     }
 
     fn text_of(&self, kind: TextKind, value: String, element: XmlElement<'_>) -> Text {

@@ -59,8 +59,8 @@ fn resolved(name: &str, value: &str, base: &str) -> Option<String> {
     if ADDRESSES.iter().any(|held| known(held)) {
         let decoded = text_extraction::decode(value.trim());
         // `#x` alone refers to a position in the same text, wherever it is displayed.
-        let relative = !iri::is_absolute(&decoded) && !decoded.is_empty();
-        return relative.then(|| iri::join(base, &decoded).into_owned());
+        let stays = decoded.is_empty() || decoded.starts_with('#') || iri::is_absolute(&decoded);
+        return (!stays).then(|| iri::join(base, &decoded).into_owned());
     }
     if name.eq_ignore_ascii_case("srcset") {
         let decoded = text_extraction::decode(value);
@@ -131,7 +131,6 @@ mod tests {
             ("<IMG SRC='/i.png' alt=\"a b\"/>", "<IMG SRC='http://a.test/i.png' alt=\"a b\"/>"),
             ("<a href=x>t", "<a href=\"http://a.test/d/x\">t"),
             ("<a href = \"?a=1&amp;b=2\">", "<a href = \"http://a.test/d/f?a=1&amp;b=2\">"),
-            ("<a href=\"#n\">", "<a href=\"http://a.test/d/f#n\">"),
             (
                 "<img srcset=\"a.png 1x, http://b/c 2x\">",
                 "<img srcset=\"http://a.test/d/a.png 1x, http://b/c 2x\">",
@@ -156,6 +155,8 @@ mod tests {
             "1 < 2 href=x",
             "<a href=\"never closed",
             "<a href=\"\">",
+            "<a href=\"#n\">",
+            "<img usemap=' #m'>",
             "<",
             "<a",
             "<a =\"'x",

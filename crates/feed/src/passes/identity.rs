@@ -25,6 +25,7 @@ use std::collections::HashMap;
 use hmac_sha256::Hash as Sha256;
 
 use crate::context::Context;
+use crate::double_encoding::repaired;
 use crate::hex;
 use crate::iri;
 use crate::model::{Content, Entry, Feed, KnownBy, Link, Text};
@@ -182,20 +183,23 @@ fn enclosure(entry: &Entry) -> &str {
 }
 
 fn first_link<'a>(links: &'a [Link], rel: &str) -> Option<&'a str> {
-    links.iter().find(|link| link.rel == rel).map(|link| link.href.as_str())
+    let link = links.iter().find(|link| link.rel == rel);
+    link.map(Link::compared_href).filter(|href| !href.is_empty())
 }
 
 fn title(entry: &Entry) -> String {
-    entry.title.as_ref().map(Text::to_plain).unwrap_or_default()
+    entry.title.as_ref().map(Text::to_comparable).unwrap_or_default()
 }
 
 /// Returns the text of the content, or of the summary if there is no content.
 fn body(entry: &Entry) -> String {
     match &entry.content {
-        Some(Content::Text(text)) => text.to_plain(),
-        Some(Content::Media { value, .. } | Content::Xml { value, .. }) => value.clone(),
+        Some(Content::Text(text)) => text.to_comparable(),
+        Some(Content::Media { value, .. } | Content::Xml { value, .. }) => {
+            repaired(value).into_owned()
+        }
         Some(Content::Src { href, .. }) => href.clone(),
-        None => entry.summary.as_ref().map(Text::to_plain).unwrap_or_default(),
+        None => entry.summary.as_ref().map(Text::to_comparable).unwrap_or_default(),
     }
 }
 

@@ -1,7 +1,9 @@
 //! Resolution of addresses: links, icons, people, and addresses inside texts.
 //!
 //! `parse` resolves addresses below an `xml:base`. All others are relative to the document (see
-//! [`Context::base`]). Afterwards nothing depends on a base any more. The bases of a source are
+//! [`Context::base`]), except where the document states no base and readers know better: addresses in
+//! the texts of an entry are relative to its page, and links of an RSS item to the site of the feed
+//! (see [`item_links`]). Afterwards nothing depends on a base any more. The bases of a source are
 //! kept on the outermost element that has them, because scripts in content may use them.
 
 use crate::context::Context;
@@ -12,6 +14,7 @@ use crate::model::{
 use crate::repair::{Repair, RepairCode};
 
 use super::html;
+use super::item_links::{self, ItemBases};
 use super::text::trim_string;
 
 /// Image types allowed in `data:` addresses; other data runs code when the link is followed (rule
@@ -41,13 +44,16 @@ const RELATIONS: &str = "http://www.iana.org/assignments/relation/";
 pub(super) fn make_absolute(mut feed: Feed, context: &Context) -> Feed {
     let base = context.base();
     let mut pass = Pass { base: base.as_str(), repairs: Vec::new() };
+    item_links::complete_site(&mut feed.links, &base);
     pass.feed(&mut feed);
+    let bases = ItemBases::from_feed(&feed, context);
     for entry in &mut feed.entries {
         if feed.base.is_some() {
             // The text lies outside the element with that base, but will be written inside it.
             entry.base.get_or_insert_with(|| base.to_string());
         }
-        pass.entry(entry);
+        item_links::resolve(&mut entry.links, &bases);
+        pass.entry(entry, &bases);
     }
     feed.repairs.append(&mut pass.repairs);
     feed
@@ -64,7 +70,7 @@ impl Pass<'_> {
     fn feed(&mut self, feed: &mut Feed) {
         let outer = feed.base.as_deref();
         for text in [&mut feed.title, &mut feed.subtitle, &mut feed.rights] {
-            self.text(text.as_mut(), outer);
+            make_text_absolute(text.as_mut(), outer, self.base);
         }
         self.people(&mut feed.authors);
         self.people(&mut feed.contributors);
@@ -78,13 +84,17 @@ impl Pass<'_> {
         feed.extensions.iter_mut().for_each(|element| self.element(element));
     }
 
-    fn entry(&mut self, entry: &mut Entry) {
+    fn entry(&mut self, entry: &mut Entry, bases: &ItemBases) {
+        self.links(&mut entry.links);
+        item_links::prefer_original(entry);
         let outer = entry.base.as_deref();
+        let page = bases.text_base(entry);
+        let page = page.as_deref().unwrap_or(self.base);
         for text in [&mut entry.title, &mut entry.summary, &mut entry.rights] {
-            self.text(text.as_mut(), outer);
+            make_text_absolute(text.as_mut(), outer, page);
         }
         match &mut entry.content {
-            Some(Content::Text(text)) => self.text(Some(text), outer),
+            Some(Content::Text(text)) => make_text_absolute(Some(text), outer, page),
             Some(Content::Src { href, .. }) => {
                 self.address(href);
                 if !iri::is_complete(href) {
@@ -96,26 +106,12 @@ impl Pass<'_> {
         }
         self.people(&mut entry.authors);
         self.people(&mut entry.contributors);
-        self.links(&mut entry.links);
         self.categories(&mut entry.categories);
         if let Some(source) = &mut entry.source {
             self.feed(source);
             source.base.take_if(|base| Some(base.as_str()) == outer);
         }
         entry.extensions.iter_mut().for_each(|element| self.element(element));
-    }
-
-    /// Resolves the addresses in a text. `outer` is the base of the feed or entry that the text
-    /// belongs to.
-    fn text(&mut self, text: Option<&mut Text>, outer: Option<&str>) {
-        let Some(text) = text else { return };
-        if text.kind != TextKind::Text {
-            let base = text.base.as_deref().unwrap_or(self.base);
-            if let Some(absolute) = html::make_absolute(&text.value, base) {
-                text.value = absolute;
-            }
-        }
-        text.base.take_if(|base| Some(base.as_str()) == outer);
     }
 
     fn people(&mut self, people: &mut [Person]) {
@@ -234,6 +230,19 @@ impl Pass<'_> {
             *address = absolute.into_owned();
         }
     }
+}
+
+/// Resolves the addresses in a text. `outer` is the `xml:base` of the feed or entry that the text
+/// belongs to; `page` is the base if the text has none of its own.
+fn make_text_absolute(text: Option<&mut Text>, outer: Option<&str>, page: &str) {
+    let Some(text) = text else { return };
+    if text.kind != TextKind::Text {
+        let base = text.base.as_deref().unwrap_or(page);
+        if let Some(absolute) = html::make_absolute(&text.value, base) {
+            text.value = absolute;
+        }
+    }
+    text.base.take_if(|base| Some(base.as_str()) == outer);
 }
 
 /// Returns whether following the address runs code (rule S22).
