@@ -98,7 +98,7 @@ fn complete_person(person: &mut Person) {
         text.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty())
     };
     person.uri = tidy(person.uri.take());
-    person.email = tidy(person.email.take());
+    person.email = tidy(person.email.take()).filter(|email| !is_placeholder(email));
     let is_address = |email: &str| {
         let parts =
             email.split_once('@').is_some_and(|(who, host)| !who.is_empty() && !host.is_empty());
@@ -117,6 +117,28 @@ fn complete_person(person: &mut Person) {
         let other = other.map(|other| text_extraction::collapse(other));
         person.name = other.unwrap_or_else(|| text_of(&person.extensions));
     }
+}
+
+/// Texts that programs write in place of an e-mail address.
+#[rustfmt::skip]
+const NO_ADDRESSES: [&str; 15] = [
+    "anonymous", "email", "hidden", "n/a", "na", "nil", "no email", "noemail", "none", "null", "private",
+    "undefined", "unknown", "withheld", "-",
+];
+
+/// Local parts of addresses at which nobody reads, without hyphens, dots and underscores.
+const NOBODY: [&str; 5] = ["noreply", "donotreply", "noemail", "nomail", "nobody"];
+
+/// Returns whether a text only says that there is no e-mail address.
+fn is_placeholder(email: &str) -> bool {
+    let email = email.to_ascii_lowercase();
+    let Some((local, host)) = email.split_once('@') else {
+        let word = email.trim_matches(|c: char| c != '-' && !c.is_alphanumeric());
+        return word.is_empty() || NO_ADDRESSES.contains(&word);
+    };
+    let local: String = local.chars().filter(|c| !matches!(c, '-' | '.' | '_')).collect();
+    // RFC 2606 reserves the domain for addresses that are obviously invalid.
+    NOBODY.contains(&local.as_str()) || host == "invalid" || host.ends_with(".invalid")
 }
 
 /// Returns the text of extensions, for a person without any other data.
@@ -167,9 +189,32 @@ mod tests {
             (person("", "jo@a.test", ""), person("jo@a.test", "jo@a.test", "")),
             (person("", "", "http://a.test"), person("http://a.test", "", "http://a.test")),
             (person("Jo", "nowhere", ""), person("Jo (nowhere)", "", "")),
+            (person("Jo", "-", "http://a.test"), person("Jo", "", "http://a.test")),
         ];
         for (given, want) in cases {
             assert_eq!(settled(vec![given]).authors, [want]);
+        }
+    }
+
+    #[test]
+    fn n4_a_placeholder_is_no_address() {
+        let placeholders = [
+            "hidden",
+            "(hidden)",
+            " None ",
+            "N/A",
+            "noreply@blogger.com",
+            "No-Reply@a.test",
+            "do_not_reply@a.test",
+            "jo@a.invalid",
+        ];
+        for email in placeholders {
+            assert_eq!(settled(vec![person("Jo", email, "")]).authors, [person("Jo", "", "")]);
+            let nobody = settled(vec![person("", email, "")]);
+            assert_eq!(nobody.authors, [person("Tides", "", "")], "{email} is nobody");
+        }
+        for email in ["noreplies@a.test", "reply@a.test", "invalid@a.test", "none@a.test"] {
+            assert_eq!(settled(vec![person("Jo", email, "")]).authors, [person("Jo", email, "")]);
         }
     }
 
