@@ -174,6 +174,26 @@ fn a_batch_with_a_document_that_fails_fails_and_counts_the_reasons() {
 }
 
 #[test]
+fn n9_paths_in_a_manifest_may_be_relative() {
+    let folder = tempfile::tempdir().unwrap();
+    let feeds = folder.path().join("feeds");
+    fs::create_dir(&feeds).unwrap();
+    fs::write(feeds.join("feed.xml"), "<rss><channel><title>A</title></channel></rss>").unwrap();
+    // Relative to the current folder or to the manifest, and with or without the folder of the output.
+    let jobs = [("feeds/feed.xml", "results/a.atom"), ("feed.xml", "deeper/b.atom")];
+    let line = |(file, out): &(&str, &str)| {
+        format!("{{\"file\": \"{file}\", \"url\": \"http://a.test/\", \"out\": \"{out}\"}}\n")
+    };
+    fs::write(feeds.join("list"), jobs.iter().map(line).collect::<String>()).unwrap();
+    let arguments = ["normalize", "--batch", "feeds/list", "--out", "results"];
+    let done = feedgate(folder.path(), &arguments);
+    assert_eq!(text(&done.stdout), "2 normalized, 0 failed\n", "{}", text(&done.stderr));
+    for out in ["results/a.atom", "results/deeper/b.atom"] {
+        assert!(folder.path().join(out).is_file(), "{out}");
+    }
+}
+
+#[test]
 fn several_documents_are_normalized_into_lines() {
     let folder = tempfile::tempdir().unwrap();
     let feed = "<rss version=\"2.0\"><channel><title>Tides</title></channel></rss>";

@@ -22,13 +22,14 @@ use super::{NormalizeArgs, WrittenDocument, context, read, written};
 /// One line of the manifest.
 #[derive(Debug, Deserialize)]
 struct Job {
+    /// Absolute, or relative to the current folder, else to that of the manifest.
     file: PathBuf,
     url: String,
     #[serde(default)]
     content_type: Option<String>,
     #[serde(default)]
     headers: Option<BTreeMap<String, String>>,
-    /// Absolute, or relative to the folder.
+    /// Absolute, or relative to the folder of the output, whose name it may begin with.
     out: PathBuf,
 }
 
@@ -45,9 +46,12 @@ pub(super) fn run(manifest: &Path, folder: &Path, args: &NormalizeArgs) -> Outco
     for (n, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         let job: Job = serde_json::from_str(line)
             .map_err(|err| format!("{}:{}: {err}", manifest.display(), n + 1))?;
-        let out = folder.join(&job.out);
+        let out = output_path(&job.out, folder);
+        if let Some(around) = out.parent() {
+            fs::create_dir_all(around)?;
+        }
         progress.add(1);
-        match normalized(&job, args) {
+        match normalized(&job, manifest, args) {
             Ok(document) => {
                 fs::write(&out, document.text)?;
                 done += 1;
@@ -73,10 +77,23 @@ pub(super) fn run(manifest: &Path, folder: &Path, args: &NormalizeArgs) -> Outco
     Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
+/// Returns where a document is.
+fn input_path(file: &Path, manifest: &Path) -> PathBuf {
+    match manifest.parent() {
+        Some(folder) if file.is_relative() && !file.exists() => folder.join(file),
+        _ => file.to_owned(),
+    }
+}
+
+/// Returns where the output of a document is written.
+fn output_path(out: &Path, folder: &Path) -> PathBuf {
+    if out.starts_with(folder) { out.to_owned() } else { folder.join(out) }
+}
+
 /// Normalizes one document. A panic is a bug, but it must not prevent the other documents from being
 /// written.
-fn normalized(job: &Job, args: &NormalizeArgs) -> Result<WrittenDocument, String> {
-    let bytes = read(&job.file)?;
+fn normalized(job: &Job, manifest: &Path, args: &NormalizeArgs) -> Result<WrittenDocument, String> {
+    let bytes = read(&input_path(&job.file, manifest))?;
     let content_type = job.content_type.as_deref().unwrap_or_default();
     let url = Url::parse(&job.url).map_err(|err| format!("{}: {err}", job.url))?;
     let context = context(url, content_type, job.headers.clone().unwrap_or_default());

@@ -6,7 +6,9 @@ mod constructs;
 
 pub(super) use constructs::{body, read_link, set_generator};
 
-use constructs::{kept_text, read_category, read_content, read_created, read_person};
+use constructs::{
+    kept_text, link_beside_content, read_category, read_content, read_created, read_person,
+};
 
 use super::read_foreign;
 use crate::model::{Feed, FeedFormat, Link};
@@ -90,6 +92,9 @@ fn read_of_entry(name: &str, element: XmlElement<'_>, target: &mut Target<'_>) -
         }
         "content" => {
             let content = read_content(element, target);
+            if let Some(link) = link_beside_content(element, target) {
+                target.add_link(link);
+            }
             target.set_content(content)
         }
         "source" => {

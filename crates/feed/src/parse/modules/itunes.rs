@@ -43,8 +43,7 @@ pub(super) fn read(element: XmlElement<'_>, target: &mut Target<'_>) -> bool {
         }
         "keywords" => {
             let text = element.text();
-            let separator = if text.contains(',') { ',' } else { ' ' };
-            for term in text.split(separator).map(str::trim).filter(|term| !term.is_empty()) {
+            for term in text.split(',').map(str::trim).filter(|term| !term.is_empty()) {
                 let (term, scheme) = (term.to_owned(), Some(SCHEME.to_owned()));
                 target.add_category(Category { term, scheme, label: None, ..Category::default() });
             }

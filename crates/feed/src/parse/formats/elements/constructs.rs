@@ -120,8 +120,12 @@ pub(in crate::parse::formats) fn read_person(
 /// Reads a link, with its address in an attribute or, as in RSS, in its text.
 pub(in crate::parse::formats) fn read_link(element: XmlElement<'_>, target: &Target<'_>) -> Link {
     let named = |name: &str| element.attr(name).filter(|value| !value.is_empty());
-    let href = named("href").or_else(|| named("url")).or_else(|| named("uri"));
     let text = element.text();
+    // `uri` names what is linked, in a scheme of its own, where the text is the address.
+    let is_address = text.contains("://") && !text.trim().contains(char::is_whitespace);
+    let uri = named("uri");
+    let href = named("href").or_else(|| named("url"));
+    let href = href.or(uri.filter(|_| !is_address));
     let rel = named("rel").unwrap_or("alternate");
     let foreign = element.attributes().iter().filter(|a| !matches!(a.prefix, "" | "xml"));
     let attributes = foreign.map(|attribute| element.to_attribute(attribute, &attribute.value));
@@ -133,6 +137,7 @@ pub(in crate::parse::formats) fn read_link(element: XmlElement<'_>, target: &Tar
         title: named("title").map(str::to_owned),
         length: named("length").map(str::to_owned),
         attributes: attributes.collect(),
+        former_href: uri.filter(|_| href.is_none()).map(|uri| target.bases.href(element, uri)),
         // If the address is the text, the content of the element is not part of the link.
         extensions: href.map_or_else(Vec::new, |_| element.to_extensions(target.items())),
         ..Link::default()
@@ -160,9 +165,15 @@ pub(in crate::parse::formats) fn read_content(
     let element = best_part(element);
     let label = element.attr("type").unwrap_or_default();
     let kind = kind_of(label);
-    if let Some(src) = element.attr("src").or(element.attr("url")).filter(|src| !src.is_empty()) {
-        let mime = (!label.is_empty()).then(|| label.to_owned());
-        return Content::Src { mime, href: target.bases.href(element, src) };
+    if let Some(href) = content_address(element, target) {
+        if is_empty(element) {
+            let mime = (!label.is_empty()).then(|| label.to_owned());
+            return Content::Src { mime, href };
+        }
+        if kind.is_none() {
+            // The type is that of the address.
+            return Content::Text(target.bases.plain(element));
+        }
     }
     if kind.is_some() || !label.contains('/') {
         return Content::Text(target.bases.atom(element));
@@ -175,6 +186,29 @@ pub(in crate::parse::formats) fn read_content(
     let value = element.text().into_owned();
     Content::Media { mime, value }
 }
+
+/// Returns the link to a content that is elsewhere although the element has a text. Atom has one or the
+/// other (RFC 4287 `#rfc.section.4.1.3.2`), and readers show the text.
+pub(in crate::parse::formats) fn link_beside_content(
+    element: XmlElement<'_>,
+    target: &Target<'_>,
+) -> Option<Link> {
+    let element = best_part(element);
+    let href = content_address(element, target).filter(|_| !is_empty(element))?;
+    let mime = element.attr("type").filter(|label| label.contains('/')).map(str::to_owned);
+    Some(Link { href, rel: "related".to_owned(), mime, ..Link::default() })
+}
+
+/// Returns where a content is, if it is elsewhere.
+fn content_address(element: XmlElement<'_>, target: &Target<'_>) -> Option<String> {
+    let src = element.attr("src").or(element.attr("url")).filter(|src| !src.is_empty())?;
+    Some(target.bases.href(element, src))
+}
+
+fn is_empty(element: XmlElement<'_>) -> bool {
+    !element.has_elements() && element.filled().is_none()
+}
+
 /// Returns the markup among the alternatives of a content of Atom 0.3, or else the last of them; the
 /// element itself if it has none.
 fn best_part(content: XmlElement<'_>) -> XmlElement<'_> {
