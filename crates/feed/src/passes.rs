@@ -14,6 +14,7 @@ mod identity;
 mod item_links;
 mod language;
 mod links;
+mod modules;
 mod outline;
 mod people;
 mod repeats;
@@ -33,9 +34,10 @@ pub use sanitize::sanitize;
 type Pass = (&'static str, fn(Feed, &Context) -> Feed);
 
 /// All passes.
-const PASSES: [Pass; 10] = [
+const PASSES: [Pass; 11] = [
     ("links", links::make_absolute), // first: later passes compare addresses
     ("text", |feed, _| text::clean_texts(feed)),
+    ("modules", |feed, _| modules::conform(feed)),
     ("language", language::complete_languages),
     ("dates", dates::complete_dates),
     ("identity", identity::assign_ids), // uses links and texts
