@@ -152,10 +152,7 @@ async fn write_batches(
 ) {
     let mut batch = Vec::new();
     while waiting.recv_many(&mut batch, BATCH).await > 0 {
-        tokio::select! {
-            () = stop.cancelled() => {}
-            () = sleep(GATHER) => {}
-        }
+        stop.run_until_cancelled(sleep(GATHER)).await;
         while batch.len() < BATCH
             && let Ok(event) = waiting.try_recv()
         {
@@ -190,9 +187,8 @@ async fn write_batch(batch: Vec<Event>, store: &Store, shared: &Shared, stop: &C
             }
             Err(_) => {}
         }
-        tokio::select! {
-            () = stop.cancelled() => return,
-            () = sleep(RECOVERY) => {}
+        if stop.run_until_cancelled(sleep(RECOVERY)).await.is_none() {
+            return;
         }
     }
 }

@@ -6,6 +6,7 @@ pub(crate) mod claim_renewal;
 pub mod clock_sync;
 pub mod collect;
 pub mod deliver;
+pub(crate) mod failure_log;
 pub mod fan_out;
 pub mod forward_pings;
 pub mod heartbeat;

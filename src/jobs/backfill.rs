@@ -28,7 +28,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
-use tracing::{debug, error, info, warn};
+use tracing::{debug, info, warn};
 use url::Url;
 
 use crate::event_log::EventLog;
@@ -81,15 +81,6 @@ pub struct Backfiller {
     wake: Arc<Notify>,
 }
 
-/// A claimed step of a backfill.
-#[derive(Debug)]
-pub struct BackfillStep {
-    /// What is due.
-    pub due: DueBackfill,
-    /// The place among those of strangers.
-    _place: Option<OwnedSemaphorePermit>,
-}
-
 impl Backfiller {
     /// Creates a backfiller with these parts. Must be called within a runtime: claims are renewed
     /// by a task.
@@ -100,9 +91,9 @@ impl Backfiller {
         settings: BackfillSettings,
     ) -> Backfiller {
         let (renewing, lease) = (Arc::clone(&store), settings.claim);
-        let claims = ClaimRenewal::start(Backfiller::NAME, lease, move |claims, now, until| {
+        let claims = ClaimRenewal::start(Backfiller::NAME, lease, move |claims, _, until| {
             let store = Arc::clone(&renewing);
-            async move { store.renew_backfill_claims(&claims, now, until).await }
+            async move { store.renew_backfill_claims(&claims, until).await }
         });
         let anonymous_places = Arc::new(Semaphore::new(ANONYMOUS_CONCURRENCY));
         Backfiller {
@@ -311,11 +302,12 @@ fn report_lost_claim(id: ResourceId) {
 }
 
 impl Job for Backfiller {
-    type Item = BackfillStep;
+    /// A step, and its place among those of strangers.
+    type Item = (DueBackfill, Option<OwnedSemaphorePermit>);
 
     const NAME: &'static str = "backfill";
 
-    async fn claim(&self, limit: usize) -> Result<Vec<BackfillStep>, StoreError> {
+    async fn claim(&self, limit: usize) -> Result<Vec<Self::Item>, StoreError> {
         let now = runner::now();
         let until = now + self.settings.claim;
         let claim = |share, limit| self.store.claim_backfills(share, now, until, limit);
@@ -333,22 +325,21 @@ impl Job for Backfiller {
             warn!(error, "no backfills of strangers were claimed");
             Vec::new()
         });
-        let of_accounts = of_accounts.into_iter().map(|due| BackfillStep { due, _place: None });
-        let anonymous = anonymous.into_iter().zip(places);
-        let anonymous = anonymous.map(|(due, place)| BackfillStep { due, _place: Some(place) });
+        let of_accounts = of_accounts.into_iter().map(|due| (due, None));
+        let anonymous = anonymous.into_iter().zip(places.into_iter().map(Some));
         Ok(of_accounts.chain(anonymous).collect())
     }
 
-    async fn perform(&self, step: BackfillStep) {
-        let BackfillStep { due, _place: place } = step;
-        let resource = due.resource.id;
-        let claim = self.claims.hold_claim(resource, due.claim);
-        if let Err(err) = self.step(due).await {
-            let error = &err as &dyn Error;
-            error!(resource = resource.0, error, "the result of a backfill step was not stored");
-        }
+    async fn perform(&self, (due, place): Self::Item) -> Result<(), StoreError> {
+        let claim = self.claims.hold_claim(due.resource.id, due.claim);
+        let ended = self.step(due).await;
         drop((claim, place));
         self.wake.notify_one();
+        ended
+    }
+
+    fn number((due, _): &Self::Item) -> Option<i64> {
+        Some(due.resource.id.0)
     }
 }
 

@@ -45,22 +45,18 @@ impl ClaimRenewal {
     {
         let held = Arc::<Mutex<HashSet<Claim>>>::default();
         let claims = Arc::clone(&held);
-        let renewing = async move {
-            loop {
-                // Three times as often as claims expire.
-                sleep(lease / 3).await;
-                let claims: Vec<_> = lock(&claims).iter().copied().collect();
-                if claims.is_empty() {
-                    continue;
-                }
-                let now = runner::now();
-                // A job whose claim was lost runs to its end; its result changes nothing.
-                if let Err(err) = renew(claims, now, now + lease).await {
-                    warn!(job, error = &err as &dyn Error, "claims were not renewed");
+        let renewing = renew_repeatedly(job, lease, move |now, until| {
+            let claims: Vec<_> = lock(&claims).iter().copied().collect();
+            let renewed = (!claims.is_empty()).then(|| renew(claims, now, until));
+            // A job whose claim was lost runs to its end; its result changes nothing.
+            async move {
+                match renewed {
+                    Some(renewed) => renewed.await.map(drop),
+                    None => Ok(()),
                 }
             }
-        };
-        ClaimRenewal { held, _renewing: AbortOnDropHandle::new(tokio::spawn(renewing)) }
+        });
+        ClaimRenewal { held, _renewing: renewing }
     }
 
     /// Renews this claim from now on.
@@ -69,6 +65,28 @@ impl ClaimRenewal {
         lock(&self.held).insert(claim);
         HeldClaim { claim, held: Arc::clone(&self.held) }
     }
+}
+
+/// Calls `renew` three times as often as claims of the duration `lease` expire, with the time and that until
+/// which they are extended, until the result is dropped. Must be called within a runtime.
+pub(crate) fn renew_repeatedly<F, R>(
+    job: &'static str,
+    lease: Duration,
+    renew: F,
+) -> AbortOnDropHandle<()>
+where
+    F: Fn(DateTime<Utc>, DateTime<Utc>) -> R + Send + 'static,
+    R: Future<Output = Result<(), StoreError>> + Send,
+{
+    AbortOnDropHandle::new(tokio::spawn(async move {
+        loop {
+            sleep(lease / 3).await;
+            let now = runner::now();
+            if let Err(err) = renew(now, now + lease).await {
+                warn!(job, error = &err as &dyn Error, "claims were not renewed; they will expire");
+            }
+        }
+    }))
 }
 
 impl Drop for HeldClaim {

@@ -12,9 +12,10 @@ use std::time::Duration;
 use chrono::TimeDelta;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
-use tracing::{error, info, warn};
+use tracing::{info, warn};
 
 use crate::clock::{self, Stopwatch, TOLERANCE};
+use crate::jobs::failure_log::FailureLog;
 use feedgate_core::store::{ClockMark, ClockReading, StoreError};
 use feedgate_store::Store;
 
@@ -70,22 +71,9 @@ impl ClockSync {
 
     /// Compares the clocks until `stop` is cancelled.
     pub async fn run(mut self, stop: CancellationToken) {
-        let mut can_read = true;
-        loop {
-            tokio::select! {
-                () = stop.cancelled() => break,
-                () = sleep(INTERVAL) => {}
-            }
-            let checked = self.check().await;
-            // A failure is logged when it begins and when it ends, not every time.
-            match &checked {
-                Ok(()) if !can_read => info!("reading the clock of the database works again"),
-                Err(err) if can_read => {
-                    error!(error = err as &dyn Error, "reading the clock of the database failed");
-                }
-                Ok(()) | Err(_) => {}
-            }
-            can_read = checked.is_ok();
+        let mut failures = FailureLog::new("reading the clock of the database");
+        while stop.run_until_cancelled(sleep(INTERVAL)).await.is_some() {
+            failures.note(self.check().await);
         }
         if let Err(err) = self.mark().await {
             warn!(error = &err as &dyn Error, "recording when this node worked failed");

@@ -11,12 +11,11 @@
 //! arrival at one node. A cursor moves in the transaction that appends the records behind it, so a
 //! crash neither loses nor duplicates any.
 
-use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use tracing::{debug, error, info};
+use tracing::{debug, info};
 use url::Url;
 
 use crate::document_budget::DocumentBudget;
@@ -93,35 +92,6 @@ impl Collector {
         let tracks = TrackMatcher::new(Arc::clone(&store));
         Ok(Collector { store, tracks, documents, claim: settings.claim })
     }
-
-    async fn collect(&self, batch: Vec<PendingCollection>) -> Result<(), StoreError> {
-        let records = batch.iter().flat_map(|owing| &owing.records);
-        let bytes = records.map(|(record, _)| record.atom.len() as u64).sum();
-        // The claim has to last until what was copied is stored.
-        let Ok(_memory) = self.documents.admit_stored(bytes, self.claim / 4).await else {
-            debug!(bytes, "no memory for adding records to collections; it will be retried");
-            return Ok(());
-        };
-        let is_for_tracks = |owing: &PendingCollection| owing.collection == TRACKER;
-        let (for_tracks, batch): (Vec<_>, Vec<_>) = batch.into_iter().partition(is_for_tracks);
-        if !for_tracks.is_empty() {
-            let compared = self.tracks.compare(for_tracks).await?;
-            self.store.append_tracked(compared, runner::now()).await?;
-        }
-        if batch.is_empty() {
-            return Ok(());
-        }
-        let records = batch.into_iter().map(|mut owing| {
-            for (record, _) in &mut owing.records {
-                // The record of a deletion holds only the id of the entry.
-                if record.kind != RecordKind::Deleted {
-                    record.atom = sourced(&owing.member, &record.atom);
-                }
-            }
-            owing
-        });
-        self.store.collect(records.collect(), runner::now()).await
-    }
 }
 
 impl CollectionSettings {
@@ -157,11 +127,33 @@ impl Job for Collector {
         Ok(if batch.is_empty() { Vec::new() } else { vec![batch] })
     }
 
-    async fn perform(&self, batch: Vec<PendingCollection>) {
-        if let Err(err) = self.collect(batch).await {
-            let cause: &dyn Error = &err;
-            error!(error = cause, "adding records to collections failed; it will be retried");
+    async fn perform(&self, batch: Vec<PendingCollection>) -> Result<(), StoreError> {
+        let records = batch.iter().flat_map(|owing| &owing.records);
+        let bytes = records.map(|(record, _)| record.atom.len() as u64).sum();
+        // The claim has to last until what was copied is stored.
+        let Ok(_memory) = self.documents.admit_stored(bytes, self.claim / 4).await else {
+            debug!(bytes, "no memory for adding records to collections; it will be retried");
+            return Ok(());
+        };
+        let is_for_tracks = |owing: &PendingCollection| owing.collection == TRACKER;
+        let (for_tracks, batch): (Vec<_>, Vec<_>) = batch.into_iter().partition(is_for_tracks);
+        if !for_tracks.is_empty() {
+            let compared = self.tracks.compare(for_tracks).await?;
+            self.store.append_tracked(compared, runner::now()).await?;
         }
+        if batch.is_empty() {
+            return Ok(());
+        }
+        let records = batch.into_iter().map(|mut owing| {
+            for (record, _) in &mut owing.records {
+                // The record of a deletion holds only the id of the entry.
+                if record.kind != RecordKind::Deleted {
+                    record.atom = sourced(&owing.member, &record.atom);
+                }
+            }
+            owing
+        });
+        self.store.collect(records.collect(), runner::now()).await
     }
 }
 

@@ -167,7 +167,7 @@ impl Job for Deliverer {
     }
 
     /// Delivers, and continues with the deliveries that wait for the same host.
-    async fn perform(&self, first: Self::Item) {
+    async fn perform(&self, first: Self::Item) -> Result<(), StoreError> {
         let (mut next, mut recording) = (Some(first), VecDeque::new());
         while let Some((due, mut permit)) = next.take() {
             let id = due.subscription.id;
@@ -193,6 +193,7 @@ impl Job for Deliverer {
         for (id, result) in recording {
             await_recorded(id, result).await;
         }
+        Ok(())
     }
 
     async fn stopped(&self) {

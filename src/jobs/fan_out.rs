@@ -4,11 +4,8 @@
 //! chunks of one transaction each, so that no transaction is long and deliveries start with the
 //! first chunk. Fan-outs take turns.
 
-use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
-
-use tracing::error;
 
 use crate::jobs::runner::{self, Job};
 use feedgate_core::resource::ResourceId;
@@ -45,14 +42,15 @@ impl Job for FanOutJob {
         self.store.pending_fan_outs(limit).await
     }
 
-    async fn perform(&self, resource: ResourceId) {
-        let Err(err) = self.store.continue_fan_out(resource, runner::now()).await else { return };
-        log_failure(resource, &err);
-        tokio::time::sleep(RETRY_AFTER).await;
+    async fn perform(&self, resource: ResourceId) -> Result<(), StoreError> {
+        let advanced = self.store.continue_fan_out(resource, runner::now()).await;
+        if advanced.is_err() {
+            tokio::time::sleep(RETRY_AFTER).await;
+        }
+        advanced.map(drop)
     }
-}
 
-fn log_failure(resource: ResourceId, err: &StoreError) {
-    let error = err as &dyn Error;
-    error!(resource = resource.0, error, "a fan-out was not advanced; it will be retried");
+    fn number(resource: &ResourceId) -> Option<i64> {
+        Some(resource.0)
+    }
 }

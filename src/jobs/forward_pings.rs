@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use tracing::{debug, error, warn};
+use tracing::{debug, warn};
 use url::Url;
 
 use crate::jobs::runner::{self, HostPermit, HostPermits, Job};
@@ -81,23 +81,6 @@ impl PingForwarder {
         let permits = HostPermits::new(PER_HOST, Arc::default());
         PingForwarder { store, client, targets, permits, metrics }
     }
-
-    /// Sends a ping, and records the result.
-    async fn forward(&self, due: &DuePing) -> Result<(), StoreError> {
-        let Some(target) = self.targets.iter().find(|target| target.name() == due.target) else {
-            return self.store.finish_forwarded_ping(due, None, runner::now()).await;
-        };
-        let sent = message::send(&self.client, target, due).await;
-        let result = sent.as_ref().map_or_else(ForwardError::code, |()| "ok");
-        self.metrics.ping_forwarded(target.means().as_str(), result);
-        let now = runner::now();
-        let retry_at = sent.err().and_then(|why| {
-            let retry_at = retry_at(due.attempts, now, runner::jitter());
-            report(due, &why, retry_at);
-            retry_at
-        });
-        self.store.finish_forwarded_ping(due, retry_at, now).await
-    }
 }
 
 /// Returns when a ping is sent again after `attempts` failures; `None` for never.
@@ -144,22 +127,30 @@ impl Job for PingForwarder {
             }
             let most = limits.limit.min(limits.per_host);
             let due = self.store.claim_forwarded_pings(&name, now, now + CLAIM, most).await?;
-            jobs.extend(due.into_iter().map(|due| (due, self.permits.acquire(host.clone()))));
+            jobs.extend(self.permits.acquire_all(due, |_| host.clone()));
         }
         Ok(jobs)
     }
 
-    async fn perform(&self, (due, place): Self::Item) {
-        let sent = self.forward(&due).await;
-        drop(place);
-        if let Err(err) = sent {
-            let host = host(&due.target);
-            error!(
-                host,
-                error = &err as &dyn Error,
-                "the result of a forwarded ping was not stored; it will be sent again"
-            );
-        }
+    /// Sends a ping, and stores the result.
+    async fn perform(&self, (due, _permit): Self::Item) -> Result<(), StoreError> {
+        let Some(target) = self.targets.iter().find(|target| target.name() == due.target) else {
+            return self.store.finish_forwarded_ping(&due, None, runner::now()).await;
+        };
+        let sent = message::send(&self.client, target, &due).await;
+        let result = sent.as_ref().map_or_else(ForwardError::code, |()| "ok");
+        self.metrics.ping_forwarded(target.means().as_str(), result);
+        let now = runner::now();
+        let retry_at = sent.err().and_then(|why| {
+            let retry_at = retry_at(due.attempts, now, runner::jitter());
+            report(&due, &why, retry_at);
+            retry_at
+        });
+        self.store.finish_forwarded_ping(&due, retry_at, now).await
+    }
+
+    fn number((due, _): &Self::Item) -> Option<i64> {
+        Some(due.id)
     }
 }
 

@@ -9,8 +9,9 @@ use std::time::Duration;
 
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
-use tracing::{info, warn};
+use tracing::warn;
 
+use crate::jobs::failure_log::FailureLog;
 use crate::jobs::runner;
 use feedgate_core::callback_slots::SlotTerms;
 use feedgate_core::node::NodeInfo;
@@ -24,13 +25,14 @@ pub struct Heartbeat {
     store: Arc<Store>,
     node: NodeInfo,
     terms: SlotTerms,
-    can_report: bool,
+    failures: FailureLog,
 }
 
 impl Heartbeat {
     /// Creates the reports of `node`, which serves hosts of callbacks on these terms.
     pub fn new(store: Arc<Store>, node: NodeInfo, terms: SlotTerms) -> Heartbeat {
-        Heartbeat { store, node, terms, can_report: true }
+        let failures = FailureLog::new("recording the heartbeat of this node");
+        Heartbeat { store, node, terms, failures }
     }
 
     /// Reports until `stop` is cancelled, and then deletes the node from the list of nodes, which may take as
@@ -38,10 +40,7 @@ impl Heartbeat {
     pub async fn run(mut self, shutdown_grace: Duration, stop: CancellationToken) {
         while !stop.is_cancelled() {
             let pause = self.report().await;
-            tokio::select! {
-                () = stop.cancelled() => {}
-                () = sleep(pause) => {}
-            }
+            stop.run_until_cancelled(sleep(pause)).await;
         }
         // If this fails, its leases end, and maintenance deletes the node a day later.
         match timeout(shutdown_grace, self.store.remove_node(&self.node.id)).await {
@@ -57,16 +56,6 @@ impl Heartbeat {
     /// Reports once. Returns the time until the next report.
     pub async fn report(&mut self) -> Duration {
         let reported = self.store.share_callback_hosts(&self.node, runner::now(), self.terms).await;
-        // A failure is logged when it begins and when it ends, not every time.
-        match &reported {
-            Ok(_) if !self.can_report => info!("recording the heartbeat of this node works again"),
-            Err(err) if self.can_report => {
-                let error = err as &dyn Error;
-                warn!(error, "recording the heartbeat of this node failed");
-            }
-            Ok(_) | Err(_) => {}
-        }
-        self.can_report = reported.is_ok();
-        reported.unwrap_or(AGAIN)
+        self.failures.note(reported).unwrap_or(AGAIN)
     }
 }

@@ -165,9 +165,8 @@ pub async fn run(
             }
         }
         before = now;
-        tokio::select! {
-            () = stop.cancelled() => return,
-            () = sleep(TICK) => {}
+        if stop.run_until_cancelled(sleep(TICK)).await.is_none() {
+            return;
         }
     }
 }

@@ -41,13 +41,12 @@ mod shared_documents;
 mod trace;
 mod watcher_networks;
 
-use std::error::Error;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use tracing::{debug, error, warn};
+use tracing::{debug, warn};
 use url::Url;
 
 use crate::document_budget::GatewayBusy;
@@ -396,13 +395,14 @@ impl Job for Poller {
         Ok(claimed.collect())
     }
 
-    async fn perform(&self, ClaimedPoll { due, permit, claim }: ClaimedPoll) {
+    async fn perform(&self, item: ClaimedPoll) -> Result<(), StoreError> {
+        let ClaimedPoll { due, permit, claim: _held } = item;
         let polled = self.poll_with_permit(&due, runner::now(), Patience::Background, Some(permit));
-        if let Err(err) = polled.await {
-            let resource = due.resource.id.0;
-            error!(resource, error = &err as &dyn Error, "the result of a poll was not stored");
-        }
-        drop(claim);
+        polled.await.map(drop)
+    }
+
+    fn number(item: &ClaimedPoll) -> Option<i64> {
+        Some(item.due.resource.id.0)
     }
 }
 

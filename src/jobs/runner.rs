@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{Instrument, error, info, info_span, warn};
 
+use crate::jobs::failure_log::FailureLog;
 use crate::lane_slots::LaneSlots;
 use feedgate_core::store::StoreError;
 
@@ -65,8 +66,14 @@ pub trait Job: Send + Sync + 'static {
         limit: usize,
     ) -> impl Future<Output = Result<Vec<Self::Item>, StoreError>> + Send;
 
-    /// Processes one item and records the result. The job handles its own failures.
-    fn perform(&self, item: Self::Item) -> impl Future<Output = ()> + Send;
+    /// Processes one item and stores the result. If the store fails, that is logged, and the item is
+    /// claimed again when its claim has expired.
+    fn perform(&self, item: Self::Item) -> impl Future<Output = Result<(), StoreError>> + Send;
+
+    /// Returns the number of the resource, or of the row, that an item is about, for log messages.
+    fn number(_item: &Self::Item) -> Option<i64> {
+        None
+    }
 
     /// Releases the items that were claimed and not begun. Called once, when nothing is claimed any
     /// more.
@@ -102,7 +109,7 @@ pub async fn run<J: Job>(
     let slow = config.concurrency * J::SLOW_LANE;
     let slots = LaneSlots::new(config.concurrency, slow, J::SLOW_AFTER);
     let running = TaskTracker::new();
-    let mut can_claim = true;
+    let mut claiming = FailureLog::new(format!("claiming {} jobs", J::NAME));
     info!(job = J::NAME, concurrency = config.concurrency, "{} worker started", J::NAME);
 
     loop {
@@ -117,16 +124,21 @@ pub async fn run<J: Job>(
         woken.as_mut().enable();
 
         // Only this loop takes slots, so the number of free ones cannot shrink meanwhile.
-        let items = claim(&*job, slots.free_count(), &mut can_claim).await;
+        let items = claiming.note(job.claim(slots.free_count()).await).unwrap_or_default();
         let is_idle = items.is_empty();
 
         for item in items {
             let Some(slot) = slots.acquire().await else {
                 break;
             };
-            let job = Arc::clone(&job);
+            let (job, number) = (Arc::clone(&job), J::number(&item));
             // A panic drops the slot too, so it is never lost.
-            let perform = async move { slot.during(job.perform(item)).await };
+            let perform = async move {
+                if let Err(err) = slot.during(job.perform(item)).await {
+                    let error = &err as &dyn Error;
+                    error!(job = J::NAME, number, error, "the result of a job was not stored");
+                }
+            };
             running.spawn(perform.instrument(info_span!("job", job = J::NAME)));
         }
 
@@ -162,20 +174,4 @@ async fn wait_after_signal<J: Job>() {
     if !J::WAKE_DELAY.is_zero() {
         sleep(J::WAKE_DELAY).await;
     }
-}
-
-/// Claims items; none while the store fails. A failing store is logged when the failure begins
-/// and when it ends, not at every attempt in between.
-async fn claim<J: Job>(job: &J, limit: usize, can_claim: &mut bool) -> Vec<J::Item> {
-    let claimed = job.claim(limit).await;
-    match &claimed {
-        Ok(_) if !*can_claim => info!(job = J::NAME, "claiming {} jobs works again", J::NAME),
-        Err(err) if *can_claim => {
-            let error = err as &dyn Error;
-            error!(job = J::NAME, error, "claiming {} jobs failed", J::NAME);
-        }
-        Ok(_) | Err(_) => {}
-    }
-    *can_claim = claimed.is_ok();
-    claimed.unwrap_or_default()
 }

@@ -1,13 +1,12 @@
 //! Fills the search index with what is appended, and with what was stored before the index was
 //! opened. If the index is switched off, it is closed and emptied.
 
-use std::error::Error;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tokio::task::yield_now;
-use tracing::{error, info};
+use tracing::info;
 
 use crate::jobs::runner::{self, Job};
 use feedgate_core::search::UnindexedRange;
@@ -76,16 +75,6 @@ impl SearchIndexer {
         self.is_settled.store(true, Ordering::Relaxed);
         Ok(())
     }
-
-    async fn add(&self, batch: Vec<UnindexedRange>) -> Result<(), StoreError> {
-        let mut ranges = Vec::with_capacity(batch.len());
-        for range in batch {
-            ranges.push(range.to_indexed());
-            // A range is some milliseconds of work.
-            yield_now().await;
-        }
-        self.store.add_to_search_index(ranges, runner::now()).await
-    }
 }
 
 impl Job for SearchIndexer {
@@ -111,11 +100,14 @@ impl Job for SearchIndexer {
         Ok(if batch.is_empty() { Vec::new() } else { vec![batch] })
     }
 
-    async fn perform(&self, batch: Vec<UnindexedRange>) {
-        if let Err(err) = self.add(batch).await {
-            let cause: &dyn Error = &err;
-            error!(error = cause, "adding entries to the search index failed; it will be retried");
+    async fn perform(&self, batch: Vec<UnindexedRange>) -> Result<(), StoreError> {
+        let mut ranges = Vec::with_capacity(batch.len());
+        for range in batch {
+            ranges.push(range.to_indexed());
+            // A range is some milliseconds of work.
+            yield_now().await;
         }
+        self.store.add_to_search_index(ranges, runner::now()).await
     }
 }
 

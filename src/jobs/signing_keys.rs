@@ -4,16 +4,15 @@
 //! Every node does this, because each needs the keys; that two nodes make the next key at the same time
 //! is decided by the store.
 
-use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
-use tracing::{info, warn};
 use url::Url;
 
+use crate::jobs::failure_log::FailureLog;
 use crate::jobs::runner;
 use crate::net::{PublishedKey, RequestSigner, Signer};
 use feedgate_core::signing_key::{
@@ -54,22 +53,10 @@ impl SigningKeyring {
     /// Brings the keys up to date until `stop` is cancelled. Requests are signed with the keys that
     /// are known, or not at all, while that fails.
     pub async fn run(self, stop: CancellationToken) {
-        let mut was_current = true;
+        let mut failures = FailureLog::new("updating the keys of signed requests");
         while !stop.is_cancelled() {
-            let updated = self.update(runner::now()).await;
-            // A failure is logged when it begins and when it ends, not every time.
-            match &updated {
-                Ok(()) if !was_current => info!("updating the keys of signed requests works again"),
-                Err(err) if was_current => {
-                    warn!(error = err as &dyn Error, "updating the keys of signed requests failed");
-                }
-                Ok(()) | Err(_) => {}
-            }
-            was_current = updated.is_ok();
-            tokio::select! {
-                () = stop.cancelled() => {}
-                () = sleep(INTERVAL) => {}
-            }
+            failures.note(self.update(runner::now()).await);
+            stop.run_until_cancelled(sleep(INTERVAL)).await;
         }
     }
 

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use tracing::{debug, error, info};
+use tracing::{debug, info};
 use url::Url;
 
 use crate::event_log::EventLog;
@@ -72,13 +72,6 @@ pub struct UpstreamClient {
     limits: VerificationLimits,
 }
 
-/// An upstream that is due, with the permit to contact its host.
-#[derive(Debug)]
-pub struct ClaimedUpstream {
-    due: DueUpstream,
-    permit: HostPermit,
-}
-
 /// A notification sent by an upstream.
 #[derive(Debug)]
 pub struct UpstreamNotification<'a> {
@@ -122,8 +115,7 @@ impl UpstreamClient {
     }
 
     /// Subscribes, renews, or unsubscribes if the resource has no subscribers left.
-    async fn process(&self, item: ClaimedUpstream) -> Result<(), StoreError> {
-        let ClaimedUpstream { due, permit: _permit } = item;
+    async fn process(&self, due: DueUpstream) -> Result<(), StoreError> {
         let DueUpstream { mut upstream, claim } = due;
         let client = self.client_for(upstream.resource).await?;
         let requester = self.requester_of(upstream.resource).await?;
@@ -303,26 +295,23 @@ impl UpstreamClient {
 }
 
 impl Job for UpstreamClient {
-    type Item = ClaimedUpstream;
+    type Item = (DueUpstream, HostPermit);
 
     const NAME: &'static str = "upstream";
 
-    async fn claim(&self, limit: usize) -> Result<Vec<ClaimedUpstream>, StoreError> {
+    async fn claim(&self, limit: usize) -> Result<Vec<Self::Item>, StoreError> {
         let now = runner::now();
         let limits = self.permits.claim_limits(limit);
         let due = self.parts.store.claim_upstreams(now, now + CLAIM, &limits).await?;
-        let jobs = due.into_iter().map(|due| {
-            let permit = self.permits.acquire(due.upstream.offer.host());
-            ClaimedUpstream { due, permit }
-        });
-        Ok(jobs.collect())
+        Ok(self.permits.acquire_all(due, |due| due.upstream.offer.host()).collect())
     }
 
-    async fn perform(&self, item: ClaimedUpstream) {
-        let resource = item.due.upstream.resource.0;
-        if let Err(err) = self.process(item).await {
-            error!(resource, error = &err as &dyn Error, "the state of an upstream was not stored");
-        }
+    async fn perform(&self, (due, _permit): Self::Item) -> Result<(), StoreError> {
+        self.process(due).await
+    }
+
+    fn number((due, _): &Self::Item) -> Option<i64> {
+        Some(due.upstream.resource.0)
     }
 }
 

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use tracing::{error, warn};
+use tracing::warn;
 
 use super::validation::{self, NotValidated};
 use super::{NotVerified, QuotaExceeded, SubscriptionRefusal, SubscriptionService, events};
@@ -209,14 +209,11 @@ impl Job for VerificationJob {
         Ok(admitted)
     }
 
-    async fn perform(&self, (due, visit): Self::Item) {
-        if let Err(err) = self.carry_out(&due, visit).await {
-            let cause: &dyn std::error::Error = &err;
-            error!(
-                intent = due.id,
-                error = cause,
-                "the result of a verification was not stored; it will be repeated"
-            );
-        }
+    async fn perform(&self, (due, visit): Self::Item) -> Result<(), StoreError> {
+        self.carry_out(&due, visit).await
+    }
+
+    fn number((due, _): &Self::Item) -> Option<i64> {
+        Some(due.id)
     }
 }

@@ -181,7 +181,7 @@ fn node_with(
 async fn steps(backfills: &Backfiller, most: usize) {
     for _ in 0..most {
         let Some(due) = backfills.claim(1).await.unwrap().pop() else { return };
-        backfills.perform(due).await;
+        backfills.perform(due).await.unwrap();
     }
 }
 
@@ -278,7 +278,7 @@ async fn a_step_that_was_killed_is_done_by_the_next_node(database: Database) {
     steps(&bench.backfills, 2).await;
     // One that reads its page and dies before it says so.
     let due = bench.backfills.claim(1).await.unwrap().pop().unwrap();
-    assert_eq!(due.due.backfill.pages, 2);
+    assert_eq!(due.0.backfill.pages, 2);
     bench.store.close().await;
 
     let (store, ingest, backfills) = node(&database, LIMITS, Duration::from_millis(20)).await;

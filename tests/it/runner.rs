@@ -55,7 +55,7 @@ impl Job for Listed {
         Ok(waiting.drain(..limit).collect())
     }
 
-    async fn perform(&self, job: Task) {
+    async fn perform(&self, job: Task) -> Result<(), StoreError> {
         self.begun.fetch_add(1, Ordering::SeqCst);
         self.changed.notify_waiters();
         match job {
@@ -64,6 +64,7 @@ impl Job for Listed {
         }
         self.done.fetch_add(1, Ordering::SeqCst);
         self.changed.notify_waiters();
+        Ok(())
     }
 }
 

@@ -75,6 +75,14 @@ pub struct ReleasedResource {
     pub left_alone_until: Option<DateTime<Utc>>,
 }
 
+impl ReleasedResource {
+    /// Returns a claimed resource that is given back at `at`, and stays due as it was.
+    pub fn unchanged(due: &DueResource, at: DateTime<Utc>) -> ReleasedResource {
+        let (id, claim) = (due.resource.id, due.claim);
+        ReleasedResource { id, claim, at, put_off: None, left_alone_until: None }
+    }
+}
+
 /// The number of jobs that a claim may return.
 #[derive(Clone, Debug)]
 pub struct ClaimLimits {

@@ -18,7 +18,7 @@ use super::engine::sqlite::WriteSize;
 use super::engine::tx::{Tx, Wake};
 use super::log::before;
 use crate::Store;
-use claim::{hold_back, lock_claimed};
+use claim::{BACKFILLS, hold_back, lock_claimed};
 use feedgate_core::backfill::{Backfill, BackfillEnd, BackfillShare, Chain};
 use feedgate_core::claim::ClaimToken;
 use feedgate_core::page::PageLimits;
@@ -77,14 +77,8 @@ impl Store {
         limit: usize,
     ) -> Result<Vec<DueBackfill>, StoreError> {
         self.claim_in_turn(limit, |db, limit| async move {
-            let claims = db.claims.clone();
-            let claimed = db.write(move |tx| {
-                Box::pin(async move {
-                    let lease = claims.lease(now, until);
-                    claim::claim(tx, share, lease, limit).await
-                })
-            });
-            claimed.await
+            let lease = db.claims.lease(now, until);
+            db.write(move |tx| Box::pin(claim::claim(tx, share, lease, limit))).await
         })
         .await
     }
@@ -93,21 +87,15 @@ impl Store {
     pub async fn renew_backfill_claims(
         &self,
         claims: &[(ResourceId, ClaimToken)],
-        now: DateTime<Utc>,
         until: DateTime<Utc>,
     ) -> Result<Vec<ResourceId>, StoreError> {
         self.gather(
             claims,
             |(id, _)| id.0,
             |db, claims| async move {
-                let (held, claims) = (claims.to_vec(), db.claims.clone());
-                let renewed = db.write(move |tx| {
-                    Box::pin(async move {
-                        let lease = claims.lease(now, until);
-                        claim::renew(tx, held, lease).await
-                    })
-                });
-                renewed.await
+                let claims = claims.into_iter().map(|(id, token)| ([id.0], token)).collect();
+                let renewed = db.write(move |tx| Box::pin(BACKFILLS.renew(tx, claims, until)));
+                Ok(renewed.await?.into_iter().map(|[id]| ResourceId(id)).collect())
             },
         )
         .await

@@ -110,9 +110,9 @@ impl Store {
     ) -> Result<Vec<PendingCollection>, StoreError> {
         let bytes = COLLECT_BYTES / self.cells.len() as u64;
         self.claim_in_turn(limit, |db, limit| async move {
-            let (bounds, listed) =
-                (ClaimBounds { cursors: limit, records: COLLECT_BATCH, bytes }, db.listed);
-            db.write(move |tx| Box::pin(collecting::claim(tx, now, until, bounds, listed))).await
+            let (lease, listed) = (db.claims.lease(now, until), db.listed);
+            let bounds = ClaimBounds { cursors: limit, records: COLLECT_BATCH, bytes };
+            db.write(move |tx| Box::pin(collecting::claim(tx, lease, bounds, listed))).await
         })
         .await
     }

@@ -13,7 +13,7 @@ use crate::delivery::account_turns::AccountTurns;
 use crate::delivery::held_backlogs::HeldBacklogs;
 use crate::delivery::intents;
 use crate::delivery::subscription_batcher::SubscriptionBatcher;
-use crate::engine::claims::SearchedQueue;
+use crate::engine::claims::searched_queue::SearchedQueue;
 use crate::engine::envelope::SecretKeys;
 use crate::engine::lease::Leases;
 use crate::engine::migrate::{self, Migration};
@@ -33,8 +33,10 @@ use feedgate_core::intent::DueIntent;
 use feedgate_core::page::PageLimits;
 use feedgate_core::ping_forwarding::PingForwarding;
 use feedgate_core::served_hosts::ServedHosts;
-use feedgate_core::store::{EndedTransaction, StoreError, TransactionObserver, WakeSignals};
-use feedgate_core::{upstream::Upstream, visibility::ListedTopics};
+use feedgate_core::store::{
+    DueUpstream, EndedTransaction, StoreError, TransactionObserver, WakeSignals,
+};
+use feedgate_core::visibility::ListedTopics;
 
 /// The database of one cell.
 pub(crate) struct Db {
@@ -58,7 +60,7 @@ pub(crate) struct Db {
     /// The queue of intents, by the host of the callback.
     pub(crate) intent_queue: SearchedQueue<DueIntent>,
     /// The queue of upstreams that are due, by the host of the hub or cloud.
-    pub(crate) upstream_queue: SearchedQueue<Upstream>,
+    pub(crate) upstream_queue: SearchedQueue<DueUpstream>,
     /// The keys that secrets are encrypted with.
     pub(crate) secret_keys: Arc<SecretKeys>,
     /// The servers that share a rate limit.
@@ -145,8 +147,8 @@ impl Db {
             account_turns: Arc::default(),
             held_backlogs: Arc::default(),
             served_hosts,
-            intent_queue: SearchedQueue::new(&intents::QUEUE),
-            upstream_queue: SearchedQueue::new(&upstreams::QUEUE),
+            intent_queue: SearchedQueue::new(intents::INTENTS, intents::due_intent),
+            upstream_queue: SearchedQueue::new(upstreams::UPSTREAMS, upstreams::due_upstream),
             secret_keys: Arc::new(settings.secret_keys.clone()),
             groups: settings.groups.clone(),
             page_limits: settings.page_limits,

@@ -82,7 +82,8 @@ impl Store {
         limit: usize,
     ) -> Result<Vec<UnindexedRange>, StoreError> {
         self.claim_in_turn(limit, |db, limit| async move {
-            db.write(move |tx| Box::pin(filling::claim(tx, now, until, limit))).await
+            let lease = db.claims.lease(now, until);
+            db.write(move |tx| Box::pin(filling::claim(tx, lease, limit))).await
         })
         .await
     }

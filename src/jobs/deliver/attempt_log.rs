@@ -141,10 +141,7 @@ impl AttemptWriter {
                 }
                 () = self.stop.cancelled() => return,
             }
-            tokio::select! {
-                () = self.stop.cancelled() => {}
-                () = sleep(GATHER) => {}
-            }
+            self.stop.run_until_cancelled(sleep(GATHER)).await;
             while batch.len() < BATCH
                 && let Ok(attempt) = waiting.try_recv()
             {
@@ -165,10 +162,7 @@ impl AttemptWriter {
                 warn!(error = cause, code, attempts, "delivery attempts were not recorded");
                 break;
             }
-            tokio::select! {
-                () = self.stop.cancelled() => {}
-                () = sleep(RECOVERY) => {}
-            }
+            self.stop.run_until_cancelled(sleep(RECOVERY)).await;
         }
         for attempt in &batch {
             self.metrics.attempts_not_recorded(attempt.verdict.as_str(), 1);

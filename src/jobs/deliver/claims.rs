@@ -11,6 +11,7 @@ use tokio_util::task::AbortOnDropHandle;
 use tracing::warn;
 
 use super::host_queues::{HostQueues, Refill};
+use crate::jobs::claim_renewal::renew_repeatedly;
 use crate::jobs::runner;
 use feedgate_core::claim::QueuePosition;
 use feedgate_core::store::{ClaimedSubscriptions, HeldDelivery, StoreError, WakeSignals};
@@ -84,8 +85,17 @@ impl DeliveryClaims {
     /// Starts claiming for `queues`, each claim for as long as `lease`. Must be called within a
     /// runtime.
     pub(super) fn start(store: Arc<Store>, queues: HostQueues, lease: Duration) -> DeliveryClaims {
-        let renewing = tokio::spawn(renew(Arc::clone(&store), queues.clone(), lease));
-        let (search, _renewing) = (Mutex::new(Search::new()), AbortOnDropHandle::new(renewing));
+        let (renewing, in_hand) = (Arc::clone(&store), queues.clone());
+        let _renewing = renew_repeatedly("deliver", lease, move |now, until| {
+            let (store, queues) = (Arc::clone(&renewing), in_hand.clone());
+            async move {
+                let (claims, begun) = (queues.claims(), Instant::now());
+                let renewed = store.renew_subscription_claims(&claims, now, until).await?;
+                queues.renew(&claims, &renewed.into_iter().collect(), begun + lease);
+                Ok(())
+            }
+        });
+        let search = Mutex::new(Search::new());
         let (signals, is_pausing) = (store.wake_signals(), Arc::default());
         let (handovers, beginnings) = (AtomicU64::new(0), AtomicU64::new(0));
         DeliveryClaims {
@@ -209,22 +219,6 @@ impl DeliveryClaims {
         if let Err(err) = self.store.release_subscription_claims(&claims, runner::now()).await {
             let error = &err as &dyn std::error::Error;
             warn!(error, "claims of deliveries were not released; they will expire");
-        }
-    }
-}
-
-/// Renews the claims of deliveries in progress, three times as often as they expire.
-async fn renew(store: Arc<Store>, queues: HostQueues, lease: Duration) {
-    loop {
-        tokio::time::sleep(lease / 3).await;
-        let claims = queues.claims();
-        let (now, begun) = (runner::now(), Instant::now());
-        match store.renew_subscription_claims(&claims, now, now + lease).await {
-            Ok(renewed) => queues.renew(&claims, &renewed.into_iter().collect(), begun + lease),
-            Err(err) => {
-                let error = &err as &dyn std::error::Error;
-                warn!(error, "claims of deliveries were not renewed");
-            }
         }
     }
 }

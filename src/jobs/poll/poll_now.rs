@@ -154,10 +154,7 @@ impl Poller {
 
     /// Releases a claimed resource as it was.
     async fn give_back(&self, due: &DueResource, now: DateTime<Utc>) -> Result<(), StoreError> {
-        let (id, claim) = (due.resource.id, due.claim);
-        let released =
-            ReleasedResource { id, claim, at: now, put_off: None, left_alone_until: None };
-        self.store.release_resource(&released).await
+        self.store.release_resource(&ReleasedResource::unchanged(due, now)).await
     }
 
     async fn poll_claimed(

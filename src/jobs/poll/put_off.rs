@@ -197,11 +197,9 @@ impl Poller {
         debug!(resource = due.resource.id.0, %due_at, "poll postponed: {reason}");
         self.metrics.poll_put_off();
         let released = ReleasedResource {
-            id: due.resource.id,
-            claim: due.claim,
-            at: now,
             put_off: Some((due_at, reason)),
             left_alone_until: why.busy.paused_until(),
+            ..ReleasedResource::unchanged(due, now)
         };
         self.store.release_resource(&released).await?;
         Ok(PollEnd::PutOff(why.busy.gateway(now)))

@@ -109,7 +109,7 @@ async fn h01_histories_of_strangers_leave_workers_for_those_of_accounts(database
     bench.archive(3, 3);
     let own = subscribe(&bench, &request_of(&bench.topic(), "https://b.test/cb", Some(7))).await;
     let of_accounts = bench.backfills.claim(2).await.unwrap();
-    let claimed: Vec<_> = of_accounts.iter().map(|step| step.due.resource.id).collect();
+    let claimed: Vec<_> = of_accounts.iter().map(|step| step.0.resource.id).collect();
     assert_eq!(claimed, [own]);
     drop(anonymous);
     assert_eq!(bench.backfills.claim(4).await.unwrap().len(), 2);

@@ -58,7 +58,7 @@ async fn staged_entries_enter_the_log_oldest_first(database: Database) {
     let store = database.open().await;
     let first = begin(&store).await;
     let id = first.backfill.resource;
-    let renewed = store.renew_backfill_claims(&[(id, first.claim)], at(2), at(90)).await.unwrap();
+    let renewed = store.renew_backfill_claims(&[(id, first.claim)], at(90)).await.unwrap();
     assert_eq!(renewed, [id]);
     let newest = page(1, &["3", "4"]);
     stage(&store, &first, newest, 3).await;

@@ -79,12 +79,12 @@ async fn h13_what_is_collected_waits_for_the_memory_of_documents(database: Datab
     };
     let held = documents.reserve(Share::SmallDocuments, u64::MAX, Duration::ZERO).await.unwrap();
     let batch = collector.claim(1).await.unwrap().pop().unwrap();
-    collector.perform(batch).await;
+    collector.perform(batch).await.unwrap();
     assert_eq!(collected().await, 0, "there is no memory for it");
     drop(held);
     until("the claim has expired, and another attempt succeeds", async || {
         for batch in collector.claim(1).await.unwrap() {
-            collector.perform(batch).await;
+            collector.perform(batch).await.unwrap();
         }
         collected().await == 1
     })

@@ -241,8 +241,8 @@ async fn a_renewed_step_of_a_backfill_is_kept(database: Database) {
     let request = request("a", "https://callback.test/");
     let id = store.subscribe_with_history(&request, at(1)).await.unwrap().id.resource;
     let claims = [(id, step(&store, 2).await.unwrap().claim)];
-    assert_eq!(store.renew_backfill_claims(&claims, at(9), at(19)).await.unwrap(), [id]);
+    assert_eq!(store.renew_backfill_claims(&claims, at(19)).await.unwrap(), [id]);
     assert_eq!(step(&other, 18).await, None);
     assert!(step(&other, 19).await.is_some());
-    assert_eq!(store.renew_backfill_claims(&claims, at(20), at(30)).await.unwrap(), []);
+    assert_eq!(store.renew_backfill_claims(&claims, at(30)).await.unwrap(), []);
 }

@@ -1,39 +1,35 @@
-//! Claiming due steps of backfills, and renewing claims; and the claims of resources that are not
-//! polled during their backfill.
+//! Claiming due steps of backfills; and the claims of resources that are not polled during their backfill.
 
 use chrono::{DateTime, Utc};
 
 use crate::backfill::{HOLD, backfill, backfill_columns, for_accounts};
-use crate::engine::claims;
+use crate::engine::claims::{ClaimedTable, readable};
 use crate::engine::lease::ClaimLease;
-use crate::engine::row::Row;
 use crate::engine::sql::{Value, params};
 use crate::engine::tx::Tx;
-use crate::log::row::most;
 use crate::resources::row::{lock, resource, resource_columns};
 use feedgate_core::backfill::BackfillShare;
 use feedgate_core::claim::ClaimToken;
 use feedgate_core::resource::ResourceId;
 use feedgate_core::store::{DueBackfill, StoreError};
 
-/// Claims due backfills. Candidates are read without locks. The rows of their resources are locked
-/// before they are claimed, because some of the resources are claimed too.
+/// The claims of backfills, of one share each time. Their due times may be null: where that is excluded,
+/// PostgreSQL would read a whole index of those that are due.
+pub(crate) const BACKFILLS: ClaimedTable<1> = ClaimedTable {
+    only: "for_accounts = $3 and",
+    is_free: "coalesce(due_at <= $2, false)",
+    set: ", is_postponed = 0",
+    ..ClaimedTable::new("backfills", ["resource_id"])
+};
+
+/// Claims due backfills. The rows of their resources are locked before they are claimed, because some of the
+/// resources are claimed too.
 pub(crate) async fn claim(
     tx: &Tx<'_>,
     share: BackfillShare,
     lease: ClaimLease,
     limit: usize,
 ) -> Result<Vec<DueBackfill>, StoreError> {
-    const NEXT: &str = "
-        select resource_id from backfills
-         where for_accounts = $4 and due_at <= $1 and (claim_token = 0 or due_at <= $2)
-         order by due_at
-         limit $3";
-    const CLAIM: &str = "
-        update backfills
-           set due_at = $3, claim_token = $4, is_postponed = 0
-         where resource_id in ({ids $5}) and due_at <= $1 and (claim_token = 0 or due_at <= $2)
-        returning resource_id";
     const CLAIMED: &str = concat!(
         "select ",
         backfill_columns!(),
@@ -44,48 +40,23 @@ pub(crate) async fn claim(
           join resource_details d on d.resource_id = r.id
           where b.resource_id in ({ids $1})"
     );
-    let ids = |rows: Vec<Row>| {
-        let ids = rows.into_iter().map(|mut row| row.int());
-        ids.collect::<Result<Vec<_>, StoreError>>()
-    };
-    let ClaimLease { now, ends, token } = lease;
-    let next = ids(tx.query(NEXT, params![now, now, most(limit), for_accounts(share)]).await?)?;
-    if next.is_empty() {
+    let due = BACKFILLS.read_due(tx, lease.now, &[for_accounts(share).into()], limit).await?;
+    if due.is_empty() {
         return Ok(Vec::new());
     }
-    lock(tx, next.clone()).await?;
-    let [now, until] = [now, ends].map(Value::from);
-    let claim = [now.clone(), now, until, token.0.into(), Value::Ints(next)];
-    let claimed = ids(tx.query(CLAIM, &claim).await?)?;
-    hold_back(tx, &claimed, ends).await?;
+    let keys: Vec<_> = due.into_iter().map(|(key, _)| key).collect();
+    lock(tx, keys.as_flattened().to_vec()).await?;
+    let claimed = BACKFILLS.claim(tx, lease, &keys).await?;
+    let claimed: Vec<i64> = claimed.into_iter().map(|([id], _)| id).collect();
+    hold_back(tx, &claimed, lease.ends).await?;
     let rows = tx.query(CLAIMED, &[Value::Ints(claimed)]).await?;
     let due = rows.into_iter().filter_map(|mut row| {
         let due = backfill(&mut row).and_then(|backfill| {
-            Ok(DueBackfill { backfill, claim: token, resource: resource(&mut row)? })
+            Ok(DueBackfill { backfill, claim: lease.token, resource: resource(&mut row)? })
         });
-        claims::readable(due)
+        readable(due)
     });
     Ok(due.collect())
-}
-
-/// Extends the claims that have not been lost, and returns their resources.
-pub(crate) async fn renew(
-    tx: &Tx<'_>,
-    claims: Vec<(ResourceId, ClaimToken)>,
-    lease: ClaimLease,
-) -> Result<Vec<ResourceId>, StoreError> {
-    const RENEW: &str = "
-        update backfills
-           set due_at = $1
-          from {rows}
-         where backfills.resource_id = given.id and claim_token = given.token
-        returning backfills.resource_id";
-    let columns = [
-        ("id", Value::Ints(claims.iter().map(|(id, _)| id.0).collect())),
-        ("token", Value::Ints(claims.iter().map(|(_, token)| token.0).collect())),
-    ];
-    let rows = tx.query_rows(RENEW, params![lease.ends], &columns).await?;
-    rows.into_iter().map(|mut row| Ok(ResourceId(row.int()?))).collect()
 }
 
 /// Locks the row of a resource. Returns whether its backfill has this claim.

@@ -13,22 +13,15 @@ use chrono::{DateTime, Utc};
 use tracing::warn;
 
 use crate::engine::lease::ClaimLease;
-use crate::engine::sql::{Value, params};
+use crate::engine::sql::params;
 use crate::engine::tx::Tx;
 use crate::hosts;
-use crate::resources::group_queue;
+use crate::resources::{claim, group_queue, release};
 use crate::{Db, Store};
 use feedgate_core::host_groups::HostGroups;
 use feedgate_core::poll::Trigger;
 use feedgate_core::resource::ResourceId;
-use feedgate_core::store::{ClaimLimits, DueResource, StoreError};
-
-/// When a claim begins and ends, by the clock of the caller.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct ClaimTimes {
-    pub(crate) now: DateTime<Utc>,
-    pub(crate) until: DateTime<Utc>,
-}
+use feedgate_core::store::{ClaimLimits, DueResource, ReleasedResource, StoreError};
 
 /// The due time of a resource that waits for its host, and the reason.
 pub(crate) type HostDelay = (DateTime<Utc>, String);
@@ -58,18 +51,22 @@ impl Store {
         &self,
         cell: &Db,
         limits: &ClaimLimits,
-        times: ClaimTimes,
+        lease: ClaimLease,
     ) -> Result<Vec<DueResource>, StoreError> {
         let limits_of_cell =
             ClaimLimits { per_host: usize::MAX, busy: Vec::new(), ..limits.clone() };
-        let claimed = cell.claim_resources(times.now, times.until, &limits_of_cell).await?;
+        let claimed = cell.claim_resources(lease, &limits_of_cell).await?;
         if claimed.is_empty() {
             return Ok(claimed);
         }
-        let decided = match self.admit(&claimed, limits, times).await {
+        let release = |due: &DueResource, delay| ReleasedResource {
+            put_off: Some(delay),
+            ..ReleasedResource::unchanged(due, lease.now)
+        };
+        let decided = match self.admit(&claimed, limits, lease).await {
             Ok(decided) => decided,
             Err(err) => {
-                let undecided = claimed.into_iter().map(|due| (due, (times.now, String::new())));
+                let undecided = claimed.iter().map(|due| release(due, (lease.now, String::new())));
                 cell.put_back(undecided.collect()).await?;
                 return Err(err);
             }
@@ -78,7 +75,7 @@ impl Store {
         for (claimed, delay) in claimed.into_iter().zip(decided) {
             match delay {
                 None => due.push(claimed),
-                Some(delay) => delayed.push((claimed, delay)),
+                Some(delay) => delayed.push(release(&claimed, delay)),
             }
         }
         if let Err(err) = cell.put_back(delayed).await {
@@ -97,7 +94,7 @@ impl Store {
         &self,
         claimed: &[DueResource],
         limits: &ClaimLimits,
-        times: ClaimTimes,
+        lease: ClaimLease,
     ) -> Result<Vec<Option<HostDelay>>, StoreError> {
         let candidate = |due: &DueResource| Candidate {
             group: self.group(&due.resource.fetch_url),
@@ -105,12 +102,8 @@ impl Store {
         };
         let candidates: Vec<_> = claimed.iter().map(candidate).collect();
         let (groups, limits) = (self.shared.groups.clone(), limits.clone());
-        let leases = self.shared.claims.clone();
         let decided = self.shared.write(move |tx| {
-            Box::pin(async move {
-                let lease = leases.lease(times.now, times.until);
-                admit(tx, &groups, &limits, candidates, lease).await
-            })
+            Box::pin(async move { admit(tx, &groups, &limits, candidates, lease).await })
         });
         decided.await
     }
@@ -125,14 +118,10 @@ impl Store {
     }
 
     /// Claims the host of a resource that is polled out of turn.
-    pub(crate) async fn hold_host(&self, group: &str, times: ClaimTimes) -> Result<(), StoreError> {
+    pub(crate) async fn hold_host(&self, group: &str, lease: ClaimLease) -> Result<(), StoreError> {
         let (group, groups) = (group.to_owned(), self.shared.groups.clone());
-        let leases = self.shared.claims.clone();
         let held = self.shared.write(move |tx| {
-            Box::pin(async move {
-                let lease = leases.lease(times.now, times.until);
-                hosts::hold_group(tx, &groups, group, lease).await
-            })
+            Box::pin(async move { hosts::hold_group(tx, &groups, group, lease).await })
         });
         held.await
     }
@@ -141,16 +130,9 @@ impl Store {
     pub(crate) async fn renew_hosts(
         &self,
         groups: Vec<String>,
-        times: ClaimTimes,
+        lease: ClaimLease,
     ) -> Result<(), StoreError> {
-        let leases = self.shared.claims.clone();
-        let renewed = self.shared.write(move |tx| {
-            Box::pin(async move {
-                let lease = leases.lease(times.now, times.until);
-                hosts::renew_groups(tx, groups, lease).await
-            })
-        });
-        renewed.await
+        self.shared.write(move |tx| Box::pin(hosts::renew_groups(tx, groups, lease))).await
     }
 }
 
@@ -208,40 +190,17 @@ impl Db {
 
     /// Returns the host groups of some resources.
     pub(crate) async fn groups_of(&self, ids: &[ResourceId]) -> Result<Vec<String>, StoreError> {
-        const GROUPS: &str = "select distinct host from resources where id in ({ids $1})";
-        let ids = Value::Ints(ids.iter().map(|id| id.0).collect());
-        let rows = self.rows(GROUPS, &[ids]).await?;
-        rows.into_iter().map(|mut row| row.text()).collect()
+        let ids = ids.to_vec();
+        self.read(move |tx| Box::pin(async move { claim::groups_of(tx, &ids).await })).await
     }
 
     /// Releases claimed resources that have to wait for their hosts.
-    pub(crate) async fn put_back(
-        &self,
-        delayed: Vec<(DueResource, HostDelay)>,
-    ) -> Result<(), StoreError> {
-        const PUT_BACK: &str = "
-            update resources
-               set claimed_until = null, claim_token = 0,
-                   pinged = case when pinged = 2 then 1 else pinged end,
-                   due_at = {given at}, next_fetch = {given at}, delay_reason = {given reason}
-            {from rows}
-             where resources.id = {given id} and claim_token = {given token}";
-        let ids = delayed.iter().map(|(due, _)| due.resource.id.0);
-        let tokens = delayed.iter().map(|(due, _)| due.claim.0);
-        let times = delayed.iter().map(|(_, (due_at, _))| due_at.timestamp_micros());
-        let reasons = delayed.iter().map(|(_, (_, why))| why.clone());
-        let columns = [
-            ("id", Value::Ints(ids.collect())),
-            ("token", Value::Ints(tokens.collect())),
-            ("at", Value::Ints(times.collect())),
-            ("reason", Value::Texts(reasons.collect())),
-        ];
+    pub(crate) async fn put_back(&self, delayed: Vec<ReleasedResource>) -> Result<(), StoreError> {
         if delayed.is_empty() {
             return Ok(());
         }
-        let put_back = self.write(move |tx| {
-            Box::pin(async move { tx.execute_rows(PUT_BACK, &[], &columns).await })
-        });
+        let put_back =
+            self.write(move |tx| Box::pin(async move { release::end_claims(tx, &delayed).await }));
         put_back.await.map(drop)
     }
 

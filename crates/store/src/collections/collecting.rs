@@ -11,7 +11,8 @@ use chrono::{DateTime, Utc};
 
 use crate::collections::cursors::{Cursor, bound_bytes, columns};
 use crate::collections::watchers;
-use crate::engine::claims;
+use crate::engine::claims::{ClaimedTable, readable};
+use crate::engine::lease::ClaimLease;
 use crate::engine::row::Row;
 use crate::engine::sql::{Value, params};
 use crate::engine::tx::{Tx, Wake};
@@ -45,42 +46,39 @@ pub(crate) struct ClaimBounds {
     pub(crate) bytes: u64,
 }
 
+/// The claims of cursors. Appends extend them, and lock them until they end. A result of a claim that was lost
+/// finds the cursor moved.
+const CURSORS: ClaimedTable<2> = ClaimedTable {
+    columns: ", cursor, upto",
+    lock: "{skip locked}",
+    has_token: false,
+    ..ClaimedTable::new("collection_cursors", ["resource_id", "collection_id"])
+};
+
 /// Claims cursors that lag, longest due first, with records within `bounds`. Everybody
 /// may read the collection of all resources, which receives no records of resources that are not
 /// listed; of the tracks, only those of the accounts that subscribe to them do. What the operator put
 /// into a collection is the operator's choice.
 pub(crate) async fn claim(
     tx: &Tx<'_>,
-    now: DateTime<Utc>,
-    until: DateTime<Utc>,
+    lease: ClaimLease,
     bounds: ClaimBounds,
     listed: ListedTopics,
 ) -> Result<Vec<PendingCollection>, StoreError> {
-    const PICK: &str = "
-        select resource_id, collection_id, cursor, upto
-          from collection_cursors
-         where due_at <= $1
-         order by due_at
-         limit $2
-           {skip locked}";
-    const CLAIM: &str = "
-        update collection_cursors set due_at = $1
-          from {rows}
-         where collection_cursors.resource_id = given.resource_id
-           and collection_cursors.collection_id = given.collection_id";
     const ALL: &str = "select resource_id from collections where name = 'all'";
     let mut picked = Vec::new();
-    for mut row in tx.query(PICK, params![now, crate::log::row::most(bounds.cursors)]).await? {
-        picked.push(Cursor::read(&mut row)?);
-    }
-    for cursor in &mut picked {
-        cursor.upto = cursor.upto.min(cursor.stands + bounds.records);
+    let due = CURSORS.read_due(tx, lease.now, &[], bounds.cursors).await?;
+    for ([resource, collection], mut row) in due {
+        let (stands, upto) = (row.int()?, row.int()?);
+        let upto = upto.min(stands + bounds.records);
+        picked.push(Cursor { resource, collection, stands, upto });
     }
     if picked.is_empty() {
         return Ok(Vec::new());
     }
     let picked = bound_bytes(tx, picked, bounds.bytes).await?;
-    tx.execute_rows(CLAIM, params![until], &columns(&picked)[..2]).await?;
+    let keys: Vec<_> = picked.iter().map(Cursor::key).collect();
+    CURSORS.claim(tx, lease, &keys).await?;
     let members = members(tx, &picked).await?;
     let mut owed = owed(tx, &picked).await?;
     let all = tx.first(ALL, &[]).await?.map_or(Ok(0), |mut row| row.int())?;
@@ -117,7 +115,7 @@ async fn members(tx: &Tx<'_>, picked: &[Cursor]) -> Result<HashMap<i64, Resource
     let mut members = HashMap::new();
     for row in tx.query(MEMBERS, &[Value::Ints(ids)]).await? {
         // A cursor that cannot be read must not keep the others from being collected.
-        if let Some(member) = claims::readable(resource(&mut { row })) {
+        if let Some(member) = readable(resource(&mut { row })) {
             members.insert(member.id.0, member);
         }
     }

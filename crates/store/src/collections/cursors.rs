@@ -36,6 +36,10 @@ impl Cursor {
             upto: row.int()?,
         })
     }
+
+    pub(super) fn key(&self) -> [i64; 2] {
+        [self.resource, self.collection]
+    }
 }
 
 pub(super) fn columns(cursors: &[Cursor]) -> [(&'static str, Value); 4] {

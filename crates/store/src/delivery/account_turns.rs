@@ -7,7 +7,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
-use crate::engine::claims::HostLimitedSearch;
+use crate::engine::claims::searched_queue::HostLimitedSearch;
 use crate::engine::lease::ClaimLease;
 use crate::engine::sql::params;
 use crate::engine::tx::Tx;

@@ -17,6 +17,7 @@ use chrono::{DateTime, Utc};
 use foldhash::HashMap;
 
 use crate::delivery::owed::is_ready;
+use crate::engine::claims::ClaimedTable;
 use crate::engine::row::Row;
 use crate::engine::sql::{Value, params};
 use crate::engine::tx::{Tx, Wake};
@@ -32,6 +33,11 @@ pub(crate) struct BacklogId {
 }
 
 impl BacklogId {
+    /// Returns the key of the row.
+    pub(crate) fn key(self) -> [i64; 2] {
+        [self.resource, self.number]
+    }
+
     /// Reads the numbers of the resource and of the backlog.
     pub(crate) fn read(row: &mut Row) -> Result<BacklogId, StoreError> {
         Ok(BacklogId { resource: row.int()?, number: row.int()? })
@@ -189,7 +195,7 @@ pub(crate) struct EndedClaim {
 
 /// The time of the next retry of a subscription in a row of `backlogs`.
 macro_rules! next_retry {
-    () => {
+    ($now:literal) => {
         concat!(
             "(select s.retry_at
                 from resources r
@@ -200,12 +206,20 @@ macro_rules! next_retry {
                  and s.retry_at is not null and s.retry_at < ",
             $crate::delivery::owed::next_change!(),
             " and ",
-            $crate::delivery::owed::is_active!("$1"),
+            $crate::delivery::owed::is_active!($now),
             "  order by s.retry_at limit 1)"
         )
     };
 }
-pub(crate) use next_retry;
+
+/// The claims of backlogs. After a claim that has expired, a pass begins: what its node knew of the passes is lost.
+pub(crate) const BACKLOGS: ClaimedTable<2> = ClaimedTable {
+    columns: concat!(", after_id, ", next_retry!("$2")),
+    ends: "due_at = $1, claimed_until = $1",
+    set: ", after_id = case when claim_token = 0 then after_id else 0 end,
+            is_marked = case when after_id = 0 or claim_token <> 0 then 0 else is_marked end",
+    ..ClaimedTable::new("backlogs", ["resource_id", "number"])
+};
 
 /// Ends claims that are still held. A backlog is due at once if it was marked, or when the next of its
 /// subscriptions is tried again; it is deleted if neither is so.
@@ -220,7 +234,7 @@ pub(crate) async fn end_claims(
           where backlogs.resource_id = {given resource_id} and backlogs.number = {given number}
             and backlogs.claim_token = {given token} and backlogs.is_marked = 0
             and ",
-        next_retry!(),
+        next_retry!("$1"),
         " is null"
     );
     let mut ended: Vec<_> = ended.iter().collect();
@@ -249,7 +263,7 @@ async fn keep_backlogs(
                               when {given again_at} is not null then {given again_at}
                               when is_marked = 1 then cast($1 as bigint)
                               else coalesce(",
-        next_retry!(),
+        next_retry!("$1"),
         "                                   , cast($1 as bigint)) end
          {from rows}
           where backlogs.resource_id = {given resource_id} and backlogs.number = {given number}
@@ -287,14 +301,9 @@ pub(crate) async fn renew_claims(
     held: &[(BacklogId, ClaimToken)],
     until: DateTime<Utc>,
 ) -> Result<Vec<BacklogId>, StoreError> {
-    const RENEW: &str = "
-        update backlogs set due_at = $1, claimed_until = $1
-        {from rows}
-         where backlogs.resource_id = {given resource_id} and backlogs.number = {given number}
-           and backlogs.claim_token = {given token}
-        returning backlogs.resource_id, backlogs.number";
-    let renewed = tx.query_rows(RENEW, params![until], &held_columns(held)).await?;
-    renewed.into_iter().map(|mut row| BacklogId::read(&mut row)).collect()
+    let claimed = held.iter().map(|(id, token)| (id.key(), *token)).collect();
+    let renewed = BACKLOGS.renew(tx, claimed, until).await?;
+    Ok(renewed.into_iter().map(|[resource, number]| BacklogId { resource, number }).collect())
 }
 
 /// Returns whether some of these backlogs were marked.

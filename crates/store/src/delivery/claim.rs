@@ -1,8 +1,6 @@
 //! Claiming due subscriptions: backlogs that are due, and the subscriptions in them that are ready.
 //!
-//! Backlogs are read without locks and claimed by an update that applies only while no other claim on
-//! them is valid, so nodes that read the same ones never both get one. Claims are on the clock of the
-//! database, not on that of a node.
+//! Backlogs are claimed as any rows are (`engine/claims.rs`).
 
 use std::collections::BTreeSet;
 
@@ -10,11 +8,11 @@ use foldhash::{HashMap, HashMapExt as _, HashSet, HashSetExt as _};
 use futures_util::try_join;
 
 use crate::delivery::account_turns::AccountTurns;
-use crate::delivery::backlogs::{BacklogId, next_retry};
+use crate::delivery::backlogs::{BACKLOGS, BacklogId};
 use crate::delivery::claimed_rows::{self, ClaimedRows, claimed_columns};
 use crate::delivery::owed::{is_active, is_not_retried};
 use crate::delivery::portions::{Portion, ReadPortion, alternate, share};
-use crate::engine::claims::HostLimitedSearch;
+use crate::engine::claims::searched_queue::HostLimitedSearch;
 use crate::engine::lease::ClaimLease;
 use crate::engine::row::Row;
 use crate::engine::sql::{Value, params};
@@ -172,37 +170,18 @@ async fn claim_backlogs(
     lease: ClaimLease,
     portions: &mut Vec<Portion>,
 ) -> Result<(), StoreError> {
-    // After a claim that has expired, a pass begins: what its node knew of the passes is lost.
-    const CLAIM: &str = concat!(
-        "update backlogs
-            set due_at = $3, claimed_until = $3, claim_token = $4,
-                after_id = case when claim_token = 0 then after_id else 0 end,
-                is_marked = case when after_id = 0 or claim_token <> 0 then 0 else is_marked end
-         {from rows}
-          where backlogs.resource_id = {given resource_id} and backlogs.number = {given number}
-            and backlogs.due_at + 0 <= $1 and (claimed_until is null or claimed_until <= $2)
-         returning backlogs.resource_id, backlogs.number, after_id, ",
-        next_retry!()
-    );
-    let mut new: Vec<_> = portions.iter().filter(|portion| portion.held.is_none()).collect();
-    // Rows are locked in the order of their keys, so that no two nodes wait for each other.
-    new.sort_unstable_by_key(|portion| portion.id);
-    let columns = [
-        ("resource_id", Value::Ints(new.iter().map(|portion| portion.id.resource).collect())),
-        ("number", Value::Ints(new.iter().map(|portion| portion.id.number).collect())),
-    ];
-    let params = params![lease.now, lease.now, lease.ends, lease.token.0];
+    let new = portions.iter().filter(|portion| portion.held.is_none());
+    let keys: Vec<_> = new.map(|portion| portion.id.key()).collect();
     let mut claimed = HashMap::new();
-    for mut row in tx.query_rows(CLAIM, params, &columns).await? {
-        let id = BacklogId::read(&mut row)?;
-        claimed.insert(id, (row.int()?, row.opt_time()?));
+    for (key, mut row) in BACKLOGS.claim(tx, lease, &keys).await? {
+        claimed.insert(key, (row.int()?, row.opt_time()?));
     }
     portions.retain_mut(|portion| {
         if portion.held.is_some() {
             return true;
         }
         portion.held = Some(lease.token);
-        claimed.get(&portion.id).is_some_and(|(after, next_retry)| {
+        claimed.get(&portion.id.key()).is_some_and(|(after, next_retry)| {
             (portion.after, portion.next_retry) = (*after, *next_retry);
             true
         })

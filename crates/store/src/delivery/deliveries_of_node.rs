@@ -184,10 +184,9 @@ async fn claim(
     let continued = db.held_backlogs.continue_passes(limits.limit, now, most);
     let portions = continued.portions.clone();
     let search = ClaimSearch { limits: limits.clone(), from, continued: portions, served };
-    let (claims, turns) = (db.claims.clone(), Arc::clone(&db.account_turns));
+    let (lease, turns) = (db.claims.lease(now, until), Arc::clone(&db.account_turns));
     let claimed = db.write(move |tx| {
         Box::pin(async move {
-            let lease = claims.lease(now, until);
             tx.join_by_keys().await?;
             claim::claim(tx, lease, search, &turns).await
         })
@@ -284,10 +283,10 @@ async fn claim_of_host(
     }
     let most = |held: &str| if held == host { limit } else { 0 };
     let continued = db.held_backlogs.continue_passes(usize::MAX, now, most);
-    let (portions, claims, host) = (continued.portions.clone(), db.claims.clone(), host.to_owned());
+    let (portions, host) = (continued.portions.clone(), host.to_owned());
+    let lease = db.claims.lease(now, until);
     let claimed = db.write(move |tx| {
         Box::pin(async move {
-            let lease = claims.lease(now, until);
             tx.join_by_keys().await?;
             claim::claim_of_host(tx, lease, (&host, limit), portions).await
         })

@@ -38,8 +38,7 @@ pub(super) struct StoredIntent<'i> {
 
 columns! {
     names NAMES;
-    select CLAIMED = "select i.id, i.attempts", "i",
-        "from {rows} join intents i on i.id = given.id where i.claim_token = $1";
+    select COLUMNS = ", attempts", "intents", "";
     values fn values(stored: &StoredIntent<'_>);
     read fn read_intent(row) -> Intent {
         Intent {

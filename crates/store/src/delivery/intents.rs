@@ -6,12 +6,12 @@ use sha2::{Digest, Sha256};
 use crate::Store;
 use crate::backfill;
 use crate::delivery::intent_columns::{
-    CLAIMED, KEEP, SECRET, StoredIntent, VERIFY_TOKEN, read_intent,
+    COLUMNS, KEEP, SECRET, StoredIntent, VERIFY_TOKEN, read_intent,
 };
 use crate::delivery::row::{number, subscriber};
 use crate::delivery::subscriptions::subscribe;
 use crate::delivery::unsubscribe::unsubscribe;
-use crate::engine::claims::{self, ClaimPeriod, ClaimQueue, queue_of};
+use crate::engine::claims::ClaimedTable;
 use crate::engine::lease::ClaimLease;
 use crate::engine::row::Row;
 use crate::engine::sql::params;
@@ -50,10 +50,10 @@ impl Store {
         until: DateTime<Utc>,
     ) -> Result<DueIntent, StoreError> {
         let db = self.of_topic(intent.request.topic.as_str());
-        let (intent, claims) = (intent.clone(), db.claims.clone());
+        let (intent, ClaimLease { ends, token, .. }) =
+            (intent.clone(), db.claims.lease(now, until));
         let enqueued = db.write(move |tx| {
             Box::pin(async move {
-                let ClaimLease { ends, token, .. } = claims.lease(now, until);
                 let id = enqueue_intent(tx, &intent, ends, token).await?;
                 Ok(DueIntent { id, claim: token, attempts: 0, intent })
             })
@@ -87,28 +87,21 @@ impl Store {
         until: DateTime<Utc>,
         limits: &ClaimLimits,
     ) -> Result<Vec<DueIntent>, StoreError> {
-        let host = |due: &DueIntent| due.intent.request.limited_name();
-        let claim = |db, limits| async move {
-            let period = ClaimPeriod { now, until };
-            let claimed = claims::claim_due(db, &db.intent_queue, period, &limits).await?;
-            let due = claimed
-                .into_iter()
-                .map(|claimed| DueIntent { claim: claimed.token, ..claimed.job });
-            Ok(due.collect())
-        };
-        self.claim_within(limits, host, claim).await
+        self.claim_within(
+            limits,
+            |due: &DueIntent| due.intent.request.limited_name(),
+            |db, limits| async move {
+                db.intent_queue.claim(db, db.claims.lease(now, until), &limits).await
+            },
+        )
+        .await
     }
 
     /// Postpones an intent after a failed attempt. If the claim was lost, nothing changes.
     pub async fn retry_intent(&self, due: &DueIntent, at: DateTime<Utc>) -> Result<(), StoreError> {
-        let db = self.of_number(due.id);
-        const RETRY: &str = "
-            update intents
-               set due_at = $3, claim_token = 0, attempts = attempts + 1
-             where id = $1 and claim_token = $2";
-        let (id, claim) = (due.id, due.claim.0);
-        let retried = db.write(move |tx| {
-            Box::pin(async move { tx.execute(RETRY, params![id, claim, at]).await })
+        let claimed = ([due.id], due.claim);
+        let retried = self.of_number(due.id).write(move |tx| {
+            Box::pin(INTENTS.release(tx, claimed, at, ", attempts = attempts + 1"))
         });
         retried.await.map(drop)
     }
@@ -120,15 +113,10 @@ impl Store {
         due: &DueIntent,
         at: DateTime<Utc>,
     ) -> Result<(), StoreError> {
-        let db = self.of_number(due.id);
-        const RELEASE: &str = "
-            update intents
-               set due_at = $3, claim_token = 0
-             where id = $1 and claim_token = $2";
-        let (id, claim) = (due.id, due.claim.0);
-        let released = db.write(move |tx| {
+        let claimed = ([due.id], due.claim);
+        let released = self.of_number(due.id).write(move |tx| {
             Box::pin(async move {
-                tx.execute(RELEASE, params![id, claim, at]).await?;
+                INTENTS.release(tx, claimed, at, "").await?;
                 tx.wake(Wake::Intents);
                 Ok(())
             })
@@ -150,7 +138,7 @@ impl Store {
             Box::pin(async move {
                 let DueIntent { id, claim, intent, .. } = due;
                 // The intent that replaces this one waits for this row, and so comes after.
-                if tx.execute(END, params![id, claim.0]).await? == 0 {
+                if !INTENTS.delete_claimed(tx, ([id], claim)).await? {
                     return Ok(None);
                 }
                 let request = intent.request;
@@ -183,10 +171,9 @@ impl Store {
 
     /// Deletes an intent that was refused. If the claim was lost, nothing changes.
     pub async fn end_intent(&self, due: &DueIntent) -> Result<(), StoreError> {
-        let db = self.of_number(due.id);
-        let (id, claim) = (due.id, due.claim.0);
+        let claimed = ([due.id], due.claim);
         let ended =
-            db.write(move |tx| Box::pin(async move { tx.execute(END, params![id, claim]).await }));
+            self.of_number(due.id).write(move |tx| Box::pin(INTENTS.delete_claimed(tx, claimed)));
         ended.await.map(drop)
     }
 
@@ -201,11 +188,10 @@ impl Store {
     }
 }
 
-/// The queue of intents, by the host of the callback and the requester.
-pub(crate) static QUEUE: ClaimQueue<DueIntent> =
-    queue_of!("intents", "id", "", CLAIMED, due_intent, |due: &DueIntent| due.id);
+/// The claims of intents.
+pub(crate) const INTENTS: ClaimedTable<1> =
+    ClaimedTable { columns: COLUMNS, ..ClaimedTable::new("intents", ["id"]) };
 
-const END: &str = "delete from intents where id = $1 and claim_token = $2";
 const FORGET: &str = "delete from intents where hash = $1";
 
 /// Stores an intent in place of an older one. A known subscriber has agreed before, and does not
@@ -256,8 +242,11 @@ fn hash(request: &SubscriptionRequest) -> Vec<u8> {
     hash.finalize().to_vec()
 }
 
-fn due_intent(mut row: Row) -> Result<DueIntent, StoreError> {
-    let (id, attempts) = (row.int()?, row.small()?);
-    let intent = read_intent(&mut row)?;
-    Ok(DueIntent { id, claim: ClaimToken::NONE, attempts, intent })
+/// Reads an intent that was claimed.
+pub(crate) fn due_intent(
+    id: i64,
+    claim: ClaimToken,
+    mut row: Row,
+) -> Result<DueIntent, StoreError> {
+    Ok(DueIntent { id, claim, attempts: row.small()?, intent: read_intent(&mut row)? })
 }

@@ -10,11 +10,9 @@ use sha2::{Digest, Sha256};
 use url::Url;
 
 use crate::Store;
-use crate::engine::lease::ClaimLease;
-use crate::engine::row::Row;
+use crate::engine::claims::{ClaimedTable, KeyedRow};
 use crate::engine::sql::{Value, params};
 use crate::engine::tx::Tx;
-use crate::log::row::most;
 use feedgate_core::claim::ClaimToken;
 use feedgate_core::ping::WeblogChange;
 use feedgate_core::ping_forwarding::{DuePing, PingForwarding};
@@ -50,11 +48,11 @@ impl Store {
         limit: usize,
     ) -> Result<Vec<DuePing>, StoreError> {
         let claimed = self.claim_in_turn(limit, |db, limit| {
-            let (target, claims) = (target.to_owned(), db.claims.clone());
+            let (target, lease) = ([Value::from(target)], db.claims.lease(now, until));
             db.write(move |tx| {
                 Box::pin(async move {
-                    let lease = claims.lease(now, until);
-                    claim(tx, &target, lease, limit).await
+                    let claimed = PINGS.claim_due(tx, lease, &target, limit).await?;
+                    claimed.into_iter().map(due_ping).collect()
                 })
             })
         });
@@ -69,26 +67,18 @@ impl Store {
         retry_at: Option<DateTime<Utc>>,
         now: DateTime<Utc>,
     ) -> Result<(), StoreError> {
-        let db = self.of_number(due.id);
-        const RETRY: &str = "
-            update forwarded_pings
-               set due_at = $3, claim_token = 0, attempts = attempts + 1
-             where id = $1 and claim_token = $2";
         const END: &str =
             "delete from forwarded_pings where id = $1 and claim_token = $2 and version = $3";
-        const AGAIN: &str = "
-            update forwarded_pings
-               set due_at = $3, claim_token = 0, attempts = 0
-             where id = $1 and claim_token = $2";
-        let (id, claim, version) = (due.id, due.claim.0, due.version);
-        let settled = db.write(move |tx| {
+        let (id, claim, version) = (due.id, due.claim, due.version);
+        let settled = self.of_number(id).write(move |tx| {
             Box::pin(async move {
+                let claimed = ([id], claim);
                 if let Some(at) = retry_at {
-                    return tx.execute(RETRY, params![id, claim, at]).await;
+                    return PINGS.release(tx, claimed, at, ", attempts = attempts + 1").await;
                 }
-                match tx.execute(END, params![id, claim, version]).await? {
-                    0 => tx.execute(AGAIN, params![id, claim, now]).await,
-                    ended => Ok(ended),
+                match tx.execute(END, params![id, claim.0, version]).await? {
+                    0 => PINGS.release(tx, claimed, now, ", attempts = 0").await,
+                    _ => Ok(true),
                 }
             })
         });
@@ -106,42 +96,12 @@ impl Store {
     }
 }
 
-/// Claims up to `limit` pings that are due to a target. Candidates are read without locks, and
-/// claimed by an update that applies only while no other claim on them is valid.
-async fn claim(
-    tx: &Tx<'_>,
-    target: &str,
-    lease: ClaimLease,
-    limit: usize,
-) -> Result<Vec<DuePing>, StoreError> {
-    const DUE: &str = "
-        select id
-          from forwarded_pings
-         where target = $1 and due_at <= $2 and (claim_token = 0 or due_at <= $3)
-         order by due_at
-         limit $4";
-    const CLAIM: &str = "
-        update forwarded_pings
-           set due_at = $3, claim_token = $4
-        {from rows}
-         where forwarded_pings.id = {given id}
-           and due_at <= $1 and (claim_token = 0 or due_at <= $2)";
-    const CLAIMED: &str = "
-        select p.id, p.claim_token, p.target, p.name, p.url, p.feed_url, p.version, p.attempts
-          from {rows}
-          join forwarded_pings p on p.id = given.id
-         where p.claim_token = $1
-         order by p.id";
-    let rows = tx.query(DUE, params![target, lease.now, lease.now, most(limit)]).await?;
-    let ids = rows.into_iter().map(|mut row| row.int());
-    let mut ids = ids.collect::<Result<Vec<_>, StoreError>>()?;
-    ids.sort_unstable();
-    let ids = [("id", Value::Ints(ids))];
-    let params = params![lease.now, lease.now, lease.ends, lease.token.0];
-    tx.execute_rows(CLAIM, params, &ids).await?;
-    let rows = tx.query_rows(CLAIMED, params![lease.token.0], &ids).await?;
-    rows.into_iter().map(due).collect()
-}
+/// The claims of pings, of one target each time.
+const PINGS: ClaimedTable<1> = ClaimedTable {
+    only: "target = $3 and",
+    columns: ", claim_token, target, name, url, feed_url, version, attempts",
+    ..ClaimedTable::new("forwarded_pings", ["id"])
+};
 
 /// Queues pings of a change of this resource, if pings are forwarded for it.
 pub(crate) async fn queue_changed_resource(
@@ -202,9 +162,10 @@ fn has_credentials(url: &str) -> bool {
     Url::parse(url).is_ok_and(|url| !url.username().is_empty() || url.password().is_some())
 }
 
-fn due(mut row: Row) -> Result<DuePing, StoreError> {
+/// Reads a ping that was claimed.
+fn due_ping(([id], mut row): KeyedRow<1>) -> Result<DuePing, StoreError> {
     Ok(DuePing {
-        id: row.int()?,
+        id,
         claim: ClaimToken(row.int()?),
         target: row.text()?,
         name: row.text()?,

@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use foldhash::{HashSet, HashSetExt as _};
 
 use crate::delivery::backlogs::BacklogId;
-use crate::engine::claims::Picked;
+use crate::engine::claims::searched_queue::Picked;
 use feedgate_core::claim::ClaimToken;
 
 /// A part of a backlog that is claimed together.

@@ -6,7 +6,7 @@
 /// ```text
 /// columns! {
 ///     names NAMES;                             // a list of all names
-///     select SELECT = "select x.id", "x", "from t x";  // a statement that reads all of them
+///     select SELECT = "select x.id", "x", "from t x";  // what reads all of them
 ///     values fn values(stored: &Stored);       // their values, in the same order
 ///     read fn read(row) -> Whole { … };        // reads them from a row, and makes the whole of them
 ///     "name" stored.name.as_str() => name = row.text()?;

@@ -2,9 +2,7 @@
 //! delays the others; and renewing claims.
 //!
 //! The queue is read in the order in which resources became due, without locks, and a bounded
-//! number of rows. The picked resources are claimed by an update that applies only while no other
-//! claim on them is valid, so nodes that read the same candidates never both get one. Whether a
-//! claim has expired is decided by the clock of the database, not by that of a node.
+//! number of rows. The picked resources are claimed as any rows are (`engine/claims.rs`).
 //!
 //! A resource whose group is at its limit is delayed by the claim that reads it: it becomes due when
 //! its group may be free (`group_queue.rs`). So the resources of a group that is always behind do
@@ -14,19 +12,20 @@ use std::collections::{HashMap, HashSet};
 
 use futures_util::try_join;
 
-use crate::engine::claims::{self, Picked};
+use crate::engine::claims::{ClaimedTable, readable};
 use crate::engine::lease::ClaimLease;
 use crate::engine::row::Row;
 use crate::engine::sql::{Value, params};
 use crate::engine::tx::Tx;
 use crate::hosts;
 use crate::resources::group_queue::{self, GroupQueue};
+use crate::resources::release;
 use crate::resources::row::{resource, resource_columns};
 use feedgate_core::claim::ClaimToken;
 use feedgate_core::host_groups::HostGroups;
 use feedgate_core::poll::Trigger;
 use feedgate_core::resource::ResourceId;
-use feedgate_core::store::{ClaimLimits, DueResource, StoreError};
+use feedgate_core::store::{ClaimLimits, DueResource, ReleasedResource, StoreError};
 
 /// The number of rows that a claim reads in each step, as multiples of the wanted number. The first
 /// step is enough while most groups are free.
@@ -60,17 +59,10 @@ pub(crate) async fn claim(
     let is_end = search.run(tx, groups).await?;
     let picked = std::mem::take(&mut search.picked);
     let wanted = picked.len();
-    let claimed = claim_picked(tx, picked, lease).await?;
+    let claimed = claim_picked(tx, &picked, lease).await?;
     let due = claim_groups(tx, groups, claimed, (lease, limits.per_host == 1)).await?;
     let may_have_more = due.is_empty() && (!is_end || wanted > 0);
     Ok(ClaimedResources { due, delays: search.into_delays(), may_have_more })
-}
-
-/// The columns of a claimed resource, as [`due_resource`] reads them.
-macro_rules! due_columns {
-    () => {
-        concat!(resource_columns!(), ", r.claim_token, r.pinged")
-    };
 }
 
 /// A resource whose group is at its limit.
@@ -87,7 +79,8 @@ struct Search<'a> {
     busy: HashSet<&'a str>,
     lease: ClaimLease,
     queues: HashMap<String, GroupQueue>,
-    picked: Vec<Picked>,
+    /// The keys of the resources that are to be claimed.
+    picked: Vec<[i64; 1]>,
     delayed: Vec<Delayed>,
 }
 
@@ -142,7 +135,7 @@ impl<'a> Search<'a> {
         let is_busy = self.busy.contains(host.as_str());
         let queue = self.queues.get_mut(&host);
         if !is_busy && queue.is_some_and(|queue| queue.admit_poll(self.limits.per_host)) {
-            self.picked.push(Picked { resource: id, number: id, host, count: 1 });
+            self.picked.push([id]);
         } else {
             self.delayed.push(Delayed { id, host, is_pinged });
         }
@@ -164,43 +157,41 @@ impl Candidate {
     }
 }
 
-/// Claims those of `picked` that no other node has claimed since they were read.
+/// The claims of resources. Their due times stay as the schedule has planned them.
+pub(crate) const RESOURCES: ClaimedTable<1> = ClaimedTable {
+    columns: ", host",
+    is_free: "due_at + 0 <= $2 and (claimed_until is null or claimed_until <= $2)",
+    ends: "claimed_until = $1",
+    set: ", pinged = case when pinged = 1 then 2 else pinged end",
+    ..ClaimedTable::new("resources", ["id"])
+};
+
+/// Reads claimed resources.
+const CLAIMED: &str = concat!(
+    "select ",
+    resource_columns!(),
+    ", r.claim_token, r.pinged
+       from {rows}
+       join resources r on r.id = given.id
+       join resource_details d on d.resource_id = r.id"
+);
+
+/// Claims those of the resources that no other node has claimed since they were read.
 async fn claim_picked(
     tx: &Tx<'_>,
-    picked: Vec<Picked>,
+    picked: &[[i64; 1]],
     lease: ClaimLease,
 ) -> Result<Vec<ClaimedResource>, StoreError> {
-    const CLAIM: &str = "
-        update resources
-           set claimed_until = $3, claim_token = $4,
-               pinged = case when pinged = 1 then 2 else pinged end
-        {from rows}
-         where resources.id = {given id} and due_at <= $1
-           and (claimed_until is null or claimed_until <= $2)";
-    const CLAIMED: &str = concat!(
-        "select ",
-        due_columns!(),
-        " from {rows}
-          join resources r on r.id = given.id
-          join resource_details d on d.resource_id = r.id
-         where r.claim_token = $1"
-    );
-    // Rows are locked in the order of their ids, like those of the results that are recorded, so
-    // that two nodes rarely wait for each other.
-    let mut ids: Vec<i64> = picked.iter().map(|job| job.number).collect();
-    ids.sort_unstable();
-    let ids = [("id", Value::Ints(ids))];
-    let params = params![lease.now, lease.now, lease.ends, lease.token.0];
-    tx.execute_rows(CLAIM, params, &ids).await?;
-    let rows = tx.query_rows(CLAIMED, params![lease.token.0], &ids).await?;
-    let due = claims::read(rows, &picked, due_resource, |due| due.resource.id.0);
-    let hosts: HashMap<i64, String> =
-        picked.into_iter().map(|job| (job.number, job.host)).collect();
-    let claimed = due.into_iter().map(|due| {
-        let group = hosts.get(&due.resource.id.0).cloned().unwrap_or_default();
-        ClaimedResource { due, group }
+    let claimed = RESOURCES.claim(tx, lease, picked).await?;
+    let ids: Vec<_> = claimed.iter().map(|(id, _)| *id).collect();
+    let rows = tx.query_rows(CLAIMED, &[], &RESOURCES.rows(&ids)).await?;
+    let due = rows.into_iter().filter_map(|row| readable(due_resource(row)));
+    let mut due: HashMap<_, _> = due.map(|due| (due.resource.id.0, due)).collect();
+    let claimed = claimed.into_iter().filter_map(|([id], mut row)| {
+        let due = due.remove(&id)?;
+        Some(row.text().map(|group| ClaimedResource { due, group }))
     });
-    Ok(claimed.collect())
+    claimed.collect()
 }
 
 /// A resource that is claimed, and the group that has yet to be.
@@ -218,19 +209,12 @@ async fn claim_groups(
     claimed: Vec<ClaimedResource>,
     (lease, is_alone): (ClaimLease, bool),
 ) -> Result<Vec<DueResource>, StoreError> {
-    const GIVE_BACK: &str = "
-        update resources
-           set claimed_until = null, claim_token = 0,
-               pinged = case when pinged = 2 then 1 else pinged end
-         where id in ({ids $1}) and claim_token = $2";
     let names = claimed.iter().map(|one| one.group.clone()).collect();
     let free = hosts::claim_groups(tx, groups, names, (lease, is_alone)).await?;
     let (due, lost): (Vec<_>, Vec<_>) =
         claimed.into_iter().partition(|one| free.contains(&one.group));
-    if !lost.is_empty() {
-        let lost = lost.iter().map(|one| one.due.resource.id.0).collect();
-        tx.execute(GIVE_BACK, &[Value::Ints(lost), lease.token.0.into()]).await?;
-    }
+    let lost = lost.iter().map(|one| ReleasedResource::unchanged(&one.due, lease.now));
+    release::end_claims(tx, &lost.collect::<Vec<_>>()).await?;
     Ok(due.into_iter().map(|one| one.due).collect())
 }
 
@@ -241,26 +225,18 @@ pub(crate) async fn claim_one(
     id: ResourceId,
     lease: ClaimLease,
 ) -> Result<Option<DueResource>, StoreError> {
-    const CLAIM: &str = "
-        update resources
-           set claimed_until = $3, claim_token = $4,
-               pinged = case when pinged = 1 then 2 else pinged end
-         where id = $1 and (claimed_until is null or claimed_until <= $2)
-           and kind <> 'collection'
-        returning host";
-    const CLAIMED: &str = concat!(
-        "select ",
-        due_columns!(),
-        " from resources r join resource_details d on d.resource_id = r.id
-         where r.id = $1"
-    );
-    let params = params![id.0, lease.now, lease.ends, lease.token.0];
-    let Some(mut row) = tx.first(CLAIM, params).await? else { return Ok(None) };
+    const OUT_OF_TURN: ClaimedTable<1> = ClaimedTable {
+        is_free: "(claimed_until is null or claimed_until <= $2) and kind <> 'collection'",
+        ..RESOURCES
+    };
+    let key = [[id.0]];
+    let claimed = OUT_OF_TURN.claim(tx, lease, &key).await?.pop();
+    let Some((_, mut row)) = claimed else { return Ok(None) };
     // The resource is locked now, before its group.
     let hold = hosts::hold_group(tx, groups, row.text()?, lease);
-    let params = params![id.0];
-    let ((), claimed) = try_join!(hold, tx.first(CLAIMED, params))?;
-    let claimed = claimed.map(due_resource).transpose()?;
+    let rows = RESOURCES.rows(&key);
+    let ((), mut claimed) = try_join!(hold, tx.query_rows(CLAIMED, &[], &rows))?;
+    let claimed = claimed.pop().map(due_resource).transpose()?;
     // A resource is claimed out of turn for a request that waits for the result.
     Ok(claimed.map(|due| DueResource { trigger: Trigger::Ping, ..due }))
 }
@@ -276,27 +252,22 @@ fn due_resource(mut row: Row) -> Result<DueResource, StoreError> {
 /// resources.
 pub(crate) async fn renew(
     tx: &Tx<'_>,
-    mut claims: Vec<(ResourceId, ClaimToken)>,
+    claims: Vec<(ResourceId, ClaimToken)>,
     lease: ClaimLease,
 ) -> Result<Vec<ResourceId>, StoreError> {
-    const RENEW: &str = "
-        update resources
-           set claimed_until = $1
-          from {rows}
-         where resources.id = given.id and claim_token = given.token
-        returning resources.id, resources.host";
-    claims.sort_unstable_by_key(|(id, _)| *id);
-    let columns = [
-        ("id", Value::Ints(claims.iter().map(|(id, _)| id.0).collect())),
-        ("token", Value::Ints(claims.iter().map(|(_, token)| token.0).collect())),
-    ];
-    let (mut ids, mut groups) = (Vec::new(), Vec::new());
-    for mut row in tx.query_rows(RENEW, params![lease.ends], &columns).await? {
-        ids.push(ResourceId(row.int()?));
-        groups.push(row.text()?);
-    }
-    hosts::renew_groups(tx, groups, lease).await?;
-    Ok(ids)
+    let claims = claims.into_iter().map(|(id, token)| ([id.0], token)).collect();
+    let renewed = RESOURCES.renew(tx, claims, lease.ends).await?;
+    let renewed: Vec<_> = renewed.into_iter().map(|[id]| ResourceId(id)).collect();
+    hosts::renew_groups(tx, groups_of(tx, &renewed).await?, lease).await?;
+    Ok(renewed)
+}
+
+/// Returns the host groups of some resources.
+pub(crate) async fn groups_of(tx: &Tx<'_>, ids: &[ResourceId]) -> Result<Vec<String>, StoreError> {
+    const GROUPS: &str = "select distinct host from resources where id in ({ids $1})";
+    let ids = Value::Ints(ids.iter().map(|id| id.0).collect());
+    let rows = tx.query(GROUPS, &[ids]).await?;
+    rows.into_iter().map(|mut row| row.text()).collect()
 }
 
 /// The resources that a claim has read and that must wait, because their groups are at their limit.

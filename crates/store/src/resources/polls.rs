@@ -6,8 +6,9 @@ use std::sync::Arc;
 use chrono::{DateTime, TimeDelta, Utc};
 use tracing::warn;
 
-use crate::cells::pacing::{ClaimTimes, EndedPoll};
+use crate::cells::pacing::EndedPoll;
 use crate::delivery::ping_forwarding;
+use crate::engine::lease::ClaimLease;
 use crate::engine::sql::params;
 use crate::engine::sqlite::WriteSize;
 use crate::log::anonymous_documents::AnonymousPlace;
@@ -62,13 +63,14 @@ impl Store {
         limits: &ClaimLimits,
     ) -> Result<Vec<DueResource>, StoreError> {
         if let Some(db) = self.only_cell() {
-            return db.claim_resources(now, until, limits).await;
+            return db.claim_resources(db.claims.lease(now, until), limits).await;
         }
-        let claim = |db, limit| async move {
+        let limit = if limits.per_host == 0 { 0 } else { limits.limit };
+        self.claim_in_turn(limit, |db, limit| async move {
             let limits = ClaimLimits { limit, ..limits.clone() };
-            self.claim_from_cell(db, &limits, ClaimTimes { now, until }).await
-        };
-        self.claim_in_turn(if limits.per_host == 0 { 0 } else { limits.limit }, claim).await
+            self.claim_from_cell(db, &limits, db.claims.lease(now, until)).await
+        })
+        .await
     }
 
     /// Claims this resource, whether it is due or not; `None` while it is claimed by somebody else.
@@ -78,10 +80,15 @@ impl Store {
         now: DateTime<Utc>,
         until: DateTime<Utc>,
     ) -> Result<Option<DueResource>, StoreError> {
-        let claimed = self.of_number(id.0).claim_resource(id, now, until).await?;
+        let db = self.of_number(id.0);
+        let (groups, lease) = (db.groups.clone(), db.claims.lease(now, until));
+        let claimed = db.write(move |tx| {
+            Box::pin(async move { claim::claim_one(tx, &groups, id, lease).await })
+        });
+        let claimed = claimed.await?;
         if let (Some(due), None) = (&claimed, self.only_cell()) {
             let group = self.group(&due.resource.fetch_url);
-            self.hold_host(&group, ClaimTimes { now, until }).await?;
+            self.hold_host(&group, lease).await?;
         }
         Ok(claimed)
     }
@@ -95,16 +102,17 @@ impl Store {
         until: DateTime<Utc>,
     ) -> Result<Vec<ResourceId>, StoreError> {
         if let Some(db) = self.only_cell() {
-            return db.renew_resource_claims(claims, now, until).await;
+            return db.renew_resource_claims(claims, db.claims.lease(now, until)).await;
         }
+        let lease = self.shared.claims.lease(now, until);
         let (mut renewed, mut groups) = (Vec::new(), Vec::new());
         for (cell, claims) in self.by_cell(claims.to_vec(), |(id, _)| id.0) {
-            let ids = cell.renew_resource_claims(&claims, now, until).await?;
+            let ids = cell.renew_resource_claims(&claims, lease).await?;
             groups.extend(cell.groups_of(&ids).await?);
             renewed.extend(ids);
         }
         if !groups.is_empty() {
-            self.renew_hosts(groups, ClaimTimes { now, until }).await?;
+            self.renew_hosts(groups, lease).await?;
         }
         Ok(renewed)
     }
@@ -231,18 +239,13 @@ impl Store {
 impl Db {
     pub(crate) async fn claim_resources(
         &self,
-        now: DateTime<Utc>,
-        until: DateTime<Utc>,
+        lease: ClaimLease,
         limits: &ClaimLimits,
     ) -> Result<Vec<DueResource>, StoreError> {
         for _ in 0..MOST_ATTEMPTS {
-            let (limits, groups, claims) =
-                (limits.clone(), self.groups.clone(), self.claims.clone());
+            let (limits, groups) = (limits.clone(), self.groups.clone());
             let claimed = self.write(move |tx| {
-                Box::pin(async move {
-                    let lease = claims.lease(now, until);
-                    claim::claim(tx, &groups, &limits, lease).await
-                })
+                Box::pin(async move { claim::claim(tx, &groups, &limits, lease).await })
             });
             let ClaimedResources { due, delays, may_have_more } = claimed.await?;
             let delayed = match delays.is_empty() {
@@ -261,36 +264,13 @@ impl Db {
         Ok(Vec::new())
     }
 
-    async fn claim_resource(
-        &self,
-        id: ResourceId,
-        now: DateTime<Utc>,
-        until: DateTime<Utc>,
-    ) -> Result<Option<DueResource>, StoreError> {
-        let (groups, claims) = (self.groups.clone(), self.claims.clone());
-        let claimed = self.write(move |tx| {
-            Box::pin(async move {
-                let lease = claims.lease(now, until);
-                claim::claim_one(tx, &groups, id, lease).await
-            })
-        });
-        claimed.await
-    }
-
     async fn renew_resource_claims(
         &self,
         claims: &[(ResourceId, ClaimToken)],
-        now: DateTime<Utc>,
-        until: DateTime<Utc>,
+        lease: ClaimLease,
     ) -> Result<Vec<ResourceId>, StoreError> {
-        let (held, claims) = (claims.to_vec(), self.claims.clone());
-        let renewed = self.write(move |tx| {
-            Box::pin(async move {
-                let lease = claims.lease(now, until);
-                claim::renew(tx, held, lease).await
-            })
-        });
-        renewed.await
+        let claims = claims.to_vec();
+        self.write(move |tx| Box::pin(claim::renew(tx, claims, lease))).await
     }
 
     async fn release_resource(&self, released: &ReleasedResource) -> Result<(), StoreError> {

@@ -7,10 +7,10 @@ use chrono::{DateTime, Utc};
 
 use crate::Store;
 use crate::delivery::row::{protocol, secret};
-use crate::engine::claims::{self, ClaimPeriod, ClaimQueue, Claimed, queue_of};
+use crate::engine::claims::ClaimedTable;
 use crate::engine::envelope::RowIdentity;
 use crate::engine::row::Row;
-use crate::engine::sql::{Value, params};
+use crate::engine::sql::params;
 use crate::engine::tx::Tx;
 use feedgate_core::claim::ClaimToken;
 use feedgate_core::poll::Trigger;
@@ -24,35 +24,23 @@ use feedgate_core::upstream::{
 /// A change that a poll finds this soon after a push of an upstream was found by push.
 const TOLD_BEFORE: chrono::Duration = chrono::Duration::minutes(5);
 
-/// The columns of an upstream `u` of the resource `r`, as [`read`] reads them.
+/// The columns of an upstream behind its resource, as [`read_upstream`] reads them.
 macro_rules! upstream_columns {
     () => {
-        "u.resource_id, u.protocol, u.procedure, u.endpoint, u.topic, u.token, u.secret,
-         u.state, u.lease_until, u.failures, r.subscribers"
+        ", protocol, procedure, endpoint, topic, token, secret, state, lease_until, failures,
+         (select r.subscribers from resources r where r.id = upstreams.resource_id)"
     };
 }
 
-/// The queue of upstreams that are due, by the host of the hub or cloud.
-///
-/// The state of a claimed upstream is `requested` from then on, because a hub may verify before it
-/// responds. An upstream that gets another chance starts with no proof.
-pub(crate) static QUEUE: ClaimQueue<Upstream> = queue_of!(
-    "upstreams",
-    "resource_id",
-    ", pushed = case when state = 'doubted' then 0 else pushed end,
-       missed = case when state = 'doubted' then 0 else missed end,
-       state = case when state = 'active' then state else 'requested' end",
-    concat!(
-        "select ",
-        upstream_columns!(),
-        " from {rows}
-          join upstreams u on u.resource_id = given.id
-          join resources r on r.id = u.resource_id
-         where u.claim_token = $1"
-    ),
-    read,
-    |upstream: &Upstream| upstream.resource.0
-);
+/// The claims of upstreams. The state of a claimed upstream is `requested` from then on, because a hub may
+/// verify before it responds. An upstream that gets another chance starts with no proof.
+pub(crate) const UPSTREAMS: ClaimedTable<1> = ClaimedTable {
+    columns: upstream_columns!(),
+    set: ", pushed = case when state = 'doubted' then 0 else pushed end,
+            missed = case when state = 'doubted' then 0 else missed end,
+            state = case when state = 'active' then state else 'requested' end",
+    ..ClaimedTable::new("upstreams", ["resource_id"])
+};
 
 /// Upstreams: hubs and clouds that notify the gateway of changes (P53).
 impl Store {
@@ -64,36 +52,11 @@ impl Store {
         until: DateTime<Utc>,
         limits: &ClaimLimits,
     ) -> Result<Vec<DueUpstream>, StoreError> {
-        const HOST: &str = "
-            update upstreams
-               set host = {given host}
-            {from rows}
-             where upstreams.resource_id = {given resource_id} and claim_token = {given token}";
-
         self.claim_within(
             limits,
             |due: &DueUpstream| due.upstream.offer.host(),
             |db, limits| async move {
-                let period = ClaimPeriod { now, until };
-                let claimed = claims::claim_due(db, &db.upstream_queue, period, &limits).await?;
-                // A row that was created before hosts were stored is given its host.
-                let unnamed: Vec<_> = claimed.iter().filter(|one| one.host.is_empty()).collect();
-                if !unnamed.is_empty() {
-                    let hosts = unnamed.iter().map(|one| one.job.offer.host()).collect();
-                    let columns = [
-                        ("resource_id", ints(&unnamed, |one| one.job.resource.0)),
-                        ("token", ints(&unnamed, |one| one.token.0)),
-                        ("host", Value::Texts(hosts)),
-                    ];
-                    let named = db.write(move |tx| {
-                        Box::pin(async move { tx.execute_rows(HOST, &[], &columns).await })
-                    });
-                    named.await?;
-                }
-                let due = claimed
-                    .into_iter()
-                    .map(|Claimed { job, token, .. }| DueUpstream { upstream: job, claim: token });
-                Ok(due.collect())
+                db.upstream_queue.claim(db, db.claims.lease(now, until), &limits).await
             },
         )
         .await
@@ -101,16 +64,14 @@ impl Store {
 
     /// Returns the upstream whose notification address has this token.
     pub async fn upstream(&self, token: &str) -> Result<Option<Upstream>, StoreError> {
-        const FIND: &str = concat!(
-            "select ",
-            upstream_columns!(),
-            " from upstreams u join resources r on r.id = u.resource_id where u.token = $1"
-        );
+        const FIND: &str =
+            concat!("select resource_id", upstream_columns!(), " from upstreams where token = $1");
 
         let found = self.each(|db| async move {
             let token = token.to_owned();
             let found = db.read(|tx| Box::pin(async move { tx.first(FIND, params![token]).await }));
-            found.await?.map(read).transpose()
+            let found = found.await?.map(|mut row| read_upstream(row.int()?, row));
+            found.transpose()
         });
         Ok(found.await?.into_iter().flatten().next())
     }
@@ -292,10 +253,6 @@ pub(crate) fn identity(offer: &AdvertisedUpstream, token: &str) -> RowIdentity {
     RowIdentity::new(&[offer.protocol.as_str(), &offer.endpoint, &offer.topic, token])
 }
 
-fn ints(claimed: &[&Claimed<Upstream>], number: fn(&Claimed<Upstream>) -> i64) -> Value {
-    Value::Ints(claimed.iter().map(|one| number(one)).collect())
-}
-
 fn read_summary(mut row: Row) -> Result<UpstreamSummary, StoreError> {
     Ok(UpstreamSummary {
         endpoint: row.text()?,
@@ -310,8 +267,17 @@ fn read_summary(mut row: Row) -> Result<UpstreamSummary, StoreError> {
     })
 }
 
-fn read(mut row: Row) -> Result<Upstream, StoreError> {
-    let resource = ResourceId(row.int()?);
+/// Reads an upstream that was claimed.
+pub(crate) fn due_upstream(
+    resource: i64,
+    claim: ClaimToken,
+    row: Row,
+) -> Result<DueUpstream, StoreError> {
+    Ok(DueUpstream { upstream: read_upstream(resource, row)?, claim })
+}
+
+fn read_upstream(resource: i64, mut row: Row) -> Result<Upstream, StoreError> {
+    let resource = ResourceId(resource);
     let offer = AdvertisedUpstream {
         protocol: protocol(&mut row)?,
         endpoint: row.text()?,

@@ -4,11 +4,12 @@ use std::collections::{HashMap, HashSet};
 
 use chrono::{DateTime, Utc};
 
-use crate::engine::claims;
+use crate::engine::claims::{ClaimedTable, readable};
+use crate::engine::lease::ClaimLease;
 use crate::engine::sql::{Value, params};
 use crate::engine::tx::Tx;
 use crate::log::append_budget;
-use crate::log::row::{most, record, record_columns};
+use crate::log::row::{record, record_columns};
 use crate::resources::row::{resource, resource_columns};
 use crate::search::removal;
 use feedgate_core::query::SearchKey;
@@ -43,27 +44,24 @@ pub(crate) async fn queue(
     tx.execute(QUEUE, params![id.0, head_before, head, at]).await.map(drop)
 }
 
+/// The claims of cursors. Appends extend them, and lock them until they end. A result of a claim that was lost
+/// finds the cursor moved.
+const CURSORS: ClaimedTable<1> = ClaimedTable {
+    columns: ", cursor, upto",
+    lock: "{skip locked}",
+    has_token: false,
+    ..ClaimedTable::new("search_cursors", ["resource_id"])
+};
+
 /// Claims up to `limit` logs with records to index, longest due first.
 pub(super) async fn claim(
     tx: &Tx<'_>,
-    now: DateTime<Utc>,
-    until: DateTime<Utc>,
+    lease: ClaimLease,
     limit: usize,
 ) -> Result<Vec<UnindexedRange>, StoreError> {
-    const PICK: &str = "
-        select resource_id, cursor, upto
-          from search_cursors
-         where due_at <= $1
-         order by due_at
-         limit $2
-           {skip locked}";
-    const CLAIM: &str = "
-        update search_cursors set due_at = $1
-          {from rows}
-         where search_cursors.resource_id = {given resource_id}";
     let (mut ids, mut cursors, mut ends) = (Vec::new(), Vec::new(), Vec::new());
-    for mut row in tx.query(PICK, params![now, most(limit)]).await? {
-        let (id, cursor, upto) = (row.int()?, row.int()?, row.int()?);
+    for ([id], mut row) in CURSORS.claim_due(tx, lease, &[], limit).await? {
+        let (cursor, upto) = (row.int()?, row.int()?);
         ids.push(id);
         cursors.push(cursor);
         ends.push(upto.min(cursor + INDEX_BATCH));
@@ -71,7 +69,6 @@ pub(super) async fn claim(
     if ids.is_empty() {
         return Ok(Vec::new());
     }
-    tx.execute_rows(CLAIM, params![until], &[("resource_id", Value::Ints(ids.clone()))]).await?;
     let mut resources = resources(tx, ids.clone()).await?;
     let columns = [
         ("resource_id", Value::Ints(ids.clone())),
@@ -130,7 +127,7 @@ pub(super) async fn resources(
     let mut found = HashMap::new();
     for row in tx.query(RESOURCES, &[Value::Ints(ids)]).await? {
         // A resource that cannot be read must not hide the others.
-        if let Some(resource) = claims::readable(resource(&mut { row })) {
+        if let Some(resource) = readable(resource(&mut { row })) {
             found.insert(resource.id.0, resource);
         }
     }

@@ -167,7 +167,6 @@ pub(super) const NEVER_RUN: &[&str] = &[
     // Two nodes create the same collection, or claim the same group, at the same moment.
     "collections.rs UNKNOW",
     "collections.rs UNMAKE",
-    "resources/claim.rs GIVE_BACK",
     // `Tx::join_by_keys` sets how PostgreSQL plans, and reads no table.
     "engine/tx.rs JOIN_BY_KEYS",
     // There are several cells.
@@ -179,9 +178,7 @@ pub(super) const NEVER_RUN: &[&str] = &[
     "collections/definitions.rs COPY",
     "collections/definitions.rs FIND",
     "cells/pacing.rs GROUP",
-    "cells/pacing.rs GROUPS",
     "cells/pacing.rs DELAY",
-    "cells/pacing.rs PUT_BACK",
     // A database is backed up or restored, or opened: they find out whether it has tables and rows.
     "backup.rs EXISTS",
     "backup.rs NEWEST",
