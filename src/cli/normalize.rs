@@ -3,7 +3,7 @@
 mod batch;
 mod lines;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io::{self, IsTerminal, Read};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -14,6 +14,7 @@ use url::Url;
 use feedgate_feed::Context;
 use feedgate_feed::explain;
 use feedgate_feed::normalize;
+use feedgate_feed::repair;
 
 use super::{Outcome, help, print_bytes, print_note};
 
@@ -89,7 +90,7 @@ pub(super) fn run(args: &NormalizeArgs) -> Outcome {
     let written = written(&read(path)?, &context, args)?;
     print_bytes(format!("{}\n", written.text.trim_end()).as_bytes());
     if !written.repairs.is_empty() {
-        print_note(format!("repaired: {}; --explain has the details", written.repairs));
+        print_note(format!("{}; --explain has the details", written.repairs));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -97,8 +98,8 @@ pub(super) fn run(args: &NormalizeArgs) -> Outcome {
 /// The output for one document.
 struct WrittenDocument {
     text: String,
-    /// The codes of the repairs, each once; empty for a sound document, and for an explanation, which
-    /// lists them itself.
+    /// The codes of the repairs and adaptations, each once; empty for a document that needs none, and
+    /// for an explanation, which lists them itself.
     repairs: String,
 }
 
@@ -123,9 +124,7 @@ fn written(
     if args.sanitize {
         normalized.sanitize();
     }
-    let codes: BTreeSet<String> =
-        normalized.repairs().iter().map(|repair| repair.code.to_string()).collect();
-    let repairs = codes.into_iter().collect::<Vec<String>>().join(", ");
+    let repairs = repair::listed_codes(normalized.repairs());
     let text = match args.format {
         Format::Json => serde_json::to_string_pretty(&normalized.to_json())? + "\n",
         Format::Atom => normalized.to_atom(),

@@ -314,15 +314,19 @@ fn a_post_without_a_destination_names_both_options() {
 }
 
 #[test]
-fn a_repaired_document_is_reported_in_one_line() {
+fn n08_what_was_repaired_and_what_was_adapted_are_told_apart_in_one_line() {
     let folder = tempfile::tempdir().unwrap();
     let item = "<item><guid>urn:a</guid><title>A & B</title></item>";
     let feed = format!("<rss version='2.0'><channel><title>Tides</title>{item}</channel></rss>");
     fs::write(folder.path().join("feed.xml"), feed).unwrap();
     let repaired = feedgate(folder.path(), &["normalize", "feed.xml"]);
     let told = text(&repaired.stderr);
-    assert!(told.starts_with("feedgate: repaired: ") && told.contains("date_missing"), "{told}");
+    let want = "feedgate: repaired: bare_ampersand; adapted: author_missing, date_missing; ";
+    assert!(told.starts_with(want), "{told}");
     assert_eq!(told.lines().count(), 1, "{told}");
     let explained = feedgate(folder.path(), &["normalize", "--explain", "feed.xml"]);
     assert!(explained.stderr.is_empty(), "{}", text(&explained.stderr));
+    let told: serde_json::Value = serde_json::from_slice(&explained.stdout).unwrap();
+    assert_eq!(told["repairs"][0]["code"], "bare_ampersand", "{told}");
+    assert_eq!(told["adaptations"].as_array().unwrap().len(), 2, "{told}");
 }

@@ -149,13 +149,13 @@ fn assert_holds(whole: &Value, part: &Value) {
 }
 
 #[test]
-fn every_code_of_a_repair_is_documented_with_its_weight() {
+fn n08_every_code_is_documented_with_its_weight_and_kind() {
     let docs = docs();
     let table = docs.split_once("| code | what was wrong |").unwrap().1;
     let rows = table.lines().skip(2).take_while(|line| line.starts_with('|'));
     let listed = rows.map(|row| {
         let cells: Vec<&str> = row.trim_matches('|').split('|').map(str::trim).collect();
-        (cells[0].trim_matches('`').to_owned(), cells[3].to_owned())
+        (cells[0].trim_matches('`').to_owned(), cells[3].to_owned(), cells[4].to_owned())
     });
     let known = RepairCode::ALL.iter().map(|code| {
         let weight = match code.weight() {
@@ -163,7 +163,8 @@ fn every_code_of_a_repair_is_documented_with_its_weight() {
             RepairWeight::Once(weight) => weight.to_string(),
             RepairWeight::Share(weight) => format!("{weight} by share"),
         };
-        (code.as_str().to_owned(), weight)
+        let kind = if code.is_adaptation() { "adapted" } else { "repaired" };
+        (code.as_str().to_owned(), weight, kind.to_owned())
     });
     assert_eq!(listed.collect::<Vec<_>>(), known.collect::<Vec<_>>());
 }

@@ -183,6 +183,16 @@ async fn f4_a_status_has_the_time_of_its_maintenance_before_the_first_maintenanc
 }
 
 #[tokio::test]
+async fn n05_the_answer_of_a_service_is_delivered_as_it_is() {
+    let stock =
+        |price: u32| format!(r#"{{"items": [{{"sku": "a", "price": {price}}}], "total": 1}}"#);
+    let notification = notification(&stock(9), &stock(12)).await;
+    let content = notification["items"][0]["content"].as_str().unwrap_or_default();
+    assert!(content.contains(r#""price": 12"#), "{notification}");
+    assert!(!notification["items"][0]["published"].is_null(), "{notification}");
+}
+
+#[tokio::test]
 async fn f8_every_author_has_an_id_that_stays_the_same() {
     let entry = |n: usize, author: &str| {
         format!(

@@ -7,7 +7,7 @@ use tracing::error;
 use crate::record::{Record, RecordKind};
 use crate::resource::Resource;
 use feedgate_feed::Context;
-use feedgate_feed::model::{Feed, Link, Person};
+use feedgate_feed::model::{Feed, Link};
 use feedgate_feed::parse;
 use feedgate_feed::passes;
 use feedgate_feed::render::atom::{self, AtomDocument};
@@ -101,12 +101,11 @@ pub fn sourced(resource: &Resource, entry: &str) -> String {
     }
     let plain =
         |link: &Link| Link { attributes: Vec::new(), extensions: Vec::new(), ..link.clone() };
-    let named = |person: &Person| Person { extensions: Vec::new(), ..person.clone() };
     let source = Feed {
         id: feed.id.clone(),
         title: feed.title.clone(),
         updated: feed.updated,
-        authors: feed.authors.iter().map(named).collect(),
+        authors: feed.authors.iter().map(atom::without_foreign_elements).collect(),
         links: feed.links.iter().map(plain).collect(),
         lang: feed.lang.clone(),
         base: feed.base.clone(),

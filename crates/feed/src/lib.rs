@@ -19,6 +19,7 @@ mod context;
 mod explain;
 mod hex;
 mod normalized;
+mod own_elements;
 #[cfg(feature = "serde")]
 mod serde_words;
 mod trace_id;

@@ -66,6 +66,11 @@ pub enum NotAFeed {
     Other(&'static str),
 }
 
+impl NotAFeed {
+    /// The document is a list in JSON, as services write them, of something that is not entries.
+    pub const OTHER_LIST: NotAFeed = NotAFeed::Other("JSON with items that are not entries");
+}
+
 impl fmt::Display for NotAFeed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -320,6 +325,8 @@ mod tests {
             ("tides",                              NotAFeed::Other("text")),
             ("{\"a\": 1}",                         NotAFeed::Other("JSON of another kind")),
             ("{\"a\": ",                           NotAFeed::Other("broken JSON")),
+            ("{\"items\": []}",                    NotAFeed::Other("JSON of another kind")),
+            ("{\"items\": [{\"sku\": 7}]}",          NotAFeed::OTHER_LIST),
         ];
         for (text, want) in cases {
             assert_eq!(parse(text.as_bytes(), &context()), Err(want), "{text}");

@@ -1,15 +1,18 @@
 //! Repairs: the faults of a document that were repaired, and the reliability they indicate.
 //!
+//! A sound document may need to be adapted as well, because Atom requires more than its format, or
+//! because this program has limits. That is no fault: see [`RepairCode::is_adaptation`].
+//!
 //! Codes never change once released. `docs/normalizer.md` lists them with their weights; a test
 //! compares the two.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::str::FromStr;
 
 use crate::trace_id::TraceId;
 
-/// A fault of a document that was repaired.
+/// A fault of a document that was repaired, or an adaptation of a sound one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
@@ -93,7 +96,11 @@ codes! {
     ControlCharacters "control_characters" Once(0.05),
     DoubleEncoded "double_encoded" Once(0.1),
     BareLessThan "bare_less_than" Once(0.05),
+    BareAmpersand "bare_ampersand" Once(0.05),
     UnknownEntity "unknown_entity" Once(0.05),
+    UndeclaredEntity "undeclared_entity" Once(0.05),
+    OutsideRoot "outside_root" Once(0.05),
+    LateDeclaration "late_declaration" Once(0.05),
     UnclosedToken "unclosed_token" Once(0.1),
     UnclosedQuote "unclosed_quote" Once(0.1),
     NestedCdata "nested_cdata" Once(0.05),
@@ -124,6 +131,46 @@ codes! {
     IdRepeated "id_repeated" Share(0.6),
     EntryRepeated "entry_repeated" Share(0.2),
     AuthorMissing "author_missing" Once(0.0),
+}
+
+impl RepairCode {
+    /// Returns whether a sound document was adapted, to what Atom requires or to the limits of this
+    /// program. All others are faults that were repaired.
+    pub fn is_adaptation(self) -> bool {
+        use RepairCode as Code;
+        matches!(
+            self,
+            Code::PageCut
+                | Code::TooManyEntries
+                | Code::TooManyNodes
+                | Code::OversizedExtension
+                | Code::DateMissing
+                | Code::IdNotAnIri
+                | Code::IdFromLink
+                | Code::AuthorMissing
+        )
+    }
+}
+
+/// Returns the words `repaired` and `adapted`, each with its codes, sorted and each once. A word
+/// without codes is left out.
+pub fn codes_by_kind(repairs: &[Repair]) -> Vec<(&'static str, Vec<&'static str>)> {
+    let kinds =
+        [("repaired", false), ("adapted", true)].into_iter().map(|(word, is_adaptation)| {
+            let codes = repairs.iter().map(|repair| repair.code);
+            let codes = codes.filter(|code| code.is_adaptation() == is_adaptation);
+            let codes: BTreeSet<&str> = codes.map(RepairCode::as_str).collect();
+            (word, codes.into_iter().collect::<Vec<_>>())
+        });
+    kinds.filter(|(_, codes)| !codes.is_empty()).collect()
+}
+
+/// Returns the codes of the faults that were repaired and of the adaptations on one line:
+/// `repaired: a, b; adapted: c`. Empty if there are none.
+pub fn listed_codes(repairs: &[Repair]) -> String {
+    let kinds = codes_by_kind(repairs).into_iter();
+    let listed = kinds.map(|(word, codes)| format!("{word}: {}", codes.join(", ")));
+    listed.collect::<Vec<String>>().join("; ")
 }
 
 /// The error of a word that is not the code of a repair.
@@ -168,7 +215,8 @@ pub fn bozo_rank(repairs: &[Repair], entries: usize) -> f64 {
         RepairWeight::Share(weight) => weight * (count.min(entries) as f64 / entries as f64),
     });
     let left: f64 = taken.map(|taken| 1.0 - taken).product();
-    ((1.0 - left) * 100.0).round() / 100.0
+    // It is rounded to 1 for no feed: some of it was read.
+    ((1.0 - left) * 100.0).round().min(99.0) / 100.0
 }
 
 #[cfg(test)]

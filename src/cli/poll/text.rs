@@ -124,10 +124,16 @@ fn understood(feed: &Feed, out: &mut String) {
         line(out, "entry", &format!("{date}  {}", printable(title)));
     }
     rest(entries, "entry", out);
-    for repair in feed.repairs.iter().take(MOST_LISTED) {
-        line(out, "repaired", &format!("{}: {}", repair.code, printable(&repair.detail)));
+    for (label, is_adaptation) in [("repaired", false), ("adapted", true)] {
+        let found = || {
+            let repairs = feed.repairs.iter();
+            repairs.filter(move |repair| repair.code.is_adaptation() == is_adaptation)
+        };
+        for repair in found().take(MOST_LISTED) {
+            line(out, label, &format!("{}: {}", repair.code, printable(&repair.detail)));
+        }
+        rest(found().count(), label, out);
     }
-    rest(feed.repairs.len(), "repaired", out);
 }
 
 /// Describes a document that is not a feed, or a fragment of one, and lists the feeds that a page

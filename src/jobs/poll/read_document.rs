@@ -176,7 +176,10 @@ pub fn read_document(
             Ok(feed) if part.is_none() || feed.format != FeedFormat::HFeed => {
                 return ParsedDocument::Feed(Box::new(passes::run(feed, context)));
             }
-            Err(err) if was_feed => return ParsedDocument::NotAFeed(err),
+            // A list of something else was taken for a feed by earlier versions.
+            Err(err) if was_feed && err != NotAFeed::OTHER_LIST => {
+                return ParsedDocument::NotAFeed(err);
+            }
             Err(err) => not_a_feed = Some(err),
             Ok(_) => {}
         }

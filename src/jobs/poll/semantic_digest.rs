@@ -9,7 +9,7 @@ use feedgate_feed::model::{Element, Entry, Feed};
 use feedgate_feed::render;
 
 /// Elements that contain counters or times, by the end of their namespace and their name.
-const VOLATILE: [(&str, &str); 8] = [
+const VOLATILE: [(&str, &str); 9] = [
     ("modules/slash/", "comments"),
     ("modules/slash/", "hit_parade"),
     ("syndication/thread/1.0", "total"),
@@ -18,6 +18,7 @@ const VOLATILE: [(&str, &str); 8] = [
     ("search.yahoo.com/mrss/", "starRating"),
     ("dublincore/dc/elements/1.1", "date"),
     ("tag:feedgate,2026:entry", "stated"),
+    ("tag:feedgate,2026:entry", "derived"),
 ];
 /// The namespace of link attributes that contain counters and times (RFC 4685, `thr:count` and
 /// `thr:updated`).

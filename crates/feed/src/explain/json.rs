@@ -20,6 +20,11 @@ pub(super) fn explanation(explained: &Explanation) -> Value {
             "fields": writer.fields(&fields::of_entry(entry)),
         })
     });
+    let of_kind = |is_adaptation: bool| -> Vec<Value> {
+        let repairs = feed.repairs.iter();
+        let found = repairs.filter(|repair| repair.code.is_adaptation() == is_adaptation);
+        found.map(|repair| writer.repair(repair)).collect()
+    };
     json!({
         "format": feed.format.as_str(),
         "generated_ids": feed.has_generated_ids(),
@@ -27,7 +32,8 @@ pub(super) fn explanation(explained: &Explanation) -> Value {
         "moved_to": feed.moved_to,
         "feed": writer.fields(&fields::of_feed(feed)),
         "entries": entries.collect::<Vec<_>>(),
-        "repairs": feed.repairs.iter().map(|repair| writer.repair(repair)).collect::<Vec<_>>(),
+        "repairs": of_kind(false),
+        "adaptations": of_kind(true),
     })
 }
 

@@ -6,6 +6,7 @@ use super::DETECTION;
 use super::fields::Field;
 use crate::context::Context;
 use crate::model::{Entry, Feed};
+use crate::own_elements;
 use crate::repair::RepairCode;
 
 /// A change that a pass made to a field.
@@ -47,6 +48,9 @@ impl<'f> AfterPass<'f> {
     ) -> Vec<&'static str> {
         let entry = entry.and_then(|at| self.feed.entries.get(at));
         let entry = entry.filter(|_| !field.is_of_source());
+        if let Some(how) = entry.and_then(|entry| describe_own(entry, field)) {
+            return vec![how];
+        }
         let how = match (self.pass, field.name(), entry) {
             ("links", "links", Some(_)) if is_new => "added",
             ("links", ..) => "made_absolute",
@@ -54,6 +58,7 @@ impl<'f> AfterPass<'f> {
             ("language", "lang", None) if is_new => "from_header",
             (DETECTION, ..) => "guessed",
             ("dates", "updated", entry) => self.describe_date(entry),
+            ("dates", "published", _) if is_new => "from_created",
             ("dates", ..) => "kept",
             ("identity", "id", Some(entry)) => return self.describe_id(entry),
             ("identity", "id", None) => self.describe_feed_id(is_new),
@@ -108,4 +113,11 @@ impl<'f> AfterPass<'f> {
             (false, _) => "wrapped",
         }
     }
+}
+
+/// Returns the word for an element that the normalizer adds to an entry.
+fn describe_own(entry: &Entry, field: &Field) -> Option<&'static str> {
+    let at = field.label.strip_prefix("extensions[")?.strip_suffix(']')?.parse::<usize>().ok()?;
+    let element = entry.extensions.get(at).filter(|element| own_elements::is_own(element))?;
+    Some(if element.name == "derived" { "marked" } else { "kept" })
 }

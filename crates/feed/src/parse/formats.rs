@@ -71,7 +71,8 @@ struct Reading<'r> {
 impl Reading<'_> {
     /// Returns a target for reading elements into a feed or an entry.
     fn target<'h>(&'h mut self, object: FeedOrEntry<'h>) -> Target<'h> {
-        Target { object, bases: self.bases, repairs: self.repairs, trace: self.trace }
+        let (repairs, trace) = (&mut *self.repairs, &mut *self.trace);
+        Target { object, bases: self.bases, repairs, trace, published_by_date: false }
     }
 }
 

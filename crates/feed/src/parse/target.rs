@@ -40,6 +40,8 @@ pub(super) struct Target<'h> {
     pub(super) bases: Bases<'h>,
     pub(super) repairs: &'h mut Vec<Repair>,
     pub(super) trace: &'h mut SourceTrace,
+    /// Whether `published` is a date that does not say of what it is: see [`Target::set_date`].
+    pub(super) published_by_date: bool,
 }
 
 /// Implements access to a field that feeds and entries share.
@@ -269,11 +271,29 @@ impl Target<'_> {
         *self.updated().get_or_insert(date) == date
     }
 
+    /// Sets `updated` from the only date that RSS 1.0 has, which is that of the publication as well as
+    /// long as no element says it more exactly. Returns `false` if the element must be kept.
+    pub(super) fn set_date(&mut self, element: XmlElement<'_>) -> bool {
+        let Some(date) = self.date(element) else { return element.text().is_empty() };
+        if let FeedOrEntry::Entry(entry) = &mut self.object
+            && entry.published.is_none()
+        {
+            entry.published = Some(date);
+            self.published_by_date = true;
+        }
+        *self.updated().get_or_insert(date) == date
+    }
+
     /// Sets `published` of an entry from an element if it is unset; feeds have no such field.
     /// Returns `false` if the element must be kept.
     pub(super) fn set_published(&mut self, element: XmlElement<'_>) -> bool {
         let Some(date) = self.date(element) else { return element.text().is_empty() };
+        let replaced = std::mem::take(&mut self.published_by_date);
         match &mut self.object {
+            FeedOrEntry::Entry(entry) if replaced => {
+                entry.published = Some(date);
+                true
+            }
             FeedOrEntry::Entry(entry) => *entry.published.get_or_insert(date) == date,
             FeedOrEntry::Feed(feed) => *feed.updated.get_or_insert(date) == date,
         }

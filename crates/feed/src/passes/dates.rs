@@ -6,7 +6,9 @@
 use chrono::{DateTime, Datelike, FixedOffset, TimeDelta, Utc};
 
 use crate::context::Context;
-use crate::model::{Attribute, Element, Entry, Feed, Node};
+use crate::model::{Element, Entry, Feed};
+use crate::own_elements;
+use crate::parse::dates;
 use crate::repair::{Repair, RepairCode};
 
 /// The tolerance for clocks that differ: "Published in the future by > 10 min ⇒ display date =
@@ -21,8 +23,14 @@ const FAR: TimeDelta = TimeDelta::hours(24);
 /// "before 1990 ⇒ treat as absent" (rule N9).
 const FIRST_YEAR: i32 = 1990;
 
-/// The namespace of extensions that hold discarded dates.
-pub(super) const NAMESPACE: &str = "tag:feedgate,2026:entry";
+/// The elements that say when an entry was created, in the order in which they stand in for the date
+/// of publication. RFC 4287 has no element for it, so they are kept as well.
+const CREATED: [(&str, &str); 4] = [
+    ("http://purl.org/dc/terms/", "created"),
+    ("http://purl.org/dc/terms/", "date"),
+    ("http://prismstandard.org/namespaces/", "publicationDate"),
+    ("https://www.jsonfeed.org/version/1.1/", "date_created"),
+];
 
 /// Completes the dates of the feed and its entries.
 ///
@@ -44,9 +52,12 @@ pub(super) fn complete_dates(mut feed: Feed, context: &Context) -> Feed {
                     *date = Some(now.fixed_offset());
                 }
                 repairs.push(repair.within(entry.trace_id));
-                entry.extensions.push(kept(name, absurd));
+                entry.extensions.push(own_elements::stated(name, absurd.to_rfc3339()));
             }
         }
+    }
+    for entry in feed.entries.iter_mut().filter(|entry| entry.published.is_none()) {
+        entry.published = created(&entry.extensions, context.received_at);
     }
     let received = context.received_at.map(|at| at.fixed_offset());
     let newest = feed.entries.iter().filter_map(|entry| entry.updated.or(entry.published)).max();
@@ -54,6 +65,7 @@ pub(super) fn complete_dates(mut feed: Feed, context: &Context) -> Feed {
     for entry in &mut feed.entries {
         if entry.updated.is_none() && entry.published.is_none() {
             entry.date_assumed = true;
+            entry.extensions.push(own_elements::derived("updated"));
             repairs
                 .push(Repair::new(RepairCode::DateMissing, name_of(entry)).within(entry.trace_id));
         }
@@ -81,26 +93,26 @@ fn drop_absurd(
     date: &mut Option<DateTime<FixedOffset>>,
     now: DateTime<Utc>,
 ) -> Option<(Repair, DateTime<FixedOffset>)> {
-    let absurd = date.take_if(|date| *date > now + AHEAD || date.year() < FIRST_YEAR)?;
+    let absurd = date.take_if(|date| is_absurd(date, now))?;
     let code = if absurd > now { RepairCode::DateInFuture } else { RepairCode::DateBeforeFeeds };
     Some((Repair::new(code, absurd.to_rfc3339()), absurd))
 }
 
-/// Returns an extension that holds the date as the source had it.
-fn kept(name: &str, date: DateTime<FixedOffset>) -> Element {
-    let attribute = |name: &str, value: String| Attribute {
-        name: name.to_owned(),
-        value,
-        ..Attribute::default()
+fn is_absurd(date: &DateTime<FixedOffset>, now: DateTime<Utc>) -> bool {
+    *date > now + AHEAD || date.year() < FIRST_YEAR
+}
+
+/// Returns the date of creation that is among the elements without a counterpart in Atom, if it is
+/// plausible.
+fn created(extensions: &[Element], now: Option<DateTime<Utc>>) -> Option<DateTime<FixedOffset>> {
+    let named = |(namespace, name): (&str, &str)| {
+        let mut found = extensions.iter().filter(move |element| {
+            element.namespace.starts_with(namespace) && element.name.eq_ignore_ascii_case(name)
+        });
+        let plausible = |date: &DateTime<FixedOffset>| now.is_none_or(|now| !is_absurd(date, now));
+        found.find_map(|element| dates::parse(&element.text()).filter(plausible))
     };
-    Element {
-        namespace: NAMESPACE.to_owned(),
-        prefix: "fg".to_owned(),
-        name: "stated".to_owned(),
-        attributes: vec![attribute("as", name.to_owned())],
-        children: vec![Node::Text(date.to_rfc3339())],
-        ..Element::default()
-    }
+    CREATED.into_iter().find_map(named)
 }
 
 fn name_of(entry: &Entry) -> String {

@@ -12,6 +12,8 @@
 //! A feed whose ids are repeated or partly missing is identified by its links from then on
 //! ([`KnownBy`]), because an id that several entries shared once identifies none of them later.
 //!
+//! The id of the source stays beside one that differs, so that readers that know it find the entry.
+//!
 //! An id depends only on the entry and the other entries of the document: not on the time, the
 //! gateway, the address of the feed or the order of the document. Dates are never part of an id,
 //! because they change.
@@ -29,6 +31,7 @@ use crate::double_encoding::repaired;
 use crate::hex;
 use crate::iri;
 use crate::model::{Content, Entry, Feed, KnownBy, Link, Text};
+use crate::own_elements;
 use crate::repair::{Repair, RepairCode};
 
 use super::outline;
@@ -47,6 +50,7 @@ pub(super) fn assign_ids(mut feed: Feed, context: &Context) -> Feed {
         }
     }
     feed.known_by = context.known_by.max(known_by(&feed.entries));
+    let stated: Vec<String> = feed.entries.iter().map(|entry| entry.id.trim().to_owned()).collect();
     if context.known_by == KnownBy::Link {
         feed.entries.iter_mut().for_each(|entry| entry.id.clear());
     }
@@ -55,9 +59,22 @@ pub(super) fn assign_ids(mut feed: Feed, context: &Context) -> Feed {
     let mut repairs = assign_independent(&mut feed.entries, &links);
     let repeated = make_distinct(&mut feed.entries, &mut repairs);
     feed.gap = feed.gap.map(|gap| gap - repeated.range(..gap).count());
+    let kept = stated.into_iter().enumerate().filter(|(at, _)| !repeated.contains(at));
+    for (entry, (_, id)) in feed.entries.iter_mut().zip(kept) {
+        keep_stated_id(entry, id);
+    }
     outline::add_references(&mut feed.entries);
     feed.repairs.append(&mut repairs);
     feed
+}
+
+/// Keeps the id of the source beside another one. An entry that was written by this program has its
+/// source's id already.
+fn keep_stated_id(entry: &mut Entry, id: String) {
+    let is_kept = own_elements::stated_value(&entry.extensions, "id").is_some();
+    if !id.is_empty() && id != entry.id && !is_kept {
+        entry.extensions.push(own_elements::stated("id", id));
+    }
 }
 
 /// Returns the ids that the entries of a normalized feed would have if they were identified by

@@ -3,10 +3,13 @@
 //!
 //! An entry without authors gets those of its feed, written on the entry because entries are stored
 //! and sent without their feed. A feed that names no author gets its title as author. That author
-//! is set on the feed only, so that it is not mistaken for the author of an entry.
+//! is marked as derived and set on the feed only, so that it is not mistaken for the author of an entry.
+//!
+//! Each author has an id, the same in Atom as in JSON, by which clients of Superfeedr know it.
 
 use crate::context::Context;
 use crate::model::{Element, Feed, Node, Person, Text};
+use crate::own_elements;
 use crate::repair::{Repair, RepairCode};
 use crate::text_extraction::{self, is_printable};
 
@@ -16,9 +19,9 @@ use super::repeats::remove_duplicates;
 pub(super) fn complete_authors(mut feed: Feed, context: &Context) -> Feed {
     complete_list(&mut feed.authors);
     complete_list(&mut feed.contributors);
-    let stand_in = stand_in(&feed, context);
-    let named = feed.authors.iter().any(|author| *author != stand_in);
-    let inherited = first_of(&feed.authors);
+    let stated: Vec<Person> =
+        feed.authors.iter().filter(|author| !own_elements::is_derived(author)).cloned().collect();
+    let inherited = first_of(&stated);
     for entry in &mut feed.entries {
         complete_list(&mut entry.authors);
         complete_list(&mut entry.contributors);
@@ -27,16 +30,59 @@ pub(super) fn complete_authors(mut feed: Feed, context: &Context) -> Feed {
             complete_list(&mut source.contributors);
         }
         let source_names = entry.source.as_ref().is_some_and(|source| !source.authors.is_empty());
-        if entry.authors.is_empty() && named && !source_names {
+        if entry.authors.is_empty() && !source_names {
             entry.authors = inherited.to_vec();
         }
     }
     if feed.authors.is_empty() {
+        let stand_in = stand_in(&feed, context);
         let detail = stand_in.name.clone();
         feed.repairs.push(Repair::new(RepairCode::AuthorMissing, detail));
         feed.authors.push(stand_in);
     }
+    identify(&mut feed);
     feed
+}
+
+/// Gives each author an id. One that is named without a URI is known by the feed that names it, which
+/// is the source of a copied entry.
+fn identify(feed: &mut Feed) {
+    let mut made = IdsByName::default();
+    for entry in &mut feed.entries {
+        let source = entry.source.as_deref_mut();
+        let home = source.as_ref().map(|source| source.id.clone()).filter(|id| !id.is_empty());
+        let home = home.as_deref().unwrap_or(&feed.id);
+        let of_source = source.into_iter().flat_map(|source| &mut source.authors);
+        entry.authors.iter_mut().chain(of_source).for_each(|author| made.identify(author, home));
+    }
+    feed.authors.iter_mut().for_each(|author| made.identify(author, &feed.id));
+}
+
+/// The last id that was made, because most entries of a feed have one author.
+#[derive(Default)]
+struct IdsByName {
+    name: String,
+    home: String,
+    id: String,
+}
+
+impl IdsByName {
+    /// Gives a person an id, or puts the one that the source states into the form of ours.
+    fn identify(&mut self, person: &mut Person, home: &str) {
+        if let Some(id) = own_elements::stated_person_id(person) {
+            let is_id = |element: &Element| own_elements::is_person_id(element);
+            if let Some(element) = person.extensions.iter_mut().find(|element| is_id(element)) {
+                *element = own_elements::person_id(id);
+            }
+            return;
+        }
+        if person.uri.is_some() || self.name != person.name || self.home != home {
+            self.id = own_elements::generated_person_id(person, home);
+            self.name = if person.uri.is_none() { person.name.clone() } else { String::new() };
+            home.clone_into(&mut self.home);
+        }
+        person.extensions.push(own_elements::person_id(self.id.clone()));
+    }
 }
 
 /// The maximum size of the feed's authors that are copied to each entry, in bytes: there may be
@@ -79,8 +125,10 @@ fn size(person: &Person) -> usize {
 /// Returns the substitute author of a feed that names none: its title, or its host.
 fn stand_in(feed: &Feed, context: &Context) -> Person {
     let title = feed.title.as_ref().map(Text::to_plain).filter(|title| !title.is_empty());
+    let from = if title.is_some() { "title" } else { "host" };
     let host = || context.url.host_str().unwrap_or("unknown").to_owned();
-    Person { name: title.unwrap_or_else(host), ..Person::default() }
+    let extensions = vec![own_elements::derived_from(from)];
+    Person { name: title.unwrap_or_else(host), extensions, ..Person::default() }
 }
 
 /// Drops persons without any data and duplicates, and gives each a name.
@@ -182,6 +230,32 @@ mod tests {
         complete_authors(Feed { title, authors, entries, ..Feed::default() }, &context)
     }
 
+    fn without_ids(people: &[Person]) -> Vec<Person> {
+        let plain = |person: &Person| Person { extensions: vec![], ..person.clone() };
+        people.iter().map(plain).collect()
+    }
+
+    #[test]
+    fn n11_an_author_keeps_the_id_that_it_has() {
+        let stated = |namespace: &str| Element {
+            namespace: namespace.to_owned(),
+            name: "id".to_owned(),
+            children: vec![Node::Text(" urn:x:jo ".to_owned())],
+            ..Element::default()
+        };
+        let jo = person("Jo", "", "https://jo.test/");
+        let of = |person: Person| own_elements::stated_person_id(&settled(vec![person]).authors[0]);
+        let known = "http://www.w3.org/2005/Atom";
+        let with = |namespace| Person { extensions: vec![stated(namespace)], ..jo.clone() };
+        assert_eq!(of(with(known)).as_deref(), Some("urn:x:jo"));
+        assert_eq!(of(with("urn:x")).as_deref(), Some("https://jo.test/"));
+        let (one, same) = (of(person("Jo", "", "")), of(person("Jo", "jo@a.test", "")));
+        assert_eq!(one, same);
+        assert_ne!(one, of(person("Bo", "", "")));
+        let again = settled(settled(vec![with(known)]).authors);
+        assert_eq!(again.authors[0].extensions.len(), 1, "{:?}", again.authors);
+    }
+
     #[test]
     fn a_person_has_a_name() {
         let cases = [
@@ -192,7 +266,7 @@ mod tests {
             (person("Jo", "-", "http://a.test"), person("Jo", "", "http://a.test")),
         ];
         for (given, want) in cases {
-            assert_eq!(settled(vec![given]).authors, [want]);
+            assert_eq!(without_ids(&settled(vec![given]).authors), [want]);
         }
     }
 
@@ -222,7 +296,7 @@ mod tests {
     fn an_entry_has_no_more_of_the_authors_of_its_feed_than_it_can_bear() {
         let long = person(&"J".repeat(INHERITED_BYTES), "", "");
         let named = settled(vec![person("Jo", "", ""), long]);
-        assert_eq!(named.entries[0].authors, [person("Jo", "", "")]);
+        assert_eq!(without_ids(&named.entries[0].authors), [person("Jo", "", "")]);
         assert_eq!(named.authors.len(), 2);
     }
 
@@ -232,7 +306,7 @@ mod tests {
         assert_eq!(named.entries[0].authors, named.authors);
 
         let unnamed = settled(vec![person("", "", "")]);
-        assert_eq!(unnamed.authors, [person("Tides", "", "")]);
+        assert_eq!(without_ids(&unnamed.authors), [person("Tides", "", "")]);
         assert!(unnamed.entries[0].authors.is_empty());
         let again = settled(unnamed.authors);
         assert!(again.entries[0].authors.is_empty(), "told from an author when read back");

@@ -9,6 +9,9 @@ use super::repeats::remove_duplicates;
 /// The namespace of `xml:lang` and `xml:base`.
 const XML: &str = "http://www.w3.org/XML/1998/namespace";
 
+/// The media type of pages.
+const PAGE: &str = "text/html";
+
 /// Makes every entry valid in an Atom document.
 pub(super) fn make_valid(mut feed: Feed) -> Feed {
     make_links_valid(&mut feed.links);
@@ -24,7 +27,8 @@ pub(super) fn make_valid(mut feed: Feed) -> Feed {
 }
 
 /// Removes duplicate links. Of several alternates of one type and language, which Atom forbids (RFC
-/// 4287 `#rfc.section.4.1.1`), the first is kept and the others become `related`.
+/// 4287 `#rfc.section.4.1.1`), the first is kept and the others become `related`. Alternates come first,
+/// because clients take the first link for that of the entry.
 fn make_links_valid(links: &mut Vec<Link>) {
     // `hreflang` holds the language, and `xml:base` has been applied.
     for link in &mut *links {
@@ -34,6 +38,27 @@ fn make_links_valid(links: &mut Vec<Link>) {
         relate_alternates(links);
     }
     remove_duplicates(links);
+    type_alternates(links);
+    links.sort_by_key(|link| link.rel != "alternate"); // stable
+}
+
+/// Says of an alternate link without a type that it leads to a page: "MimeType of the link destination
+/// (text/html by default)" (seed 003). It stays as it is where another one of that type and language
+/// stands beside it.
+fn type_alternates(links: &mut [Link]) {
+    for at in 0..links.len() {
+        if links[at].rel != "alternate" || links[at].mime.is_some() {
+            continue;
+        }
+        let is_page = |link: &Link| {
+            link.rel == "alternate"
+                && link.mime.as_deref() == Some(PAGE)
+                && link.hreflang == links[at].hreflang
+        };
+        if !links.iter().any(is_page) {
+            links[at].mime = Some(PAGE.to_owned());
+        }
+    }
 }
 
 fn relate_alternates(links: &mut [Link]) {

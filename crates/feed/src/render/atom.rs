@@ -10,7 +10,8 @@ mod status;
 
 use crate::iri;
 use crate::model::deleted_entry_id;
-use crate::model::{Content, Element, Entry, Feed, Link, Text};
+use crate::model::{Content, Element, Entry, Feed, Link, Person, Text};
+use crate::own_elements;
 use crate::render::StatusReport;
 
 use super::names::{ATOM, Names};
@@ -122,6 +123,12 @@ pub fn entry(entry: &Entry) -> String {
     out
 }
 
+/// Returns a person without the elements of other vocabularies: what remains needs no prefix.
+pub fn without_foreign_elements(person: &Person) -> Person {
+    let own = person.extensions.iter().filter(|element| own_elements::is_own(element));
+    Person { extensions: own.cloned().collect(), ..person.clone() }
+}
+
 /// Inserts `source` as the last child of a serialized entry, for documents that combine entries of
 /// several feeds. The source must not contain anything that needs a prefix.
 pub fn with_source(entry: &str, source: &Feed) -> String {
@@ -205,8 +212,17 @@ fn room(entry: &Entry) -> usize {
 pub fn head_of_none(topic: &str, status: Option<StatusReport<'_>>) -> String {
     let title = status.map(|status| status.title).filter(|title| !title.is_empty());
     let updated = status.and_then(|status| status.last_parse).unwrap_or_default();
-    minimal_head(&iri::encode(topic), title.unwrap_or(topic), topic, updated)
+    let mut head = minimal_head(&iri::encode(topic), title.unwrap_or(topic), topic, updated);
+    if head.ends_with(AUTHOR_END) {
+        head.truncate(head.len() - AUTHOR_END.len());
+        parts::push_own(&mut head, &own_elements::derived_from("host"));
+        head.push_str(AUTHOR_END);
+    }
+    head
 }
+
+/// The end of the [`minimal_head`].
+const AUTHOR_END: &str = "</author>\n";
 
 /// Serializes a document about `topic` without entries, whose only other content is one empty
 /// element: `name` in `namespace`, with these attributes.
@@ -222,7 +238,8 @@ pub fn notice(topic: &str, namespace: &str, name: &str, attributes: &[(&str, Str
     out
 }
 
-/// Returns the minimum that RFC 4287 requires of a feed. Its author is the host of the topic.
+/// Returns the minimum that RFC 4287 requires of a feed. Its author is the host of the topic, which
+/// is not marked as derived, because archived documents, which begin with it, never change.
 pub fn minimal_head(
     id: &str,
     title: &str,

@@ -8,6 +8,7 @@ use std::borrow::Cow;
 
 use crate::iri;
 use crate::model::{Attribute, Element, Entry, Feed, Link, Node, Person};
+use crate::own_elements::is_own;
 
 use super::table::Table;
 use super::xml::push_value;
@@ -101,7 +102,9 @@ impl<'a> Names<'a> {
 
     fn add_people(&mut self, people: &'a [Person]) {
         for person in people {
-            self.add_elements(&person.extensions);
+            for element in person.extensions.iter().filter(|element| !is_own(element)) {
+                self.add_elements(std::slice::from_ref(element));
+            }
         }
     }
 

@@ -170,6 +170,9 @@ fn status(visit: &Visit, feed: &FeedPage, now: DateTime<Utc>) -> Markup {
             dd { a href=(address(resource)) rel="nofollow noreferrer" { (address(resource)) } }
             @if is_moved { dt { "Fetched at" } dd { (feedgate_core::redaction::feed(&resource.fetch_url)) } }
             dt { "Last fetch" } dd { (optional_time(status.last_fetch, now)) }
+            @if !status.is_failing() && !status.http_message.is_empty() {
+                dt { "Last result" } dd { (status.http_message) }
+            }
             dt { "Next fetch" }
             dd {
                 (relative_time(resource.next_fetch, now))

@@ -1,7 +1,5 @@
 //! The status of a resource after a poll.
 
-use std::collections::BTreeSet;
-
 use feedgate_core::rank;
 use feedgate_core::resource::Resource;
 use feedgate_core::schedule::{self, PollPlan};
@@ -80,16 +78,15 @@ fn set_http(status: &mut Status, code: u16, message: &str) {
     status.error.clear();
 }
 
-/// Returns the repairs that the feed needed, each code once.
+/// Returns the repairs and adaptations that the feed needed, each code once.
 fn repaired(feed: &Feed) -> String {
-    let codes: BTreeSet<&str> = feed.repairs.iter().map(|repair| repair.code.as_str()).collect();
-    let codes: Vec<&str> = codes.into_iter().collect();
+    let codes = repair::listed_codes(&feed.repairs);
     let is_limit = |repair: &&Repair| repair.code == RepairCode::TooManyEntries;
     let limit = feed.repairs.iter().find(is_limit);
     let limit = limit.map(|repair| format!("; {}", repair.detail)).unwrap_or_default();
     match codes.is_empty() {
         true => limit,
-        false => format!("{limit}; repaired: {}", codes.join(", ")),
+        false => format!("{limit}; {codes}"),
     }
 }
 

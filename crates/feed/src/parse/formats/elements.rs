@@ -139,8 +139,9 @@ pub(super) fn read_source(element: XmlElement<'_>, target: &mut Target<'_>) -> F
     }
     let mut feed = Feed { format: FeedFormat::Atom10, ..Feed::default() };
     let (repairs, trace) = (&mut *target.repairs, &mut *target.trace);
+    let object = FeedOrEntry::Feed(&mut feed);
     let mut inner =
-        Target { object: FeedOrEntry::Feed(&mut feed), bases: target.bases, repairs, trace };
+        Target { object, bases: target.bases, repairs, trace, published_by_date: false };
     read_head(element, &mut inner);
     // Attributes that apply to the whole entry are on the parent.
     let around = element.parent();

@@ -1,7 +1,8 @@
 //! JSON Feed 1.0 and 1.1.
 //!
-//! Parsing is lenient: numbers are accepted as texts, a missing version or title is ignored, and a
-//! single value is accepted as a list. Extensions and fields without a counterpart in Atom are kept
+//! Parsing is lenient: numbers are accepted as texts, a missing title is ignored, and a single value is
+//! accepted as a list. A missing version is ignored if most items are what JSON Feed says of them; the
+//! answers of other services have `items` as well, whose data an entry could not hold. Extensions and fields without a counterpart in Atom are kept
 //! as elements whose text is the value, as JSON if it is not a string.
 
 mod values;
@@ -37,6 +38,9 @@ const READ: [&str; 31] = [
 /// The mapped fields that are kept as well, because Atom covers them only in part.
 const KEPT: [&str; 4] = ["expired", "user_comment", "banner_image", "date_created"];
 
+/// The fields of which an item has at least one.
+const CONTENTS: [&str; 4] = ["content_html", "content_text", "title", "url"];
+
 /// The mapped fields that are not texts.
 const LISTS: [&str; 6] = ["author", "authors", "hubs", "items", "tags", "attachments"];
 
@@ -61,10 +65,11 @@ pub(in crate::parse) fn read(
     mend_texts(&mut value, repairs);
     let Value::Object(object) = value else { return Err(NotAFeed::Other("JSON of another kind")) };
     let version = string(&object, "version").unwrap_or_default();
-    let known = version.contains("jsonfeed.org/version/")
-        || object.get("items").is_some_and(Value::is_array);
-    if !known {
-        return Err(NotAFeed::Other("JSON of another kind"));
+    if !version.contains("jsonfeed.org/version/") && !has_items_of_a_feed(&object) {
+        return Err(match list(&object, "items").next() {
+            Some(_) => NotAFeed::OTHER_LIST,
+            None => NotAFeed::Other("JSON of another kind"),
+        });
     }
     let format =
         if version.ends_with("/1") { FeedFormat::JsonFeed10 } else { FeedFormat::JsonFeed11 };
@@ -87,6 +92,16 @@ pub(in crate::parse) fn read(
         feed.entries.push(entry);
     }
     Ok(feed)
+}
+
+/// Returns whether most items have an id and contents.
+fn has_items_of_a_feed(object: &Map<String, Value>) -> bool {
+    let is_item = |item: &&Value| {
+        let has = |field: &&str| item.get(*field).and_then(scalar).is_some();
+        has(&"id") && CONTENTS.iter().any(has)
+    };
+    let items = list(object, "items").count();
+    list(object, "items").filter(is_item).count() * 2 > items
 }
 
 /// Returns what decides whether an item is read of a feed that has too many.

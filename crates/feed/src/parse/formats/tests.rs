@@ -147,6 +147,32 @@ fn fields_of_json_may_have_other_types() {
 }
 
 #[test]
+fn n05_json_is_a_feed_if_it_says_so_or_its_items_are_entries() {
+    #[rustfmt::skip]
+    let cases = [
+        ("the version",             r#"{"version": "https://jsonfeed.org/version/1.1", "items": [{"id": "1"}]}"#, true),
+        ("without items yet",       r#"{"version": "https://jsonfeed.org/version/1", "title": "Tides"}"#,          true),
+        ("an id and a title",       r#"{"items": [{"id": "1", "title": "One"}]}"#,                                 true),
+        ("an id and a text",        r#"{"items": [{"id": 1, "content_text": "One"}]}"#,                            true),
+        ("an id and an address",    r#"{"items": [{"id": "1", "url": "https://a.test/1"}]}"#,                      true),
+        ("one of three is odd",     r#"{"items": [{"id": 1, "title": "x"}, {"id": 2, "title": "y"}, {}]}"#,        true),
+        ("the stock of a shop",     r#"{"items": [{"sku": "a", "price": 9}], "total": 1}"#,                        false),
+        ("an id alone",             r#"{"items": [{"id": "1"}, {"id": "2"}]}"#,                                    false),
+        ("a title alone",           r#"{"items": [{"title": "One"}]}"#,                                            false),
+        ("a search of videos",      r#"{"items": [{"id": {"videoId": "x"}, "snippet": {"title": "One"}}]}"#,       false),
+        ("another version",         r#"{"version": "2.0", "items": [{"name": "x"}]}"#,                             false),
+        ("words",                   r#"{"items": ["a", "b"]}"#,                                                    false),
+        ("an empty list",           r#"{"items": []}"#,                                                            false),
+        ("one of three is an item", r#"{"items": [{"id": 1, "title": "x"}, {"id": 2}, {"id": 3}]}"#,               false),
+    ];
+    let context = Context::new("http://a.test/".parse().unwrap());
+    for (why, json, is_feed) in cases {
+        let parsed = crate::parse::parse(json.as_bytes(), &context);
+        assert_eq!(parsed.is_ok(), is_feed, "{why}: {parsed:?}");
+    }
+}
+
+#[test]
 fn a_json_feed_may_follow_other_output() {
     let json = r#"{"version": "https://jsonfeed.org/version/1.1", "items": [{"id": "1"}]}"#;
     for before in ["<br />\n<b>Warning</b>: {x} in a.php", ")]}'\n", "while(1);", "/* {cached} */ "]
@@ -182,4 +208,50 @@ fn items_of_cdf_may_be_in_a_namespace() {
          <ITEM HREF='http://a.test/1'><TITLE>one</TITLE></ITEM></CHANNEL>",
     );
     assert_eq!(feed.entries.len(), 1);
+}
+
+#[test]
+fn n08_what_is_not_well_formed_is_a_fault_and_what_is_sound_is_none() {
+    const ITEM: &str = "<link>http://a.test/1</link><guid isPermaLink='false'>one</guid>";
+    let channel = |inside: &str| {
+        format!("<rss version='2.0'><channel><title>T</title><item>{inside}</item></channel></rss>")
+    };
+    let title = |text: &str| channel(&format!("<title>{text}</title>{ITEM}"));
+    let sound = || title("One");
+    #[rustfmt::skip]
+    let cases = [
+        ("sound",                          sound(),                                    ""),
+        ("sound, with references",         title("A &amp; b &#233; <![CDATA[& &nbsp; <br>]]>"), ""),
+        ("sound, with an empty element",   title("A<br/>b<br></br>"),                  ""),
+        ("declared entities",              format!("<!DOCTYPE rss [<!ENTITY nbsp '&#160;'>]>{}", title("A&nbsp;b")), ""),
+        ("a declaration and a comment",    format!("<?xml version='1.0'?>\n<!-- x -->\n{}\n<!-- y -->", sound()), ""),
+        ("an ampersand",                   title("A & b"),                             "bare_ampersand"),
+        ("an ampersand in a value",        channel(&format!("{ITEM}<enclosure url='/?a=1&b=2' type='a/b'/>")), "bare_ampersand"),
+        ("an entity of HTML",              title("A&nbsp;b"),                          "undeclared_entity"),
+        ("an entity of HTML in a value",   channel(&format!("{ITEM}<enclosure url='/&eacute;' type='a/b'/>")), "undeclared_entity"),
+        ("an element of HTML left open",   channel(&format!("{ITEM}<description>a<br>b</description>")), "missing_end"),
+        ("a tag in other letters",         sound().replace("</title>", "</Title>"),    "missing_end"),
+        ("a less-than in a value",         channel(&format!("{ITEM}<enclosure url='/a&lt;b' type='a<b'/>")), "bare_less_than"),
+        ("text before the feed",           format!("warning {}", sound()),             "outside_root"),
+        ("an element behind the feed",     format!("{}<script>x</script>", sound()),   "outside_root"),
+        ("space before the declaration",   format!("\n<?xml version='1.0'?>{}", sound()), "late_declaration"),
+        ("an end is missing",              sound().replace("</rss>", ""),              "truncated"),
+    ];
+    let context = Context::new("http://a.test/".parse().unwrap());
+    for (why, document, want) in cases {
+        let normalized = crate::normalize(document.as_bytes(), &context).unwrap();
+        let kinds = crate::repair::codes_by_kind(normalized.repairs());
+        let faults: Vec<&str> = kinds
+            .iter()
+            .filter(|kind| kind.0 == "repaired")
+            .flat_map(|kind| kind.1.clone())
+            .collect();
+        let wanted: Vec<&str> = if want.is_empty() { vec![] } else { vec![want] };
+        assert_eq!(faults, wanted, "{why}");
+        let listed = crate::repair::listed_codes(normalized.repairs());
+        assert!(
+            listed.contains("adapted: author_missing, date_missing, id_not_an_iri"),
+            "{listed}"
+        );
+    }
 }

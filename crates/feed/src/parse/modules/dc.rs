@@ -28,8 +28,9 @@ fn read_value(element: XmlElement<'_>, target: &mut Target<'_>) -> bool {
             let term = line(&element.text()).into_owned();
             target.add_category(Category { term, ..Category::default() })
         }
+        "date" => target.set_date(element),
         // A term of Dublin Core, written as one of its elements.
-        "date" | "modified" => target.set_updated(element),
+        "modified" => target.set_updated(element),
         "title" => {
             let text = target.bases.plain(element);
             target.set_title(text)

@@ -31,7 +31,7 @@ use crate::parse::faults::Faults;
 use crate::parse::mend::TextRepair;
 use crate::repair::{Repair, RepairCode};
 
-use start_tags::split;
+use start_tags::{is_void, split};
 
 /// The maximum nesting of elements (rule S16).
 const DEPTH: usize = 256;
@@ -163,7 +163,13 @@ impl<'t> Builder<'t> {
             match token {
                 Token::Start(inside) => self.tag(inside, &mut tokens),
                 Token::End(name) => self.end(name),
-                Token::Text(text) => self.characters(text),
+                Token::Text(text) => {
+                    // A reference that has an end is a token of its own.
+                    if text.starts_with('&') {
+                        self.faults.count(RepairCode::BareAmpersand);
+                    }
+                    self.characters(text);
+                }
                 Token::CData(text) => self.section(text, &mut tokens),
                 Token::Reference(reference) => self.reference(reference, tokens.rest()),
                 Token::DocType(doctype) => self.entities.declare(doctype),
@@ -210,11 +216,12 @@ impl<'t> Builder<'t> {
             self.open.iter().skip(1).rposition(|open| open.name.eq_ignore_ascii_case(name));
         match matching {
             Some(at) => {
-                if at + 2 < self.open.len() {
+                if at + 2 < self.open.len() || self.open[at + 1].name != name {
                     self.faults.count(RepairCode::MissingEnd);
                 }
                 self.close_down_to(at + 1);
             }
+            None if is_void(name) => {} // its start tag is taken for the whole element
             None => self.faults.count(RepairCode::UnmatchedEnd),
         }
     }
@@ -240,6 +247,30 @@ impl<'t> Builder<'t> {
             None => self.nodes[parent as usize].first = at,
         }
         at
+    }
+
+    /// Counts what must not stand before or beside the document element.
+    fn count_faults_around_the_root(&mut self) {
+        let begin = self.text.trim_start();
+        self.faults.at = Some(0);
+        if begin.len() < self.text.len() && begin.starts_with("<?xml") {
+            self.faults.count(RepairCode::LateDeclaration);
+        }
+        let mut has_root = false;
+        let mut at = self.nodes[DOCUMENT as usize].first;
+        while let Some(node) = self.nodes.get(at as usize) {
+            let is_root = matches!(node.kind, Kind::Element { .. }) && !has_root;
+            if !is_root {
+                let found = match &node.kind {
+                    Kind::Element { name, .. } => offset(self.text, name),
+                    Kind::Text(text) => offset(self.text, text),
+                };
+                self.faults.at = found;
+                self.faults.count(RepairCode::OutsideRoot);
+            }
+            has_root |= is_root;
+            at = node.next;
+        }
     }
 
     /// Repairs the texts of the document. Its attributes are counted with them, because they become
@@ -276,6 +307,7 @@ impl<'t> Builder<'t> {
 
     fn finish(mut self, repairs: &mut Vec<Repair>) -> Tree<'t> {
         self.mend_texts();
+        self.count_faults_around_the_root();
         self.faults.at = Some(self.text.len());
         if self.open.len() > 1 && !self.faults.has_counted(RepairCode::TooManyNodes) {
             self.faults.count(RepairCode::Truncated);

@@ -13,7 +13,9 @@ use quick_xml::escape::resolve_html5_entity;
 
 use super::super::decode::is_xml_char;
 use super::named;
+use crate::parse::faults::Faults;
 use crate::parse::mend::{HIGH, HIGH_LAST};
+use crate::repair::RepairCode;
 
 pub(super) use declared::DeclaredEntities;
 
@@ -21,7 +23,11 @@ pub(super) use declared::DeclaredEntities;
 const NAME_BYTES: usize = 32;
 
 /// Resolves the references in a raw attribute value.
-pub(super) fn attribute<'t>(raw: &'t str, declared: &DeclaredEntities<'_>) -> Cow<'t, str> {
+pub(super) fn attribute<'t>(
+    raw: &'t str,
+    declared: &DeclaredEntities<'_>,
+    faults: &mut Faults,
+) -> Cow<'t, str> {
     if !raw.bytes().any(|byte| matches!(byte, b'&' | b'\n' | b'\t' | b'\r')) {
         return Cow::Borrowed(raw);
     }
@@ -38,8 +44,16 @@ pub(super) fn attribute<'t>(raw: &'t str, declared: &DeclaredEntities<'_>) -> Co
         rest = &rest[at + 1..];
         let end = rest.bytes().take(NAME_BYTES).position(|byte| byte == b';');
         match end {
-            Some(end) if declared.resolve_into(&rest[..end], &mut text) => rest = &rest[end + 1..],
-            _ => text.push('&'),
+            Some(end) if declared.resolve_into(&rest[..end], &mut text) => {
+                if !declared.is_declared(&rest[..end]) {
+                    faults.count(RepairCode::UndeclaredEntity);
+                }
+                rest = &rest[end + 1..];
+            }
+            _ => {
+                faults.count(RepairCode::BareAmpersand);
+                text.push('&');
+            }
         }
     }
     text.push_str(rest);
@@ -149,7 +163,8 @@ mod tests {
             ("a\n&#10;b",          "a \nb"),
         ];
         for (raw, want) in cases {
-            assert_eq!(attribute(raw, &DeclaredEntities::new()), want);
+            let mut faults = Faults::default();
+            assert_eq!(attribute(raw, &DeclaredEntities::new(), &mut faults), want);
         }
     }
 }

@@ -2,12 +2,13 @@
 
 use chrono::{DateTime, Datelike, FixedOffset, SecondsFormat, Timelike};
 
-use crate::model::{Category, Content, Entry, Feed, Link, Person, Text, TextKind};
+use crate::model::{Category, Content, Element, Entry, Feed, Link, Person, Text, TextKind};
+use crate::own_elements::{NAMESPACE, is_own};
 use crate::text_extraction::printable;
 
 use super::super::element::{push_extension, push_foreign_attributes};
 use super::super::fragment::is_well_formed;
-use super::super::names::{Names, XHTML};
+use super::super::names::{Names, XHTML, as_name};
 use super::super::xml::{push_attribute, push_element, push_end, push_tag, push_text};
 
 /// Appends the metadata elements of a feed.
@@ -171,8 +172,35 @@ fn push_person(out: &mut String, role: &str, person: &Person, names: &Names<'_>)
     if let Some(email) = &person.email {
         push_element(out, "email", email);
     }
-    person.extensions.iter().for_each(|element| push_extension(out, element, names));
+    for element in &person.extensions {
+        if is_own(element) {
+            push_own(out, element);
+        } else {
+            push_extension(out, element, names);
+        }
+    }
     push_end(out, role);
+}
+
+/// Appends an element that the normalizer adds to a person: without a prefix, because clients of
+/// Superfeedr look for `id`. The namespace is declared with a prefix as well, because feedparser takes
+/// an element of an unknown namespace without one for an element of the feed.
+pub(super) fn push_own(out: &mut String, element: &Element) {
+    let name = as_name(&element.name);
+    out.push('<');
+    out.push_str(&name);
+    push_attribute(out, "xmlns", NAMESPACE);
+    push_attribute(out, "xmlns:fg", NAMESPACE);
+    for attribute in element.attributes.iter().filter(|attribute| attribute.namespace.is_empty()) {
+        push_attribute(out, &as_name(&attribute.name), &attribute.value);
+    }
+    let text = element.text();
+    if text.is_empty() {
+        return out.push_str("/>\n");
+    }
+    out.push('>');
+    push_text(out, &text);
+    push_end(out, &name);
 }
 
 /// Appends a link.

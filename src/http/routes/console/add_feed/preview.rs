@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use maud::{Markup, html};
 
 use super::{preview_link, subscription_form};
-use crate::http::kit::html::parts::{counted, grouped, relative_time};
+use crate::http::kit::html::parts::{grouped, relative_time};
 use crate::http::kit::rejection::Rejection;
 use crate::http::routes::console::feed::entry_title;
 use crate::http::routes::console::feeds::SECTION;
@@ -16,6 +16,7 @@ use feedgate_core::redaction;
 use feedgate_core::topic::Topic;
 use feedgate_feed::documents::DiscoveredFeed;
 use feedgate_feed::model::{Entry, Feed, Text};
+use feedgate_feed::repair;
 
 /// The maximum length of a title, in characters.
 const TITLE_CHARS: usize = 160;
@@ -71,8 +72,9 @@ fn feed_facts(visit: &Visit, found: &TopicPreview, feed: &Feed, entries: usize) 
             dt { "Address" } dd { (redaction::feed(found.url.as_str())) }
             dt { "Format" } dd { (feed.format.as_str()) }
             dt { "Entries" } dd { (grouped(entries as u64)) }
-            @if !feed.repairs.is_empty() {
-                dt { "Repaired" } dd { (counted(feed.repairs.len() as u64, "fault")) }
+            @for (kind, codes) in repair::codes_by_kind(&feed.repairs) {
+                dt { @if kind == "repaired" { "Repaired" } @else { "Adapted" } }
+                dd { (codes.join(", ")) }
             }
             dt { "Fetched" }
             dd { (grouped(found.bytes as u64)) " bytes in " (found.took.as_millis()) "\u{a0}ms" }

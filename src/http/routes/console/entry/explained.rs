@@ -37,6 +37,7 @@ pub(super) struct EntrySource {
     place: Option<Place>,
     fields: Vec<FieldOrigin>,
     repairs: Vec<EntryRepair>,
+    adaptations: Vec<EntryRepair>,
 }
 
 /// A place in a document.
@@ -56,7 +57,7 @@ struct FieldOrigin {
     steps: Vec<String>,
 }
 
-/// A repair of the entry.
+/// A repair of the entry, or an adaptation.
 struct EntryRepair {
     code: String,
     detail: String,
@@ -131,9 +132,13 @@ fn find(body: &Body, resource: &Resource, record: &Record) -> Option<EntrySource
         let within = repair["in"]["path"].as_str().unwrap_or_default().strip_prefix(path);
         !path.is_empty() && within.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     };
-    let repairs = explained["repairs"].as_array().into_iter().flatten().filter(is_own);
-    let repairs = repairs.map(|repair| document.repair(repair)).collect();
-    Some(EntrySource { place, fields, repairs })
+    let of_entry = |list: &Value| -> Vec<EntryRepair> {
+        let found = list.as_array().into_iter().flatten().filter(is_own);
+        found.map(|repair| document.repair(repair)).collect()
+    };
+    let (repairs, adaptations) =
+        (of_entry(&explained["repairs"]), of_entry(&explained["adaptations"]));
+    Some(EntrySource { place, fields, repairs, adaptations })
 }
 
 /// A document, as far as excerpts can be taken from it.
@@ -233,12 +238,23 @@ impl EntrySource {
         html! {
             h3 { "Repairs" }
             @if self.repairs.is_empty() { p { "Nothing had to be repaired." } }
-            ul {
-                @for repair in &self.repairs {
-                    li {
-                        (badge(Tone::Warning, &repair.code)) " " (repair.detail)
-                        @if let Some(place) = &repair.place { " " (place.reference()) }
-                    }
+            (list(&self.repairs, Tone::Warning))
+            @if !self.adaptations.is_empty() {
+                h3 { "Adaptations" }
+                p { "These are no faults: Atom requires more than the format of the document." }
+                (list(&self.adaptations, Tone::Neutral))
+            }
+        }
+    }
+}
+
+fn list(repairs: &[EntryRepair], tone: Tone) -> Markup {
+    html! {
+        ul {
+            @for repair in repairs {
+                li {
+                    (badge(tone, &repair.code)) " " (repair.detail)
+                    @if let Some(place) = &repair.place { " " (place.reference()) }
                 }
             }
         }

@@ -95,6 +95,8 @@ impl<'t> Builder<'t> {
         if !known {
             self.faults.count(RepairCode::UnknownEntity);
             self.push_str(token);
+        } else if !self.entities.is_declared(name) {
+            self.faults.count(RepairCode::UndeclaredEntity);
         }
     }
 

@@ -34,6 +34,12 @@ impl<'t> Builder<'t> {
             self.faults.count(RepairCode::MissingEnd);
             return self.start_empty(inside);
         }
+        if memchr(b'<', inside.as_bytes()).is_some() {
+            self.faults.count(RepairCode::BareLessThan);
+        }
+        if self.guesses && is_unclosed_void(inside, tokens.rest()) {
+            self.faults.count(RepairCode::MissingEnd);
+        }
         self.start(inside);
     }
 
@@ -78,11 +84,7 @@ impl<'t> Builder<'t> {
         let space = self.spaces.of_element(prefix);
         let (attributes, scope) = self.keep_attributes(&tag);
         let node = self.append(Kind::Element { prefix, name, space, attributes, scope });
-        let void = || {
-            let mut names = VOID.iter();
-            prefix.is_empty() && names.any(|void| name.eq_ignore_ascii_case(void))
-        };
-        if empty || void() {
+        if empty || (prefix.is_empty() && is_void(name)) {
             self.is_sound &= empty;
             self.spaces.leave(bindings);
         } else {
@@ -102,7 +104,7 @@ impl<'t> Builder<'t> {
                 },
                 None => continue,
             };
-            let uri = match entities::attribute(value, &self.entities) {
+            let uri = match entities::attribute(value, &self.entities, &mut self.faults) {
                 Cow::Borrowed(uri) if !uri.contains(char::is_whitespace) => Cow::Borrowed(uri),
                 uri => Cow::Owned(uri.split_whitespace().collect()),
             };
@@ -135,11 +137,24 @@ impl<'t> Builder<'t> {
                 prefix,
                 name,
                 space,
-                value: entities::attribute(value, &self.entities),
+                value: entities::attribute(value, &self.entities, &mut self.faults),
             });
         }
         ((from, index(self.attributes.len())), scope)
     }
+}
+
+/// Returns whether HTML never closes elements of this name.
+pub(super) fn is_void(name: &str) -> bool {
+    VOID.iter().any(|void| name.eq_ignore_ascii_case(void))
+}
+
+/// Returns whether a tag begins an element that HTML never closes and that is not closed, as XML
+/// requires.
+fn is_unclosed_void(inside: &str, rest: &str) -> bool {
+    let name = inside.split(|c: char| c.is_ascii_whitespace()).next().unwrap_or_default();
+    let end = rest.strip_prefix("</").and_then(|rest| rest.get(..name.len()));
+    is_void(name) && !inside.ends_with('/') && !end.is_some_and(is_void)
 }
 
 /// How far the end tag of a link is searched for.

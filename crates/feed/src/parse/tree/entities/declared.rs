@@ -25,6 +25,8 @@ const MAX_EXPANSION_BYTES: usize = 256 << 10;
 #[derive(Debug)]
 pub(in super::super) struct DeclaredEntities<'t> {
     values: HashMap<&'t str, &'t str>,
+    /// Whether the document has a document type, which may declare entities elsewhere.
+    has_doctype: bool,
     /// How many bytes of values may still be read for references.
     remaining_bytes: Cell<usize>,
 }
@@ -32,11 +34,18 @@ pub(in super::super) struct DeclaredEntities<'t> {
 impl<'t> DeclaredEntities<'t> {
     pub(in super::super) fn new() -> DeclaredEntities<'t> {
         let remaining_bytes = Cell::new(MAX_EXPANSION_BYTES);
-        DeclaredEntities { values: HashMap::new(), remaining_bytes }
+        DeclaredEntities { values: HashMap::new(), has_doctype: false, remaining_bytes }
+    }
+
+    /// Returns whether an entity may be used: XML defines it, or a document type may declare it.
+    pub(in super::super) fn is_declared(&self, name: &str) -> bool {
+        let is_of_xml = || matches!(name, "lt" | "gt" | "amp" | "quot" | "apos");
+        self.has_doctype || is_of_xml() || name.starts_with('#')
     }
 
     /// Reads the declarations of a document type, `<!DOCTYPE …>`.
     pub(in super::super) fn declare(&mut self, doctype: &'t str) {
+        self.has_doctype = true;
         let Some((_, mut rest)) = doctype.split_once('[') else { return };
         while let Some(at) = rest.find('<') {
             rest = &rest[at..];

@@ -1,0 +1,129 @@
+//! The elements that the normalizer adds to what a document says: what the source stated where the
+//! output differs, which values are derived, and the ids of authors.
+//!
+//! ```text
+//! <fg:stated as="id">episode-14</fg:stated>          the source's value of a field that was changed
+//! <fg:derived as="updated"/>                         a field that the source does not have
+//! <author><name>Tides</name><derived from="title"/></author>   an author that the source does not name
+//! <author><name>Ada</name><id>tag:…</id></author>              what identifies an author
+//! ```
+//!
+//! Inside a person they are written without a prefix, because clients of Superfeedr look for an `id`.
+
+use hmac_sha256::Hash as Sha256;
+
+use crate::hex;
+use crate::model::{Attribute, Element, Node, Person};
+
+/// The namespaces in which the id of a person is stated: Atom, and those in which it is kept.
+const PERSON_IDS: [&str; 4] = [
+    "http://www.w3.org/2005/Atom",
+    "http://backend.userland.com/rss2",
+    "http://activitystrea.ms/spec/1.0/",
+    NAMESPACE,
+];
+
+/// The namespace of these elements.
+pub(crate) const NAMESPACE: &str = "tag:feedgate,2026:entry";
+/// Their usual prefix.
+pub(crate) const PREFIX: &str = "fg";
+
+/// The prefix of generated ids of persons (RFC 4151), which name the program and not the gateway.
+const PERSON: &str = "tag:feedgate,2026:person:";
+
+/// Returns the element that holds the source's value of a field.
+pub(crate) fn stated(field: &str, value: String) -> Element {
+    Element { children: vec![Node::Text(value)], ..element("stated", "as", field) }
+}
+
+/// Returns the element that marks a field as derived.
+pub(crate) fn derived(field: &str) -> Element {
+    element("derived", "as", field)
+}
+
+/// Returns the element that marks a person as derived from another field.
+pub(crate) fn derived_from(field: &str) -> Element {
+    element("derived", "from", field)
+}
+
+/// Returns whether a person is marked as derived.
+pub(crate) fn is_derived(person: &Person) -> bool {
+    person.extensions.iter().any(|element| is(element, "derived"))
+}
+
+/// Returns whether a field is marked as derived.
+pub(crate) fn has_derived(extensions: &[Element], field: &str) -> bool {
+    extensions.iter().any(|element| is(element, "derived") && names(element, field))
+}
+
+/// Returns the source's value of a field that was changed.
+pub(crate) fn stated_value(extensions: &[Element], field: &str) -> Option<String> {
+    let stated = extensions.iter().find(|element| is(element, "stated") && names(element, field));
+    stated.map(Element::text)
+}
+
+/// Returns whether an element is one of these.
+pub(crate) fn is_own(element: &Element) -> bool {
+    element.namespace == NAMESPACE
+}
+
+fn is(element: &Element, name: &str) -> bool {
+    is_own(element) && element.name == name
+}
+
+fn names(element: &Element, field: &str) -> bool {
+    element.attributes.iter().any(|attribute| attribute.name == "as" && attribute.value == field)
+}
+
+fn element(name: &str, attribute: &str, value: &str) -> Element {
+    Element {
+        namespace: NAMESPACE.to_owned(),
+        prefix: PREFIX.to_owned(),
+        name: name.to_owned(),
+        attributes: vec![Attribute {
+            name: attribute.to_owned(),
+            value: value.to_owned(),
+            ..Attribute::default()
+        }],
+        ..Element::default()
+    }
+}
+
+/// Returns the element that identifies a person.
+pub(crate) fn person_id(id: String) -> Element {
+    Element {
+        namespace: NAMESPACE.to_owned(),
+        prefix: PREFIX.to_owned(),
+        name: "id".to_owned(),
+        children: vec![Node::Text(id)],
+        ..Element::default()
+    }
+}
+
+/// Returns whether an element of a person identifies it.
+pub(crate) fn is_person_id(element: &Element) -> bool {
+    element.name == "id"
+        && PERSON_IDS.contains(&element.namespace.as_str())
+        && !element.text().trim().is_empty()
+}
+
+/// Returns the id that a person has.
+pub(crate) fn stated_person_id(person: &Person) -> Option<String> {
+    let id = person.extensions.iter().find(|element| is_person_id(element))?;
+    Some(id.text().trim().to_owned())
+}
+
+/// Returns the id of a person without one: the URI, which identifies the person everywhere, or else
+/// a hash that stays the same as long as the feed uses the same name. `feed_id` is the id of the feed
+/// that names the person.
+pub(crate) fn generated_person_id(person: &Person, feed_id: &str) -> String {
+    if let Some(uri) = person.uri.as_ref().filter(|uri| !uri.is_empty()) {
+        return uri.clone();
+    }
+    let mut hasher = Sha256::new();
+    for part in [feed_id, &person.name] {
+        hasher.update(part.as_bytes());
+        hasher.update([0x1f]);
+    }
+    format!("{PERSON}{}", hex::encode(&hasher.finalize()[..16]))
+}
