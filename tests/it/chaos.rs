@@ -2,10 +2,12 @@
 //! while owners subscribe, renew, pause, resume, replay, retry and end. What docs/delivery.md, docs/streams.md
 //! and docs/archives.md promise is checked by name.
 //!
-//! A run has rounds. In each second one the nodes are well, and so nobody delays a neighbour
+//! A run has rounds. In each second one only clocks are set, and so nobody delays a neighbour
 //! (`neighbours.rs`). After each round nothing fails for a while: everybody has what is owed within seconds,
-//! although nothing new is published (`calm.rs`). In the end each notification is compared with what its
-//! subscription was like when it came (`promises.rs`).
+//! although nothing new is published (`calm.rs`), and each notification is compared with what its
+//! subscription was like when it came (`promises.rs`). Then the worst moments are chosen on purpose: nodes end
+//! and are suspended in the middle of passes (`interruptions.rs`), and changes come while others are being
+//! delivered (`pairs.rs`).
 //!
 //! Runs for ten seconds on each store. `tests/chaos/run` runs it for as long as it is told, with a seed
 //! of choice; it restarts PostgreSQL meanwhile, and once promotes a replica in its place.
@@ -14,13 +16,17 @@ mod archives;
 mod callbacks;
 mod calm;
 mod cast;
+mod clocks;
 mod counts;
+mod crowd;
 mod failures;
+mod interruptions;
 mod listing;
 mod lives;
 mod neighbours;
 mod origins;
 mod owners;
+mod pairs;
 mod promises;
 mod requests;
 mod signatures;
@@ -39,9 +45,10 @@ use crate::support::gateway::Gateway;
 use crate::support::postgres::{Database, Kind};
 use crate::support::random::Random;
 use crate::support::tcp_proxy::{Condition, TcpProxy};
-use crate::support::{PATIENCE, until};
+use crate::support::until;
 
 use cast::{ALL_FEEDS, Cast};
+use clocks::DatabaseClock;
 use failures::{Below, Failures};
 use stage::Stage;
 use stalls::Stalls;
@@ -52,11 +59,6 @@ on_both_stores!(every_subscriber_has_every_entry_in_order_in_the_end);
 const SECONDS: u64 = 10;
 /// The longest round. A run has two at least.
 const ROUND: Duration = Duration::from_secs(10);
-/// How many seconds a clock is off at most in a run of a minute or more. In the end others may have to
-/// wait so long for what was planned by that clock.
-const MOST_SECONDS_OFF: u64 = 120;
-/// The same in a shorter run.
-const FEW_SECONDS_OFF: u64 = 3;
 /// The nodes on PostgreSQL.
 const NODES: usize = 3;
 
@@ -138,48 +140,53 @@ impl Node {
     }
 }
 
-async fn every_subscriber_has_every_entry_in_order_in_the_end(database: Database) {
+async fn every_subscriber_has_every_entry_in_order_in_the_end(mut database: Database) {
     let run = Run::from_env();
     let mut random = run.seed.map_or_else(Random::thrown, Random::seeded);
     let is_postgres = database.kind() == Kind::Postgres;
+    let clock = DatabaseClock::new(&mut database, run.replica).await;
     cast::create_accounts(&database).await;
     let mut nodes = Vec::new();
     for _ in 0..if is_postgres { NODES } else { 1 } {
         nodes.push(Node::start(&database, run.replica).await);
     }
     let urls = nodes.iter().map(|node| node.gateway.url("")).collect();
-    let is_long = run.lasts >= Duration::from_secs(60);
-    let most_seconds_off = if is_long { MOST_SECONDS_OFF } else { FEW_SECONDS_OFF };
-    let cast = Cast::gather(urls, PATIENCE + Duration::from_secs(2 * most_seconds_off)).await;
+    let cast = Cast::gather(urls).await;
     let stalls = Stalls::watch();
     let mut stage = Stage::set(&cast, &stalls, &mut random).await;
     for feed in 0..ALL_FEEDS {
         nodes[0].gateway.open_to_anonymous(&cast.origins.topic(feed)).await;
     }
 
+    let is_long = run.lasts >= Duration::from_secs(60);
     let end = Instant::now() + run.lasts;
     let below = Below {
         cast: &cast,
         database: &database,
         control: run.control.as_deref().filter(|_| is_postgres),
         failover_at: Instant::now() + run.lasts / 2,
-        most_seconds_off,
+        clock,
     };
     let mut failures = Failures::new(random.split());
     let mut do_nodes_fail = true;
     while Instant::now() < end {
         let round_ends = end.min(Instant::now() + ROUND.min(run.lasts / 2));
-        let nodes_fail_until = if do_nodes_fail { round_ends } else { Instant::now() };
-        tokio::join!(
-            failures.of_nodes(&mut nodes, &below, nodes_fail_until),
-            stage.play_until(round_ends, do_nodes_fail),
-        );
-        do_nodes_fail = !do_nodes_fail;
+        let of_nodes = async {
+            match do_nodes_fail {
+                true => failures.of_nodes(&mut nodes, &below, round_ends).await,
+                false => failures.of_clocks(&nodes, &below, round_ends).await,
+            }
+        };
+        tokio::join!(of_nodes, stage.play_until(round_ends, do_nodes_fail));
         for node in &nodes {
             node.set_networks(Condition::Open);
             node.set_clock(0);
         }
-        stage.comes_to_rest(&nodes[0].gateway).await;
+        if let Some(clock) = &below.clock {
+            clock.set(0).await;
+        }
+        stage.ends_round(&mut nodes, (do_nodes_fail, is_long)).await;
+        do_nodes_fail = !do_nodes_fail;
     }
     for feed in 0..ALL_FEEDS {
         cast.origins.publish(feed);

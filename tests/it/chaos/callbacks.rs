@@ -19,6 +19,9 @@ pub(super) const HOSTS: [&str; 5] =
 /// The pause between two bytes of an answer that drips.
 const DRIP: Duration = Duration::from_millis(50);
 
+/// The notifications among which an entry is looked for that was published lately.
+const LATELY: usize = 50;
+
 /// How a callback answers notifications. Requests to verify it are always confirmed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Behaviour {
@@ -33,6 +36,8 @@ pub(super) enum Behaviour {
     Dripping,
     /// With 200 after this time.
     Late(Duration),
+    /// With 500 after this time.
+    FailingLate(Duration),
     /// With a redirect, which must not be followed.
     Redirecting,
 }
@@ -113,6 +118,14 @@ impl Callbacks {
         received.iter().find(|one| one.ids.iter().any(|it| it == id)).map(|one| one.at)
     }
 
+    /// Whether a callback has received an entry lately.
+    pub(super) fn has_received(&self, path: &str, id: &str) -> bool {
+        let callbacks = self.callbacks.lock().unwrap();
+        let Some(callback) = callbacks.get(path) else { return false };
+        let lately = callback.received.iter().rev().take(LATELY);
+        lately.into_iter().any(|one| one.ids.iter().any(|it| it == id))
+    }
+
     /// How many notifications were received.
     pub(super) fn count(&self) -> usize {
         self.callbacks.lock().unwrap().values().map(|callback| callback.received.len()).sum()
@@ -152,20 +165,23 @@ impl Callback {
             Behaviour::Failing(code) => answer(&format!("{code} No"), &[], "not now"),
             Behaviour::Hanging => Step::Hang,
             Behaviour::Dripping => Step::Drip(head("200 OK", &[])[..12].to_vec(), DRIP),
-            Behaviour::Late(after) => {
-                let (sender, receiver) = watch::channel(Vec::new());
-                tokio::spawn(async move {
-                    sleep(after).await;
-                    sender.send_replace(bytes(answer("200 OK", &[], "")));
-                });
-                Step::Later(receiver)
-            }
+            Behaviour::Late(after) => later(after, "200 OK"),
+            Behaviour::FailingLate(after) => later(after, "500 No"),
             Behaviour::Redirecting => {
                 let elsewhere = format!("Location: {ELSEWHERE}{}", request.target());
                 answer("302 Found", &[&elsewhere], "")
             }
         }
     }
+}
+
+fn later(after: Duration, status: &'static str) -> Step {
+    let (sender, receiver) = watch::channel(Vec::new());
+    tokio::spawn(async move {
+        sleep(after).await;
+        sender.send_replace(bytes(answer(status, &[], "")));
+    });
+    Step::Later(receiver)
 }
 
 /// What a request to verify a callback wants to read.

@@ -4,7 +4,7 @@
 //! What is published next would make a delivery due that was lost, and so would a retry. So this looks first
 //! at what the nodes list as owed.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use http::StatusCode;
@@ -37,20 +37,40 @@ impl Calm<'_> {
     /// Checks what is promised. Returns how long it took until everybody had what could be sent.
     pub(super) async fn comes(&self) -> Duration {
         let begun = Instant::now();
-        let rest =
-            self.wait("nothing_is_lost", |listed| listed.is_owed() && !listed.awaits_retry());
-        rest.await;
+        self.wait("a_clock_that_is_set_delays_nothing", Listed::is_put_off).await;
+        self.nothing_is_lost().await;
         let took = begun.elapsed();
-        let waiting = self.cast.list().await;
-        let waiting: Vec<_> = waiting.into_iter().filter(Listed::is_owed).collect();
-        for listed in &waiting {
+        for listed in self.cast.list().await.iter().filter(|listed| listed.is_owed()) {
             self.what_was_being_sent_delays_nothing(listed);
         }
-        for listed in &waiting {
+        self.retries_are_made_at_once().await;
+        self.subscriptions_last_until_they_are_ended().await;
+        took
+    }
+
+    async fn subscriptions_last_until_they_are_ended(&self) {
+        let listed: HashSet<_> =
+            self.cast.list().await.into_iter().map(|listed| listed.callback).collect();
+        let lost = |(callback, life): &(&String, &&Life)| {
+            life.is_subscribed() && !listed.contains(*callback)
+        };
+        if let Some((_, life)) = self.lives.iter().find(lost) {
+            let trace = life.trace(&self.cast.callbacks.received(&life.path));
+            panic!("a_subscription_lasts_until_it_is_ended: it is not listed\n{trace}");
+        }
+    }
+
+    /// Retries what waits for it, which everybody accepts now.
+    pub(super) async fn retries_are_made_at_once(&self) {
+        for listed in self.cast.list().await.iter().filter(|listed| listed.is_owed()) {
             self.retry(listed).await;
         }
         self.wait("a_retry_is_made_at_once", Listed::is_owed).await;
-        took
+    }
+
+    /// Waits until everybody has everything but what waits for a retry.
+    pub(super) async fn nothing_is_lost(&self) {
+        self.wait("nothing_is_lost", |listed| listed.is_owed() && !listed.awaits_retry()).await;
     }
 
     /// Waits until this holds for no subscription.

@@ -62,18 +62,16 @@ pub(super) struct Cast {
     pub(super) network: TcpProxy,
     /// When a node was killed or suspended, and until when it could do nothing.
     absences: Mutex<Vec<(Instant, Instant)>>,
-    /// How long to wait for an entry in the end.
-    pub(super) patience: Duration,
 }
 
 impl Cast {
     /// Starts everybody; the feeds have one entry.
-    pub(super) async fn gather(nodes: Vec<String>, patience: Duration) -> Cast {
+    pub(super) async fn gather(nodes: Vec<String>) -> Cast {
         let callbacks = Callbacks::start().await;
         let network = TcpProxy::start(callbacks.address(BEHIND_NETWORK)).await;
         let origins = Origins::start(FEEDS, ALL_FEEDS - FEEDS).await;
         (0..ALL_FEEDS).for_each(|feed| origins.publish(feed));
-        Cast { nodes, origins, callbacks, network, absences: Mutex::default(), patience }
+        Cast { nodes, origins, callbacks, network, absences: Mutex::default() }
     }
 
     /// Calls the API of a node for an account.

@@ -9,6 +9,7 @@ use tokio::time::{Instant, sleep};
 
 use super::Node;
 use super::cast::{Cast, FEEDS};
+use super::clocks::{DatabaseClock, draw_offset};
 use super::counts::Counts;
 use super::origins::Answers;
 use super::system::ReadOnlyFiles;
@@ -22,6 +23,8 @@ const LONGEST_MS: u64 = 2_000;
 const LONGEST_SUSPENSION_MS: u64 = 6_000;
 /// The longest time between two failures.
 const LONGEST_PAUSE_MS: u64 = 500;
+/// The longest time between two steps of clocks, while nothing else fails.
+const LONGEST_CLOCK_PAUSE_MS: u64 = 4_000;
 /// The longest delay of a slow network, in each direction and for each chunk.
 const SLOWEST_MS: u64 = 40;
 
@@ -40,8 +43,8 @@ pub(super) struct Below<'a> {
     pub(super) control: Option<&'a str>,
     /// When the replica takes over, if there is one.
     pub(super) failover_at: Instant,
-    /// How many seconds a clock is off at most.
-    pub(super) most_seconds_off: u64,
+    /// The clock of the database, if it can be set.
+    pub(super) clock: Option<DatabaseClock>,
 }
 
 /// A series of failures, with a count of each kind.
@@ -93,8 +96,8 @@ impl Failures {
                 call(program, "failover").await;
             }
             let number = self.random.below(nodes.len() as u64) as usize;
-            let node = &mut nodes[number];
-            match (self.random.below(11), node.networks.is_empty(), below.control) {
+            let (kind, node) = (self.random.below(11), &mut nodes[number]);
+            match (kind, node.networks.is_empty(), below.control) {
                 (0..=1, ..) => {
                     self.count("kill -9");
                     let since = Instant::now();
@@ -113,7 +116,7 @@ impl Failures {
                     self.count("restarts of PostgreSQL");
                     call(program, "restart").await;
                 }
-                (4..=5, ..) => self.set_clock(node, below.most_seconds_off),
+                (4..=5, ..) => self.set_clock(nodes, below).await,
                 (6, ..) => self.refuse_writes(below).await,
                 (7..=8, ..) => {
                     self.count("nodes suspended");
@@ -134,20 +137,29 @@ impl Failures {
         }
     }
 
-    /// Sets the clock of a node, which stays so until it is set again.
-    fn set_clock(&mut self, node: &Node, most_seconds_off: u64) {
+    /// Sets clocks until then, and nothing else.
+    pub(super) async fn of_clocks(&mut self, nodes: &[Node], below: &Below<'_>, until: Instant) {
+        loop {
+            self.lasts(LONGEST_CLOCK_PAUSE_MS).await;
+            if Instant::now() > until {
+                return;
+            }
+            self.set_clock(nodes, below).await;
+        }
+    }
+
+    /// Sets the clock of a node or of the database, which stays so until it is set again.
+    async fn set_clock(&mut self, nodes: &[Node], below: &Below<'_>) {
+        let node = &nodes[self.random.below(nodes.len() as u64) as usize];
         if node.clock.is_none() {
             self.impossible.insert("clocks set: libfaketime is not installed (Debian: faketime)");
-            return;
         }
-        let seconds = 1 + self.random.below(most_seconds_off) as i64;
-        let (kind, seconds) = *self.random.one_of(&[
-            ("clocks set forward", seconds),
-            ("clocks set back", -seconds),
-            ("clocks set right", 0),
-        ]);
+        let (kind, seconds) = draw_offset(&mut self.random);
         self.count(kind);
-        node.set_clock(seconds);
+        match &below.clock {
+            Some(clock) if self.random.below(2) == 0 => clock.set(seconds).await,
+            _ => node.set_clock(seconds),
+        }
     }
 
     /// Lets the database refuse to write for a while.

@@ -10,6 +10,10 @@ use feedgate::jobs::runner;
 /// How much later than planned an attempt may begin.
 const SLACK_S: i64 = 10;
 
+/// The longest wait for a retry after the first failure, the second, and so on, if it is shorter than the steps
+/// of the clocks.
+const WAITS_S: [i64; 5] = [60, 60, 300, 1_800, 7_200];
+
 /// A subscription as `hub.mode=list` shows it.
 #[derive(Debug)]
 pub(super) struct Listed {
@@ -26,9 +30,19 @@ impl Listed {
 
     /// Whether the last attempt failed, and the next one is not due yet.
     pub(super) fn awaits_retry(&self) -> bool {
-        let next = self.delivery["nextAttempt"].as_i64();
-        self.delivery["state"] == "failing"
-            && next.is_some_and(|at| at + SLACK_S > runner::now().timestamp())
+        self.retried_in_s().is_some_and(|wait_s| wait_s > -SLACK_S)
+    }
+
+    /// Whether the next attempt is planned later than it can be after so many failures.
+    pub(super) fn is_put_off(&self) -> bool {
+        let failures = self.delivery["failures"].as_u64().unwrap_or_default().max(1) as usize;
+        let longest_s = WAITS_S.get(failures - 1).copied().unwrap_or(i64::MAX / 8);
+        self.retried_in_s().is_some_and(|wait_s| wait_s > longest_s * 6 / 5 + SLACK_S)
+    }
+
+    fn retried_in_s(&self) -> Option<i64> {
+        let next = self.delivery["nextAttempt"].as_i64()?;
+        (self.delivery["state"] == "failing").then(|| next - runner::now().timestamp())
     }
 }
 

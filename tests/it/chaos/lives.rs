@@ -65,6 +65,11 @@ impl Life {
         self.calls.last().is_some_and(|call| call.verb != Verb::Unsubscribe)
     }
 
+    /// Whether whatever is published is sent to it, as far as is known.
+    pub(super) fn is_to_be_notified(&self) -> bool {
+        self.is_subscribed() && !self.is_paused() && self.unknown_since.is_none()
+    }
+
     pub(super) fn is_paused(&self) -> bool {
         let ends = [Verb::Pause, Verb::Resume, Verb::Unsubscribe];
         let last = self.calls.iter().rev().find(|call| ends.contains(&call.verb));

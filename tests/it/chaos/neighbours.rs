@@ -10,6 +10,7 @@ use tokio::time::{Instant, sleep};
 
 use super::callbacks::{Behaviour, Received};
 use super::cast::{CROWDED_FEED, Cast, NEIGHBOUR_FEED};
+use super::crowd::Crowd;
 use super::lives::Life;
 use super::stalls::Stalls;
 use crate::support::random::Random;
@@ -23,8 +24,10 @@ const NEIGHBOUR_EVERY: Duration = Duration::from_millis(400);
 /// How long the neighbour waits for an entry at most. A slow callback delays a quick one by half a second,
 /// but some five processes share the cores of a machine that may build at the same time.
 const NEIGHBOUR_WITHIN: Duration = Duration::from_secs(10);
-/// How long a node that was killed holds its claims.
-const LEASE: Duration = Duration::from_secs(4);
+/// How long the crowd is watched at least: some passes.
+const WATCHED: Duration = Duration::from_secs(8);
+/// How long the crowd may take to have an entry that it accepts at once, after what has failed before.
+const CROWD_WITHIN: Duration = Duration::from_secs(25);
 /// So many notifications in a row of one subscriber, while another one has none, are more than two passes.
 const IN_A_ROW: usize = 4;
 
@@ -35,18 +38,18 @@ pub(super) struct Neighbours<'a> {
 }
 
 impl Neighbours<'_> {
-    /// Publishes entries of both feeds until then, and checks what their subscribers receive.
+    /// Publishes entries of both feeds until then at least, and checks what their subscribers receive.
     pub(super) async fn are_served_until(
         &self,
         end: Instant,
-        (crowd, neighbour): (&[Life], &Life),
+        (crowd, neighbour): (&Crowd<'_>, &Life),
         mut random: Random,
     ) {
-        sleep(LEASE).await;
+        // From the first notification on: a host that answers more slowly than before is sent less at a time.
+        crowd.set_behaviour(Behaviour::Late(CROWD_TAKES));
+        self.the_crowd_is_known_to_be_quick(crowd).await;
         let begun = Instant::now();
-        for life in crowd {
-            self.cast.callbacks.set(&life.path, Behaviour::Late(CROWD_TAKES));
-        }
+        let end = end.max(begun + WATCHED);
         let (node, mut pinged) = (random.below(3) as usize, Vec::new());
         let (crowded, quiet) = (
             async {
@@ -70,9 +73,20 @@ impl Neighbours<'_> {
         tokio::join!(crowded, quiet);
         let ended = Instant::now();
         self.the_neighbour_is_notified_in_time(neighbour, &pinged).await;
-        self.everybody_is_notified_before_anybody_again(crowd, (begun, ended));
-        for life in crowd {
-            self.cast.callbacks.set(&life.path, Behaviour::Accepting);
+        self.everybody_is_notified_before_anybody_again(&crowd.members(), (begun, ended));
+        crowd.set_behaviour(Behaviour::Accepting);
+    }
+
+    /// Notifies the crowd once. Who was slow before, as while a node was suspended, waits for others that are
+    /// slow, and would be notified less often.
+    async fn the_crowd_is_known_to_be_quick(&self, crowd: &Crowd<'_>) {
+        let id = crowd.publish().await;
+        let members = crowd.members();
+        let paths: Vec<_> = members.iter().map(|life| life.path.as_str()).collect();
+        let begun = Instant::now();
+        while !crowd.receive(&id, (&paths, paths.len()), CROWD_WITHIN).await {
+            let stalled = self.stalls.between(begun, Instant::now());
+            assert!(begun.elapsed() < CROWD_WITHIN + stalled, "nothing_is_lost: {id}");
         }
     }
 
@@ -102,7 +116,7 @@ impl Neighbours<'_> {
     /// While the feed changes all the time, everybody is owed something.
     fn everybody_is_notified_before_anybody_again(
         &self,
-        crowd: &[Life],
+        crowd: &[&Life],
         (begun, ended): (Instant, Instant),
     ) {
         let during = |one: &Received| one.at > begun && one.at < ended;

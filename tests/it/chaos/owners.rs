@@ -18,7 +18,10 @@ const LONGEST_PAUSE_MS: u64 = 600;
 /// The pause after a call without an answer: the node may be out for a while.
 const AFTER_UNKNOWN: Duration = Duration::from_millis(500);
 /// How long an owner waits for a notification that it answers with 410 only after it has renewed.
-const IN_FLIGHT: Duration = Duration::from_millis(800);
+const IN_FLIGHT: Duration = Duration::from_millis(1_200);
+/// How long such a notification has been there when the subscription is changed: it cannot be taken for one
+/// that was sent after the change.
+const LONG_BEFORE: Duration = Duration::from_millis(200);
 /// How callbacks answer badly. Late ones are accepted, or come after the time limit.
 const BAD: [Behaviour; 9] = [
     Behaviour::Hanging,
@@ -204,17 +207,32 @@ impl<'a> Owner<'a> {
     async fn change_all(&mut self) {
         use Verb::{Pause, Renew, Retry, Revoke, Unsubscribe};
         let verb = *self.random.one_of(&[Pause, Pause, Revoke, Unsubscribe, Renew, Retry]);
+        self.change_all_by(verb).await;
+    }
+
+    /// The same by this call.
+    pub(super) async fn change_all_by(&mut self, verb: Verb) {
         for slot in 0..self.current.len() {
             self.call(slot, verb).await;
         }
     }
 
-    /// Lets a notification wait for its answer, changes the subscription, and answers with 410 then: that
-    /// ends only what there was before the change.
+    /// Changes some subscriptions while notifications of them wait for their answers.
+    pub(super) async fn change_in_flight(&mut self) {
+        for slot in 0..self.current.len() {
+            if self.life(slot).is_to_be_notified() {
+                self.end_in_flight(slot).await;
+            }
+        }
+    }
+
+    /// Lets a notification wait for its answer, changes the subscription, and answers with 410 or 500 then:
+    /// that ends only what there was before the change, and delays nothing.
     async fn end_in_flight(&mut self, slot: usize) {
         let verb = self.choose();
         let path = self.life(slot).path.clone();
         let Some(held) = self.cast.callbacks.hold(&path, IN_FLIGHT).await else { return };
+        sleep(LONG_BEFORE).await;
         let is_renewed = match verb {
             Verb::Unsubscribe => {
                 self.call(slot, verb).await && self.call(slot, Verb::Subscribe).await
@@ -223,8 +241,9 @@ impl<'a> Owner<'a> {
             _ => self.call(slot, Verb::Renew).await,
         };
         if is_renewed && self.life(slot).path == path {
-            self.counts.count("answers with 410 to what was sent before a renewal");
-            held.answer("410 Gone");
+            let status = *self.random.one_of(&["410 Gone", "500 No"]);
+            self.counts.count(format!("answers with {status} to what was sent before a renewal"));
+            held.answer(status);
         } else {
             held.answer("200 OK");
         }

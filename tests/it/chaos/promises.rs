@@ -12,6 +12,7 @@ use super::lives::{Call, Life, Verb};
 use super::origins::name;
 use super::signatures::{is_hub_signature, webhook_signature, webhook_signatures};
 use super::stalls::Stalls;
+use crate::support::PATIENCE;
 use crate::support::feeds::entry_id;
 
 /// How long after its answer a change may not hold yet.
@@ -33,6 +34,11 @@ impl Promises<'_> {
         for life in &self.lives {
             self.nothing_is_lost(life).await;
         }
+        self.are_not_broken()
+    }
+
+    /// Checks all promises about what was sent. Returns how many notifications the owners received.
+    pub(super) fn are_not_broken(&self) -> usize {
         let received: HashMap<&str, Vec<Received>> = self
             .lives
             .iter()
@@ -54,7 +60,7 @@ impl Promises<'_> {
     async fn nothing_is_lost(&self, life: &Life) {
         let Some(created) = life.current().filter(|_| life.unknown_since.is_none()) else { return };
         let want = self.cast.origins.entries(life.feed, created.published);
-        let deadline = Instant::now() + self.cast.patience;
+        let deadline = Instant::now() + PATIENCE;
         loop {
             let received = self.cast.callbacks.received(&life.path);
             let since = received.iter().filter(|one| one.at >= created.begun);
