@@ -40,24 +40,26 @@ async fn the_other_node_takes_over() {
     let track = track_topic(&one, "text");
     one.subscribe_superfeedr(&track, &others.subscriber.url("/track"), "json").await;
 
-    // Both work on what one of them was told.
-    others.publish(2);
-    others.ping(&one, 0..RESOURCES).await;
-    others.were_brought(1).await;
-    for node in [&one, &other] {
-        let fetched = others.fetched_by(node);
-        assert!(fetched > 0, "{} fetched nothing", node.url(""));
+    // Both work on what one of them was told, sooner or later: a node that gets no time from a busy machine
+    // may miss a round.
+    let mut published = 1;
+    while [&one, &other].into_iter().any(|node| others.fetched_by(node) == 0) {
+        published += 1;
+        others.publish(published);
+        others.ping(&one, 0..RESOURCES).await;
+        others.were_brought(published - 1).await;
     }
 
     // One dies in the middle of its work; what it had in hand waits for its claims' end.
-    others.publish(3);
+    published += 1;
+    others.publish(published);
     others.ping(&one, 0..RESOURCES / 2).await;
     other.kill();
     others.ping(&one, RESOURCES / 2..RESOURCES).await;
-    others.were_brought(2).await;
+    others.were_brought(published - 1).await;
 
-    others.find_every_log_whole(&one, 3).await;
-    let entries = |n: usize| (1..3).map(move |entry| entry_id(&name(n), entry));
+    others.find_every_log_whole(&one, published).await;
+    let entries = |n: usize| (1..published).map(move |entry| entry_id(&name(n), entry));
     let all: Vec<String> = (0..RESOURCES).flat_map(entries).collect();
     tracked_once(&one, &track, &all).await;
     one.comes_to_rest().await;
