@@ -46,7 +46,12 @@ formats! {
     Cdf "cdf" "The channel definition format of 1997",
     JsonFeed10 "jsonfeed1.0" "JSON Feed 1.0",
     JsonFeed11 "jsonfeed1.1" "JSON Feed 1.1",
+    RssInJson "rssinjson" "RSS in JSON",
+    SuperfeedrJson "superfeedr" "The JSON of Superfeedr",
+    ActivityStreams1 "activitystreams1" "ActivityStreams 1",
+    ActivityStreams2 "activitystreams2" "A collection of ActivityStreams 2",
     HFeed "hfeed" "An HTML page with microformats",
+    Sitemap "sitemap" "A sitemap of sitemaps.org",
     Redirect "redirect" "The document in which a feed says that it has moved",
 }
 

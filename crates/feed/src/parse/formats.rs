@@ -10,6 +10,7 @@ mod jsonfeed;
 mod outline;
 mod redirect;
 mod rss;
+mod sitemap;
 #[cfg(test)]
 mod tests;
 
@@ -102,8 +103,10 @@ pub(super) fn read(tree: &Tree<'_>, bases: Bases<'_>, notes: Notes<'_>) -> Resul
             "redirect" | "newlocation" if redirect::is(element) => {
                 return Ok(redirect::read(element));
             }
+            "urlset" if sitemap::is(element) => return Ok(sitemap::read(element, &mut reading)),
             "html" => page = true,
             "opml" => return Err(NotAFeed::Other("an OPML outline")),
+            "sitemapindex" => return Err(NotAFeed::Other("an index of sitemaps")),
             "item" | "entry" if loose.is_none() && !page => loose = Some(element),
             _ => {}
         }

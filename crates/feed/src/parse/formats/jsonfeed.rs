@@ -5,6 +5,7 @@
 //! answers of other services have `items` as well, whose data an entry could not hold. Extensions and fields without a counterpart in Atom are kept
 //! as elements whose text is the value, as JSON if it is not a string.
 
+mod dialects;
 mod values;
 
 use chrono::{DateTime, FixedOffset, Utc};
@@ -64,15 +65,12 @@ pub(in crate::parse) fn read(
     };
     mend_texts(&mut value, repairs);
     let Value::Object(object) = value else { return Err(NotAFeed::Other("JSON of another kind")) };
-    let version = string(&object, "version").unwrap_or_default();
-    if !version.contains("jsonfeed.org/version/") && !has_items_of_a_feed(&object) {
-        return Err(match list(&object, "items").next() {
-            Some(_) => NotAFeed::OTHER_LIST,
-            None => NotAFeed::Other("JSON of another kind"),
-        });
-    }
-    let format =
-        if version.ends_with("/1") { FeedFormat::JsonFeed10 } else { FeedFormat::JsonFeed11 };
+    // Fields that have got other names have no place in the document.
+    let mut unrecorded = SourceTrace::default();
+    let (format, object, trace) = match dialects::as_json_feed(&object) {
+        Some((format, object)) => (format, object, &mut unrecorded),
+        None => (version_of(&object)?, object, trace),
+    };
     let mut feed = Feed { format, ..Feed::default() };
     let mut reading = Reading { object: &object, item: None, repairs, trace };
     reading.feed(&mut feed);
@@ -92,6 +90,19 @@ pub(in crate::parse) fn read(
         feed.entries.push(entry);
     }
     Ok(feed)
+}
+
+/// Returns the version of a JSON Feed.
+fn version_of(object: &Map<String, Value>) -> Result<FeedFormat, NotAFeed> {
+    let version = string(object, "version").unwrap_or_default();
+    if !version.contains("jsonfeed.org/version/") && !has_items_of_a_feed(object) {
+        return Err(match list(object, "items").next() {
+            Some(_) => NotAFeed::OTHER_LIST,
+            None => NotAFeed::Other("JSON of another kind"),
+        });
+    }
+    let is_first = version.ends_with("/1");
+    Ok(if is_first { FeedFormat::JsonFeed10 } else { FeedFormat::JsonFeed11 })
 }
 
 /// Returns whether most items have an id and contents.

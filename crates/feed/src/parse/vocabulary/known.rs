@@ -180,6 +180,10 @@ vocabularies! {
     MICROBLOG "microblog" ["http://microblog.reallysimple.org/"];
     /// UserLand's blogChannel module.
     BLOGCHANNEL "blogChannel" ["http://backend.userland.com/blogChannelModule"];
+    /// Sitemaps.
+    SITEMAP "sitemap" ["http://www.sitemaps.org/schemas/sitemap/0.9"];
+    /// Articles in sitemaps.
+    ARTICLES "news" ["http://www.google.com/schemas/sitemap-news/0.9"];
     /// Superfeedr's own elements.
     SUPERFEEDR "sf" ["http://superfeedr.com/xmpp-pubsub-ext"];
 }
