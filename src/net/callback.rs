@@ -1,10 +1,13 @@
 //! Requests to callbacks: without redirects, with a short response limit and a short timeout.
 
+use std::pin::pin;
+use std::time::Duration;
+
 use bytes::Bytes;
 use http::header::USER_AGENT;
 use http::{HeaderMap, Method, StatusCode};
 use reqwest::Request;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
 use url::Url;
 
 use super::guarded_client::looking_up_with;
@@ -13,6 +16,10 @@ use feedgate_core::event::AnswerExcerpt;
 
 /// The maximum length of a response body that is read, in bytes (rule D4).
 const LONGEST_REPLY_BYTES: usize = 16 * 1024;
+
+/// A timeout that is noticed so much later than it was due was not noticed in time because this process stood
+/// still, as while its machine is suspended. What has arrived meanwhile is read for as long.
+const STOOD_STILL: Duration = Duration::from_secs(1);
 
 /// A request to a callback. Redirects are not followed (rule D5).
 #[derive(Clone, Debug)]
@@ -112,10 +119,11 @@ impl HttpClient {
             }
         };
         let sent = looking_up_with(inner.lookups.for_owner(self.requester), sent);
-        let sent = timeout_at(deadline, sent).await;
-        let sent = sent.map_err(|_| FetchError::TimedOut(allowed))?;
+        let sent = await_answer(deadline, sent).await.ok_or(FetchError::TimedOut(allowed))?;
         let mut response = sent.map_err(|err| failure::from_client(&err, &url))?;
         let is_public = response.remote_addr().is_some_and(|peer| is_public(peer.ip()));
+        let is_late = Instant::now() > deadline;
+        let deadline = if is_late { Instant::now() + STOOD_STILL } else { deadline };
         let body = body::read_start(&mut response, limit_bytes, deadline).await;
         Ok(CallbackResponse {
             status: response.status(),
@@ -126,7 +134,55 @@ impl HttpClient {
     }
 }
 
+/// Waits for an answer until `deadline`; longer if that is noticed late: the answer may have arrived in time, and
+/// only the task that reads it has not run yet.
+async fn await_answer<T>(deadline: Instant, answer: impl Future<Output = T>) -> Option<T> {
+    let mut answer = pin!(answer);
+    match timeout_at(deadline, &mut answer).await {
+        Ok(answer) => Some(answer),
+        Err(_) if deadline.elapsed() > STOOD_STILL => timeout(STOOD_STILL, answer).await.ok(),
+        Err(_) => None,
+    }
+}
+
 /// Returns whether a connection was closed before the response began.
 fn is_broken_off(err: &reqwest::Error, url: &Url) -> bool {
     failure::is_connection_closed(err) || failure::is_http2(err, url)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::pending;
+
+    use tokio::time::{advance, sleep_until};
+
+    use super::*;
+
+    /// Waits a second for an answer, which a task has after `answered_after`, while the process stands still for
+    /// `stands_still`.
+    async fn answer(answered_after: Duration, stands_still: Duration) -> Option<&'static str> {
+        let now = Instant::now();
+        let connection = tokio::spawn(async move {
+            sleep_until(now + answered_after).await;
+            "answer"
+        });
+        let answer = async { connection.await.unwrap_or("panic") };
+        let waiting = tokio::spawn(async move {
+            let mut answer = pin!(answer);
+            await_answer(now + Duration::from_secs(1), &mut answer).await
+        });
+        tokio::task::yield_now().await;
+        advance(stands_still).await;
+        waiting.await.unwrap()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn e03_an_answer_that_arrived_while_the_process_stood_still_is_read() {
+        let second = Duration::from_secs(1);
+        assert_eq!(answer(second / 2, second * 600).await, Some("answer"));
+        assert_eq!(answer(second / 2, Duration::ZERO).await, Some("answer"));
+        assert_eq!(answer(second * 3 / 2, Duration::ZERO).await, None, "it is too late");
+        let deadline = Instant::now() + second;
+        assert_eq!(await_answer(deadline, pending::<()>()).await, None);
+    }
 }
