@@ -99,18 +99,9 @@ impl Db {
 }
 
 async fn read(tx: &Tx<'_>, machine_time: DateTime<Utc>) -> Result<ClockReading, StoreError> {
-    const CLOCK: &str = "
-        select cast(extract(epoch from statement_timestamp()) * 1000000 as bigint)";
     const STATE: &str = "
         select generation, is_moving, moved_by, seen_at, boot, since_boot from clocks where id = 1";
-    let is_shared = tx.is_shared();
-    let clock = async {
-        if !is_shared {
-            return Ok(machine_time);
-        }
-        tx.first(CLOCK, &[]).await?.map_or(Ok(machine_time), |mut row| row.time())
-    };
-    let (now, state) = try_join!(clock, tx.first(STATE, &[]))?;
+    let (now, state) = try_join!(database_time(tx, machine_time), tx.first(STATE, &[]))?;
     let missing = || StoreError::Corrupt("the row of the clock is missing".to_owned());
     let mut row = state.ok_or_else(missing)?;
     let (generation, is_moving) = (row.int()?, row.int()? == 1);
@@ -119,11 +110,24 @@ async fn read(tx: &Tx<'_>, machine_time: DateTime<Utc>) -> Result<ClockReading, 
     let mark = ClockMark { seen_at, boot, since_boot: Duration::from_micros(since_boot) };
     Ok(ClockReading {
         now,
-        is_shared,
+        is_shared: tx.is_shared(),
         generation,
         moving_by: is_moving.then_some(by),
         mark: (seen_at > DateTime::UNIX_EPOCH).then_some(mark),
     })
+}
+
+/// Reads the clock of the database alone. That of SQLite is the clock of this machine, which shows `machine_time`.
+pub(crate) async fn database_time(
+    tx: &Tx<'_>,
+    machine_time: DateTime<Utc>,
+) -> Result<DateTime<Utc>, StoreError> {
+    const CLOCK: &str = "
+        select cast(extract(epoch from statement_timestamp()) * 1000000 as bigint)";
+    if !tx.is_shared() {
+        return Ok(machine_time);
+    }
+    tx.first(CLOCK, &[]).await?.map_or(Ok(machine_time), |mut row| row.time())
 }
 
 /// Moves the next portion of due times. Returns whether there may be more.

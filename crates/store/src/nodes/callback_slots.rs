@@ -14,6 +14,7 @@ use futures_util::future::join_all;
 use futures_util::try_join;
 use tracing::warn;
 
+use crate::clock;
 use crate::delivery::claimed_hosts;
 use crate::engine::row::Row;
 use crate::engine::sql::{Value, params};
@@ -153,24 +154,24 @@ async fn change_slots(
     const TAKE: &str = "
         insert into callback_slots (slot, node, until) {values slot, node, until}
             on conflict (slot) do update set node = excluded.node, until = excluded.until
-         where callback_slots.until <= $1
-            or callback_slots.until > $2 + cast(
-                   extract(epoch from statement_timestamp()) * 1000000 as bigint)";
+         where callback_slots.until <= $1 or callback_slots.until > $2";
     if plan.given_up != SlotSet::NONE {
         tx.execute(GIVE_UP, params![node, numbers(plan.given_up)]).await?;
     }
     if plan.renewed != SlotSet::NONE {
         tx.execute(RENEW, params![node, now, until, numbers(plan.renewed)]).await?;
     }
-    let count = plan.taken.count();
-    let taken = [
-        ("slot", numbers(plan.taken)),
-        ("node", Value::Texts(vec![node.to_owned(); count])),
-        ("until", Value::Ints(vec![until.timestamp_micros(); count])),
-    ];
-    // A node that does not know yet that the clock was set forward must not take what seems to last too long.
-    let longest = (latest_end(now, until - now) - now).num_microseconds().unwrap_or(i64::MAX);
-    tx.execute_rows(TAKE, params![now, longest], &taken).await?;
+    if plan.taken != SlotSet::NONE {
+        let count = plan.taken.count();
+        let taken = [
+            ("slot", numbers(plan.taken)),
+            ("node", Value::Texts(vec![node.to_owned(); count])),
+            ("until", Value::Ints(vec![until.timestamp_micros(); count])),
+        ];
+        // A node that does not know yet that the clock was set forward must not take what seems to last too long.
+        let latest = latest_end(clock::database_time(tx, now).await?, until - now);
+        tx.execute_rows(TAKE, params![now, latest], &taken).await?;
+    }
     Ok([plan.given_up, plan.renewed, plan.taken].iter().any(|set| *set != SlotSet::NONE))
 }
 
