@@ -160,7 +160,10 @@ mod tests {
 
     /// Waits a second for an answer, which a task has after `answered_after`, while the process stands still for
     /// `stands_still`.
-    async fn answer(answered_after: Duration, stands_still: Duration) -> Option<&'static str> {
+    async fn await_answer_of_task(
+        answered_after: Duration,
+        stands_still: Duration,
+    ) -> Option<&'static str> {
         let now = Instant::now();
         let connection = tokio::spawn(async move {
             sleep_until(now + answered_after).await;
@@ -179,9 +182,13 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn e03_an_answer_that_arrived_while_the_process_stood_still_is_read() {
         let second = Duration::from_secs(1);
-        assert_eq!(answer(second / 2, second * 600).await, Some("answer"));
-        assert_eq!(answer(second / 2, Duration::ZERO).await, Some("answer"));
-        assert_eq!(answer(second * 3 / 2, Duration::ZERO).await, None, "it is too late");
+        assert_eq!(await_answer_of_task(second / 2, second * 600).await, Some("answer"));
+        assert_eq!(await_answer_of_task(second / 2, Duration::ZERO).await, Some("answer"));
+        assert_eq!(
+            await_answer_of_task(second * 3 / 2, Duration::ZERO).await,
+            None,
+            "it is too late"
+        );
         let deadline = Instant::now() + second;
         assert_eq!(await_answer(deadline, pending::<()>()).await, None);
     }
