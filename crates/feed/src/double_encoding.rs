@@ -2,7 +2,7 @@
 //!
 //! A single text does not tell whether that was an accident: articles about encodings quote such
 //! characters. Whoever reads a document repairs it if nearly all of its texts are damaged
-//! ([`DamageCount`]); whoever compares entries compares repaired texts ([`repaired`]), so that it does
+//! (`DamageCount`); whoever compares entries compares repaired texts ([`repaired`]), so that it does
 //! not matter whether they were.
 
 use std::borrow::Cow;

@@ -151,10 +151,13 @@ async fn change_slots(
     const RENEW: &str = "
         update callback_slots set until = $3
          where node = $1 and until > $2 and slot in ({ids $4})";
+    // Citus (12.1) loses parameters in the condition of an upsert with several rows.
     const TAKE: &str = "
+        update callback_slots set node = $1, until = $2
+         where slot in ({ids $5}) and (until <= $3 or until > $4)";
+    const TAKE_NEW: &str = "
         insert into callback_slots (slot, node, until) {values slot, node, until}
-            on conflict (slot) do update set node = excluded.node, until = excluded.until
-         where callback_slots.until <= $1 or callback_slots.until > $2";
+            on conflict (slot) do nothing";
     if plan.given_up != SlotSet::NONE {
         tx.execute(GIVE_UP, params![node, numbers(plan.given_up)]).await?;
     }
@@ -162,15 +165,17 @@ async fn change_slots(
         tx.execute(RENEW, params![node, now, until, numbers(plan.renewed)]).await?;
     }
     if plan.taken != SlotSet::NONE {
+        // A node that does not know yet that the clock was set forward must not take what seems to last too long.
+        let latest = latest_end(clock::database_time(tx, now).await?, until - now);
+        let slots = numbers(plan.taken);
+        tx.execute(TAKE, params![node, until, now, latest, slots.clone()]).await?;
         let count = plan.taken.count();
         let taken = [
-            ("slot", numbers(plan.taken)),
+            ("slot", slots),
             ("node", Value::Texts(vec![node.to_owned(); count])),
             ("until", Value::Ints(vec![until.timestamp_micros(); count])),
         ];
-        // A node that does not know yet that the clock was set forward must not take what seems to last too long.
-        let latest = latest_end(clock::database_time(tx, now).await?, until - now);
-        tx.execute_rows(TAKE, params![now, latest], &taken).await?;
+        tx.execute_rows(TAKE_NEW, &[], &taken).await?;
     }
     Ok([plan.given_up, plan.renewed, plan.taken].iter().any(|set| *set != SlotSet::NONE))
 }
