@@ -5,7 +5,7 @@
 //! of the feed except dates, counters and the order of the entries.
 
 use feedgate_core::record::Digest;
-use feedgate_feed::model::{Element, Entry, Feed};
+use feedgate_feed::model::{Element, Entry, Feed, FeedFormat};
 use feedgate_feed::render;
 
 /// Elements that contain counters or times, by the end of their namespace and their name.
@@ -34,7 +34,8 @@ pub(super) fn semantic_digest(feed: &mut Feed) -> Digest {
     shell.extensions.retain(is_lasting);
     let mut by_id: Vec<&Entry> = entries.iter().collect();
     by_id.sort_by(|one, other| one.id.cmp(&other.id));
-    let digest_of = |entry| hex::encode(Digest::from_parts(&[&rendered(entry)]).0);
+    let is_sitemap = feed.format == FeedFormat::Sitemap;
+    let digest_of = |entry| hex::encode(Digest::from_parts(&[&rendered(entry, is_sitemap)]).0);
     let mut parts: Vec<String> = by_id.into_iter().map(digest_of).collect();
     parts.push(render::atom::feed(&shell));
     let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
@@ -43,9 +44,12 @@ pub(super) fn semantic_digest(feed: &mut Feed) -> Digest {
     digest
 }
 
-fn rendered(entry: &Entry) -> String {
+/// Renders an entry without its dates, except that of the last change of a page in a sitemap, which says
+/// nothing else of its content.
+fn rendered(entry: &Entry, is_page: bool) -> String {
     let mut entry = entry.clone();
-    (entry.published, entry.updated) = (None, None);
+    entry.published = None;
+    entry.updated = entry.updated.filter(|_| is_page && !entry.date_assumed);
     entry.extensions.retain(is_lasting);
     for link in &mut entry.links {
         link.attributes.retain(|attribute| attribute.namespace != THREADING);
@@ -74,6 +78,21 @@ mod tests {
         let context = Context::new("https://tides.test/".parse().unwrap());
         let normalized = feedgate_feed::normalize(text.as_bytes(), &context).unwrap();
         semantic_digest(&mut normalized.feed().clone())
+    }
+
+    #[test]
+    fn n12_a_page_of_a_sitemap_changes_with_its_date() {
+        let digest = |date: &str| {
+            let page = format!("<url><loc>https://tides.test/1</loc>{date}</url>");
+            let context = Context::new("https://tides.test/".parse().unwrap());
+            let text = format!("<urlset>{page}</urlset>");
+            let normalized = feedgate_feed::normalize(text.as_bytes(), &context).unwrap();
+            semantic_digest(&mut normalized.feed().clone())
+        };
+        let first = digest("<lastmod>2026-11-01</lastmod>");
+        assert_eq!(first, digest("<lastmod>2026-11-01T00:00:00Z</lastmod>"));
+        assert_ne!(first, digest("<lastmod>2026-11-02</lastmod>"));
+        assert_eq!(digest(""), digest(""));
     }
 
     #[test]

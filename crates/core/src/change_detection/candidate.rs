@@ -7,7 +7,7 @@ use url::Url;
 
 use crate::record::{Digest, EntryKey};
 use feedgate_feed::model::deleted_entry_id;
-use feedgate_feed::model::{Attribute, Content, Element, Entry, Feed, Link, Text};
+use feedgate_feed::model::{Attribute, Content, Element, Entry, Feed, FeedFormat, Link, Text};
 use feedgate_feed::{double_encoding, text_extraction};
 
 /// The number of characters of a text that identify it (rule N3).
@@ -91,6 +91,14 @@ impl Candidate {
             updated: stated(entry, entry.updated),
             entry_id: entry.id.clone(),
             atom: None,
+        }
+    }
+
+    /// Makes the update date a part of the content, as all that a page of a sitemap says of it.
+    fn identify_by_date(&mut self) {
+        if let Some(updated) = self.updated {
+            let content = hex::encode(self.digest.0);
+            self.digest = Digest::from_parts(&[&content, &updated.to_rfc3339()]);
         }
     }
 
@@ -189,6 +197,9 @@ impl FeedDocument {
             feed.entries.iter().map(Candidate::from_entry).collect();
         for (candidate, id) in candidates.iter_mut().zip(renamed.unwrap_or_default()) {
             candidate.renamed = Some(EntryKey::from_id(&id));
+        }
+        if feed.format == FeedFormat::Sitemap {
+            candidates.iter_mut().for_each(Candidate::identify_by_date);
         }
         let mut gap = feed.gap;
         if !oldest_first {

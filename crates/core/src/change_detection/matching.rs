@@ -142,7 +142,14 @@ fn match_rest<'k>(
 fn same<'k>(candidate: &Candidate, known: &'k Known) -> Option<&'k KnownEntry> {
     let by_link = candidate.link.and_then(|link| known.get(link));
     let by_text = candidate.text.and_then(|text| known.get(text));
-    let is_of_day = |entry: &&KnownEntry| entry.published == candidate.published;
+    // A date that is now the publication date (`dc:date`) was the update date of entries known for long.
+    let was_update = |entry: &KnownEntry| {
+        entry.published.is_none()
+            && candidate.published.is_some()
+            && entry.updated == candidate.published
+    };
+    let is_of_day =
+        |entry: &&KnownEntry| entry.published == candidate.published || was_update(entry);
     if candidate.published.is_some() {
         let titled = |entry: &&KnownEntry| entry.title == candidate.title;
         return by_link.filter(is_of_day).filter(titled).or_else(|| by_text.filter(is_of_day));

@@ -120,13 +120,16 @@ struct Scan<'t> {
     open: usize,
     /// Whether the `source` of an entry is open, which has dates of its own.
     is_in_source: bool,
+    /// The names of entries.
+    item_names: &'static [&'static str],
 }
 
 impl<'t> Scan<'t> {
     fn new(text: &'t str) -> Scan<'t> {
         let (items, lists) = (Vec::new(), Vec::new());
         let (others, list, name, open, is_in_source) = (0, None, "", 0, false);
-        Scan { text, items, lists, list, others, name, open, is_in_source }
+        let item_names: &[&str] = if is_sitemap(text) { &["url"] } else { &["item", "entry"] };
+        Scan { text, items, lists, list, others, name, open, is_in_source, item_names }
     }
 
     /// Reads the document.
@@ -160,10 +163,9 @@ impl<'t> Scan<'t> {
         let length = memchr(b'>', rest.as_bytes()).map_or(rest.len(), |length| length + 1);
         let (tag, next) = (&rest[..length], start + length);
         let (is_end, named) = tag.strip_prefix("</").map_or((false, &tag[1..]), |end| (true, end));
-        let length = named.find(|c: char| c.is_whitespace() || "/>".contains(c));
-        let name = &named[..length.unwrap_or(named.len())];
-        let local = name.rsplit(':').next().unwrap_or_default();
-        let is_item = ["item", "entry"].iter().any(|item| local.eq_ignore_ascii_case(item));
+        let name = name_of(named);
+        let local = local_name(name);
+        let is_item = self.item_names.iter().any(|item| local.eq_ignore_ascii_case(item));
         match (is_item, is_end) {
             (true, false) => self.begin((start, next), name, tag.ends_with("/>")),
             (true, true) => self.end(next),
@@ -232,8 +234,10 @@ impl<'t> Scan<'t> {
         self.is_in_source |= is(&["source"]) && !self.text[..next].ends_with("/>");
         let Some(item) = self.items.last_mut().filter(|_| !self.is_in_source) else { return };
         let slot = match () {
-            () if is(&["pubdate", "published", "issued", "created"]) => &mut item.published,
-            () if is(&["date", "updated", "modified"]) => &mut item.updated,
+            () if is(&["pubdate", "published", "issued", "created", "publication_date"]) => {
+                &mut item.published
+            }
+            () if is(&["date", "updated", "modified", "lastmod"]) => &mut item.updated,
             () => return,
         };
         if *slot == 0 {
@@ -252,6 +256,24 @@ impl<'t> Scan<'t> {
             item.updated = offset(start + found + LASTMOD.len() + 1);
         }
     }
+}
+
+/// Returns the name at the beginning of a tag.
+fn name_of(tag: &str) -> &str {
+    let length = tag.find(|c: char| c.is_whitespace() || "/>".contains(c));
+    &tag[..length.unwrap_or(tag.len())]
+}
+
+fn local_name(name: &str) -> &str {
+    name.rsplit(':').next().unwrap_or_default()
+}
+
+/// Returns whether a document begins as a sitemap, whose entries are its pages.
+fn is_sitemap(text: &str) -> bool {
+    const BEGINNING: usize = 4_096;
+    let beginning = &text[..text.floor_char_boundary(BEGINNING)];
+    let mut tags = beginning.split('<').skip(1);
+    tags.any(|tag| local_name(name_of(tag)).eq_ignore_ascii_case("urlset"))
 }
 
 /// Converts an offset or a number of nodes into the type that the scan stores.

@@ -67,9 +67,9 @@ pub(in crate::parse) fn read(
     let Value::Object(object) = value else { return Err(NotAFeed::Other("JSON of another kind")) };
     // Fields that have got other names have no place in the document.
     let mut unrecorded = SourceTrace::default();
-    let (format, object, trace) = match dialects::as_json_feed(&object) {
-        Some((format, object)) => (format, object, &mut unrecorded),
-        None => (version_of(&object)?, object, trace),
+    let (format, object, trace) = match dialects::as_json_feed(object) {
+        Ok((format, object)) => (format, object, &mut unrecorded),
+        Err(object) => (version_of(&object)?, object, trace),
     };
     let mut feed = Feed { format, ..Feed::default() };
     let mut reading = Reading { object: &object, item: None, repairs, trace };
@@ -105,8 +105,11 @@ fn version_of(object: &Map<String, Value>) -> Result<FeedFormat, NotAFeed> {
     Ok(if is_first { FeedFormat::JsonFeed10 } else { FeedFormat::JsonFeed11 })
 }
 
-/// Returns whether most items have an id and contents.
+/// Returns whether most items have an id and contents, or there is a title and none yet.
 fn has_items_of_a_feed(object: &Map<String, Value>) -> bool {
+    if object.get("items").and_then(Value::as_array).is_some_and(Vec::is_empty) {
+        return object.get("title").is_some_and(Value::is_string);
+    }
     let is_item = |item: &&Value| {
         let has = |field: &&str| item.get(*field).and_then(scalar).is_some();
         has(&"id") && CONTENTS.iter().any(has)

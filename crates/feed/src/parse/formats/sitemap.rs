@@ -14,12 +14,14 @@ use crate::model::{Category, Entry, Feed, FeedFormat, Link, Text};
 use crate::parse::selection::{Choice, Room, Selection};
 use crate::parse::target::{FeedOrEntry, Target};
 use crate::parse::tree::XmlElement;
-use crate::parse::vocabulary::ARTICLES;
+use crate::parse::vocabulary::{ARTICLES, SITEMAP};
 use crate::parse::{MAX_ENTRIES, dates};
 
-/// Returns whether an element is a sitemap with pages in it.
+/// Returns whether an element is a sitemap: one with pages in it, or an empty one, such as that of the news
+/// of two days without any.
 pub(super) fn is(element: XmlElement<'_>) -> bool {
-    element.named("urlset") && element.elements().any(is_page)
+    let is_empty = || element.is_in(&SITEMAP) && element.elements().next().is_none();
+    element.named("urlset") && (element.elements().any(is_page) || is_empty())
 }
 
 fn is_page(element: XmlElement<'_>) -> bool {
@@ -163,6 +165,34 @@ mod tests {
         let feed = parse(format!("<urlset>{pages}</urlset>").as_bytes(), &context()).unwrap();
         assert_eq!(feed.entries.len(), MAX_ENTRIES);
         assert_eq!(feed.entries[0].id, "https://tides.test/100");
+    }
+
+    #[test]
+    fn n12_the_newest_pages_are_read_of_a_sitemap_with_more_nodes_than_are_read() {
+        const COUNT: usize = 40_000;
+        let page = |n: usize| {
+            let day =
+                chrono::DateTime::from_timestamp(1_000_000_000 + n as i64 * 3_600, 0).unwrap();
+            format!(
+                "<url><loc>https://tides.test/{n}</loc><lastmod>{}</lastmod>\
+                 <changefreq>daily</changefreq><priority>0.5</priority></url>",
+                day.to_rfc3339()
+            )
+        };
+        let pages: String = (0..COUNT).map(page).collect();
+        for (begin, end) in [("<urlset>", "</urlset>"), ("<s:urlset xmlns:s='x'>", "</s:urlset>")] {
+            let feed = parse(format!("{begin}{pages}{end}").as_bytes(), &context()).unwrap();
+            assert_eq!(feed.entries.len(), MAX_ENTRIES);
+            assert_eq!(feed.entries[0].id, format!("https://tides.test/{}", COUNT - MAX_ENTRIES));
+        }
+    }
+
+    #[test]
+    fn n12_an_empty_sitemap_is_a_feed_without_entries() {
+        let text =
+            "<?xml version='1.0'?>\n<urlset xmlns='http://www.sitemaps.org/schemas/sitemap/0.9'/>";
+        let feed = parse(text.as_bytes(), &context()).unwrap();
+        assert_eq!((feed.format, feed.entries.len()), (FeedFormat::Sitemap, 0));
     }
 
     #[test]

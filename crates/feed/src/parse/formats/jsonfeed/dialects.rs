@@ -14,9 +14,10 @@ type Object = Map<String, Value>;
 /// One way to list entries in JSON.
 struct Dialect {
     format: FeedFormat,
-    /// Returns the object that describes the feed, with its entries in `items`; `None` if the document is of
-    /// another dialect.
-    feed: fn(&Object) -> Option<Object>,
+    /// Returns the list of entries; `None` if the document is of another dialect.
+    items: for<'o> fn(&'o Object) -> Option<Vec<&'o Value>>,
+    /// Returns the object that describes the feed, with its entries in `items`.
+    feed: fn(Object) -> Object,
     /// Renames the fields of an entry.
     entry: fn(&mut Object),
 }
@@ -24,31 +25,49 @@ struct Dialect {
 /// The first that recognizes a document reads it.
 #[rustfmt::skip]
 const DIALECTS: [Dialect; 4] = [
-    Dialect { format: FeedFormat::RssInJson,        feed: rss_channel,           entry: rss_item },
-    Dialect { format: FeedFormat::SuperfeedrJson,   feed: superfeedr_feed,       entry: superfeedr_item },
-    Dialect { format: FeedFormat::ActivityStreams2, feed: activity_collection,   entry: activity },
-    Dialect { format: FeedFormat::ActivityStreams1, feed: activities_of_2011,    entry: activity_of_2011 },
+    Dialect { format: FeedFormat::RssInJson,        items: rss_items,          feed: rss_channel,          entry: rss_item },
+    Dialect { format: FeedFormat::SuperfeedrJson,   items: superfeedr_items,   feed: superfeedr_feed,      entry: superfeedr_item },
+    Dialect { format: FeedFormat::ActivityStreams2, items: activities,         feed: activity_collection,  entry: activity },
+    Dialect { format: FeedFormat::ActivityStreams1, items: activities_of_2011, feed: |document| document,  entry: activity_of_2011 },
 ];
 
-/// Returns the format of a document in another dialect, and the same as a JSON Feed.
-pub(super) fn as_json_feed(document: &Object) -> Option<(FeedFormat, Object)> {
-    DIALECTS.iter().find_map(|dialect| {
-        let mut feed = (dialect.feed)(document)?;
-        let Some(Value::Array(items)) = feed.get_mut("items") else { return None };
+/// Returns the format of a document in another dialect, and the same as a JSON Feed. A list without entries
+/// is a feed that has none; a list of something other than objects is of no dialect, and returned as it is.
+pub(super) fn as_json_feed(document: Object) -> Result<(FeedFormat, Object), Object> {
+    let is_of = |dialect: &&Dialect| {
+        let items = (dialect.items)(&document);
+        items.is_some_and(|items| items.is_empty() || items.iter().any(|item| item.is_object()))
+    };
+    let Some(dialect) = DIALECTS.iter().find(is_of) else { return Err(document) };
+    let mut feed = (dialect.feed)(document);
+    if let Some(Value::Array(items)) = feed.get_mut("items") {
         items.retain(Value::is_object);
         items.iter_mut().filter_map(Value::as_object_mut).for_each(dialect.entry);
-        (!items.is_empty()).then_some((dialect.format, feed))
-    })
+    }
+    Ok((dialect.format, feed))
+}
+
+/// Returns the values of a field that is a list.
+fn values<'o>(object: &'o Object, name: &str) -> Option<Vec<&'o Value>> {
+    Some(object.get(name)?.as_array()?.iter().collect())
 }
 
 /// `{"rss": {"channel": {…, "item": […]}}}` (scripting.com).
-fn rss_channel(document: &Object) -> Option<Object> {
-    let mut channel = document.get("rss")?.get("channel")?.as_object()?.clone();
-    let items = list(&channel, "item").cloned().collect();
-    channel.remove("item");
+fn rss_items(document: &Object) -> Option<Vec<&Value>> {
+    let channel = document.get("rss")?.get("channel")?.as_object()?;
+    Some(list(channel, "item").collect())
+}
+
+fn rss_channel(mut document: Object) -> Object {
+    let channel = document.get_mut("rss").and_then(|rss| rss.get_mut("channel"));
+    let Some(Value::Object(mut channel)) = channel.map(Value::take) else { return document };
+    let items = match channel.remove("item") {
+        Some(Value::Array(items)) => items,
+        item => item.into_iter().collect(),
+    };
     channel.insert("items".to_owned(), Value::Array(items));
     rename(&mut channel, &[("link", "home_page_url")]);
-    Some(channel)
+    channel
 }
 
 fn rss_item(item: &mut Object) {
@@ -69,16 +88,16 @@ fn rss_item(item: &mut Object) {
 }
 
 /// The JSON of Superfeedr (seed 003), and so that of gateways.
-fn superfeedr_feed(document: &Object) -> Option<Object> {
+fn superfeedr_items(document: &Object) -> Option<Vec<&Value>> {
     document.get("status")?.as_object()?;
     let is_item =
-        |item: &Value| item.get("permalinkUrl").is_some() || item.get("standardLinks").is_some();
-    if !list(document, "items").any(is_item) {
-        return None;
-    }
-    let mut feed = document.clone();
+        |item: &&Value| item.get("permalinkUrl").is_some() || item.get("standardLinks").is_some();
+    values(document, "items").filter(|items| items.iter().any(is_item))
+}
+
+fn superfeedr_feed(mut feed: Object) -> Object {
     rename(&mut feed, &[("permalinkUrl", "home_page_url"), ("subtitle", "description")]);
-    Some(feed)
+    feed
 }
 
 fn superfeedr_item(item: &mut Object) {
@@ -110,19 +129,31 @@ fn superfeedr_item(item: &mut Object) {
 }
 
 /// A collection of ActivityStreams 2 (`#collections`), such as an outbox or a page of one.
-fn activity_collection(document: &Object) -> Option<Object> {
+fn activities(document: &Object) -> Option<Vec<&Value>> {
     const COLLECTIONS: [&str; 4] =
         ["Collection", "OrderedCollection", "CollectionPage", "OrderedCollectionPage"];
     let is_collection = |object: &Object| {
         string(object, "type").is_some_and(|kind| COLLECTIONS.contains(&kind.as_str()))
     };
-    let mut feed = is_collection(document).then(|| document.clone())?;
-    if let Some(Value::Object(first)) = feed.get("first").filter(|_| !has_items(&feed)) {
-        feed = first.clone();
+    if !is_collection(document) {
+        return None;
+    }
+    let page = match document.get("first") {
+        Some(Value::Object(first)) if !has_items(document) => first,
+        _ => document,
+    };
+    values(page, if page.contains_key("items") { "items" } else { "orderedItems" })
+}
+
+fn activity_collection(mut feed: Object) -> Object {
+    if !has_items(&feed)
+        && let Some(Value::Object(first)) = feed.remove("first")
+    {
+        feed = first;
     }
     feed.remove("@context");
     rename(&mut feed, &[("orderedItems", "items"), ("name", "title"), ("next", "next_url")]);
-    Some(feed)
+    feed
 }
 
 fn has_items(collection: &Object) -> bool {
@@ -131,7 +162,8 @@ fn has_items(collection: &Object) -> bool {
 
 /// An activity, which has an object such as a note; or an object alone.
 fn activity(item: &mut Object) {
-    if let Some(Value::Object(object)) = item.get("object").cloned() {
+    let object = item.get_mut("object").filter(|object| object.is_object());
+    if let Some(Value::Object(object)) = object.map(Value::take) {
         let activity = std::mem::replace(item, object);
         if let Some(verb) = activity.get("type") {
             item.insert("verb".to_owned(), verb.clone());
@@ -175,12 +207,12 @@ fn activity(item: &mut Object) {
 }
 
 /// A stream of ActivityStreams 1 (`#activity`).
-fn activities_of_2011(document: &Object) -> Option<Object> {
-    let is_activity = |item: &Value| {
+fn activities_of_2011(document: &Object) -> Option<Vec<&Value>> {
+    let is_activity = |item: &&Value| {
         item.get("verb").is_some_and(Value::is_string)
             && item.get("object").is_some_and(Value::is_object)
     };
-    list(document, "items").any(is_activity).then(|| document.clone())
+    values(document, "items").filter(|items| items.iter().any(is_activity))
 }
 
 fn activity_of_2011(item: &mut Object) {
@@ -368,9 +400,26 @@ mod tests {
         for text in [
             r#"{"type": "OrderedCollection", "totalItems": 3, "first": "https://tides.test/outbox?page=1"}"#,
             r#"{"type": "Collection", "items": ["https://tides.test/1"]}"#,
-            r#"{"rss": {"channel": {"title": "x"}}}"#,
+            r#"{"rss": {"channel": "x"}}"#,
         ] {
             assert!(parse(text.as_bytes(), &context).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn n13_a_list_without_entries_is_an_empty_feed() {
+        let context = Context::new(Url::parse("https://tides.test/outbox").unwrap());
+        #[rustfmt::skip]
+        let cases = [
+            (FeedFormat::ActivityStreams2, r#"{"type": "OrderedCollectionPage", "orderedItems": []}"#),
+            (FeedFormat::ActivityStreams2, r#"{"type": "OrderedCollection", "first": {"orderedItems": []}}"#),
+            (FeedFormat::RssInJson,        r#"{"rss": {"channel": {"title": "x"}}}"#),
+            (FeedFormat::RssInJson,        r#"{"rss": {"channel": {"title": "x", "item": []}}}"#),
+            (FeedFormat::JsonFeed11,       r#"{"title": "Alerts", "items": []}"#),
+        ];
+        for (format, text) in cases {
+            let feed = parse(text.as_bytes(), &context).unwrap();
+            assert_eq!((feed.format, feed.entries.len()), (format, 0), "{text}");
         }
     }
 }
