@@ -2,6 +2,8 @@
 
 use chrono::{DateTime, Utc};
 
+use feedgate_feed::model::FeedFormat;
+
 use super::polling::Polling;
 use super::record::Seq;
 use super::status::Status;
@@ -56,6 +58,15 @@ impl Resource {
         }
     }
 
+    /// Returns whether what was read as a feed may be a list of something else in JSON, which earlier
+    /// versions took for a feed: no entry was ever found, or ids of entries in JSON had to be generated.
+    pub fn may_be_another_list(&self) -> bool {
+        const JSON: [FeedFormat; 3] =
+            [FeedFormat::Unknown, FeedFormat::JsonFeed10, FeedFormat::JsonFeed11];
+        let is_json = JSON.iter().any(|format| self.polling.format == format.as_str());
+        self.head == Seq(0) || is_json && self.status.generated_ids
+    }
+
     /// Returns whether everybody may read the resource who knows its address.
     pub fn is_readable(&self) -> bool {
         self.visibility(ListedTopics::Open) > Visibility::Private
@@ -64,5 +75,39 @@ impl Resource {
     /// Returns whether lists, searches and tracks of everybody may contain the resource.
     pub fn is_listed(&self, listed: ListedTopics) -> bool {
         self.visibility(listed) == Visibility::Listed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn n05_only_a_feed_with_generated_ids_or_without_entries_may_be_another_list() {
+        let may_be = |head: i64, format: FeedFormat, generated_ids: bool| {
+            let mut resource = Resource {
+                id: ResourceId(1),
+                topic: Topic::parse("https://tides.test/feed").unwrap(),
+                fetch_url: "https://tides.test/feed".to_owned(),
+                kind: ResourceKind::Feed,
+                head: Seq(head),
+                body_version: 1,
+                feed_head: String::new(),
+                next_fetch: DateTime::UNIX_EPOCH,
+                status: Status::default(),
+                polling: Polling::default(),
+                subscribers: 1,
+                pushed_until: None,
+                exposure: Exposure::default(),
+            };
+            resource.status.generated_ids = generated_ids;
+            format.as_str().clone_into(&mut resource.polling.format);
+            resource.may_be_another_list()
+        };
+        assert!(may_be(3, FeedFormat::JsonFeed11, true), "taken for a feed by an earlier version");
+        assert!(may_be(3, FeedFormat::Unknown, true));
+        assert!(may_be(0, FeedFormat::JsonFeed11, false), "an empty list with a title");
+        assert!(!may_be(3, FeedFormat::JsonFeed11, false), "its entries have ids");
+        assert!(!may_be(3, FeedFormat::Atom10, true));
     }
 }

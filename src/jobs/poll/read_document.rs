@@ -84,11 +84,15 @@ pub(super) async fn read(
     let context = Context { known_by, ..document.context(now) };
     let (body, topic) = (document.body.clone(), due.resource.topic.clone());
     let was_feed = due.resource.kind == ResourceKind::Feed;
+    let is_sure_feed = was_feed && !due.resource.may_be_another_list();
     let parse = move || match read_document(&body, &context, topic.fragment(), was_feed) {
         ParsedDocument::Feed(feed) => match rendered_length::reason_too_long(&feed, body.len()) {
             None => Ok(ParsedDocument::Feed(feed)),
             Some(why) => Err(why),
         },
+        ParsedDocument::Other(_, Some(err)) if is_sure_feed && err == NotAFeed::OTHER_LIST => {
+            Ok(ParsedDocument::NotAFeed(err))
+        }
         parsed => Ok(parsed),
     };
     Ok(match received.memory.run_blocking(parse).await {
