@@ -55,8 +55,11 @@ pub fn repaired(text: &str) -> Cow<'_, str> {
 impl Text {
     /// Returns the text without markup, as it is compared with another.
     pub fn to_comparable(&self) -> String {
-        let plain = self.to_plain();
-        decoded(&plain).unwrap_or(plain)
+        // The source is decoded as when a document is read, where references of HTML are not characters yet.
+        match decoded(&self.value) {
+            Some(value) => Text { kind: self.kind, value, ..Text::default() }.to_plain(),
+            None => self.to_plain(),
+        }
     }
 }
 

@@ -114,12 +114,31 @@ mod tests {
             ("no address in other words",  "<feed xmlns:x='urn:x'><author><name>n</name><x:email>a <b/>b</x:email></author><entry/></feed>".to_owned()),
             ("prefixes in order",          "<feed><entry><author><name>n</name><x:y xmlns:x='urn:x'/><a:link xmlns:a='http://www.w3.org/2005/Atom'/></author></entry></feed>".to_owned()),
             ("elements of XML itself",     item("<xml:a xml:b=''/>")),
+            ("elements of ours",           "<feed><author><name>n</name><z xmlns='tag:feedgate,2026:entry' a@='1' a#='2' as='x'/></author><entry/></feed>".to_owned()),
+            ("a copied author",            format!("<feed><author><name>JosÃ©</name></author><title>é</title>{}</feed>", "<entry><id>a</id></entry><entry/>".repeat(20))),
         ];
         let context = Context::new(Url::parse("http://a.test/").unwrap());
         for (why, document) in cases {
             let once = normalize(document.as_bytes(), &context).unwrap().to_atom();
             let twice = normalize(once.as_bytes(), &context).unwrap().to_atom();
             assert_eq!(twice, once, "{why}");
+        }
+    }
+
+    #[test]
+    fn long_lists_are_normalized_at_once() {
+        let many = |part: &dyn Fn(usize) -> String| (0..60_000).map(part).collect::<String>();
+        let languages = many(&|n| format!("<link href='x' hreflang='a-{n}'/>"));
+        let people = many(&|n| format!("<author><name>a{}</name></author>", n % 3));
+        let parts = many(&|_| "<itunes:email/><itunes:email>a@b.test</itunes:email>".to_owned());
+        let documents = [
+            format!("<feed><entry>{languages}</entry></feed>"),
+            format!("<feed><id>urn:{}</id><entry>{people}</entry></feed>", "x".repeat(2_000_000)),
+            format!("<rss><channel><itunes:owner>{parts}</itunes:owner>{parts}</channel></rss>"),
+        ];
+        let context = Context::new(Url::parse("https://tides.test/feed").unwrap());
+        for document in documents {
+            normalize(document.as_bytes(), &context).unwrap();
         }
     }
 }

@@ -28,6 +28,9 @@ pub(crate) const NAMESPACE: &str = "tag:feedgate,2026:entry";
 /// Their usual prefix.
 pub(crate) const PREFIX: &str = "fg";
 
+/// The attributes of these elements: the name of a field.
+pub(crate) const ATTRIBUTES: [&str; 2] = ["as", "from"];
+
 /// The prefix of generated ids of persons (RFC 4151), which name the program and not the gateway.
 const PERSON: &str = "tag:feedgate,2026:person:";
 
@@ -114,16 +117,28 @@ pub(crate) fn stated_person_id(person: &Person) -> Option<String> {
 }
 
 /// Returns the id of a person without one: the URI, which identifies the person everywhere, or else
-/// a hash that stays the same as long as the feed uses the same name. `feed_id` is the id of the feed
+/// a hash that stays the same as long as the feed uses the same name. `home` is the hash of the feed
 /// that names the person.
-pub(crate) fn generated_person_id(person: &Person, feed_id: &str) -> String {
+pub(crate) fn generated_person_id(person: &Person, home: FeedHash) -> String {
     if let Some(uri) = person.uri.as_ref().filter(|uri| !uri.is_empty()) {
         return uri.clone();
     }
-    let mut hasher = Sha256::new();
-    for part in [feed_id, &person.name] {
-        hasher.update(part.as_bytes());
-        hasher.update([0x1f]);
-    }
+    let mut hasher = home.0;
+    hasher.update(person.name.as_bytes());
+    hasher.update([0x1f]);
     format!("{PERSON}{}", hex::encode(&hasher.finalize()[..16]))
+}
+
+/// The hash of the id of a feed. It is made once for all people whom the feed names, because an id may be long.
+#[derive(Clone, Copy)]
+pub(crate) struct FeedHash(Sha256);
+
+impl FeedHash {
+    /// Hashes the id of a feed.
+    pub(crate) fn of_id(feed_id: &str) -> FeedHash {
+        let mut hasher = Sha256::new();
+        hasher.update(feed_id.as_bytes());
+        hasher.update([0x1f]);
+        FeedHash(hasher)
+    }
 }

@@ -25,8 +25,8 @@ pub(crate) fn entry_id(title: &str, n: usize) -> String {
 /// The ids of [`entry_id`] that stand in a document of any format, in document order.
 pub(crate) fn entry_ids(document: &str) -> Vec<String> {
     let ids = document.split("tag:").skip(1).filter_map(|rest| rest.split(['<', '"']).next());
-    // JSON names each author by an id, which is generated if the source has none.
-    let ids = ids.filter(|id| !id.starts_with("feedgate,2026:person:"));
+    // Elements of feedgate's own, and ids of authors, which are generated if the source has none.
+    let ids = ids.filter(|id| !id.starts_with("feedgate,2026:"));
     ids.map(|id| format!("tag:{id}")).collect()
 }
 

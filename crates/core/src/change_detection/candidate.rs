@@ -275,7 +275,7 @@ fn text_of(entry: &Entry) -> String {
     match &entry.content {
         Some(Content::Text(text)) => text.to_comparable(),
         Some(Content::Xml { value, .. }) => {
-            double_encoding::repaired(&text_extraction::plain(value)).into_owned()
+            text_extraction::plain(&double_encoding::repaired(value))
         }
         Some(Content::Media { value, .. }) => double_encoding::repaired(value).into_owned(),
         Some(Content::Src { href, .. }) => href.clone(),

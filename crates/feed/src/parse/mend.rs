@@ -1,9 +1,10 @@
 //! Repair of texts that were damaged before they were put into the document.
 
-use memchr::memchr;
+use memchr::{memchr, memmem};
 
 use super::faults::Faults;
 use crate::double_encoding::{DamageCount, decoded};
+use crate::own_elements;
 use crate::repair::RepairCode;
 
 /// The private-use characters that represent the first halves of surrogate pairs.
@@ -18,9 +19,18 @@ const HIGH_BYTE: u8 = 0xf4;
 pub(super) struct TextRepair {
     count: DamageCount,
     has_halves: bool,
+    /// Whether this program has written the document, and so has examined its texts before.
+    is_own: bool,
 }
 
 impl TextRepair {
+    /// Returns the repair of an XML document. What this program has written is a part of the document that was
+    /// examined, so that its texts alone say nothing.
+    pub(super) fn of_document(text: &str) -> TextRepair {
+        let is_own = memmem::find(text.as_bytes(), own_elements::NAMESPACE.as_bytes()).is_some();
+        TextRepair { is_own, ..TextRepair::default() }
+    }
+
     /// Examines a text or an attribute of the document.
     pub(super) fn examine(&mut self, text: &str) {
         self.has_halves |= has_half(text);
@@ -29,14 +39,18 @@ impl TextRepair {
 
     /// Returns whether any text of the document is to be repaired.
     pub(super) fn is_needed(&self) -> bool {
-        self.has_halves || self.count.is_nearly_all()
+        self.has_halves || self.is_damaged()
+    }
+
+    fn is_damaged(&self) -> bool {
+        !self.is_own && self.count.is_nearly_all()
     }
 
     /// Repairs a text and counts the fault; `None` if it stays as it is.
     pub(super) fn mend(&self, text: &str, faults: &mut Faults) -> Option<String> {
         let (mended, fault) = if has_half(text) {
             (text.replace(is_half, "\u{fffd}"), RepairCode::LoneSurrogate)
-        } else if self.count.is_nearly_all() {
+        } else if self.is_damaged() {
             (decoded(text)?, RepairCode::DoubleEncoded)
         } else {
             return None;

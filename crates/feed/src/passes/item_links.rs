@@ -20,10 +20,10 @@ const FEEDBURNER: &str = "http://rssnamespace.org/feedburner/ext/1.0";
 
 /// Endings of file names: a folder that is called like a file is no host.
 #[rustfmt::skip]
-const FILE_ENDINGS: [&str; 28] = [
+const FILE_ENDINGS: [&str; 33] = [
     "asp", "aspx", "atom", "cfm", "cgi", "css", "dll", "do", "exe", "htm", "html", "jpg", "js",
-    "json", "jsp", "md", "pdf", "php", "phtml", "pl", "png", "py", "rb", "rdf", "rss", "shtml",
-    "txt", "xml",
+    "json", "jsp", "jspx", "md", "mvc", "nsf", "pdf", "php", "phtml", "pl", "png", "py", "rb", "rdf", "rss",
+    "shtml", "txt", "woa", "xhtml", "xml",
 ];
 
 /// The bases of the links and texts of the entries of a feed.
@@ -83,7 +83,7 @@ pub(super) fn resolve(links: &mut Vec<Link>, bases: &ItemBases) {
         if href == former {
             continue;
         }
-        if is_alternate && is_relative {
+        if is_alternate && is_relative && others.is_empty() {
             let (href, rel) = (former.clone(), "related".to_owned());
             others.push(Link { href, rel, ..Link::default() });
         }
@@ -103,7 +103,8 @@ pub(super) fn prefer_original(entry: &mut Entry) {
     let original = iri::encode(text.trim());
     let first = entry.links.iter().position(|link| link.rel == "alternate");
     let counted = first.map(|at| &entry.links[at]);
-    if !is_web(&original) || counted.is_some_and(|link| link.href == original) {
+    let is_complete = Url::parse(&original).is_ok_and(|url| is_web(url.as_str()) && url.has_host());
+    if !is_complete || counted.is_some_and(|link| link.href == original) {
         return;
     }
     let former = counted.map(|link| link.compared_href().to_owned()).unwrap_or_default();

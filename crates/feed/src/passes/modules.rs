@@ -4,6 +4,8 @@
 //! Elements stay what they were; a form that cannot be converted stays as it was. Only a number of
 //! comments that is no number, and a rating that is empty, are removed.
 
+use std::collections::HashMap;
+
 use chrono::SecondsFormat;
 
 use crate::model::{Element, Feed, Node};
@@ -132,14 +134,23 @@ fn move_to_owner(extensions: &mut Vec<Element>) {
     }
     let mut left = Vec::new();
     if let Some(owner) = others.iter_mut().find(|element| is_named(element, "owner")) {
+        let mut known: HashMap<String, String> = HashMap::new();
+        for child in &owner.children {
+            if let Node::Element(child) = child
+                && is_part(child)
+            {
+                let name = child.name.to_ascii_lowercase();
+                known.entry(name).or_insert_with(|| child.text().trim().to_owned());
+            }
+        }
         for mut part in parts {
-            let known = owner.children.iter().find_map(|child| match child {
-                Node::Element(child) if is_named(child, &part.name) => Some(child.text()),
-                _ => None,
-            });
-            match known {
-                None => owner.children.push(Node::Element(part)),
-                Some(known) if known.trim() == part.text().trim() => {}
+            let (name, text) = (part.name.to_ascii_lowercase(), part.text().trim().to_owned());
+            match known.get(&name) {
+                None => {
+                    known.insert(name, text);
+                    owner.children.push(Node::Element(part));
+                }
+                Some(known) if *known == text => {}
                 Some(_) => {
                     (part.namespace, part.prefix) = (RSS.to_owned(), "rss".to_owned());
                     left.push(part);

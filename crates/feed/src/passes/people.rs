@@ -9,7 +9,7 @@
 
 use crate::context::Context;
 use crate::model::{Element, Feed, Node, Person, Text};
-use crate::own_elements;
+use crate::own_elements::{self, FeedHash};
 use crate::repair::{Repair, RepairCode};
 use crate::text_extraction::{self, is_printable};
 
@@ -47,41 +47,27 @@ pub(super) fn complete_authors(mut feed: Feed, context: &Context) -> Feed {
 /// Gives each author an id. One that is named without a URI is known by the feed that names it, which
 /// is the source of a copied entry.
 fn identify(feed: &mut Feed) {
-    let mut made = IdsByName::default();
+    let of_feed = FeedHash::of_id(&feed.id);
     for entry in &mut feed.entries {
-        let source = entry.source.as_deref_mut();
-        let home = source.as_ref().map(|source| source.id.clone()).filter(|id| !id.is_empty());
-        let home = home.as_deref().unwrap_or(&feed.id);
-        let of_source = source.into_iter().flat_map(|source| &mut source.authors);
-        entry.authors.iter_mut().chain(of_source).for_each(|author| made.identify(author, home));
+        let mut source = entry.source.as_deref_mut();
+        let id = source.as_ref().map(|source| source.id.as_str()).filter(|id| !id.is_empty());
+        let home = id.map_or(of_feed, FeedHash::of_id);
+        let of_source = source.iter_mut().flat_map(|source| &mut source.authors);
+        entry.authors.iter_mut().chain(of_source).for_each(|author| identify_person(author, home));
     }
-    feed.authors.iter_mut().for_each(|author| made.identify(author, &feed.id));
+    feed.authors.iter_mut().for_each(|author| identify_person(author, of_feed));
 }
 
-/// The last id that was made, because most entries of a feed have one author.
-#[derive(Default)]
-struct IdsByName {
-    name: String,
-    home: String,
-    id: String,
-}
-
-impl IdsByName {
-    /// Gives a person an id, or puts the one that the source states into the form of ours.
-    fn identify(&mut self, person: &mut Person, home: &str) {
-        if let Some(id) = own_elements::stated_person_id(person) {
-            let is_id = |element: &Element| own_elements::is_person_id(element);
-            if let Some(element) = person.extensions.iter_mut().find(|element| is_id(element)) {
-                *element = own_elements::person_id(id);
-            }
-            return;
-        }
-        if person.uri.is_some() || self.name != person.name || self.home != home {
-            self.id = own_elements::generated_person_id(person, home);
-            self.name = if person.uri.is_none() { person.name.clone() } else { String::new() };
-            home.clone_into(&mut self.home);
-        }
-        person.extensions.push(own_elements::person_id(self.id.clone()));
+/// Gives a person an id, or puts the one that the source states into the form of ours.
+fn identify_person(person: &mut Person, home: FeedHash) {
+    let Some(id) = own_elements::stated_person_id(person) else {
+        let id = own_elements::generated_person_id(person, home);
+        person.extensions.push(own_elements::person_id(id));
+        return;
+    };
+    let is_id = |element: &&mut Element| own_elements::is_person_id(element);
+    if let Some(element) = person.extensions.iter_mut().find(is_id) {
+        *element = own_elements::person_id(id);
     }
 }
 

@@ -1,6 +1,6 @@
 //! The remaining requirements of RFC 4287, after all other passes.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use crate::model::{Content, Entry, Feed, Link, Text};
 
@@ -46,17 +46,12 @@ fn make_links_valid(links: &mut Vec<Link>) {
 /// (text/html by default)" (seed 003). It stays as it is where another one of that type and language
 /// stands beside it.
 fn type_alternates(links: &mut [Link]) {
-    for at in 0..links.len() {
-        if links[at].rel != "alternate" || links[at].mime.is_some() {
-            continue;
-        }
-        let is_page = |link: &Link| {
-            link.rel == "alternate"
-                && link.mime.as_deref() == Some(PAGE)
-                && link.hreflang == links[at].hreflang
-        };
-        if !links.iter().any(is_page) {
-            links[at].mime = Some(PAGE.to_owned());
+    let is_alternate = |link: &&Link| link.rel == "alternate";
+    let pages = links.iter().filter(is_alternate).filter(|link| link.mime.as_deref() == Some(PAGE));
+    let mut languages: HashSet<Option<String>> = pages.map(|link| link.hreflang.clone()).collect();
+    for link in links.iter_mut().filter(|link| link.rel == "alternate" && link.mime.is_none()) {
+        if languages.insert(link.hreflang.clone()) {
+            link.mime = Some(PAGE.to_owned());
         }
     }
 }

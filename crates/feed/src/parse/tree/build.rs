@@ -283,7 +283,7 @@ impl<'t> Builder<'t> {
             Kind::Element { .. } => None,
         });
         let values = self.attributes.iter().map(|attribute| &attribute.value);
-        let mut repair = TextRepair::default();
+        let mut repair = TextRepair::of_document(self.text);
         texts
             .chain(values)
             .filter(|text| may_be_damaged(text))

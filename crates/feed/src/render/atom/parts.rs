@@ -3,7 +3,7 @@
 use chrono::{DateTime, Datelike, FixedOffset, SecondsFormat, Timelike};
 
 use crate::model::{Category, Content, Element, Entry, Feed, Link, Person, Text, TextKind};
-use crate::own_elements::{NAMESPACE, is_own};
+use crate::own_elements::{ATTRIBUTES, NAMESPACE, is_own};
 use crate::text_extraction::printable;
 
 use super::super::element::{push_extension, push_foreign_attributes};
@@ -191,8 +191,12 @@ pub(super) fn push_own(out: &mut String, element: &Element) {
     out.push_str(&name);
     push_attribute(out, "xmlns", NAMESPACE);
     push_attribute(out, "xmlns:fg", NAMESPACE);
-    for attribute in element.attributes.iter().filter(|attribute| attribute.namespace.is_empty()) {
-        push_attribute(out, &as_name(&attribute.name), &attribute.value);
+    // A document may have elements of this namespace too: only attributes of ours are written, each once.
+    for name in ATTRIBUTES {
+        let mut named = element.attributes.iter().filter(|attribute| attribute.name == name);
+        if let Some(attribute) = named.find(|attribute| attribute.namespace.is_empty()) {
+            push_attribute(out, name, &attribute.value);
+        }
     }
     let text = element.text();
     if text.is_empty() {

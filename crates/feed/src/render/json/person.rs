@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use crate::model::Person;
-use crate::own_elements::{generated_person_id, stated_person_id};
+use crate::own_elements::{FeedHash, generated_person_id, stated_person_id};
 
 use super::parts::{child_text, insert_some, last_short_name, links, permalink};
 use super::picture::PICTURE_RELATIONS;
@@ -15,7 +15,8 @@ pub(super) fn actor(person: &Person, feed_id: &str) -> Value {
     let mine = &person.extensions;
     let linked = links(mine);
     let address = permalink(&linked).or_else(|| person.uri.clone());
-    let id = stated_person_id(person).unwrap_or_else(|| generated_person_id(person, feed_id));
+    let id = stated_person_id(person)
+        .unwrap_or_else(|| generated_person_id(person, FeedHash::of_id(feed_id)));
     let picture = linked.iter().find(|link| PICTURE_RELATIONS.contains(&link.rel.as_str()));
     actor.insert("displayName".to_owned(), Value::String(person.name.clone()));
     insert_some(&mut actor, "permalinkUrl", address);
