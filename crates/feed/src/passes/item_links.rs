@@ -157,7 +157,8 @@ fn with_scheme(written: &str, own: &[&Url]) -> Option<String> {
     let known = own.iter().find(is_own);
     let is_host = known.is_some() || (is_domain(host) && (rest.starts_with('/') || has_www(host)));
     let scheme = known.or(own.first())?.scheme();
-    let address = || iri::encode(&format!("{scheme}://{written}")).into_owned();
+    let slash = if rest.starts_with('/') { "" } else { "/" };
+    let address = || iri::encode(&format!("{scheme}://{host}{slash}{rest}")).into_owned();
     (is_host && matches!(scheme, "http" | "https")).then(address)
 }
 

@@ -42,6 +42,7 @@ pub(super) const ALLOWED: &[Allowed] = &[
     allow("nodes/callback_slots.rs GIVE_UP_ALL", "all of callback_slots", SLOTS),
     allow("nodes/callback_slots.rs RENEW", "all of callback_slots", SLOTS),
     allow("nodes/callback_slots.rs SLOTS", "all of callback_slots", SLOTS),
+    allow("nodes/callback_slots.rs TAKE", "all of callback_slots", SLOTS),
     allow("nodes/callback_slots.rs SERVING", "nodes where", "a row for each node, deleted a day after it was killed"),
     allow("clock.rs ADVANCE", "all of clocks", ONE_ROW),
     allow("clock.rs MARK", "all of clocks", ONE_ROW),
