@@ -16,7 +16,7 @@ use crate::engine::lease::ClaimLease;
 use crate::engine::sql::params;
 use crate::engine::tx::Tx;
 use crate::hosts;
-use crate::resources::{claim, group_queue, release};
+use crate::resources::{group_queue, release};
 use crate::{Db, Store};
 use feedgate_core::host_groups::HostGroups;
 use feedgate_core::poll::Trigger;
@@ -186,12 +186,6 @@ impl Db {
         const GROUP: &str = "select host from resources where id = $1";
         let rows = self.rows(GROUP, params![id.0]).await?;
         rows.into_iter().next().map(|mut row| row.text()).transpose()
-    }
-
-    /// Returns the host groups of some resources.
-    pub(crate) async fn groups_of(&self, ids: &[ResourceId]) -> Result<Vec<String>, StoreError> {
-        let ids = ids.to_vec();
-        self.read(move |tx| Box::pin(async move { claim::groups_of(tx, &ids).await })).await
     }
 
     /// Releases claimed resources that have to wait for their hosts.

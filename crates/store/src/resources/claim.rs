@@ -254,20 +254,24 @@ pub(crate) async fn renew(
     tx: &Tx<'_>,
     claims: Vec<(ResourceId, ClaimToken)>,
     lease: ClaimLease,
-) -> Result<Vec<ResourceId>, StoreError> {
+) -> Result<RenewedClaims, StoreError> {
+    const GROUPS: &str = "select distinct host from resources where id in ({ids $1})";
     let claims = claims.into_iter().map(|(id, token)| ([id.0], token)).collect();
     let renewed = RESOURCES.renew(tx, claims, lease.ends).await?;
-    let renewed: Vec<_> = renewed.into_iter().map(|[id]| ResourceId(id)).collect();
-    hosts::renew_groups(tx, groups_of(tx, &renewed).await?, lease).await?;
-    Ok(renewed)
+    let ids: Vec<i64> = renewed.into_iter().map(|[id]| id).collect();
+    let resources = ids.iter().copied().map(ResourceId).collect();
+    let rows = tx.query(GROUPS, &[Value::Ints(ids)]).await?;
+    let groups = rows.into_iter().map(|mut row| row.text()).collect::<Result<Vec<_>, _>>()?;
+    hosts::renew_groups(tx, groups.clone(), lease).await?;
+    Ok(RenewedClaims { resources, groups })
 }
 
-/// Returns the host groups of some resources.
-pub(crate) async fn groups_of(tx: &Tx<'_>, ids: &[ResourceId]) -> Result<Vec<String>, StoreError> {
-    const GROUPS: &str = "select distinct host from resources where id in ({ids $1})";
-    let ids = Value::Ints(ids.iter().map(|id| id.0).collect());
-    let rows = tx.query(GROUPS, &[ids]).await?;
-    rows.into_iter().map(|mut row| row.text()).collect()
+/// The resources whose claims were renewed.
+#[derive(Clone, Debug)]
+pub(crate) struct RenewedClaims {
+    pub(crate) resources: Vec<ResourceId>,
+    /// Their host groups, each once.
+    pub(crate) groups: Vec<String>,
 }
 
 /// The resources that a claim has read and that must wait, because their groups are at their limit.

@@ -17,7 +17,7 @@ use crate::log::append_budget;
 use crate::log::document_parts::AppendProgress;
 use crate::log::entries::{self, OldEntries};
 use crate::log::recording::{self, PushedPart, Recorded, Recording};
-use crate::resources::claim::{self, ClaimedResources};
+use crate::resources::claim::{self, ClaimedResources, RenewedClaims};
 use crate::resources::poll_result::{self, PollResult, StoredResult};
 use crate::resources::release;
 use crate::{Db, Store};
@@ -102,14 +102,15 @@ impl Store {
         until: DateTime<Utc>,
     ) -> Result<Vec<ResourceId>, StoreError> {
         if let Some(db) = self.only_cell() {
-            return db.renew_resource_claims(claims, db.claims.lease(now, until)).await;
+            let lease = db.claims.lease(now, until);
+            return Ok(db.renew_resource_claims(claims.to_vec(), lease).await?.resources);
         }
         let lease = self.shared.claims.lease(now, until);
         let (mut renewed, mut groups) = (Vec::new(), Vec::new());
         for (cell, claims) in self.by_cell(claims.to_vec(), |(id, _)| id.0) {
-            let ids = cell.renew_resource_claims(&claims, lease).await?;
-            groups.extend(cell.groups_of(&ids).await?);
-            renewed.extend(ids);
+            let of_cell = cell.renew_resource_claims(claims, lease).await?;
+            renewed.extend(of_cell.resources);
+            groups.extend(of_cell.groups);
         }
         if !groups.is_empty() {
             self.renew_hosts(groups, lease).await?;
@@ -266,10 +267,9 @@ impl Db {
 
     async fn renew_resource_claims(
         &self,
-        claims: &[(ResourceId, ClaimToken)],
+        claims: Vec<(ResourceId, ClaimToken)>,
         lease: ClaimLease,
-    ) -> Result<Vec<ResourceId>, StoreError> {
-        let claims = claims.to_vec();
+    ) -> Result<RenewedClaims, StoreError> {
         self.write(move |tx| Box::pin(claim::renew(tx, claims, lease))).await
     }
 
