@@ -92,7 +92,7 @@ fn read<'a>(
     let fragment = url.split_once('#').map(|(_, fragment)| fragment);
     let fragment = fragment.filter(|fragment| !fragment.is_empty());
     let read = document.map(|document| {
-        poll::read_document(&document.body, &document.context(now), fragment, false)
+        poll::read_document(&document.body, &document.context(now), fragment, |_| false)
     });
     let hint_s = document.map_or(0, |document| document.hint_s);
     let found = match (&fetched.result, &read) {

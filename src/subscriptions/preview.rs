@@ -181,7 +181,7 @@ impl SubscriptionService {
         let topic = topic.clone();
         let read = move || {
             let context = document.context(runner::now());
-            read_content(read_document(&document.body, &context, topic.fragment(), false))
+            read_content(read_document(&document.body, &context, topic.fragment(), |_| false))
         };
         let content = memory.run_blocking(read).await.ok_or(NoPreview::Unreadable)?;
         Ok(TopicPreview { url, bytes, took: fetched.took, content })

@@ -235,7 +235,7 @@ fn read_body(feed: &Url, headers: &HeaderMap, body: &Bytes) -> Option<Feed> {
 }
 
 fn feed_in(body: &Bytes, context: &Context) -> Option<Feed> {
-    match read_document(body, context, None, false) {
+    match read_document(body, context, None, |_| false) {
         ParsedDocument::Feed(feed) => Some(*feed),
         ParsedDocument::NotAFeed(_)
         | ParsedDocument::Other(..)

@@ -84,15 +84,14 @@ pub(super) async fn read(
     let context = Context { known_by, ..document.context(now) };
     let (body, topic) = (document.body.clone(), due.resource.topic.clone());
     let was_feed = due.resource.kind == ResourceKind::Feed;
-    let is_sure_feed = was_feed && !due.resource.may_be_another_list();
-    let parse = move || match read_document(&body, &context, topic.fragment(), was_feed) {
+    let may_be_another_list = due.resource.may_be_another_list();
+    let is_refused =
+        move |why: &NotAFeed| was_feed && !(may_be_another_list && *why == NotAFeed::OTHER_LIST);
+    let parse = move || match read_document(&body, &context, topic.fragment(), is_refused) {
         ParsedDocument::Feed(feed) => match rendered_length::reason_too_long(&feed, body.len()) {
             None => Ok(ParsedDocument::Feed(feed)),
             Some(why) => Err(why),
         },
-        ParsedDocument::Other(_, Some(err)) if is_sure_feed && err == NotAFeed::OTHER_LIST => {
-            Ok(ParsedDocument::NotAFeed(err))
-        }
         parsed => Ok(parsed),
     };
     Ok(match received.memory.run_blocking(parse).await {
@@ -160,12 +159,13 @@ pub(super) async fn parse_in_background(
 }
 
 /// Parses a document. A fragment selects a part of any document, except that a fragment that
-/// may only be a scroll position does not select a part of a feed.
+/// may only be a scroll position does not select a part of a feed. `is_refused` says whether a document that
+/// is not a feed is no document of the resource at all, given why it is none.
 pub fn read_document(
     body: &[u8],
     context: &Context,
     fragment: Option<&str>,
-    was_feed: bool,
+    is_refused: impl Fn(&NotAFeed) -> bool,
 ) -> ParsedDocument {
     let part = match fragment.map(Fragment::parse).transpose() {
         Ok(part) => part,
@@ -180,10 +180,7 @@ pub fn read_document(
             Ok(feed) if part.is_none() || feed.format != FeedFormat::HFeed => {
                 return ParsedDocument::Feed(Box::new(passes::run(feed, context)));
             }
-            // A list of something else was taken for a feed by earlier versions.
-            Err(err) if was_feed && err != NotAFeed::OTHER_LIST => {
-                return ParsedDocument::NotAFeed(err);
-            }
+            Err(err) if is_refused(&err) => return ParsedDocument::NotAFeed(err),
             Err(err) => not_a_feed = Some(err),
             Ok(_) => {}
         }
