@@ -170,10 +170,7 @@ mod tests {
             "answer"
         });
         let answer = async { connection.await.unwrap_or("panic") };
-        let waiting = tokio::spawn(async move {
-            let mut answer = pin!(answer);
-            await_answer(now + Duration::from_secs(1), &mut answer).await
-        });
+        let waiting = tokio::spawn(await_answer(now + Duration::from_secs(1), answer));
         tokio::task::yield_now().await;
         advance(stands_still).await;
         waiting.await.unwrap()

@@ -96,7 +96,7 @@ impl Cast {
         self.call(0, node, &form).await == Answered::With(StatusCode::NO_CONTENT)
     }
 
-    /// The same without an account.
+    /// Tells a node without an account that a feed has changed.
     async fn ping_anonymously(&self, node: usize, feed: usize) {
         let form = [("hub.mode", "publish"), ("hub.url", &self.origins.topic(feed))];
         let body = form_urlencoded::Serializer::new(String::new()).extend_pairs(form).finish();

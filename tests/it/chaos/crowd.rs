@@ -47,7 +47,7 @@ impl<'a> Crowd<'a> {
         self.owners.iter().flat_map(Owner::lives)
     }
 
-    /// Those who are to be notified.
+    /// Returns the subscriptions that are to be notified.
     pub(super) fn members(&self) -> Vec<&Life> {
         self.lives().filter(|life| life.is_to_be_notified()).collect()
     }

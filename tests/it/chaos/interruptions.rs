@@ -21,10 +21,10 @@ use crate::support::until;
 /// How long the crowd takes to answer while nodes are stopped, and while they are killed.
 const QUICK: Behaviour = Behaviour::Late(Duration::from_millis(100));
 const QUICKER: Behaviour = Behaviour::Late(Duration::from_millis(20));
-/// The same while subscriptions are paused in the middle of a pass: what waits is sent more than a second
-/// later.
+/// How long the crowd takes to answer while its subscriptions are paused in the middle of a pass: what waits is
+/// sent more than a second later.
 const WHILE_PAUSED: Duration = Duration::from_millis(1_200);
-/// The same while others wait for it, within the time limit of a delivery.
+/// How long the crowd takes to answer while others wait for it: within the time limit of a delivery.
 const HELD_UP: Duration = Duration::from_secs(2);
 /// How long a node claims others meanwhile, and gives back what would wait for too many.
 const CLAIMS: Duration = Duration::from_millis(1_500);

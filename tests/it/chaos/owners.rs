@@ -210,7 +210,7 @@ impl<'a> Owner<'a> {
         self.change_all_by(verb).await;
     }
 
-    /// The same by this call.
+    /// Changes all subscriptions by this call, one after the other.
     pub(super) async fn change_all_by(&mut self, verb: Verb) {
         for slot in 0..self.current.len() {
             self.call(slot, verb).await;

@@ -353,8 +353,8 @@ fn n08_what_is_taken_back_is_told_once() {
     assert_eq!(letters(&classify(&document(vec![]), &before, &standing(), at(0))), "", "absence");
 }
 
-/// Entries that were stored by version 1.0 must not come again because an address is resolved in another
-/// way, or a text is no longer repaired.
+/// Stored entries must not come again because an address is resolved in another way than it was, or a text is
+/// no longer repaired.
 #[test]
 fn n1_n6_a_new_reading_of_the_same_source_is_no_change() {
     let former = document(vec![entry("urn:x:1", "https://feeds.test/1", "café", Some(1))]);

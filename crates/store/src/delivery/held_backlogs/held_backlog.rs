@@ -61,7 +61,7 @@ impl HeldBacklog {
         let HeldBacklog { token, is_repeated, after, .. } = *self;
         let is_at_end = self.at_end_since.is_some();
         if is_at_end && is_repeated {
-            // What was given back waits for nobody's sake but its own: the others are due now.
+            // Those that are owed more do not wait for what was given back.
             let (is_due, again_at) = (true, None);
             return EndedClaim { id, token, after: 0, is_at_end, is_due, again_at, is_repeated };
         }
