@@ -235,8 +235,9 @@ pub struct Link {
     pub attributes: Vec<Attribute>,
     /// The elements inside the link.
     pub extensions: Vec<Element>,
-    /// The target as version 1.0 understood the source, if it differs from `href`. Ids, and the digests
-    /// by which changes of stored entries are detected, depend on it.
+    /// The target in the way in which this program resolved addresses before it did so as feed readers do, if
+    /// that differs from `href`. Ids, and the digests by which changes of stored entries are detected, depend
+    /// on it.
     pub former_href: Option<String>,
     /// The location in the document; set only in an explanation.
     #[cfg_attr(feature = "serde", serde(skip))]

@@ -36,17 +36,17 @@ const PERSON: &str = "tag:feedgate,2026:person:";
 
 /// Returns the element that holds the source's value of a field.
 pub(crate) fn stated(field: &str, value: String) -> Element {
-    Element { children: vec![Node::Text(value)], ..element("stated", "as", field) }
+    Element { children: vec![Node::Text(value)], ..element_about("stated", "as", field) }
 }
 
 /// Returns the element that marks a field as derived.
 pub(crate) fn derived(field: &str) -> Element {
-    element("derived", "as", field)
+    element_about("derived", "as", field)
 }
 
 /// Returns the element that marks a person as derived from another field.
 pub(crate) fn derived_from(field: &str) -> Element {
-    element("derived", "from", field)
+    element_about("derived", "from", field)
 }
 
 /// Returns whether a person is marked as derived.
@@ -78,29 +78,24 @@ fn names(element: &Element, field: &str) -> bool {
     element.attributes.iter().any(|attribute| attribute.name == "as" && attribute.value == field)
 }
 
-fn element(name: &str, attribute: &str, value: &str) -> Element {
+fn element(name: &str) -> Element {
     Element {
         namespace: NAMESPACE.to_owned(),
         prefix: PREFIX.to_owned(),
         name: name.to_owned(),
-        attributes: vec![Attribute {
-            name: attribute.to_owned(),
-            value: value.to_owned(),
-            ..Attribute::default()
-        }],
         ..Element::default()
     }
 }
 
+fn element_about(name: &str, attribute: &str, field: &str) -> Element {
+    let (name_of_attribute, value) = (attribute.to_owned(), field.to_owned());
+    let attribute = Attribute { name: name_of_attribute, value, ..Attribute::default() };
+    Element { attributes: vec![attribute], ..element(name) }
+}
+
 /// Returns the element that identifies a person.
 pub(crate) fn person_id(id: String) -> Element {
-    Element {
-        namespace: NAMESPACE.to_owned(),
-        prefix: PREFIX.to_owned(),
-        name: "id".to_owned(),
-        children: vec![Node::Text(id)],
-        ..Element::default()
-    }
+    Element { children: vec![Node::Text(id)], ..element("id") }
 }
 
 /// Returns whether an element of a person identifies it.

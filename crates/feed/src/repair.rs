@@ -152,17 +152,20 @@ impl RepairCode {
     }
 }
 
-/// Returns the words `repaired` and `adapted`, each with its codes, sorted and each once. A word
-/// without codes is left out.
+/// Returns the faults that were repaired under the word `repaired`, and the adaptations under `adapted`.
+pub fn by_kind(repairs: &[Repair]) -> [(&'static str, Vec<&Repair>); 2] {
+    let (adaptations, faults) = repairs.iter().partition(|repair| repair.code.is_adaptation());
+    [("repaired", faults), ("adapted", adaptations)]
+}
+
+/// Returns the words of [`by_kind`], each with its codes, sorted and each once. A word without codes is left
+/// out.
 pub fn codes_by_kind(repairs: &[Repair]) -> Vec<(&'static str, Vec<&'static str>)> {
-    let kinds =
-        [("repaired", false), ("adapted", true)].into_iter().map(|(word, is_adaptation)| {
-            let codes = repairs.iter().map(|repair| repair.code);
-            let codes = codes.filter(|code| code.is_adaptation() == is_adaptation);
-            let codes: BTreeSet<&str> = codes.map(RepairCode::as_str).collect();
-            (word, codes.into_iter().collect::<Vec<_>>())
-        });
-    kinds.filter(|(_, codes)| !codes.is_empty()).collect()
+    let kinds = by_kind(repairs).into_iter().filter(|(_, found)| !found.is_empty());
+    let codes = |found: Vec<&Repair>| -> BTreeSet<&str> {
+        found.into_iter().map(|repair| repair.code.as_str()).collect()
+    };
+    kinds.map(|(word, found)| (word, codes(found).into_iter().collect())).collect()
 }
 
 /// Returns the codes of the faults that were repaired and of the adaptations on one line:
@@ -215,7 +218,7 @@ pub fn bozo_rank(repairs: &[Repair], entries: usize) -> f64 {
         RepairWeight::Share(weight) => weight * (count.min(entries) as f64 / entries as f64),
     });
     let left: f64 = taken.map(|taken| 1.0 - taken).product();
-    // It is rounded to 1 for no feed: some of it was read.
+    // No feed has the rank 1, which is nearly reached by rounding: some of it was read.
     ((1.0 - left) * 100.0).round().min(99.0) / 100.0
 }
 

@@ -12,7 +12,7 @@ use feedgate_core::schedule::PeriodBound;
 use feedgate_feed::NotAFeed;
 use feedgate_feed::documents::DocumentContent;
 use feedgate_feed::model::Feed;
-use feedgate_feed::repair::Repair;
+use feedgate_feed::repair::{self, Repair};
 
 /// The report on a poll as indented JSON.
 pub(super) fn report(polled: &Polled<'_>) -> String {
@@ -83,20 +83,18 @@ fn understood(feed: &Feed) -> Value {
             "date": date.map(|date| date.to_rfc3339()),
         })
     });
-    let of_kind = |is_adaptation: bool| -> Vec<Value> {
-        let repairs = feed.repairs.iter();
-        let found = repairs.filter(|repair| repair.code.is_adaptation() == is_adaptation);
+    let [repairs, adaptations] = repair::by_kind(&feed.repairs).map(|(_, found)| -> Vec<Value> {
         let told =
             |repair: &Repair| json!({ "code": repair.code.as_str(), "detail": repair.detail });
-        found.map(told).collect()
-    };
+        found.into_iter().map(told).collect()
+    });
     json!({
         "format": feed.format.as_str(),
         "title": title(&feed.title),
         "moved_to": feed.moved_to,
         "entries": entries.collect::<Vec<_>>(),
-        "repairs": of_kind(false),
-        "adaptations": of_kind(true),
+        "repairs": repairs,
+        "adaptations": adaptations,
     })
 }
 

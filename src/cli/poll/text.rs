@@ -13,6 +13,7 @@ use feedgate_core::schedule::PeriodBound;
 use feedgate_feed::NotAFeed;
 use feedgate_feed::documents::DocumentContent;
 use feedgate_feed::model::Feed;
+use feedgate_feed::repair;
 
 /// The most entries, or repairs, that are listed.
 const MOST_LISTED: usize = 10;
@@ -124,15 +125,11 @@ fn understood(feed: &Feed, out: &mut String) {
         line(out, "entry", &format!("{date}  {}", printable(title)));
     }
     rest(entries, "entry", out);
-    for (label, is_adaptation) in [("repaired", false), ("adapted", true)] {
-        let found = || {
-            let repairs = feed.repairs.iter();
-            repairs.filter(move |repair| repair.code.is_adaptation() == is_adaptation)
-        };
-        for repair in found().take(MOST_LISTED) {
+    for (label, found) in repair::by_kind(&feed.repairs) {
+        for repair in found.iter().take(MOST_LISTED) {
             line(out, label, &format!("{}: {}", repair.code, printable(&repair.detail)));
         }
-        rest(found().count(), label, out);
+        rest(found.len(), label, out);
     }
 }
 

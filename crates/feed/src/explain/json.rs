@@ -6,7 +6,7 @@ use super::Explanation;
 use super::fields::{self, Field};
 use super::lines::LineIndex;
 use crate::parse::SourceLocation;
-use crate::repair::Repair;
+use crate::repair::{self, Repair};
 
 /// Returns the whole explanation.
 pub(super) fn explanation(explained: &Explanation) -> Value {
@@ -20,11 +20,9 @@ pub(super) fn explanation(explained: &Explanation) -> Value {
             "fields": writer.fields(&fields::of_entry(entry)),
         })
     });
-    let of_kind = |is_adaptation: bool| -> Vec<Value> {
-        let repairs = feed.repairs.iter();
-        let found = repairs.filter(|repair| repair.code.is_adaptation() == is_adaptation);
-        found.map(|repair| writer.repair(repair)).collect()
-    };
+    let [repairs, adaptations] = repair::by_kind(&feed.repairs).map(|(_, found)| -> Vec<Value> {
+        found.into_iter().map(|repair| writer.repair(repair)).collect()
+    });
     json!({
         "format": feed.format.as_str(),
         "generated_ids": feed.has_generated_ids(),
@@ -32,8 +30,8 @@ pub(super) fn explanation(explained: &Explanation) -> Value {
         "moved_to": feed.moved_to,
         "feed": writer.fields(&fields::of_feed(feed)),
         "entries": entries.collect::<Vec<_>>(),
-        "repairs": of_kind(false),
-        "adaptations": of_kind(true),
+        "repairs": repairs,
+        "adaptations": adaptations,
     })
 }
 

@@ -25,7 +25,7 @@ use super::trace::SourceTrace;
 use super::tree::{Tree, XmlElement};
 use super::vocabulary::{ATOM, ATOM03, RSS, Vocabulary, XHTML};
 use super::{MAX_ENTRIES, NotAFeed, Notes};
-use crate::model::Feed;
+use crate::model::{Entry, Feed, FeedFormat};
 use crate::repair::{Repair, RepairCode};
 
 /// Returns the reader for elements of a vocabulary: a format, if it belongs to one, otherwise a
@@ -70,11 +70,28 @@ struct Reading<'r> {
 }
 
 impl Reading<'_> {
+    /// Returns a feed with the language and the base that an element has.
+    fn feed_at(&self, element: XmlElement<'_>, format: FeedFormat) -> Feed {
+        Feed { format, lang: lang_of(element), base: self.base_of(element), ..Feed::default() }
+    }
+
+    /// Returns an entry with the language and the base that an element has.
+    fn entry_at(&self, element: XmlElement<'_>) -> Entry {
+        Entry { lang: lang_of(element), base: self.base_of(element), ..Entry::default() }
+    }
+
+    fn base_of(&self, element: XmlElement<'_>) -> Option<String> {
+        self.bases.base(element).map(String::from)
+    }
+
     /// Returns a target for reading elements into a feed or an entry.
     fn target<'h>(&'h mut self, object: FeedOrEntry<'h>) -> Target<'h> {
-        let (repairs, trace) = (&mut *self.repairs, &mut *self.trace);
-        Target { object, bases: self.bases, repairs, trace, published_by_date: false }
+        Target::new(object, self.bases, self.repairs, self.trace)
     }
+}
+
+fn lang_of(element: XmlElement<'_>) -> Option<String> {
+    element.lang().map(str::to_owned)
 }
 
 /// Without the feature `html`, no feed is read from a page.

@@ -41,7 +41,7 @@ pub(super) struct Target<'h> {
     pub(super) repairs: &'h mut Vec<Repair>,
     pub(super) trace: &'h mut SourceTrace,
     /// Whether `published` is a date that does not say of what it is: see [`Target::set_date`].
-    pub(super) published_by_date: bool,
+    published_by_date: bool,
 }
 
 /// Implements access to a field that feeds and entries share.
@@ -56,6 +56,18 @@ macro_rules! slots {
             }
         )*
     };
+}
+
+impl<'h> Target<'h> {
+    /// Returns a target to read elements into.
+    pub(super) fn new(
+        object: FeedOrEntry<'h>,
+        bases: Bases<'h>,
+        repairs: &'h mut Vec<Repair>,
+        trace: &'h mut SourceTrace,
+    ) -> Target<'h> {
+        Target { object, bases, repairs, trace, published_by_date: false }
+    }
 }
 
 impl Target<'_> {

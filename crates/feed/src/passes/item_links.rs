@@ -5,9 +5,8 @@
 //! * An address that lacks only its scheme (`example.org/post`) gets one.
 //! * `feedburner:origLink` is the page of an entry whose link counts clicks.
 //!
-//! Ids and digests of stored entries were made of the links as version 1.0 understood them, relative to
-//! the document. Each link remembers that address ([`Link::former_href`]), so that no entry
-//! becomes another one.
+//! Ids and digests of entries that were stored before were made of links relative to the document. Each link
+//! remembers that address ([`Link::former_href`]), so that no entry becomes another one.
 
 use url::Url;
 

@@ -2,7 +2,7 @@
 //! elements are read by [`elements`].
 
 use super::{Reading, elements, items};
-use crate::model::{Entry, Feed, FeedFormat, TOMBSTONES};
+use crate::model::{Feed, FeedFormat, TOMBSTONES};
 use crate::parse::target::FeedOrEntry;
 use crate::parse::tree::{Tree, XmlElement};
 use crate::parse::vocabulary::ATOM03;
@@ -34,11 +34,7 @@ pub(super) fn read<'t>(
     feed.taken_back = taken_back.map(before).collect();
     feed.entries.reserve(entries.len());
     for element in entries {
-        let mut entry = Entry {
-            lang: element.lang().map(str::to_owned),
-            base: reading.bases.base(element).map(String::from),
-            ..Entry::default()
-        };
+        let mut entry = reading.entry_at(element);
         let mut target = reading.target(FeedOrEntry::Entry(&mut entry));
         target.begin(element);
         elements::read_children(element, root, &mut target);

@@ -2,7 +2,7 @@
 //! channels may be nested.
 
 use super::{Reading, read_foreign};
-use crate::model::{Entry, Feed, FeedFormat, Link, Text};
+use crate::model::{Feed, FeedFormat, Link, Text};
 use crate::parse::dates;
 use crate::parse::target::{FeedOrEntry, Target};
 use crate::parse::tree::{XmlElement, is_item};
@@ -19,12 +19,7 @@ pub(super) fn is_channel(element: XmlElement<'_>) -> bool {
 
 /// Reads a channel.
 pub(super) fn read(root: XmlElement<'_>, reading: &mut Reading<'_>) -> Feed {
-    let mut feed = Feed {
-        format: FeedFormat::Cdf,
-        lang: root.lang().map(str::to_owned),
-        base: reading.bases.base(root).map(String::from),
-        ..Feed::default()
-    };
+    let mut feed = reading.feed_at(root, FeedFormat::Cdf);
     let mut target = reading.target(FeedOrEntry::Feed(&mut feed));
     target.begin(root);
     target.reading(root, |target| common(root, target));
@@ -34,11 +29,7 @@ pub(super) fn read(root: XmlElement<'_>, reading: &mut Reading<'_>) -> Feed {
     for item in
         root.descendants().filter(|element| is_listed(*element)).take(crate::parse::MAX_ENTRIES)
     {
-        let mut entry = Entry {
-            lang: item.lang().map(str::to_owned),
-            base: reading.bases.base(item).map(String::from),
-            ..Entry::default()
-        };
+        let mut entry = reading.entry_at(item);
         let mut target = reading.target(FeedOrEntry::Entry(&mut entry));
         target.begin(item);
         target.reading(item, |target| common(item, target));

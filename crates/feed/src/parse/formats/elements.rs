@@ -138,10 +138,8 @@ pub(super) fn read_source(element: XmlElement<'_>, target: &mut Target<'_>) -> F
         return line_source(element, target);
     }
     let mut feed = Feed { format: FeedFormat::Atom10, ..Feed::default() };
-    let (repairs, trace) = (&mut *target.repairs, &mut *target.trace);
     let object = FeedOrEntry::Feed(&mut feed);
-    let mut inner =
-        Target { object, bases: target.bases, repairs, trace, published_by_date: false };
+    let mut inner = Target::new(object, target.bases, target.repairs, target.trace);
     read_head(element, &mut inner);
     // Attributes that apply to the whole entry are on the parent.
     let around = element.parent();

@@ -2,8 +2,9 @@
 //!
 //! Parsing is lenient: numbers are accepted as texts, a missing title is ignored, and a single value is
 //! accepted as a list. A missing version is ignored if most items are what JSON Feed says of them; the
-//! answers of other services have `items` as well, whose data an entry could not hold. Extensions and fields without a counterpart in Atom are kept
-//! as elements whose text is the value, as JSON if it is not a string.
+//! answers of other services have `items` as well, whose data an entry could not hold. Extensions and
+//! fields without a counterpart in Atom are kept as elements whose text is the value, as JSON if it is not
+//! a string.
 
 mod dialects;
 mod values;

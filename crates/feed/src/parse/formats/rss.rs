@@ -25,12 +25,7 @@ pub(super) fn read<'t>(
 ) -> Feed {
     let channel = if root.named("channel") { root } else { root.child("channel").unwrap_or(root) };
     let own = Own { root, channel };
-    let mut feed = Feed {
-        format: version(root),
-        lang: channel.lang().map(str::to_owned),
-        base: reading.bases.base(channel).map(String::from),
-        ..Feed::default()
-    };
+    let mut feed = reading.feed_at(channel, version(root));
     let mut target = reading.target(FeedOrEntry::Feed(&mut feed));
     target.begin(channel);
     read_channel(&own, &mut target);
@@ -41,12 +36,7 @@ pub(super) fn read<'t>(
     let found = items(tree, is_item, reading.repairs);
     feed.entries.reserve(found.len());
     for (element, under) in outline::flattened(found, reading.repairs) {
-        let mut entry = Entry {
-            under,
-            lang: element.lang().map(str::to_owned),
-            base: reading.bases.base(element).map(String::from),
-            ..Entry::default()
-        };
+        let mut entry = Entry { under, ..reading.entry_at(element) };
         let mut target = reading.target(FeedOrEntry::Entry(&mut entry));
         target.begin(element);
         read_item(&own, element, &mut target);

@@ -30,12 +30,7 @@ fn is_page(element: XmlElement<'_>) -> bool {
 
 /// Reads a sitemap.
 pub(super) fn read(root: XmlElement<'_>, reading: &mut Reading<'_>) -> Feed {
-    let mut feed = Feed {
-        format: FeedFormat::Sitemap,
-        lang: root.lang().map(str::to_owned),
-        base: reading.bases.base(root).map(String::from),
-        ..Feed::default()
-    };
+    let mut feed = reading.feed_at(root, FeedFormat::Sitemap);
     let mut target = reading.target(FeedOrEntry::Feed(&mut feed));
     target.begin(root);
     for child in root.elements().filter(|child| !is_page(*child)) {
@@ -59,11 +54,7 @@ fn last_change(page: XmlElement<'_>) -> Option<chrono::DateTime<chrono::FixedOff
 }
 
 fn entry(page: XmlElement<'_>, reading: &mut Reading<'_>) -> Entry {
-    let mut entry = Entry {
-        lang: page.lang().map(str::to_owned),
-        base: reading.bases.base(page).map(String::from),
-        ..Entry::default()
-    };
+    let mut entry = reading.entry_at(page);
     let mut target = reading.target(FeedOrEntry::Entry(&mut entry));
     target.begin(page);
     for child in page.elements() {
