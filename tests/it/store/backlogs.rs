@@ -23,7 +23,7 @@ on_both_stores!(
     a_subscription_that_is_paused_or_replayed_while_it_is_claimed,
     a_backlog_without_valid_subscriptions_is_removed,
     a_result_of_a_lost_claim_moves_only_the_cursor,
-    a_pass_ends_before_the_next_begins,
+    e07_a_pass_over_a_backlog_ends_before_the_next_begins,
     a_pass_goes_on_where_another_node_stopped,
     after_a_node_died_a_pass_begins,
     retries_make_a_backlog_due,
@@ -215,7 +215,7 @@ async fn a_result_of_a_lost_claim_moves_only_the_cursor(database: Database) {
     assert!(!has_backlog(&store).await);
 }
 
-async fn a_pass_ends_before_the_next_begins(database: Database) {
+async fn e07_a_pass_over_a_backlog_ends_before_the_next_begins(database: Database) {
     let store = ClaimingStore::new(database.open().await);
     let (resource, ids) = subscribe_and_append(&store, 9).await;
     let mut sent = Vec::new();
