@@ -12,7 +12,8 @@ mod discovery;
 mod fragment;
 mod json_path;
 
-pub use discovered_feed::{DiscoveredFeed, describe_feeds, feed_media_type};
+pub use crate::parse::html::feed_media_type;
+pub use discovered_feed::{DiscoveredFeed, describe_feeds};
 pub use discovery::WELL_KNOWN_PATHS;
 pub use fragment::{Fragment, InvalidFragment};
 

@@ -15,6 +15,7 @@
 //! `modules`.
 
 mod bases;
+mod consideration;
 mod crop;
 pub(crate) mod dates;
 mod decode;
@@ -24,6 +25,8 @@ mod hints;
 #[cfg(feature = "html")]
 pub(crate) mod html;
 mod json;
+#[cfg(feature = "html")]
+mod linked_data;
 mod memory_bound;
 mod mend;
 #[cfg(feature = "html")]
@@ -41,6 +44,7 @@ mod vocabulary;
 use std::borrow::Cow;
 use std::fmt;
 
+pub use consideration::{ConsideredFormat, consider};
 #[cfg(feature = "html")]
 pub(crate) use memory_bound::has_too_many_values;
 pub use memory_bound::{max_memory, memory_bound};

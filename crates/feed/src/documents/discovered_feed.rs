@@ -18,26 +18,11 @@ pub struct DiscoveredFeed {
     pub title: String,
 }
 
-/// The media types of feeds. `application/json` is left out, because most JSON is not a feed.
-const TYPES: [&str; 6] = [
-    "application/atom+xml",
-    "application/rss+xml",
-    "application/rdf+xml",
-    "application/feed+json",
-    "application/xml",
-    "text/xml",
-];
 /// The maximum length of a feed's address, in bytes: the maximum length of a topic (Superfeedr's
 /// API: "2048 chars").
 const LONGEST_HREF_BYTES: usize = 2_048;
 /// The maximum length of a title, in characters. Longer titles are cut.
 const TITLE_CHARS: usize = 100;
-
-/// Returns the media type in a `Content-Type` if it is one of the media types of feeds.
-pub fn feed_media_type(label: &str) -> Option<&'static str> {
-    let essence = label.split(';').next().unwrap_or_default().trim();
-    TYPES.into_iter().find(|known| essence.eq_ignore_ascii_case(known))
-}
 
 impl DiscoveredFeed {
     /// Creates a link to the feed at `href`, which may be relative to `base`. Returns `None` if

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 
 use url::Url;
 
-use super::discovered_feed::{DiscoveredFeed, feed_media_type};
+use super::discovered_feed::DiscoveredFeed;
 use crate::context::Context;
 use crate::parse::html::{HtmlElement, ParsedHtml};
 
@@ -50,9 +50,7 @@ struct FeedLinks<'p> {
 
 impl FeedLinks<'_> {
     fn add_link(&mut self, element: HtmlElement<'_>) {
-        let is_alternate = element.words("rel").any(|rel| rel.eq_ignore_ascii_case("alternate"));
-        let mime = feed_media_type(element.attr("type").unwrap_or_default());
-        if let (true, Some(href), Some(mime)) = (is_alternate, element.attr("href"), mime) {
+        if let (Some(href), Some(mime)) = (element.attr("href"), element.advertised_feed_type()) {
             self.add(href, mime, element.attr("title").unwrap_or_default());
         }
     }

@@ -50,9 +50,20 @@ formats! {
     SuperfeedrJson "superfeedr" "The JSON of Superfeedr",
     ActivityStreams1 "activitystreams1" "ActivityStreams 1",
     ActivityStreams2 "activitystreams2" "A collection of ActivityStreams 2",
-    HFeed "hfeed" "An HTML page with microformats",
+    HFeed "hfeed" "An HTML page with several entries in microformats",
+    HEntry "hentry" "An HTML page with one entry in microformats",
+    JsonLd "jsonld" "An HTML page that describes entries in JSON-LD",
+    Microdata "microdata" "An HTML page that describes entries in microdata",
     Sitemap "sitemap" "A sitemap of sitemaps.org",
     Redirect "redirect" "The document in which a feed says that it has moved",
+}
+
+impl FeedFormat {
+    /// Returns whether the entries are marked up in an HTML page, which also is a document of its own.
+    pub const fn is_page(self) -> bool {
+        use FeedFormat::{HEntry, HFeed, JsonLd, Microdata};
+        matches!(self, HFeed | HEntry | JsonLd | Microdata)
+    }
 }
 
 impl fmt::Display for FeedFormat {

@@ -8,15 +8,21 @@ mod elements;
 mod hfeed;
 mod jsonfeed;
 mod outline;
+#[cfg(feature = "html")]
+mod page_reading;
+#[cfg(feature = "html")]
+mod pages;
 mod redirect;
 mod rss;
+#[cfg(feature = "html")]
+mod schema_org;
 mod sitemap;
 #[cfg(test)]
 mod tests;
 
-#[cfg(feature = "html")]
-pub(super) use hfeed::read as read_page;
 pub(super) use jsonfeed::read as read_json;
+#[cfg(feature = "html")]
+pub(super) use pages::{consider as consider_page, read as read_page};
 
 use super::bases::Bases;
 use super::modules::{self, ElementReader};
@@ -102,6 +108,15 @@ pub(super) fn read_page(
     _: Notes<'_>,
 ) -> Option<Feed> {
     None
+}
+
+/// Without the feature `html`, no page is considered.
+#[cfg(not(feature = "html"))]
+pub(super) fn consider_page(
+    _: &str,
+    _: &crate::context::Context,
+) -> Vec<(FeedFormat, Result<usize, String>)> {
+    Vec::new()
 }
 
 /// Reads the feed in a tree, at whatever depth it begins.

@@ -6,13 +6,15 @@
 //! * Nothing recurses over a page: nodes are stored in one vector, and traversals are loops.
 //! * The parser takes quadratic time for some hostile pages. Input is fed in small pieces, and
 //!   parsing stops as soon as the page exceeds a limit that no real page reaches.
-//! * Scripts are neither run nor read, and the content of a `template` is not part of the page.
+//! * Scripts are not run, and the content of a `template` is not part of the page.
 
 mod comparable;
 mod css;
+mod feed_media_types;
 mod xml;
 
 pub(crate) use css::Css;
+pub use feed_media_types::feed_media_type;
 
 use std::ops::Deref;
 
@@ -131,6 +133,13 @@ impl ParsedHtml {
         base.filter(is_base).unwrap_or_else(|| url.clone())
     }
 
+    /// Returns the address of the first feed that the page advertises, as written.
+    pub(crate) fn advertised_feed(&self) -> Option<&str> {
+        let links = self.named("link").into_iter();
+        let mut feeds = links.filter(|tag| tag.advertised_feed_type().is_some());
+        feeds.find_map(|tag| tag.attr("href"))
+    }
+
     /// Returns all elements with this name.
     pub(crate) fn named(&self, name: &str) -> Vec<HtmlElement<'_>> {
         let mut found = Vec::new();
@@ -239,6 +248,18 @@ impl<'p> HtmlElement<'p> {
     pub(crate) fn lang(self) -> Option<&'p str> {
         let told = self.tells_lang().and_then(|tag| tag.attr("lang"));
         told.filter(|lang| lang.len() <= LONGEST_TAG_BYTES)
+    }
+
+    /// Returns the media type of the feed that a `link` element advertises; `None` if it advertises none.
+    pub(crate) fn advertised_feed_type(self) -> Option<&'static str> {
+        let is_alternate = self.words("rel").any(|rel| rel.eq_ignore_ascii_case("alternate"));
+        let is_feed = is_alternate && self.attr("href").is_some_and(|href| !href.is_empty());
+        is_feed.then(|| feed_media_type(self.attr("type").unwrap_or_default()))?
+    }
+
+    /// Returns the texts of the element as they are, also those of a script.
+    pub(crate) fn raw_text(self) -> String {
+        self.0.text().collect()
     }
 
     /// Returns the inner HTML.

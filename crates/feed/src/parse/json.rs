@@ -1,4 +1,4 @@
-//! Repair of malformed JSON.
+//! Texts in JSON, and the repair of malformed JSON.
 //!
 //! Real feeds contain line ends and other control characters in strings, trailing commas, and
 //! function calls around the document (JSONP).
@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 
 use memchr::{memmem, memrchr};
+use serde_json::Value;
 
 /// Repairs the faults listed above and leaves everything else unchanged.
 pub(super) fn repair_json(text: &str) -> String {
@@ -49,6 +50,18 @@ pub(super) fn repair_json(text: &str) -> String {
         out.push_str("]}");
     }
     out
+}
+
+/// Returns the text of a value that is neither an array nor an object; `None` if it is empty.
+pub(super) fn scalar(value: &Value) -> Option<String> {
+    let text = match value {
+        Value::String(text) => text.trim().to_owned(),
+        Value::Number(number) => number.to_string(),
+        Value::Bool(truth) => truth.to_string(),
+        Value::Null | Value::Array(_) | Value::Object(_) => return None,
+    };
+    let text: String = text.chars().filter(|c| super::decode::is_xml_char(*c)).collect();
+    (!text.is_empty()).then_some(text)
 }
 
 /// Replaces escapes of surrogates that are not in pairs, as a text has that was cut between them.

@@ -5,6 +5,8 @@
 //! is limited by the length of the document, generously for small ones, and in total.
 //! [`memory_bound`] tells before parsing what a document can take under these limits.
 
+use memchr::memmem;
+
 /// Memory for each byte of a document: its text, decoded, in the feed, and rendered with escapes.
 const PER_BYTE: usize = 8;
 /// Memory for an element or attribute, in the tree and in two copies of the feed.
@@ -59,8 +61,13 @@ fn json_weight(byte: u8) -> usize {
 /// Returns the most memory, in bytes, that any document of this length takes while it is read,
 /// normalized and rendered. Memory for the bytes themselves is not included.
 pub fn max_memory(length: usize) -> usize {
-    let tree = (max_nodes(length) * PER_NODE).max(max_values(length) * PER_VALUE);
-    length * PER_BYTE + tree
+    length * PER_BYTE + max_tree(length)
+}
+
+/// Returns the most memory that a tree takes, of elements or of JSON values. A document of this length has
+/// no room for the most of both.
+fn max_tree(length: usize) -> usize {
+    (max_nodes(length) * PER_NODE).max(max_values(length) * PER_VALUE)
 }
 
 /// Returns the most memory, in bytes, that a document takes while it is read, normalized and
@@ -77,6 +84,10 @@ pub fn memory_bound(document: &[u8]) -> usize {
     };
     let first = document.iter().find(|byte| byte.is_ascii_graphic());
     let tree = match first {
+        // A page with JSON in its scripts.
+        Some(b'<') if memmem::find(document, b"ld+json").is_some() => {
+            (markup() + json()).min(max_tree(document.len()))
+        }
         Some(b'<') => markup(),
         Some(b'{' | b'[') => json(),
         _ => markup().max(json()),

@@ -278,6 +278,26 @@ fn entities(text: &str) -> (usize, usize) {
     found
 }
 
+/// Media types by file extension: a page declares no media types for its media.
+#[cfg(feature = "html")]
+#[rustfmt::skip]
+const MEDIA: [(&str, &str); 15] = [
+    ("jpg", "image/jpeg"), ("jpeg", "image/jpeg"), ("png", "image/png"), ("gif", "image/gif"),
+    ("webp", "image/webp"), ("avif", "image/avif"), ("svg", "image/svg+xml"),
+    ("mp4", "video/mp4"), ("webm", "video/webm"), ("mov", "video/quicktime"),
+    ("mp3", "audio/mpeg"), ("m4a", "audio/mp4"), ("ogg", "audio/ogg"), ("opus", "audio/ogg"),
+    ("wav", "audio/wav"),
+];
+
+/// Returns the media type that the file extension of an address suggests.
+#[cfg(feature = "html")]
+pub(super) fn media_type_of(href: &str) -> Option<&'static str> {
+    let path = href.split(['?', '#']).next().unwrap_or_default();
+    let end = path.rsplit_once('.').map(|(_, end)| end.to_ascii_lowercase());
+    let known = MEDIA.iter().find(|(name, _)| end.as_deref() == Some(name));
+    known.map(|(_, mime)| *mime)
+}
+
 /// Collapses runs of white space, for values that must be one line.
 pub(super) fn line(text: &str) -> Cow<'_, str> {
     if !text.contains(['\n', '\t', '\r']) && !text.contains("  ") {

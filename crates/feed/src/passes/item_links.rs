@@ -44,7 +44,7 @@ impl ItemBases {
         let document = location.unwrap_or_else(|| context.url.clone());
         let site = if is_stated || !is_rss(feed.format) { None } else { site(feed, &document) };
         // A page is displayed where it was fetched, with all of its entries.
-        let is_by_page = context.location().is_none() && feed.format != FeedFormat::HFeed;
+        let is_by_page = context.location().is_none() && !feed.format.is_page();
         ItemBases { links: site.unwrap_or_else(|| document.clone()), document, is_by_page }
     }
 

@@ -1,9 +1,10 @@
 //! h-feed: pages whose entries are marked up with microformats.
 //!
 //! A page is a feed if it has an `h-feed` with an entry in it, or several entries outside other
-//! items, or the same in classic microformats. A single entry is the page of that entry and not a
-//! feed. So is a classic `hfeed` with one entry, because blog themes put that class on every page.
-//! An entry without a name, content and address is ignored.
+//! items, or the same in classic microformats. A single entry in microformats2 is the page of that entry,
+//! and read as a feed of one (`hentry`). A classic `hfeed` with one entry, or a single `hentry`, is nothing,
+//! because blog themes put these classes on every page. An entry without a name, content and address is
+//! ignored.
 //!
 //! Properties without a counterpart in Atom are kept as elements: addresses in `href`, anything
 //! else as text.
@@ -11,154 +12,71 @@
 mod entry;
 mod person;
 mod place;
+mod single;
 
-use chrono::{DateTime, Utc};
-use url::Url;
+pub(super) use single::read as read_single;
 
-use crate::model::{Attribute, Element, Entry, Feed, FeedFormat, Generator, Link, Node, Text};
-use crate::parse::html::{Descend, HtmlElement, ParsedHtml};
+use chrono::{DateTime, FixedOffset};
+
+use super::page_reading::{
+    OutputNamespace, PageReading, attribute, avatar, element, link, with_text,
+};
+use crate::model::{Element, Entry, Feed, FeedFormat, Text};
+use crate::parse::dates;
+use crate::parse::html::Descend;
 use crate::parse::microformats::{MicroformatItem, Property, ValueForm, absolute, outermost};
-use crate::parse::selection::{Choice, Room, Selection};
-use crate::parse::texts::line;
-use crate::parse::trace::{SourceTrace, Traceable};
-use crate::parse::{MAX_ENTRIES, Notes, dates};
 use crate::repair::{Repair, RepairCode};
-
-/// A namespace in which elements are written.
-#[derive(Clone, Copy)]
-struct OutputNamespace {
-    uri: &'static str,
-    prefix: &'static str,
-}
 
 /// The namespace of kept properties.
 const H_ENTRY: OutputNamespace =
     OutputNamespace { uri: "http://microformats.org/profile/h-entry", prefix: "mf" };
 
-/// Relations of page links that describe the feed, with their counterparts in Atom.
-const LINKS: [(&str, &str); 6] = [
-    ("hub", "hub"),
-    ("self", "self"),
-    ("next", "next"),
-    ("prev", "previous"),
-    ("previous", "previous"),
-    ("license", "license"),
-];
-
-/// The state of reading one page.
-#[derive(Debug)]
-struct Reading<'r> {
-    /// The base of relative addresses.
-    base: &'r Url,
-    /// The base that the page declares, if it declares one.
-    told: Option<String>,
-    told_by: Option<HtmlElement<'r>>,
-    received_at: Option<DateTime<Utc>>,
-    /// See [`Feed::gap`].
-    gap: Option<usize>,
-    repairs: &'r mut Vec<Repair>,
-    trace: &'r mut SourceTrace,
+/// Returns whether the text of a page may contain entries in microformats.
+pub(super) fn may_be_in(text: &str) -> bool {
+    text.contains("h-entry") || text.contains("hentry")
 }
 
-/// Reads the feed in the page at `url`, which was received at this time; `None` if the page is not a
-/// feed.
-pub(in crate::parse) fn read(
-    text: &str,
-    (url, received_at): (&Url, Option<DateTime<Utc>>),
-    notes: Notes<'_>,
-) -> Option<Feed> {
-    // Most pages are ruled out by a text search, without parsing.
-    if !(text.contains("h-entry") || text.contains("hentry")) {
-        return None;
-    }
-    let mut page = ParsedHtml::read(text);
-    let mut found = Vec::new();
-    page.mend_texts(&mut found);
-    let root = page.root()?;
-    let base = page.base(url);
-    let told = (base != *url).then(|| base.to_string());
-    let told_by = page.tells_base();
-    let repairs = &mut found;
-    let mut reading =
-        Reading { base: &base, told, told_by, received_at, gap: None, repairs, trace: notes.trace };
-    let (item, entries) = entries(root, &mut reading)?;
-    if page.is_cut {
-        let detail = "the rest of the page is not read".to_owned();
-        reading.repairs.push(Repair::new(RepairCode::PageCut, detail));
-    }
-    let mut feed = Feed {
-        format: FeedFormat::HFeed,
-        lang: item.map_or(root, |item| item.tag).lang().map(str::to_owned),
-        base: reading.told.clone(),
-        entries,
-        gap: reading.gap,
-        ..Feed::default()
-    };
-    let scope = item.map_or(root, |item| item.tag);
-    reading.begin(&mut feed, scope);
+/// Reads the feed in a page; the reason if it has none.
+pub(super) fn read(reading: &mut PageReading<'_>) -> Result<Feed, String> {
+    let (item, entries) = reading.listed_entries().ok_or_else(|| {
+        "it has neither an h-feed with an h-entry nor several h-entry elements".to_owned()
+    })?;
+    let scope = item.map_or(reading.root, |item| item.tag);
+    let mut feed = reading.feed(FeedFormat::HFeed, scope, entries);
     if let Some(item) = item {
         reading.describe(&mut feed, item);
     }
-    reading.describe_page(&mut feed, &page, url);
-    notes.repairs.append(&mut found);
-    Some(feed)
+    reading.describe_page(&mut feed);
+    Ok(feed)
 }
 
-/// Returns the entries of a page and the item that contains them.
-fn entries<'p>(
-    root: HtmlElement<'p>,
-    reading: &mut Reading<'_>,
-) -> Option<(Option<MicroformatItem<'p>>, Vec<Entry>)> {
-    let mut feeds = Vec::new();
-    root.walk(|tag| match MicroformatItem::at(tag) {
-        Some(item) if item.is("h-entry") => Descend::Skip,
-        Some(item) if item.is("h-feed") => {
-            feeds.push(item);
-            Descend::Enter
+impl<'p> PageReading<'p> {
+    /// Returns the entries of a page and the item that contains them.
+    fn listed_entries(&mut self) -> Option<(Option<MicroformatItem<'p>>, Vec<Entry>)> {
+        let mut feeds = Vec::new();
+        self.root.walk(|tag| match MicroformatItem::at(tag) {
+            Some(item) if item.is("h-entry") => Descend::Skip,
+            Some(item) if item.is("h-feed") => {
+                feeds.push(item);
+                Descend::Enter
+            }
+            _ => Descend::Enter,
+        });
+        for feed in feeds {
+            let entries = self.entries_of(&feed.items("h-entry"));
+            let least = if feed.is_classic { 2 } else { 1 };
+            if entries.len() >= least {
+                return Some((Some(feed), entries));
+            }
         }
-        _ => Descend::Enter,
-    });
-    for feed in feeds {
-        let entries = reading.entries(&feed.items("h-entry"));
-        let least = if feed.is_classic { 2 } else { 1 };
-        if entries.len() >= least {
-            return Some((Some(feed), entries));
-        }
-    }
-    let mut loose = outermost(root);
-    loose.retain(|item| item.is("h-entry"));
-    let entries = reading.entries(&loose);
-    (entries.len() >= 2).then_some((None, entries))
-}
-
-impl Reading<'_> {
-    fn entries(&mut self, items: &[MicroformatItem<'_>]) -> Vec<Entry> {
-        self.gap = None;
-        if items.len() <= MAX_ENTRIES {
-            return items.iter().filter_map(|item| self.entry(*item)).collect();
-        }
-        let choices: Vec<Choice> = items.iter().map(|item| self.choice(*item)).collect();
-        let selection = Selection::choose(&choices, Room::ENTRIES, self.received_at);
-        let before = |at: &usize| selection.gap.is_some_and(|gap| *at < gap);
-        let (mut entries, mut gap) = (Vec::with_capacity(selection.kept.len()), 0);
-        for at in &selection.kept {
-            entries.extend(self.entry(items[*at]));
-            gap = if before(at) { entries.len() } else { gap };
-        }
-        self.gap = selection.gap.map(|_| gap);
-        self.repairs.push(selection.report(entries.len()));
-        entries
+        let mut loose = outermost(self.root);
+        loose.retain(|item| item.is("h-entry"));
+        let entries = self.entries_of(&loose);
+        (entries.len() >= 2).then_some((None, entries))
     }
 
-    /// Returns what decides whether an entry is read of a page that has too many.
-    fn choice(&self, item: MicroformatItem<'_>) -> Choice {
-        let properties = item.properties();
-        let date = |name| {
-            let mut named = properties.iter().filter(|property| property.name == name);
-            named.find_map(|property| dates::parse(&property.date()))
-        };
-        let date = date("published").or_else(|| date("updated"));
-        Choice::of_entry(date)
+    fn entries_of(&mut self, items: &[MicroformatItem<'_>]) -> Vec<Entry> {
+        self.entries(items, |_, item| date_of(item), |reading, item| reading.entry(item))
     }
 
     /// Reads the properties of the item that contains the entries.
@@ -179,57 +97,6 @@ impl Reading<'_> {
                 _ => feed.extensions.extend(self.kept(property)),
             }
             self.trace.record_changes(before, feed, property.tag);
-        }
-    }
-
-    /// Reads the metadata in the head of the page.
-    fn describe_page(&mut self, feed: &mut Feed, page: &ParsedHtml, url: &Url) {
-        if feed.title.is_none() {
-            let titles = page.named("title").into_iter().map(|tag| (tag, tag.text()));
-            let mut titles = titles.into_iter().filter(|(_, title)| !title.is_empty());
-            if let Some((tag, title)) = titles.next() {
-                let before = self.trace.snapshot(feed);
-                feed.title = Some(Text::plain(title));
-                self.trace.record_changes(before, feed, tag);
-            }
-        }
-        for tag in page.named("link") {
-            let Some(href) = tag.attr("href").filter(|href| !href.is_empty()) else { continue };
-            let href = absolute(self.base, href);
-            let before = self.trace.snapshot(feed);
-            for rel in tag.words("rel").map(str::to_ascii_lowercase) {
-                let known = LINKS.iter().find(|(name, _)| *name == rel);
-                feed.links.extend(known.map(|(_, rel)| link(href.clone(), rel)));
-                if rel == "icon" {
-                    feed.icon.get_or_insert_with(|| href.clone());
-                }
-            }
-            self.trace.record_changes(before, feed, tag);
-        }
-        let mut metas = page.named("meta").into_iter();
-        let generator = metas.find(|tag| tag.attr("name") == Some("generator"));
-        if let Some((tag, name)) = generator.and_then(|tag| Some((tag, tag.attr("content")?))) {
-            let before = self.trace.snapshot(feed);
-            let name = line(name).into_owned();
-            feed.generator = Some(Generator { name, ..Generator::default() });
-            self.trace.record_changes(before, feed, tag);
-        }
-        if let Some(root) = page.root()
-            && !feed.links.iter().any(|link| link.rel == "alternate")
-        {
-            let before = self.trace.snapshot(feed);
-            feed.links.push(link(url.to_string(), "alternate"));
-            self.trace.record_changes(before, feed, root);
-        }
-    }
-
-    /// Starts the trace of a feed or entry that is marked up in `tag`.
-    fn begin(&mut self, of: &mut impl Traceable, tag: HtmlElement<'_>) {
-        self.trace.begin(of, tag);
-        for (name, told) in [("lang", tag.tells_lang()), ("base", self.told_by)] {
-            if let Some(told) = told {
-                self.trace.record_field(*of.trace_id(), name, told);
-            }
         }
     }
 
@@ -274,41 +141,33 @@ impl Reading<'_> {
             self.repairs.push(Repair::new(RepairCode::OversizedExtension, detail));
             return None;
         }
-        let mut kept = element(H_ENTRY, property.name, Vec::new());
-        kept.children.push(Node::Text(text));
-        Some(kept)
+        Some(with_text(H_ENTRY, property.name, text))
     }
+}
+
+/// Returns the date that decides whether an entry is read of a page that has too many.
+fn date_of(item: MicroformatItem<'_>) -> Option<DateTime<FixedOffset>> {
+    let properties = item.properties();
+    let date = |name| {
+        let mut named = properties.iter().filter(|property| property.name == name);
+        named.find_map(|property| dates::parse(&property.date()))
+    };
+    date("published").or_else(|| date("updated"))
 }
 
 /// The maximum size of a kept property, in bytes. The properties of an entry may all contain the
 /// same text.
 const KEPT_BYTES: usize = 4 * 1024;
 
-fn link(href: String, rel: &str) -> Link {
-    Link { href, rel: rel.to_owned(), ..Link::default() }
-}
-
-fn attribute(name: &str, value: String) -> Attribute {
-    Attribute { name: name.to_owned(), value, ..Attribute::default() }
-}
-
-/// Creates an element without children.
-fn element(namespace: OutputNamespace, name: &str, attributes: Vec<Attribute>) -> Element {
-    Element {
-        namespace: namespace.uri.to_owned(),
-        prefix: namespace.prefix.to_owned(),
-        name: name.to_owned(),
-        attributes,
-        children: Vec::new(),
-        ..Element::default()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use url::Url;
 
     use super::*;
+    use crate::parse::formats::read_page as read;
+    use crate::parse::trace::SourceTrace;
+    use crate::parse::{MAX_ENTRIES, Notes};
 
     fn read_page(text: &str) -> (Option<Feed>, Vec<Repair>) {
         let mut repairs = Vec::new();

@@ -1,9 +1,10 @@
 //! Reading of one `h-entry`.
 
-use super::{OutputNamespace, Reading, attribute, element, link, place};
-use crate::model::{Category, Content, Element, Entry, Link, Node, Text, TextKind};
+use super::{OutputNamespace, PageReading, attribute, element, link, place, with_text};
+use crate::model::{Category, Content, Element, Entry, Link, Text, TextKind};
 use crate::parse::dates;
 use crate::parse::microformats::{MicroformatItem, Property, ValueForm, absolute};
+use crate::parse::texts::media_type_of;
 use crate::repair::{Repair, RepairCode};
 
 const THREADS: OutputNamespace =
@@ -19,17 +20,7 @@ const DEEDS: [(&str, &str); 3] = [
     ("bookmark-of", "http://activitystrea.ms/schema/1.0/save"),
 ];
 
-/// Media types by file extension: a page declares no media types for its media.
-#[rustfmt::skip]
-const MEDIA: [(&str, &str); 15] = [
-    ("jpg", "image/jpeg"), ("jpeg", "image/jpeg"), ("png", "image/png"), ("gif", "image/gif"),
-    ("webp", "image/webp"), ("avif", "image/avif"), ("svg", "image/svg+xml"),
-    ("mp4", "video/mp4"), ("webm", "video/webm"), ("mov", "video/quicktime"),
-    ("mp3", "audio/mpeg"), ("m4a", "audio/mp4"), ("ogg", "audio/ogg"), ("opus", "audio/ogg"),
-    ("wav", "audio/wav"),
-];
-
-impl Reading<'_> {
+impl PageReading<'_> {
     /// Reads an entry; `None` if it has no name, content or address.
     pub(super) fn entry(&mut self, item: MicroformatItem<'_>) -> Option<Entry> {
         let lang = item.tag.lang().map(str::to_owned);
@@ -48,7 +39,7 @@ impl Reading<'_> {
         }
         let before = self.trace.snapshot(&mut entry);
         self.imply(&mut entry, item, &held);
-        entry.extensions.extend(verb.map(|verb| with_text(ACTIVITY, "verb", verb)));
+        entry.extensions.extend(verb.map(|verb| with_text(ACTIVITY, "verb", verb.to_owned())));
         self.trace.record_changes(before, &mut entry, item.tag);
         let url = entry.links.iter().any(|link| link.rel == "alternate");
         let says = entry.title.is_some() || entry.summary.is_some() || entry.content.is_some();
@@ -152,10 +143,7 @@ impl Reading<'_> {
 
     fn enclosure(&self, property: Property<'_>) -> Option<Link> {
         let href = self.address(property)?;
-        let path = href.split(['?', '#']).next().unwrap_or_default();
-        let end = path.rsplit_once('.').map(|(_, end)| end.to_ascii_lowercase());
-        let known = MEDIA.iter().find(|(name, _)| end.as_deref() == Some(name));
-        let mime = property.tag.attr("type").or(known.map(|(_, mime)| *mime));
+        let mime = property.tag.attr("type").or_else(|| media_type_of(&href));
         let title = property.tag.attr("alt").filter(|alt| !alt.is_empty());
         Some(Link {
             mime: mime.map(str::to_owned),
@@ -176,10 +164,4 @@ impl Reading<'_> {
 fn coordinates(held: &[Property<'_>]) -> Option<Element> {
     let named = |name: &str| held.iter().find(|property| property.name == name);
     place::point(&named("latitude")?.text(), &named("longitude")?.text())
-}
-
-fn with_text(namespace: OutputNamespace, name: &str, text: &str) -> Element {
-    let mut element = element(namespace, name, Vec::new());
-    element.children.push(Node::Text(text.to_owned()));
-    element
 }

@@ -1,16 +1,11 @@
 //! Authors: an `h-card`, a name or an address.
 
-use super::{OutputNamespace, Reading, attribute, element};
+use super::{PageReading, avatar};
 use crate::model::Person;
 use crate::parse::microformats::{MicroformatItem, Property, ValueForm, absolute};
 use crate::parse::person;
 
-/// The namespace of the link to a person's picture, as Superfeedr subscribers expect it (seed 003,
-/// "author").
-const ATOM: OutputNamespace =
-    OutputNamespace { uri: "http://www.w3.org/2005/Atom", prefix: "atom" };
-
-impl Reading<'_> {
+impl PageReading<'_> {
     /// Returns the person that a property describes.
     pub(super) fn person(&self, property: Property<'_>) -> Option<Person> {
         if let Some(item) = property.item.filter(|item| item.is("h-card")) {
@@ -59,9 +54,4 @@ fn bare(email: &str) -> String {
         _ => email,
     };
     address.split('?').next().unwrap_or_default().trim().to_owned()
-}
-
-fn avatar(href: String) -> crate::model::Element {
-    let attributes = vec![attribute("rel", "avatar".to_owned()), attribute("href", href)];
-    element(ATOM, "link", attributes)
 }

@@ -1,6 +1,6 @@
 //! Locations: a name, coordinates, or both, written as GeoRSS.
 
-use super::{OutputNamespace, Reading, element};
+use super::{OutputNamespace, PageReading, element};
 use crate::model::{Element, Node};
 use crate::parse::microformats::{MicroformatItem, Property};
 
@@ -10,7 +10,7 @@ const GEORSS: OutputNamespace =
 /// The maximum nesting at which coordinates are searched: a `geo` in an `adr` in a `card`.
 const DEPTH: usize = 3;
 
-impl Reading<'_> {
+impl PageReading<'_> {
     /// Returns the elements for a `location` or `geo` property.
     pub(super) fn place(&self, property: Property<'_>) -> Vec<Element> {
         let Some(item) = property.item else {

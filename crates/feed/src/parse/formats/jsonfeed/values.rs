@@ -3,6 +3,7 @@
 use serde_json::{Map, Value};
 
 use crate::parse::faults::Faults;
+pub(super) use crate::parse::json::scalar;
 use crate::parse::mend::TextRepair;
 use crate::repair::Repair;
 
@@ -53,17 +54,6 @@ pub(super) fn inner_text(value: &Value) -> Option<String> {
         Value::Object(object) => WRAPPED.iter().find_map(|name| scalar(object.get(*name)?)),
         other => scalar(other),
     }
-}
-
-pub(super) fn scalar(value: &Value) -> Option<String> {
-    let text = match value {
-        Value::String(text) => text.trim().to_owned(),
-        Value::Number(number) => number.to_string(),
-        Value::Bool(truth) => truth.to_string(),
-        Value::Null | Value::Array(_) | Value::Object(_) => return None,
-    };
-    let text: String = text.chars().filter(|c| crate::parse::decode::is_xml_char(*c)).collect();
-    (!text.is_empty()).then_some(text)
 }
 
 /// Returns the values of a field. A single value counts as a list of one, and items whose keys are
