@@ -117,6 +117,7 @@ pub(super) const POLL: HelpEnd = HelpEnd {
     examples: &[
         "feedgate poll https://example.org/feed",
         "feedgate poll --json https://example.org/feed",
+        "feedgate poll --explain https://example.org/",
     ],
     documentation: "docs/operations.md#why-a-poll-was-late",
 };

@@ -5,6 +5,7 @@
 //! schedule is that of a resource which was never polled before, because nothing is read from a
 //! store.
 
+mod explanation;
 mod json;
 mod text;
 
@@ -16,10 +17,12 @@ use http::HeaderValue;
 use http::header::{HeaderName, SET_COOKIE};
 use url::Url;
 
+use explanation::FormatExplanation;
+
 use super::terminal::printable;
 use super::{Outcome, help, print_line};
 use crate::config::Config;
-use crate::jobs::poll::{self, ParsedDocument};
+use crate::jobs::poll::{self, KnownAs, ParsedDocument};
 use crate::jobs::runner;
 use crate::net::{FetchError, FetchRequest, FetchResponse, Fetched, HttpClient};
 use feedgate_core::poll::{Polling, Validators};
@@ -38,6 +41,9 @@ pub(super) struct PollArgs {
     /// Print JSON.
     #[arg(long)]
     json: bool,
+    /// Say of each format why the document was or was not taken as entries, and which feeds a page advertises.
+    #[arg(long)]
+    explain: bool,
     /// Read settings from this TOML file.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -48,6 +54,8 @@ struct Polled<'a> {
     fetched: &'a Fetched,
     /// The parsed document, if one was received.
     read: Option<ParsedDocument>,
+    /// Why the document was or was not taken as entries, if that was requested.
+    explanation: Option<FormatExplanation>,
     /// The schedule with the earliest time of the next poll.
     plan: PollPlan,
     /// The latest time of the next poll.
@@ -73,7 +81,12 @@ pub(super) async fn run(args: &PollArgs) -> Outcome {
     let request =
         FetchRequest { url: &args.url, validators: &validators, subscribers: 0, feed_id: None };
     let fetched = fetch.get(request).await;
-    let polled = read(&fetched, &args.url, &config.bounds(), runner::now());
+    let now = runner::now();
+    let mut polled = read(&fetched, &args.url, &config.bounds(), now);
+    if let (true, Ok(FetchResponse::Document(document))) = (args.explain, &fetched.result) {
+        let is_part = matches!(&polled.read, Some(read) if explanation::is_part(read));
+        polled.explanation = Some(FormatExplanation::new(document, is_part, now));
+    }
     print_line(if args.json { json::report(&polled) } else { text::report(&polled) });
     Ok(if fetched.result.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
@@ -92,7 +105,7 @@ fn read<'a>(
     let fragment = url.split_once('#').map(|(_, fragment)| fragment);
     let fragment = fragment.filter(|fragment| !fragment.is_empty());
     let read = document.map(|document| {
-        poll::read_document(&document.body, &document.context(now), fragment, |_| false)
+        poll::read_document(&document.body, &document.context(now), fragment, KnownAs::Nothing)
     });
     let hint_s = document.map_or(0, |document| document.hint_s);
     let found = match (&fetched.result, &read) {
@@ -120,7 +133,7 @@ fn read<'a>(
         schedule::plan(held, &found, bounds, now, jitter)
     };
     let latest = plan(1.0).next_fetch;
-    Polled { fetched, read, plan: plan(0.0), latest }
+    Polled { fetched, read, explanation: None, plan: plan(0.0), latest }
 }
 
 /// The value of a header with secrets masked and control characters replaced.

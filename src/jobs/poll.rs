@@ -23,8 +23,10 @@ mod discovered_feeds;
 mod disk_watch;
 mod events;
 mod fetch_and_parse;
+mod former_document;
 mod group_turn;
 mod host_backoff;
+mod known_as;
 mod node_health;
 mod observation;
 mod poll_now;
@@ -71,6 +73,7 @@ use records::PollRecords;
 use report::{PollReport, ReportInputs};
 use robots::RobotsVerdict;
 
+pub use known_as::KnownAs;
 pub use observation::links;
 pub use poll_now::{PolledNow, StartedPoll};
 pub use push::PushedDocument;

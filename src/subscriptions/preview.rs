@@ -13,7 +13,7 @@ use tokio::time::{Instant, timeout};
 use url::Url;
 
 use super::{SubscriptionRefusal, SubscriptionService, check_part};
-use crate::jobs::poll::{ParsedDocument, read_document};
+use crate::jobs::poll::{KnownAs, ParsedDocument, read_document};
 use crate::jobs::runner;
 use crate::net::{FetchError, FetchRequest, FetchResponse, Patience, Purpose};
 use feedgate_core::account::AccountId;
@@ -181,7 +181,12 @@ impl SubscriptionService {
         let topic = topic.clone();
         let read = move || {
             let context = document.context(runner::now());
-            read_content(read_document(&document.body, &context, topic.fragment(), |_| false))
+            read_content(read_document(
+                &document.body,
+                &context,
+                topic.fragment(),
+                KnownAs::Nothing,
+            ))
         };
         let content = memory.run_blocking(read).await.ok_or(NoPreview::Unreadable)?;
         Ok(TopicPreview { url, bytes, took: fetched.took, content })

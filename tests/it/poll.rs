@@ -1,5 +1,7 @@
 //! One poll from end to end: what a publisher serves, and what is kept of it.
 
+mod becoming_feeds;
+mod explained;
 mod fragments;
 mod inner_networks;
 mod kept;

@@ -8,6 +8,7 @@ mod digests;
 mod filter;
 mod listing;
 mod notifications;
+mod pages;
 mod paging;
 mod retrieval;
 mod sanitize;

@@ -15,6 +15,7 @@
 //! * Entries keep the order of the document, oldest first.
 
 mod candidate;
+mod former_document;
 mod known;
 mod matching;
 mod new_entries;
@@ -32,6 +33,7 @@ use super::status::Status;
 use feedgate_feed::repair::{RepairCode, RepairWeight};
 
 pub use candidate::{Candidate, Deletion, FeedDocument};
+pub use former_document::FormerDocument;
 pub use known::{Known, KnownEntry};
 
 /// The minimum number of entries for a statement about a whole document (rule N4).
@@ -40,9 +42,11 @@ const CROWD: usize = 5;
 /// The state of a resource when its document was fetched.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Baseline {
-    /// Whether the resource was read as a feed before. The first poll holds nothing back, because
-    /// it notifies nobody.
+    /// Whether the resource was read as a feed before. The first poll of all holds nothing back,
+    /// because it notifies nobody.
     pub is_known: bool,
+    /// When the document that the resource was until now last changed; `None` if it was none.
+    pub document_changed_at: Option<DateTime<Utc>>,
     /// The title of the feed.
     pub title: String,
     /// The time of the last successful fetch.
@@ -69,6 +73,7 @@ impl Baseline {
         let is_failing = polling.failing_since.is_some();
         Baseline {
             is_known: kind == ResourceKind::Feed,
+            document_changed_at: status.last_parse.filter(|_| kind == ResourceKind::Other),
             title: status.title.clone(),
             last_good: if is_failing { polling.rate_at } else { status.last_fetch },
             is_failing,

@@ -67,6 +67,17 @@ impl Resource {
         self.head == Seq(0) || is_json && self.status.generated_ids
     }
 
+    /// Returns whether the resource was read as a document that is not a feed.
+    pub fn is_known_document(&self) -> bool {
+        self.kind == ResourceKind::Other && self.body_version > 0
+    }
+
+    /// Returns whether the next document is read as if it were the first: nobody is subscribed any more
+    /// to the document that was known.
+    pub fn is_read_anew(&self) -> bool {
+        self.kind == ResourceKind::Other && self.subscribers == 0
+    }
+
     /// Returns whether everybody may read the resource who knows its address.
     pub fn is_readable(&self) -> bool {
         self.visibility(ListedTopics::Open) > Visibility::Private

@@ -10,7 +10,7 @@ use http::{HeaderMap, HeaderValue, Method};
 use tokio::time::Instant;
 use url::{Url, form_urlencoded};
 
-use crate::jobs::poll::{self, ParsedDocument, read_document};
+use crate::jobs::poll::{self, KnownAs, ParsedDocument, read_document};
 use crate::jobs::runner;
 use crate::jobs::upstream::{self, UpstreamError, UpstreamRequest};
 use crate::net::{
@@ -235,7 +235,7 @@ fn read_body(feed: &Url, headers: &HeaderMap, body: &Bytes) -> Option<Feed> {
 }
 
 fn feed_in(body: &Bytes, context: &Context) -> Option<Feed> {
-    match read_document(body, context, None, |_| false) {
+    match read_document(body, context, None, KnownAs::Nothing) {
         ParsedDocument::Feed(feed) => Some(*feed),
         ParsedDocument::NotAFeed(_)
         | ParsedDocument::Other(..)

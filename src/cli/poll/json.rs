@@ -24,7 +24,7 @@ pub(super) fn report(polled: &Polled<'_>) -> String {
         }
         Err(err) => json!({ "error": { "code": err.code(), "message": err.to_string() } }),
     };
-    let report = json!({
+    let mut report = json!({
         "hops": fetched.hops.iter().map(hop_json).collect::<Vec<_>>(),
         "took_ms": fetched.took.as_millis() as u64,
         "wire_bytes": fetched.wire_bytes,
@@ -37,6 +37,9 @@ pub(super) fn report(polled: &Polled<'_>) -> String {
         }),
         "schedule": polled.is_worth_repeating().then(|| schedule(polled)),
     });
+    if let Some(explanation) = &polled.explanation {
+        report["explanation"] = explanation.to_json();
+    }
     format!("{report:#}")
 }
 

@@ -45,6 +45,9 @@ pub(super) fn report(polled: &Polled<'_>) -> String {
         }
         None => {}
     }
+    if let Some(explanation) = &polled.explanation {
+        explanation.write(&mut out);
+    }
     if polled.is_worth_repeating() {
         schedule(polled, &mut out);
     } else {

@@ -66,7 +66,10 @@ impl Source<'_> {
         let polling = &due.resource.polling;
         let (url, unconditional) = (&due.resource.fetch_url, Validators::default());
         let (mut doubted, mut has_begun) = (polling.is_stuck(now), false);
-        let validators = if doubted { &unconditional } else { &polling.validators };
+        // A new subscriber may get entries of a page that others watched as a document.
+        let is_read_anew = self.patience == Patience::FirstFetch && due.resource.is_read_anew();
+        let is_unconditional = doubted || is_read_anew;
+        let validators = if is_unconditional { &unconditional } else { &polling.validators };
         let (mut requests, mut visits) = (Vec::new(), Vec::new());
         let mut fetched = self.get(due, url, validators).await;
         let mut source_network = fetched.source_network();

@@ -15,9 +15,10 @@ use feedgate_core::poll::{NewContent, Trigger};
 use feedgate_core::resource::{Resource, ResourceKind};
 use feedgate_core::store::StoreError;
 use feedgate_feed::Context;
-use feedgate_feed::model::{Feed, FeedFormat};
+use feedgate_feed::model::Feed;
 
 use super::Poller;
+use super::known_as::is_page_for_feed;
 use super::read_document::parse_in_background;
 use super::records;
 use super::records::{InMemory, PollRecords};
@@ -69,16 +70,15 @@ impl Poller {
             debug!(resource = resource.id.0, "the document that an upstream sent is not a feed");
             return Ok(0);
         };
-        // Entries marked up in a page are not those of the feed that was there before (rule P52).
-        if feed.format == FeedFormat::HFeed && resource.polling.format != FeedFormat::HFeed.as_str()
-        {
+        if is_page_for_feed(&feed, resource) {
             return Ok(0);
         }
         leave_old_to_poll(&mut feed, resource);
         if feed.entries.is_empty() {
             return Ok(0);
         }
-        let held = InMemory { feed: &mut feed, memory: &memory, trigger: Trigger::Push };
+        let held =
+            InMemory { feed: &mut feed, former: None, memory: &memory, trigger: Trigger::Push };
         let records = records::records_of_feed(&self.store, resource, held, now).await?;
         let Some(PollRecords { found: NewContent::Feed(document), .. }) = records else {
             return Ok(0);

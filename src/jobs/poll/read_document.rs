@@ -7,15 +7,15 @@ use chrono::{DateTime, Utc};
 
 use crate::document_budget::{DocumentBudget, DocumentMemory, GatewayBusy};
 use crate::net::{FetchError, FetchResponse};
-use feedgate_core::resource::ResourceKind;
 use feedgate_core::store::DueResource;
 use feedgate_feed::Context;
 use feedgate_feed::documents::{self, DocumentContent, Fragment};
-use feedgate_feed::model::{Feed, FeedFormat};
+use feedgate_feed::model::Feed;
 use feedgate_feed::parse::{self, NotAFeed};
 use feedgate_feed::passes;
 
 use super::discovered_feeds::discovered_feeds;
+use super::known_as::{KnownAs, is_page_for_feed};
 use super::observation::{FRAGMENT_NOT_FOUND, Failure, Found, FragmentMissing, ReceivedBody};
 use super::rendered_length;
 
@@ -74,7 +74,7 @@ pub(super) async fn read(
     let Some(received) = ReceivedBody::new(&document, memory).await else {
         return Ok(Found::Failure(Failure::parser_panicked()));
     };
-    if received.hash == due.resource.polling.body_hash {
+    if received.hash == due.resource.polling.body_hash && !due.resource.is_read_anew() {
         return Ok(match missing {
             Some(reason) => Found::FragmentMissing(FragmentMissing::new(reason, received)),
             None => received.same_as_before(due),
@@ -83,11 +83,8 @@ pub(super) async fn read(
     let known_by = due.resource.polling.known_by;
     let context = Context { known_by, ..document.context(now) };
     let (body, topic) = (document.body.clone(), due.resource.topic.clone());
-    let was_feed = due.resource.kind == ResourceKind::Feed;
-    let may_be_another_list = due.resource.may_be_another_list();
-    let is_refused =
-        move |why: &NotAFeed| was_feed && !(may_be_another_list && *why == NotAFeed::OTHER_LIST);
-    let parse = move || match read_document(&body, &context, topic.fragment(), is_refused) {
+    let known = KnownAs::from_resource(&due.resource);
+    let parse = move || match read_document(&body, &context, topic.fragment(), known) {
         ParsedDocument::Feed(feed) => match rendered_length::reason_too_long(&feed, body.len()) {
             None => Ok(ParsedDocument::Feed(feed)),
             Some(why) => Err(why),
@@ -103,8 +100,7 @@ pub(super) async fn read(
 
 fn found_in(parsed: ParsedDocument, mut received: ReceivedBody, due: &DueResource) -> Found {
     match parsed {
-        // Entries marked up in a page are not those of the feed that was there before (rule P52).
-        ParsedDocument::Feed(feed) if feed.format == FeedFormat::HFeed && is_known_as_feed(due) => {
+        ParsedDocument::Feed(feed) if is_page_for_feed(&feed, &due.resource) => {
             Found::Failure(Failure::unusable("not_a_feed", PAGE_FOR_FEED.to_owned()))
         }
         ParsedDocument::Feed(feed) => Found::Feed { feed, received },
@@ -136,12 +132,6 @@ impl ReceivedBody {
     }
 }
 
-/// Returns whether the resource was known as a feed, other than entries marked up in a page.
-fn is_known_as_feed(due: &DueResource) -> bool {
-    due.resource.kind == ResourceKind::Feed
-        && due.resource.polling.format != FeedFormat::HFeed.as_str()
-}
-
 /// Parses a document from an upstream as a feed only. `None` if the parser panicked.
 pub(super) async fn parse_in_background(
     body: Bytes,
@@ -159,13 +149,12 @@ pub(super) async fn parse_in_background(
 }
 
 /// Parses a document. A fragment selects a part of any document, except that a fragment that
-/// may only be a scroll position does not select a part of a feed. `is_refused` says whether a document that
-/// is not a feed is no document of the resource at all, given why it is none.
+/// may only be a scroll position does not select a part of a feed.
 pub fn read_document(
     body: &[u8],
     context: &Context,
     fragment: Option<&str>,
-    is_refused: impl Fn(&NotAFeed) -> bool,
+    known: KnownAs,
 ) -> ParsedDocument {
     let part = match fragment.map(Fragment::parse).transpose() {
         Ok(part) => part,
@@ -177,12 +166,12 @@ pub fn read_document(
     let mut not_a_feed = None;
     if part.as_ref().is_none_or(Fragment::is_anchor) {
         match parse::parse(body, context) {
-            Ok(feed) if part.is_none() || feed.format != FeedFormat::HFeed => {
-                return ParsedDocument::Feed(Box::new(passes::run(feed, context)));
+            // A page is a document of its own, whatever is marked up in it.
+            Ok(feed) if feed.format.is_page() && (part.is_some() || known == KnownAs::Document) => {
             }
-            Err(err) if is_refused(&err) => return ParsedDocument::NotAFeed(err),
+            Ok(feed) => return ParsedDocument::Feed(Box::new(passes::run(feed, context))),
+            Err(err) if known.refuses(&err) => return ParsedDocument::NotAFeed(err),
             Err(err) => not_a_feed = Some(err),
-            Ok(_) => {}
         }
     }
     match documents::read(body, context, part.as_ref()) {

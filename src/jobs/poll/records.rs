@@ -7,7 +7,9 @@
 use chrono::{DateTime, FixedOffset, TimeDelta, Utc};
 
 use crate::document_budget::DocumentMemory;
-use feedgate_core::change_detection::{self, Baseline, Candidate, ChangeSet, FeedDocument};
+use feedgate_core::change_detection::{
+    self, Baseline, Candidate, ChangeSet, FeedDocument, FormerDocument,
+};
 use feedgate_core::poll::{self, Trigger};
 use feedgate_core::record::Digest;
 use feedgate_core::resource::Resource;
@@ -17,6 +19,7 @@ use feedgate_feed::passes;
 use feedgate_feed::render;
 use feedgate_store::Store;
 
+use super::former_document::former_document;
 use super::observation::{Found, ReceivedBody};
 use super::semantic_digest;
 
@@ -43,7 +46,8 @@ pub(super) async fn records(
     let DueResource { resource, trigger, .. } = due;
     match found {
         Found::Feed { feed, received } => {
-            let held = InMemory { feed, memory: &received.memory, trigger: *trigger };
+            let former = former_document(store, resource, (feed, &received.memory)).await?;
+            let held = InMemory { feed, former, memory: &received.memory, trigger: *trigger };
             let mut records = records_of_feed(store, resource, held, now).await?;
             if let Some(PollRecords { found: poll::NewContent::Feed(document), .. }) = &mut records
             {
@@ -66,6 +70,8 @@ pub(super) async fn records(
 #[derive(Debug)]
 pub(super) struct InMemory<'m> {
     pub(super) feed: &'m mut Feed,
+    /// The entries of the document before, if it was not read as a feed.
+    pub(super) former: Option<FormerDocument>,
     pub(super) memory: &'m DocumentMemory,
     pub(super) trigger: Trigger,
 }
@@ -77,7 +83,7 @@ pub(super) async fn records_of_feed(
     held: InMemory<'_>,
     now: DateTime<Utc>,
 ) -> Result<Option<PollRecords>, StoreError> {
-    let InMemory { feed, memory, trigger } = held;
+    let InMemory { feed, former, memory, trigger } = held;
     let known_by = resource.polling.known_by;
     let mut owned = std::mem::take(feed);
     let read = memory.run_blocking(move || {
@@ -91,7 +97,9 @@ pub(super) async fn records_of_feed(
     });
     let Some((digest, document, owned)) = read.await else { return Ok(None) };
     *feed = owned;
-    entries(store, resource, InMemory { feed, memory, trigger }, document, digest).await
+    let document = FeedDocument { former, ..document };
+    let held = InMemory { feed, former: None, memory, trigger };
+    entries(store, resource, held, document, digest).await
 }
 
 /// Returns the entries of a document. Only those that may be appended are rendered.
@@ -102,7 +110,7 @@ async fn entries(
     document: FeedDocument,
     digest: Option<Digest>,
 ) -> Result<Option<PollRecords>, StoreError> {
-    let InMemory { feed, memory, trigger } = held;
+    let InMemory { feed, memory, trigger, .. } = held;
     let known = store.known(resource.id, &document.keys()).await?;
     let Resource { kind, status, polling, .. } = resource;
     let standing = Baseline::from_stored(*kind, status, polling, trigger);

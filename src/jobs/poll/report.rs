@@ -114,7 +114,8 @@ pub(super) fn report(
         upstream: UpstreamFinding::Unknown,
         semantic_digest: records.semantic_digest,
         found: records.found,
-        silent: kind.is_some_and(|kind| kind != resource.kind || is_baseline || is_unread),
+        silent: kind
+            .is_some_and(|kind| is_first_document(resource, kind) || is_baseline || is_unread),
         is_baseline,
         next_fetch,
         demand,
@@ -135,6 +136,13 @@ fn outcome(found: &Found, records: &PollRecords) -> &'static str {
         Found::FragmentMissing(_) => FRAGMENT_NOT_FOUND,
         Found::Failure(failure) => failure.code,
     }
+}
+
+/// Returns whether this is the first document of the resource as one of this kind, so that nobody is notified
+/// of what is in it. A known document that becomes a feed is compared with the document before.
+fn is_first_document(resource: &Resource, kind: ResourceKind) -> bool {
+    let becomes_feed = resource.is_known_document() && kind == ResourceKind::Feed;
+    kind != resource.kind && !becomes_feed
 }
 
 fn kind(found: &Found) -> Option<ResourceKind> {
@@ -363,7 +371,7 @@ mod tests {
         let cases = [
             ("the first of all",                   ResourceKind::Unknown, feed(),               true),
             ("no feed",                            ResourceKind::Unknown, Found::Other(received()), true),
-            ("a page that has become a feed",      ResourceKind::Other,   feed(),               true),
+            ("a page that was never read",         ResourceKind::Other,   feed(),               true),
             ("a known feed",                       ResourceKind::Feed,    feed(),               false),
             ("a known page",                       ResourceKind::Other,   Found::Other(received()), false),
             ("trouble",                            ResourceKind::Unknown, failure(500, None),   false),
@@ -372,6 +380,9 @@ mod tests {
             let due = due(kind, Polling::default(), Status::default());
             assert_eq!(told(&due, 0, found).silent, want, "{why} (N5)");
         }
+        let mut due = due(ResourceKind::Other, Polling::default(), Status::default());
+        due.resource.body_version = 1;
+        assert!(!told(&due, 0, feed()).silent, "a document that has become a feed is compared");
     }
 
     #[test]

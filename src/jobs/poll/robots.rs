@@ -3,7 +3,7 @@
 //! Rules that name feedgate hold for everything, those for all robots for pages and other documents that
 //! are not feeds. What a resource is shows at its first fetch, which somebody asked for who subscribed.
 //! If it is a page that may not be fetched, nothing of it is stored or sent, and it is not fetched
-//! again.
+//! again. A list of entries in microformats is a feed; a page that describes itself stays a page.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,6 +18,7 @@ use feedgate_core::schedule::FailureClass;
 use feedgate_core::store::StoreError;
 use feedgate_core::visibility::SourceNetwork;
 use feedgate_feed::documents::Fragment;
+use feedgate_feed::model::FeedFormat;
 use feedgate_protocol::robots::Robots;
 
 use super::Poller;
@@ -36,10 +37,8 @@ impl Poller {
         at: (DateTime<Utc>, Patience),
     ) -> Result<RobotsVerdict, PollStop> {
         let Ok(url) = Url::parse(url) else { return Ok(RobotsVerdict::Allowed) };
-        let needed = match resource.kind {
-            ResourceKind::Feed => RobotsRules::ForFeeds,
-            _ => RobotsRules::ForPages,
-        };
+        let needed =
+            if is_known_as_feed(resource) { RobotsRules::ForFeeds } else { RobotsRules::ForPages };
         let robots = match self.robots(client, (&url, needed), at).await? {
             RobotsLookup::Known(robots) => robots,
             RobotsLookup::HostBusy { busy, .. } => {
@@ -52,7 +51,7 @@ impl Poller {
             let failure = Failure::disallowed(&url, "this address");
             return Ok(RobotsVerdict::Disallowed(failure));
         }
-        if resource.kind == ResourceKind::Feed || robots.allows_page(&path) {
+        if needed == RobotsRules::ForFeeds || robots.allows_page(&path) {
             return Ok(RobotsVerdict::Allowed);
         }
         let failure = Failure::disallowed(&url, "pages at this address, and this is not a feed");
@@ -145,7 +144,11 @@ pub(super) enum RobotsVerdict {
 impl RobotsVerdict {
     /// Replaces what was found by a failure if it is not what may be fetched.
     pub(super) fn reject_page(self, observation: &mut Observation) {
-        let is_page = matches!(observation.found, Found::Other(_) | Found::FragmentMissing(_));
+        let is_page = match &observation.found {
+            Found::Other(_) | Found::FragmentMissing(_) => true,
+            Found::Feed { feed, .. } => describes_page(feed.format),
+            Found::NotModified { .. } | Found::Same(_) | Found::Failure(_) => false,
+        };
         if let (true, RobotsVerdict::OnlyFeed(failure)) = (is_page, self) {
             let kind = Some(ResourceKind::Other);
             observation.found = Found::Failure(Failure { kind, ..failure });
@@ -160,11 +163,24 @@ enum RobotsRules {
     ForPages,
 }
 
+/// Returns whether a format is that of pages which describe what is on them.
+fn describes_page(format: FeedFormat) -> bool {
+    format.is_page() && format != FeedFormat::HFeed
+}
+
+/// Returns whether a resource was read as a feed that is not the description of a page.
+fn is_known_as_feed(resource: &Resource) -> bool {
+    let format = resource.polling.format.parse::<FeedFormat>();
+    resource.kind == ResourceKind::Feed && !format.is_ok_and(describes_page)
+}
+
 /// Returns whether a resource is a page or another document that is not a feed, or the part of one that
 /// no feed has.
 fn is_known_as_page(resource: &Resource) -> bool {
     let fragment = resource.topic.fragment().map(Fragment::parse);
+    let is_page = resource.kind == ResourceKind::Feed && !is_known_as_feed(resource);
     resource.kind == ResourceKind::Other
+        || is_page
         || matches!(fragment, Some(Ok(fragment)) if !fragment.is_anchor())
 }
 

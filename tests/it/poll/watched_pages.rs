@@ -25,6 +25,9 @@ async fn p40_rules_for_all_robots_hold_for_pages_and_not_for_feeds(database: Dat
         publisher.put(path, "text/html", PAGE);
     }
     publisher.put("/closed/data", "application/json", "[1, 2]");
+    let article =
+        r#"<script type="application/ld+json">{"@type": "Article", "headline": "Ebb"}</script>"#;
+    publisher.put("/closed/article", "text/html", PAGE.replace("<body>", article));
 
     let feed = bench.poll("/closed/feed").await;
     assert_eq!((feed.head, feed.status.error.as_str()), (Seq(1), ""));
@@ -33,7 +36,12 @@ async fn p40_rules_for_all_robots_hold_for_pages_and_not_for_feeds(database: Dat
 
     bench.subscribe("/closed/page", Format::Atom).await;
     // What it is shows at the first fetch only, except of a part of a page.
-    for (path, fetches) in [("/closed/page", 1), ("/closed/data", 1), ("/closed/part#.price", 0)] {
+    for (path, fetches) in [
+        ("/closed/page", 1),
+        ("/closed/data", 1),
+        ("/closed/article", 1),
+        ("/closed/part#.price", 0),
+    ] {
         for _ in 0..2 {
             let page = bench.poll(path).await;
             assert_eq!((page.head, page.body_version), (Seq(0), 0), "{path}");

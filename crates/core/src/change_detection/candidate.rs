@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use url::Url;
 
+use super::FormerDocument;
 use crate::record::{Digest, EntryKey};
 use feedgate_feed::model::deleted_entry_id;
 use feedgate_feed::model::{Attribute, Content, Element, Entry, Feed, FeedFormat, Link, Text};
@@ -181,6 +182,8 @@ pub struct FeedDocument {
     pub deletions: Vec<Deletion>,
     /// How far the clock of the publisher is ahead of ours.
     pub clock_ahead: TimeDelta,
+    /// The entries that were in the document before this one, if the resource was not read as a feed then.
+    pub former: Option<FormerDocument>,
 }
 
 impl FeedDocument {
@@ -213,7 +216,7 @@ impl FeedDocument {
         let deletions = feed.extensions.iter().filter_map(Deletion::from_element);
         let deletions = deletions.map(|deletion| deletion.dated(at)).collect();
         let clock_ahead = TimeDelta::zero();
-        FeedDocument { at, title, candidates, gap, deletions, clock_ahead }
+        FeedDocument { at, title, candidates, gap, deletions, clock_ahead, former: None }
     }
 
     /// Returns all keys by which its entries may be known.

@@ -26,6 +26,10 @@ pub(super) fn audiences(
     is_another_feed: bool,
 ) -> Vec<Audience> {
     let candidates = &document.candidates;
+    if let Some(changed_at) = standing.document_changed_at {
+        let audience = |candidate| document.audience_after_document(candidate, changed_at);
+        return candidates.iter().map(audience).collect();
+    }
     let mut audiences = vec![Audience::Everybody; candidates.len()];
     let (true, Some(last_good)) = (standing.is_known, standing.last_good) else { return audiences };
     for at in out_of_the_middle(document, matched) {

@@ -74,6 +74,7 @@ fn first_of(known: &Known) -> KnownEntry {
 fn standing() -> Baseline {
     Baseline {
         is_known: true,
+        document_changed_at: None,
         title: "Tides".to_owned(),
         last_good: Some(at(-1)),
         is_failing: false,
