@@ -1,7 +1,8 @@
 //! Documents that become feeds: because their publishers replace them, or because a new version of this
 //! program has learnt to read them.
 
-use chrono::{TimeDelta, Utc};
+use chrono::TimeDelta;
+use feedgate::jobs::runner;
 use feedgate_core::record::Seq;
 use feedgate_core::resource::{Resource, ResourceKind};
 use feedgate_core::subscription::Format;
@@ -82,7 +83,7 @@ async fn what_is_dated_after_the_last_change_of_a_document_is_sent_when_it_becom
     bench.subscribe("/feed", Format::Atom).await;
     bench.subscribe("/feed", Format::Raw).await;
     let item = |name: &str, date: Option<i64>| {
-        let date = date.map(|minutes| (Utc::now() + TimeDelta::minutes(minutes)).to_rfc2822());
+        let date = date.map(|minutes| (runner::now() + TimeDelta::minutes(minutes)).to_rfc2822());
         let date = date.map(|date| format!("<pubDate>{date}</pubDate>")).unwrap_or_default();
         format!("<item><guid>urn:x:{name}</guid><title>{name}</title>{date}</item>")
     };
