@@ -171,7 +171,12 @@ impl<'t> Builder<'t> {
                     self.characters(text);
                 }
                 Token::CData(text) => self.section(text, &mut tokens),
-                Token::Reference(reference) => self.reference(reference, tokens.rest()),
+                Token::Reference(reference) => {
+                    self.reference(reference, tokens.rest());
+                    if self.nodes.len() + self.attributes.len() <= self.max_nodes {
+                        self.text_after_reference(&mut tokens);
+                    }
+                }
                 Token::DocType(doctype) => self.entities.declare(doctype),
                 Token::Broken => {
                     self.is_sound = false;

@@ -139,6 +139,16 @@ impl<'t> Tokens<'t> {
         self.last
     }
 
+    /// Returns the offset at which the next token begins.
+    pub(super) fn end(&self) -> usize {
+        self.next
+    }
+
+    /// Moves past the next `bytes`, which the caller has read.
+    pub(super) fn skip(&mut self, bytes: usize) {
+        self.next += bytes;
+    }
+
     /// Returns whether a `<` occurred inside a comment, an instruction or another declaration.
     pub(super) fn has_skipped_markup(&self) -> bool {
         self.has_skipped_markup

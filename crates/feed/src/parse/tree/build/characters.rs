@@ -7,9 +7,11 @@ use std::borrow::Cow;
 
 use memchr::{memchr, memchr2, memmem};
 
+use super::super::entities::DeclaredEntities;
 use super::super::tokens::Tokens;
 use super::super::{Kind, Node};
 use super::Builder;
+use crate::parse::faults::Faults;
 use crate::repair::RepairCode;
 
 /// The start of a CDATA section.
@@ -21,18 +23,9 @@ impl<'t> Builder<'t> {
         if text.is_empty() || self.is_layout(text) {
             return;
         }
-        if memchr2(b']', b'\r', text.as_bytes()).is_none() {
-            return self.plain_characters(text);
-        }
-        if memmem::find(text.as_bytes(), b"]]>").is_some() {
-            // `]]>` in a text is the end of a CDATA section inside another one.
-            self.faults.count(RepairCode::NestedCdata);
-            return self.push_str(&text.replace("]]>", ""));
-        }
-        if memchr(b'\r', text.as_bytes()).is_some() {
-            self.push_str(&text.replace("\r\n", "\n").replace('\r', "\n"));
-        } else {
-            self.plain_characters(text);
+        match changed_characters(text, &mut self.faults) {
+            None => self.plain_characters(text),
+            Some(changed) => self.push_str(&changed),
         }
     }
 
@@ -93,11 +86,44 @@ impl<'t> Builder<'t> {
             }
         };
         if !known {
-            self.faults.count(RepairCode::UnknownEntity);
             self.push_str(token);
-        } else if !self.entities.is_declared(name) {
-            self.faults.count(RepairCode::UndeclaredEntity);
         }
+        count_reference(name, known, &self.entities, &mut self.faults);
+    }
+
+    /// Adds all characters and references between a reference and the next tag. Escaped markup has a
+    /// reference every few characters, so they are read here without a token for each.
+    pub(super) fn text_after_reference(&mut self, tokens: &mut Tokens<'t>) {
+        let last = self.nodes[self.top().node as usize].last;
+        let Some(Cow::Owned(text)) = text_at(&mut self.nodes, last) else { return };
+        let rest = tokens.rest();
+        let run = &rest[..memchr(b'<', rest.as_bytes()).unwrap_or(rest.len())];
+        let begin = tokens.end();
+        let mut at = 0;
+        while at < run.len() {
+            let left = &run[at..];
+            self.faults.at = Some(begin + at);
+            let Some(name) = left.strip_prefix('&').and_then(reference_name) else {
+                let length = characters_length(left);
+                let stray = left.starts_with('&');
+                if stray {
+                    self.faults.count(RepairCode::BareAmpersand);
+                }
+                push_characters(&left[..length], text, &mut self.faults);
+                at += length;
+                continue;
+            };
+            let token = &left[..name.len() + 2];
+            if !push_usual(name, text) {
+                let known = self.entities.resolve_into(name, text);
+                if !known {
+                    text.push_str(token);
+                }
+                count_reference(name, known, &self.entities, &mut self.faults);
+            }
+            at += token.len();
+        }
+        tokens.skip(run.len());
     }
 
     fn push_str(&mut self, text: &str) {
@@ -137,6 +163,66 @@ impl<'t> Builder<'t> {
             self.push_str(&rest[..close]);
         }
     }
+}
+
+/// Returns characters without references as they are kept; `None` if they stay as they are.
+fn changed_characters(text: &str, faults: &mut Faults) -> Option<String> {
+    memchr2(b']', b'\r', text.as_bytes())?;
+    if memmem::find(text.as_bytes(), b"]]>").is_some() {
+        // `]]>` in a text is the end of a CDATA section inside another one.
+        faults.count(RepairCode::NestedCdata);
+        return Some(text.replace("]]>", ""));
+    }
+    memchr(b'\r', text.as_bytes())?;
+    Some(text.replace("\r\n", "\n").replace('\r', "\n"))
+}
+
+fn push_characters(text: &str, out: &mut String, faults: &mut Faults) {
+    match changed_characters(text, faults) {
+        None => out.push_str(text),
+        Some(changed) => out.push_str(&changed),
+    }
+}
+
+/// Counts the fault of a reference, if it has one.
+fn count_reference(
+    name: &str,
+    is_known: bool,
+    entities: &DeclaredEntities<'_>,
+    faults: &mut Faults,
+) {
+    if !is_known {
+        faults.count(RepairCode::UnknownEntity);
+    } else if !entities.is_declared(name) {
+        faults.count(RepairCode::UndeclaredEntity);
+    }
+}
+
+/// Returns the name of the reference that `rest` begins with, after its `&`; `None` if the `&` is stray.
+fn reference_name(rest: &str) -> Option<&str> {
+    // Names are shorter than what a search for several bytes costs.
+    let end = rest.bytes().position(|byte| matches!(byte, b';' | b'&'))?;
+    (rest.as_bytes()[end] == b';').then(|| &rest[..end])
+}
+
+/// Returns the length of the characters at the start of `text`, up to the next reference. A stray `&` is
+/// one of them.
+fn characters_length(text: &str) -> usize {
+    let after = text.as_bytes().get(1..).unwrap_or_default();
+    memchr(b'&', after).map_or(text.len(), |at| at + 1)
+}
+
+/// Appends the character of a reference that escaped markup consists of. Returns whether it was one.
+fn push_usual(name: &str, out: &mut String) -> bool {
+    let meant = match name {
+        "lt" => '<',
+        "gt" => '>',
+        "amp" => '&',
+        "quot" => '"',
+        _ => return false,
+    };
+    out.push(meant);
+    true
 }
 
 /// Returns whether a text is nothing but white space, most of which is ASCII.

@@ -22,7 +22,8 @@ impl<'t> Builder<'t> {
     /// Reads a start tag. A tag without a closing quote has swallowed the text after it, and is
     /// cut.
     pub(super) fn tag(&mut self, inside: &'t str, tokens: &mut Tokens<'t>) {
-        if memchr(b'<', inside.as_bytes()).is_some()
+        let has_bracket = memchr(b'<', inside.as_bytes()).is_some();
+        if has_bracket
             && let Some(end) = self.swallows(inside)
             && tokens.resume(1 + end + 1)
         {
@@ -34,7 +35,7 @@ impl<'t> Builder<'t> {
             self.faults.count(RepairCode::MissingEnd);
             return self.start_empty(inside);
         }
-        if memchr(b'<', inside.as_bytes()).is_some() {
+        if has_bracket {
             self.faults.count(RepairCode::BareLessThan);
         }
         if self.guesses && is_unclosed_void(inside, tokens.rest()) {
