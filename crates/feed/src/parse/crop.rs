@@ -37,7 +37,7 @@ impl Cropped {
 /// Shortens `text` if it has too many entries or nodes; `None` if it has not.
 pub(super) fn crop(text: &str, now: Option<DateTime<Utc>>) -> Option<Cropped> {
     // Each entry has a tag, and an entry with many nodes several.
-    if memchr_iter(b'<', text.as_bytes()).count() <= MAX_ENTRIES {
+    if memchr_iter(b'<', text.as_bytes()).count() <= MAX_ENTRIES || !may_have_too_many(text) {
         return None;
     }
     let Scan { items, lists, others, .. } = Scan::new(text).run();
@@ -70,6 +70,69 @@ pub(super) fn crop(text: &str, now: Option<DateTime<Utc>>) -> Option<Cropped> {
     let repair = selection.report(entries(&selection.kept));
     let gap = selection.gap.map(|gap| entries(&selection.kept[..gap]));
     Some(Cropped { text: cropped, gap, repair, pieces })
+}
+
+/// Returns whether a document may have too many entries or nodes. It counts as [`Scan`] does, without
+/// noting where they are and which texts are blank.
+fn may_have_too_many(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let names = item_names(text);
+    let mut sections = Sections::default();
+    let (mut at, mut entries, mut nodes) = (0, 0, 0);
+    while let Some(found) = memchr(b'<', &bytes[at..]) {
+        let start = at + found;
+        nodes += 1; // the text before it
+        if let Some(end) = sections.end(text, start) {
+            nodes += 1;
+            at = end;
+            continue;
+        }
+        let length = memchr(b'>', &bytes[start..]).map_or(bytes.len() - start, |length| length + 1);
+        at = start + length;
+        let tag = &text[start + 1..at];
+        if !tag.starts_with('/') {
+            nodes += 1 + memchr_iter(b'=', tag.as_bytes()).count();
+            entries += usize::from(is_item(local_name(name_of(tag)), names));
+        }
+    }
+    entries > MAX_ENTRIES || nodes > max_nodes(text.len())
+}
+
+/// Returns the names of the entries of a document.
+fn item_names(text: &str) -> &'static [&'static str] {
+    if is_sitemap(text) { &["url"] } else { &["item", "entry"] }
+}
+
+fn is_item(local: &str, names: &[&str]) -> bool {
+    names.iter().any(|item| local.eq_ignore_ascii_case(item))
+}
+
+/// The CDATA sections and comments of a document.
+#[derive(Debug, Default)]
+struct Sections {
+    /// Whether no CDATA section and no comment ends any more: they are not searched for again.
+    are_endless: [bool; 2],
+}
+
+impl Sections {
+    /// Returns where the section or comment that begins at `start` ends; `None` if none does.
+    fn end(&mut self, text: &str, start: usize) -> Option<usize> {
+        let rest = &text[start..];
+        if !rest.starts_with("<!") {
+            return None;
+        }
+        for (at, (begin, end)) in [("<![CDATA[", "]]>"), ("<!--", "-->")].into_iter().enumerate() {
+            let is_begun = rest.get(..begin.len()).is_some_and(|it| it.eq_ignore_ascii_case(begin));
+            if !is_begun || self.are_endless[at] {
+                continue;
+            }
+            if let Some(length) = memmem::find(rest.as_bytes(), end.as_bytes()) {
+                return Some(start + length + end.len());
+            }
+            self.are_endless[at] = true;
+        }
+        None
+    }
 }
 
 /// An entry as the scan finds it. It is small, because a document may have a million of them; no text is
@@ -122,14 +185,15 @@ struct Scan<'t> {
     is_in_source: bool,
     /// The names of entries.
     item_names: &'static [&'static str],
+    sections: Sections,
 }
 
 impl<'t> Scan<'t> {
     fn new(text: &'t str) -> Scan<'t> {
         let (items, lists) = (Vec::new(), Vec::new());
         let (others, list, name, open, is_in_source) = (0, None, "", 0, false);
-        let item_names: &[&str] = if is_sitemap(text) { &["url"] } else { &["item", "entry"] };
-        Scan { text, items, lists, list, others, name, open, is_in_source, item_names }
+        let (item_names, sections) = (item_names(text), Sections::default());
+        Scan { text, items, lists, list, others, name, open, is_in_source, item_names, sections }
     }
 
     /// Reads the document.
@@ -152,20 +216,17 @@ impl<'t> Scan<'t> {
 
     /// Reads the markup that begins at `start`. Returns where the scan continues.
     fn markup(&mut self, start: usize) -> usize {
-        let rest = &self.text[start..];
-        for (begin, end) in [("<![CDATA[", "]]>"), ("<!--", "-->")] {
-            let is_begun = rest.get(..begin.len()).is_some_and(|it| it.eq_ignore_ascii_case(begin));
-            if is_begun && let Some(length) = memmem::find(rest.as_bytes(), end.as_bytes()) {
-                self.count(1);
-                return start + length + end.len();
-            }
+        if let Some(end) = self.sections.end(self.text, start) {
+            self.count(1);
+            return end;
         }
+        let rest = &self.text[start..];
         let length = memchr(b'>', rest.as_bytes()).map_or(rest.len(), |length| length + 1);
         let (tag, next) = (&rest[..length], start + length);
         let (is_end, named) = tag.strip_prefix("</").map_or((false, &tag[1..]), |end| (true, end));
         let name = name_of(named);
         let local = local_name(name);
-        let is_item = self.item_names.iter().any(|item| local.eq_ignore_ascii_case(item));
+        let is_item = is_item(local, self.item_names);
         match (is_item, is_end) {
             (true, false) => self.begin((start, next), name, tag.ends_with("/>")),
             (true, true) => self.end(next),
