@@ -25,7 +25,7 @@ pub(crate) struct DamageCount {
 impl DamageCount {
     /// Counts a text.
     pub(crate) fn add(&mut self, text: &str) {
-        if !text.is_ascii() {
+        if first_beyond_ascii(text).is_some() {
             self.texts += 1;
             self.damaged += usize::from(decoded_once(text).is_some());
         }
@@ -66,9 +66,7 @@ impl Text {
 /// Decodes a text that was encoded twice. White space at its ends does not last, and what is left must
 /// not be decoded only when it is read again.
 fn decoded_once(text: &str) -> Option<String> {
-    if text.is_ascii() {
-        return None;
-    }
+    first_beyond_ascii(text)?;
     let trimmed = Some(text.trim()).filter(|trimmed| trimmed.len() < text.len());
     let mut candidates = iter::once(text).chain(trimmed).filter(|text| may_be_encoded_twice(text));
     candidates.find_map(decoded_once_more)
@@ -77,10 +75,21 @@ fn decoded_once(text: &str) -> Option<String> {
 /// Returns whether the first non-ASCII characters, taken as windows-1252 bytes, begin a UTF-8
 /// character. This rules out nearly every undamaged text before the slow attempt to decode it.
 fn may_be_encoded_twice(text: &str) -> bool {
-    let Some(at) = text.bytes().position(|byte| !byte.is_ascii()) else { return false };
+    let Some(at) = first_beyond_ascii(text) else { return false };
     let mut chars = text[at..].chars();
     let leads = chars.next().is_some_and(|c| matches!(c, '\u{c2}'..='\u{f4}'));
     leads && chars.next().is_some_and(|c| !matches!(c, '\0'..='\u{7f}' | '\u{c0}'..='\u{ff}'))
+}
+
+/// The number of bytes that are examined together.
+const RUN_BYTES: usize = 64;
+
+/// Returns where the first character beyond ASCII begins.
+fn first_beyond_ascii(text: &str) -> Option<usize> {
+    let bytes = text.as_bytes();
+    let (runs, _) = bytes.as_chunks::<RUN_BYTES>();
+    let whole = runs.iter().take_while(|run| run.is_ascii()).count() * RUN_BYTES;
+    bytes[whole..].iter().position(|byte| !byte.is_ascii()).map(|at| whole + at)
 }
 
 /// The number of consecutive three-byte characters that cannot be a coincidence.

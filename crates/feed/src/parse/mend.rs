@@ -1,5 +1,7 @@
 //! Repair of texts that were damaged before they were put into the document.
 
+use std::cell::OnceCell;
+
 use memchr::{memchr, memmem};
 
 use super::faults::Faults;
@@ -16,19 +18,20 @@ const HIGH_BYTE: u8 = 0xf4;
 
 /// The repair of the texts of one document. All of them are counted first, then each is repaired.
 #[derive(Debug, Default)]
-pub(super) struct TextRepair {
+pub(super) struct TextRepair<'t> {
     count: DamageCount,
     has_halves: bool,
-    /// Whether this program has written the document, and so has examined its texts before.
-    is_own: bool,
+    /// The XML document. What this program has written is a part of the document that was examined, so
+    /// that its texts alone say nothing.
+    document: &'t str,
+    /// Whether the document was damaged as a whole, once all of its texts are examined.
+    is_damaged: OnceCell<bool>,
 }
 
-impl TextRepair {
-    /// Returns the repair of an XML document. What this program has written is a part of the document that was
-    /// examined, so that its texts alone say nothing.
-    pub(super) fn of_document(text: &str) -> TextRepair {
-        let is_own = memmem::find(text.as_bytes(), own_elements::NAMESPACE.as_bytes()).is_some();
-        TextRepair { is_own, ..TextRepair::default() }
+impl<'t> TextRepair<'t> {
+    /// Returns the repair of an XML document.
+    pub(super) fn of_document(document: &'t str) -> TextRepair<'t> {
+        TextRepair { document, ..TextRepair::default() }
     }
 
     /// Examines a text or an attribute of the document.
@@ -43,7 +46,9 @@ impl TextRepair {
     }
 
     fn is_damaged(&self) -> bool {
-        !self.is_own && self.count.is_nearly_all()
+        let own = own_elements::NAMESPACE.as_bytes();
+        let is_own = || memmem::find(self.document.as_bytes(), own).is_some();
+        *self.is_damaged.get_or_init(|| self.count.is_nearly_all() && !is_own())
     }
 
     /// Repairs a text and counts the fault; `None` if it stays as it is.
