@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use memchr::memchr;
+use memchr::{memchr, memchr_iter};
 
 use super::model::{Text, TextKind};
 
@@ -58,6 +58,9 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.chars().filter(|c| is_printable(*c)).collect())
 }
 
+/// A byte order mark, which a decoded document must not contain although XML allows it.
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+
 /// The number of bytes examined together, see [`may_be_unprintable`].
 const RUN_BYTES: usize = 64;
 
@@ -67,10 +70,38 @@ const RUN_BYTES: usize = 64;
 /// several times, so the check must be fast: all bytes of a run are examined before the result is
 /// used, which compilers vectorize.
 pub fn may_be_unprintable(text: &str) -> bool {
-    let odd = |byte: u8| (byte < b' ' && !matches!(byte, b'\t' | b'\n' | b'\r')) || byte == 0xef;
-    let (runs, rest) = text.as_bytes().as_chunks::<RUN_BYTES>();
-    let is_odd = |run: &[u8; RUN_BYTES]| run.iter().fold(false, |found, byte| found | odd(*byte));
-    runs.iter().any(is_odd) || rest.iter().any(|byte| odd(*byte))
+    let bytes = text.as_bytes();
+    let (runs, rest) = bytes.as_chunks::<RUN_BYTES>();
+    // Nearly all bytes below the space are line feeds.
+    let is_odd = |run: &[u8; RUN_BYTES]| {
+        let odd = |byte: u8| ((byte < b' ') & (byte != b'\n')) | (byte == NONCHARACTER);
+        run.iter().fold(false, |found, byte| found | odd(*byte))
+    };
+    runs.iter().enumerate().any(|(number, run)| {
+        is_odd(run)
+            && (has_control(run) || has_noncharacter(&bytes[number * RUN_BYTES..], RUN_BYTES))
+    }) || has_control(rest)
+        || has_noncharacter(rest, rest.len())
+}
+
+/// The byte that byte order marks, U+FFFE and U+FFFF begin with in UTF-8, as other characters do.
+const NONCHARACTER: u8 = 0xef;
+
+/// Returns whether there is a control character that XML forbids.
+fn has_control(bytes: &[u8]) -> bool {
+    let control = |byte: u8| (byte < b' ') & (byte != b'\t') & (byte != b'\n') & (byte != b'\r');
+    bytes.iter().fold(false, |found, byte| found | control(*byte))
+}
+
+/// Returns whether a byte order mark, U+FFFE or U+FFFF begins within so many bytes.
+fn has_noncharacter(bytes: &[u8], within: usize) -> bool {
+    memchr_iter(NONCHARACTER, &bytes[..within])
+        .any(|at| begins_noncharacter(&bytes[at..]) || bytes[at..].starts_with(BYTE_ORDER_MARK))
+}
+
+/// Returns whether U+FFFE or U+FFFF begins here.
+pub(crate) fn begins_noncharacter(bytes: &[u8]) -> bool {
+    matches!(bytes, [0xef, 0xbf, 0xbe | 0xbf, ..])
 }
 
 /// Returns whether an XML document may contain `c`.

@@ -3,63 +3,27 @@
 //! For any input, the output is well-formed, and the same text always gives the same bytes.
 //! Characters that no XML document may contain are left out (rule S23). CDATA is not used.
 
-use memchr::{memchr, memchr3_iter};
+use memchr::memchr3_iter;
 
-use crate::text_extraction::printable;
+use crate::text_extraction::begins_noncharacter;
 
-/// The length up to which a text is examined byte by byte.
-const SHORT_BYTES: usize = 64;
-
-/// A byte that stays as it is in character data.
-const IN_TEXT: u8 = 1;
-/// A byte that stays as it is in the value of an attribute.
-const IN_VALUE: u8 = 2;
-
-/// Where each byte stays as it is. Any other is escaped, or begins a character that may be left out.
-const PLAIN: [u8; 256] = {
-    let mut plain = [0; 256];
-    let mut byte = 0;
-    while byte < 256 {
-        plain[byte] = match byte as u8 {
-            b'&' | b'<' | b'>' | 0xef => 0,
-            b'"' | b'\t' | b'\n' => IN_TEXT,
-            0..b' ' => 0,
-            _ => IN_TEXT | IN_VALUE,
-        };
-        byte += 1;
-    }
-    plain
-};
-
-/// Returns whether nothing in `text` needs to be changed.
-fn is_plain(text: &str, within: u8) -> bool {
-    text.bytes().all(|byte| PLAIN[usize::from(byte)] & within != 0)
+/// Where a text is written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// As character data.
+    Content,
+    /// In the value of an attribute.
+    Value,
 }
 
 /// Appends `text` as character data.
 pub fn push_text(out: &mut String, text: &str) {
-    if text.len() <= SHORT_BYTES && is_plain(text, IN_TEXT) {
-        return out.push_str(text);
-    }
-    let text = printable(text);
-    let bytes = text.as_bytes();
-    if memchr(b'\r', bytes).is_some() {
-        let special = |byte: &u8| matches!(byte, b'&' | b'<' | b'>' | b'\r');
-        push_escaped(out, &text, positions(bytes, special));
-    } else {
-        // The fast path: nearly all texts take it.
-        push_escaped(out, &text, memchr3_iter(b'&', b'<', b'>', bytes));
-    }
+    push_escaped(out, text, Place::Content);
 }
 
 /// Appends `text` as the content of a double-quoted attribute value.
 pub fn push_value(out: &mut String, text: &str) {
-    if is_plain(text, IN_VALUE) {
-        return out.push_str(text);
-    }
-    let text = printable(text);
-    let special = |byte: &u8| matches!(byte, b'&' | b'<' | b'>' | b'"' | b'\t' | b'\n' | b'\r');
-    push_escaped(out, &text, positions(text.as_bytes(), special));
+    push_escaped(out, text, Place::Value);
 }
 
 /// Appends ` name="value"`.
@@ -92,35 +56,95 @@ pub fn push_end(out: &mut String, name: &str) {
     out.push_str(">\n");
 }
 
-fn positions(bytes: &[u8], special: impl Fn(&u8) -> bool) -> impl Iterator<Item = usize> {
-    bytes.iter().enumerate().filter(move |(_, byte)| special(byte)).map(|(at, _)| at)
+/// Appends `text`, escaped.
+fn push_escaped(out: &mut String, text: &str, place: Place) {
+    let bytes = text.as_bytes();
+    let is_short = place == Place::Value || bytes.len() < RUN_BYTES;
+    if is_short && is_plain(bytes) {
+        out.push_str(text);
+    } else if is_short || has_rare(bytes) {
+        let special = bytes.iter().enumerate().filter(|(_, byte)| is_special(**byte, place));
+        push_runs(out, text, special.map(|(at, _)| at));
+    } else {
+        // The fast path: nearly all long texts take it.
+        push_runs(out, text, memchr3_iter(b'&', b'<', b'>', bytes));
+    }
 }
 
-/// Appends `text` with the characters at `places` escaped. The runs between them are copied whole,
-/// because most text needs no escaping.
-fn push_escaped(out: &mut String, text: &str, places: impl Iterator<Item = usize>) {
+/// Returns whether nothing in a text is changed, wherever it is written.
+fn is_plain(bytes: &[u8]) -> bool {
+    let odd = |byte: u8| {
+        (byte < b' ')
+            | (byte == b'"')
+            | (byte == b'&')
+            | (byte == b'<')
+            | (byte == b'>')
+            | (byte == NONCHARACTER)
+    };
+    !bytes.iter().fold(false, |found, byte| found | odd(*byte))
+}
+
+/// Returns whether a text has anything but brackets and ampersands that may not stay as it is.
+fn has_rare(bytes: &[u8]) -> bool {
+    // Nearly all bytes below the space are line feeds. All bytes of a run are compared before the result
+    // is used, which compilers vectorize.
+    let odd = |byte: u8| ((byte < b' ') & (byte != b'\n')) | (byte == NONCHARACTER);
+    let (runs, rest) = bytes.as_chunks::<RUN_BYTES>();
+    let is_odd = |run: &[u8; RUN_BYTES]| run.iter().fold(false, |found, byte| found | odd(*byte));
+    let is_rare = |run: &[u8]| run.iter().any(|byte| odd(*byte) && *byte != b'\t');
+    runs.iter().any(|run| is_odd(run) && is_rare(run)) || is_rare(rest)
+}
+
+/// The number of bytes that are compared at once.
+const RUN_BYTES: usize = 64;
+
+/// Appends `text` with the characters at `places` escaped or left out. The runs between them are copied
+/// whole, because most text needs no escaping.
+fn push_runs(out: &mut String, text: &str, places: impl Iterator<Item = usize>) {
+    let bytes = text.as_bytes();
     let mut copied = 0;
     for at in places {
+        let byte = bytes[at];
+        let length = if byte == NONCHARACTER { NONCHARACTER_BYTES } else { 1 };
+        if byte == NONCHARACTER && !begins_noncharacter(&bytes[at..]) {
+            continue;
+        }
         out.push_str(&text[copied..at]);
-        out.push_str(escaped(text.as_bytes()[at]));
-        copied = at + 1;
+        push_special(out, byte);
+        copied = at + length;
     }
     out.push_str(&text[copied..]);
 }
 
-fn escaped(byte: u8) -> &'static str {
+/// The byte that U+FFFE and U+FFFF begin with in UTF-8, as other characters do.
+const NONCHARACTER: u8 = 0xef;
+
+/// The length of these in UTF-8.
+const NONCHARACTER_BYTES: usize = 3;
+
+/// Returns whether a byte is escaped, or begins a character that may be left out.
+fn is_special(byte: u8, place: Place) -> bool {
+    let in_value = byte == b'"' || byte < b' ';
+    let in_content = byte < b' ' && !matches!(byte, b'\t' | b'\n');
+    matches!(byte, b'&' | b'<' | b'>' | NONCHARACTER)
+        || if place == Place::Value { in_value } else { in_content }
+}
+
+/// Appends what is written for a special byte. Characters that XML forbids are left out.
+fn push_special(out: &mut String, byte: u8) {
     match byte {
-        b'&' => "&amp;",
-        b'<' => "&lt;",
-        b'>' => "&gt;",
-        b'"' => "&quot;",
+        b'&' => out.push_str("&amp;"),
+        b'<' => out.push_str("&lt;"),
+        b'>' => out.push_str("&gt;"),
+        b'"' => out.push_str("&quot;"),
         // An unescaped tab or line feed in a value would be read back as a space (XML 1.0
         // `#AVNormalize`).
-        b'\t' => "&#9;",
-        b'\n' => "&#10;",
+        b'\t' => out.push_str("&#9;"),
+        b'\n' => out.push_str("&#10;"),
         // An unescaped carriage return would be read back as a line feed (XML 1.0
         // `#sec-line-ends`).
-        _ => "&#13;",
+        b'\r' => out.push_str("&#13;"),
+        _ => {}
     }
 }
 
