@@ -3,30 +3,22 @@
 //! Only relative addresses in attribute values change. Every other byte stays as the source wrote
 //! it, so broken markup is not broken further.
 
+mod addresses;
+mod relative;
+
 use memchr::memchr;
+
+use addresses::{SRCSET, address_attributes, candidates, is_relative};
 
 use super::tag::{StartTag, name_length};
 use crate::{iri, text_extraction};
 
-/// Attributes that hold one address, on any element.
-const ADDRESSES: &[&str] = &[
-    "action",
-    "background",
-    "cite",
-    "classid",
-    "codebase",
-    "data",
-    "formaction",
-    "href",
-    "longdesc",
-    "poster",
-    "profile",
-    "src",
-    "usemap",
-];
-
 /// Returns `html` with its relative addresses made absolute; `None` if there are none.
 pub(super) fn make_absolute(html: &str, base: &str) -> Option<String> {
+    if relative::may_be_in(html) { rewritten(html, base) } else { None }
+}
+
+fn rewritten(html: &str, base: &str) -> Option<String> {
     let mut out = String::new();
     let mut copied = 0;
     let mut at = 0;
@@ -55,23 +47,25 @@ pub(super) fn make_absolute(html: &str, base: &str) -> Option<String> {
 
 /// Returns the new value of an attribute; `None` leaves it unchanged.
 fn resolved(name: &str, value: &str, base: &str) -> Option<String> {
-    let known = |held: &str| held.eq_ignore_ascii_case(name);
-    if ADDRESSES.iter().any(|held| known(held)) {
-        let decoded = text_extraction::decode(value.trim());
+    let names = address_attributes(name.as_bytes().last());
+    if names.iter().any(|held| held.eq_ignore_ascii_case(name)) {
+        let written = value.trim();
+        // A scheme has no references, so most addresses need not be decoded.
+        if iri::is_absolute(written) {
+            return None;
+        }
+        let decoded = text_extraction::decode(written);
         // `#x` alone refers to a position in the same text, wherever it is displayed.
         let stays = decoded.is_empty() || decoded.starts_with('#') || iri::is_absolute(&decoded);
         return (!stays).then(|| iri::join(base, &decoded).into_owned());
     }
-    if name.eq_ignore_ascii_case("srcset") {
+    if name.eq_ignore_ascii_case(SRCSET) {
         let decoded = text_extraction::decode(value);
-        let candidates = candidates(&decoded);
-        let is_relative =
-            |(address, _): &(&str, &str)| !address.is_empty() && !iri::is_absolute(address);
-        if !candidates.iter().any(is_relative) {
+        if !candidates(&decoded).any(|candidate| is_relative(&candidate)) {
             return None;
         }
-        let absolute = candidates.iter().map(|candidate| match candidate {
-            (address, rest) if is_relative(candidate) => {
+        let absolute = candidates(&decoded).map(|candidate| match candidate {
+            (address, rest) if is_relative(&candidate) => {
                 format!("{}{rest}", iri::join(base, address))
             }
             (address, rest) => format!("{address}{rest}"),
@@ -79,29 +73,6 @@ fn resolved(name: &str, value: &str, base: &str) -> Option<String> {
         return Some(absolute.collect::<Vec<_>>().join(", "));
     }
     None
-}
-
-/// Returns the candidates of a `srcset`: addresses, each with its width or density and the white space
-/// before it (HTML `#parsing-a-srcset-attribute`).
-fn candidates(text: &str) -> Vec<(&str, &str)> {
-    let mut found = Vec::new();
-    let mut left = text;
-    loop {
-        left = left.trim_start_matches(|c: char| c == ',' || c.is_whitespace());
-        if left.is_empty() {
-            return found;
-        }
-        let (address, rest) = left.split_at(left.find(char::is_whitespace).unwrap_or(left.len()));
-        let bare = address.trim_end_matches(',');
-        if bare.len() < address.len() {
-            found.push((bare, ""));
-            left = rest;
-            continue;
-        }
-        let (descriptor, rest) = rest.split_at(rest.find(',').unwrap_or(rest.len()));
-        found.push((address, descriptor.trim_end()));
-        left = rest;
-    }
 }
 
 fn push_quoted(out: &mut String, value: &str, is_quoted: bool) {
@@ -122,7 +93,28 @@ fn push_quoted(out: &mut String, value: &str, is_quoted: bool) {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    /// Pieces of markup, sound and broken.
+    #[rustfmt::skip]
+    const PIECES: [&str; 36] = [
+        "<a", "<img", "</a>", ">", "/>", " ", "\n", "href", "HREF", "src", "srcset", "data-src", "usemap",
+        "cite", "=", " = ", "\"", "'", "x", "/x", "#x", "http://a.test/", "mailto:", "//b.test", "?a=b", "a.png 1x",
+        ", ", "http://a.test/b 2x", "&#x68;ttp:", "&amp;", "é", "\u{a0}", "<", "<!--", "alt", "1",
+    ];
+
+    proptest! {
+        #[test]
+        fn every_relative_address_is_noticed_by_the_quick_look(
+            at in prop::collection::vec(0..PIECES.len(), 0..24),
+        ) {
+            let html: String = at.into_iter().map(|at| PIECES[at]).collect();
+            let absolute = rewritten(&html, "http://a.test/d/f");
+            prop_assert!(absolute.is_none() || relative::may_be_in(&html), "{}", html);
+        }
+    }
 
     #[test]
     fn relative_addresses_become_absolute_and_nothing_else_changes() {

@@ -20,10 +20,10 @@ impl<'a> StartTag<'a> {
     pub(super) fn next_attribute(&mut self) -> Option<TagAttribute<'a>> {
         loop {
             self.skip(|byte| byte.is_ascii_whitespace() || byte == b'/');
-            let rest = &self.html[self.at..];
-            if rest.is_empty() || rest.starts_with(['>', '<']) {
+            if let None | Some(b'>' | b'<') = self.html.as_bytes().get(self.at) {
                 return None;
             }
+            let rest = &self.html[self.at..];
             let length = name_length(rest);
             if length == 0 {
                 // A stray quote or equals sign is not a name.
@@ -34,7 +34,7 @@ impl<'a> StartTag<'a> {
             self.at += length;
             let end = self.at;
             self.skip(|byte| byte.is_ascii_whitespace());
-            if !self.html[self.at..].starts_with('=') {
+            if self.html.as_bytes().get(self.at) != Some(&b'=') {
                 return Some(TagAttribute { name, value: (end, end), is_quoted: true });
             }
             self.at += 1;
@@ -64,10 +64,24 @@ impl<'a> StartTag<'a> {
     }
 }
 
+/// The bytes that end the name of a tag or an attribute.
+const ENDS_NAME: [bool; 256] = {
+    let mut ends = [false; 256];
+    let mut byte = 0_u8;
+    while byte < 0x80 {
+        ends[byte as usize] =
+            byte.is_ascii_whitespace() || matches!(byte, b'=' | b'/' | b'>' | b'<' | b'"' | b'\'');
+        byte += 1;
+    }
+    ends
+};
+
 /// Returns the length of the name of a tag or an attribute.
 pub(super) fn name_length(text: &str) -> usize {
-    let ends = |byte: u8| {
-        byte.is_ascii_whitespace() || matches!(byte, b'=' | b'/' | b'>' | b'<' | b'"' | b'\'')
-    };
-    text.bytes().position(ends).unwrap_or(text.len())
+    text.bytes().position(ends_name).unwrap_or(text.len())
+}
+
+/// Returns whether a byte ends the name of a tag or an attribute.
+pub(super) fn ends_name(byte: u8) -> bool {
+    ENDS_NAME[usize::from(byte)]
 }
