@@ -22,6 +22,7 @@ mod normalized;
 mod own_elements;
 #[cfg(feature = "serde")]
 mod serde_words;
+mod short_list;
 mod trace_id;
 
 pub use body::Body;

@@ -17,6 +17,11 @@ const AROUND: [char; 15] =
 pub(super) fn person(text: &str) -> Option<Person> {
     let mut person = Person::default();
     let mut text = Cow::Borrowed(text.trim());
+    // A name has no markup, no e-mail address and no web address.
+    if !text.bytes().any(|byte| matches!(byte, b'<' | b'@' | b':')) {
+        let name = text.into_owned();
+        return (!name.is_empty()).then_some(Person { name, ..person });
+    }
     if is_html(&text) {
         let target = link_target(&text);
         text = Cow::Owned(plain(&text));

@@ -10,6 +10,7 @@ use crate::parse::texts::line;
 use crate::parse::trace::SourceTrace;
 use crate::parse::tree::{Items, XmlElement};
 use crate::repair::{Repair, RepairCode};
+use crate::short_list::push_to_short_list;
 use chrono::{DateTime, FixedOffset};
 
 /// Elements whose text is an address, by prefix and name.
@@ -174,7 +175,7 @@ impl Target<'_> {
         match element.to_extension(items) {
             Some(mut kept) => {
                 self.absolute(element, &mut kept);
-                self.extensions().push(kept);
+                push_to_short_list(self.extensions(), kept);
             }
             None => {
                 let detail = element.name().to_owned();
@@ -253,7 +254,7 @@ impl Target<'_> {
         if category.term.is_empty() {
             return false;
         }
-        self.categories().push(category);
+        push_to_short_list(self.categories(), category);
         true
     }
 
@@ -262,7 +263,7 @@ impl Target<'_> {
         if link.href.is_empty() {
             return false;
         }
-        self.links().push(link);
+        push_to_short_list(self.links(), link);
         true
     }
 
@@ -337,7 +338,7 @@ fn add_person(people: &mut Vec<Person>, person: Option<Person>) -> bool {
     }
     let room = people.len() < PEOPLE;
     if room {
-        people.push(person);
+        push_to_short_list(people, person);
     }
     room
 }

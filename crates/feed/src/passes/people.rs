@@ -11,6 +11,7 @@ use crate::context::Context;
 use crate::model::{Element, Feed, Node, Person, Text};
 use crate::own_elements::{self, FeedHash};
 use crate::repair::{Repair, RepairCode};
+use crate::short_list::push_to_short_list;
 use crate::text_extraction::{self, is_printable};
 
 use super::repeats::remove_duplicates;
@@ -47,22 +48,48 @@ pub(super) fn complete_authors(mut feed: Feed, context: &Context) -> Feed {
 /// Gives each author an id. One that is named without a URI is known by the feed that names it, which
 /// is the source of a copied entry.
 fn identify(feed: &mut Feed) {
-    let of_feed = FeedHash::of_id(&feed.id);
+    let mut of_feed = PersonIds::of_feed(&feed.id);
     for entry in &mut feed.entries {
         let mut source = entry.source.as_deref_mut();
         let id = source.as_ref().map(|source| source.id.as_str()).filter(|id| !id.is_empty());
-        let home = id.map_or(of_feed, FeedHash::of_id);
+        let mut of_other = id.map(PersonIds::of_feed);
+        let ids = of_other.as_mut().unwrap_or(&mut of_feed);
         let of_source = source.iter_mut().flat_map(|source| &mut source.authors);
-        entry.authors.iter_mut().chain(of_source).for_each(|author| identify_person(author, home));
+        entry.authors.iter_mut().chain(of_source).for_each(|author| identify_person(author, ids));
     }
-    feed.authors.iter_mut().for_each(|author| identify_person(author, of_feed));
+    feed.authors.iter_mut().for_each(|author| identify_person(author, &mut of_feed));
+}
+
+/// The ids of the people whom one feed names.
+struct PersonIds {
+    home: FeedHash,
+    /// The name and the URI of the person before, and its id: most entries of a feed have one author.
+    last: Option<(String, Option<String>, String)>,
+}
+
+impl PersonIds {
+    fn of_feed(id: &str) -> PersonIds {
+        PersonIds { home: FeedHash::of_id(id), last: None }
+    }
+
+    /// Returns the id of a person who has none.
+    fn generated(&mut self, person: &Person) -> String {
+        if let Some((name, uri, id)) = &self.last
+            && (name, uri) == (&person.name, &person.uri)
+        {
+            return id.clone();
+        }
+        let id = own_elements::generated_person_id(person, self.home);
+        self.last = Some((person.name.clone(), person.uri.clone(), id.clone()));
+        id
+    }
 }
 
 /// Gives a person an id, or puts the one that the source states into the form of ours.
-fn identify_person(person: &mut Person, home: FeedHash) {
+fn identify_person(person: &mut Person, ids: &mut PersonIds) {
     let Some(id) = own_elements::stated_person_id(person) else {
-        let id = own_elements::generated_person_id(person, home);
-        person.extensions.push(own_elements::person_id(id));
+        let id = ids.generated(person);
+        push_to_short_list(&mut person.extensions, own_elements::person_id(id));
         return;
     };
     let is_id = |element: &&mut Element| own_elements::is_person_id(element);

@@ -13,6 +13,7 @@ use super::super::vocabulary::{ATOM, RSS, XHTML, XML, spelled};
 use super::element::WalkStep;
 use super::{XmlAttribute, XmlElement};
 use crate::model::{Attribute, Element, Node};
+use crate::short_list::push_to_short_list;
 
 /// The maximum size of a kept element, in bytes of its texts and values: a quarter of what one
 /// entry may hold (rule S16).
@@ -104,13 +105,13 @@ impl<'t> XmlElement<'t> {
                 WalkStep::Text(text) => {
                     bytes += text.len();
                     let top = stack.last_mut()?;
-                    top.children.push(Node::Text(text.to_owned()));
+                    push_to_short_list(&mut top.children, Node::Text(text.to_owned()));
                 }
                 WalkStep::Leave(_) if too_deep > 0 => too_deep -= 1,
                 WalkStep::Leave(_) => {
                     let mut done = stack.pop()?;
                     tidy_space(&mut done);
-                    stack.last_mut()?.children.push(Node::Element(done));
+                    push_to_short_list(&mut stack.last_mut()?.children, Node::Element(done));
                 }
             }
             if bytes > KEPT_BYTES {
