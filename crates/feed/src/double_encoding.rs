@@ -23,12 +23,14 @@ pub(crate) struct DamageCount {
 }
 
 impl DamageCount {
-    /// Counts a text.
-    pub(crate) fn add(&mut self, text: &str) {
-        if first_beyond_ascii(text).is_some() {
+    /// Counts a text. Returns whether it has characters beyond ASCII.
+    pub(crate) fn add(&mut self, text: &str) -> bool {
+        let counts = first_beyond_ascii(text).is_some();
+        if counts {
             self.texts += 1;
             self.damaged += usize::from(decoded_once(text).is_some());
         }
+        counts
     }
 
     /// Returns whether nearly all texts are damaged, so that the document was damaged as a whole.
@@ -157,7 +159,7 @@ mod tests {
         for (texts, want) in cases {
             let mut count = DamageCount::default();
             let texts = texts.iter().flat_map(|(text, times)| iter::repeat_n(text, *times));
-            texts.for_each(|text| count.add(text));
+            texts.for_each(|text| _ = count.add(text));
             assert_eq!(count.is_nearly_all(), want, "{count:?}");
         }
     }

@@ -36,8 +36,8 @@ impl<'t> TextRepair<'t> {
 
     /// Examines a text or an attribute of the document.
     pub(super) fn examine(&mut self, text: &str) {
-        self.has_halves |= has_half(text);
-        self.count.add(text);
+        let is_beyond_ascii = self.count.add(text);
+        self.has_halves |= is_beyond_ascii && has_half(text);
     }
 
     /// Returns whether any text of the document is to be repaired.

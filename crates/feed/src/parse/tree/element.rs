@@ -192,7 +192,7 @@ impl<'t> XmlElement<'t> {
     pub(in crate::parse) fn attr(self, name: &str) -> Option<&'t str> {
         let held = self.attributes().iter();
         let mut found = held.filter(|a| a.prefix.is_empty() && a.name.eq_ignore_ascii_case(name));
-        found.next().map(|attribute| attribute.value.trim())
+        found.next().map(|attribute| trimmed(&attribute.value))
     }
 
     /// Returns the trimmed value of an attribute of a vocabulary.
@@ -205,7 +205,7 @@ impl<'t> XmlElement<'t> {
         let mut found = held.filter(|attribute| {
             attribute.name.eq_ignore_ascii_case(name) && self.space_of(attribute).is(vocabulary)
         });
-        found.next().map(|attribute| attribute.value.trim())
+        found.next().map(|attribute| trimmed(&attribute.value))
     }
 
     /// Returns whether the element has child elements.
@@ -243,8 +243,11 @@ impl<'t> XmlElement<'t> {
     /// Returns the concatenated texts of all descendants, trimmed.
     pub(in crate::parse) fn text(self) -> Cow<'t, str> {
         match self.raw_text() {
-            Cow::Borrowed(text) => Cow::Borrowed(text.trim()),
-            Cow::Owned(text) => Cow::Owned(text.trim().to_owned()),
+            Cow::Borrowed(text) => Cow::Borrowed(trimmed(text)),
+            Cow::Owned(text) => match trimmed(&text) {
+                trimmed if trimmed.len() < text.len() => Cow::Owned(trimmed.to_owned()),
+                _ => Cow::Owned(text),
+            },
         }
     }
 
@@ -307,4 +310,11 @@ impl<'t> XmlElement<'t> {
     pub(in crate::parse) fn bases(self) -> impl Iterator<Item = &'t str> {
         self.base_sources().map(|(_, base)| base)
     }
+}
+
+/// Returns `text` without white space at its ends. Most texts have none, which their bytes tell.
+fn trimmed(text: &str) -> &str {
+    let is_plain = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_graphic);
+    let bytes = text.as_bytes();
+    if is_plain(bytes.first()) && is_plain(bytes.last()) { text } else { text.trim() }
 }

@@ -8,8 +8,7 @@
 //! as [`Token::Broken`], and reading continues after its beginning. Both happen a bounded number of
 //! times.
 
-use memchr::memmem;
-use memchr::{memchr, memchr2, memchr3};
+use memchr::{memchr, memchr_iter, memchr2, memchr3};
 use quick_xml::events::Event;
 use quick_xml::parser::{ElementParser, Parser};
 use quick_xml::reader::Reader;
@@ -111,7 +110,7 @@ impl<'t> Tokens<'t> {
     /// Reads a CDATA section; `None` if it has no end.
     fn section(&mut self) -> Option<Token<'t>> {
         let inside_it = self.rest().get(SECTION.len()..)?;
-        let end = memmem::find(inside_it.as_bytes(), SECTION_END.as_bytes())?;
+        let end = find_section_end(inside_it)?;
         let section = self.advance(SECTION.len() + end + SECTION_END.len());
         Some(Token::CData(inside(section, SECTION, SECTION_END)))
     }
@@ -203,6 +202,12 @@ impl<'t> Tokens<'t> {
         self.restarts += 1;
         self.next = at;
     }
+}
+
+/// Returns where a CDATA section ends. Brackets are rare in texts, so that one byte is searched for.
+fn find_section_end(text: &str) -> Option<usize> {
+    let bytes = text.as_bytes();
+    memchr_iter(b']', bytes).find(|at| bytes[*at..].starts_with(SECTION_END.as_bytes()))
 }
 
 /// Returns whether a CDATA section begins, whose name some programs write in small letters.

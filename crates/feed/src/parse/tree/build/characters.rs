@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use memchr::{memchr, memchr2, memmem};
+use memchr::{memchr, memchr_iter, memchr2, memmem};
 
 use super::super::entities::DeclaredEntities;
 use super::super::tokens::Tokens;
@@ -45,7 +45,7 @@ impl<'t> Builder<'t> {
     fn begin_text(&mut self) {
         let layout = std::mem::take(&mut self.layout);
         if !layout.is_empty() {
-            self.push_str(&layout.replace("\r\n", "\n").replace('\r', "\n"));
+            self.push_str(&with_line_feeds(layout));
         }
     }
 
@@ -141,11 +141,22 @@ impl<'t> Builder<'t> {
         text_at(&mut self.nodes, last)
     }
 
+    /// Adds the characters of a section, in which `]]>` does not occur.
+    fn section_characters(&mut self, text: &'t str) {
+        if text.is_empty() || self.is_layout(text) {
+            return;
+        }
+        if memchr(b'\r', text.as_bytes()).is_some() {
+            self.push_str(&with_line_feeds(text));
+        } else {
+            self.plain_characters(text);
+        }
+    }
+
     /// Adds a CDATA section. A section that contains the start of another one ends with the later
     /// end.
     pub(super) fn section(&mut self, text: &'t str, tokens: &mut Tokens<'t>) {
-        let inner = memmem::find(text.as_bytes(), SECTION.as_bytes());
-        let Some(inner) = inner else { return self.characters(text) };
+        let Some(inner) = find_section(text) else { return self.section_characters(text) };
         let end = format!("</{}", self.top().name);
         if let Some(cut) = text[..inner].find(&end)
             && tokens.resume(SECTION.len() + cut)
@@ -165,6 +176,13 @@ impl<'t> Builder<'t> {
     }
 }
 
+/// Returns where a CDATA section begins. Brackets are rare in texts, so that one byte is searched for.
+fn find_section(text: &str) -> Option<usize> {
+    let bytes = text.as_bytes();
+    let ends = memchr_iter(b'[', bytes).find(|at| bytes[..=*at].ends_with(SECTION.as_bytes()))?;
+    Some(ends + 1 - SECTION.len())
+}
+
 /// Returns characters without references as they are kept; `None` if they stay as they are.
 fn changed_characters(text: &str, faults: &mut Faults) -> Option<String> {
     memchr2(b']', b'\r', text.as_bytes())?;
@@ -174,7 +192,22 @@ fn changed_characters(text: &str, faults: &mut Faults) -> Option<String> {
         return Some(text.replace("]]>", ""));
     }
     memchr(b'\r', text.as_bytes())?;
-    Some(text.replace("\r\n", "\n").replace('\r', "\n"))
+    Some(with_line_feeds(text))
+}
+
+/// Returns `text` with line feeds as line ends (XML 1.0 `#sec-line-ends`).
+fn with_line_feeds(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut copied = 0;
+    for at in memchr_iter(b'\r', text.as_bytes()) {
+        out.push_str(&text[copied..at]);
+        copied = at + 1;
+        if text.as_bytes().get(copied) != Some(&b'\n') {
+            out.push('\n');
+        }
+    }
+    out.push_str(&text[copied..]);
+    out
 }
 
 fn push_characters(text: &str, out: &mut String, faults: &mut Faults) {
