@@ -25,7 +25,8 @@ pub fn scheme(text: &str) -> Option<&str> {
 
 /// Percent-encodes the characters of `text` that are not allowed in an IRI.
 pub fn encode(text: &str) -> Cow<'_, str> {
-    if !text.bytes().all(|byte| PLAIN[usize::from(byte)]) && text.contains(is_forbidden) {
+    let may_be = text.bytes().fold(false, |found, byte| found | may_be_forbidden(byte));
+    if may_be && text.contains(is_forbidden) {
         Cow::Owned(percent_encode(text, |c| !is_forbidden(c)))
     } else {
         Cow::Borrowed(text)
@@ -63,19 +64,15 @@ pub fn is_unreserved(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_' | '~')
 }
 
-/// The ASCII characters that are allowed in an IRI, as a table: every address is checked, most of
-/// them several times.
-const PLAIN: [bool; 256] = {
-    let mut plain = [false; 256];
-    let mut byte = b'!';
-    while byte <= b'~' {
-        let forbidden =
-            matches!(byte, b'<' | b'>' | b'"' | b'{' | b'}' | b'|' | b'\\' | b'^' | b'`');
-        plain[byte as usize] = !forbidden;
-        byte += 1;
-    }
-    plain
-};
+/// Returns whether a byte is forbidden in an IRI, or part of a character that may be: every address is
+/// checked, most of them several times, and compilers vectorize comparisons of all bytes.
+fn may_be_forbidden(byte: u8) -> bool {
+    let is_beyond = (byte <= b' ') | (byte > b'~');
+    let is_bracket = (byte == b'<') | (byte == b'>') | (byte == b'{') | (byte == b'}');
+    let is_other =
+        (byte == b'"') | (byte == b'|') | (byte == b'\\') | (byte == b'^') | (byte == b'`');
+    is_beyond | is_bracket | is_other
+}
 
 /// Returns whether `c` is never allowed in an IRI.
 fn is_forbidden(c: char) -> bool {

@@ -19,8 +19,34 @@ pub(super) fn make_absolute(html: &str, base: &str) -> Option<String> {
 }
 
 fn rewritten(html: &str, base: &str) -> Option<String> {
-    let mut out = String::new();
+    let changes = changes(html, base);
+    if changes.is_empty() {
+        return None;
+    }
+    // Texts are kept, so that they must not have more room than they need.
+    let added: usize = changes.iter().map(|change| change.value.len()).sum();
+    let removed: usize = changes.iter().map(|change| change.end - change.begin).sum();
+    let mut out = String::with_capacity(html.len() + added - removed);
     let mut copied = 0;
+    for change in &changes {
+        out.push_str(&html[copied..change.begin]);
+        out.push_str(&change.value);
+        copied = change.end;
+    }
+    out.push_str(&html[copied..]);
+    Some(out)
+}
+
+/// A new value for a part of a text.
+struct Change {
+    begin: usize,
+    end: usize,
+    value: String,
+}
+
+/// Returns the new values of the attributes with relative addresses, in their order.
+fn changes(html: &str, base: &str) -> Vec<Change> {
+    let mut changes = Vec::new();
     let mut at = 0;
     while let Some(found) = memchr(b'<', &html.as_bytes()[at..]) {
         at += found + 1;
@@ -29,20 +55,15 @@ fn rewritten(html: &str, base: &str) -> Option<String> {
         }
         let mut tag = StartTag { html, at: at + name_length(&html[at..]) };
         while let Some(attribute) = tag.next_attribute() {
-            let value = &html[attribute.value.0..attribute.value.1];
-            if let Some(absolute) = resolved(attribute.name, value, base) {
-                out.push_str(&html[copied..attribute.value.0]);
-                push_quoted(&mut out, &absolute, attribute.is_quoted);
-                copied = attribute.value.1;
+            let (begin, end) = attribute.value;
+            if let Some(absolute) = resolved(attribute.name, &html[begin..end], base) {
+                let value = quoted(&absolute, attribute.is_quoted);
+                changes.push(Change { begin, end, value });
             }
         }
         at = tag.at;
     }
-    if copied == 0 {
-        return None;
-    }
-    out.push_str(&html[copied..]);
-    Some(out)
+    changes
 }
 
 /// Returns the new value of an attribute; `None` leaves it unchanged.
@@ -75,8 +96,10 @@ fn resolved(name: &str, value: &str, base: &str) -> Option<String> {
     None
 }
 
-fn push_quoted(out: &mut String, value: &str, is_quoted: bool) {
+/// Returns a value as it is written in a tag.
+fn quoted(value: &str, is_quoted: bool) -> String {
     let mark = if is_quoted { "" } else { "\"" };
+    let mut out = String::with_capacity(value.len() + 2);
     out.push_str(mark);
     for c in value.chars() {
         match c {
@@ -89,6 +112,7 @@ fn push_quoted(out: &mut String, value: &str, is_quoted: bool) {
         }
     }
     out.push_str(mark);
+    out
 }
 
 #[cfg(test)]

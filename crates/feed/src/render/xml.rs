@@ -3,9 +3,9 @@
 //! For any input, the output is well-formed, and the same text always gives the same bytes.
 //! Characters that no XML document may contain are left out (rule S23). CDATA is not used.
 
-use memchr::memchr3_iter;
+use memchr::{memchr, memchr3_iter};
 
-use crate::text_extraction::begins_noncharacter;
+use crate::text_extraction::{begins_noncharacter, may_be_unprintable};
 
 /// Where a text is written.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -59,10 +59,10 @@ pub fn push_end(out: &mut String, name: &str) {
 /// Appends `text`, escaped.
 fn push_escaped(out: &mut String, text: &str, place: Place) {
     let bytes = text.as_bytes();
-    let is_short = place == Place::Value || bytes.len() < RUN_BYTES;
+    let is_short = place == Place::Value || bytes.len() <= SHORT_BYTES;
     if is_short && is_plain(bytes) {
         out.push_str(text);
-    } else if is_short || has_rare(bytes) {
+    } else if is_short || may_have_rare(text) {
         let special = bytes.iter().enumerate().filter(|(_, byte)| is_special(**byte, place));
         push_runs(out, text, special.map(|(at, _)| at));
     } else {
@@ -84,19 +84,13 @@ fn is_plain(bytes: &[u8]) -> bool {
     !bytes.iter().fold(false, |found, byte| found | odd(*byte))
 }
 
-/// Returns whether a text has anything but brackets and ampersands that may not stay as it is.
-fn has_rare(bytes: &[u8]) -> bool {
-    // Nearly all bytes below the space are line feeds. All bytes of a run are compared before the result
-    // is used, which compilers vectorize.
-    let odd = |byte: u8| ((byte < b' ') & (byte != b'\n')) | (byte == NONCHARACTER);
-    let (runs, rest) = bytes.as_chunks::<RUN_BYTES>();
-    let is_odd = |run: &[u8; RUN_BYTES]| run.iter().fold(false, |found, byte| found | odd(*byte));
-    let is_rare = |run: &[u8]| run.iter().any(|byte| odd(*byte) && *byte != b'\t');
-    runs.iter().any(|run| is_odd(run) && is_rare(run)) || is_rare(rest)
+/// Returns whether a text may have anything but brackets and ampersands that does not stay as it is.
+fn may_have_rare(text: &str) -> bool {
+    memchr(b'\r', text.as_bytes()).is_some() || may_be_unprintable(text)
 }
 
-/// The number of bytes that are compared at once.
-const RUN_BYTES: usize = 64;
+/// The length up to which all bytes of a text are compared at once.
+const SHORT_BYTES: usize = 64;
 
 /// Appends `text` with the characters at `places` escaped or left out. The runs between them are copied
 /// whole, because most text needs no escaping.
@@ -131,6 +125,7 @@ fn is_special(byte: u8, place: Place) -> bool {
 }
 
 /// Appends what is written for a special byte. Characters that XML forbids are left out.
+#[inline]
 fn push_special(out: &mut String, byte: u8) {
     match byte {
         b'&' => out.push_str("&amp;"),

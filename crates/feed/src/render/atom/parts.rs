@@ -286,8 +286,9 @@ pub(super) fn date(date: &DateTime<FixedOffset>) -> String {
 }
 
 fn push_two_digits(out: &mut String, number: u32) {
-    let digits = [number / 10 % 10, number % 10];
-    out.extend(digits.map(|digit| char::from_digit(digit, 10).unwrap_or_default()));
+    for digit in [number / 10 % 10, number % 10] {
+        out.push(char::from_digit(digit, 10).unwrap_or_default());
+    }
 }
 
 #[cfg(test)]
