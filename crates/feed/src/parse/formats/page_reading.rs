@@ -76,6 +76,15 @@ impl<'r> PageReading<'r> {
         })
     }
 
+    /// Returns the address that the page prefers for itself, or else the one at which it was found, which may
+    /// differ from fetch to fetch.
+    pub(super) fn own_address(&self) -> String {
+        let links = self.page.named("link").into_iter();
+        let mut canonical = links.filter(|tag| tag.words("rel").any(|rel| rel == "canonical"));
+        let href = canonical.find_map(|tag| tag.attr("href").filter(|href| !href.is_empty()));
+        href.map_or_else(|| self.url.to_string(), |href| absolute(self.base, href))
+    }
+
     /// Returns the feed with these entries, which are marked up in `scope`.
     pub(super) fn feed(
         &mut self,

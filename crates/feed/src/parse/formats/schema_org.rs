@@ -7,10 +7,11 @@ mod listing;
 mod media;
 mod types;
 
+use std::collections::HashSet;
+
 use super::page_reading::{PageReading, link};
-use crate::model::{Feed, FeedFormat};
-use crate::parse::linked_data::{Graph, NodeId, json_ld, microdata};
-use crate::parse::microformats::absolute;
+use crate::model::{Entry, Feed, FeedFormat};
+use crate::parse::linked_data::{Graph, LinkedItemId, json_ld, microdata};
 
 use listing::{Listing, find_listing};
 
@@ -45,14 +46,17 @@ fn read(
     graph: &Graph<'_>,
     format: FeedFormat,
 ) -> Result<Feed, String> {
-    let Listing { head, items } = find_listing(graph, &own_addresses(reading))?;
+    let Listing { head, items } =
+        find_listing(graph, &[reading.url.to_string(), reading.own_address()])?;
     let is_alone = head.is_none() && items.len() == 1;
     let mut entries = reading.entries(
         &items,
         |_, item| entry::date(graph, item),
         |reading, item| reading.schema_org_entry(graph, item, is_alone),
     );
-    entries.retain(|entry| is_alone || entry::is_one(entry));
+    if head.is_none() {
+        drop_repeated(&mut entries);
+    }
     if entries.is_empty() {
         return Err("what it lists has neither addresses nor texts".to_owned());
     }
@@ -65,18 +69,18 @@ fn read(
     Ok(feed)
 }
 
-/// Returns the addresses of the page: its own, and the one that it prefers.
-fn own_addresses(reading: &PageReading<'_>) -> Vec<String> {
-    let links = reading.page.named("link").into_iter();
-    let mut canonical = links.filter(|tag| tag.words("rel").any(|rel| rel == "canonical"));
-    let href = canonical.find_map(|tag| tag.attr("href"));
-    let canonical = href.map(|href| absolute(reading.base, href));
-    [Some(reading.url.to_string()), canonical].into_iter().flatten().collect()
+/// Drops articles at the address of an earlier one: several programs may describe the same article.
+fn drop_repeated(entries: &mut Vec<Entry>) {
+    let mut seen = HashSet::new();
+    entries.retain(|entry| {
+        let link = entry.links.iter().find(|link| link.rel == "alternate");
+        link.is_none_or(|link| seen.insert(link.href.clone()))
+    });
 }
 
 impl PageReading<'_> {
     /// Reads what a list says of itself.
-    fn describe_list(&mut self, feed: &mut Feed, graph: &Graph<'_>, head: NodeId) {
+    fn describe_list(&mut self, feed: &mut Feed, graph: &Graph<'_>, head: LinkedItemId) {
         let tag = graph.node(head).tag;
         let before = self.trace.snapshot(feed);
         feed.title = graph.text(head, &["name", "headline"]).map(|text| self.text_construct(text));

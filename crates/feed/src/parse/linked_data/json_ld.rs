@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use serde_json::{Map, Value as Json};
 
-use super::{Graph, NodeId, Value};
+use super::{Graph, LinkedItemId, PropertyValue};
 use crate::parse::html::{HtmlElement, ParsedHtml};
 use crate::parse::json::{repair_json, scalar};
 use crate::parse::memory_bound::has_too_many_values;
@@ -96,7 +96,7 @@ fn read_json(text: &str, repairs: &mut Vec<Repair>) -> Option<Json> {
 
 /// An object that is still to be read into an item.
 struct Pending {
-    id: NodeId,
+    id: LinkedItemId,
     object: Map<String, Json>,
     depth: usize,
 }
@@ -147,7 +147,7 @@ fn add_top<'p>(
     }
 }
 
-fn add_types(graph: &mut Graph<'_>, id: NodeId, value: Json) {
+fn add_types(graph: &mut Graph<'_>, id: LinkedItemId, value: Json) {
     for name in flattened(value).iter().filter_map(scalar) {
         graph.add_type(id, &name);
     }
@@ -155,7 +155,7 @@ fn add_types(graph: &mut Graph<'_>, id: NodeId, value: Json) {
 
 fn add_value(
     graph: &mut Graph<'_>,
-    (id, name): (NodeId, &str),
+    (id, name): (LinkedItemId, &str),
     value: Json,
     pending: &mut VecDeque<Pending>,
     depth: usize,
@@ -165,13 +165,13 @@ fn add_value(
             let tag = graph.nodes[id.0].tag;
             let child = graph.add(tag).filter(|_| depth < DEPTH);
             if let Some(child) = child {
-                graph.add_value(id, name, Value::Node(child));
+                graph.add_value(id, name, PropertyValue::Node(child));
                 pending.push_back(Pending { id: child, object, depth: depth + 1 });
             }
         }
         other => {
             if let Some(text) = scalar(&other) {
-                graph.add_value(id, name, Value::Text(text));
+                graph.add_value(id, name, PropertyValue::Text(text));
             }
         }
     }
@@ -247,7 +247,7 @@ mod tests {
         let page = ParsedHtml::read(text);
         let (graph, is_broken) = read(&page, &mut Vec::new());
         let author = graph.values(graph.top()[0], "author").next();
-        let Some(Value::Node(author)) = author else { panic!("an item") };
+        let Some(PropertyValue::Node(author)) = author else { panic!("an item") };
         assert_eq!((graph.text(*author, &["name"]), is_broken), (Some("Ada"), false));
     }
 }

@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 
 use url::Url;
 
-use super::{Graph, NodeId, Value};
+use super::{Graph, LinkedItemId, PropertyValue};
 use crate::parse::html::{Descend, HtmlElement, ParsedHtml};
 use crate::parse::microformats::absolute;
 
@@ -64,9 +64,9 @@ struct Items<'p, 'b> {
     base: &'b Url,
     by_id: HashMap<&'p str, HtmlElement<'p>>,
     /// The items by the numbers of their elements.
-    known: HashMap<usize, NodeId>,
+    known: HashMap<usize, LinkedItemId>,
     /// The items whose properties are not read yet.
-    pending: VecDeque<(NodeId, HtmlElement<'p>)>,
+    pending: VecDeque<(LinkedItemId, HtmlElement<'p>)>,
     /// How many elements may still be visited.
     visits: usize,
     /// How many bytes of values may still be read.
@@ -75,7 +75,7 @@ struct Items<'p, 'b> {
 
 impl<'p> Items<'p, '_> {
     /// Returns the item that an element is; `None` if there are too many.
-    fn item(&mut self, tag: HtmlElement<'p>) -> Option<NodeId> {
+    fn item(&mut self, tag: HtmlElement<'p>) -> Option<LinkedItemId> {
         if let Some(known) = self.known.get(&tag.number()) {
             return Some(*known);
         }
@@ -91,7 +91,7 @@ impl<'p> Items<'p, '_> {
     }
 
     /// Reads the properties of an item: those among its descendants, and in the elements to which it refers.
-    fn read_properties(&mut self, id: NodeId, item: HtmlElement<'p>) {
+    fn read_properties(&mut self, id: LinkedItemId, item: HtmlElement<'p>) {
         let referred = item.words("itemref").filter_map(|name| self.by_id.get(name).copied());
         let referred: Vec<HtmlElement<'p>> = referred.collect();
         let mut seen: HashSet<usize> = HashSet::from([item.number()]);
@@ -113,10 +113,10 @@ impl<'p> Items<'p, '_> {
     }
 
     /// Reads the value of the properties that an element is.
-    fn read_property(&mut self, id: NodeId, tag: HtmlElement<'p>) {
+    fn read_property(&mut self, id: LinkedItemId, tag: HtmlElement<'p>) {
         for name in tag.words("itemprop") {
             let value = if is_item(tag) {
-                self.item(tag).map(Value::Node)
+                self.item(tag).map(PropertyValue::Node)
             } else {
                 self.value(super::own_name(name), tag)
             };
@@ -127,7 +127,7 @@ impl<'p> Items<'p, '_> {
     }
 
     /// Returns the value of an element that is not an item (`#values`).
-    fn value(&mut self, name: &str, tag: HtmlElement<'p>) -> Option<Value> {
+    fn value(&mut self, name: &str, tag: HtmlElement<'p>) -> Option<PropertyValue> {
         let size = tag.size(self.room);
         if size >= self.room {
             return None;
@@ -135,7 +135,8 @@ impl<'p> Items<'p, '_> {
         self.room -= size;
         let content = tag.attr("content").filter(|content| !content.is_empty());
         if name == "articleBody" && content.is_none() {
-            return Some(Value::Markup(tag.markup())).filter(|value| value.text() != Some(""));
+            return Some(PropertyValue::Markup(tag.markup()))
+                .filter(|value| value.text() != Some(""));
         }
         let text = match tag.name() {
             "meta" => content.map(str::to_owned),
@@ -149,7 +150,7 @@ impl<'p> Items<'p, '_> {
             _ if is_moment(name) && content.is_some() => content.map(str::to_owned),
             _ => Some(tag.text()).filter(|text| !text.is_empty()).or(content.map(str::to_owned)),
         };
-        text.filter(|text| !text.is_empty()).map(Value::Text)
+        text.filter(|text| !text.is_empty()).map(PropertyValue::Text)
     }
 
     fn address(&self, tag: HtmlElement<'p>, name: &str) -> Option<String> {
@@ -180,8 +181,8 @@ mod tests {
         let graph = read(&page, &base);
         let node = graph.node(graph.top()[0]);
         let properties = node.properties.iter().map(|(name, value)| match value {
-            Value::Text(text) | Value::Markup(text) => format!("{name}={text}"),
-            Value::Node(id) => format!("{name}:{}", graph.node(*id).types.join("+")),
+            PropertyValue::Text(text) | PropertyValue::Markup(text) => format!("{name}={text}"),
+            PropertyValue::Node(id) => format!("{name}:{}", graph.node(*id).types.join("+")),
         });
         properties.collect::<Vec<_>>().join(" ")
     }

@@ -6,7 +6,7 @@ use super::super::page_reading::{OutputNamespace, PageReading, avatar, link, wit
 use super::listing::Item;
 use super::media;
 use crate::model::{Category, Content, Entry, Person, Text, TextKind};
-use crate::parse::linked_data::{Graph, NodeId, Value};
+use crate::parse::linked_data::{Graph, LinkedItemId, PropertyValue};
 use crate::parse::microformats::absolute;
 use crate::parse::texts::looks_like_html;
 use crate::parse::{dates, person};
@@ -53,16 +53,16 @@ pub(super) fn date(graph: &Graph<'_>, item: Item<'_>) -> Option<DateTime<FixedOf
 /// Returns the first date among these properties.
 pub(super) fn moment(
     graph: &Graph<'_>,
-    node: NodeId,
+    node: LinkedItemId,
     names: &[&str],
 ) -> Option<DateTime<FixedOffset>> {
     names.iter().find_map(|name| graph.values(node, name).find_map(|it| dates::parse(it.text()?)))
 }
 
 /// Returns the language of an item.
-pub(super) fn language(graph: &Graph<'_>, node: NodeId) -> Option<String> {
+pub(super) fn language(graph: &Graph<'_>, node: LinkedItemId) -> Option<String> {
     let lang = graph.values(node, "inLanguage").find_map(|value| match value {
-        Value::Node(id) => graph.text(*id, &["alternateName", "name"]),
+        PropertyValue::Node(id) => graph.text(*id, &["alternateName", "name"]),
         other => other.text(),
     });
     lang.map(str::to_owned)
@@ -94,16 +94,16 @@ impl PageReading<'_> {
         }
         if is_alone && !is_one(&entry) {
             let says = entry.title.is_some() || entry.content.is_some();
-            entry.links.extend(says.then(|| link(self.url.to_string(), "alternate")));
+            entry.links.extend(says.then(|| link(self.own_address(), "alternate")));
         } else if is_alone && !entry.links.iter().any(|link| link.rel == "alternate") {
-            entry.links.push(link(self.url.to_string(), "alternate"));
+            entry.links.push(link(self.own_address(), "alternate"));
         }
         self.trace.record_changes(before, &mut entry, tag);
         is_one(&entry).then_some(entry)
     }
 
     /// Adds what the place of an item in a list says, where the item itself says nothing.
-    fn complete(&mut self, entry: &mut Entry, graph: &Graph<'_>, place: NodeId) {
+    fn complete(&mut self, entry: &mut Entry, graph: &Graph<'_>, place: LinkedItemId) {
         if entry.title.is_none() {
             entry.title = graph.text(place, &["name"]).map(|text| self.text_construct(text));
         }
@@ -113,7 +113,7 @@ impl PageReading<'_> {
         }
     }
 
-    fn describe_entry_of(&mut self, graph: &Graph<'_>, node: NodeId, entry: &mut Entry) {
+    fn describe_entry_of(&mut self, graph: &Graph<'_>, node: LinkedItemId, entry: &mut Entry) {
         entry.id = self.id_of(graph, node).unwrap_or_default();
         entry.lang = language(graph, node).or(entry.lang.take());
         let title = graph.text(node, &["headline", "name", "alternativeHeadline"]);
@@ -132,9 +132,9 @@ impl PageReading<'_> {
     }
 
     /// Returns the id that an item states: its identifier, or else its name in the graph.
-    fn id_of(&self, graph: &Graph<'_>, node: NodeId) -> Option<String> {
+    fn id_of(&self, graph: &Graph<'_>, node: LinkedItemId) -> Option<String> {
         let stated = graph.values(node, "identifier").find_map(|value| match value {
-            Value::Node(id) => graph.text(*id, &["value", "propertyID"]),
+            PropertyValue::Node(id) => graph.text(*id, &["value", "propertyID"]),
             other => other.text(),
         });
         if let Some(stated) = stated {
@@ -142,13 +142,19 @@ impl PageReading<'_> {
         }
         // Names that begin with an underscore are valid in their document only.
         let named = graph.node(node).id.as_deref().filter(|id| !id.starts_with("_:"))?;
-        Some(absolute(self.base, named))
+        Some(match named.strip_prefix('#') {
+            Some(position) if self.told.is_none() => {
+                let page = self.own_address();
+                format!("{}#{position}", page.split('#').next().unwrap_or_default())
+            }
+            _ => absolute(self.base, named),
+        })
     }
 
     /// Returns the address of the page that is about an item.
-    fn page_of(&self, graph: &Graph<'_>, node: NodeId) -> Option<String> {
+    fn page_of(&self, graph: &Graph<'_>, node: LinkedItemId) -> Option<String> {
         let page = graph.values(node, "mainEntityOfPage").find_map(|value| match value {
-            Value::Node(id) => graph.node(*id).id.as_deref().or(graph.text(*id, &["url"])),
+            PropertyValue::Node(id) => graph.node(*id).id.as_deref().or(graph.text(*id, &["url"])),
             other => other.text(),
         });
         // Programs write `True` there, too.
@@ -156,11 +162,11 @@ impl PageReading<'_> {
         page.filter(is_address).map(|page| absolute(self.base, page))
     }
 
-    fn body_of(&self, graph: &Graph<'_>, node: NodeId) -> Option<Text> {
+    fn body_of(&self, graph: &Graph<'_>, node: LinkedItemId) -> Option<Text> {
         let body = graph.values(node, "articleBody").chain(graph.values(node, "text"));
         let mut bodies = body.filter(|value| value.text().is_some());
         match bodies.next()? {
-            Value::Markup(markup) => Some(Text {
+            PropertyValue::Markup(markup) => Some(Text {
                 kind: TextKind::Html,
                 value: markup.clone(),
                 base: self.told.clone(),
@@ -180,7 +186,7 @@ impl PageReading<'_> {
     fn date_of(
         &mut self,
         graph: &Graph<'_>,
-        node: NodeId,
+        node: LinkedItemId,
         names: &[&str],
     ) -> Option<DateTime<FixedOffset>> {
         let date = moment(graph, node, names);
@@ -195,12 +201,12 @@ impl PageReading<'_> {
     pub(super) fn address_in(
         &self,
         graph: &Graph<'_>,
-        node: NodeId,
+        node: LinkedItemId,
         names: &[&str],
     ) -> Option<String> {
         let values = names.iter().flat_map(|name| graph.values(node, name));
         let mut addresses = values.filter_map(|value| match value {
-            Value::Node(id) => {
+            PropertyValue::Node(id) => {
                 let stated = graph.text(*id, &["contentUrl", "url"]);
                 stated.or(graph.node(*id).id.as_deref().filter(|id| !id.starts_with("_:")))
             }
@@ -210,10 +216,10 @@ impl PageReading<'_> {
     }
 
     /// Returns the authors of an item.
-    pub(super) fn people(&self, graph: &Graph<'_>, node: NodeId) -> Vec<Person> {
+    pub(super) fn people(&self, graph: &Graph<'_>, node: LinkedItemId) -> Vec<Person> {
         let values = graph.values(node, "author").chain(graph.values(node, "creator"));
         let people = values.filter_map(|value| match value {
-            Value::Node(id) => self.person_of(graph, *id),
+            PropertyValue::Node(id) => self.person_of(graph, *id),
             other => person::person(other.text()?),
         });
         let mut found: Vec<Person> = Vec::new();
@@ -225,7 +231,7 @@ impl PageReading<'_> {
         found
     }
 
-    fn person_of(&self, graph: &Graph<'_>, id: NodeId) -> Option<Person> {
+    fn person_of(&self, graph: &Graph<'_>, id: LinkedItemId) -> Option<Person> {
         let parts = [graph.text(id, &["givenName"]), graph.text(id, &["familyName"])];
         let joined = parts.into_iter().flatten().collect::<Vec<_>>().join(" ");
         let name = graph.text(id, &["name"]).map_or(joined, str::to_owned);
@@ -242,14 +248,14 @@ impl PageReading<'_> {
     }
 
     /// Keeps the properties without a counterpart in Atom: of items, their names or addresses.
-    fn keep_others(&mut self, graph: &Graph<'_>, node: NodeId, entry: &mut Entry) {
+    fn keep_others(&mut self, graph: &Graph<'_>, node: LinkedItemId, entry: &mut Entry) {
         let kept = graph.node(node).properties.iter().filter(|(name, _)| {
             let name = name.as_str();
             !READ.contains(&name) && !LEFT_OUT.contains(&name) && is_name(name)
         });
         for (name, value) in kept.take(MOST_KEPT) {
             let text = match value {
-                Value::Node(id) => graph.text(*id, &["name", "url", "value"]),
+                PropertyValue::Node(id) => graph.text(*id, &["name", "url", "value"]),
                 other => other.text(),
             };
             let Some(text) = text else { continue };
@@ -264,13 +270,13 @@ impl PageReading<'_> {
 }
 
 /// Returns the categories of an item: keywords, which may be one text with commas, and sections.
-fn categories(graph: &Graph<'_>, node: NodeId) -> Vec<Category> {
+fn categories(graph: &Graph<'_>, node: LinkedItemId) -> Vec<Category> {
     let names = ["keywords", "articleSection", "genre"];
     let values = names.iter().flat_map(|name| graph.values(node, name).map(move |it| (*name, it)));
     let mut found: Vec<Category> = Vec::new();
     for (name, value) in values {
         let text = match value {
-            Value::Node(id) => graph.text(*id, &["name", "termCode"]),
+            PropertyValue::Node(id) => graph.text(*id, &["name", "termCode"]),
             other => other.text(),
         };
         let text = text.unwrap_or_default();

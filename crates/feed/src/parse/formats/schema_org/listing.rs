@@ -12,7 +12,7 @@
 use std::collections::HashSet;
 
 use super::types::{Role, role};
-use crate::parse::linked_data::{Graph, NodeId, Value};
+use crate::parse::linked_data::{Graph, LinkedItemId, PropertyValue};
 
 /// The properties that hold what is in a list.
 const MEMBERS: [&str; 8] = [
@@ -38,9 +38,9 @@ const MOST_NAMED: usize = 5;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Item<'g> {
     /// What is said of it.
-    pub(super) node: Option<NodeId>,
+    pub(super) node: Option<LinkedItemId>,
     /// Its place in a list, which may name it, too.
-    pub(super) place: Option<NodeId>,
+    pub(super) place: Option<LinkedItemId>,
     /// Its address, if nothing else is said.
     pub(super) address: Option<&'g str>,
 }
@@ -48,7 +48,7 @@ pub(super) struct Item<'g> {
 /// The items of a page that may become entries, and what contains them.
 #[derive(Debug)]
 pub(super) struct Listing<'g> {
-    pub(super) head: Option<NodeId>,
+    pub(super) head: Option<LinkedItemId>,
     pub(super) items: Vec<Item<'g>>,
 }
 
@@ -58,7 +58,7 @@ pub(super) fn find_listing<'g>(
     own_addresses: &[String],
 ) -> Result<Listing<'g>, String> {
     let subjects = subjects(graph);
-    let is = |id: &NodeId, role: Role| role_of(graph, *id) == role;
+    let is = |id: &LinkedItemId, role: Role| role_of(graph, *id) == role;
     let lists = subjects.iter().filter(|(id, is_main)| {
         is(id, Role::List) || *is_main && is(id, Role::PlainList) || is_live(graph, *id)
     });
@@ -66,11 +66,11 @@ pub(super) fn find_listing<'g>(
     {
         return Ok(listing);
     }
-    let entries: Vec<NodeId> =
+    let entries: Vec<LinkedItemId> =
         subjects.iter().map(|(id, _)| *id).filter(|id| is(id, Role::Entry)).collect();
     if !entries.is_empty() {
         let of_page = entries.iter().copied().filter(|id| is_at(graph, *id, own_addresses));
-        let of_page: Vec<NodeId> = of_page.collect();
+        let of_page: Vec<LinkedItemId> = of_page.collect();
         let chosen = if of_page.is_empty() { entries } else { of_page };
         let items =
             chosen.into_iter().map(|id| Item { node: Some(id), place: None, address: None });
@@ -88,46 +88,48 @@ pub(super) fn find_listing<'g>(
 
 /// Returns the items that a page describes, and what it is about according to itself. The second value
 /// tells whether the page says so.
-fn subjects(graph: &Graph<'_>) -> Vec<(NodeId, bool)> {
+fn subjects(graph: &Graph<'_>) -> Vec<(LinkedItemId, bool)> {
     let (mut found, mut seen) = (Vec::new(), HashSet::new());
-    let main_of = move |id: NodeId| {
+    let main_of = move |id: LinkedItemId| {
         graph.values(id, SUBJECT).filter_map(move |value| match value {
-            Value::Node(id) => Some(graph.resolve(*id)),
-            Value::Text(_) | Value::Markup(_) => None,
+            PropertyValue::Node(id) => Some(graph.resolve(*id)),
+            PropertyValue::Text(_) | PropertyValue::Markup(_) => None,
         })
     };
-    let is_around = |id: NodeId| matches!(role_of(graph, id), Role::Page | Role::List);
+    let is_around = |id: LinkedItemId| matches!(role_of(graph, id), Role::Page | Role::List);
     let top = move || graph.top().iter().map(move |id| graph.resolve(*id));
     for id in top().filter(|id| is_around(*id)).flat_map(main_of) {
-        if seen.insert(id) {
+        if seen.insert(graph.identity(id)) {
             found.push((id, true));
         }
     }
     for id in top() {
-        if seen.insert(id) {
+        if seen.insert(graph.identity(id)) {
             found.push((id, false));
         }
     }
     found
 }
 
-fn role_of(graph: &Graph<'_>, id: NodeId) -> Role {
+fn role_of(graph: &Graph<'_>, id: LinkedItemId) -> Role {
     role(&graph.node(id).types)
 }
 
 /// Returns whether an entry is one whose updates are entries.
-fn is_live(graph: &Graph<'_>, id: NodeId) -> bool {
+fn is_live(graph: &Graph<'_>, id: LinkedItemId) -> bool {
     graph.values(id, "liveBlogUpdate").next().is_some()
 }
 
 /// Returns whether an item is at one of these addresses.
-fn is_at(graph: &Graph<'_>, id: NodeId, addresses: &[String]) -> bool {
+fn is_at(graph: &Graph<'_>, id: LinkedItemId, addresses: &[String]) -> bool {
     let bare = |address: &str| {
         let address = address.split('#').next().unwrap_or_default();
         address.trim_end_matches('/').to_owned()
     };
     let page = graph.values(id, "mainEntityOfPage").filter_map(|value| match value {
-        Value::Node(page) => graph.node(*page).id.as_deref().or(graph.text(*page, &["url"])),
+        PropertyValue::Node(page) => {
+            graph.node(*page).id.as_deref().or(graph.text(*page, &["url"]))
+        }
         other => other.text(),
     });
     let stated = page.chain(graph.text(id, &["url"])).chain(graph.node(id).id.as_deref());
@@ -136,8 +138,8 @@ fn is_at(graph: &Graph<'_>, id: NodeId, addresses: &[String]) -> bool {
 }
 
 /// Returns what is in a list, and in lists inside of it.
-fn members<'g>(graph: &'g Graph<'_>, head: NodeId) -> Listing<'g> {
-    let (mut items, mut seen) = (Vec::new(), HashSet::from([head]));
+fn members<'g>(graph: &'g Graph<'_>, head: LinkedItemId) -> Listing<'g> {
+    let (mut items, mut seen) = (Vec::new(), HashSet::from([graph.identity(head)]));
     let mut open = vec![(head, 0)];
     while let Some((list, depth)) = open.pop() {
         let mut inner = Vec::new();
@@ -161,29 +163,31 @@ fn members<'g>(graph: &'g Graph<'_>, head: NodeId) -> Listing<'g> {
 /// What a value in a list is.
 enum Member<'g> {
     Item(Item<'g>),
-    List(NodeId),
+    List(LinkedItemId),
 }
 
 fn member<'g>(
     graph: &'g Graph<'_>,
-    value: &'g Value,
+    value: &'g PropertyValue,
     is_of_anything: bool,
-    seen: &mut HashSet<NodeId>,
+    seen: &mut HashSet<LinkedItemId>,
 ) -> Option<Member<'g>> {
     let is_address = |text: &&str| text.starts_with("https://") || text.starts_with("http://");
     let place = match value {
-        Value::Node(id) if role_of(graph, *id) == Role::ListItem => Some(graph.resolve(*id)),
+        PropertyValue::Node(id) if role_of(graph, *id) == Role::ListItem => {
+            Some(graph.resolve(*id))
+        }
         _ => None,
     };
     let inner = place.and_then(|place| graph.values(place, "item").next());
     let node = match inner.unwrap_or(value) {
-        Value::Node(id) => graph.resolve(*id),
+        PropertyValue::Node(id) => graph.resolve(*id),
         other => {
             let address = other.text().filter(is_address)?;
             return Some(Member::Item(Item { node: None, place, address: Some(address) }));
         }
     };
-    if !seen.insert(node) {
+    if !seen.insert(graph.identity(node)) {
         return None;
     }
     let item = Member::Item(Item {
@@ -200,12 +204,12 @@ fn member<'g>(
     }
 }
 
-fn has_members(graph: &Graph<'_>, id: NodeId) -> bool {
+fn has_members(graph: &Graph<'_>, id: LinkedItemId) -> bool {
     MEMBERS.iter().any(|name| graph.values(id, name).next().is_some())
 }
 
 /// Says what a page without entries describes.
-fn explanation(graph: &Graph<'_>, subjects: &[(NodeId, bool)]) -> String {
+fn explanation(graph: &Graph<'_>, subjects: &[(LinkedItemId, bool)]) -> String {
     let mut named: Vec<&str> = Vec::new();
     for name in subjects.iter().flat_map(|(id, _)| &graph.node(*id).types) {
         if !named.contains(&name.as_str()) {

@@ -4,7 +4,7 @@ use super::super::page_reading::{
     OutputNamespace, PageReading, attribute, element, link, with_text,
 };
 use crate::model::{Entry, Link};
-use crate::parse::linked_data::{Graph, NodeId, Value};
+use crate::parse::linked_data::{Graph, LinkedItemId, PropertyValue};
 use crate::parse::microformats::absolute;
 use crate::parse::texts::media_type_of;
 
@@ -20,13 +20,13 @@ const RECORDINGS: [&str; 4] = ["associatedMedia", "audio", "video", "encoding"];
 pub(super) fn describe(
     reading: &PageReading<'_>,
     graph: &Graph<'_>,
-    node: NodeId,
+    node: LinkedItemId,
     entry: &mut Entry,
 ) {
     let mut duration = graph.text(node, &["duration", "timeRequired"]);
     for value in RECORDINGS.iter().flat_map(|name| graph.values(node, name)) {
         let found = match value {
-            Value::Node(id) => {
+            PropertyValue::Node(id) => {
                 duration = duration.or(graph.text(*id, &["duration"]));
                 recording(reading, graph, *id)
             }
@@ -51,7 +51,7 @@ pub(super) fn describe(
 }
 
 /// Returns the link to a recording.
-fn recording(reading: &PageReading<'_>, graph: &Graph<'_>, id: NodeId) -> Option<Link> {
+fn recording(reading: &PageReading<'_>, graph: &Graph<'_>, id: LinkedItemId) -> Option<Link> {
     let address = graph.text(id, &["contentUrl", "url"])?;
     let mime = graph.text(id, &["encodingFormat", "fileFormat"]).filter(|mime| mime.contains('/'));
     let length = graph.text(id, &["contentSize"]);

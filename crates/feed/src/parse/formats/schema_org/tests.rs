@@ -43,11 +43,15 @@ fn a_page_has_entries_if_it_is_about_them() {
     let graph =
         |nodes: &str| format!(r#"{{"@context": "https://schema.org", "@graph": [{nodes}]}}"#);
     let own = POST.replace("/ebb", "https://tides.test/log/");
+    let twice =
+        |more: &str| format!(r##"{{"@type": "Article", "@id": "#1", "headline": "Ebb"{more}}}"##);
     #[rustfmt::skip]
-    let cases: [(&str, String, &[&str]); 30] = [
+    let cases: [(&str, String, &[&str]); 32] = [
         ("one article",              POST.to_owned(),                                             &["Ebb"]),
         ("several articles",         both.clone(),                                                &["Ebb", "Flood"]),
         ("one of them at this address", format!("[{own}, {OTHER}]"),                              &["Ebb"]),
+        ("one article stated twice", format!("[{}, {}]", twice(""), twice(r#", "keywords": "sea""#)), &["Ebb"]),
+        ("one address stated twice", format!("[{POST}, {}]", OTHER.replace("flood", "ebb")),       &["Ebb"]),
         ("a blog",                   list("Blog", "blogPost", &both),                             &["Ebb", "Flood"]),
         ("a blog with one post",     list("Blog", "blogPosts", POST),                             &["Ebb"]),
         ("a collection",             list("CollectionPage", "hasPart", &both),                    &["Ebb", "Flood"]),
@@ -111,6 +115,14 @@ fn an_article_becomes_an_entry() {
     let kept: Vec<_> = entry.extensions.iter().map(|kept| (&*kept.name, kept.text())).collect();
     let (publisher, words) = (("publisher", "Tides Ltd".to_owned()), ("wordCount", "3".to_owned()));
     assert_eq!(kept, [("thumbnail", String::new()), publisher, words]);
+}
+
+#[test]
+fn what_an_item_does_not_say_is_said_by_another_one_with_its_id() {
+    let json = r##"{"@graph": [{"@type": "Article", "headline": "Ebb", "author": {"name": "Nell", "@id": "#nell"}},
+        {"@type": "Person", "@id": "#nell", "name": "Nell of the tides", "url": "https://nell.test/"}]}"##;
+    let author = json_ld(json).unwrap().entries.remove(0).authors.remove(0);
+    assert_eq!((&*author.name, author.uri.as_deref()), ("Nell", Some("https://nell.test/")));
 }
 
 #[test]
@@ -203,6 +215,12 @@ fn an_entry_without_an_address_is_at_that_of_its_page() {
     let headline = r#"{"@type": "Article", "headline": "Ebb"}"#;
     let feed = json_ld(headline).unwrap();
     assert_eq!(feed.entries[0].links[0].href, "https://tides.test/log/");
+    let canonical = "<link rel=canonical href=/ebb><script type='application/ld+json'>";
+    for (id, want) in [("", ""), (r##", "@id": "#it""##, "https://tides.test/ebb#it")] {
+        let json = headline.replace('}', &format!("{id}}}"));
+        let entry = read(&format!("{canonical}{json}</script>")).unwrap().entries.remove(0);
+        assert_eq!((&*entry.id, &*entry.links[0].href), (want, "https://tides.test/ebb"));
+    }
     assert_eq!(entries(json_ld(&format!("[{headline}, {headline}]"))), [""; 0], "two are not");
 }
 

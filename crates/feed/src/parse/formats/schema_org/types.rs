@@ -21,7 +21,7 @@ pub(super) enum Role {
 
 /// The roles of types; those of types that are not listed follow from their ends.
 #[rustfmt::skip]
-const ROLES: [(&str, Role); 51] = [
+const ROLES: [(&str, Role); 50] = [
     ("Article", Role::Entry), ("AdvertiserContentArticle", Role::Entry), ("AnalysisNewsArticle", Role::Entry),
     ("AskPublicNewsArticle", Role::Entry), ("BackgroundNewsArticle", Role::Entry), ("BlogPosting", Role::Entry),
     ("DiscussionForumPosting", Role::Entry), ("NewsArticle", Role::Entry), ("OpinionNewsArticle", Role::Entry),
@@ -30,7 +30,7 @@ const ROLES: [(&str, Role); 51] = [
     ("TechArticle", Role::Entry), ("LiveBlogPosting", Role::Entry), ("PodcastEpisode", Role::Entry),
     ("RadioEpisode", Role::Entry), ("Episode", Role::Entry),
 
-    ("Blog", Role::List), ("CollectionPage", Role::List), ("Collection", Role::List), ("DataFeed", Role::List),
+    ("Blog", Role::List), ("CollectionPage", Role::List), ("DataFeed", Role::List),
     ("PodcastSeries", Role::List), ("PodcastSeason", Role::List), ("RadioSeries", Role::List), ("RadioSeason", Role::List),
     ("ItemList", Role::PlainList),
 
