@@ -82,6 +82,13 @@ impl Baseline {
             is_announced: trigger != Trigger::Schedule,
         }
     }
+
+    /// Returns the state for this many subscribers. Without any, there is nobody to whom the document before
+    /// was sent.
+    pub fn for_subscribers(self, subscribers: u32) -> Baseline {
+        let document_changed_at = self.document_changed_at.filter(|_| subscribers > 0);
+        Baseline { document_changed_at, ..self }
+    }
 }
 
 /// The result for one candidate.

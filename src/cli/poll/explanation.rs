@@ -6,9 +6,9 @@ use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
 use super::printable;
-use crate::jobs::poll::ParsedDocument;
+use crate::jobs::poll::{KnownAs, ParsedDocument, read_document};
 use crate::net::FetchedDocument;
-use feedgate_feed::documents::{self, DiscoveredFeed};
+use feedgate_feed::documents::DiscoveredFeed;
 use feedgate_feed::parse::{self, ConsideredFormat};
 
 /// Said of each format if the URL names a part of the document.
@@ -41,11 +41,12 @@ impl FormatExplanation {
         if is_part {
             formats.iter_mut().for_each(|format| format.entries = Err(PART.to_owned()));
         }
-        let content = documents::read(&document.body, &context, None);
-        FormatExplanation {
-            formats,
-            advertised: content.map(|content| content.feeds).unwrap_or_default(),
-        }
+        // A page is read as a document, with the feeds that its server and its markup name.
+        let advertised = match read_document(&document.body, &context, None, KnownAs::Document) {
+            ParsedDocument::Other(content, _) => content.feeds,
+            _ => Vec::new(),
+        };
+        FormatExplanation { formats, advertised }
     }
 
     /// Returns the explanation for programs.

@@ -112,8 +112,9 @@ async fn entries(
 ) -> Result<Option<PollRecords>, StoreError> {
     let InMemory { feed, memory, trigger, .. } = held;
     let known = store.known(resource.id, &document.keys()).await?;
-    let Resource { kind, status, polling, .. } = resource;
+    let Resource { kind, status, polling, subscribers, .. } = resource;
     let standing = Baseline::from_stored(*kind, status, polling, trigger);
+    let standing = standing.for_subscribers(*subscribers);
     let changes = change_detection::classify(&document, &known, &standing, document.at);
     let (new, updated) = (changes.new_records(), changes.updated());
     let owned = std::mem::take(feed);

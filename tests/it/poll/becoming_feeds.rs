@@ -67,6 +67,9 @@ async fn a_page_that_is_watched_stays_a_document_as_long_as_its_subscription(dat
     bench.publisher.put("/", HTML, page(1..=2).replace("Tides", "Tide"));
     let read_anew = bench.poll("/").await;
     assert_eq!((read_anew.kind, read_anew.polling.format.as_str()), (ResourceKind::Feed, "jsonld"));
+    let mut stored = sent(&database, &read_anew).await;
+    stored.sort_unstable();
+    assert_eq!(stored, ["1", "2"], "they are those of a first document");
     bench.subscribe("/", Format::Atom).await;
     bench.publisher.put("/", HTML, page(1..=3));
     let feed = bench.poll("/").await;

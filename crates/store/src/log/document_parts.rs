@@ -163,6 +163,7 @@ async fn classify(
     let known = entries::known(tx, before.id, document.keys()).await?;
     let standing =
         Baseline::from_stored(before.kind, &before.status, &before.polling, progress.trigger);
+    let standing = standing.for_subscribers(before.subscribers());
     let mut changes = change_detection::classify(document, &known, &standing, document.at);
     if let Some(first) = &progress.changes {
         for (verdict, first) in changes.verdicts.iter_mut().zip(&first.verdicts) {
