@@ -6,6 +6,7 @@
 
 mod circles;
 mod code_only;
+mod crates;
 mod links;
 mod rows;
 mod security;

@@ -16,6 +16,8 @@ pub mod documents;
 
 mod body;
 mod context;
+#[cfg(any(feature = "atom_syndication", feature = "feed-rs"))]
+mod convert;
 mod explain;
 mod hex;
 mod normalized;

@@ -49,9 +49,9 @@ pub(super) fn program() -> Vec<Source> {
     sources("src").into_iter().chain(sources("crates")).collect()
 }
 
-/// The sources of the program, its crates and its tests.
+/// The sources of the program, its crates, the packages for other languages, and the tests.
 pub(super) fn everything() -> impl Iterator<Item = Source> {
-    program().into_iter().chain(sources("tests"))
+    program().into_iter().chain(sources("bindings")).chain(sources("tests"))
 }
 
 pub(crate) fn sources(folder: &str) -> Vec<Source> {
