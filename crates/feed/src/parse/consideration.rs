@@ -99,16 +99,16 @@ fn reason(row: &Row, pages: &[(FeedFormat, Result<usize, String>)]) -> Result<us
 
 #[cfg(test)]
 mod tests {
-    use url::Url;
-
     use super::*;
 
+    #[cfg(feature = "html")]
     fn considered(text: &str) -> Vec<(&'static str, Result<usize, String>)> {
-        let context = Context::new(Url::parse("https://tides.test/").unwrap());
+        let context = Context::new(url::Url::parse("https://tides.test/").unwrap());
         let rows = consider(text.as_bytes(), &context);
         rows.into_iter().map(|row| (row.name, row.entries)).collect()
     }
 
+    #[cfg(feature = "html")]
     fn reason_of(text: &str, name: &str) -> Result<usize, String> {
         considered(text).into_iter().find(|(held, _)| *held == name).unwrap().1
     }
