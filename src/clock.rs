@@ -29,7 +29,7 @@ pub fn now() -> DateTime<Utc> {
     DateTime::from_timestamp_micros(clock.last).unwrap_or_default()
 }
 
-/// Sets the clock.
+/// Sets the clock, also back.
 pub(crate) fn set(now: DateTime<Utc>) {
     let mut clock = clock();
     clock.at_boot = now.timestamp_micros() - micros_since_boot();

@@ -4,6 +4,9 @@
 //! Due times move while nodes work. After a clock was set back, all nodes go by the new time first: what is not
 //! moved yet waits a moment longer. After it was set forward, they go by the old time until all is moved: what
 //! is moved already waits a moment longer. So nothing is due too early, and no lease or claim ends too early.
+//!
+//! The clocks of all nodes move by exactly as much as due times do, whatever the database shows by then: if its
+//! clock has been set again, that is another move. A node that has missed moves makes up for all of them.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -33,8 +36,9 @@ const BOOT_FILE: &str = "/proc/sys/kernel/random/boot_id";
 /// Compares the clock of this node with that of the database.
 pub struct ClockSync {
     store: Arc<Store>,
-    /// How often the clock of the database had been set when this node last went by it.
+    /// How often the clock of the database had been set when this node last went by it, and by how much in all.
     generation: i64,
+    moved_in_all: TimeDelta,
     boot: String,
     /// Since when the last record is.
     marked: Stopwatch,
@@ -46,7 +50,8 @@ impl ClockSync {
     pub async fn start(store: Arc<Store>) -> Result<ClockSync, StoreError> {
         let boot = std::fs::read_to_string(BOOT_FILE).unwrap_or_default().trim().to_owned();
         let marked = Stopwatch::start();
-        let mut sync = ClockSync { store, generation: 0, boot, marked };
+        let (generation, moved_in_all) = (0, TimeDelta::zero());
+        let mut sync = ClockSync { store, generation, moved_in_all, boot, marked };
         // A node that was stopped may not have moved all.
         let reading = sync.finish_moving().await?;
         let running = (sync.boot.as_str(), clock::since_boot());
@@ -55,17 +60,18 @@ impl ClockSync {
             sync.store.record_clock_set(reading.generation, by).await?;
         }
         let reading = sync.finish_moving().await?;
-        sync.set(&reading);
+        clock::set(reading.now);
+        (sync.generation, sync.moved_in_all) = (reading.generation, reading.moved_in_all);
         sync.mark().await?;
         Ok(sync)
     }
 
     /// Returns a reading of the clock when all due times have moved.
-    async fn finish_moving(&mut self) -> Result<ClockReading, StoreError> {
+    async fn finish_moving(&self) -> Result<ClockReading, StoreError> {
         loop {
             let reading = self.read().await?;
             let Some(by) = reading.moving_by else { return Ok(reading) };
-            self.go_by_new_time(reading, by).await?;
+            self.move_due_times(reading, by).await?;
         }
     }
 
@@ -98,7 +104,7 @@ impl ClockSync {
         match reading.moving_by {
             Some(by) => self.go_by_new_time(reading, by).await?,
             // Another node has moved all.
-            None => self.set(&reading),
+            None => self.move_clock(&reading),
         }
         self.mark().await
     }
@@ -106,45 +112,45 @@ impl ClockSync {
     /// Moves all due times, together with other nodes, and goes by the new time.
     async fn go_by_new_time(
         &mut self,
-        mut reading: ClockReading,
+        reading: ClockReading,
         by: TimeDelta,
     ) -> Result<(), StoreError> {
-        let (generation, is_back) = (reading.generation, by < TimeDelta::zero());
-        if is_back && generation != self.generation {
-            self.set(&reading);
+        let is_back = by < TimeDelta::zero();
+        if is_back {
+            self.move_clock(&reading);
         }
-        let noticed = Stopwatch::start();
-        while reading.is_shared && reading.moving_by.is_some() && noticed.elapsed() < NOTICE {
-            sleep(NOTICE_INTERVAL).await;
-            reading = self.read().await?;
-        }
-        if reading.moving_by.is_some() {
-            self.move_due_times(&reading, by).await?;
-        }
+        self.move_due_times(reading.clone(), by).await?;
         if !is_back {
-            clock::correct(by);
-            self.store.move_times_in_memory(by);
-            self.generation = generation;
+            self.move_clock(&reading);
         }
         Ok(())
     }
 
-    async fn move_due_times(
-        &self,
-        reading: &ClockReading,
-        by: TimeDelta,
-    ) -> Result<(), StoreError> {
+    /// Moves all due times once the other nodes have learned that the clock was set.
+    async fn move_due_times(&self, reading: ClockReading, by: TimeDelta) -> Result<(), StoreError> {
+        let noticed = Stopwatch::start();
+        let mut latest = reading.clone();
+        while latest.is_shared && noticed.elapsed() < NOTICE {
+            sleep(NOTICE_INTERVAL).await;
+            latest = self.read().await?;
+            if latest.generation != reading.generation || latest.moving_by.is_none() {
+                return Ok(()); // others have moved them
+            }
+        }
         let took = Stopwatch::start();
         self.store.move_due_times(reading.generation, by).await?;
         info!(took_ms = took.elapsed().as_millis(), "all due times were moved with the clock");
         Ok(())
     }
 
-    fn set(&mut self, reading: &ClockReading) {
-        let before = clock::now();
-        clock::set(reading.now);
-        self.store.move_times_in_memory(reading.now - before);
-        self.generation = reading.generation;
+    /// Moves the clock of this node, and what it has in memory, as due times have moved since it last did so.
+    fn move_clock(&mut self, reading: &ClockReading) {
+        let by = reading.moved_in_all - self.moved_in_all;
+        if !by.is_zero() {
+            clock::set(clock::now() + by);
+            self.store.move_times_in_memory(by);
+        }
+        (self.generation, self.moved_in_all) = (reading.generation, reading.moved_in_all);
     }
 
     async fn read(&self) -> Result<ClockReading, StoreError> {

@@ -13,6 +13,7 @@ use crate::support::until;
 on_both_stores!(
     e03_a_clock_that_is_set_delays_nothing_and_ends_no_lease,
     e03_a_clock_that_was_set_while_nothing_ran_delays_nothing,
+    e03_a_clock_that_is_set_again_while_due_times_move_moves_them_back,
 );
 
 const HOUR_S: i64 = 3_600;
@@ -61,6 +62,25 @@ async fn e03_a_clock_that_was_set_while_nothing_ran_delays_nothing(database: Dat
     scene.repeat_delivery(4).await;
     scene.deliver(5).await;
     scene.was_sent_all_in_order(5);
+}
+
+async fn e03_a_clock_that_is_set_again_while_due_times_move_moves_them_back(database: Database) {
+    let scene = Scene::start(database.kind()).await;
+    let _other = match database.kind() {
+        Kind::Postgres => Some(Gateway::start(&scene.database, &SETTINGS).await),
+        Kind::Sqlite => None,
+    };
+    scene.deliver(1).await;
+    let planned = scene.next_fetch().await;
+    for hours in [-1, 3, -2] {
+        scene.begin_to_set_clock(hours * HOUR_S).await;
+        scene.set_clock(0).await;
+    }
+    let is_as_planned = async || (scene.next_fetch().await - planned).abs() < 3_000_000;
+    until("the next fetch is planned as before", is_as_planned).await;
+    scene.deliver(2).await;
+    scene.is_sent_to(LEASED, 2).await;
+    scene.was_sent_all_in_order(2);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -141,6 +161,13 @@ impl Scene {
         until("due times are moved", async || self.times_set().await > count).await;
     }
 
+    /// Sets the clock of the database, and waits until a gateway has noticed, and has yet to move due times.
+    async fn begin_to_set_clock(&self, seconds: i64) {
+        let count = self.times_noticed().await;
+        self.set_database_clock(seconds).await;
+        until("the step is noticed", async || self.times_noticed().await > count).await;
+    }
+
     async fn set_database_clock(&self, seconds: i64) {
         match &self.clock {
             Some(clock) => clock.set(seconds),
@@ -161,6 +188,18 @@ impl Scene {
     }
 
     /// Publishes all entries up to `newest`.
+    /// How often the gateway has noticed that the clock was set.
+    async fn times_noticed(&self) -> i64 {
+        let noticed = "select cast(generation as text) from clocks";
+        self.database.texts(noticed).await[0].parse().unwrap()
+    }
+
+    /// When the feed is polled next, in microseconds.
+    async fn next_fetch(&self) -> i64 {
+        let planned = "select cast(max(next_fetch) as text) from resources";
+        self.database.texts(planned).await[0].parse().unwrap()
+    }
+
     fn publish(&self, newest: usize) {
         self.publisher.put_rss(FEED, rss("feed", 0..newest + 1));
     }

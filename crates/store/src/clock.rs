@@ -72,8 +72,8 @@ impl Db {
     async fn record_clock_set(&self, generation: i64, by: TimeDelta) -> Result<(), StoreError> {
         const SET: &str = "
             update clocks
-               set generation = generation + 1, moved_by = $2, is_moving = 1, step = 0,
-                   first_key = $3, second_key = $4,
+               set generation = generation + 1, moved_by = $2, moved_in_all = moved_in_all + $2,
+                   is_moving = 1, step = 0, first_key = $3, second_key = $4,
                    seen_at = case when seen_at = 0 then 0 else seen_at + $2 end
              where id = 1 and generation = $1 and is_moving = 0";
         let by = by.num_microseconds().unwrap_or(0);
@@ -100,19 +100,22 @@ impl Db {
 
 async fn read(tx: &Tx<'_>, machine_time: DateTime<Utc>) -> Result<ClockReading, StoreError> {
     const STATE: &str = "
-        select generation, is_moving, moved_by, seen_at, boot, since_boot from clocks where id = 1";
+        select generation, is_moving, moved_by, moved_in_all, seen_at, boot, since_boot
+          from clocks
+         where id = 1";
     let (now, state) = try_join!(database_time(tx, machine_time), tx.first(STATE, &[]))?;
     let missing = || StoreError::Corrupt("the row of the clock is missing".to_owned());
     let mut row = state.ok_or_else(missing)?;
     let (generation, is_moving) = (row.int()?, row.int()? == 1);
-    let by = TimeDelta::microseconds(row.int()?);
+    let (by, in_all) = (row.int()?, row.int()?);
     let (seen_at, boot, since_boot) = (row.time()?, row.text()?, row.count()?);
     let mark = ClockMark { seen_at, boot, since_boot: Duration::from_micros(since_boot) };
     Ok(ClockReading {
         now,
         is_shared: tx.is_shared(),
         generation,
-        moving_by: is_moving.then_some(by),
+        moved_in_all: TimeDelta::microseconds(in_all),
+        moving_by: is_moving.then(|| TimeDelta::microseconds(by)),
         mark: (seen_at > DateTime::UNIX_EPOCH).then_some(mark),
     })
 }
@@ -134,14 +137,16 @@ pub(crate) async fn database_time(
 async fn move_portion(tx: &Tx<'_>, generation: i64, by: i64) -> Result<bool, StoreError> {
     const POSITION: &str = "
         select step, first_key, second_key from clocks
-         where id = 1 and generation = $1 and is_moving = 1";
+         where id = 1 and generation = $1 and moved_by = $2 and is_moving = 1";
     const ADVANCE: &str = "
         update clocks set step = $5, first_key = $6, second_key = $7, is_moving = $8
          where id = 1 and generation = $1 and step = $2 and first_key = $3 and second_key = $4
            and is_moving = 1";
     // Whatever the planner expects between two keys, the rows are looked up by their keys.
     tx.join_by_keys().await?;
-    let Some(mut row) = tx.first(POSITION, params![generation]).await? else { return Ok(false) };
+    let Some(mut row) = tx.first(POSITION, params![generation, by]).await? else {
+        return Ok(false);
+    };
     let (step, after) = (row.int()?, [row.int()?, row.int()?]);
     let table = usize::try_from(step).ok().and_then(|step| TABLES.get(step));
     let upto = match table {

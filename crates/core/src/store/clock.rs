@@ -13,7 +13,9 @@ pub struct ClockReading {
     pub is_shared: bool,
     /// How often it was set.
     pub generation: i64,
-    /// By how much it was set, if due times are still to be moved.
+    /// By how much it was set in all.
+    pub moved_in_all: TimeDelta,
+    /// By how much it was set last, if due times are still to be moved.
     pub moving_by: Option<TimeDelta>,
     /// The last time at which a node is known to have worked; `None` if there was none.
     pub mark: Option<ClockMark>,
@@ -62,6 +64,14 @@ mod tests {
             boot: boot.to_owned(),
             since_boot: Duration::from_secs(100),
         };
+        let reading = |now, is_shared, mark| ClockReading {
+            now,
+            is_shared,
+            generation: 0,
+            moved_in_all: TimeDelta::zero(),
+            moving_by: None,
+            mark,
+        };
         #[rustfmt::skip]
         let cases = [
             ("time has passed",               "run", "run", 10_050, false, None),
@@ -74,15 +84,12 @@ mod tests {
             ("that of a server was set back", "run", "run",  6_400, true,  Some(-3_600)),
         ];
         for (why, then, boot, now, is_shared, want) in cases {
-            let mark = Some(mark(then));
-            let (now, generation, moving_by) = (at(now), 0, None);
-            let reading = ClockReading { now, is_shared, generation, moving_by, mark };
+            let reading = reading(at(now), is_shared, Some(mark(then)));
             let running = (boot, Duration::from_secs(150));
             let by = reading.set_while_stopped(running, TimeDelta::seconds(3));
             assert_eq!(by.map(|by| by.num_seconds()), want, "{why}");
         }
-        let (now, generation, moving_by) = (at(5), 0, None);
-        let first = ClockReading { now, is_shared: false, generation, moving_by, mark: None };
+        let first = reading(at(5), false, None);
         assert_eq!(first.set_while_stopped(("run", Duration::ZERO), TimeDelta::zero()), None);
     }
 }

@@ -67,6 +67,7 @@ pub const MIGRATIONS: &[Migration] = &[
     migration!("0025", "event_owners"),
     migration!("0026", "waiting_intents"),
     migration!("0027", "backfill_shares"),
+    migration!("0028", "clock_total"),
 ];
 
 /// Returns the version of the schema once all of these migrations are applied.
