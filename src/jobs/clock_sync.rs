@@ -30,6 +30,8 @@ const NOTICE: Duration = Duration::from_millis(1_500);
 const NOTICE_INTERVAL: Duration = Duration::from_millis(100);
 /// The time between two records of when a node worked.
 const MARK_INTERVAL: Duration = Duration::from_secs(30);
+/// How long a node remembers that others have moved due times without a reason that it sees.
+const MISLED: Duration = Duration::from_secs(60);
 /// Identifies the run of the machine.
 const BOOT_FILE: &str = "/proc/sys/kernel/random/boot_id";
 
@@ -42,6 +44,10 @@ pub struct ClockSync {
     boot: String,
     /// Since when the last record is.
     marked: Stopwatch,
+    /// Since when others have last moved due times although this node went by the clock of the database. A node
+    /// that started just after that clock was set, which no other had noticed yet, goes by another time than due
+    /// times; it finds out when that happens twice.
+    misled: Option<Stopwatch>,
 }
 
 impl ClockSync {
@@ -51,28 +57,13 @@ impl ClockSync {
         let boot = std::fs::read_to_string(BOOT_FILE).unwrap_or_default().trim().to_owned();
         let marked = Stopwatch::start();
         let (generation, moved_in_all) = (0, TimeDelta::zero());
-        let mut sync = ClockSync { store, generation, moved_in_all, boot, marked };
-        // A node that was stopped may not have moved all.
-        let reading = sync.finish_moving().await?;
-        let running = (sync.boot.as_str(), clock::since_boot());
-        if let Some(by) = reading.set_while_stopped(running, TOLERANCE) {
-            log_clock_set(by);
-            sync.store.record_clock_set(reading.generation, by).await?;
-        }
-        let reading = sync.finish_moving().await?;
-        clock::set(reading.now);
+        let mut sync = ClockSync { store, generation, moved_in_all, boot, marked, misled: None };
+        let reading = sync.read().await?;
+        clock::set(reading.time_of_due_times((&sync.boot, clock::since_boot()), TOLERANCE));
         (sync.generation, sync.moved_in_all) = (reading.generation, reading.moved_in_all);
+        while !sync.check().await? {}
         sync.mark().await?;
         Ok(sync)
-    }
-
-    /// Returns a reading of the clock when all due times have moved.
-    async fn finish_moving(&self) -> Result<ClockReading, StoreError> {
-        loop {
-            let reading = self.read().await?;
-            let Some(by) = reading.moving_by else { return Ok(reading) };
-            self.move_due_times(reading, by).await?;
-        }
     }
 
     /// Compares the clocks until `stop` is cancelled.
@@ -86,27 +77,49 @@ impl ClockSync {
         }
     }
 
-    async fn check(&mut self) -> Result<(), StoreError> {
-        let before = clock::now();
-        let mut reading = self.read().await?;
-        let after = clock::now();
-        let ahead = (reading.now - after).max(TimeDelta::zero());
-        let by = ahead + (reading.now - before).min(TimeDelta::zero());
+    /// Compares the clocks, and goes by the new time if that of the database was set. Returns whether it was not.
+    async fn check(&mut self) -> Result<bool, StoreError> {
+        let (mut reading, by) = self.compare().await?;
         if reading.moving_by.is_none() && reading.generation == self.generation {
             if by.abs() <= TOLERANCE {
                 clock::correct(by);
-                return self.mark_if_due().await;
+                self.mark_if_due().await?;
+                return Ok(true);
             }
             log_clock_set(by);
             self.store.record_clock_set(self.generation, by).await?;
             reading = self.read().await?;
+        } else if reading.generation != self.generation
+            && by.abs() <= TOLERANCE
+            && self.was_misled_before()
+        {
+            // Nodes that go by the time before it was set have moved due times to where they are here.
+            (self.generation, self.moved_in_all) = (reading.generation, reading.moved_in_all);
         }
         match reading.moving_by {
             Some(by) => self.go_by_new_time(reading, by).await?,
             // Another node has moved all.
             None => self.move_clock(&reading),
         }
-        self.mark().await
+        self.mark().await?;
+        Ok(false)
+    }
+
+    /// Reads the clock of the database, and returns by how much that of this node differs.
+    async fn compare(&self) -> Result<(ClockReading, TimeDelta), StoreError> {
+        let before = clock::now();
+        let reading = self.read().await?;
+        let after = clock::now();
+        let ahead = (reading.now - after).max(TimeDelta::zero());
+        let by = ahead + (reading.now - before).min(TimeDelta::zero());
+        Ok((reading, by))
+    }
+
+    /// Notes that others have moved due times although this node goes by the clock of the database. Returns
+    /// whether that was so a moment ago.
+    fn was_misled_before(&mut self) -> bool {
+        let last = self.misled.replace(Stopwatch::start());
+        last.is_some_and(|last| last.elapsed() < MISLED)
     }
 
     /// Moves all due times, together with other nodes, and goes by the new time.

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use chrono::{DateTime, TimeDelta, Utc};
 use feedgate_core::change_detection::Candidate;
 use feedgate_core::poll::{NewContent, Poll};
+use feedgate_core::polling::Polling;
 use feedgate_core::record::Seq;
 use feedgate_core::resource::{ResourceId, ResourceKind};
 use feedgate_core::subscription::{Format, SubscriptionId};
@@ -21,6 +23,7 @@ on_both_stores!(
     f19_who_subscribes_while_the_first_poll_runs_is_sent_nothing_that_was_there,
     h14_each_subscription_is_sent_what_was_published_since_it_was_made,
     h14_what_returns_after_a_while_without_subscriptions_is_baseline,
+    e03_a_clock_that_was_set_makes_nothing_baseline,
 );
 
 /// Two subscribers of a resource that was not polled yet: to its entries, and to its body.
@@ -49,6 +52,14 @@ fn first(seconds: i64, ids: &[&str]) -> Poll {
 async fn unchanged(store: &ClaimingStore, id: ResourceId, seconds: i64) -> Poll {
     let polling = resource(store, id).await.polling;
     Poll { found: NewContent::Nothing, polling, ..poll(at(seconds), &[]) }
+}
+
+/// A poll that failed at `at`, of a resource that was known so.
+fn failed(at: DateTime<Utc>, known: &Poll) -> Poll {
+    let mut failed = Poll { found: NewContent::Nothing, answered_well: false, ..poll(at, &[]) };
+    failed.polling = Polling { failing_since: Some(at), ..known.polling.clone() };
+    failed.status.error = "http_5xx".to_owned();
+    failed
 }
 
 async fn pinged(store: &ClaimingStore, seconds: i64) {
@@ -176,11 +187,7 @@ async fn h14_what_returns_after_a_while_without_subscriptions_is_baseline(databa
 
     let made = store.subscribe(&request("a", "https://x.test/"), at(DAY)).await.unwrap().id;
     claim(&store, id, DAY + 1).await;
-    let mut failed = poll(at(DAY + 2), &[]);
-    failed.found = NewContent::Nothing;
-    failed.polling = known.polling.clone();
-    failed.polling.failing_since = Some(at(DAY + 2));
-    store.record(id, &failed).await.unwrap();
+    store.record(id, &failed(at(DAY + 2), &known)).await.unwrap();
 
     claim(&store, id, DAY + 3).await;
     let entries = [dated("1", Some(0)), dated("2", Some(DAY - 9)), dated("3", Some(DAY + 9))];
@@ -191,5 +198,32 @@ async fn h14_what_returns_after_a_while_without_subscriptions_is_baseline(databa
         due(&store, DAY + 21).await,
         [(made, 2, 3)],
         "the entry of the day of the subscription"
+    );
+}
+
+async fn e03_a_clock_that_was_set_makes_nothing_baseline(database: Database) {
+    let store = ClaimingStore::new(database.open().await);
+    let id = store.ensure(&request("a", "https://x.test/").topic, at(0)).await.unwrap().id;
+    let kind = Some(ResourceKind::Feed);
+    let mut known = Poll { kind, is_baseline: true, ..first(100, &["1"]) };
+    known.polling.rate_at = Some(at(100));
+    store.record(id, &known).await.unwrap();
+
+    let forward = TimeDelta::hours(6);
+    store.record_clock_set(0, forward).await.unwrap();
+    store.move_due_times(1, forward).await.unwrap();
+    let now = |seconds: i64| at(6 * 3_600 + seconds);
+    let made = store.subscribe(&request("a", "https://x.test/"), now(110)).await.unwrap().id;
+    assert!(store.claim_resource(id, now(111), now(141)).await.unwrap().is_some());
+    store.record(id, &failed(now(112), &known)).await.unwrap();
+
+    assert!(store.claim_resource(id, now(120), now(150)).await.unwrap().is_some());
+    let entries = [dated("1", Some(0)), dated("2", Some(115))];
+    let back = Poll { found: document(now(121), entries.into()), kind, ..poll(now(121), &[]) };
+    store.record(id, &back).await.unwrap();
+    assert_eq!(
+        due(&store, 6 * 3_600 + 122).await,
+        [(made, 1, 2)],
+        "publishers have the right time"
     );
 }

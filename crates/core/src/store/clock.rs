@@ -33,22 +33,22 @@ pub struct ClockMark {
 }
 
 impl ClockReading {
-    /// Returns by how much the clock was set while no node worked; `None` if it was not, or not so that it
-    /// would show. `boot` and `since_boot` are those of now, and differences up to `tolerance` are none.
-    pub fn set_while_stopped(
+    /// Returns the time by which everything is due: what the clock of the database shows, unless it was set
+    /// while no node worked. `boot` and `since_boot` are those of now, and differences up to `tolerance` are
+    /// none.
+    pub fn time_of_due_times(
         &self,
         (boot, since_boot): (&str, Duration),
         tolerance: TimeDelta,
-    ) -> Option<TimeDelta> {
-        let mark = self.mark.as_ref()?;
-        let by = self.now - mark.seen_at;
+    ) -> DateTime<Utc> {
+        let Some(mark) = &self.mark else { return self.now };
         // Only within one run of the machine, and with its clock, is it known how much time has passed.
         if self.is_shared || mark.boot.is_empty() || mark.boot != boot {
-            return (by < -tolerance).then_some(by);
+            let is_back = self.now < mark.seen_at - tolerance;
+            return if is_back { mark.seen_at } else { self.now };
         }
         let passed = since_boot.saturating_sub(mark.since_boot);
-        let by = by - TimeDelta::from_std(passed).unwrap_or_default();
-        (by.abs() > tolerance).then_some(by)
+        mark.seen_at + TimeDelta::from_std(passed).unwrap_or_default()
     }
 }
 
@@ -74,22 +74,23 @@ mod tests {
         };
         #[rustfmt::skip]
         let cases = [
-            ("time has passed",               "run", "run", 10_050, false, None),
-            ("set back, then 50 s passed",    "run", "run",  6_450, false, Some(-3_600)),
-            ("set forward, then 50 s passed", "run", "run", 31_650, false, Some(21_600)),
-            ("the machine was restarted",     "old", "run", 31_650, false, None),
-            ("it lost its clock",             "old", "run",      5, false, Some(-9_995)),
-            ("the run is not known",          "",    "",    31_650, false, None),
-            ("the clock of a server went on", "run", "run", 31_650, true,  None),
-            ("that of a server was set back", "run", "run",  6_400, true,  Some(-3_600)),
+            ("time has passed",               "run", "run", 10_050, false, 0),
+            ("set back, then 50 s passed",    "run", "run",  6_450, false, -3_600),
+            ("set forward, then 50 s passed", "run", "run", 31_650, false, 21_600),
+            ("the machine was restarted",     "old", "run", 31_650, false, 0),
+            ("it lost its clock",             "old", "run",      5, false, -9_995),
+            ("the run is not known",          "",    "",    31_650, false, 0),
+            ("the clock of a server went on", "run", "run", 31_650, true,  0),
+            ("that of a server was set back", "run", "run",  6_400, true,  -3_600),
         ];
         for (why, then, boot, now, is_shared, want) in cases {
             let reading = reading(at(now), is_shared, Some(mark(then)));
             let running = (boot, Duration::from_secs(150));
-            let by = reading.set_while_stopped(running, TimeDelta::seconds(3));
-            assert_eq!(by.map(|by| by.num_seconds()), want, "{why}");
+            let by = reading.now - reading.time_of_due_times(running, TimeDelta::seconds(3));
+            assert_eq!(by.num_seconds(), want, "{why}");
         }
         let first = reading(at(5), false, None);
-        assert_eq!(first.set_while_stopped(("run", Duration::ZERO), TimeDelta::zero()), None);
+        let running = ("run", Duration::ZERO);
+        assert_eq!(first.time_of_due_times(running, TimeDelta::zero()), first.now);
     }
 }

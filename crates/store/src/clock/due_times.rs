@@ -34,7 +34,7 @@ pub(super) const TABLES: &[DueTimes] = &[
     due_times("nodes", &[], &["seen_at", "started_at", "serves_until"]),
     due_times("callback_slots", &[], &["until"]),
     due_times("subscriptions", &["resource_id", "id"],
-        &["lease_until", "previous_secret_until", "digest_at", "failing_since", "retry_at"]),
+        &["lease_until", "previous_secret_until", "digest_at", "failing_since", "retry_at", "created_at"]),
     due_times("maintenance_tasks", &[], &["claimed_until"]),
     due_times("forwarded_pings", &["id"], &["due_at"]),
     due_times("collection_cursors", &["resource_id", "collection_id"], &["due_at"]),
@@ -42,7 +42,7 @@ pub(super) const TABLES: &[DueTimes] = &[
     due_times("backfills", &["resource_id"], &["due_at"]),
     due_times("intents", &["id"], &["due_at"]),
     due_times("resources", &["id"], &["due_at", "next_fetch", "claimed_until", "left_alone_until", "fetched_at",
-        "appends_paid_at", "anonymous_paid_at", "unwatched_since"]),
+        "answered_at", "appends_paid_at", "anonymous_paid_at", "unwatched_since"]),
     due_times("backlogs", &["resource_id", "number"], &["due_at", "claimed_until"]),
 ];
 
@@ -83,7 +83,6 @@ mod tests {
         ("signing_keys.used_from", "was published as a date"),
         ("stored_files.changed_at", "was published as a date"),
         ("subscriptions.attempted_at", "is shown"),
-        ("subscriptions.created_at", "is compared with dates that publishers write"),
         ("subscriptions.paused_at", "is shown, and compared with accounts.deactivated_at"),
         ("tokens.created_at", "is shown"),
         ("tokens.expires_at", "is a date that its owner chose"),

@@ -68,6 +68,7 @@ pub const MIGRATIONS: &[Migration] = &[
     migration!("0026", "waiting_intents"),
     migration!("0027", "backfill_shares"),
     migration!("0028", "clock_total"),
+    migration!("0029", "answered_at"),
 ];
 
 /// Returns the version of the schema once all of these migrations are applied.

@@ -25,18 +25,21 @@ pub(super) async fn put_published_since_last(
     poll: &mut Arc<Poll>,
     document: &mut Arc<FeedDocument>,
 ) -> Result<Option<DateTime<Utc>>, StoreError> {
-    const EARLIEST: &str = "select min(created_at) from subscriptions where resource_id = $1";
+    const EARLIEST: &str = "
+        select min(created_at), (select answered_at from resources where id = $1)
+          from subscriptions
+         where resource_id = $1";
     let is_first = poll.silent && !poll.is_baseline && before.kind == ResourceKind::Unknown;
     // Nobody was subscribed for a while, and it has been failing since somebody is.
     let may_return = !poll.silent && before.polling.failing_since.is_some();
     if before.subscribers() == 0 || !(is_first || may_return) {
         return Ok(None);
     }
-    let earliest = tx.first(EARLIEST, params![before.id().0]).await?;
-    let Some(earliest) = earliest.map_or(Ok(None), |mut row| row.opt_time())? else {
-        return Ok(None);
-    };
-    let last_good = before.polling.rate_at;
+    let Some(mut row) = tx.first(EARLIEST, params![before.id().0]).await? else { return Ok(None) };
+    let (earliest, answered_at) = (row.opt_time()?, row.opt_time()?);
+    let Some(earliest) = earliest else { return Ok(None) };
+    // Of these only the first moves with the clock, as the time of a subscription does.
+    let last_good = answered_at.or(before.polling.rate_at);
     if may_return && last_good.is_none_or(|at| at + BASELINE_VALID_FOR >= earliest) {
         return Ok(None);
     }

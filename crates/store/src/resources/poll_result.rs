@@ -310,6 +310,7 @@ async fn move_on(
     const MOVE_ON: &str = "
         update resources
            set poll_times = {given poll_times}, failing = {given failing},
+               answered_at = case when {given failing} = 0 then {given at} else answered_at end,
                next_fetch = {given next_fetch}, due_at = {given next_fetch}, claimed_until = null,
                claim_token = 0, pinged = {given pinged}, fetched_at = {given at}, delay_reason = nullif({given reason}, ''),
                status_version = {given version}, announced_status_version = {given announced},
