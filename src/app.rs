@@ -272,8 +272,7 @@ impl Services {
             });
             Arc::new(client.with_limits(subscribe.verification_limits()))
         });
-        let settings = config.backfill();
-        let backfiller = Backfiller::new(store(), poller.clone(), event_log(), settings);
+        let backfiller = Backfiller::new(store(), poller.clone(), event_log(), config.backfill());
         let publish = Arc::new(publish);
         Ok(Services {
             poller,
@@ -341,7 +340,8 @@ impl Services {
         }
         if !config.ping_targets.is_empty() {
             let (store, targets) = (Arc::clone(&shared.store), config.ping_targets.clone());
-            let forwarder = PingForwarder::new(store, shared.client, targets, shared.metrics);
+            let (client, metrics) = (shared.client, shared.metrics);
+            let forwarder = PingForwarder::new(store, client, targets, metrics, config.job_lease);
             workers.spawn(Arc::new(forwarder), FORWARDING_CONCURRENCY, Arc::default());
         }
         let wake = self.backfiller.wake();

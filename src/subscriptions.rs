@@ -44,8 +44,9 @@ use tokio::time::Instant;
 use url::Url;
 
 use crate::event_log::EventLog;
+use crate::jobs::claim_renewal::ClaimRenewal;
 use crate::jobs::poll::Poller;
-use crate::jobs::runner;
+use crate::jobs::runner::{self, Job};
 use crate::metrics::Metrics;
 use crate::net::{HttpClient, Purpose};
 use crate::verification_limits::{VerificationLimits, VerificationPermit};
@@ -60,6 +61,7 @@ use feedgate_store::Store;
 
 use first_fetch::{ANSWER_WAIT, FIRST_FETCH_WAIT, SYNC_WAIT};
 use preview::PreviewLimit;
+use verification_job::VerificationJob;
 
 pub use caller_networks::CallerNetworks;
 pub use discovered_feeds::TopicFindings;
@@ -86,6 +88,8 @@ pub struct SubscriptionService {
     metrics: Metrics,
     event_log: EventLog,
     limits: VerificationLimits,
+    /// The claims of intents.
+    claims: ClaimRenewal<i64>,
     probes: Semaphore,
     previews: PreviewLimit,
     waiting: Semaphore,
@@ -154,7 +158,7 @@ pub enum SubscribeOutcome {
 }
 
 impl SubscriptionService {
-    /// Creates the service.
+    /// Creates the service. Must be called within a runtime: the claims of intents are renewed by a task.
     pub fn new(
         store: Arc<Store>,
         fetch: HttpClient,
@@ -163,6 +167,11 @@ impl SubscriptionService {
         event_log: EventLog,
     ) -> SubscriptionService {
         let limits = VerificationLimits::new(store.wake_signals().intents);
+        let (renewing, lease) = (Arc::clone(&store), ingest.job_lease());
+        let claims = ClaimRenewal::start(VerificationJob::NAME, lease, move |claims, _, until| {
+            let store = Arc::clone(&renewing);
+            async move { store.renew_intent_claims(&claims, until).await }
+        });
         SubscriptionService {
             store,
             public_url: None,
@@ -173,6 +182,7 @@ impl SubscriptionService {
             metrics,
             event_log,
             limits,
+            claims,
             probes: Semaphore::new(PROBES),
             previews: PreviewLimit::default(),
             waiting: Semaphore::new(wait_for_delivery::WAITING),
@@ -247,8 +257,9 @@ impl SubscriptionService {
         now: DateTime<Utc>,
     ) -> Result<(), SubscriptionRefusal> {
         self.check_failures(&intent.request).await?;
-        let until = now + verification_job::CLAIM;
+        let until = self.claims.end_of_claim(runner::now());
         let due = self.store.enqueue_claimed_intent(intent, now, until).await?;
+        let _held = self.claims.hold_claim(due.id, due.claim, until);
         self.make_first_fetch(intent, wait.longest(SYNC_WAIT), now).await?;
         let visit = self.visit(&intent.request).await?;
         let validated = self.validate(intent).await?;

@@ -181,7 +181,7 @@ enum Outcome {
 /// A permit for one verification. Dropping it counts as a failure.
 #[derive(Debug)]
 #[must_use]
-pub struct VerificationPermit {
+pub(crate) struct VerificationPermit {
     /// `None` if the verification is not limited.
     held: Option<HeldPermit>,
     outcome: Outcome,

@@ -200,7 +200,8 @@ impl Config {
     /// rssCloud servers could not reach this gateway.
     pub fn upstream(&self) -> Option<upstream::UpstreamSettings> {
         let public_url = self.public_url.clone()?;
-        Some(upstream::UpstreamSettings { public_url, ping_spacing: self.ping_min_interval })
+        let (ping_spacing, claim) = (self.ping_min_interval, self.job_lease);
+        Some(upstream::UpstreamSettings { public_url, ping_spacing, claim })
     }
 
     /// Returns the settings of `deliver`.

@@ -32,7 +32,7 @@ use tracing::{debug, info, warn};
 use url::Url;
 
 use crate::event_log::EventLog;
-use crate::jobs::claim_renewal::ClaimRenewal;
+use crate::jobs::claim_renewal::{ClaimRenewal, HeldClaim};
 use crate::jobs::poll::Poller;
 use crate::jobs::runner::{self, Job};
 use feedgate_core::backfill::{Backfill, BackfillEnd, BackfillLimits, BackfillShare};
@@ -76,7 +76,7 @@ pub struct Backfiller {
     poller: Poller,
     event_log: EventLog,
     settings: BackfillSettings,
-    claims: ClaimRenewal,
+    claims: ClaimRenewal<ResourceId>,
     anonymous_places: Arc<Semaphore>,
     wake: Arc<Notify>,
 }
@@ -302,14 +302,14 @@ fn report_lost_claim(id: ResourceId) {
 }
 
 impl Job for Backfiller {
-    /// A step, and its place among those of strangers.
-    type Item = (DueBackfill, Option<OwnedSemaphorePermit>);
+    /// A step, its claim, and its place among those of strangers.
+    type Item = (DueBackfill, HeldClaim<ResourceId>, Option<OwnedSemaphorePermit>);
 
     const NAME: &'static str = "backfill";
 
     async fn claim(&self, limit: usize) -> Result<Vec<Self::Item>, StoreError> {
         let now = runner::now();
-        let until = now + self.settings.claim;
+        let until = self.claims.end_of_claim(now);
         let claim = |share, limit| self.store.claim_backfills(share, now, until, limit);
         let of_accounts = claim(BackfillShare::Accounts, limit).await?;
         let places = limit.saturating_sub(of_accounts.len());
@@ -327,18 +327,21 @@ impl Job for Backfiller {
         });
         let of_accounts = of_accounts.into_iter().map(|due| (due, None));
         let anonymous = anonymous.into_iter().zip(places.into_iter().map(Some));
-        Ok(of_accounts.chain(anonymous).collect())
+        let claimed = of_accounts.chain(anonymous).map(|(due, place)| {
+            let claim = self.claims.hold_claim(due.resource.id, due.claim, until);
+            (due, claim, place)
+        });
+        Ok(claimed.collect())
     }
 
-    async fn perform(&self, (due, place): Self::Item) -> Result<(), StoreError> {
-        let claim = self.claims.hold_claim(due.resource.id, due.claim);
+    async fn perform(&self, (due, claim, place): Self::Item) -> Result<(), StoreError> {
         let ended = self.step(due).await;
         drop((claim, place));
         self.wake.notify_one();
         ended
     }
 
-    fn number((due, _): &Self::Item) -> Option<i64> {
+    fn number((due, ..): &Self::Item) -> Option<i64> {
         Some(due.resource.id.0)
     }
 }

@@ -14,6 +14,7 @@ use chrono::{DateTime, Utc};
 use tracing::{debug, warn};
 use url::Url;
 
+use crate::jobs::claim_renewal::{ClaimRenewal, HeldClaim};
 use crate::jobs::runner::{self, HostPermit, HostPermits, Job};
 use crate::metrics::Metrics;
 use crate::net::{FetchError, HttpClient};
@@ -22,9 +23,6 @@ use feedgate_core::store::StoreError;
 use feedgate_core::topic;
 use feedgate_store::Store;
 
-/// How long a ping is claimed: longer than its two requests can take, each of which takes at most
-/// 60 s (the maximum of `FEEDGATE_DELIVERY_TIMEOUT_S`). So claims need not be renewed.
-const CLAIM: Duration = Duration::from_secs(180);
 /// The most concurrent requests to one host.
 const PER_HOST: usize = 2;
 /// The waits before a failed ping is retried: after the first failure, the second, and so on. Then
@@ -36,6 +34,7 @@ pub struct PingForwarder {
     store: Arc<Store>,
     client: HttpClient,
     targets: Vec<PingTarget>,
+    claims: ClaimRenewal<i64>,
     permits: HostPermits,
     metrics: Metrics,
 }
@@ -70,16 +69,23 @@ impl ForwardError {
 }
 
 impl PingForwarder {
-    /// Creates a forwarder from its parts.
+    /// Creates a forwarder from its parts, whose claims last as long as `lease`. Must be called within a
+    /// runtime: claims are renewed by a task.
     pub fn new(
         store: Arc<Store>,
         client: HttpClient,
         targets: Vec<PingTarget>,
         metrics: Metrics,
+        lease: Duration,
     ) -> PingForwarder {
+        let renewing = Arc::clone(&store);
+        let claims = ClaimRenewal::start(PingForwarder::NAME, lease, move |claims, _, until| {
+            let store = Arc::clone(&renewing);
+            async move { store.renew_forwarded_ping_claims(&claims, until).await }
+        });
         // No wake signal is needed: a worker that waits for a permit claims again soon.
         let permits = HostPermits::new(PER_HOST, Arc::default());
-        PingForwarder { store, client, targets, permits, metrics }
+        PingForwarder { store, client, targets, claims, permits, metrics }
     }
 }
 
@@ -112,12 +118,13 @@ fn host(target: &str) -> String {
 }
 
 impl Job for PingForwarder {
-    type Item = (DuePing, HostPermit);
+    type Item = (DuePing, HeldClaim<i64>, HostPermit);
 
     const NAME: &'static str = "ping forwarding";
 
     async fn claim(&self, limit: usize) -> Result<Vec<Self::Item>, StoreError> {
         let now = runner::now();
+        let until = self.claims.end_of_claim(now);
         let mut jobs = Vec::new();
         for target in &self.targets {
             let (name, limits) = (target.name(), self.permits.claim_limits(limit - jobs.len()));
@@ -126,14 +133,17 @@ impl Job for PingForwarder {
                 continue;
             }
             let most = limits.limit.min(limits.per_host);
-            let due = self.store.claim_forwarded_pings(&name, now, now + CLAIM, most).await?;
-            jobs.extend(self.permits.acquire_all(due, |_| host.clone()));
+            let due = self.store.claim_forwarded_pings(&name, now, until, most).await?;
+            jobs.extend(due.into_iter().map(|due| {
+                let claim = self.claims.hold_claim(due.id, due.claim, until);
+                (due, claim, self.permits.acquire(host.clone()))
+            }));
         }
         Ok(jobs)
     }
 
     /// Sends a ping, and stores the result.
-    async fn perform(&self, (due, _permit): Self::Item) -> Result<(), StoreError> {
+    async fn perform(&self, (due, _held, _permit): Self::Item) -> Result<(), StoreError> {
         let Some(target) = self.targets.iter().find(|target| target.name() == due.target) else {
             return self.store.finish_forwarded_ping(&due, None, runner::now()).await;
         };
@@ -149,7 +159,7 @@ impl Job for PingForwarder {
         self.store.finish_forwarded_ping(&due, retry_at, now).await
     }
 
-    fn number((due, _): &Self::Item) -> Option<i64> {
+    fn number((due, ..): &Self::Item) -> Option<i64> {
         Some(due.id)
     }
 }

@@ -48,18 +48,6 @@ impl HostPermits {
         HostPermit { host, permits: self.clone() }
     }
 
-    /// Takes a permit for each job that was claimed. `host` returns the host of a job.
-    pub fn acquire_all<T>(
-        &self,
-        claimed: Vec<T>,
-        host: impl Fn(&T) -> String,
-    ) -> impl Iterator<Item = (T, HostPermit)> {
-        claimed.into_iter().map(move |job| {
-            let permit = self.acquire(host(&job));
-            (job, permit)
-        })
-    }
-
     fn release(&self, host: &str) {
         let mut running = self.running();
         let Some(jobs) = running.get_mut(host) else { return };

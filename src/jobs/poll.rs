@@ -60,7 +60,7 @@ use crate::metrics::Metrics;
 use crate::net::{self, HttpClient, Patience};
 use feedgate_core::poll::Poll;
 use feedgate_core::poll_times;
-use feedgate_core::resource::Resource;
+use feedgate_core::resource::{Resource, ResourceId};
 use feedgate_core::schedule::{K_LEAST, ScheduleBounds};
 use feedgate_core::store::{DueResource, StoreError};
 use feedgate_core::upstream::UpstreamFinding;
@@ -101,7 +101,7 @@ pub struct Poller {
     permits: HostPermits,
     shared_documents: shared_documents::SharedDocuments,
     robots_cache: robots::RobotsCache,
-    claims: Arc<ClaimRenewal>,
+    claims: Arc<ClaimRenewal<ResourceId>>,
     metrics: Metrics,
     event_log: EventLog,
     fetch_traces: FetchTraces,
@@ -163,6 +163,11 @@ impl Poller {
             disk: Arc::default(),
             is_for_account: false,
         }
+    }
+
+    /// Returns how long this node owns a job that it has claimed, unless it renews the claim.
+    pub(crate) fn job_lease(&self) -> Duration {
+        self.settings.claim
     }
 
     /// Returns the traces of the last fetches.
@@ -357,7 +362,7 @@ impl Poller {
 }
 
 /// Renews the claims of polls, each of which lasts as long as `lease`.
-fn renewal(store: Arc<Store>, lease: Duration) -> ClaimRenewal {
+fn renewal(store: Arc<Store>, lease: Duration) -> ClaimRenewal<ResourceId> {
     ClaimRenewal::start(Poller::NAME, lease, move |claims, now, until| {
         let store = Arc::clone(&store);
         async move { store.renew_resource_claims(&claims, now, until).await }
@@ -369,7 +374,7 @@ fn renewal(store: Arc<Store>, lease: Duration) -> ClaimRenewal {
 pub struct ClaimedPoll {
     due: DueResource,
     permit: HostPermit,
-    claim: HeldClaim,
+    claim: HeldClaim<ResourceId>,
 }
 
 impl Job for Poller {
@@ -388,11 +393,11 @@ impl Job for Poller {
     async fn claim(&self, limit: usize) -> Result<Vec<Self::Item>, StoreError> {
         let now = runner::now();
         self.check_standstill(now).await?;
-        let limits = self.permits.claim_limits(limit);
-        let due = self.store.claim_resources(now, now + self.settings.claim, &limits).await?;
+        let (limits, until) = (self.permits.claim_limits(limit), self.claims.end_of_claim(now));
+        let due = self.store.claim_resources(now, until, &limits).await?;
         let claimed = due.into_iter().map(|due| {
             let permit = self.permits.acquire(self.store.group(&due.resource.fetch_url));
-            let claim = self.claims.hold_claim(due.resource.id, due.claim);
+            let claim = self.claims.hold_claim(due.resource.id, due.claim, until);
             ClaimedPoll { due, permit, claim }
         });
         Ok(claimed.collect())

@@ -23,6 +23,7 @@ use tracing::{debug, info};
 use url::Url;
 
 use crate::event_log::EventLog;
+use crate::jobs::claim_renewal::{ClaimRenewal, HeldClaim};
 use crate::jobs::poll::{Poller, PushedDocument};
 use crate::jobs::runner::{self, HostPermit, HostPermits, Job};
 use crate::metrics::Metrics;
@@ -42,9 +43,6 @@ use feedgate_store::Store;
 
 pub use request::{UpstreamError, UpstreamRequest, check_response, request_subscription};
 
-/// How long an upstream is claimed: longer than its one request can take, which is at most 60 s (the
-/// maximum of `FEEDGATE_DELIVERY_TIMEOUT_S`). So claims need not be renewed.
-const CLAIM: Duration = Duration::from_secs(120);
 /// The most concurrent requests to one hub or cloud: a server that does not respond must not occupy
 /// all slots.
 const PER_HOST: usize = 2;
@@ -63,11 +61,14 @@ pub struct UpstreamSettings {
     pub public_url: Url,
     /// The shortest time between two fetches of one resource that pings caused.
     pub ping_spacing: Duration,
+    /// How long this node owns a claimed upstream. The claim is renewed while the request is in progress.
+    pub claim: Duration,
 }
 
 /// Subscribes to upstreams, and handles their notifications.
 pub struct UpstreamClient {
     parts: Parts,
+    claims: ClaimRenewal<ResourceId>,
     permits: HostPermits,
     limits: VerificationLimits,
 }
@@ -102,11 +103,17 @@ pub struct Parts {
 }
 
 impl UpstreamClient {
-    /// Creates a client with these parts.
+    /// Creates a client with these parts. Must be called within a runtime: claims are renewed by a task.
     pub fn new(parts: Parts) -> UpstreamClient {
+        let (store, lease) = (Arc::clone(&parts.store), parts.settings.claim);
+        let claims = ClaimRenewal::start(UpstreamClient::NAME, lease, move |claims, _, until| {
+            let store = Arc::clone(&store);
+            async move { store.renew_upstream_claims(&claims, until).await }
+        });
         // No wake signal is needed: a worker that waits for a permit claims again soon.
+        let permits = HostPermits::new(PER_HOST, Arc::default());
         let limits = VerificationLimits::new(Arc::default());
-        UpstreamClient { permits: HostPermits::new(PER_HOST, Arc::default()), parts, limits }
+        UpstreamClient { parts, claims, permits, limits }
     }
 
     /// Counts requests together with the verifications that `limits` are for.
@@ -295,22 +302,27 @@ impl UpstreamClient {
 }
 
 impl Job for UpstreamClient {
-    type Item = (DueUpstream, HostPermit);
+    type Item = (DueUpstream, HeldClaim<ResourceId>, HostPermit);
 
     const NAME: &'static str = "upstream";
 
     async fn claim(&self, limit: usize) -> Result<Vec<Self::Item>, StoreError> {
         let now = runner::now();
-        let limits = self.permits.claim_limits(limit);
-        let due = self.parts.store.claim_upstreams(now, now + CLAIM, &limits).await?;
-        Ok(self.permits.acquire_all(due, |due| due.upstream.offer.host()).collect())
+        let (limits, until) = (self.permits.claim_limits(limit), self.claims.end_of_claim(now));
+        let due = self.parts.store.claim_upstreams(now, until, &limits).await?;
+        let claimed = due.into_iter().map(|due| {
+            let permit = self.permits.acquire(due.upstream.offer.host());
+            let claim = self.claims.hold_claim(due.upstream.resource, due.claim, until);
+            (due, claim, permit)
+        });
+        Ok(claimed.collect())
     }
 
-    async fn perform(&self, (due, _permit): Self::Item) -> Result<(), StoreError> {
+    async fn perform(&self, (due, _held, _permit): Self::Item) -> Result<(), StoreError> {
         self.process(due).await
     }
 
-    fn number((due, _): &Self::Item) -> Option<i64> {
+    fn number((due, ..): &Self::Item) -> Option<i64> {
         Some(due.upstream.resource.0)
     }
 }

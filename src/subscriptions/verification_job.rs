@@ -10,11 +10,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
 use futures_util::future::join_all;
 use tracing::warn;
 
 use super::validation::{self, NotValidated};
 use super::{NotVerified, QuotaExceeded, SubscriptionRefusal, SubscriptionService, events};
+use crate::jobs::claim_renewal::HeldClaim;
 use crate::jobs::runner::{self, Job};
 use crate::verification_limits::{VerificationLimits, VerificationPermit};
 use feedgate_core::intent::{DueIntent, IntentMode};
@@ -31,16 +33,18 @@ const WAITS: [Duration; 4] = [
 ];
 /// The time over which intents are spread that wait for permits of the same network.
 const FULL_NETWORK_SPREAD: Duration = Duration::from_secs(60);
-/// The lease of a claimed intent: longer than a verification can take, so that no intent is
-/// processed twice at the same time and claims need not be renewed. The longest is a wait of 10 s
-/// for a permit, the first fetch of the resource, for which at most 10 s are allowed, a request to the
-/// publisher, for which another permit may be waited for, and two to the callback, to verify it and to
-/// notify it of a denial, of 60 s each (the maximum of `FEEDGATE_DELIVERY_TIMEOUT_S`): 210 s.
-pub(super) const CLAIM: Duration = Duration::from_secs(240);
 
 /// Verifies stored intents.
 pub struct VerificationJob {
     subscribe: Arc<SubscriptionService>,
+}
+
+/// A claimed intent, with the permit to verify its callback.
+#[derive(Debug)]
+pub struct ClaimedIntent {
+    due: DueIntent,
+    visit: VerificationPermit,
+    claim: HeldClaim<i64>,
 }
 
 impl VerificationJob {
@@ -49,12 +53,9 @@ impl VerificationJob {
         VerificationJob { subscribe }
     }
 
-    async fn carry_out(
-        &self,
-        due: &DueIntent,
-        visit: VerificationPermit,
-    ) -> Result<(), StoreError> {
-        let subscribe = &self.subscribe;
+    async fn carry_out(&self, claimed: ClaimedIntent) -> Result<(), StoreError> {
+        let ClaimedIntent { due, visit, claim } = claimed;
+        let (subscribe, due) = (&self.subscribe, &due);
         let validated = subscribe.validate(&due.intent).await?;
         if due.intent.is_verified {
             return self.decide(due, validated).await;
@@ -67,6 +68,11 @@ impl VerificationJob {
             && let Some(why) = subscribe.exceeded_quota(&due.intent.request).await?
         {
             return self.deny_for_quota(due, why).await;
+        }
+        if !claim.is_valid() {
+            // As after a suspend of the machine: another node may verify the callback, or have done so.
+            visit.ends_unsent();
+            return subscribe.store.release_intent(due, runner::now()).await;
         }
         let is_trusted = due.intent.request.account.is_some() || visit.may_repeat();
         let Err(why) = subscribe.verify(&due.intent, Ok(visit)).await else {
@@ -118,8 +124,22 @@ impl VerificationJob {
         self.subscribe.is_subscriber(&request.topic, &request.callback).await
     }
 
+    /// Adds a permit to an intent that was claimed until then, or releases it until one may be free. The claim
+    /// is renewed from now on.
+    async fn admit(&self, due: DueIntent, until: DateTime<Utc>) -> Option<ClaimedIntent> {
+        let claim = self.subscribe.claims.hold_claim(due.id, due.claim, until);
+        match self.visit(&due).await {
+            Ok(visit) => visit.map(|visit| ClaimedIntent { due, visit, claim }),
+            // The claim ends by itself.
+            Err(err) => {
+                warn!(intent = due.id, code = err.code(), "a verification is delayed");
+                None
+            }
+        }
+    }
+
     /// Returns a permit for an intent that was claimed, or releases it until one may be free.
-    async fn admit(&self, due: &DueIntent) -> Result<Option<VerificationPermit>, StoreError> {
+    async fn visit(&self, due: &DueIntent) -> Result<Option<VerificationPermit>, StoreError> {
         let (subscribe, request) = (&self.subscribe, &due.intent.request);
         if due.intent.is_verified {
             return Ok(Some(VerificationPermit::free())); // the callback is not contacted again
@@ -186,7 +206,7 @@ fn log_failure(due: &DueIntent, why: &NotVerified, wait: Option<&Duration>) {
 }
 
 impl Job for VerificationJob {
-    type Item = (DueIntent, VerificationPermit);
+    type Item = ClaimedIntent;
 
     const NAME: &'static str = "intents";
 
@@ -194,26 +214,18 @@ impl Job for VerificationJob {
         let (now, limits) = (runner::now(), &self.subscribe.limits);
         let room =
             ClaimLimits { limit, per_host: VerificationLimits::portion(), busy: limits.busy() };
-        let due = self.subscribe.store.claim_intents(now, now + CLAIM, &room).await?;
+        let until = self.subscribe.claims.end_of_claim(now);
+        let due = self.subscribe.store.claim_intents(now, until, &room).await?;
         // Names are looked up at the same time, because a name server may take seconds.
-        let permits = join_all(due.iter().map(|due| self.admit(due))).await;
-        let mut admitted = Vec::with_capacity(due.len());
-        for (due, permit) in due.into_iter().zip(permits) {
-            match permit {
-                Ok(Some(permit)) => admitted.push((due, permit)),
-                Ok(None) => {}
-                // The claim ends by itself.
-                Err(err) => warn!(intent = due.id, code = err.code(), "a verification is delayed"),
-            }
-        }
-        Ok(admitted)
+        let admitted = join_all(due.into_iter().map(|due| self.admit(due, until))).await;
+        Ok(admitted.into_iter().flatten().collect())
     }
 
-    async fn perform(&self, (due, visit): Self::Item) -> Result<(), StoreError> {
-        self.carry_out(&due, visit).await
+    async fn perform(&self, claimed: ClaimedIntent) -> Result<(), StoreError> {
+        self.carry_out(claimed).await
     }
 
-    fn number((due, _): &Self::Item) -> Option<i64> {
-        Some(due.id)
+    fn number(claimed: &ClaimedIntent) -> Option<i64> {
+        Some(claimed.due.id)
     }
 }

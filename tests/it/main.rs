@@ -31,6 +31,7 @@ mod failures;
 mod foreign_clients;
 mod fragments;
 mod gauges;
+mod held_jobs;
 mod histories;
 mod json_schema;
 mod killed;

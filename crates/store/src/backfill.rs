@@ -89,16 +89,9 @@ impl Store {
         claims: &[(ResourceId, ClaimToken)],
         until: DateTime<Utc>,
     ) -> Result<Vec<ResourceId>, StoreError> {
-        self.gather(
-            claims,
-            |(id, _)| id.0,
-            |db, claims| async move {
-                let claims = claims.into_iter().map(|(id, token)| ([id.0], token)).collect();
-                let renewed = db.write(move |tx| Box::pin(BACKFILLS.renew(tx, claims, until)));
-                Ok(renewed.await?.into_iter().map(|[id]| ResourceId(id)).collect())
-            },
-        )
-        .await
+        let claims: Vec<_> = claims.iter().map(|(id, token)| ([id.0], *token)).collect();
+        let renewed = self.renew_claims(BACKFILLS, &claims, until).await?;
+        Ok(renewed.into_iter().map(|[id]| ResourceId(id)).collect())
     }
 
     /// Stores the state of a backfill, due at `due_at`, and ends the claim. Returns `false` without

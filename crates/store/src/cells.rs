@@ -23,10 +23,12 @@ pub(crate) mod pacing;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use chrono::{DateTime, Utc};
 use futures_util::future::{join_all, try_join_all};
 
 use crate::changes::change_marks::ChangeMarks;
 use crate::copy::copy_state;
+use crate::engine::claims::{ClaimedKey, ClaimedTable};
 use crate::engine::migrate::{self, Migration};
 use crate::engine::postgres::{Connector, Migrating, Postgres};
 use crate::engine::sql::params;
@@ -291,6 +293,23 @@ impl Store {
             fill(&mut limits, claims.claimed().iter().map(&host));
         }
         claims.finish()
+    }
+
+    /// Extends those of the claims that were not lost to `until`. Returns the keys of their rows.
+    pub(crate) async fn renew_claims(
+        &self,
+        table: ClaimedTable<1>,
+        claims: &[ClaimedKey<1>],
+        until: DateTime<Utc>,
+    ) -> Result<Vec<[i64; 1]>, StoreError> {
+        let renewed = self.gather(
+            claims,
+            |([number], _)| *number,
+            |db, claims| {
+                db.write(move |tx| Box::pin(async move { table.renew(tx, claims, until).await }))
+            },
+        );
+        renewed.await
     }
 }
 

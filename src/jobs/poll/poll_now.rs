@@ -120,10 +120,12 @@ impl Poller {
             if before.polling.left_alone_after(now).is_some() {
                 return Ok(Some(PollEnd::PutOff(None)));
             }
-            let due = this.store.claim_resource(before.id, now, now + this.settings.claim).await?;
+            let until = this.claims.end_of_claim(now);
+            let due = this.store.claim_resource(before.id, now, until).await?;
             // Nobody may be waiting for it.
             let _ = claimed.send(());
             let Some(due) = due else { return Ok(None) };
+            let _held = this.claims.hold_claim(due.resource.id, due.claim, until);
             if due.resource.status.last_fetch != before.status.last_fetch {
                 this.give_back(&due, now).await?;
                 return Ok(Some(PollEnd::Recorded)); // by another worker
@@ -143,7 +145,10 @@ impl Poller {
         patience: Patience,
     ) -> Result<PollEnd, StoreError> {
         let paused_until = match self.host_backoff_until(&due.resource, now).await {
-            Ok(None) => return self.poll_claimed(due, now, patience).await,
+            Ok(None) => {
+                let permit = self.permits.acquire(self.store.group(&due.resource.fetch_url));
+                return self.poll_with_permit(&due, now, patience, Some(permit)).await;
+            }
             paused_until => paused_until,
         };
         self.give_back(&due, now).await?;
@@ -155,19 +160,6 @@ impl Poller {
     /// Releases a claimed resource as it was.
     async fn give_back(&self, due: &DueResource, now: DateTime<Utc>) -> Result<(), StoreError> {
         self.store.release_resource(&ReleasedResource::unchanged(due, now)).await
-    }
-
-    async fn poll_claimed(
-        &self,
-        due: DueResource,
-        now: DateTime<Utc>,
-        patience: Patience,
-    ) -> Result<PollEnd, StoreError> {
-        let claim = self.claims.hold_claim(due.resource.id, due.claim);
-        let permit = self.permits.acquire(self.store.group(&due.resource.fetch_url));
-        let polled = self.poll_with_permit(&due, now, patience, Some(permit)).await;
-        drop(claim);
-        polled
     }
 
     /// Returns the time until which a resource must not be fetched, if there is one: its server requested that

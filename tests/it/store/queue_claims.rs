@@ -5,10 +5,10 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use feedgate_core::backfill::{BackfillEnd, BackfillShare, PastPage};
-use feedgate_core::intent::{Intent, IntentMode};
-use feedgate_core::ping_forwarding::{PingForwarding, PingTarget};
+use feedgate_core::intent::{DueIntent, Intent, IntentMode};
+use feedgate_core::ping_forwarding::{DuePing, PingForwarding, PingTarget};
 use feedgate_core::signing::Secret;
-use feedgate_core::store::{ClaimLimits, CommitProgress, DueBackfill, StagedPage};
+use feedgate_core::store::{ClaimLimits, CommitProgress, DueBackfill, DueUpstream, StagedPage};
 use feedgate_core::upstream::{AdvertisedUpstream, Proposal, UpstreamFinding, UpstreamState};
 use feedgate_protocol::Protocol;
 use feedgate_store::Store;
@@ -19,11 +19,14 @@ use crate::support::postgres::{Database, Kind};
 
 on_both_stores!(
     a_verification_whose_claim_was_lost_changes_nothing,
+    a_renewed_verification_is_kept,
     an_intent_that_is_verified_at_once_is_claimed,
     claimers_at_the_same_time_share_the_intents,
     d3_a_host_with_more_due_than_a_search_reads_hides_no_other,
     a_request_to_an_upstream_whose_claim_was_lost_changes_nothing,
+    a_renewed_request_to_an_upstream_is_kept,
     a_ping_whose_claim_was_lost_changes_nothing,
+    a_renewed_ping_is_kept,
     a_step_of_a_backfill_whose_claim_was_lost_changes_nothing,
     a_renewed_step_of_a_backfill_is_kept,
 );
@@ -48,6 +51,22 @@ async fn a_verification_whose_claim_was_lost_changes_nothing(database: Database)
     assert_eq!(store.claim_intents(at(19), at(30), &few(5)).await.unwrap(), [], "it is claimed");
     assert!(other.complete_intent(&valid, at(19)).await.unwrap().is_some());
     assert_eq!(listed(&store).await.len(), 1);
+}
+
+async fn a_renewed_verification_is_kept(database: Database) {
+    let (store, other) = (database.open().await, database.open().await);
+    store.enqueue_intent(&intent("https://callback.test/"), at(1)).await.unwrap();
+    let due = store.claim_intents(at(2), at(10), &few(5)).await.unwrap().remove(0);
+    let renewed = async |due: &DueIntent, seconds: i64| {
+        store.renew_intent_claims(&[(due.id, due.claim)], at(seconds)).await.unwrap()
+    };
+    assert_eq!(renewed(&due, 19).await, [due.id]);
+    assert_eq!(other.claim_intents(at(18), at(30), &few(5)).await.unwrap(), []);
+    let taken = other.claim_intents(at(19), at(30), &few(5)).await.unwrap().remove(0);
+    assert_eq!(renewed(&due, 40).await, [] as [i64; 0], "it is lost");
+    other.retry_intent(&taken, at(31)).await.unwrap();
+    assert_eq!(renewed(&taken, 40).await, [] as [i64; 0], "a claim ends with its result");
+    assert_eq!(store.claim_intents(at(31), at(40), &few(5)).await.unwrap().len(), 1);
 }
 
 async fn an_intent_that_is_verified_at_once_is_claimed(database: Database) {
@@ -163,6 +182,24 @@ async fn a_request_to_an_upstream_whose_claim_was_lost_changes_nothing(database:
     assert_eq!(due.len(), 1);
 }
 
+async fn a_renewed_request_to_an_upstream_is_kept(database: Database) {
+    let (store, other) = (database.open().await, database.open().await);
+    advertising(&store).await;
+    let due = store.claim_upstreams(at(2), at(10), &few(5)).await.unwrap().remove(0);
+    let id = due.upstream.resource;
+    let renewed = async |due: &DueUpstream, seconds: i64| {
+        store.renew_upstream_claims(&[(id, due.claim)], at(seconds)).await.unwrap()
+    };
+    assert_eq!(renewed(&due, 19).await, [id]);
+    assert_eq!(other.claim_upstreams(at(18), at(30), &few(5)).await.unwrap(), []);
+    let taken = other.claim_upstreams(at(19), at(30), &few(5)).await.unwrap().remove(0);
+    assert_eq!(renewed(&due, 40).await, [], "it is lost");
+    // A hub may verify before it has responded to the request.
+    assert!(other.save_upstream(&taken.upstream, None, at(31)).await.unwrap());
+    assert_eq!(renewed(&taken, 40).await, [], "a claim ends with its result");
+    assert_eq!(store.claim_upstreams(at(31), at(40), &few(5)).await.unwrap().len(), 1);
+}
+
 const TARGET: &str = "xml-rpc=https://one.test/RPC2";
 
 fn forwarding() -> PingForwarding {
@@ -191,6 +228,27 @@ async fn a_ping_whose_claim_was_lost_changes_nothing(database: Database) {
     assert_eq!(again.attempts, 1, "only the result of the claim that was not lost counts");
     store.finish_forwarded_ping(&again, None, at(61)).await.unwrap();
     assert_eq!(claimed(&store, 999).await, []);
+}
+
+async fn a_renewed_ping_is_kept(database: Database) {
+    let open = || database.open_telling(forwarding());
+    let (store, other) = (open().await, open().await);
+    let id = subscribe(&store, "a", "https://callback.test/").await.id.resource;
+    store.record(id, &poll(at(1), &["1"])).await.unwrap();
+    let claimed = async |store: &Arc<Store>, seconds: i64| {
+        store.claim_forwarded_pings(TARGET, at(seconds), at(seconds + 8), 9).await.unwrap()
+    };
+    let renewed = async |due: &DuePing, seconds: i64| {
+        store.renew_forwarded_ping_claims(&[(due.id, due.claim)], at(seconds)).await.unwrap()
+    };
+    let due = claimed(&store, 2).await.remove(0);
+    assert_eq!(renewed(&due, 19).await, [due.id]);
+    assert_eq!(claimed(&other, 18).await, []);
+    let taken = claimed(&other, 19).await.remove(0);
+    assert_eq!(renewed(&due, 40).await, [] as [i64; 0], "it is lost");
+    other.finish_forwarded_ping(&taken, Some(at(31)), at(20)).await.unwrap();
+    assert_eq!(renewed(&taken, 40).await, [] as [i64; 0], "a claim ends with its result");
+    assert_eq!(claimed(&store, 31).await.len(), 1);
 }
 
 /// Claims the one backfill at `seconds`, for eight seconds.

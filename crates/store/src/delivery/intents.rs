@@ -97,6 +97,16 @@ impl Store {
         .await
     }
 
+    /// Extends those of `claims` that were not lost to `until`, and returns the numbers of their intents.
+    pub async fn renew_intent_claims(
+        &self,
+        claims: &[(i64, ClaimToken)],
+        until: DateTime<Utc>,
+    ) -> Result<Vec<i64>, StoreError> {
+        let claims: Vec<_> = claims.iter().map(|(id, token)| ([*id], *token)).collect();
+        Ok(self.renew_claims(INTENTS, &claims, until).await?.into_iter().flatten().collect())
+    }
+
     /// Postpones an intent after a failed attempt. If the claim was lost, nothing changes.
     pub async fn retry_intent(&self, due: &DueIntent, at: DateTime<Utc>) -> Result<(), StoreError> {
         let claimed = ([due.id], due.claim);

@@ -59,6 +59,16 @@ impl Store {
         claimed.await
     }
 
+    /// Extends those of `claims` that were not lost to `until`, and returns the numbers of their pings.
+    pub async fn renew_forwarded_ping_claims(
+        &self,
+        claims: &[(i64, ClaimToken)],
+        until: DateTime<Utc>,
+    ) -> Result<Vec<i64>, StoreError> {
+        let claims: Vec<_> = claims.iter().map(|(id, token)| ([*id], *token)).collect();
+        Ok(self.renew_claims(PINGS, &claims, until).await?.into_iter().flatten().collect())
+    }
+
     /// Records that a ping is to be sent again at `retry_at`, or that it is finished. If the weblog
     /// changed again meanwhile, it is due again `now`. If the claim was lost, nothing changes.
     pub async fn finish_forwarded_ping(

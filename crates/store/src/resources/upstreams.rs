@@ -62,6 +62,17 @@ impl Store {
         .await
     }
 
+    /// Extends those of `claims` that were not lost to `until`, and returns their resources.
+    pub async fn renew_upstream_claims(
+        &self,
+        claims: &[(ResourceId, ClaimToken)],
+        until: DateTime<Utc>,
+    ) -> Result<Vec<ResourceId>, StoreError> {
+        let claims: Vec<_> = claims.iter().map(|(id, token)| ([id.0], *token)).collect();
+        let renewed = self.renew_claims(UPSTREAMS, &claims, until).await?;
+        Ok(renewed.into_iter().map(|[id]| ResourceId(id)).collect())
+    }
+
     /// Returns the upstream whose notification address has this token.
     pub async fn upstream(&self, token: &str) -> Result<Option<Upstream>, StoreError> {
         const FIND: &str =
