@@ -16,7 +16,7 @@ const MOST_SECONDS: u64 = 120;
 /// The clock of the database.
 pub(super) struct DatabaseClock {
     /// Leads to the server that takes writes.
-    url: String,
+    pub(super) url: String,
     seconds: Cell<i64>,
 }
 
