@@ -20,6 +20,7 @@ pub mod cancellation;
 mod discovered_feeds;
 mod events;
 mod first_fetch;
+mod followed_pages;
 mod handler_verification;
 mod own_callbacks;
 mod own_logs;
@@ -65,6 +66,7 @@ use verification_job::VerificationJob;
 
 pub use caller_networks::CallerNetworks;
 pub use discovered_feeds::TopicFindings;
+pub use followed_pages::{Follow, FollowedFeed, NotFollowed, advertised_feed};
 pub use preview::{NoPreview, PreviewedContent, TopicPreview};
 pub use quotas::{QuotaExceeded, SubscriptionQuotas};
 pub use refusal::SubscriptionRefusal;
@@ -74,6 +76,10 @@ pub use verify::NotVerified;
 /// The maximum number of concurrent fetches of resources without subscriptions, caused by anonymous
 /// pings.
 const PROBES: usize = 8;
+
+/// The maximum number of subscriptions of an account to one resource among which the only one under an
+/// address is looked for.
+const MOST_COMPARED: usize = 16;
 
 /// Starts and ends subscriptions.
 pub struct SubscriptionService {
@@ -226,7 +232,8 @@ impl SubscriptionService {
         }
         let track = self.described_track(intent, now)?;
         let own_log = self.of_own_log(intent, track.as_ref()).await?;
-        let requested = own_log.as_ref().unwrap_or(intent);
+        let of_feed = self.of_followed_feed(intent).await?;
+        let requested = own_log.as_ref().or(of_feed.as_ref()).unwrap_or(intent);
         if requested.mode == IntentMode::Subscribe
             && let Err(why) = self.check_subscription(requested, own_log.is_some(), networks).await
         {
@@ -310,6 +317,7 @@ impl SubscriptionService {
                     false => self.store.subscribe(request, now).await?,
                 };
                 self.event_log.record(events::kept(request, &held, now));
+                self.end_replaced(request).await?;
                 self.validate_later(intent, &validated, now).await?;
             }
             IntentMode::Unsubscribe => {
@@ -321,6 +329,7 @@ impl SubscriptionService {
                     protocol,
                 );
                 let came = if ended.await? { EventArrival::Ended } else { EventArrival::Nothing };
+                self.end_replaced(request).await?;
                 self.event_log.record(events::settled(intent, Some(came), now));
             }
         }
@@ -371,18 +380,22 @@ impl SubscriptionService {
         account: AccountId,
         topic: &Topic,
     ) -> Result<Callback, SubscriptionRefusal> {
-        let topic = self.resolve(topic, Some(account)).await?;
+        let topic = self.resolve(topic, Some(account), None).await?;
         let filter = SubscriptionFilter {
             account: Some(account),
             topic: Some(topic.as_str().to_owned()),
-            limit: 2,
+            limit: MOST_COMPARED,
             ..SubscriptionFilter::default()
         };
         let (listed, total) = self.store.list(&filter).await?;
-        match listed.into_iter().next() {
-            Some(listed) if total == 1 => Ok(listed.subscription.callback),
-            Some(_) => Err(SubscriptionRefusal::Several(total)),
-            None => Err(SubscriptionRefusal::NoSubscription),
+        let is_partial = (listed.len() as u64) < total;
+        let named = listed.into_iter().map(|listed| listed.subscription);
+        let mut named = named.filter(|held| held.topic.subscribed_as() == topic.subscribed_as());
+        match (named.next(), named.count() as u64) {
+            (Some(held), 0) if !is_partial => Ok(held.callback),
+            (Some(_), others) if !is_partial => Err(SubscriptionRefusal::Several(1 + others)),
+            (None, _) if !is_partial => Err(SubscriptionRefusal::NoSubscription),
+            _ => Err(SubscriptionRefusal::Several(total)),
         }
     }
 
@@ -419,6 +432,9 @@ impl SubscriptionService {
         self.ensure_first_fetch(intent, now).await?;
         let came = self.store.complete_intent(due, now).await?;
         self.event_log.record(events::settled(intent, came, now));
+        if came.is_some() {
+            self.end_replaced(&intent.request).await?;
+        }
         Ok(came.is_some())
     }
 }

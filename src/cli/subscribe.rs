@@ -39,6 +39,9 @@ pub(super) struct SubscribeArgs {
     /// Load what the source published earlier.
     #[arg(long)]
     backfill: bool,
+    /// If the topic is a page, subscribe to the feed that it advertises.
+    #[arg(long)]
+    follow: bool,
 }
 
 /// End a subscription.
@@ -105,6 +108,7 @@ pub(super) async fn subscribe(args: &SubscribeArgs) -> Outcome {
         ("hub.verify", args.verify.map(Verify::as_str)),
         ("hub.lease_seconds", lease.as_deref()),
         ("backfill", args.backfill.then_some("true")),
+        ("follow", args.follow.then_some("true")),
     ];
     parameters.extend(options.into_iter().filter_map(|(name, value)| Some((name, value?))));
     let reply = match gateway.send(Method::POST, &parameters).await {

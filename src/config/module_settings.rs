@@ -251,6 +251,7 @@ impl Config {
             max_streams_per_account: self.max_streams_per_account,
             changes_unit: self.changes_when_unit,
             archive_cache_bytes: self.archive_cache_bytes,
+            follows_pages: self.follow,
             collects_all: self.collect_all,
             has_search_index: self.search,
             collections: self.collections.clone(),

@@ -202,6 +202,11 @@ settings! {
 
         /// Whether the status of a feed includes the estimate `pornRank`.
         FEEDGATE_PORN_RANK = "off" => porn_rank: bool, SWITCH;
+
+        /// Whether a subscription to a page at `/` is one to the feed that the page advertises, unless
+        /// the request says `follow=false`. The hub at `/hub` follows pages only if a request says
+        /// `follow=true`. See [following a page](delivery.md#following-a-page).
+        FEEDGATE_FOLLOW = "off" => follow: bool, SWITCH;
     }
 
     "Backfill" {

@@ -55,6 +55,9 @@ pub struct HttpSettings {
     pub rsscloud_tell_count: bool,
     /// Further paths and procedures of the rssCloud endpoints.
     pub cloud_aliases: CloudAliases,
+    /// Whether a subscription of an account to a page is one to the feed that the page advertises, unless
+    /// the request says otherwise.
+    pub follows_pages: bool,
     /// Whether there is an archive of everything that is public.
     pub collects_all: bool,
     /// Whether there is a search index.

@@ -1,6 +1,7 @@
 //! Discovery of feeds for clients that subscribed to a page and may want its feed (rule P52).
 //!
-//! The topic is never replaced: the client is shown the feeds, and chooses.
+//! The client is shown the feeds, and chooses. The topic is replaced on request only
+//! (`followed_pages.rs`).
 
 use std::time::Duration;
 
@@ -39,6 +40,9 @@ impl SubscriptionService {
             return Ok(TopicFindings::default());
         };
         let (status, mut feeds) = (resource.status, resource.polling.offers);
+        if resource.kind == ResourceKind::Feed {
+            feeds.clear();
+        }
         if look && feeds.is_empty() && resource.kind == ResourceKind::Other {
             feeds.extend(self.well_known(&topic.fetch_url()).await);
         }

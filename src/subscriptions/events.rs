@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 
-use super::{NotValidated, NotVerified, SubscriptionRefusal};
+use super::{NotFollowed, NotValidated, NotVerified, SubscriptionRefusal};
 use feedgate_core::event::{Event, EventKind, EventOutcome};
 use feedgate_core::intent::{Intent, IntentMode};
 use feedgate_core::ping::{Ping, PingSource};
@@ -45,9 +45,9 @@ pub(super) fn not_done(event: Event, why: &SubscriptionRefusal) -> Event {
         other => other.to_string(),
     };
     let outcome = match why {
-        SubscriptionRefusal::NotVerified(_) | SubscriptionRefusal::Unreadable(_) => {
-            EventOutcome::Failed
-        }
+        SubscriptionRefusal::NotVerified(_)
+        | SubscriptionRefusal::Unreadable(_)
+        | SubscriptionRefusal::NotFollowed(NotFollowed::Unread(_)) => EventOutcome::Failed,
         _ => EventOutcome::Refused,
     };
     event.ended(outcome, why.code(), &words)

@@ -178,16 +178,16 @@ impl SubscriptionService {
         Ok(found.iter().any(|backfill| backfill.holds && backfill.ended_at.is_none()))
     }
 
-    /// Ensures that the resource is stored, for a stranger in this network, and fetches it unless it has
-    /// subscriptions already.
+    /// Ensures that the resource is stored, for an account or a stranger in this network, and fetches it
+    /// unless it has subscriptions already.
     pub(super) async fn ensure_read(
         &self,
         topic: &Topic,
-        registrant: RegistrantNetwork,
+        requester: (Option<AccountId>, RegistrantNetwork),
         now: DateTime<Utc>,
     ) -> Result<PolledNow, StoreError> {
-        let resource = self.store.ensure_for(topic, registrant, now).await?;
-        let started = match self.start_unless_read(&resource, (None, registrant)).await? {
+        let resource = self.store.ensure_for(topic, requester.1, now).await?;
+        let started = match self.start_unless_read(&resource, requester).await? {
             FirstFetch::Started(started) => *started,
             FirstFetch::Unneeded => return Ok(PolledNow::idle(resource)),
             FirstFetch::Delayed(retry_in) => {

@@ -17,7 +17,7 @@ use feedgate_core::own_archive::{ArchivedLog, archived_log};
 use feedgate_core::resource::{Resource, ResourceKind};
 use feedgate_core::store::StoreError;
 use feedgate_core::subscription::{Format, SubscriptionRequest};
-use feedgate_core::topic::Topic;
+use feedgate_core::topic::{Callback, Topic};
 use feedgate_core::track::{Track, TrackError};
 
 impl SubscriptionService {
@@ -95,10 +95,11 @@ impl SubscriptionService {
         intent: &Intent,
         track: Option<&Track>,
     ) -> Result<Option<Intent>, StoreError> {
-        let topic = self.resolve(&intent.request.topic, intent.request.account).await?;
+        let topic = self.resolve_own_log(&intent.request.topic, intent.request.account).await?;
         let found = self.store.find(topic.as_str()).await?;
         let is_collection = found.is_some_and(|resource| resource.kind == ResourceKind::Collection);
-        let is_archive = topic.alias().is_some();
+        let address = topic.alias().and_then(|alias| Topic::parse(alias).ok());
+        let is_archive = address.is_some_and(|address| self.is_own_log(&address));
         if !is_collection && !is_archive && track.is_none() {
             return Ok(None);
         }
@@ -113,12 +114,28 @@ impl SubscriptionService {
         Ok(Some(intent))
     }
 
+    /// Returns the topic to which an account subscribes, or did, when it names `topic`: that of a log
+    /// of this gateway, or of a feed which it follows, with the address as its alias. Any other topic is
+    /// returned as it is. If a callback is given, the feed is that of its subscription.
+    pub async fn resolve(
+        &self,
+        topic: &Topic,
+        account: Option<AccountId>,
+        callback: Option<&Callback>,
+    ) -> Result<Topic, StoreError> {
+        let resolved = self.resolve_own_log(topic, account).await?;
+        if resolved.alias().is_some() || self.is_own_log(&resolved) {
+            return Ok(resolved);
+        }
+        self.followed_topic(&resolved, account, callback).await
+    }
+
     /// Returns the topic of the resource whose archive has the address `topic`, or of the track that
     /// it describes, with that address as its alias. Any other topic is returned as it is, and so is
     /// one that has an alias, because it is resolved already.
     ///
     /// The archive of a feed that the subscriber may not read is answered as one that does not exist.
-    pub async fn resolve(
+    async fn resolve_own_log(
         &self,
         topic: &Topic,
         account: Option<AccountId>,

@@ -4,7 +4,7 @@ use feedgate_core::store::StoreError;
 use feedgate_core::track::TrackError;
 use feedgate_feed::documents::InvalidFragment;
 
-use super::{NotValidated, NotVerified, QuotaExceeded};
+use super::{NotFollowed, NotValidated, NotVerified, QuotaExceeded};
 use crate::document_budget::GatewayBusy;
 use crate::net::{FetchError, Purpose};
 
@@ -30,6 +30,9 @@ pub enum SubscriptionRefusal {
     /// The topic is that of a track, and its query cannot be used.
     #[error("the query of the track cannot be used")]
     BadTrack(#[from] TrackError),
+    /// The feed of the page at the topic was requested, and is not subscribed to.
+    #[error(transparent)]
+    NotFollowed(#[from] NotFollowed),
     /// The account or the host of the callback has as many subscriptions as it may have.
     #[error(transparent)]
     QuotaExceeded(QuotaExceeded),
@@ -75,6 +78,7 @@ impl SubscriptionRefusal {
             Self::OwnCallback => "own_callback",
             Self::BadPart(_) => "bad_fragment",
             Self::BadTrack(_) => "bad_query",
+            Self::NotFollowed(why) => why.code(),
             Self::QuotaExceeded(why) => why.code(),
             Self::Unreadable(_) => "unreadable_resource",
             Self::NoHandler => "bad_handler",

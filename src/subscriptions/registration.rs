@@ -152,7 +152,8 @@ impl SubscriptionService {
         self.check_topic_network(&topic, handler.networks).await?;
 
         let registrant = RegistrantNetwork::from_client(handler.caller);
-        let PolledNow { resource, busy } = self.ensure_read(&topic, registrant, now).await?;
+        let PolledNow { resource, busy } =
+            self.ensure_read(&topic, (None, registrant), now).await?;
         let is_reachable = busy.is_none() && self.is_reachable(&resource, spacing, now).await?;
         // Anybody can name a handler by its domain, and some handlers respond to every procedure.
         let keeps_procedure = handler.domain.is_some() && !handler.protocol.procedure().is_empty();

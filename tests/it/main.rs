@@ -28,6 +28,7 @@ mod demo;
 mod disk_full;
 mod explain;
 mod failures;
+mod followed_pages;
 mod foreign_clients;
 mod fragments;
 mod gauges;

@@ -34,6 +34,19 @@ fn json(output: &Output) -> Value {
 }
 
 #[tokio::test]
+async fn p52_a_page_is_followed_with_an_option() {
+    let world = World::with_tides(1, &[]).await;
+    let head = "<link rel=alternate type=application/rss+xml title=Tides href=/feed>";
+    world.publisher.put("/home", "text/html", format!("<html><head>{head}</head><body><p>x"));
+    let (home, callback) = (world.publisher.url("/home"), world.subscriber.url("/cb"));
+    let made = ["subscribe", &home, "--callback", &callback, "--follow"];
+    let made = feedgate(&world, true, &made).await;
+    assert!(made.status.success() && text(&made.stderr).contains(&world.topic), "{made:?}");
+    let ended = feedgate(&world, true, &["unsubscribe", &home]).await;
+    assert!(ended.status.success(), "{ended:?}");
+}
+
+#[tokio::test]
 async fn an_account_subscribes_lists_replays_and_unsubscribes() {
     let world = World::with_tides(3, &[]).await;
     let (topic, callback) = (world.topic.as_str(), world.subscriber.url("/cb"));

@@ -118,6 +118,12 @@ pub fn read(
     }
 }
 
+/// Returns the feeds that an HTML page links to, also one with entries of its own.
+pub fn linked_feeds(page: &[u8], context: &Context) -> Vec<DiscoveredFeed> {
+    let text = decode_text(page, context.content_type());
+    discovery::find_feeds(&ParsedHtml::read(&text), context)
+}
+
 impl Document {
     fn recognize(bytes: &[u8], text: &str, label: Option<&str>) -> Document {
         let label = label.unwrap_or_default().to_ascii_lowercase();

@@ -1,16 +1,57 @@
 //! Headers that tell what the first fetch of a topic found, because the response to a subscription has
-//! no body: the feeds that a page links to (rule P52), or the reason why the fetch failed.
+//! no body: the feeds that a page links to (rule P52), the one of them that is subscribed to instead, or
+//! the reason why the fetch failed.
 
 use http::header::{HeaderName, LINK};
 use http::{HeaderMap, HeaderValue};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use warp::reply::Response;
 
-use crate::subscriptions::TopicFindings;
+use crate::http::kit::rejection::Rejection;
+use crate::subscriptions::{Follow, FollowedFeed, TopicFindings};
 use feedgate_feed::documents::{self, DiscoveredFeed};
+use feedgate_protocol::form::Form;
 
 /// The header with a note for people.
 const NOTE: HeaderName = HeaderName::from_static("x-feedgate-note");
+
+/// The header with the topic that is subscribed to, if it is not the one that was named.
+const TOPIC: HeaderName = HeaderName::from_static("x-feedgate-topic");
+
+/// Returns what a form says about following the page at its topic. `reject` makes the rejection of a
+/// value that is neither true nor false.
+pub(crate) fn follow(
+    form: &Form,
+    by_default: bool,
+    reject: impl Fn(String) -> Rejection,
+) -> Result<Follow, Rejection> {
+    let word = form.get("follow").map(str::to_ascii_lowercase);
+    let requested = match word.as_deref() {
+        None => None,
+        Some("true" | "1" | "yes" | "on") => Some(true),
+        Some("false" | "0" | "no" | "off") => Some(false),
+        Some(word) => return Err(reject(format!("follow must be true or false, not {word}."))),
+    };
+    Ok(Follow::new(requested, by_default))
+}
+
+/// Adds the topic that is subscribed to instead of the page that was named, and a note.
+pub(crate) fn announce_followed(response: &mut Response, found: &FollowedFeed) {
+    let headers = response.headers_mut();
+    match found {
+        FollowedFeed::Feed(feed) => {
+            let feed = feed.as_str();
+            add(headers, TOPIC, feed);
+            let note = format!("the page is followed: subscribed to its feed {feed}");
+            add(headers, NOTE, &note);
+        }
+        FollowedFeed::None => {
+            let note = "the page advertises no feed, so the page itself is subscribed to";
+            add(headers, NOTE, note);
+        }
+        FollowedFeed::Unsought => {}
+    }
+}
 
 /// Adds a `Link` for each feed, and a note that lists them.
 pub(crate) fn announce(response: &mut Response, offers: &[DiscoveredFeed]) {
@@ -33,10 +74,15 @@ pub(crate) fn announce_findings(response: &mut Response, findings: &TopicFinding
     }
 }
 
-/// Returns the note that was added to a response.
+/// Returns the notes that were added to a response, in one sentence.
 pub(crate) fn note(response: &Response) -> Option<String> {
-    let note = response.headers().get(NOTE)?;
-    note.to_str().ok().map(str::to_owned)
+    let notes = response.headers().get_all(NOTE).iter().filter_map(|note| note.to_str().ok());
+    Some(notes.collect::<Vec<_>>().join("; ")).filter(|notes| !notes.is_empty())
+}
+
+/// Returns the topic that is subscribed to instead of the one that was named.
+pub(crate) fn followed(response: &Response) -> Option<String> {
+    response.headers().get(TOPIC)?.to_str().ok().map(str::to_owned)
 }
 
 fn add(headers: &mut HeaderMap, name: HeaderName, value: &str) {

@@ -27,8 +27,8 @@ use crate::http::state::Gateway;
 use crate::jobs::runner;
 use crate::net::{FetchError, Purpose};
 use crate::subscriptions::{
-    FirstFetchWait, NotValidated, NotVerified, RequestTerms, SubscribeOutcome, SubscriptionRefusal,
-    Verification,
+    FirstFetchWait, Follow, FollowedFeed, NotValidated, NotVerified, RequestTerms,
+    SubscribeOutcome, SubscriptionRefusal, Verification,
 };
 use feedgate_core::intent::{Intent, IntentMode, VerifyToken};
 use feedgate_core::registrant::RegistrantNetwork;
@@ -79,18 +79,30 @@ async fn carry_out(gateway: &Gateway, request: &Request) -> Result<Response, Rej
         }
     };
     let read = admit(gateway, request, &form, mode).await;
-    let (intent, terms) =
-        RejectedRequest::hub(&form, mode, "websub").record_if_rejected(gateway, read)?;
+    let received = RejectedRequest::hub(&form, mode, "websub");
+    let (intent, terms, follow) = received.record_if_rejected(gateway, read)?;
     gateway.recent_registrants.remember(request);
+    let (intent, followed) = match mode {
+        IntentMode::Subscribe => {
+            let found = gateway.subscribe.follow(intent, follow, terms.networks, runner::now());
+            found.await.map_err(|refusal| reject_refusal(mode, &refusal))?
+        }
+        IntentMode::Unsubscribe => (intent, FollowedFeed::Unsought),
+    };
     match gateway.subscribe.carry_out(&intent, terms, runner::now()).await {
         Ok(SubscribeOutcome::Now) => {
             let mut response = empty(StatusCode::NO_CONTENT);
+            discovered_feeds::announce_followed(&mut response, &followed);
             let findings = gateway.subscribe.findings(&intent.request.topic, false).await;
             let findings = findings.map_err(|err| Rejection::unavailable(&err))?;
             discovered_feeds::announce_findings(&mut response, &findings);
             Ok(response)
         }
-        Ok(SubscribeOutcome::Later) => Ok(empty(StatusCode::ACCEPTED)),
+        Ok(SubscribeOutcome::Later) => {
+            let mut response = empty(StatusCode::ACCEPTED);
+            discovered_feeds::announce_followed(&mut response, &followed);
+            Ok(response)
+        }
         Err(refusal) => Err(reject_refusal(mode, &refusal)),
     }
 }
@@ -101,8 +113,9 @@ async fn admit(
     request: &Request,
     form: &Form,
     mode: IntentMode,
-) -> Result<(Intent, RequestTerms), Rejection> {
+) -> Result<(Intent, RequestTerms, Follow), Rejection> {
     let mut intent = intent(form, mode)?;
+    let follow = follow(form)?;
     intent.request.registrant = RegistrantNetwork::from_client(request.client.ip);
     let verification = verification(form)?;
     permissions::check(gateway, request, form, Permission::Hub).await?;
@@ -114,7 +127,7 @@ async fn admit(
     let SubscriptionRequest { topic, callback, .. } = &intent.request;
     let urls = [topic.fetch_url(), callback.url().clone()];
     let networks = permissions::caller_networks(gateway, request, form, &urls).await?;
-    Ok((intent, RequestTerms { verification, wait: FirstFetchWait::Moment, networks }))
+    Ok((intent, RequestTerms { verification, wait: FirstFetchWait::Moment, networks }, follow))
 }
 
 /// Counts the verification that a request causes, by its client, or if that has caused too many, by
@@ -168,6 +181,10 @@ fn reject_refusal(mode: IntentMode, refusal: &SubscriptionRefusal) -> Rejection 
         }
         SubscriptionRefusal::BadTrack(reason) => {
             Rejection::bad_request(format!("hub.topic cannot be used: {reason}."))
+        }
+        SubscriptionRefusal::NotFollowed(reason) => {
+            Rejection::bad_request(format!("hub.topic cannot be followed: {reason}."))
+                .with_code(refusal.code())
         }
         SubscriptionRefusal::QuotaExceeded(reason) => Rejection::new(
             StatusCode::FORBIDDEN,
@@ -234,6 +251,11 @@ fn reject_sanitize(form: &Form) -> Result<(), Rejection> {
             Err(Rejection::bad_request(format!("sanitize must be true or false, not {word}.")))
         }
     }
+}
+
+/// Returns what a request says about following the page at its topic. A topic is exact by default.
+fn follow(form: &Form) -> Result<Follow, Rejection> {
+    discovered_feeds::follow(form, false, Rejection::bad_request)
 }
 
 /// Rejects a filter, because there are no entries to choose from.
@@ -304,6 +326,7 @@ mod tests {
     fn rejection_of(form: &str) -> String {
         let form = Form::from_urlencoded(form.as_bytes()).unwrap();
         let checked = intent(&form, IntentMode::Subscribe).and_then(|_| verification(&form));
+        let checked = checked.and_then(|_| follow(&form));
         checked.err().map_or_else(String::new, |rejection| rejection.reason().to_owned())
     }
 
@@ -332,6 +355,8 @@ mod tests {
             (format!("{good}&filter="),                         ""),
             (format!("{good}&filter=a"),                        "filter has no effect here, because there are no entries to choose from. Subscribe at / with format=atom or format=json."),
             (format!("{good}&sanitize=maybe"),                  "sanitize must be true or false, not maybe."),
+            (format!("{good}&follow=true"),                     ""),
+            (format!("{good}&follow=maybe"),                    "follow must be true or false, not maybe."),
             (format!("{good}&hub.verify=meep"),                 "hub.verify must be sync or async."),
         ];
         for (form, want) in cases {

@@ -9,7 +9,7 @@ use crate::document_budget::{DocumentBudget, DocumentMemory, GatewayBusy};
 use crate::net::{FetchError, FetchResponse};
 use feedgate_core::store::DueResource;
 use feedgate_feed::Context;
-use feedgate_feed::documents::{self, DocumentContent, Fragment};
+use feedgate_feed::documents::{self, DiscoveredFeed, DocumentContent, Fragment};
 use feedgate_feed::model::Feed;
 use feedgate_feed::parse::{self, NotAFeed};
 use feedgate_feed::passes;
@@ -86,16 +86,27 @@ pub(super) async fn read(
     let known = KnownAs::from_resource(&due.resource);
     let parse = move || match read_document(&body, &context, topic.fragment(), known) {
         ParsedDocument::Feed(feed) => match rendered_length::reason_too_long(&feed, body.len()) {
-            None => Ok(ParsedDocument::Feed(feed)),
+            None => {
+                let offers = feeds_beside(&feed, &body, &context);
+                Ok((ParsedDocument::Feed(feed), offers))
+            }
             Some(why) => Err(why),
         },
-        parsed => Ok(parsed),
+        parsed => Ok((parsed, Vec::new())),
     };
     Ok(match received.memory.run_blocking(parse).await {
-        Some(Ok(parsed)) => found_in(parsed, received, due),
+        Some(Ok((parsed, offers))) => found_in(parsed, ReceivedBody { offers, ..received }, due),
         Some(Err(why)) => Found::Failure(Failure::too_long_rendered(why)),
         None => Found::Failure(Failure::parser_panicked()),
     })
+}
+
+/// Returns the feeds that a page links to whose own entries are read.
+fn feeds_beside(feed: &Feed, body: &[u8], context: &Context) -> Vec<DiscoveredFeed> {
+    match feed.format.is_page() {
+        true => discovered_feeds(context, documents::linked_feeds(body, context)),
+        false => Vec::new(),
+    }
 }
 
 fn found_in(parsed: ParsedDocument, mut received: ReceivedBody, due: &DueResource) -> Found {

@@ -5,6 +5,7 @@ use http::StatusCode;
 use http::header::LOCATION;
 
 use super::{Visitor, link, make_token, world_of_two};
+use crate::support::gateway::{LOGIN, TOKEN};
 use crate::support::subscriber::is_signed;
 use crate::support::world::World;
 
@@ -72,6 +73,25 @@ async fn a_page_offers_its_feeds() {
     let link = link.split('"').next().unwrap();
     let page = ada.page(&format!("/console/feeds/add?url={link}")).await;
     assert!(page.contains("<h2>tides</h2>"), "{page}");
+}
+
+#[tokio::test]
+async fn p52_a_page_is_followed_if_the_form_says_so() {
+    let world = World::with_tides(1, &[]).await;
+    let head = "<link rel=alternate type=application/rss+xml title=Tides href=/feed>";
+    world.publisher.put("/home", "text/html", format!("<html><head>{head}</head><body><p>x"));
+    let ada = Visitor::sign_in(&world, LOGIN, TOKEN).await;
+    let home = world.publisher.url("/home");
+    let page = ada.page(&preview(&home)).await;
+    assert!(page.contains("name=\"follow\""), "{page}");
+    let form = [("url", home.as_str()), ("follow", "true")];
+    assert_eq!(ada.act("/console/feeds/add", &form).await.status(), StatusCode::SEE_OTHER);
+    let list = world.gateway.own("/?hub.mode=list").await;
+    let feed = &list[0]["subscription"]["feed"];
+    assert_eq!(
+        (&feed["url"], &feed["followed"]),
+        (&home.as_str().into(), &world.topic.as_str().into())
+    );
 }
 
 #[tokio::test]

@@ -26,6 +26,7 @@ on_both_stores!(
     a_change_of_format_during_a_delivery_starts_its_own_count,
     a_hundred_registrations_at_once_are_all_stored,
     account_callback_and_protocol_tell_subscriptions_apart,
+    p52_a_subscription_is_found_under_the_address_of_the_page_that_it_follows,
     lists_come_in_pages,
     a_list_counts_only_so_many_after_its_page,
 );
@@ -292,4 +293,38 @@ async fn lists_come_in_pages(database: Database) {
         assert_eq!((counted, found.collect::<Vec<_>>()), (total, want), "{why}");
         assert!(page.iter().all(|one| one.resource.topic == one.subscription.topic));
     }
+}
+
+async fn p52_a_subscription_is_found_under_the_address_of_the_page_that_it_follows(
+    database: Database,
+) {
+    let store = database.open().await;
+    let page = "https://page.test/";
+    let follow = |feed: &str, callback: &str, account| {
+        let mut request = request(feed, callback);
+        request.topic = request.topic.with_alias(Some(page.to_owned()));
+        request.account = account;
+        request
+    };
+    let ada = AccountId(7);
+    let (one, two) = ("https://callback.test/1", "https://callback.test/2");
+    let requests = [
+        follow("a", one, Some(ada)),
+        follow("b", two, Some(ada)),
+        follow("c", one, None),
+        request("d", one),
+    ];
+    for made in &requests {
+        store.subscribe(made, at(1)).await.unwrap();
+    }
+    let [a, b, c, _] = requests.map(|request| (request.topic, request.callback));
+    let found = async |account, alias, callback| {
+        store.subscribed_under(account, alias, callback).await.unwrap()
+    };
+    assert_eq!(found(Some(ada), page, None).await, [a.0.clone(), b.0]);
+    assert_eq!(found(Some(ada), page, Some(&b.1)).await.len(), 1);
+    assert_eq!(found(None, page, Some(&c.1)).await, [c.0]);
+    assert_eq!(found(None, "", None).await, [], "a topic is no alias");
+    assert!(store.unsubscribe(Some(ada), &a.0, &a.1, None).await.unwrap());
+    assert_eq!(found(Some(ada), page, Some(&a.1)).await, []);
 }

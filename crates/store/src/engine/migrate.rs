@@ -69,6 +69,7 @@ pub const MIGRATIONS: &[Migration] = &[
     migration!("0027", "backfill_shares"),
     migration!("0028", "clock_total"),
     migration!("0029", "answered_at"),
+    migration!("0030", "followed_pages"),
 ];
 
 /// Returns the version of the schema once all of these migrations are applied.

@@ -85,7 +85,7 @@ pub(super) async fn act(visit: &Visit) -> Result<Response, Rejection> {
 async fn resource_id(visit: &Visit, topic: &Topic) -> Result<ResourceId, Rejection> {
     let unavailable = |err| Rejection::unavailable(&err);
     let account = Some(visit.access()?.account);
-    let topic = visit.gateway.subscribe.resolve(topic, account).await.map_err(unavailable)?;
+    let topic = visit.gateway.subscribe.resolve(topic, account, None).await.map_err(unavailable)?;
     let found = visit.gateway.store.find(topic.as_str()).await.map_err(unavailable)?;
     found.map(|resource| resource.id).ok_or_else(|| {
         Rejection::new(StatusCode::NOT_FOUND, "The subscription was ended meanwhile.")
@@ -134,18 +134,34 @@ fn refuse(visit: &Visit, reason: &str) -> Response {
 fn refuse_subscription(visit: &Visit, reason: &str) -> Response {
     let content = html! {
         p role="alert" { (reason) }
-        (subscription_form(visit, visit.value("url"), "Subscribe"))
+        (subscription_form(visit, visit.value("url"), "Subscribe", follow_field(visit, None)))
     };
     form_page(visit, StatusCode::UNPROCESSABLE_ENTITY, content)
 }
 
-/// Returns the form that subscribes to the topic `url`.
-fn subscription_form(visit: &Visit, url: &str, heading: &str) -> Markup {
+/// Returns the field that says whether a page is followed, with the feed that it advertises, if that is
+/// known.
+fn follow_field(visit: &Visit, feed: Option<&str>) -> Markup {
+    let is_checked = visit.form.is_set("follow") || visit.gateway.settings.follows_pages;
+    html! {
+        label {
+            input type="checkbox" name="follow" value="true" checked[is_checked];
+            @match feed {
+                Some(feed) => { " Follow the page: subscribe to the feed that it advertises, " (feed) }
+                None => " If this is a page, follow it: subscribe to the feed that it advertises",
+            }
+        }
+    }
+}
+
+/// Returns the form that subscribes to the topic `url`, with a further field.
+fn subscription_form(visit: &Visit, url: &str, heading: &str, further: Markup) -> Markup {
     html! {
         h2 { (heading) }
         form.stacked method="post" action=(visit.address(PATH)) {
             (visit.csrf_field())
             input type="hidden" name="url" value=(url);
+            (further)
             (fields(visit))
             label {
                 input type="checkbox" name="backfill" value="true"
@@ -174,7 +190,9 @@ fn describe_failure(visit: &Visit, topic: &Topic, why: &NoPreview) -> (StatusCod
         p role="alert" { (reason) }
         @if may_subscribe {
             p { "A subscription is possible all the same. The address is fetched again later." }
-            (subscription_form(visit, topic.as_str(), "Subscribe without a preview"))
+            (subscription_form(
+                visit, topic.as_str(), "Subscribe without a preview", follow_field(visit, None)
+            ))
         }
     };
     (status, content)

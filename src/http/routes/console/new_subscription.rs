@@ -13,7 +13,9 @@ use crate::http::routes::websub::describe_forbidden;
 use crate::http::state::Gateway;
 use crate::jobs::runner;
 use crate::net::Purpose;
-use crate::subscriptions::{FirstFetchWait, RequestTerms, SubscriptionRefusal, Verification};
+use crate::subscriptions::{
+    FirstFetchWait, Follow, RequestTerms, SubscriptionRefusal, Verification,
+};
 use feedgate_core::account::{AccountId, Scope};
 use feedgate_core::intent::{Intent, IntentMode};
 use feedgate_core::query::{EntryFilter, Query};
@@ -44,6 +46,7 @@ pub(super) struct NewSubscription {
     /// Whether the secret was made here, and must be displayed.
     has_new_secret: bool,
     backfill: bool,
+    follow: Follow,
     is_sanitized: bool,
     filter: Option<EntryFilter>,
 }
@@ -95,12 +98,14 @@ impl NewSubscription {
             Err(why) => return Ok(Err(describe_secret(why))),
         };
         let backfill = visit.form.is_set("backfill");
+        let follow = Follow::new(Some(visit.form.is_set("follow")), false);
         Ok(Ok(NewSubscription {
             callback,
             format,
             secret,
             has_new_secret,
             backfill,
+            follow,
             is_sanitized,
             filter,
         }))
@@ -126,10 +131,13 @@ impl NewSubscription {
         }
         let intent = self.intent(account, topic)?;
         let service = &gateway.subscribe;
-        match service
-            .carry_out(&intent, RequestTerms::of_account(Verification::None, wait), runner::now())
-            .await
-        {
+        let terms = RequestTerms::of_account(Verification::None, wait);
+        let followed = service.follow(intent, self.follow, terms.networks, runner::now()).await;
+        let done = match followed {
+            Ok((intent, _)) => service.carry_out(&intent, terms, runner::now()).await,
+            Err(refusal) => Err(refusal),
+        };
+        match done {
             Ok(_) => Ok(SubscribeResult::Subscribed),
             Err(SubscriptionRefusal::Store(err)) => Err(Rejection::unavailable(&err)),
             Err(refusal) => Ok(SubscribeResult::Refused(describe_refusal(&refusal))),
@@ -172,7 +180,8 @@ pub(super) async fn find(
     callback: Option<&Callback>,
 ) -> Result<Vec<ListedSubscription>, Rejection> {
     let unavailable = |err| Rejection::unavailable(&err);
-    let topic = gateway.subscribe.resolve(topic, Some(account)).await.map_err(unavailable)?;
+    let topic = gateway.subscribe.resolve(topic, Some(account), callback).await;
+    let topic = topic.map_err(unavailable)?;
     let filter = SubscriptionFilter {
         account: Some(account),
         topic: Some(topic.as_str().to_owned()),
@@ -230,6 +239,9 @@ pub(super) fn describe_refusal(refusal: &SubscriptionRefusal) -> String {
         }
         SubscriptionRefusal::BadTrack(why) => {
             format!("The query of the track cannot be used: {why}.")
+        }
+        SubscriptionRefusal::NotFollowed(why) => {
+            format!("The page cannot be followed: {why}.")
         }
         SubscriptionRefusal::Busy(busy) => {
             format!("feedgate is busy, please try again in {} s.", busy.retry_in.as_secs())

@@ -279,6 +279,9 @@ fn facts(visit: &Visit, listed: &ListedSubscription, now: DateTime<Utc>) -> Mark
             dt { "State" } dd { (state_badge(listed, now)) " " (next_step(listed, now)) }
             dt { "Callback" } dd { (subscription.callback.as_str()) }
             dt { "Feed" } dd { a href=(feed) { (title(resource)) } }
+            @if visit.gateway.subscribe.followed_by(&subscription.topic).is_some() {
+                dt { "Followed page" } dd { (subscription.topic.subscribed_as()) }
+            }
             dt { "Protocol" }
             dd { (subscription.protocol.as_str())
                 @if subscription.protocol == Protocol::WebSub { ", " (format_name(subscription.format)) }

@@ -191,6 +191,7 @@ pub(crate) fn reject_refusal(what: &str, refusal: &SubscriptionRefusal) -> Rejec
         | SubscriptionRefusal::Forbidden(..)
         | SubscriptionRefusal::NoHandler
         | SubscriptionRefusal::BadTrack(_)
+        | SubscriptionRefusal::NotFollowed(_)
         | SubscriptionRefusal::Superseded
         | SubscriptionRefusal::Several(_) => {
             format!("The {what} was cancelled because the call failed when we tested the handler.")

@@ -20,6 +20,8 @@ pub(super) struct ItemResult {
     code: Option<&'static str>,
     /// The reason of the error, or a note on the topic.
     reason: Option<String>,
+    /// The feed that is subscribed to instead of the page at the topic.
+    followed: Option<String>,
 }
 
 impl ItemResult {
@@ -27,10 +29,12 @@ impl ItemResult {
     pub(super) fn new(form: Option<&Form>, result: Result<ApiReply, Rejection>) -> ItemResult {
         let text = |name| form.and_then(|form| form.get(name)).map(str::to_owned);
         let (topic, callback) = (text("hub.topic"), text("hub.callback"));
+        let mut followed = None;
         let (status, code, reason) = match result {
             Ok(ApiReply::Empty(status)) => (status, None, None),
             Ok(ApiReply::Json(_)) => (StatusCode::OK, None, None),
             Ok(ApiReply::Response(response)) => {
+                followed = discovered_feeds::followed(&response);
                 (response.status(), None, discovered_feeds::note(&response))
             }
             Err(rejection) => {
@@ -38,7 +42,7 @@ impl ItemResult {
                 (rejection.status(), Some(rejection.exact_code()), Some(reason))
             }
         };
-        ItemResult { topic, callback, status, code, reason }
+        ItemResult { topic, callback, status, code, reason, followed }
     }
 
     fn to_json(&self) -> Value {
@@ -48,6 +52,7 @@ impl ItemResult {
             "status": self.status.as_u16(),
             "code": self.code,
             "reason": self.reason,
+            "followed": self.followed,
         })
     }
 }

@@ -55,7 +55,7 @@ pub(super) async fn list(
     let search = SubscriptionSearch::from_form(form);
     let topic = match form.get("hub.topic").map(|text| (text, Topic::parse(text))) {
         Some((_, Ok(topic))) => {
-            let topic = gateway.subscribe.resolve(&topic, Some(access.account)).await;
+            let topic = gateway.subscribe.resolve(&topic, Some(access.account), None).await;
             Some(topic.map_err(|err| Rejection::unavailable(&err))?.as_str().to_owned())
         }
         Some((text, Err(_))) => Some(text.to_owned()),
@@ -84,7 +84,8 @@ pub(super) async fn list(
     let histories: HashMap<ResourceId, &Backfill> =
         histories.iter().map(|history| (history.resource, history)).collect();
     let subscriptions = listed.iter().map(|listed| {
-        let mut entry = subscription(listed, is_detailed);
+        let followed = gateway.subscribe.followed_by(&listed.subscription.topic);
+        let mut entry = subscription(listed, followed, is_detailed);
         if let Some(history) = histories.get(&listed.resource.id) {
             entry["subscription"]["backfill"] = backfill(history);
         }
@@ -142,12 +143,16 @@ fn backfill(history: &Backfill) -> Value {
     })
 }
 
-fn subscription(listed: &ListedSubscription, is_detailed: bool) -> Value {
+/// Returns a subscription as it is listed. `followed` is the feed of the page that it names.
+fn subscription(listed: &ListedSubscription, followed: Option<&str>, is_detailed: bool) -> Value {
     let ListedSubscription { subscription, resource, .. } = listed;
     let mut feed = json!({
         "title": resource.status.title,
         "url": subscription.topic.subscribed_as(),
     });
+    if let Some(followed) = followed {
+        feed["followed"] = followed.into();
+    }
     if is_detailed {
         let head = Feed::default();
         let mut whole =

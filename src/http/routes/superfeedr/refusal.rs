@@ -36,6 +36,9 @@ fn describe_refusal(refusal: SubscriptionRefusal) -> Rejection {
         SubscriptionRefusal::BadTrack(reason) => {
             Rejection::unprocessable(format!("{BAD_TOPIC} (The track cannot be used: {reason}.)"))
         }
+        SubscriptionRefusal::NotFollowed(reason) => {
+            Rejection::unprocessable(format!("{BAD_TOPIC} ({reason})"))
+        }
         SubscriptionRefusal::Busy(busy) => Rejection::busy(busy),
         SubscriptionRefusal::NotVerified(NotVerified::Unreachable(reason)) => {
             let reason = match reason {

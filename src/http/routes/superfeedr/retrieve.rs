@@ -78,7 +78,8 @@ pub(super) async fn first_subscription(
     form: &Form,
     access: &Access,
 ) -> Result<ListedSubscription, Rejection> {
-    let topic = gateway.subscribe.resolve(&params::topic(form)?, Some(access.account)).await;
+    let topic = params::topic(form)?;
+    let topic = gateway.subscribe.resolve(&topic, Some(access.account), None).await;
     let topic = topic.map_err(|err| Rejection::unavailable(&err))?;
     let filter = SubscriptionFilter {
         account: Some(access.account),

@@ -18,7 +18,9 @@ use crate::http::kit::request::Request;
 use crate::http::routes::discovered_feeds;
 use crate::http::state::Gateway;
 use crate::jobs::runner;
-use crate::subscriptions::{FirstFetchWait, RequestTerms, SubscribeOutcome, Verification};
+use crate::subscriptions::{
+    CallerNetworks, FirstFetchWait, FollowedFeed, RequestTerms, SubscribeOutcome, Verification,
+};
 use feedgate_core::account::Access;
 use feedgate_core::intent::{Intent, IntentMode, VerifyToken};
 use feedgate_core::record::Seq;
@@ -44,6 +46,20 @@ pub(super) async fn carry_out(
     let intent = intent(gateway, request, form, access, mode).await;
     let intent = received.record_if_rejected(gateway, intent)?;
     let verification = received.record_if_rejected(gateway, verification(form))?;
+    let networks = CallerNetworks::Inner;
+    let (intent, followed) = match mode {
+        IntentMode::Subscribe => {
+            let follow = discovered_feeds::follow(
+                form,
+                gateway.settings.follows_pages,
+                Rejection::unprocessable,
+            );
+            let follow = received.record_if_rejected(gateway, follow)?;
+            let found = gateway.subscribe.follow(intent, follow, networks, runner::now()).await;
+            found.map_err(reject_refusal)?
+        }
+        IntentMode::Unsubscribe => (intent, FollowedFeed::Unsought),
+    };
     if form.is_set("retrieve") && mode == IntentMode::Subscribe {
         let checked = retrieve::check_range(gateway, form, &intent.request.topic).await;
         received.record_if_rejected(gateway, checked)?;
@@ -57,7 +73,11 @@ pub(super) async fn carry_out(
         .carry_out(&intent, RequestTerms::of_account(verification, wait), runner::now())
         .await;
     match done.map_err(reject_refusal)? {
-        SubscribeOutcome::Later => Ok(ApiReply::Empty(StatusCode::ACCEPTED)),
+        SubscribeOutcome::Later => {
+            let mut response = empty(StatusCode::ACCEPTED);
+            discovered_feeds::announce_followed(&mut response, &followed);
+            Ok(ApiReply::Response(response))
+        }
         SubscribeOutcome::Now if mode == IntentMode::Unsubscribe => {
             Ok(ApiReply::Empty(StatusCode::NO_CONTENT))
         }
@@ -73,6 +93,7 @@ pub(super) async fn carry_out(
                 },
                 false => empty(StatusCode::NO_CONTENT),
             };
+            discovered_feeds::announce_followed(&mut response, &followed);
             discovered_feeds::announce_findings(&mut response, &findings);
             Ok(ApiReply::Response(response))
         }

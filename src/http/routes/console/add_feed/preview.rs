@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use maud::{Markup, html};
 
-use super::{preview_link, subscription_form};
+use super::{follow_field, preview_link, subscription_form};
 use crate::http::kit::html::parts::{grouped, relative_time};
 use crate::http::kit::rejection::Rejection;
 use crate::http::routes::console::feed::entry_title;
@@ -11,7 +11,7 @@ use crate::http::routes::console::feeds::SECTION;
 use crate::http::routes::console::new_subscription;
 use crate::http::routes::console::visit::Visit;
 use crate::jobs::runner;
-use crate::subscriptions::{PreviewedContent, TopicPreview};
+use crate::subscriptions::{PreviewedContent, TopicPreview, advertised_feed};
 use feedgate_core::redaction;
 use feedgate_core::topic::Topic;
 use feedgate_feed::documents::DiscoveredFeed;
@@ -42,12 +42,16 @@ pub(super) async fn preview(
             PreviewedContent::Feed { feed, entries } => {
                 (feed_facts(visit, found, feed, *entries))
                 (entry_list(&feed.entries, now))
-                (subscription_form(visit, topic.as_str(), "Subscribe"))
+                (subscription_form(visit, topic.as_str(), "Subscribe", html! {}))
             }
             PreviewedContent::Other { kind, feeds } => {
                 p { "This is " (kind) ", not a feed." }
                 (offered_feeds(visit, feeds))
-                (subscription_form(visit, topic.as_str(), "Watch this document for changes"))
+                @let follow = advertised_feed(feeds).filter(|_| topic.fragment().is_none());
+                @let field = follow.map(|feed| follow_field(visit, Some(&redaction::feed(&feed.href))));
+                (subscription_form(
+                    visit, topic.as_str(), "Watch this document for changes", field.unwrap_or_default()
+                ))
             }
             PreviewedContent::FragmentNotFound(reason) => {
                 p role="alert" { "There is no preview: " (reason) "." }
