@@ -18,6 +18,7 @@ mod fetch_owner;
 mod first_fetch_limit;
 pub mod freshness;
 mod guarded_client;
+mod gzip_file;
 mod hop;
 mod host_gate;
 mod politeness;

@@ -40,6 +40,7 @@ mod report;
 mod robots;
 mod semantic_digest;
 mod shared_documents;
+mod sitemap_index;
 mod trace;
 mod watcher_networks;
 

@@ -20,7 +20,7 @@ use http::header::CONTENT_ENCODING;
 
 use super::FetchError;
 use super::body::{BodyMemory, WireBody};
-use crate::document_budget::{DocumentMemory, SMALL_BODY_BYTES};
+use crate::document_budget::{DocumentMemory, Reservation, SMALL_BODY_BYTES};
 
 /// The maximum ratio of decoded bytes to bytes on the wire.
 const RATIO: u64 = 100;
@@ -52,13 +52,36 @@ pub(super) async fn decode(
     limit_bytes: u64,
     memory: BodyMemory<'_>,
 ) -> Result<(Bytes, DocumentMemory), FetchError> {
-    let BodyMemory { documents, patience } = memory;
     let WireBody { bytes: wire, reservation } = body;
     let Some(coding) = coding(headers)?.filter(|coding| coding.fits(&wire)) else {
-        let memory = documents.admit(&wire, patience).await?;
+        let memory = memory.documents.admit(&wire, memory.patience).await?;
         drop(reservation);
         return Ok((wire, memory));
     };
+    decode_as(coding, (wire, Some(reservation)), limit_bytes, memory).await
+}
+
+/// Returns whether bytes begin as a gzip file does.
+pub(super) fn is_gzip(bytes: &[u8]) -> bool {
+    Coding::Gzip.fits(bytes)
+}
+
+/// Decodes a gzip file, with the limits of [`decode`].
+pub(super) async fn unpack_gzip(
+    file: &Bytes,
+    limit_bytes: u64,
+    memory: BodyMemory<'_>,
+) -> Result<(Bytes, DocumentMemory), FetchError> {
+    decode_as(Coding::Gzip, (file.clone(), None), limit_bytes, memory).await
+}
+
+async fn decode_as(
+    coding: Coding,
+    (wire, reservation): (Bytes, Option<Reservation>),
+    limit_bytes: u64,
+    memory: BodyMemory<'_>,
+) -> Result<(Bytes, DocumentMemory), FetchError> {
+    let BodyMemory { documents, patience } = memory;
     // Decoding may take milliseconds, too long for a thread that serves other tasks. A panic in a
     // decoder is confined to its thread (rule S47).
     let small_bytes = limit_bytes.min(SMALL_BODY_BYTES);

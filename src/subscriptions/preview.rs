@@ -205,7 +205,9 @@ fn read_content(parsed: ParsedDocument) -> PreviewedContent {
             PreviewedContent::Other { kind: content.kind, feeds: content.feeds }
         }
         ParsedDocument::NotAFeed(reason) => PreviewedContent::FragmentNotFound(reason.to_string()),
-        ParsedDocument::FragmentNotFound(reason) => PreviewedContent::FragmentNotFound(reason),
+        ParsedDocument::FragmentNotFound(reason) | ParsedDocument::NotMapped(reason) => {
+            PreviewedContent::FragmentNotFound(reason)
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! [`read`] detects the kind of a document, computes a digest of its significant content, finds the
 //! feeds that a page links to, and extracts the part that a fragment selects: `#.price` selects
-//! elements of a page, `#$.store.price` a value in JSON.
+//! elements of a page, `#$.store.price` a value in JSON. [`read_mapped`] reads JSON as a feed.
 //!
 //! The kind is detected from the contents. The declared media type decides only between kinds that
 //! the contents leave open (rule P50).
@@ -11,6 +11,7 @@ mod discovered_feed;
 mod discovery;
 mod fragment;
 mod json_path;
+mod mapping;
 
 pub use crate::parse::html::feed_media_type;
 pub use discovered_feed::{DiscoveredFeed, describe_feeds};
@@ -25,8 +26,11 @@ use serde_json::Value;
 use crate::body::Body;
 use crate::context::Context;
 use crate::hex;
+use crate::model::Feed;
 use crate::parse::html::{HtmlElement, ParsedHtml};
-use crate::parse::{decode_text, has_too_many_values};
+use crate::parse::{decode_text, has_too_many_values, parse_items};
+
+use mapping::NotMapped;
 
 /// The maximum length of an extracted part, in bytes. Several elements or values count together.
 const LONGEST_BYTES: usize = 10 * 1024 * 1024;
@@ -67,6 +71,11 @@ pub enum FragmentError {
         /// A sentence that says which fragments select a part of this document.
         hint: &'static str,
     },
+    /// The document has items where a mapping says, and none has any of its fields.
+    Unmapped {
+        /// The fragment.
+        fragment: String,
+    },
     /// Evaluating the fragment takes too long, or the selected part is too large.
     TooCostly {
         /// The fragment.
@@ -82,6 +91,9 @@ impl fmt::Display for FragmentError {
             }
             FragmentError::Unsupported { kind, fragment, hint } => {
                 write!(f, "{fragment} selects nothing in a resource that is {kind}: {hint}")
+            }
+            FragmentError::Unmapped { fragment } => {
+                write!(f, "no item in JSON has any of the fields of {fragment}")
             }
             FragmentError::TooCostly { fragment } => {
                 write!(f, "{fragment} takes too long to find, or the part it selects is too large")
@@ -116,6 +128,32 @@ pub fn read(
         Some(fragment) => document.cut_out(fragment, context.content_type()),
         None => Ok(document.whole(bytes, context)),
     }
+}
+
+/// Reads a JSON document as a feed, as a fragment says that is a mapping ([`Fragment::is_mapping`]). The
+/// feed is not normalized.
+pub fn read_mapped(
+    bytes: &[u8],
+    context: &Context,
+    fragment: &Fragment,
+) -> Result<Feed, FragmentError> {
+    let text = decode_text(bytes, context.content_type());
+    let document = Document::recognize(bytes, &text, context.content_type());
+    let (kind, name) = (document.kind(), || fragment.as_str().to_owned());
+    let unsupported = |hint| FragmentError::Unsupported { kind, fragment: name(), hint };
+    let value = match document {
+        Document::Json(value) => value,
+        Document::LargeJson => return Err(FragmentError::TooCostly { fragment: name() }),
+        _ => return Err(unsupported("only JSON can be mapped")),
+    };
+    let mapping = fragment.mapping.as_ref().ok_or_else(|| unsupported("it is no mapping"))?;
+    let items = mapping.items(&value, LONGEST_BYTES).map_err(|why| match why {
+        NotMapped::NoItems => FragmentError::NotFound { kind, fragment: name() },
+        NotMapped::NoFields => FragmentError::Unmapped { fragment: name() },
+        NotMapped::TooCostly => FragmentError::TooCostly { fragment: name() },
+    })?;
+    drop(value);
+    Ok(parse_items(items, context))
 }
 
 /// Returns the feeds that an HTML page links to, also one with entries of its own.

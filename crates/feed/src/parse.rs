@@ -45,6 +45,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 pub use consideration::{ConsideredFormat, consider};
+pub use formats::ListedSitemap;
 #[cfg(feature = "html")]
 pub(crate) use memory_bound::has_too_many_values;
 pub use memory_bound::{max_memory, memory_bound};
@@ -73,6 +74,8 @@ pub enum NotAFeed {
 impl NotAFeed {
     /// The document is a list in JSON, as services write them, of something that is not entries.
     pub const OTHER_LIST: NotAFeed = NotAFeed::Other("JSON with items that are not entries");
+    /// The document is an index of sitemaps ([`listed_sitemaps`]).
+    pub const SITEMAP_INDEX: NotAFeed = NotAFeed::Other("an index of sitemaps");
 }
 
 impl fmt::Display for NotAFeed {
@@ -122,6 +125,16 @@ pub(crate) fn decode_text<'b>(bytes: &'b [u8], content_type: Option<&str>) -> Co
     decode::decode(bytes, content_type, &mut Vec::new())
 }
 
+/// Reads items of JSON Feed that a mapping has made of another document.
+#[cfg(feature = "html")]
+pub(crate) fn parse_items(items: Vec<serde_json::Value>, context: &Context) -> Feed {
+    let mut repairs = Vec::new();
+    let notes = Notes { repairs: &mut repairs, trace: &mut SourceTrace::default() };
+    let mut feed = formats::read_mapped_items(items, context.received_at, notes);
+    feed.repairs = repairs;
+    feed
+}
+
 fn read(bytes: &[u8], context: &Context, trace: &mut SourceTrace) -> Result<Feed, NotAFeed> {
     let mut repairs = Vec::new();
     let mut text = decode::decode(bytes, context.content_type(), &mut repairs);
@@ -152,6 +165,15 @@ fn read(bytes: &[u8], context: &Context, trace: &mut SourceTrace) -> Result<Feed
     trace.set_text(&text);
     feed.repairs = repairs;
     Ok(feed)
+}
+
+/// Returns the sitemaps that an index lists, in its order; none for another document.
+pub fn listed_sitemaps(bytes: &[u8], context: &Context) -> Vec<ListedSitemap> {
+    let mut repairs = Vec::new();
+    let text = decode::decode(bytes, context.content_type(), &mut repairs);
+    let tidy = tree::tidy(Cow::Borrowed(&*text), &mut repairs);
+    let tree = tree::build(&tidy, memory_bound::max_nodes(text.len()), &mut repairs);
+    formats::read_sitemap_index(&tree, &context.base())
 }
 
 /// Returns the document that is the text of a `string` element, as services of ASP.NET write it.

@@ -239,6 +239,7 @@ fn feed_in(body: &Bytes, context: &Context) -> Option<Feed> {
         ParsedDocument::Feed(feed) => Some(*feed),
         ParsedDocument::NotAFeed(_)
         | ParsedDocument::Other(..)
-        | ParsedDocument::FragmentNotFound(_) => None,
+        | ParsedDocument::FragmentNotFound(_)
+        | ParsedDocument::NotMapped(_) => None,
     }
 }

@@ -26,7 +26,9 @@ pub(super) fn is_part(read: &ParsedDocument) -> bool {
     match read {
         ParsedDocument::Other(content, _) => content.part.is_some(),
         ParsedDocument::FragmentNotFound(_) => true,
-        ParsedDocument::Feed(_) | ParsedDocument::NotAFeed(_) => false,
+        ParsedDocument::Feed(_) | ParsedDocument::NotAFeed(_) | ParsedDocument::NotMapped(_) => {
+            false
+        }
     }
 }
 

@@ -33,7 +33,7 @@ pub(super) fn report(polled: &Polled<'_>) -> String {
             ParsedDocument::Feed(feed) => understood(feed),
             ParsedDocument::Other(content, why) => other(content, why.as_ref()),
             ParsedDocument::NotAFeed(why) => json!({ "error": why.to_string() }),
-            ParsedDocument::FragmentNotFound(why) => json!({ "error": why }),
+            ParsedDocument::FragmentNotFound(why) | ParsedDocument::NotMapped(why) => json!({ "error": why }),
         }),
         "schedule": polled.is_worth_repeating().then(|| schedule(polled)),
     });

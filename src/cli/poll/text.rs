@@ -40,7 +40,7 @@ pub(super) fn report(polled: &Polled<'_>) -> String {
         Some(ParsedDocument::NotAFeed(why)) => {
             line(&mut out, "feed", &format!("none: {}", printable(&why.to_string())));
         }
-        Some(ParsedDocument::FragmentNotFound(why)) => {
+        Some(ParsedDocument::FragmentNotFound(why) | ParsedDocument::NotMapped(why)) => {
             line(&mut out, "part", &format!("none: {}", printable(why)))
         }
         None => {}

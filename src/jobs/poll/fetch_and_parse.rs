@@ -46,21 +46,9 @@ impl Source<'_> {
     ) -> Result<Observation, PutOff> {
         let guard = match self.shared_documents.find_or_fetch(due, now).await {
             DocumentSource::Fetch(guard) => guard,
-            DocumentSource::Shared { fetched_at: at, document, source_network } => {
-                let (response, source_network) = self.check_shared(document, source_network);
-                let found = self.read(response, due, at).await.map_err(PutOff::unbegun)?;
-                let (took, location) = (Duration::ZERO, ResourceLocation::Unknown);
-                return Ok(Observation {
-                    at,
-                    took,
-                    wire_bytes: 0,
-                    requests: Vec::new(),
-                    visits: Vec::new(),
-                    doubted: false,
-                    location,
-                    source_network,
-                    found,
-                });
+            DocumentSource::Shared { fetched_at, document, source_network } => {
+                let shared = (document, source_network);
+                return self.read_shared(due, shared, fetched_at).await;
             }
         };
         let polling = &due.resource.polling;
@@ -99,7 +87,31 @@ impl Source<'_> {
             source_network,
             found: self.read(fetched.result, due, now).await.map_err(PutOff::begun)?,
         };
-        self.continued().follow_moves(due, observation).await
+        let observation = self.continued().follow_moves(due, observation).await?;
+        self.continued().follow_index(due, observation).await
+    }
+
+    /// Reads a document that was fetched for another resource.
+    async fn read_shared(
+        self,
+        due: &DueResource,
+        (document, source_network): (Box<FetchedDocument>, SourceNetwork),
+        at: DateTime<Utc>,
+    ) -> Result<Observation, PutOff> {
+        let (response, source_network) = self.check_shared(document, source_network);
+        let found = self.read(response, due, at).await.map_err(PutOff::unbegun)?;
+        let observation = Observation {
+            at,
+            took: Duration::ZERO,
+            wire_bytes: 0,
+            requests: Vec::new(),
+            visits: Vec::new(),
+            doubted: false,
+            location: ResourceLocation::Unknown,
+            source_network,
+            found,
+        };
+        self.continued().follow_index(due, observation).await
     }
 
     /// Refuses a document from inside a private network to a poll that may not read there itself.
@@ -160,10 +172,26 @@ impl Source<'_> {
         due: &DueResource,
         now: DateTime<Utc>,
     ) -> Result<Found, GatewayBusy> {
-        read(PollResponse { response, documents: self.client.documents() }, due, now).await
+        let unpacked = match &response {
+            Ok(FetchResponse::Document(document)) => self.client.unpack(document).await,
+            Ok(FetchResponse::NotModified { .. }) | Err(_) => None,
+        };
+        let unpacked = match unpacked.transpose() {
+            Ok(unpacked) => unpacked,
+            Err(FetchError::GatewayBusy(busy)) => return Err(busy),
+            // A file of another kind, which is watched as it is.
+            Err(_) => None,
+        };
+        let documents = self.client.documents();
+        read(PollResponse { response, unpacked, documents }, due, now).await
     }
 
-    async fn get(self, due: &DueResource, url: &str, validators: &Validators) -> Fetched {
+    pub(super) async fn get(
+        self,
+        due: &DueResource,
+        url: &str,
+        validators: &Validators,
+    ) -> Fetched {
         let (subscribers, feed_id) = (due.resource.subscribers, Some(due.resource.id.0));
         let request = FetchRequest { url, validators, subscribers, feed_id };
         let give_back = || self.turn.give_back();
@@ -174,7 +202,7 @@ impl Source<'_> {
 
 /// Returns an error if the fetch was put off because a host or this gateway was busy, or a host is paused.
 /// `has_begun` states whether the poll had sent a request before this fetch.
-fn not_put_off(fetched: Fetched, has_begun: bool) -> Result<Fetched, PutOff> {
+pub(super) fn not_put_off(fetched: Fetched, has_begun: bool) -> Result<Fetched, PutOff> {
     let busy = match fetched.result {
         Err(FetchError::HostBusy(busy)) => Busy::Host(busy),
         Err(FetchError::HostPaused { host, until }) => Busy::Paused { host, until },

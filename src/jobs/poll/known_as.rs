@@ -13,6 +13,8 @@ pub enum KnownAs {
     Feed {
         /// Whether it may have been a list of something else in JSON all along.
         may_be_another_list: bool,
+        /// Whether it was a sitemap, which an index of sitemaps may replace.
+        is_sitemap: bool,
     },
     /// A document that somebody is subscribed to. A page stays one, whatever is marked up in it.
     Document,
@@ -22,9 +24,10 @@ impl KnownAs {
     /// Returns what is known of a resource.
     pub(super) fn from_resource(resource: &Resource) -> KnownAs {
         match resource.kind {
-            ResourceKind::Feed => {
-                KnownAs::Feed { may_be_another_list: resource.may_be_another_list() }
-            }
+            ResourceKind::Feed => KnownAs::Feed {
+                may_be_another_list: resource.may_be_another_list(),
+                is_sitemap: resource.polling.format == FeedFormat::Sitemap.as_str(),
+            },
             _ if resource.is_known_document() && !resource.is_read_anew() => KnownAs::Document,
             _ => KnownAs::Nothing,
         }
@@ -33,8 +36,10 @@ impl KnownAs {
     /// Returns whether a document that is not a feed is no document of the resource, given why it is none.
     pub(super) fn refuses(self, why: &NotAFeed) -> bool {
         match self {
-            KnownAs::Feed { may_be_another_list } => {
-                !(may_be_another_list && *why == NotAFeed::OTHER_LIST)
+            KnownAs::Feed { may_be_another_list, is_sitemap } => {
+                let is_expected = (may_be_another_list && *why == NotAFeed::OTHER_LIST)
+                    || (is_sitemap && *why == NotAFeed::SITEMAP_INDEX);
+                !is_expected
             }
             KnownAs::Nothing | KnownAs::Document => false,
         }

@@ -16,10 +16,13 @@ use feedgate_core::visibility::SourceNetwork;
 use feedgate_feed::Body;
 use feedgate_feed::documents::DiscoveredFeed;
 use feedgate_feed::model::Feed;
+use feedgate_feed::parse::ListedSitemap;
 use feedgate_protocol::link;
 
 /// The error code of a resource without the fragment that its topic names (`docs/errors.md`).
 pub(super) const FRAGMENT_NOT_FOUND: &str = "fragment_not_found";
+/// The error code of a document that cannot be read as the mapping of its topic says (`docs/errors.md`).
+pub(super) const NOT_MAPPED: &str = "mapping_not_found";
 /// The error code of a resource that `robots.txt` disallows (`docs/errors.md`).
 pub(super) const ROBOTS_DISALLOWED: &str = "robots_disallowed";
 /// A document that changed less than this before it was sent may change again without a new
@@ -113,6 +116,8 @@ pub(super) struct ReceivedBody {
     pub(super) gate: String,
     /// The feeds that the document links to, if it is a page.
     pub(super) offers: Vec<DiscoveredFeed>,
+    /// The sitemaps that the document lists, if it is an index of sitemaps.
+    pub(super) sitemaps: Vec<ListedSitemap>,
     /// The memory of the document, reserved until the poll is recorded.
     pub(super) memory: DocumentMemory,
 }
@@ -170,6 +175,7 @@ impl ReceivedBody {
             links: links(document),
             gate: String::new(),
             offers: Vec::new(),
+            sitemaps: Vec::new(),
             memory,
         })
     }

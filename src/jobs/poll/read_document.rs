@@ -11,12 +11,14 @@ use feedgate_core::store::DueResource;
 use feedgate_feed::Context;
 use feedgate_feed::documents::{self, DiscoveredFeed, DocumentContent, Fragment};
 use feedgate_feed::model::Feed;
-use feedgate_feed::parse::{self, NotAFeed};
+use feedgate_feed::parse::{self, ListedSitemap, NotAFeed};
 use feedgate_feed::passes;
 
 use super::discovered_feeds::discovered_feeds;
 use super::known_as::{KnownAs, is_page_for_feed};
-use super::observation::{FRAGMENT_NOT_FOUND, Failure, Found, FragmentMissing, ReceivedBody};
+use super::observation::{
+    FRAGMENT_NOT_FOUND, Failure, Found, FragmentMissing, NOT_MAPPED, ReceivedBody,
+};
 use super::rendered_length;
 
 /// How long a poll waits for memory for a document that another poll fetched.
@@ -36,12 +38,16 @@ pub enum ParsedDocument {
     Other(DocumentContent, Option<NotAFeed>),
     /// The requested fragment is not there, with the reason as a sentence.
     FragmentNotFound(String),
+    /// The document cannot be read as the mapping of the topic says, with the reason as a sentence.
+    NotMapped(String),
 }
 
 /// A response, and the memory to read it in.
 #[derive(Debug)]
 pub(super) struct PollResponse<'d> {
     pub(super) response: Result<FetchResponse, FetchError>,
+    /// The content of a document that is a gzip file, and the memory to read it in.
+    pub(super) unpacked: Option<(Bytes, DocumentMemory)>,
     /// The budget for a document whose memory is not reserved yet.
     pub(super) documents: &'d DocumentBudget,
 }
@@ -52,7 +58,7 @@ pub(super) async fn read(
     due: &DueResource,
     now: DateTime<Utc>,
 ) -> Result<Found, GatewayBusy> {
-    let PollResponse { response, documents } = response;
+    let PollResponse { response, unpacked, documents } = response;
     // A document that has not changed still lacks the fragment that it lacked.
     let status = &due.resource.status;
     let missing = (status.error == FRAGMENT_NOT_FOUND).then(|| status.http_message.clone());
@@ -84,28 +90,63 @@ pub(super) async fn read(
     let context = Context { known_by, ..document.context(now) };
     let (body, topic) = (document.body.clone(), due.resource.topic.clone());
     let known = KnownAs::from_resource(&due.resource);
-    let parse = move || match read_document(&body, &context, topic.fragment(), known) {
-        ParsedDocument::Feed(feed) => match rendered_length::reason_too_long(&feed, body.len()) {
-            None => {
-                let offers = feeds_beside(&feed, &body, &context);
-                Ok((ParsedDocument::Feed(feed), offers))
-            }
-            Some(why) => Err(why),
-        },
-        parsed => Ok((parsed, Vec::new())),
+    let parse_memory = match &unpacked {
+        Some((_, memory)) => memory.clone(),
+        None => received.memory.clone(),
     };
-    Ok(match received.memory.run_blocking(parse).await {
-        Some(Ok((parsed, offers))) => found_in(parsed, ReceivedBody { offers, ..received }, due),
+    let parse = move || {
+        let read = |text: &[u8]| {
+            Parsed::new(read_document(text, &context, topic.fragment(), known), text, &context)
+        };
+        match unpacked.map(|(text, _)| read(&text)) {
+            Some(Ok(parsed)) if !parsed.is_other() => Ok(parsed),
+            Some(Err(why)) => Err(why),
+            // What is no feed is watched as it is published.
+            Some(Ok(_)) | None => read(&body),
+        }
+    };
+    Ok(match parse_memory.run_blocking(parse).await {
+        Some(Ok(Parsed { document, offers, sitemaps })) => {
+            found_in(document, ReceivedBody { offers, sitemaps, ..received }, due)
+        }
         Some(Err(why)) => Found::Failure(Failure::too_long_rendered(why)),
         None => Found::Failure(Failure::parser_panicked()),
     })
 }
 
-/// Returns the feeds that a page links to whose own entries are read.
-fn feeds_beside(feed: &Feed, body: &[u8], context: &Context) -> Vec<DiscoveredFeed> {
-    match feed.format.is_page() {
-        true => discovered_feeds(context, documents::linked_feeds(body, context)),
-        false => Vec::new(),
+/// A parsed document, with what else it says.
+struct Parsed {
+    document: ParsedDocument,
+    /// The feeds that a page links to whose own entries are read.
+    offers: Vec<DiscoveredFeed>,
+    /// The sitemaps that an index lists.
+    sitemaps: Vec<ListedSitemap>,
+}
+
+impl Parsed {
+    /// Completes a parsed document. The error says why a feed cannot be used.
+    fn new(document: ParsedDocument, body: &[u8], context: &Context) -> Result<Parsed, String> {
+        let (mut offers, mut sitemaps) = (Vec::new(), Vec::new());
+        match &document {
+            ParsedDocument::Feed(feed) => {
+                if let Some(why) = rendered_length::reason_too_long(feed, body.len()) {
+                    return Err(why);
+                }
+                if feed.format.is_page() {
+                    offers = discovered_feeds(context, documents::linked_feeds(body, context));
+                }
+            }
+            ParsedDocument::Other(_, Some(why)) if *why == NotAFeed::SITEMAP_INDEX => {
+                sitemaps = parse::listed_sitemaps(body, context);
+            }
+            _ => {}
+        }
+        Ok(Parsed { document, offers, sitemaps })
+    }
+
+    /// Returns whether the document is neither a feed nor an index of sitemaps.
+    fn is_other(&self) -> bool {
+        matches!(self.document, ParsedDocument::Other(..)) && self.sitemaps.is_empty()
     }
 }
 
@@ -128,6 +169,8 @@ fn found_in(parsed: ParsedDocument, mut received: ReceivedBody, due: &DueResourc
                 false => Found::Other(received),
             }
         }
+        // An error page of an API: the entries that are known stay.
+        ParsedDocument::NotMapped(reason) => Found::Failure(Failure::unusable(NOT_MAPPED, reason)),
         ParsedDocument::FragmentNotFound(reason) => {
             Found::FragmentMissing(FragmentMissing::new(reason, received))
         }
@@ -159,8 +202,8 @@ pub(super) async fn parse_in_background(
     memory.run_blocking(parse).await
 }
 
-/// Parses a document. A fragment selects a part of any document, except that a fragment that
-/// may only be a scroll position does not select a part of a feed.
+/// Parses a document. A mapping reads JSON as a feed. Any other fragment selects a part of any document,
+/// except that a fragment that may only be a scroll position does not select a part of a feed.
 pub fn read_document(
     body: &[u8],
     context: &Context,
@@ -174,6 +217,12 @@ pub fn read_document(
             return ParsedDocument::FragmentNotFound(reason);
         }
     };
+    if let Some(mapping) = part.as_ref().filter(|part| part.is_mapping()) {
+        return match documents::read_mapped(body, context, mapping) {
+            Ok(feed) => ParsedDocument::Feed(Box::new(passes::run(feed, context))),
+            Err(err) => ParsedDocument::NotMapped(err.to_string()),
+        };
+    }
     let mut not_a_feed = None;
     if part.as_ref().is_none_or(Fragment::is_anchor) {
         match parse::parse(body, context) {

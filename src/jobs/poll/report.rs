@@ -320,6 +320,7 @@ mod tests {
             body,
             gate: String::new(),
             offers: Vec::new(),
+            sitemaps: Vec::new(),
             links: Vec::new(),
             memory: DocumentMemory::for_tests(),
         }

@@ -3,13 +3,14 @@
 //! A fragment is parsed before the kind of the document is known, so it may be a CSS selector (for
 //! HTML and XML), a JSONPath (for JSON), or both: `store.price` is an element of the class `price`
 //! in a page and a member of `store` in JSON. The kind of the document decides which reading is
-//! used.
+//! used. A [mapping](super::mapping) of JSON is none of both: it reads a document as a feed.
 
 use std::fmt;
 
 use percent_encoding::percent_decode_str;
 
 use super::json_path::Path;
+use super::mapping::Mapping;
 use crate::parse::html::Css;
 
 /// The maximum nesting of brackets. Parsing time grows with the nesting in both parsers, and no
@@ -20,12 +21,13 @@ const DEPTH: usize = 8;
 /// element.
 const LONGEST: usize = 512;
 
-/// A parsed fragment: a CSS selector, a JSONPath, or both.
+/// A parsed fragment: a CSS selector, a JSONPath, or both; or a mapping.
 #[derive(Debug)]
 pub struct Fragment {
     text: String,
     pub(super) css: Option<Css>,
     pub(super) path: Option<Path>,
+    pub(super) mapping: Option<Mapping>,
 }
 
 /// The reason why a text is not a fragment.
@@ -34,6 +36,8 @@ pub struct Fragment {
 pub enum InvalidFragment {
     /// The text begins with `$` but is not a JSONPath; holds the parser's message.
     JsonPath(String),
+    /// The text is a mapping that cannot be used; holds the reason.
+    Mapping(String),
     /// The text is neither a CSS selector nor a JSONPath.
     Neither,
     /// The brackets of the text are nested too deeply.
@@ -46,6 +50,7 @@ impl fmt::Display for InvalidFragment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             InvalidFragment::JsonPath(err) => write!(f, "it is not a JSONPath (RFC 9535): {err}"),
+            InvalidFragment::Mapping(why) => write!(f, "it is not a mapping of JSON: {why}"),
             InvalidFragment::Neither => f.write_str(
                 "it is neither a CSS selector, for pages and XML, nor a JSONPath, for JSON",
             ),
@@ -71,10 +76,14 @@ impl Fragment {
         }
         // No selector begins with a dollar sign.
         let is_path = text.starts_with('$');
+        if let Some(mapping) = is_path.then(|| Mapping::parse(&text)).flatten() {
+            let mapping = Some(mapping.map_err(InvalidFragment::Mapping)?);
+            return Ok(Fragment { text, css: None, path: None, mapping });
+        }
         let css = if is_path { None } else { Css::parse(&text) };
         match Path::parse(&text) {
-            Ok(path) => Ok(Fragment { text, css, path: Some(path) }),
-            Err(_) if css.is_some() => Ok(Fragment { text, css, path: None }),
+            Ok(path) => Ok(Fragment { text, css, path: Some(path), mapping: None }),
+            Err(_) if css.is_some() => Ok(Fragment { text, css, path: None, mapping: None }),
             Err(why) if is_path => Err(InvalidFragment::JsonPath(why)),
             Err(_) => Err(InvalidFragment::Neither),
         }
@@ -83,6 +92,11 @@ impl Fragment {
     /// Returns the decoded text of the fragment.
     pub fn as_str(&self) -> &str {
         &self.text
+    }
+
+    /// Returns whether the fragment is a mapping, which reads a JSON document as a feed.
+    pub fn is_mapping(&self) -> bool {
+        self.mapping.is_some()
     }
 
     /// Returns whether the fragment may be a mere scroll position, as browsers append it to
@@ -135,6 +149,22 @@ mod tests {
                 (got, want) => panic!("{fragment}: {got:?}, not {want:?}"),
             }
         }
+    }
+
+    #[test]
+    fn s18_a_mapping_survives_the_parsers_of_addresses() {
+        let fragment = "$.data[*];title=$.name;url=$.link;date=$['created at']";
+        let mut url = url::Url::parse("https://api.test/v1/posts?page=1").unwrap();
+        url.set_fragment(Some(fragment));
+        let encoded =
+            percent_encoding::utf8_percent_encode(fragment, percent_encoding::NON_ALPHANUMERIC);
+        for text in [fragment, url.fragment().unwrap(), &encoded.to_string()] {
+            let parsed = Fragment::parse(text).unwrap();
+            assert!(parsed.is_mapping() && !parsed.is_anchor(), "{text}");
+            assert_eq!(parsed.as_str(), fragment);
+        }
+        let why = Fragment::parse("$.data[*];titel=$.name").unwrap_err().to_string();
+        assert!(why.starts_with("it is not a mapping of JSON: titel is no field"), "{why}");
     }
 
     #[test]

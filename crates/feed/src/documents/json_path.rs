@@ -12,7 +12,7 @@ use serde_json::Value;
 use serde_json_path::JsonPath;
 
 /// The maximum number of nodes visited in one document: about a second of work.
-const STEPS: u64 = 10_000_000;
+pub(super) const STEPS: u64 = 10_000_000;
 
 /// The cost of matching a pattern against one node, in visited nodes: the pattern is compiled anew
 /// each time.
@@ -22,8 +22,7 @@ const PATTERN_STEPS: u64 = 100_000;
 #[derive(Debug)]
 pub(super) struct Path {
     path: JsonPath,
-    /// The path in the notation of RFC 9535.
-    text: String,
+    shape: Shape,
 }
 
 impl Path {
@@ -32,7 +31,7 @@ impl Path {
     pub(super) fn parse(text: &str) -> Result<Path, String> {
         let text = to_rfc_9535(text);
         let path = JsonPath::parse(&text).map_err(|err| err.to_string())?;
-        Ok(Path { path, text })
+        Ok(Path { path, shape: Shape::from_text(&text) })
     }
 
     /// Returns the selected values: the value itself if the path can select at most one, otherwise
@@ -43,21 +42,36 @@ impl Path {
         document: &Value,
         longest: usize,
     ) -> Result<Option<Value>, TooCostly> {
-        let (nodes, depth) = measure(document);
-        let shape = Shape::from_text(&self.text);
-        if shape.max_steps(nodes, depth) > STEPS {
+        if self.max_steps(document) > STEPS {
             return Err(TooCostly);
         }
+        self.select_measured(document, longest).map(|(found, _)| found)
+    }
+
+    /// Returns the maximum number of nodes that are visited in a document.
+    pub(super) fn max_steps(&self, document: &Value) -> u64 {
+        let (nodes, depth) = measure(document);
+        self.shape.max_steps(nodes, depth)
+    }
+
+    /// Selects as [`select`](Self::select) does, whatever time that takes, and returns the length of
+    /// the selected values too.
+    pub(super) fn select_measured(
+        &self,
+        document: &Value,
+        longest: usize,
+    ) -> Result<(Option<Value>, usize), TooCostly> {
         let found = self.path.query(document).all();
         let mut limit = LengthLimit(longest);
         for value in &found {
             serde_json::to_writer(&mut limit, value).map_err(|_| TooCostly)?;
         }
-        Ok(match found.as_slice() {
+        let selected = match found.as_slice() {
             [] => None,
-            [one] if shape.is_singular => Some((*one).clone()),
+            [one] if self.shape.is_singular => Some((*one).clone()),
             many => Some(many.iter().map(|value| (*value).clone()).collect()),
-        })
+        };
+        Ok((selected, longest - limit.0))
     }
 }
 

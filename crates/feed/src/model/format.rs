@@ -50,6 +50,7 @@ formats! {
     SuperfeedrJson "superfeedr" "The JSON of Superfeedr",
     ActivityStreams1 "activitystreams1" "ActivityStreams 1",
     ActivityStreams2 "activitystreams2" "A collection of ActivityStreams 2",
+    MappedJson "mappedjson" "JSON that a mapping reads as a feed",
     HFeed "hfeed" "An HTML page with several entries in microformats",
     HEntry "hentry" "An HTML page with one entry in microformats",
     JsonLd "jsonld" "An HTML page that describes entries in JSON-LD",

@@ -32,13 +32,13 @@ struct Row {
 
 use FeedFormat::{
     ActivityStreams1, ActivityStreams2, Atom03, Atom10, Cdf, HEntry, HFeed, JsonFeed10, JsonFeed11,
-    JsonLd, Microdata, Rdf, Redirect, Rss10, Rss11, Rss20, Rss090, Rss091, Rss092, Rss093, Rss094,
-    RssInJson, Sitemap, SuperfeedrJson,
+    JsonLd, MappedJson, Microdata, Rdf, Redirect, Rss10, Rss11, Rss20, Rss090, Rss091, Rss092,
+    Rss093, Rss094, RssInJson, Sitemap, SuperfeedrJson,
 };
 
 /// The formats in the order in which they are tried.
 #[rustfmt::skip]
-const ROWS: [Row; 14] = [
+const ROWS: [Row; 15] = [
     Row { name: "rss",              notation: Notation::Xml,  formats: &[Rss090, Rss091, Rss092, Rss093, Rss094, Rss10, Rss11, Rss20, Rdf], lacks: "it has neither an rss, RDF or channel element nor items" },
     Row { name: "atom",             notation: Notation::Xml,  formats: &[Atom03, Atom10],         lacks: "it has neither a feed element nor an entry" },
     Row { name: "cdf",              notation: Notation::Xml,  formats: &[Cdf],                    lacks: "it has no channel of CDF" },
@@ -53,6 +53,7 @@ const ROWS: [Row; 14] = [
     Row { name: "activitystreams2", notation: Notation::Json, formats: &[ActivityStreams2],       lacks: "it is no collection of ActivityStreams 2 with its items in it" },
     Row { name: "activitystreams1", notation: Notation::Json, formats: &[ActivityStreams1],       lacks: "it has no items with a verb and an object" },
     Row { name: "jsonfeed",         notation: Notation::Json, formats: &[JsonFeed10, JsonFeed11], lacks: "it has neither the version of a JSON Feed nor items with an id and contents" },
+    Row { name: "mappedjson",       notation: Notation::Json, formats: &[MappedJson],             lacks: "only the fragment of a topic can map it" },
 ];
 
 /// Returns what became of a document in each format, in the order in which they are tried.

@@ -22,7 +22,11 @@ mod tests;
 
 pub(super) use jsonfeed::read as read_json;
 #[cfg(feature = "html")]
+pub(super) use jsonfeed::read_items as read_mapped_items;
+#[cfg(feature = "html")]
 pub(super) use pages::{consider as consider_page, read as read_page};
+pub use sitemap::ListedSitemap;
+pub(super) use sitemap::read_index as read_sitemap_index;
 
 use super::bases::Bases;
 use super::modules::{self, ElementReader};
@@ -138,7 +142,7 @@ pub(super) fn read(tree: &Tree<'_>, bases: Bases<'_>, notes: Notes<'_>) -> Resul
             "urlset" if sitemap::is(element) => return Ok(sitemap::read(element, &mut reading)),
             "html" => page = true,
             "opml" => return Err(NotAFeed::Other("an OPML outline")),
-            "sitemapindex" => return Err(NotAFeed::Other("an index of sitemaps")),
+            "sitemapindex" => return Err(NotAFeed::SITEMAP_INDEX),
             "item" | "entry" if loose.is_none() && !page => loose = Some(element),
             _ => {}
         }

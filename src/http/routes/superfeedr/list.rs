@@ -84,8 +84,7 @@ pub(super) async fn list(
     let histories: HashMap<ResourceId, &Backfill> =
         histories.iter().map(|history| (history.resource, history)).collect();
     let subscriptions = listed.iter().map(|listed| {
-        let followed = gateway.subscribe.followed_by(&listed.subscription.topic);
-        let mut entry = subscription(listed, followed, is_detailed);
+        let mut entry = subscription(gateway, listed, is_detailed);
         if let Some(history) = histories.get(&listed.resource.id) {
             entry["subscription"]["backfill"] = backfill(history);
         }
@@ -143,14 +142,13 @@ fn backfill(history: &Backfill) -> Value {
     })
 }
 
-/// Returns a subscription as it is listed. `followed` is the feed of the page that it names.
-fn subscription(listed: &ListedSubscription, followed: Option<&str>, is_detailed: bool) -> Value {
+fn subscription(gateway: &Gateway, listed: &ListedSubscription, is_detailed: bool) -> Value {
     let ListedSubscription { subscription, resource, .. } = listed;
     let mut feed = json!({
         "title": resource.status.title,
         "url": subscription.topic.subscribed_as(),
     });
-    if let Some(followed) = followed {
+    if let Some(followed) = gateway.subscribe.followed_by(&subscription.topic) {
         feed["followed"] = followed.into();
     }
     if is_detailed {

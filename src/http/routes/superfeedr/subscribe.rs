@@ -46,20 +46,7 @@ pub(super) async fn carry_out(
     let intent = intent(gateway, request, form, access, mode).await;
     let intent = received.record_if_rejected(gateway, intent)?;
     let verification = received.record_if_rejected(gateway, verification(form))?;
-    let networks = CallerNetworks::Inner;
-    let (intent, followed) = match mode {
-        IntentMode::Subscribe => {
-            let follow = discovered_feeds::follow(
-                form,
-                gateway.settings.follows_pages,
-                Rejection::unprocessable,
-            );
-            let follow = received.record_if_rejected(gateway, follow)?;
-            let found = gateway.subscribe.follow(intent, follow, networks, runner::now()).await;
-            found.map_err(reject_refusal)?
-        }
-        IntentMode::Unsubscribe => (intent, FollowedFeed::Unsought),
-    };
+    let (intent, followed) = follow(gateway, form, intent).await?;
     if form.is_set("retrieve") && mode == IntentMode::Subscribe {
         let checked = retrieve::check_range(gateway, form, &intent.request.topic).await;
         received.record_if_rejected(gateway, checked)?;
@@ -98,6 +85,23 @@ pub(super) async fn carry_out(
             Ok(ApiReply::Response(response))
         }
     }
+}
+
+/// Returns a request to subscribe as one to the feed of the page that it names, if that is to be followed.
+async fn follow(
+    gateway: &Gateway,
+    form: &Form,
+    intent: Intent,
+) -> Result<(Intent, FollowedFeed), Rejection> {
+    if intent.mode == IntentMode::Unsubscribe {
+        return Ok((intent, FollowedFeed::Unsought));
+    }
+    // A value that is neither true nor false was rejected before, with all other flags.
+    let by_default = gateway.settings.follows_pages;
+    let follow = discovered_feeds::follow(form, by_default, Rejection::unprocessable)?;
+    let networks = CallerNetworks::Inner;
+    let found = gateway.subscribe.follow(intent, follow, networks, runner::now()).await;
+    found.map_err(reject_refusal)
 }
 
 /// Returns the subscription that the parameters describe.

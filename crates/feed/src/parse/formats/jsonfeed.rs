@@ -72,10 +72,32 @@ pub(in crate::parse) fn read(
         Ok((format, object)) => (format, object, &mut unrecorded),
         Err(object) => (version_of(&object)?, object, trace),
     };
+    Ok(read_object(&object, (format, received_at), Notes { repairs, trace }))
+}
+
+/// Reads the items of a feed that has nothing else.
+#[cfg(feature = "html")]
+pub(in crate::parse) fn read_items(
+    items: Vec<Value>,
+    received_at: Option<DateTime<Utc>>,
+    notes: Notes<'_>,
+) -> Feed {
+    let mut items = Value::Array(items);
+    mend_texts(&mut items, notes.repairs);
+    let object = Map::from_iter([("items".to_owned(), items)]);
+    read_object(&object, (FeedFormat::MappedJson, received_at), notes)
+}
+
+fn read_object(
+    object: &Map<String, Value>,
+    (format, received_at): (FeedFormat, Option<DateTime<Utc>>),
+    notes: Notes<'_>,
+) -> Feed {
+    let Notes { repairs, trace } = notes;
     let mut feed = Feed { format, ..Feed::default() };
-    let mut reading = Reading { object: &object, item: None, repairs, trace };
+    let mut reading = Reading { object, item: None, repairs, trace };
     reading.feed(&mut feed);
-    let items = list(&object, "items").enumerate();
+    let items = list(object, "items").enumerate();
     let mut items: Vec<_> = items.filter_map(|(n, item)| Some((n, item.as_object()?))).collect();
     if items.len() > MAX_ENTRIES {
         let choices: Vec<Choice> = items.iter().map(|(_, item)| choice(item)).collect();
@@ -90,7 +112,7 @@ pub(in crate::parse) fn read(
         reading.entry(&mut entry);
         feed.entries.push(entry);
     }
-    Ok(feed)
+    feed
 }
 
 /// Returns the version of a JSON Feed.

@@ -9,11 +9,14 @@
 //! A page is identified by its address. What has no counterpart in Atom (`priority`, images, videos, the
 //! publication of an article) is kept.
 
+use chrono::{DateTime, FixedOffset, Utc};
+use url::Url;
+
 use super::{Reading, read_foreign};
 use crate::model::{Category, Entry, Feed, FeedFormat, Link, Text};
 use crate::parse::selection::{Choice, Room, Selection};
 use crate::parse::target::{FeedOrEntry, Target};
-use crate::parse::tree::XmlElement;
+use crate::parse::tree::{Tree, XmlElement};
 use crate::parse::vocabulary::{ARTICLES, SITEMAP};
 use crate::parse::{MAX_ENTRIES, dates};
 
@@ -49,7 +52,31 @@ pub(super) fn read(root: XmlElement<'_>, reading: &mut Reading<'_>) -> Feed {
     feed
 }
 
-fn last_change(page: XmlElement<'_>) -> Option<chrono::DateTime<chrono::FixedOffset>> {
+/// A sitemap that an index lists.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListedSitemap {
+    /// The absolute address of the sitemap.
+    pub url: String,
+    /// When the index says that it changed last.
+    pub changed: Option<DateTime<Utc>>,
+}
+
+/// Returns the sitemaps that the index in a tree lists; none if there is no index.
+pub(in crate::parse) fn read_index(tree: &Tree<'_>, base: &Url) -> Vec<ListedSitemap> {
+    let mut elements = tree.document().descendants();
+    let Some(index) = elements.find(|element| element.named("sitemapindex")) else {
+        return Vec::new();
+    };
+    let listed = index.elements().filter(|child| child.named("sitemap")).filter_map(|child| {
+        let url = base.join(child.child("loc")?.text().trim()).ok()?;
+        let is_web = matches!(url.scheme(), "http" | "https");
+        let changed = last_change(child).map(|at| at.to_utc());
+        is_web.then(|| ListedSitemap { url: url.into(), changed })
+    });
+    listed.collect()
+}
+
+fn last_change(page: XmlElement<'_>) -> Option<DateTime<FixedOffset>> {
     dates::parse(&page.child("lastmod")?.text())
 }
 
@@ -116,7 +143,7 @@ mod tests {
 
     use crate::context::Context;
     use crate::model::{FeedFormat, Text};
-    use crate::parse::{MAX_ENTRIES, NotAFeed, parse};
+    use crate::parse::{MAX_ENTRIES, NotAFeed, listed_sitemaps, parse};
 
     fn context() -> Context {
         Context::new(Url::parse("https://tides.test/sitemap.xml").unwrap())
@@ -187,11 +214,30 @@ mod tests {
     }
 
     #[test]
+    fn n12_an_index_lists_sitemaps_with_their_dates() {
+        let text = "<?xml version='1.0'?><s:sitemapindex xmlns:s='http://www.sitemaps.org/schemas/sitemap/0.9'>
+            <s:sitemap><s:loc> https://tides.test/a?x=1&amp;y=2 </s:loc><s:lastmod>2026-11-01</s:lastmod></s:sitemap>
+            <s:sitemap><s:loc>/b.xml.gz</s:loc></s:sitemap><s:sitemap><s:loc>javascript:x</s:loc></s:sitemap>
+            <s:sitemap><s:lastmod>2026-11-01</s:lastmod></s:sitemap></s:sitemapindex>";
+        let listed = listed_sitemaps(text.as_bytes(), &context());
+        let found: Vec<_> = listed
+            .iter()
+            .map(|sitemap| (sitemap.url.as_str(), sitemap.changed.map(|at| at.timestamp())))
+            .collect();
+        let want = [
+            ("https://tides.test/a?x=1&y=2", Some(1_793_491_200)),
+            ("https://tides.test/b.xml.gz", None),
+        ];
+        assert_eq!(found, want);
+        assert_eq!(listed_sitemaps(b"<urlset/>", &context()), []);
+    }
+
+    #[test]
     fn n12_an_index_of_sitemaps_says_what_it_is() {
         let text =
             "<sitemapindex><sitemap><loc>https://tides.test/1.xml</loc></sitemap></sitemapindex>";
         let read = parse(text.as_bytes(), &context());
-        assert_eq!(read, Err(NotAFeed::Other("an index of sitemaps")));
+        assert_eq!(read, Err(NotAFeed::SITEMAP_INDEX));
         assert_eq!(parse(b"<urlset/>", &context()), Err(NotAFeed::Other("XML of another kind")));
     }
 }
