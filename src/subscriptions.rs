@@ -66,7 +66,7 @@ use verification_job::VerificationJob;
 
 pub use caller_networks::CallerNetworks;
 pub use discovered_feeds::TopicFindings;
-pub use followed_pages::{Follow, FollowedFeed, NotFollowed, advertised_feed};
+pub use followed_pages::{Follow, FollowOutcome, NotFollowed, advertised_feed};
 pub use preview::{NoPreview, PreviewedContent, TopicPreview};
 pub use quotas::{QuotaExceeded, SubscriptionQuotas};
 pub use refusal::SubscriptionRefusal;

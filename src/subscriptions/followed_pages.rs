@@ -59,7 +59,7 @@ impl Follow {
 
 /// What is subscribed to instead of a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum FollowedFeed {
+pub enum FollowOutcome {
     /// This feed, which the page advertises.
     Feed(Topic),
     /// The page itself, because it advertises none.
@@ -116,7 +116,7 @@ impl SubscriptionService {
         follow: Follow,
         networks: CallerNetworks,
         now: DateTime<Utc>,
-    ) -> Result<(Intent, FollowedFeed), SubscriptionRefusal> {
+    ) -> Result<(Intent, FollowOutcome), SubscriptionRefusal> {
         let found = self.followed_feed(&intent.request, follow, networks, now).await;
         let found = found.inspect_err(|why| {
             self.event_log.record(events::refused(&intent, why, now));
@@ -130,15 +130,15 @@ impl SubscriptionService {
         follow: Follow,
         networks: CallerNetworks,
         now: DateTime<Utc>,
-    ) -> Result<FollowedFeed, SubscriptionRefusal> {
+    ) -> Result<FollowOutcome, SubscriptionRefusal> {
         let SubscriptionRequest { topic, callback, account, .. } = request;
         if follow == Follow::Refused || topic.alias().is_some() || self.is_own_log(topic) {
-            return Ok(FollowedFeed::Unsought);
+            return Ok(FollowOutcome::Unsought);
         }
         if topic.fragment().is_some() {
             return match follow {
                 Follow::Requested => Err(NotFollowed::Part.into()),
-                _ => Ok(FollowedFeed::Unsought),
+                _ => Ok(FollowOutcome::Unsought),
             };
         }
         let known = self.store.subscribed_under(*account, topic.as_str(), Some(callback)).await?;
@@ -146,20 +146,20 @@ impl SubscriptionService {
         if let Some(feed) = known.clone()
             && (follow == Follow::Unsaid || !self.is_failing(&feed).await?)
         {
-            return Ok(FollowedFeed::Feed(feed));
+            return Ok(FollowOutcome::Feed(feed));
         }
         if follow == Follow::Unsaid {
-            return Ok(FollowedFeed::Unsought);
+            return Ok(FollowOutcome::Unsought);
         }
         let found = self.feed_of_page(request, networks, now).await;
         match (found, known) {
-            (Err(SubscriptionRefusal::NotFollowed(_)) | Ok(FollowedFeed::None), Some(feed)) => {
-                Ok(FollowedFeed::Feed(feed))
+            (Err(SubscriptionRefusal::NotFollowed(_)) | Ok(FollowOutcome::None), Some(feed)) => {
+                Ok(FollowOutcome::Feed(feed))
             }
             (Err(SubscriptionRefusal::NotFollowed(_) | SubscriptionRefusal::Busy(_)), None)
                 if follow == Follow::ByDefault =>
             {
-                Ok(FollowedFeed::Unsought)
+                Ok(FollowOutcome::Unsought)
             }
             (found, _) => found,
         }
@@ -172,7 +172,7 @@ impl SubscriptionService {
         request: &SubscriptionRequest,
         networks: CallerNetworks,
         now: DateTime<Utc>,
-    ) -> Result<FollowedFeed, SubscriptionRefusal> {
+    ) -> Result<FollowOutcome, SubscriptionRefusal> {
         let SubscriptionRequest { topic, callback, account, registrant, .. } = request;
         if topic.as_str().len() + callback.as_str().len() > LONGEST_BYTES {
             return Err(NotFollowed::TooLong.into());
@@ -185,11 +185,11 @@ impl SubscriptionService {
         let PolledNow { resource, busy } =
             self.ensure_read(topic, (*account, *registrant), now).await?;
         if let Some(feed) = self.advertised_topic(&resource, &url) {
-            return Ok(FollowedFeed::Feed(feed.with_alias(Some(topic.as_str().to_owned()))));
+            return Ok(FollowOutcome::Feed(feed.with_alias(Some(topic.as_str().to_owned()))));
         }
         match (resource.kind, busy) {
-            (ResourceKind::Feed | ResourceKind::Collection, _) => Ok(FollowedFeed::Unsought),
-            (ResourceKind::Other, _) if !resource.status.is_failing() => Ok(FollowedFeed::None),
+            (ResourceKind::Feed | ResourceKind::Collection, _) => Ok(FollowOutcome::Unsought),
+            (ResourceKind::Other, _) if !resource.status.is_failing() => Ok(FollowOutcome::None),
             (_, Some(busy)) => Err(busy.into()),
             (ResourceKind::Other | ResourceKind::Unknown, None) => {
                 Err(NotFollowed::Unread(describe_unread(&resource)).into())
@@ -281,8 +281,8 @@ impl SubscriptionService {
 }
 
 /// Returns an intent for the feed that was found.
-fn followed(mut intent: Intent, found: &FollowedFeed) -> Intent {
-    if let (FollowedFeed::Feed(feed), IntentMode::Subscribe) = (found, intent.mode) {
+fn followed(mut intent: Intent, found: &FollowOutcome) -> Intent {
+    if let (FollowOutcome::Feed(feed), IntentMode::Subscribe) = (found, intent.mode) {
         intent.request.topic = feed.clone();
     }
     intent

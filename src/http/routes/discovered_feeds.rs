@@ -8,7 +8,7 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use warp::reply::Response;
 
 use crate::http::kit::rejection::Rejection;
-use crate::subscriptions::{Follow, FollowedFeed, TopicFindings};
+use crate::subscriptions::{Follow, FollowOutcome, TopicFindings};
 use feedgate_feed::documents::{self, DiscoveredFeed};
 use feedgate_protocol::form::Form;
 
@@ -36,20 +36,20 @@ pub(crate) fn follow(
 }
 
 /// Adds the topic that is subscribed to instead of the page that was named, and a note.
-pub(crate) fn announce_followed(response: &mut Response, found: &FollowedFeed) {
+pub(crate) fn announce_followed(response: &mut Response, found: &FollowOutcome) {
     let headers = response.headers_mut();
     match found {
-        FollowedFeed::Feed(feed) => {
+        FollowOutcome::Feed(feed) => {
             let feed = feed.as_str();
             add(headers, TOPIC, feed);
             let note = format!("the page is followed: subscribed to its feed {feed}");
             add(headers, NOTE, &note);
         }
-        FollowedFeed::None => {
+        FollowOutcome::None => {
             let note = "the page advertises no feed, so the page itself is subscribed to";
             add(headers, NOTE, note);
         }
-        FollowedFeed::Unsought => {}
+        FollowOutcome::Unsought => {}
     }
 }
 

@@ -27,7 +27,7 @@ use crate::http::state::Gateway;
 use crate::jobs::runner;
 use crate::net::{FetchError, Purpose};
 use crate::subscriptions::{
-    FirstFetchWait, Follow, FollowedFeed, NotValidated, NotVerified, RequestTerms,
+    FirstFetchWait, Follow, FollowOutcome, NotValidated, NotVerified, RequestTerms,
     SubscribeOutcome, SubscriptionRefusal, Verification,
 };
 use feedgate_core::intent::{Intent, IntentMode, VerifyToken};
@@ -87,7 +87,7 @@ async fn carry_out(gateway: &Gateway, request: &Request) -> Result<Response, Rej
             let found = gateway.subscribe.follow(intent, follow, terms.networks, runner::now());
             found.await.map_err(|refusal| reject_refusal(mode, &refusal))?
         }
-        IntentMode::Unsubscribe => (intent, FollowedFeed::Unsought),
+        IntentMode::Unsubscribe => (intent, FollowOutcome::Unsought),
     };
     match gateway.subscribe.carry_out(&intent, terms, runner::now()).await {
         Ok(SubscribeOutcome::Now) => {

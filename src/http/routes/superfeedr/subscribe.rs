@@ -19,7 +19,7 @@ use crate::http::routes::discovered_feeds;
 use crate::http::state::Gateway;
 use crate::jobs::runner;
 use crate::subscriptions::{
-    CallerNetworks, FirstFetchWait, FollowedFeed, RequestTerms, SubscribeOutcome, Verification,
+    CallerNetworks, FirstFetchWait, FollowOutcome, RequestTerms, SubscribeOutcome, Verification,
 };
 use feedgate_core::account::Access;
 use feedgate_core::intent::{Intent, IntentMode, VerifyToken};
@@ -92,9 +92,9 @@ async fn follow(
     gateway: &Gateway,
     form: &Form,
     intent: Intent,
-) -> Result<(Intent, FollowedFeed), Rejection> {
+) -> Result<(Intent, FollowOutcome), Rejection> {
     if intent.mode == IntentMode::Unsubscribe {
-        return Ok((intent, FollowedFeed::Unsought));
+        return Ok((intent, FollowOutcome::Unsought));
     }
     // A value that is neither true nor false was rejected before, with all other flags.
     let by_default = gateway.settings.follows_pages;
