@@ -62,7 +62,7 @@ pub fn printable(text: &str) -> Cow<'_, str> {
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
 /// The number of bytes examined together, see [`may_be_unprintable`].
-const RUN_BYTES: usize = 64;
+const RUN_BYTES: usize = 256;
 
 /// Returns whether `text` may contain characters that XML forbids, and so needs a full check.
 ///
