@@ -5,8 +5,20 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::{env, io};
 
+use super::megabytes;
+
 /// What feeds are called.
 const ENDINGS: [&str; 5] = ["xml", "rss", "atom", "rdf", "cdf"];
+
+/// The formats, by the tags that their documents begin with.
+const FORMATS: [(&str, &[&str]); 3] = [
+    ("RSS", &["<rss"]),
+    ("Atom", &["<feed ", "<feed>", "<feed\n", "<feed\r"]),
+    ("RDF", &["<rdf:RDF", "<RDF"]),
+];
+
+/// How far the first tag is searched for.
+const BEGINNING_BYTES: usize = 4_096;
 
 /// All documents, in the order of their names.
 pub(crate) fn load() -> io::Result<Vec<Vec<u8>>> {
@@ -26,6 +38,29 @@ pub(crate) fn paths() -> io::Result<Vec<PathBuf>> {
     }
     files.sort();
     Ok(files)
+}
+
+/// The composition of the documents: their number, formats and sizes.
+pub(crate) fn describe(documents: &[Vec<u8>]) -> String {
+    let mut sizes: Vec<usize> = documents.iter().map(Vec::len).collect();
+    sizes.sort_unstable();
+    let kilobytes = |at: usize| sizes.get(at).map_or(0, |bytes| bytes.div_ceil(1_000));
+    let formats = FORMATS.iter().map(|(format, roots)| {
+        let is_begun = |document: &&Vec<u8>| {
+            let begin = String::from_utf8_lossy(&document[..document.len().min(BEGINNING_BYTES)]);
+            roots.iter().any(|root| begin.contains(root))
+        };
+        format!("{} {format}", documents.iter().filter(is_begun).count())
+    });
+    format!(
+        "{} documents ({}), {:.2} MB; {} to {} kB, median {} kB",
+        documents.len(),
+        formats.collect::<Vec<_>>().join(", "),
+        megabytes(sizes.iter().sum()),
+        kilobytes(0),
+        kilobytes(sizes.len().saturating_sub(1)),
+        kilobytes(sizes.len() / 2),
+    )
 }
 
 fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {

@@ -7,7 +7,7 @@
 //! what came of it.
 //!
 //! Without arguments of its own this program asks the questions; as `contend NAME` it
-//! answers them, and as `remember` it measures memory.
+//! answers them, and as `remember NAME` it measures memory.
 #![expect(clippy::print_stdout, reason = "a benchmark prints what it measured")]
 
 mod contender;
@@ -30,7 +30,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = env::args().skip(1).collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["contend", name] => contender::run(name),
-        ["remember"] => memory::run(),
+        ["remember", subject] => memory::run(subject),
         _ => compare(),
     }
 }
@@ -38,7 +38,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 fn compare() -> Result<(), Box<dyn Error>> {
     let documents = documents::load()?;
     let bytes: usize = documents.iter().map(Vec::len).sum();
-    println!("{} documents, {:.2} MB\n", documents.len(), megabytes(bytes));
+    println!("{}\n", documents::describe(&documents));
     drop(documents);
 
     let mut peers = peer::all()?;

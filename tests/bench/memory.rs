@@ -1,6 +1,6 @@
-//! How much memory a normalization takes at its peak, as a multiple of the document.
+//! How much memory reading one large document takes at its peak, as a multiple of the document.
 //!
-//! A process of its own reads one large document and writes it as Atom; the system says
+//! A process of its own reads the document, and writes it as Atom where that is measured; the system says
 //! how much memory it ever held (`VmHWM`). The document itself and the output count.
 
 use std::error::Error;
@@ -17,25 +17,39 @@ use super::megabytes;
 /// Items of the large document: as many as are read of one (rule S16).
 const ITEMS: usize = 5_000;
 
-/// Has a child measure, and gives back its sentence.
+/// What is measured, each in a process of its own.
+const SUBJECTS: [&str; 3] = ["feedgate", "feedgate, parsing", "feed-rs"];
+
+/// Has a child measure each subject, and gives back their sentences.
 pub(crate) fn ask() -> Result<String, Box<dyn Error>> {
-    let child = Command::new(env::current_exe()?).arg("remember").output()?;
-    Ok(String::from_utf8(child.stdout)?.trim().to_owned())
+    let mut said = String::new();
+    for subject in SUBJECTS {
+        let child = Command::new(env::current_exe()?).args(["remember", subject]).output()?;
+        said += &String::from_utf8(child.stdout)?;
+    }
+    Ok(said.trim().to_owned())
 }
 
 /// Measures; to be run in a process that has done nothing else.
-pub(crate) fn run() -> Result<(), Box<dyn Error>> {
+pub(crate) fn run(subject: &str) -> Result<(), Box<dyn Error>> {
     let before = kilobytes("VmRSS:")?;
     let document = large();
-    let url = Url::parse("http://feeds.test/feed.xml")?;
-    let normalized = feedgate_feed::normalize(document.as_bytes(), &Context::new(url))?;
-    let atom = black_box(normalized.to_atom());
+    let context = Context::new(Url::parse("http://feeds.test/feed.xml")?);
+    let bytes = document.as_bytes();
+    match subject {
+        "feedgate" => {
+            let normalized = feedgate_feed::normalize(bytes, &context)?;
+            black_box((normalized.to_atom(), normalized));
+        }
+        "feedgate, parsing" => drop(black_box(feedgate_feed::parse::parse(bytes, &context)?)),
+        "feed-rs" => drop(black_box(feed_rs::parser::parse(bytes)?)),
+        _ => return Err(format!("nothing is called {subject}").into()),
+    }
     let taken = (kilobytes("VmHWM:")? - before) * 1_024;
     println!(
-        "peak memory: {:.1} MB for a document of {:.1} MB and {:.1} MB of Atom, {:.2}x the document",
+        "peak memory of {subject}: {:.1} MB for a document of {:.1} MB, {:.2}x the document",
         megabytes(taken),
         megabytes(document.len()),
-        megabytes(atom.len()),
         megabytes(taken) / megabytes(document.len()),
     );
     Ok(())

@@ -21,24 +21,26 @@ pub(crate) struct Peer {
     answers: BufReader<ChildStdout>,
 }
 
-/// All contenders that can run here; feedgate is the first.
+/// All contenders that can run here; feedgate is the first, and its parser alone the second.
 pub(crate) fn all() -> Result<Vec<Peer>, Box<dyn Error>> {
     let mut peers = Vec::new();
-    for name in ["feedgate", "feed-rs", "scan"] {
+    for name in ["feedgate", "feedgate, parsing", "feed-rs", "scan"] {
         let mut command = Command::new(env::current_exe()?);
         command.args(["contend", name]);
         peers.push(Peer::start(name, command)?);
     }
     let python = env::var_os("FEEDGATE_BENCH_PYTHON").unwrap_or_else(|| "python3".into());
-    let mut probe = Command::new(&python);
-    probe.args(["-c", "import feedparser"]).stderr(Stdio::null());
-    if probe.status().is_ok_and(|status| status.success()) {
-        let mut command = Command::new(&python);
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/bench/by_feedparser.py");
-        command.arg(script).args(documents::paths()?);
-        peers.push(Peer::start("feedparser", command)?);
-    } else {
-        eprintln!("{python:?} cannot import feedparser: it is left out");
+    for name in ["fastfeedparser", "feedparser"] {
+        let mut probe = Command::new(&python);
+        probe.args(["-c", &format!("import {name}")]).stderr(Stdio::null());
+        if probe.status().is_ok_and(|status| status.success()) {
+            let mut command = Command::new(&python);
+            let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/bench/by_python.py");
+            command.arg(script).arg(name).args(documents::paths()?);
+            peers.push(Peer::start(name, command)?);
+        } else {
+            eprintln!("{python:?} cannot import {name}: it is left out");
+        }
     }
     Ok(peers)
 }
