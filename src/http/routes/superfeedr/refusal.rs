@@ -6,7 +6,7 @@ use http::StatusCode;
 use crate::http::kit::rejection::{Rejection, RejectionCode};
 use crate::http::routes::websub::describe_forbidden;
 use crate::net::{FetchError, Purpose};
-use crate::subscriptions::{NotValidated, NotVerified, SubscriptionRefusal};
+use crate::subscriptions::{NotFollowed, NotValidated, NotVerified, SubscriptionRefusal};
 
 /// Returns the rejection of a request that was refused.
 pub(super) fn reject_refusal(refusal: SubscriptionRefusal) -> Rejection {
@@ -16,6 +16,10 @@ pub(super) fn reject_refusal(refusal: SubscriptionRefusal) -> Rejection {
         RejectionCode::BadRequest => rejection.with_code(code),
         _ => rejection,
     }
+}
+
+fn reject_followed(reason: &NotFollowed) -> Rejection {
+    Rejection::unprocessable(format!("{BAD_TOPIC} ({reason})"))
 }
 
 fn describe_refusal(refusal: SubscriptionRefusal) -> Rejection {
@@ -36,9 +40,7 @@ fn describe_refusal(refusal: SubscriptionRefusal) -> Rejection {
         SubscriptionRefusal::BadTrack(reason) => {
             Rejection::unprocessable(format!("{BAD_TOPIC} (The track cannot be used: {reason}.)"))
         }
-        SubscriptionRefusal::NotFollowed(reason) => {
-            Rejection::unprocessable(format!("{BAD_TOPIC} ({reason})"))
-        }
+        SubscriptionRefusal::NotFollowed(reason) => reject_followed(&reason),
         SubscriptionRefusal::Busy(busy) => Rejection::busy(busy),
         SubscriptionRefusal::NotVerified(NotVerified::Unreachable(reason)) => {
             let reason = match reason {
