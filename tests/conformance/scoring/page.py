@@ -165,6 +165,6 @@ Titles and texts are compared without markup and white space, texts by their fir
 categories as sets, without case. feedgate always gives an id and a date, and addresses are absolute, so it differs where a feed has
 none or a relative one.
 
-`feedgate (as feedparser)` is the façade [`feedgate_feed.feedparser`](../bindings/python/README.md#in-place-of-feedparser), which reads
+`feedgate (as feedparser)` is the façade [`feedgate_feed.feedparser`](../packaging/bindings/python/README.md#in-place-of-feedparser), which reads
 entries when they are first used: its time includes that of all of them. `feedgate` for Python makes objects of values when they are
 asked for, which its time does not include. Times are those of the clock, so they are longer on a busy machine, for all readers."""
