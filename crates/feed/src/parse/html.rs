@@ -54,6 +54,8 @@ const SEPARATORS: usize = 16 * 1024;
 #[derive(Debug)]
 pub(crate) struct ParsedHtml {
     html: Html,
+    /// The length of the text that was parsed, in bytes.
+    pub(crate) length: usize,
     /// Whether a limit ended parsing before the end of the page.
     pub(crate) is_cut: bool,
 }
@@ -81,6 +83,7 @@ impl ParsedHtml {
         let max_nodes = NODES.min(max_nodes(text.len()));
         let mut meter = Meter { max_nodes, ..Meter::default() };
         let mut rest = &text[..text.floor_char_boundary(PAGE_BYTES)];
+        let length = rest.len();
         let mut is_cut = rest.len() < text.len();
         while !rest.is_empty() {
             let (piece, after) = rest.split_at(rest.floor_char_boundary(PIECE_BYTES));
@@ -91,7 +94,7 @@ impl ParsedHtml {
                 break;
             }
         }
-        ParsedHtml { html: parser.finish(), is_cut }
+        ParsedHtml { html: parser.finish(), length, is_cut }
     }
 
     /// Repairs every text of the page, and lists the repairs.

@@ -29,6 +29,8 @@ pub(super) struct LinkedItem<'p> {
     pub(super) id: Option<String>,
     /// The properties in the order of the page; a property with several values occurs several times.
     pub(super) properties: Vec<(String, PropertyValue)>,
+    /// The indices of the properties, ordered by name.
+    by_name: Vec<usize>,
     /// The element that holds the item.
     pub(super) tag: HtmlElement<'p>,
 }
@@ -63,6 +65,26 @@ impl PropertyValue {
             PropertyValue::Node(_) => None,
         }
     }
+
+    /// Returns the text of a value, if it is as short as names and addresses are.
+    pub(super) fn short_text(&self) -> Option<&str> {
+        self.text().filter(is_short)
+    }
+}
+
+/// Returns whether a text is as short as names and addresses are: many items may refer to it.
+pub(super) fn is_short(text: &&str) -> bool {
+    text.len() <= SHORT_BYTES
+}
+
+impl LinkedItem<'_> {
+    /// Returns the indices of the properties with this name, in the order of the page.
+    fn named(&self, name: &str) -> &[usize] {
+        let name_at = |at: &usize| self.properties[*at].0.as_str();
+        let begin = self.by_name.partition_point(|at| name_at(at) < name);
+        let rest = &self.by_name[begin..];
+        &rest[..rest.partition_point(|at| name_at(at) == name)]
+    }
 }
 
 impl<'p> Graph<'p> {
@@ -96,18 +118,39 @@ impl<'p> Graph<'p> {
         id: LinkedItemId,
         name: &str,
     ) -> impl Iterator<Item = &'g PropertyValue> + use<'g, 'p> {
-        let states = |node: &&LinkedItem<'p>| node.properties.iter().any(|(held, _)| held == name);
-        let node = &self.nodes[id.0];
-        let other = || self.by_id.get(node.id.as_ref()?).map(|other| &self.nodes[other.0]);
-        let stated = Some(node).filter(states).or_else(other);
-        let name = name.to_owned();
-        let properties = stated.into_iter().flat_map(|node| &node.properties);
-        properties.filter(move |(held, _)| *held == name).map(|(_, value)| value)
+        let node = &self.nodes[self.stating(id, name).0];
+        node.named(name).iter().map(|at| &node.properties[*at].1)
+    }
+
+    /// Returns the number of the item whose values of a property an item has.
+    pub(super) fn stating(&self, id: LinkedItemId, name: &str) -> LinkedItemId {
+        let is_stated = !self.nodes[id.0].named(name).is_empty();
+        if is_stated { id } else { self.identity(id) }
+    }
+
+    /// Returns the first values of a property of which one is needed.
+    pub(super) fn first_values<'g>(
+        &'g self,
+        id: LinkedItemId,
+        name: &str,
+    ) -> impl Iterator<Item = &'g PropertyValue> + use<'g, 'p> {
+        self.values(id, name).take(FIRST_VALUES)
     }
 
     /// Returns the first text among the values of these properties.
     pub(super) fn text(&self, id: LinkedItemId, names: &[&str]) -> Option<&str> {
-        names.iter().find_map(|name| self.values(id, name).find_map(PropertyValue::text))
+        names.iter().find_map(|name| self.first_values(id, name).find_map(PropertyValue::text))
+    }
+
+    /// Returns the first text among the values of these properties that is short.
+    pub(super) fn short_text(&self, id: LinkedItemId, names: &[&str]) -> Option<&str> {
+        let find = |name: &&str| self.first_values(id, name).find_map(PropertyValue::short_text);
+        names.iter().find_map(find)
+    }
+
+    /// Returns the id of an item, or of the one that it refers to, if it is short.
+    pub(super) fn short_id(&self, id: LinkedItemId) -> Option<&str> {
+        self.node(id).id.as_deref().filter(is_short)
     }
 
     /// Adds an item; `None` if there are too many.
@@ -115,16 +158,17 @@ impl<'p> Graph<'p> {
         if self.nodes.len() >= NODES {
             return None;
         }
-        let (types, properties) = (Vec::new(), Vec::new());
-        self.nodes.push(LinkedItem { types, id: None, properties, tag });
+        let (types, properties, by_name) = (Vec::new(), Vec::new(), Vec::new());
+        self.nodes.push(LinkedItem { types, id: None, properties, by_name, tag });
         Some(LinkedItemId(self.nodes.len() - 1))
     }
 
     /// Adds a value of a property, unless there are too many.
     fn add_value(&mut self, id: LinkedItemId, name: &str, value: PropertyValue) {
-        if self.values < VALUES {
+        let name = own_name(name);
+        if self.values < VALUES && name.len() <= NAME_BYTES {
             self.values += 1;
-            self.nodes[id.0].properties.push((own_name(name).to_owned(), value));
+            self.nodes[id.0].properties.push((name.to_owned(), value));
         }
     }
 
@@ -135,9 +179,13 @@ impl<'p> Graph<'p> {
         }
     }
 
-    /// Makes the items known by their ids, once all of them are complete: of several with the same id, the one
-    /// that says the most.
+    /// Makes properties known by their names, and the items by their ids, once all of them are complete: of
+    /// several with the same id, the one that says the most.
     fn index(&mut self) {
+        for LinkedItem { properties, by_name, .. } in &mut self.nodes {
+            *by_name = (0..properties.len()).collect();
+            by_name.sort_by(|a, b| properties[*a].0.cmp(&properties[*b].0));
+        }
         for (at, node) in
             self.nodes.iter().enumerate().filter(|(_, node)| !node.properties.is_empty())
         {
@@ -150,6 +198,12 @@ impl<'p> Graph<'p> {
     }
 }
 
+/// How many values of a property are looked at for one that is needed.
+const FIRST_VALUES: usize = 16;
+/// The maximum size of names and addresses, in bytes.
+const SHORT_BYTES: usize = 4 * 1024;
+/// The maximum size of the name of a property, in bytes. It is held once for each value.
+const NAME_BYTES: usize = 128;
 /// The maximum number of types of an item.
 const TYPES: usize = 16;
 

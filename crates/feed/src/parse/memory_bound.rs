@@ -5,8 +5,6 @@
 //! is limited by the length of the document, generously for small ones, and in total.
 //! [`memory_bound`] tells before parsing what a document can take under these limits.
 
-use memchr::memmem;
-
 /// Memory for each byte of a document: its text, decoded, in the feed, and rendered with escapes.
 const PER_BYTE: usize = 8;
 /// Memory for an element or attribute, in the tree and in two copies of the feed.
@@ -84,8 +82,8 @@ pub fn memory_bound(document: &[u8]) -> usize {
     };
     let first = document.iter().find(|byte| byte.is_ascii_graphic());
     let tree = match first {
-        // A page with JSON in its scripts.
-        Some(b'<') if memmem::find(document, b"ld+json").is_some() => {
+        // A page with JSON in its scripts, which only plain text shows before it is decoded.
+        Some(b'<') if mentions_json_ld(document) || !is_plain(document) => {
             (markup() + json()).min(max_tree(document.len()))
         }
         Some(b'<') => markup(),
@@ -94,6 +92,25 @@ pub fn memory_bound(document: &[u8]) -> usize {
     };
     document.len() * PER_BYTE + tree
 }
+
+/// Returns whether a text names the media type of JSON-LD.
+pub(super) fn mentions_json_ld(text: &[u8]) -> bool {
+    let (before, after) = (&b"ld"[..], &b"json"[..]);
+    memchr::memchr_iter(b'+', text).any(|at| {
+        let begin = at.checked_sub(before.len()).map(|begin| &text[begin..at]);
+        let end = text[at + 1..].get(..after.len());
+        begin.is_some_and(|begin| begin.eq_ignore_ascii_case(before))
+            && end.is_some_and(|end| end.eq_ignore_ascii_case(after))
+    })
+}
+
+/// Returns whether a document is ASCII or UTF-8, without the bytes by which other encodings are told.
+fn is_plain(document: &[u8]) -> bool {
+    memchr::memchr2(0, ESCAPE, document).is_none() && std::str::from_utf8(document).is_ok()
+}
+
+/// The byte that switches between sets of characters in ISO 2022.
+const ESCAPE: u8 = 0x1b;
 
 #[cfg(test)]
 mod tests {
@@ -116,6 +133,20 @@ mod tests {
         for (why, text, want) in cases {
             assert_eq!(has_too_many_values(&text), want, "{why}");
         }
+    }
+
+    #[test]
+    fn s16_json_in_a_page_counts_however_it_is_written() {
+        let json = "[],".repeat(100_000);
+        let page = |label: &str| format!("<script type='{label}'>[{json}1]</script>");
+        let plain = memory_bound(page("application/ld+json").as_bytes());
+        assert!(plain > memory_bound(page("text/javascript").as_bytes()));
+        assert_eq!(memory_bound(page("application/LD+Json").as_bytes()), plain);
+        let utf16: Vec<u8> =
+            page("application/ld+json").encode_utf16().flat_map(u16::to_le_bytes).collect();
+        assert!(memory_bound(&utf16) >= plain);
+        let switched = page("application/ld\u{1b}(B+json");
+        assert!(memory_bound(switched.as_bytes()) >= plain);
     }
 
     #[test]

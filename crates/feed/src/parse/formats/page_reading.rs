@@ -34,6 +34,11 @@ const LINKS: [(&str, &str); 6] = [
     ("license", "license"),
 ];
 
+/// How many bytes of texts may be taken out of linked data for each byte of the page, and how many of
+/// every page.
+const TEXTS_OFTEN: usize = 2;
+const TEXT_ROOM_BYTES: usize = 1024 * 1024;
+
 /// The state of reading one page.
 #[derive(Debug)]
 pub(super) struct PageReading<'r> {
@@ -47,6 +52,11 @@ pub(super) struct PageReading<'r> {
     pub(super) told: Option<String>,
     pub(super) told_by: Option<HtmlElement<'r>>,
     pub(super) received_at: Option<DateTime<Utc>>,
+    /// The address that the page prefers for itself, or else the one at which it was found, which may differ
+    /// from fetch to fetch.
+    pub(super) own_address: String,
+    /// How many bytes of texts may still be taken out of linked data, whose items may be read many times.
+    pub(super) text_room: usize,
     /// See [`Feed::gap`].
     pub(super) gap: Option<usize>,
     pub(super) repairs: &'r mut Vec<Repair>,
@@ -70,19 +80,12 @@ impl<'r> PageReading<'r> {
             told: (base != url).then(|| base.to_string()),
             told_by: page.tells_base(),
             received_at,
+            own_address: own_address(page, url, base),
+            text_room: TEXTS_OFTEN * page.length + TEXT_ROOM_BYTES,
             gap: None,
             repairs,
             trace,
         })
-    }
-
-    /// Returns the address that the page prefers for itself, or else the one at which it was found, which may
-    /// differ from fetch to fetch.
-    pub(super) fn own_address(&self) -> String {
-        let links = self.page.named("link").into_iter();
-        let mut canonical = links.filter(|tag| tag.words("rel").any(|rel| rel == "canonical"));
-        let href = canonical.find_map(|tag| tag.attr("href").filter(|href| !href.is_empty()));
-        href.map_or_else(|| self.url.to_string(), |href| absolute(self.base, href))
     }
 
     /// Returns the feed with these entries, which are marked up in `scope`.
@@ -186,6 +189,13 @@ impl<'r> PageReading<'r> {
             self.trace.record_changes(before, feed, tag);
         }
     }
+}
+
+fn own_address(page: &ParsedHtml, url: &Url, base: &Url) -> String {
+    let links = page.named("link").into_iter();
+    let mut canonical = links.filter(|tag| tag.words("rel").any(|rel| rel == "canonical"));
+    let href = canonical.find_map(|tag| tag.attr("href").filter(|href| !href.is_empty()));
+    href.map_or_else(|| url.to_string(), |href| absolute(base, href))
 }
 
 pub(super) fn link(href: String, rel: &str) -> Link {

@@ -5,6 +5,7 @@
 mod entry;
 mod listing;
 mod media;
+mod text_size;
 mod types;
 
 use std::collections::HashSet;
@@ -12,12 +13,13 @@ use std::collections::HashSet;
 use super::page_reading::{PageReading, link};
 use crate::model::{Entry, Feed, FeedFormat};
 use crate::parse::linked_data::{Graph, LinkedItemId, json_ld, microdata};
+use crate::parse::memory_bound::mentions_json_ld;
 
 use listing::{Listing, find_listing};
 
 /// Returns whether the text of a page may contain JSON-LD.
 pub(super) fn may_have_json_ld(text: &str) -> bool {
-    text.contains("ld+json") || text.contains("LD+JSON")
+    mentions_json_ld(text.as_bytes())
 }
 
 /// Returns whether the text of a page may contain microdata of schema.org.
@@ -47,7 +49,7 @@ fn read(
     format: FeedFormat,
 ) -> Result<Feed, String> {
     let Listing { head, items } =
-        find_listing(graph, &[reading.url.to_string(), reading.own_address()])?;
+        find_listing(graph, &[reading.url.to_string(), reading.own_address.clone()])?;
     let is_alone = head.is_none() && items.len() == 1;
     let mut entries = reading.entries(
         &items,

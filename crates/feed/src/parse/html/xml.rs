@@ -18,10 +18,10 @@ impl ParsedHtml {
     pub(crate) fn read_xml(text: &str) -> ParsedHtml {
         let tidy = tree::tidy(Cow::Borrowed(text), &mut Vec::new());
         let tree = tree::build(&tidy, max_nodes(tidy.len()), &mut Vec::new());
-        ParsedHtml::from_tree(tree.document())
+        ParsedHtml::from_tree(tree.document(), tidy.len())
     }
 
-    fn from_tree(document: XmlElement<'_>) -> ParsedHtml {
+    fn from_tree(document: XmlElement<'_>, length: usize) -> ParsedHtml {
         let mut html = Html::new_document();
         let mut is_cut = false;
         let mut waiting = vec![(document, html.tree.root().id(), 0)];
@@ -42,7 +42,7 @@ impl ParsedHtml {
                 }
             }
         }
-        ParsedHtml { html, is_cut }
+        ParsedHtml { html, length, is_cut }
     }
 }
 

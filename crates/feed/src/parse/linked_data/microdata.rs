@@ -18,6 +18,10 @@ const VISITS: usize = 4;
 const OFTEN: usize = 4;
 /// The minimum total size of values that every page may have, in bytes.
 const ROOM_BYTES: usize = 64 * 1024;
+/// The minimum size for which a value counts, in bytes.
+const VALUE_BYTES: usize = 16;
+/// The maximum number of properties that one element is.
+const NAMES: usize = 16;
 
 /// Returns the items of a page whose addresses are relative to `base`.
 pub(in crate::parse) fn read<'p>(page: &'p ParsedHtml, base: &Url) -> Graph<'p> {
@@ -38,7 +42,7 @@ pub(in crate::parse) fn read<'p>(page: &'p ParsedHtml, base: &Url) -> Graph<'p> 
         known: HashMap::new(),
         pending: VecDeque::new(),
         visits: VISITS * elements,
-        room: OFTEN * root.size(usize::MAX) + ROOM_BYTES,
+        room: OFTEN * page.length + ROOM_BYTES,
     };
     root.walk(|tag| {
         if is_item(tag) && tag.attr("itemprop").is_none() {
@@ -84,7 +88,8 @@ impl<'p> Items<'p, '_> {
             self.graph.add_type(id, name);
         }
         let own = tag.attr("itemid").filter(|own| !own.is_empty());
-        self.graph.nodes[id.0].id = own.map(|own| absolute(self.base, own));
+        let own = own.map(|own| absolute(self.base, own));
+        self.graph.nodes[id.0].id = own.filter(|own| self.takes(own.len()));
         self.known.insert(tag.number(), id);
         self.pending.push_back((id, tag));
         Some(id)
@@ -114,7 +119,10 @@ impl<'p> Items<'p, '_> {
 
     /// Reads the value of the properties that an element is.
     fn read_property(&mut self, id: LinkedItemId, tag: HtmlElement<'p>) {
-        for name in tag.words("itemprop") {
+        for name in tag.words("itemprop").take(NAMES) {
+            if self.room == 0 {
+                return;
+            }
             let value = if is_item(tag) {
                 self.item(tag).map(PropertyValue::Node)
             } else {
@@ -129,10 +137,22 @@ impl<'p> Items<'p, '_> {
     /// Returns the value of an element that is not an item (`#values`).
     fn value(&mut self, name: &str, tag: HtmlElement<'p>) -> Option<PropertyValue> {
         let size = tag.size(self.room);
-        if size >= self.room {
+        if !self.takes(size) {
             return None;
         }
-        self.room -= size;
+        let value = self.written_value(name, tag)?;
+        let length = value.text().unwrap_or_default().len();
+        self.takes(length.max(VALUE_BYTES).saturating_sub(size)).then_some(value)
+    }
+
+    /// Takes this many bytes of the room for values; if it is too small, nothing more is read.
+    fn takes(&mut self, bytes: usize) -> bool {
+        let is_enough = bytes < self.room;
+        self.room = if is_enough { self.room - bytes } else { 0 };
+        is_enough
+    }
+
+    fn written_value(&self, name: &str, tag: HtmlElement<'p>) -> Option<PropertyValue> {
         let content = tag.attr("content").filter(|content| !content.is_empty());
         if name == "articleBody" && content.is_none() {
             return Some(PropertyValue::Markup(tag.markup()))
@@ -229,6 +249,22 @@ mod tests {
         for (why, html, want) in cases {
             assert_eq!(properties(html), want, "{why}");
         }
+    }
+
+    #[test]
+    fn values_in_attributes_take_room() {
+        let content = "x".repeat(20_000);
+        let names: String = (0..4_000).map(|n| format!("p{n} ")).collect();
+        let text = format!(
+            "<p itemscope><meta itemprop='{names}' content='{content}'></p>{}<meta id=a itemprop=p content='{content}'>",
+            "<p itemscope itemref=a></p>".repeat(2_000)
+        );
+        let page = ParsedHtml::read(&text);
+        let graph = read(&page, &Url::parse("https://tides.test/").unwrap());
+        let values = graph.nodes.iter().flat_map(|node| &node.properties);
+        let bytes: usize = values.map(|(_, value)| value.text().map_or(0, str::len)).sum();
+        assert!(bytes <= OFTEN * text.len() + ROOM_BYTES, "{bytes}");
+        assert_eq!(graph.nodes[0].properties.len(), NAMES);
     }
 
     #[test]

@@ -40,7 +40,7 @@ fn give_address(feed: &mut Feed, reading: &mut PageReading<'_>, item: Microforma
     let Some(entry) = feed.entries.first_mut() else { return };
     if !entry.links.iter().any(|link| link.rel == "alternate") {
         let before = reading.trace.snapshot(entry);
-        entry.links.push(link(reading.own_address(), "alternate"));
+        entry.links.push(link(reading.own_address.clone(), "alternate"));
         reading.trace.record_changes(before, entry, item.tag);
     }
 }

@@ -1,12 +1,15 @@
 //! Reading of one entry.
 
+use std::collections::HashSet;
+
 use chrono::{DateTime, FixedOffset};
 
 use super::super::page_reading::{OutputNamespace, PageReading, avatar, link, with_text};
 use super::listing::Item;
 use super::media;
+use super::text_size::text_size;
 use crate::model::{Category, Content, Entry, Person, Text, TextKind};
-use crate::parse::linked_data::{Graph, LinkedItemId, PropertyValue};
+use crate::parse::linked_data::{Graph, LinkedItemId, PropertyValue, is_short};
 use crate::parse::microformats::absolute;
 use crate::parse::texts::looks_like_html;
 use crate::parse::{dates, person};
@@ -17,6 +20,11 @@ const SCHEMA: OutputNamespace = OutputNamespace { uri: "https://schema.org/", pr
 /// The maximum size of a kept property, in bytes, and the maximum number of them.
 const KEPT_BYTES: usize = 4 * 1024;
 const MOST_KEPT: usize = 64;
+/// The maximum number of authors of an entry.
+const MOST_PEOPLE: usize = 64;
+/// The maximum number of categories of an entry, and how much of a text with commas is read, in bytes.
+const MOST_TERMS: usize = 256;
+const TERMS_BYTES: usize = 16 * 1024;
 
 const PUBLISHED: [&str; 3] = ["datePublished", "uploadDate", "dateCreated"];
 
@@ -56,26 +64,31 @@ pub(super) fn moment(
     node: LinkedItemId,
     names: &[&str],
 ) -> Option<DateTime<FixedOffset>> {
-    names.iter().find_map(|name| graph.values(node, name).find_map(|it| dates::parse(it.text()?)))
+    names
+        .iter()
+        .find_map(|name| graph.first_values(node, name).find_map(|it| dates::parse(it.text()?)))
 }
 
 /// Returns the language of an item.
 pub(super) fn language(graph: &Graph<'_>, node: LinkedItemId) -> Option<String> {
-    let lang = graph.values(node, "inLanguage").find_map(|value| match value {
-        PropertyValue::Node(id) => graph.text(*id, &["alternateName", "name"]),
-        other => other.text(),
+    let lang = graph.first_values(node, "inLanguage").find_map(|value| match value {
+        PropertyValue::Node(id) => graph.short_text(*id, &["alternateName", "name"]),
+        other => other.short_text(),
     });
     lang.map(str::to_owned)
 }
 
 impl PageReading<'_> {
-    /// Reads an item as an entry. One that is alone is at the address of the page, if it has no other.
+    /// Reads an item as an entry, unless the entries before took all the room for texts. One that is alone is at the address of the page, if it has no other.
     pub(super) fn schema_org_entry(
         &mut self,
         graph: &Graph<'_>,
         item: Item<'_>,
         is_alone: bool,
     ) -> Option<Entry> {
+        if self.text_room == 0 {
+            return None;
+        }
         let node = item.node.or(item.place);
         let tag = node.map_or(self.root, |node| graph.node(node).tag);
         let lang = tag.lang().map(str::to_owned);
@@ -94,12 +107,24 @@ impl PageReading<'_> {
         }
         if is_alone && !is_one(&entry) {
             let says = entry.title.is_some() || entry.content.is_some();
-            entry.links.extend(says.then(|| link(self.own_address(), "alternate")));
+            entry.links.extend(says.then(|| link(self.own_address.clone(), "alternate")));
         } else if is_alone && !entry.links.iter().any(|link| link.rel == "alternate") {
-            entry.links.push(link(self.own_address(), "alternate"));
+            entry.links.push(link(self.own_address.clone(), "alternate"));
         }
         self.trace.record_changes(before, &mut entry, tag);
-        is_one(&entry).then_some(entry)
+        (is_one(&entry) && self.has_room_for(&entry)).then_some(entry)
+    }
+
+    /// Takes the room for the texts of an entry. If it is too small, no further entries are read.
+    fn has_room_for(&mut self, entry: &Entry) -> bool {
+        let size = text_size(entry);
+        let is_enough = size < self.text_room;
+        if !is_enough {
+            let detail = "the texts of all of them are longer than the page".to_owned();
+            self.repairs.push(Repair::new(RepairCode::TooManyEntries, detail));
+        }
+        self.text_room = if is_enough { self.text_room - size } else { 0 };
+        is_enough
     }
 
     /// Adds what the place of an item in a list says, where the item itself says nothing.
@@ -133,18 +158,18 @@ impl PageReading<'_> {
 
     /// Returns the id that an item states: its identifier, or else its name in the graph.
     fn id_of(&self, graph: &Graph<'_>, node: LinkedItemId) -> Option<String> {
-        let stated = graph.values(node, "identifier").find_map(|value| match value {
-            PropertyValue::Node(id) => graph.text(*id, &["value", "propertyID"]),
-            other => other.text(),
+        let stated = graph.first_values(node, "identifier").find_map(|value| match value {
+            PropertyValue::Node(id) => graph.short_text(*id, &["value", "propertyID"]),
+            other => other.short_text(),
         });
         if let Some(stated) = stated {
             return Some(stated.to_owned());
         }
         // Names that begin with an underscore are valid in their document only.
-        let named = graph.node(node).id.as_deref().filter(|id| !id.starts_with("_:"))?;
+        let named = graph.short_id(node).filter(|id| !id.starts_with("_:"))?;
         Some(match named.strip_prefix('#') {
             Some(position) if self.told.is_none() => {
-                let page = self.own_address();
+                let page = self.own_address.clone();
                 format!("{}#{position}", page.split('#').next().unwrap_or_default())
             }
             _ => absolute(self.base, named),
@@ -153,9 +178,9 @@ impl PageReading<'_> {
 
     /// Returns the address of the page that is about an item.
     fn page_of(&self, graph: &Graph<'_>, node: LinkedItemId) -> Option<String> {
-        let page = graph.values(node, "mainEntityOfPage").find_map(|value| match value {
-            PropertyValue::Node(id) => graph.node(*id).id.as_deref().or(graph.text(*id, &["url"])),
-            other => other.text(),
+        let page = graph.first_values(node, "mainEntityOfPage").find_map(|value| match value {
+            PropertyValue::Node(id) => graph.short_id(*id).or(graph.short_text(*id, &["url"])),
+            other => other.short_text(),
         });
         // Programs write `True` there, too.
         let is_address = |page: &&str| page.contains("://") || page.starts_with('/');
@@ -163,7 +188,7 @@ impl PageReading<'_> {
     }
 
     fn body_of(&self, graph: &Graph<'_>, node: LinkedItemId) -> Option<Text> {
-        let body = graph.values(node, "articleBody").chain(graph.values(node, "text"));
+        let body = graph.first_values(node, "articleBody").chain(graph.first_values(node, "text"));
         let mut bodies = body.filter(|value| value.text().is_some());
         match bodies.next()? {
             PropertyValue::Markup(markup) => Some(Text {
@@ -204,13 +229,13 @@ impl PageReading<'_> {
         node: LinkedItemId,
         names: &[&str],
     ) -> Option<String> {
-        let values = names.iter().flat_map(|name| graph.values(node, name));
+        let values = names.iter().flat_map(|name| graph.first_values(node, name));
         let mut addresses = values.filter_map(|value| match value {
             PropertyValue::Node(id) => {
-                let stated = graph.text(*id, &["contentUrl", "url"]);
-                stated.or(graph.node(*id).id.as_deref().filter(|id| !id.starts_with("_:")))
+                let stated = graph.short_text(*id, &["contentUrl", "url"]);
+                stated.or(graph.short_id(*id).filter(|id| !id.starts_with("_:")))
             }
-            other => other.text(),
+            other => other.short_text(),
         });
         addresses.next().map(|address| absolute(self.base, address))
     }
@@ -218,9 +243,9 @@ impl PageReading<'_> {
     /// Returns the authors of an item.
     pub(super) fn people(&self, graph: &Graph<'_>, node: LinkedItemId) -> Vec<Person> {
         let values = graph.values(node, "author").chain(graph.values(node, "creator"));
-        let people = values.filter_map(|value| match value {
+        let people = values.take(MOST_PEOPLE).filter_map(|value| match value {
             PropertyValue::Node(id) => self.person_of(graph, *id),
-            other => person::person(other.text()?),
+            other => person::person(other.short_text()?),
         });
         let mut found: Vec<Person> = Vec::new();
         for person in people {
@@ -232,11 +257,11 @@ impl PageReading<'_> {
     }
 
     fn person_of(&self, graph: &Graph<'_>, id: LinkedItemId) -> Option<Person> {
-        let parts = [graph.text(id, &["givenName"]), graph.text(id, &["familyName"])];
+        let parts = [graph.short_text(id, &["givenName"]), graph.short_text(id, &["familyName"])];
         let joined = parts.into_iter().flatten().collect::<Vec<_>>().join(" ");
-        let name = graph.text(id, &["name"]).map_or(joined, str::to_owned);
+        let name = graph.short_text(id, &["name"]).map_or(joined, str::to_owned);
         let image = self.address_in(graph, id, &["image"]);
-        let email = graph.text(id, &["email"]);
+        let email = graph.short_text(id, &["email"]);
         let person = Person {
             name,
             email: email.map(|email| email.trim_start_matches("mailto:").to_owned()),
@@ -269,20 +294,22 @@ impl PageReading<'_> {
     }
 }
 
-/// Returns the categories of an item: keywords, which may be one text with commas, and sections.
+/// Returns the first categories of an item: keywords, which may be one text with commas, and sections.
 fn categories(graph: &Graph<'_>, node: LinkedItemId) -> Vec<Category> {
     let names = ["keywords", "articleSection", "genre"];
     let values = names.iter().flat_map(|name| graph.values(node, name).map(move |it| (*name, it)));
-    let mut found: Vec<Category> = Vec::new();
-    for (name, value) in values {
+    let (mut found, mut seen) = (Vec::new(), HashSet::new());
+    for (name, value) in values.take(MOST_TERMS) {
         let text = match value {
             PropertyValue::Node(id) => graph.text(*id, &["name", "termCode"]),
             other => other.text(),
         };
         let text = text.unwrap_or_default();
+        let text = &text[..text.floor_char_boundary(TERMS_BYTES)];
         let terms = if name == "keywords" { text.split(',').collect() } else { vec![text] };
-        for term in terms.into_iter().map(str::trim).filter(|term| !term.is_empty()) {
-            if !found.iter().any(|held| held.term == term) {
+        let terms = terms.into_iter().map(str::trim).filter(is_short);
+        for term in terms.filter(|term| !term.is_empty()) {
+            if found.len() < MOST_TERMS && seen.insert(term) {
                 found.push(Category { term: term.to_owned(), ..Category::default() });
             }
         }

@@ -12,6 +12,7 @@
 use std::collections::HashSet;
 
 use super::types::{Role, role};
+use crate::parse::MAX_ENTRIES;
 use crate::parse::linked_data::{Graph, LinkedItemId, PropertyValue};
 
 /// The properties that hold what is in a list.
@@ -31,6 +32,9 @@ const OF_ANYTHING: [&str; 2] = ["itemListElement", "dataFeedElement"];
 const SUBJECT: &str = "mainEntity";
 /// The maximum nesting of lists, as of a podcast, its seasons and their episodes.
 const DEPTH: usize = 6;
+/// How many values in lists are visited until a list with entries is found, because many lists may refer to
+/// the same one.
+const VISITS: usize = 100 * MAX_ENTRIES;
 /// The maximum number of types that an explanation names.
 const MOST_NAMED: usize = 5;
 
@@ -62,8 +66,9 @@ pub(super) fn find_listing<'g>(
     let lists = subjects.iter().filter(|(id, is_main)| {
         is(id, Role::List) || *is_main && is(id, Role::PlainList) || is_live(graph, *id)
     });
-    if let Some(listing) = lists.map(|(id, _)| members(graph, *id)).find(|it| !it.items.is_empty())
-    {
+    let mut visits = VISITS;
+    let mut filled = |id| Some(members(graph, id, &mut visits)).filter(|it| !it.items.is_empty());
+    if let Some(listing) = lists.map(|(id, _)| *id).find_map(&mut filled) {
         return Ok(listing);
     }
     let entries: Vec<LinkedItemId> =
@@ -78,8 +83,7 @@ pub(super) fn find_listing<'g>(
     }
     if !subjects.iter().any(|(id, _)| is(id, Role::Subject)) {
         let lists = subjects.iter().filter(|(id, _)| is(id, Role::PlainList));
-        let found = lists.map(|(id, _)| members(graph, *id)).find(|it| !it.items.is_empty());
-        if let Some(listing) = found {
+        if let Some(listing) = lists.map(|(id, _)| *id).find_map(&mut filled) {
             return Ok(listing);
         }
     }
@@ -89,7 +93,7 @@ pub(super) fn find_listing<'g>(
 /// Returns the items that a page describes, and what it is about according to itself. The second value
 /// tells whether the page says so.
 fn subjects(graph: &Graph<'_>) -> Vec<(LinkedItemId, bool)> {
-    let (mut found, mut seen) = (Vec::new(), HashSet::new());
+    let (mut found, mut seen, mut stating) = (Vec::new(), HashSet::new(), HashSet::new());
     let main_of = move |id: LinkedItemId| {
         graph.values(id, SUBJECT).filter_map(move |value| match value {
             PropertyValue::Node(id) => Some(graph.resolve(*id)),
@@ -98,7 +102,8 @@ fn subjects(graph: &Graph<'_>) -> Vec<(LinkedItemId, bool)> {
     };
     let is_around = |id: LinkedItemId| matches!(role_of(graph, id), Role::Page | Role::List);
     let top = move || graph.top().iter().map(move |id| graph.resolve(*id));
-    for id in top().filter(|id| is_around(*id)).flat_map(main_of) {
+    let around = top().filter(|id| is_around(*id) && stating.insert(graph.stating(*id, SUBJECT)));
+    for id in around.flat_map(main_of) {
         if seen.insert(graph.identity(id)) {
             found.push((id, true));
         }
@@ -122,23 +127,20 @@ fn is_live(graph: &Graph<'_>, id: LinkedItemId) -> bool {
 
 /// Returns whether an item is at one of these addresses.
 fn is_at(graph: &Graph<'_>, id: LinkedItemId, addresses: &[String]) -> bool {
-    let bare = |address: &str| {
-        let address = address.split('#').next().unwrap_or_default();
-        address.trim_end_matches('/').to_owned()
-    };
-    let page = graph.values(id, "mainEntityOfPage").filter_map(|value| match value {
-        PropertyValue::Node(page) => {
-            graph.node(*page).id.as_deref().or(graph.text(*page, &["url"]))
-        }
-        other => other.text(),
+    fn bare(address: &str) -> &str {
+        address.split('#').next().unwrap_or_default().trim_end_matches('/')
+    }
+    let page = graph.first_values(id, "mainEntityOfPage").filter_map(|value| match value {
+        PropertyValue::Node(page) => graph.short_id(*page).or(graph.short_text(*page, &["url"])),
+        other => other.short_text(),
     });
-    let stated = page.chain(graph.text(id, &["url"])).chain(graph.node(id).id.as_deref());
-    let stated: Vec<String> = stated.map(bare).filter(|address| !address.is_empty()).collect();
-    addresses.iter().any(|address| stated.contains(&bare(address)))
+    let stated = page.chain(graph.short_text(id, &["url"])).chain(graph.short_id(id));
+    let mut stated = stated.map(bare).filter(|address| !address.is_empty());
+    stated.any(|stated| addresses.iter().any(|address| bare(address) == stated))
 }
 
-/// Returns what is in a list, and in lists inside of it.
-fn members<'g>(graph: &'g Graph<'_>, head: LinkedItemId) -> Listing<'g> {
+/// Returns what is in a list, and in lists inside of it, with at most this many visits.
+fn members<'g>(graph: &'g Graph<'_>, head: LinkedItemId, visits: &mut usize) -> Listing<'g> {
     let (mut items, mut seen) = (Vec::new(), HashSet::from([graph.identity(head)]));
     let mut open = vec![(head, 0)];
     while let Some((list, depth)) = open.pop() {
@@ -149,6 +151,10 @@ fn members<'g>(graph: &'g Graph<'_>, head: LinkedItemId) -> Listing<'g> {
         });
         let main = graph.values(list, SUBJECT).map(|value| (value, false));
         for (value, is_of_anything) in values.chain(main) {
+            if *visits == 0 {
+                break;
+            }
+            *visits -= 1;
             match member(graph, value, is_of_anything, &mut seen) {
                 Some(Member::Item(item)) => items.push(item),
                 Some(Member::List(list)) if depth < DEPTH => inner.push((list, depth + 1)),
@@ -212,7 +218,7 @@ fn has_members(graph: &Graph<'_>, id: LinkedItemId) -> bool {
 fn explanation(graph: &Graph<'_>, subjects: &[(LinkedItemId, bool)]) -> String {
     let mut named: Vec<&str> = Vec::new();
     for name in subjects.iter().flat_map(|(id, _)| &graph.node(*id).types) {
-        if !named.contains(&name.as_str()) {
+        if named.len() <= MOST_NAMED && !named.contains(&name.as_str()) {
             named.push(name);
         }
     }

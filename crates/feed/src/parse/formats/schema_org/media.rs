@@ -16,6 +16,9 @@ const MEDIA: OutputNamespace =
 /// The properties that hold recordings.
 const RECORDINGS: [&str; 4] = ["associatedMedia", "audio", "video", "encoding"];
 
+/// The maximum number of recordings of an entry.
+const MOST_RECORDINGS: usize = 64;
+
 /// Adds the media of an item to its entry.
 pub(super) fn describe(
     reading: &PageReading<'_>,
@@ -23,26 +26,27 @@ pub(super) fn describe(
     node: LinkedItemId,
     entry: &mut Entry,
 ) {
-    let mut duration = graph.text(node, &["duration", "timeRequired"]);
-    for value in RECORDINGS.iter().flat_map(|name| graph.values(node, name)) {
+    let mut duration = graph.short_text(node, &["duration", "timeRequired"]);
+    let recordings = RECORDINGS.iter().flat_map(|name| graph.values(node, name));
+    for value in recordings.take(MOST_RECORDINGS) {
         let found = match value {
             PropertyValue::Node(id) => {
-                duration = duration.or(graph.text(*id, &["duration"]));
+                duration = duration.or(graph.short_text(*id, &["duration"]));
                 recording(reading, graph, *id)
             }
-            other => other.text().and_then(|address| enclosure(reading, address)),
+            other => other.short_text().and_then(|address| enclosure(reading, address)),
         };
         let is_new = |found: &Link| !entry.links.iter().any(|held| held.href == found.href);
         let found = found.filter(is_new);
         entry.links.extend(found);
     }
-    if let Some(address) = graph.text(node, &["contentUrl"]) {
+    if let Some(address) = graph.short_text(node, &["contentUrl"]) {
         entry.links.extend(enclosure(reading, address));
     }
     if let Some(seconds) = duration.and_then(seconds) {
         entry.extensions.push(with_text(ITUNES, "duration", seconds.to_string()));
     }
-    if let Some(number) = graph.text(node, &["episodeNumber"]) {
+    if let Some(number) = graph.short_text(node, &["episodeNumber"]) {
         entry.extensions.push(with_text(ITUNES, "episode", number.to_owned()));
     }
     if let Some(url) = reading.address_in(graph, node, &["image", "thumbnailUrl"]) {
@@ -52,15 +56,16 @@ pub(super) fn describe(
 
 /// Returns the link to a recording.
 fn recording(reading: &PageReading<'_>, graph: &Graph<'_>, id: LinkedItemId) -> Option<Link> {
-    let address = graph.text(id, &["contentUrl", "url"])?;
-    let mime = graph.text(id, &["encodingFormat", "fileFormat"]).filter(|mime| mime.contains('/'));
-    let length = graph.text(id, &["contentSize"]);
+    let address = graph.short_text(id, &["contentUrl", "url"])?;
+    let mime =
+        graph.short_text(id, &["encodingFormat", "fileFormat"]).filter(|mime| mime.contains('/'));
+    let length = graph.short_text(id, &["contentSize"]);
     let length = length.filter(|size| size.bytes().all(|byte| byte.is_ascii_digit()));
     let found = enclosure(reading, address)?;
     Some(Link {
         mime: mime.map(str::to_owned).or(found.mime.clone()),
         length: length.map(str::to_owned),
-        title: graph.text(id, &["name"]).map(str::to_owned),
+        title: graph.short_text(id, &["name"]).map(str::to_owned),
         ..found
     })
 }

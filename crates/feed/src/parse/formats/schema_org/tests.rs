@@ -250,3 +250,49 @@ fn hostile_data_is_read_up_to_a_limit() {
     let nested = r#"{"@type":"Blog","hasPart":"#.repeat(60) + "1" + &"}".repeat(60);
     assert_eq!(entries(json_ld(&nested)), [""; 0]);
 }
+
+#[test]
+fn what_many_entries_share_is_copied_up_to_a_limit() {
+    let entries = |feed: &Feed| feed.entries.len();
+    let of = |shared: &str, reference: &str| {
+        let many: String = (0..4_000)
+            .map(|n| format!(r#",{{"@type": "Article", "url": "/{n}", {reference}}}"#))
+            .collect();
+        let json = format!("[{shared}{many}]");
+        (json.len(), json_ld(&json).unwrap())
+    };
+    let person = |name: &str| format!(r#"{{"@id": "a", "name": "{name}"}}"#);
+    let author = r#""author": {"@id": "a"}"#;
+    let (_, feed) = of(&person("Ada"), author);
+    assert_eq!((entries(&feed), feed.entries[3_999].authors.len()), (4_000, 1));
+    let (_, feed) = of(&person(&"a".repeat(400_000)), author);
+    assert_eq!((entries(&feed), feed.entries[0].authors.len()), (4_000, 0), "too long for a name");
+    let (length, feed) = of(&person(&"a".repeat(4_000)), author);
+    let names = feed.entries.iter().flat_map(|entry| &entry.authors).map(|who| who.name.len());
+    assert!(names.sum::<usize>() < 2 * length + 2 * 1024 * 1024);
+    assert!(feed.repairs.iter().any(|repair| repair.code == RepairCode::TooManyEntries));
+    let terms = format!(
+        r#"{{"@id": "a", "name": "{}"}}"#,
+        (0..9_999).map(|n| format!("{n},")).collect::<String>()
+    );
+    let (_, feed) = of(&terms, r#""keywords": {"@id": "a"}"#);
+    assert!(feed.entries.iter().map(|entry| entry.categories.len()).sum::<usize>() < 100_000);
+}
+
+#[test]
+fn an_entry_has_a_limited_number_of_everything() {
+    let list = |of: &str| (0..3_000).map(|n| format!(r#""{of}{n}","#)).collect::<String>();
+    let json = format!(
+        r#"{{"@type": "Article", "url": "/1", "author": [{}"x"], "audio": [{}"y"], "keywords": "{}"}}"#,
+        list("Ada "),
+        list("https://cdn.test/"),
+        (0..3_000).map(|n| format!("{n},")).collect::<String>()
+    );
+    let entry = json_ld(&json).unwrap().entries.remove(0);
+    let counts = (entry.authors.len(), entry.links.len(), entry.categories.len());
+    assert_eq!(counts, (64, 65, 256));
+    let name = "n".repeat(100_000);
+    let json =
+        format!(r#"{{"@type": "Article", "url": "/1", "{name}": [{}1]}}"#, "1,".repeat(9_999));
+    assert_eq!(json_ld(&json).unwrap().entries[0].extensions.len(), 0, "names are copied");
+}
