@@ -5,6 +5,7 @@
 //! that is set meanwhile has no effect on it. Before it is set for the first time, it starts from the clock of
 //! this machine. It is that of the process: all that a process does is due by one clock.
 
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -40,6 +41,24 @@ pub(crate) fn set(now: DateTime<Utc>) {
 pub(crate) fn correct(by: TimeDelta) {
     clock().at_boot += by.num_microseconds().unwrap_or(0);
 }
+
+/// Notes that the clock was compared with that of the database, and was right.
+pub(crate) fn note_comparison() {
+    COMPARED_AT.store(micros_since_boot(), Ordering::Relaxed);
+}
+
+/// Returns whether the clock was right a moment ago. It may not be after this machine was suspended, or cut off
+/// from the database: what cannot be undone waits until it was compared.
+pub(crate) fn is_current() -> bool {
+    let compared_at = COMPARED_AT.load(Ordering::Relaxed);
+    compared_at == NEVER || micros_since_boot() - compared_at < CURRENT_FOR
+}
+
+/// When the clock was last compared, in microseconds since the start of the machine.
+static COMPARED_AT: AtomicI64 = AtomicI64::new(NEVER);
+const NEVER: i64 = 0;
+/// How long a comparison holds, in microseconds: some intervals between two of them.
+const CURRENT_FOR: i64 = 3_000_000;
 
 /// Returns the time by the clock of this machine, which an operator may set at any time.
 #[expect(clippy::disallowed_methods, reason = "this is the one place")]

@@ -17,6 +17,7 @@ use tokio::time::sleep;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::warn;
 
+use crate::clock;
 use crate::jobs::runner;
 use feedgate_core::claim::ClaimToken;
 use feedgate_core::store::StoreError;
@@ -24,8 +25,9 @@ use feedgate_core::store::StoreError;
 /// The key of a job, and the token of its claim.
 type Claim<K> = (K, ClaimToken);
 
-/// The claims in hand, and when each ends unless it is renewed.
-type Held<K> = Arc<Mutex<HashMap<Claim<K>, DateTime<Utc>>>>;
+/// The claims in hand: the token of each, and when it ends unless it is renewed, by the time since the start
+/// of the machine. Who claims a job again has lost the claim before.
+type Held<K> = Arc<Mutex<HashMap<K, (ClaimToken, Duration)>>>;
 
 /// Renews the claims of jobs of one kind that are in progress.
 pub(crate) struct ClaimRenewal<K> {
@@ -54,15 +56,19 @@ impl<K: Copy + Eq + Hash + Send + 'static> ClaimRenewal<K> {
         let in_hand = Arc::clone(&held);
         let renewing = renew_repeatedly(job, lease, move |now, until| {
             let held = Arc::clone(&in_hand);
-            let claims: Vec<_> = lock(&held).keys().copied().collect();
+            let claims: Vec<_> =
+                lock(&held).iter().map(|(key, (token, _))| (*key, *token)).collect();
+            let ends = clock::since_boot() + lease;
             let renewed = (!claims.is_empty()).then(|| renew(claims.clone(), now, until));
             // A job whose claim was lost runs to its end; its result changes nothing.
             async move {
                 let Some(renewed) = renewed else { return Ok(()) };
                 let renewed: HashSet<K> = renewed.await?.into_iter().collect();
                 let mut held = lock(&held);
-                for claim in claims.iter().filter(|(key, _)| renewed.contains(key)) {
-                    held.entry(*claim).and_modify(|ends| *ends = until);
+                for (key, token) in claims.iter().filter(|(key, _)| renewed.contains(key)) {
+                    if let Some(claim) = held.get_mut(key).filter(|claim| claim.0 == *token) {
+                        claim.1 = ends;
+                    }
                 }
                 Ok(())
             }
@@ -82,9 +88,9 @@ impl<K: Copy + Eq + Hash + Send + 'static> ClaimRenewal<K> {
         token: ClaimToken,
         ends: DateTime<Utc>,
     ) -> HeldClaim<K> {
-        let claim = (key, token);
-        lock(&self.held).insert(claim, ends);
-        HeldClaim { claim, held: Arc::clone(&self.held) }
+        let lasts = (ends - runner::now()).to_std().unwrap_or_default();
+        lock(&self.held).insert(key, (token, clock::since_boot() + lasts));
+        HeldClaim { claim: (key, token), held: Arc::clone(&self.held) }
     }
 }
 
@@ -92,7 +98,9 @@ impl<K: Copy + Eq + Hash> HeldClaim<K> {
     /// Returns whether the claim has not ended, as it does while this machine is suspended or cut off from
     /// the database: another node may do the job then.
     pub(crate) fn is_valid(&self) -> bool {
-        lock(&self.held).get(&self.claim).is_some_and(|ends| runner::now() < *ends)
+        let (key, token) = self.claim;
+        let held = lock(&self.held).get(&key).copied();
+        held.is_some_and(|(newest, ends)| newest == token && clock::since_boot() < ends)
     }
 }
 
@@ -120,11 +128,15 @@ where
 
 impl<K: Copy + Eq + Hash> Drop for HeldClaim<K> {
     fn drop(&mut self) {
-        lock(&self.held).remove(&self.claim);
+        let (key, token) = self.claim;
+        let mut held = lock(&self.held);
+        if held.get(&key).is_some_and(|(newest, _)| *newest == token) {
+            held.remove(&key);
+        }
     }
 }
 
-fn lock<K>(held: &Held<K>) -> MutexGuard<'_, HashMap<Claim<K>, DateTime<Utc>>> {
+fn lock<K>(held: &Held<K>) -> MutexGuard<'_, HashMap<K, (ClaimToken, Duration)>> {
     held.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -155,7 +167,12 @@ mod tests {
             assert_eq!(claims, [(1, token), (2, token)]);
         }
         assert_eq!(held.each_ref().map(HeldClaim::is_valid), [true, false], "the other was lost");
+        let [first, _second] = &held;
+        let again = claims.hold_claim(1, ClaimToken(8), claims.end_of_claim(runner::now()));
+        assert_eq!((first.is_valid(), again.is_valid()), (false, true), "it was claimed again");
         drop(held);
+        assert!(again.is_valid());
+        drop(again);
         let other = claims.hold_claim(3, token, claims.end_of_claim(runner::now()));
         assert!(other.is_valid());
         assert_eq!(renewed.recv().await.unwrap(), [(3, token)], "what has ended is not renewed");

@@ -30,8 +30,6 @@ const NOTICE: Duration = Duration::from_millis(1_500);
 const NOTICE_INTERVAL: Duration = Duration::from_millis(100);
 /// The time between two records of when a node worked.
 const MARK_INTERVAL: Duration = Duration::from_secs(30);
-/// How long a node remembers that others have moved due times without a reason that it sees.
-const MISLED: Duration = Duration::from_secs(60);
 /// Identifies the run of the machine.
 const BOOT_FILE: &str = "/proc/sys/kernel/random/boot_id";
 
@@ -44,10 +42,10 @@ pub struct ClockSync {
     boot: String,
     /// Since when the last record is.
     marked: Stopwatch,
-    /// Since when others have last moved due times although this node went by the clock of the database. A node
+    /// The last time that others moved due times although this node went by the clock of the database. A node
     /// that started just after that clock was set, which no other had noticed yet, goes by another time than due
-    /// times; it finds out when that happens twice.
-    misled: Option<Stopwatch>,
+    /// times; it finds out when that happens again as soon as it has moved them back.
+    misled: Option<i64>,
 }
 
 impl ClockSync {
@@ -83,6 +81,7 @@ impl ClockSync {
         if reading.moving_by.is_none() && reading.generation == self.generation {
             if by.abs() <= TOLERANCE {
                 clock::correct(by);
+                clock::note_comparison();
                 self.mark_if_due().await?;
                 return Ok(true);
             }
@@ -91,7 +90,7 @@ impl ClockSync {
             reading = self.read().await?;
         } else if reading.generation != self.generation
             && by.abs() <= TOLERANCE
-            && self.was_misled_before()
+            && self.was_misled_before(reading.generation)
         {
             // Nodes that go by the time before it was set have moved due times to where they are here.
             (self.generation, self.moved_in_all) = (reading.generation, reading.moved_in_all);
@@ -116,10 +115,10 @@ impl ClockSync {
     }
 
     /// Notes that others have moved due times although this node goes by the clock of the database. Returns
-    /// whether that was so a moment ago.
-    fn was_misled_before(&mut self) -> bool {
-        let last = self.misled.replace(Stopwatch::start());
-        last.is_some_and(|last| last.elapsed() < MISLED)
+    /// whether that was so when they did it before.
+    fn was_misled_before(&mut self, generation: i64) -> bool {
+        let last = self.misled.replace(generation);
+        last.is_some_and(|last| (last + 1..=last + 2).contains(&generation))
     }
 
     /// Moves all due times, together with other nodes, and goes by the new time.
@@ -179,7 +178,7 @@ impl ClockSync {
         let (seen_at, since_boot) = (clock::now(), clock::since_boot());
         let mark = ClockMark { seen_at, boot: self.boot.clone(), since_boot };
         self.marked = Stopwatch::start();
-        self.store.record_clock(&mark).await
+        self.store.record_clock(self.generation, &mark).await
     }
 }
 

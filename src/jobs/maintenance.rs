@@ -14,6 +14,7 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
+use crate::clock;
 use crate::event_log::EventLog;
 use crate::jobs::runner;
 use feedgate_core::account::SESSION_IDLE;
@@ -24,6 +25,8 @@ use feedgate_core::schedule;
 use feedgate_core::store::{AttemptRetention, PruneBefore, StoreError};
 use feedgate_store::Store;
 
+/// Between two looks at a clock that has not been compared.
+const UNTIL_CURRENT: Duration = Duration::from_millis(100);
 /// How often to check which tasks are due.
 const TICK: Duration = Duration::from_secs(20);
 /// "The server drops a subscription after three consecutive errors, but it waits till
@@ -155,6 +158,12 @@ pub async fn run(
 ) {
     let mut before = runner::now();
     loop {
+        // Whatever has ended by a clock that was set back meanwhile must not be deleted.
+        while !clock::is_current() {
+            if stop.run_until_cancelled(sleep(UNTIL_CURRENT)).await.is_none() {
+                return;
+            }
+        }
         let now = runner::now();
         for task in TASKS {
             if task.is_time(before, now)

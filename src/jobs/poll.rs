@@ -210,7 +210,7 @@ impl Poller {
         let now = now + set_by;
         match observed {
             Ok(mut observation) => {
-                observation.at += set_by;
+                observation.move_times(set_by);
                 match self.evaluate(due, observation, now).await {
                     Err(StoreError::Postponed { until, reason }) => {
                         let busy = Busy::Store { until, reason };

@@ -97,7 +97,7 @@ impl VerificationJob {
         match wait {
             Some(wait) => subscribe.store.retry_intent(due, runner::now() + *wait).await,
             None => {
-                if may_repeat {
+                if may_repeat && claim.is_valid() {
                     let reason = "the callback could not be verified";
                     subscribe.deny(&due.intent, reason).await;
                 }

@@ -34,14 +34,15 @@ impl Store {
         self.shared.read(move |tx| Box::pin(read(tx, machine_time))).await
     }
 
-    /// Records that a node works.
-    pub async fn record_clock(&self, mark: &ClockMark) -> Result<(), StoreError> {
-        const MARK: &str =
-            "update clocks set seen_at = $1, boot = $2, since_boot = $3 where id = 1";
+    /// Records that a node works, unless it has not noticed yet that the clock was set after `generation`.
+    pub async fn record_clock(&self, generation: i64, mark: &ClockMark) -> Result<(), StoreError> {
+        const MARK: &str = "
+            update clocks set seen_at = $1, boot = $2, since_boot = $3
+             where id = 1 and generation = $4";
         let ClockMark { seen_at, boot, since_boot } = mark.clone();
         let since_boot = since_boot.as_micros() as i64;
         let marked = self.shared.write(move |tx| {
-            let params = [Value::from(seen_at), boot.into(), since_boot.into()];
+            let params = [Value::from(seen_at), boot.into(), since_boot.into(), generation.into()];
             Box::pin(async move { tx.execute(MARK, &params).await })
         });
         marked.await.map(drop)

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use http::HeaderMap;
 use sha2::{Digest, Sha256};
 
@@ -50,6 +50,18 @@ pub(super) struct Observation {
     pub(super) source_network: SourceNetwork,
     /// The content that was found.
     pub(super) found: Found,
+}
+
+impl Observation {
+    /// Moves what was read by a clock that was set by `by` since.
+    pub(super) fn move_times(&mut self, by: TimeDelta) {
+        self.at += by;
+        if let Found::Same(received) | Found::Feed { received, .. } | Found::Other(received) =
+            &mut self.found
+        {
+            received.clock_ahead_s -= by.num_seconds();
+        }
+    }
 }
 
 /// A request to a server.

@@ -84,9 +84,17 @@ async fn e03_it_is_recorded_when_a_node_worked(database: Database) {
     }
     let (seen_at, boot, since_boot) = (at(7), "run".to_owned(), Duration::from_secs(3));
     let mark = ClockMark { seen_at, boot, since_boot };
-    store.record_clock(&mark).await.unwrap();
+    store.record_clock(0, &mark).await.unwrap();
     assert_eq!(store.read_clock(at(8)).await.unwrap().mark, Some(mark.clone()));
     store.record_clock_set(0, TimeDelta::seconds(100)).await.unwrap();
     let moved = ClockMark { seen_at: at(107), ..mark };
-    assert_eq!(store.read_clock(at(8)).await.unwrap().mark, Some(moved), "it moves as well");
+    assert_eq!(
+        store.read_clock(at(8)).await.unwrap().mark,
+        Some(moved.clone()),
+        "it moves as well"
+    );
+    let late = ClockMark { seen_at: at(9), ..moved.clone() };
+    store.record_clock(0, &late).await.unwrap();
+    let reading = store.read_clock(at(10)).await.unwrap();
+    assert_eq!(reading.mark, Some(moved), "that node has not noticed yet");
 }

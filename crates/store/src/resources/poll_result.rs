@@ -310,7 +310,8 @@ async fn move_on(
     const MOVE_ON: &str = "
         update resources
            set poll_times = {given poll_times}, failing = {given failing},
-               answered_at = case when {given failing} = 0 then {given at} else answered_at end,
+               answered_at = case when {given failing} = 0 and {given is_well} = 1
+                                  then {given at} else answered_at end,
                next_fetch = {given next_fetch}, due_at = {given next_fetch}, claimed_until = null,
                claim_token = 0, pinged = {given pinged}, fetched_at = {given at}, delay_reason = nullif({given reason}, ''),
                status_version = {given version}, announced_status_version = {given announced},
@@ -336,6 +337,7 @@ async fn move_on(
         ("id", ints(|ending| ending.id.0)),
         ("poll_times", texts(|ending| &ending.pace)),
         ("failing", ints(|ending| ending.is_failing.into())),
+        ("is_well", ints(|ending| ending.is_well.into())),
         ("next_fetch", Value::Ints(next)),
         ("reason", Value::Texts(reasons)),
         ("pinged", Value::Ints(pinged.collect())),
