@@ -30,6 +30,7 @@ mod preview;
 mod quotas;
 mod refusal;
 pub mod registration;
+mod request_checks;
 mod validation;
 pub mod verification_job;
 mod verify;
@@ -49,14 +50,12 @@ use crate::jobs::claim_renewal::ClaimRenewal;
 use crate::jobs::poll::Poller;
 use crate::jobs::runner::{self, Job};
 use crate::metrics::Metrics;
-use crate::net::{HttpClient, Purpose};
+use crate::net::HttpClient;
 use crate::verification_limits::{VerificationLimits, VerificationPermit};
 use feedgate_core::account::AccountId;
 use feedgate_core::intent::{DueIntent, Intent, IntentMode};
 use feedgate_core::store::{EventArrival, StoreError, SubscriptionFilter};
-use feedgate_core::subscription::SubscriptionRequest;
 use feedgate_core::topic::{Callback, Topic};
-use feedgate_feed::documents::Fragment;
 use feedgate_protocol::Protocol;
 use feedgate_store::Store;
 
@@ -336,43 +335,6 @@ impl SubscriptionService {
         Ok(())
     }
 
-    async fn check_subscription(
-        &self,
-        intent: &Intent,
-        is_own_log: bool,
-        networks: CallerNetworks,
-    ) -> Result<(), SubscriptionRefusal> {
-        self.check(&intent.request, is_own_log)?;
-        if !is_own_log {
-            self.check_topic_network(&intent.request.topic, networks).await?;
-        }
-        self.check_quota(&intent.request).await
-    }
-
-    /// Checks the topic and the callback, which the hub may refuse (WebSub
-    /// `#subscription-validation`). A literal address in the URL is checked before the response;
-    /// the address that a name resolves to is checked by the first request.
-    fn check(
-        &self,
-        request: &SubscriptionRequest,
-        is_own_log: bool,
-    ) -> Result<(), SubscriptionRefusal> {
-        let refused = |url: &Url, purpose| match self.fetch.refuses(url, purpose) {
-            Some(why) => Err(SubscriptionRefusal::Forbidden(purpose, why)),
-            None => Ok(()),
-        };
-        // The fragment of a log of this gateway keeps it secret, and selects nothing.
-        if !is_own_log {
-            refused(&request.topic.fetch_url(), Purpose::Topic)?;
-            check_part(&request.topic)?;
-        }
-        self.check_is_elsewhere(&request.callback)?;
-        match request.callback.is_null_device() {
-            true => Ok(()),
-            false => refused(request.callback.url(), Purpose::Callback),
-        }
-    }
-
     /// Returns the only callback with which `account` subscribes to `topic`: an unsubscription may
     /// leave the callback out (rows U-2 and U-3).
     pub async fn only_callback(
@@ -436,13 +398,5 @@ impl SubscriptionService {
             self.end_replaced(&intent.request).await?;
         }
         Ok(came.is_some())
-    }
-}
-
-/// Refuses a fragment that can never select anything, before anybody waits for it.
-fn check_part(topic: &Topic) -> Result<(), SubscriptionRefusal> {
-    match topic.fragment().map(Fragment::parse).transpose() {
-        Ok(_) => Ok(()),
-        Err(why) => Err(SubscriptionRefusal::BadPart(why)),
     }
 }

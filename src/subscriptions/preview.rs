@@ -12,7 +12,8 @@ use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout};
 use url::Url;
 
-use super::{SubscriptionRefusal, SubscriptionService, check_part};
+use super::request_checks::check_part;
+use super::{SubscriptionRefusal, SubscriptionService};
 use crate::jobs::poll::{KnownAs, ParsedDocument, read_document};
 use crate::jobs::runner;
 use crate::net::{FetchError, FetchRequest, FetchResponse, Patience, Purpose};

@@ -13,7 +13,9 @@ use futures_util::{FutureExt, StreamExt, stream};
 use tokio::time::Instant;
 use url::{Host, Url};
 
-use super::{CallerNetworks, SubscriptionRefusal, SubscriptionService, events, verify};
+use super::{
+    CallerNetworks, SubscriptionRefusal, SubscriptionService, events, request_checks, verify,
+};
 use crate::jobs::poll::PolledNow;
 use crate::jobs::runner;
 use feedgate_core::account::AccountId;
@@ -145,7 +147,7 @@ impl SubscriptionService {
     ) -> Result<DateTime<Utc>, SubscriptionRefusal> {
         let unreadable = || SubscriptionRefusal::Unreadable(url.to_owned());
         let topic = Topic::parse(url).map_err(|_| unreadable())?;
-        super::check_part(&topic)?;
+        request_checks::check_part(&topic)?;
         let callback = handler.callback().ok_or(SubscriptionRefusal::NoHandler)?;
         self.check_is_elsewhere(&callback)?;
         self.check_callback_network(&callback, handler.networks)?;
