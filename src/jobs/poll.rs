@@ -252,9 +252,11 @@ impl Poller {
             patience,
             turn,
         };
-        let mut observation = source.fetch_and_parse(due, now).await.map_err(PollStop::PutOff)?;
+        let observation = source.fetch_and_parse(due, now).await.map_err(PollStop::PutOff)?;
+        let last = observation.visits.last().map(|visit| visit.url.clone());
+        let mut observation = self.follow_index(source.continued(), due, observation).await?;
         verdict.reject_page(&mut observation);
-        self.check_redirected_robots(&client, (resource, &mut observation), at).await?;
+        self.check_redirected_robots(&client, (resource, &mut observation), last, at).await?;
         Ok(observation)
     }
 

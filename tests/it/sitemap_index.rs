@@ -14,6 +14,7 @@ use crate::support::subscriber::Subscriber;
 on_both_stores!(
     n12_an_index_of_sitemaps_is_a_feed_of_their_newest_pages,
     n12_an_index_without_dates_is_read_in_full,
+    n12_the_sitemaps_of_an_index_are_on_its_host_and_allowed_by_robots_txt,
 );
 
 const XML: &str = "application/xml";
@@ -49,14 +50,18 @@ impl World {
         self.gateway.post("/", &[("hub.mode", "publish"), ("hub.url", url)]).await;
     }
 
-    /// Publishes an index of the sitemaps with these names and dates.
+    /// Publishes an index of the sitemaps with these names, or addresses, and dates.
     fn put_index(&self, sitemaps: &[(&str, &str)]) {
         let listed = sitemaps.iter().map(|(name, date)| {
             let changed = match *date {
                 "" => String::new(),
                 date => format!("<lastmod>{date}</lastmod>"),
             };
-            format!("<sitemap><loc>{}</loc>{changed}</sitemap>", self.publisher.url(name))
+            let address = match name.starts_with('/') {
+                true => self.publisher.url(name),
+                false => (*name).to_owned(),
+            };
+            format!("<sitemap><loc>{address}</loc>{changed}</sitemap>")
         });
         let listed: String = listed.collect();
         let index = format!(
@@ -78,10 +83,14 @@ impl World {
     }
 }
 
-/// A sitemap of pages with dates.
+/// A sitemap of pages with dates, or with none.
 fn sitemap(pages: &[(&str, &str)]) -> String {
     let pages = pages.iter().map(|(page, date)| {
-        format!("<url><loc>https://tides.test/{page}</loc><lastmod>{date}</lastmod></url>")
+        let changed = match *date {
+            "" => String::new(),
+            date => format!("<lastmod>{date}</lastmod>"),
+        };
+        format!("<url><loc>https://tides.test/{page}</loc>{changed}</url>")
     });
     let pages: String = pages.collect();
     format!("<urlset xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\">{pages}</urlset>")
@@ -119,10 +128,10 @@ async fn n12_an_index_of_sitemaps_is_a_feed_of_their_newest_pages(database: Data
     let document: serde_json::Value = serde_json::from_str(&text).unwrap();
     assert_eq!(document["items"].as_array().unwrap().len(), 5, "{text}");
 
-    // The first one changes: a page is new, and another was there before, although nobody was told.
+    // The first one changes: a page is new, and others were there before, although nobody was told.
     let today = today();
     listed[0].1 = &today;
-    let pages = [("new", today.as_str()), ("earlier", "2020-01-01")];
+    let pages = [("new", today.as_str()), ("earlier", "2020-01-01"), ("undated", "")];
     world.publisher.put("/1.xml", "application/x-gzip", gzip(&sitemap(&pages)));
     world.put_index(&listed);
     world.publish(&index).await;
@@ -139,7 +148,7 @@ async fn n12_an_index_without_dates_is_read_in_full(database: Database) {
     world.put_index(&[("/posts.xml", ""), ("/gone.xml", "")]);
     let index = world.publisher.url("/index.xml");
     world.subscribe(&index).await;
-    world.publisher.put("/posts.xml", XML, sitemap(&[("2", &today), ("1", &today)]));
+    world.publisher.put("/posts.xml", XML, sitemap(&[("2", ""), ("1", &today)]));
     world.publish(&index).await;
     world.subscriber.until("/cb", |told| !told.is_empty()).await;
     world.gateway.comes_to_rest().await;
@@ -152,4 +161,38 @@ async fn n12_an_index_without_dates_is_read_in_full(database: Database) {
     world.publisher.put("/posts.xml", XML, sitemap(&[("3", &today), ("2", &today)]));
     world.publish(&index).await;
     world.subscriber.until("/cb", |told| told.iter().any(|it| it.text().contains("/3"))).await;
+}
+
+async fn n12_the_sitemaps_of_an_index_are_on_its_host_and_allowed_by_robots_txt(
+    database: Database,
+) {
+    let world = World::new(database).await;
+    let (other, today) = (Publisher::start().await, today());
+    other.put("/posts.xml", XML, sitemap(&[("elsewhere", &today)]));
+    world.publisher.put("/robots.txt", "text/plain", "User-agent: feedgate\nDisallow: /private\n");
+    for name in ["/private/posts.xml", "/posts.xml"] {
+        world.publisher.put(name, XML, sitemap(&[(&name[1..], &today)]));
+    }
+    let elsewhere = other.url("/posts.xml");
+    let all = [(elsewhere.as_str(), ""), ("/private/posts.xml", ""), ("/posts.xml", "")];
+    world.put_index(&all);
+    let index = world.publisher.url("/index.xml");
+    world.subscribe(&index).await;
+    let named = [("hub.mode", "retrieve"), ("hub.topic", index.as_str()), ("format", "json")];
+    let (_, text) = world.gateway.superfeedr(&named).await;
+    let document: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let pages: Vec<_> = document["items"].as_array().unwrap().iter().collect();
+    assert_eq!(pages.len(), 1, "{text}");
+    assert_eq!(pages[0]["permalinkUrl"], "https://tides.test/posts.xml");
+
+    // If none may be fetched, the index cannot be read.
+    world.put_index(&all[..2]);
+    world.publish(&index).await;
+    world.publisher.fetched("/index.xml", 2).await;
+    world.gateway.comes_to_rest().await;
+    let list = world.gateway.own("/?hub.mode=list&detailed=true").await;
+    let message = &list["subscriptions"][0]["subscription"]["feed"]["status"]["http"];
+    assert!(message.as_str().unwrap().contains("robots.txt"), "{list}");
+    assert_eq!(world.publisher.fetches("/private/posts.xml").len(), 0);
+    assert_eq!((other.fetches("/posts.xml").len(), other.fetches("/robots.txt").len()), (0, 0));
 }

@@ -87,8 +87,7 @@ impl Source<'_> {
             source_network,
             found: self.read(fetched.result, due, now).await.map_err(PutOff::begun)?,
         };
-        let observation = self.continued().follow_moves(due, observation).await?;
-        self.continued().follow_index(due, observation).await
+        self.continued().follow_moves(due, observation).await
     }
 
     /// Reads a document that was fetched for another resource.
@@ -100,7 +99,7 @@ impl Source<'_> {
     ) -> Result<Observation, PutOff> {
         let (response, source_network) = self.check_shared(document, source_network);
         let found = self.read(response, due, at).await.map_err(PutOff::unbegun)?;
-        let observation = Observation {
+        Ok(Observation {
             at,
             took: Duration::ZERO,
             wire_bytes: 0,
@@ -110,8 +109,7 @@ impl Source<'_> {
             location: ResourceLocation::Unknown,
             source_network,
             found,
-        };
-        self.continued().follow_index(due, observation).await
+        })
     }
 
     /// Refuses a document from inside a private network to a poll that may not read there itself.
@@ -158,12 +156,14 @@ impl Source<'_> {
         Ok(observation)
     }
 
-    /// Returns the source for further requests of a poll that has begun.
-    fn continued(self) -> Self {
-        match self.patience {
-            Patience::Background => Source { patience: Patience::Continued, ..self },
-            Patience::Continued | Patience::Interactive | Patience::FirstFetch => self,
-        }
+    /// Returns the source for further requests of a poll that has begun. Only the first request of a first
+    /// fetch is sent without a pause: a document decides how many follow.
+    pub(super) fn continued(self) -> Self {
+        let patience = match self.patience {
+            Patience::Background | Patience::Continued => Patience::Continued,
+            Patience::FirstFetch | Patience::Interactive => Patience::Interactive,
+        };
+        Source { patience, ..self }
     }
 
     async fn read(

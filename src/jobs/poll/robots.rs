@@ -61,17 +61,18 @@ impl Poller {
         })
     }
 
-    /// Replaces what was found by a failure if redirects have led to an address whose `robots.txt` disallows
-    /// it. If its server is too busy to be asked, the next poll asks.
+    /// Replaces what was found by a failure if redirects have led to an address, which is the `last` one, whose
+    /// `robots.txt` disallows it. If its server is too busy to be asked, the next poll asks.
     pub(super) async fn check_redirected_robots(
         &self,
         client: &HttpClient,
         (resource, observation): (&Resource, &mut Observation),
+        last: Option<String>,
         at: (DateTime<Utc>, Patience),
     ) -> Result<(), PollStop> {
         let is_good = !matches!(observation.found, Found::Failure(_));
-        let last = observation.visits.last().filter(|_| is_good).map(|visit| visit.url.clone());
-        let Some(url) = last.filter(|url| *url != resource.fetch_url) else { return Ok(()) };
+        let url = last.filter(|url| is_good && *url != resource.fetch_url);
+        let Some(url) = url else { return Ok(()) };
         match self.check_robots(client, (resource, &url), at).await {
             Ok(RobotsVerdict::Disallowed(failure)) => observation.found = Found::Failure(failure),
             Ok(verdict) => verdict.reject_page(observation),
@@ -249,7 +250,7 @@ impl RobotsCache {
 }
 
 impl Failure {
-    fn disallowed(url: &Url, what: &str) -> Failure {
+    pub(super) fn disallowed(url: &Url, what: &str) -> Failure {
         let host = url.host_str().unwrap_or_default();
         Failure {
             code: ROBOTS_DISALLOWED,

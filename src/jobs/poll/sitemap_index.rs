@@ -3,8 +3,10 @@
 //! * A poll fetches a few of them at most: those that changed last, by their `lastmod`, and of these only
 //!   those that changed since the index was read. They are fetched as a document that a feed has moved
 //!   to: one after the other, in the turn of the host, within all limits of a poll.
+//! * The index decides what is fetched, and anybody can write one: its sitemaps are on its own host, and
+//!   `robots.txt` is asked about each.
 //! * A sitemap that was not among the newest before has many pages that are not new. Those that the
-//!   sitemap dates before the index was read are left out.
+//!   sitemap dates before the index was read are left out, and those without a date.
 //! * Nothing is stored of single sitemaps. An index that dates not all of them is read in full each time,
 //!   because it does not tell which have changed.
 
@@ -17,15 +19,16 @@ use crate::fetch_traces::TracedRequest;
 use crate::net::{FetchError, FetchResponse, FetchedDocument};
 use feedgate_core::poll::Validators;
 use feedgate_core::resource::{Resource, ResourceKind};
-use feedgate_core::store::DueResource;
+use feedgate_core::store::{DueResource, StoreError};
 use feedgate_feed::Context;
 use feedgate_feed::model::{Entry, Feed, FeedFormat};
 use feedgate_feed::parse::ListedSitemap;
 use feedgate_feed::passes;
 
+use super::Poller;
 use super::fetch_and_parse::{Source, not_put_off};
 use super::observation::{Failure, Found, Observation, ServerVisit};
-use super::put_off::PutOff;
+use super::put_off::{PollStop, PutOff};
 use super::read_document::parse_in_background;
 
 /// The maximum number of sitemaps that are fetched for one poll.
@@ -39,6 +42,10 @@ const TOLERANCE: TimeDelta = TimeDelta::days(2);
 /// The pages of the sitemaps that were read.
 #[derive(Default)]
 struct Pages {
+    /// The time before which pages are not new; `None` if all may be.
+    since: Option<DateTime<Utc>>,
+    /// Whether pages without a date may be new.
+    takes_undated: bool,
     entries: Vec<Entry>,
     /// The memory of the longest sitemap, which is reserved for as long as the pages are.
     memory: Option<DocumentMemory>,
@@ -48,13 +55,14 @@ struct Pages {
     missing: Option<Failure>,
 }
 
-impl Source<'_> {
+impl Poller {
     /// Fetches the newest sitemaps of an index, if the observation is of one.
     pub(super) async fn follow_index(
-        self,
+        &self,
+        source: Source<'_>,
         due: &DueResource,
         mut observation: Observation,
-    ) -> Result<Observation, PutOff> {
+    ) -> Result<Observation, PollStop> {
         let (Found::Other(index) | Found::Same(index)) = &mut observation.found else {
             return Ok(observation);
         };
@@ -64,12 +72,11 @@ impl Source<'_> {
         }
         let read_at = last_read(&due.resource);
         let is_dated = listed.iter().all(|sitemap| sitemap.changed.is_some());
+        let mut pages = Pages::new(read_at, listed.len());
         let changed = newest(listed, read_at);
-        let mut pages = Pages::default();
         for sitemap in &changed {
-            if let Some(failure) =
-                self.read_sitemap(due, sitemap, &mut observation, &mut pages).await?
-            {
+            let read = (&mut observation, &mut pages);
+            if let Some(failure) = self.read_sitemap(source, (due, sitemap), read).await? {
                 observation.found = Found::Failure(failure);
                 return Ok(observation);
             }
@@ -98,22 +105,32 @@ impl Source<'_> {
 
     /// Fetches a sitemap and adds its pages. Returns the failure that keeps the index from being read.
     async fn read_sitemap(
-        self,
-        due: &DueResource,
-        sitemap: &ListedSitemap,
-        observation: &mut Observation,
-        pages: &mut Pages,
-    ) -> Result<Option<Failure>, PutOff> {
-        let fetched = self.get(due, &sitemap.url, &Validators::default()).await;
-        let fetched = not_put_off(fetched, true)?;
+        &self,
+        source: Source<'_>,
+        (due, sitemap): (&DueResource, &ListedSitemap),
+        (observation, pages): (&mut Observation, &mut Pages),
+    ) -> Result<Option<Failure>, PollStop> {
+        if let Some(failure) = self.disallowed(source, &sitemap.url, observation.at).await? {
+            pages.missing = Some(failure);
+            return Ok(None);
+        }
+        let fetched = source.get(due, &sitemap.url, &Validators::default()).await;
+        let fetched = not_put_off(fetched, true).map_err(PollStop::PutOff)?;
         observation.took += fetched.took;
         observation.wire_bytes += fetched.wire_bytes;
         observation.source_network = observation.source_network.max(fetched.source_network());
         observation.requests.extend(TracedRequest::from_hops(&fetched.hops));
         observation.visits.extend(ServerVisit::from_hops(&fetched.hops));
+        if let Some(hop) = fetched.hops.get(1..).and_then(<[_]>::last)
+            && let Some(failure) = self.disallowed(source, hop.url.as_str(), observation.at).await?
+        {
+            pages.missing = Some(failure);
+            return Ok(None);
+        }
         match fetched.result {
             Ok(FetchResponse::Document(document)) => {
-                self.add_pages(due, *document, observation.at, pages).await
+                let added = source.add_pages(*document, observation.at, pages).await;
+                added.map_err(PollStop::PutOff)
             }
             Ok(FetchResponse::NotModified { .. }) => Ok(None),
             Err(err) if is_gone(&err) => {
@@ -124,9 +141,22 @@ impl Source<'_> {
         }
     }
 
+    /// Returns the failure if `robots.txt` disallows a sitemap at `url`.
+    async fn disallowed(
+        &self,
+        source: Source<'_>,
+        url: &str,
+        now: DateTime<Utc>,
+    ) -> Result<Option<Failure>, StoreError> {
+        let Ok(url) = Url::parse(url) else { return Ok(None) };
+        let is_allowed = self.is_allowed(source.client, &url, now).await?;
+        Ok((!is_allowed).then(|| Failure::disallowed(&url, "a sitemap at this address")))
+    }
+}
+
+impl Source<'_> {
     async fn add_pages(
         self,
-        due: &DueResource,
         document: FetchedDocument,
         now: DateTime<Utc>,
         pages: &mut Pages,
@@ -141,8 +171,7 @@ impl Source<'_> {
         match parse_in_background(body, document.context(now), &memory).await {
             None => Ok(Some(Failure::parser_panicked())),
             Some(Ok(sitemap)) if sitemap.format == FeedFormat::Sitemap => {
-                let since = last_read(&due.resource).map(|at| at - TOLERANCE);
-                pages.add(*sitemap, since, memory);
+                pages.add(*sitemap, memory);
                 Ok(None)
             }
             // An index within an index, or a page in place of a sitemap.
@@ -156,10 +185,19 @@ impl Source<'_> {
 }
 
 impl Pages {
-    fn add(&mut self, sitemap: Feed, since: Option<DateTime<Utc>>, memory: DocumentMemory) {
-        let is_recent = |entry: &Entry| match (last_change(entry), since) {
-            (Some(at), Some(since)) => at >= since,
-            _ => true,
+    /// Returns no pages yet, of an index that lists so many sitemaps and was read at a time before.
+    fn new(read_at: Option<DateTime<Utc>>, listed: usize) -> Pages {
+        // Of a few, all were read before; of more, nobody knows which pages are new.
+        let takes_undated = read_at.is_none() || listed <= MAX_SITEMAPS;
+        let since = read_at.map(|at| at - TOLERANCE);
+        Pages { since, takes_undated, ..Pages::default() }
+    }
+
+    fn add(&mut self, sitemap: Feed, memory: DocumentMemory) {
+        let (since, takes_undated) = (self.since, self.takes_undated);
+        let is_recent = |entry: &Entry| match last_change(entry) {
+            Some(at) => since.is_none_or(|since| at >= since),
+            None => takes_undated,
         };
         self.entries.extend(sitemap.entries.into_iter().filter(is_recent));
         self.sitemaps += 1;

@@ -61,7 +61,8 @@ pub struct ListedSitemap {
     pub changed: Option<DateTime<Utc>>,
 }
 
-/// Returns the sitemaps that the index in a tree lists; none if there is no index.
+/// Returns the sitemaps that the index in a tree lists; none if there is no index. Those on another host than
+/// that of the index are left out, as sitemaps.org demands: anybody can list the documents of others.
 pub(in crate::parse) fn read_index(tree: &Tree<'_>, base: &Url) -> Vec<ListedSitemap> {
     let mut elements = tree.document().descendants();
     let Some(index) = elements.find(|element| element.named("sitemapindex")) else {
@@ -71,9 +72,16 @@ pub(in crate::parse) fn read_index(tree: &Tree<'_>, base: &Url) -> Vec<ListedSit
         let url = base.join(child.child("loc")?.text().trim()).ok()?;
         let is_web = matches!(url.scheme(), "http" | "https");
         let changed = last_change(child).map(|at| at.to_utc());
-        is_web.then(|| ListedSitemap { url: url.into(), changed })
+        (is_web && is_same_host(&url, base)).then(|| ListedSitemap { url: url.into(), changed })
     });
     listed.collect()
+}
+
+/// Returns whether two addresses are on one host, by `http` or by `https`.
+fn is_same_host(one: &Url, other: &Url) -> bool {
+    let is_usual = one.port().is_none() && other.port().is_none();
+    let is_same_port = one.port_or_known_default() == other.port_or_known_default();
+    one.host() == other.host() && (is_usual || is_same_port)
 }
 
 fn last_change(page: XmlElement<'_>) -> Option<DateTime<FixedOffset>> {
@@ -218,6 +226,8 @@ mod tests {
         let text = "<?xml version='1.0'?><s:sitemapindex xmlns:s='http://www.sitemaps.org/schemas/sitemap/0.9'>
             <s:sitemap><s:loc> https://tides.test/a?x=1&amp;y=2 </s:loc><s:lastmod>2026-11-01</s:lastmod></s:sitemap>
             <s:sitemap><s:loc>/b.xml.gz</s:loc></s:sitemap><s:sitemap><s:loc>javascript:x</s:loc></s:sitemap>
+            <s:sitemap><s:loc>http://tides.test/c.xml</s:loc></s:sitemap><s:sitemap><s:loc>//other.test/d</s:loc></s:sitemap>
+            <s:sitemap><s:loc>https://tides.test:8443/e</s:loc></s:sitemap>
             <s:sitemap><s:lastmod>2026-11-01</s:lastmod></s:sitemap></s:sitemapindex>";
         let listed = listed_sitemaps(text.as_bytes(), &context());
         let found: Vec<_> = listed
@@ -227,6 +237,7 @@ mod tests {
         let want = [
             ("https://tides.test/a?x=1&y=2", Some(1_793_491_200)),
             ("https://tides.test/b.xml.gz", None),
+            ("http://tides.test/c.xml", None),
         ];
         assert_eq!(found, want);
         assert_eq!(listed_sitemaps(b"<urlset/>", &context()), []);
