@@ -8,10 +8,11 @@ use feedgate_core::account::AccountId;
 use feedgate_core::claim::ClaimToken;
 use feedgate_core::host::HostRefusal;
 use feedgate_core::host_groups::HostGroups;
+use feedgate_core::intent::{Intent, IntentMode};
 use feedgate_core::poll::Poll;
 use feedgate_core::resource::ResourceId;
 use feedgate_core::store::{CellQueues, ClaimLimits, SubscriptionFilter};
-use feedgate_core::subscription::{DueSubscription, SubscriptionId};
+use feedgate_core::subscription::{DueSubscription, SubscriptionId, SubscriptionRequest};
 use feedgate_core::topic::Topic;
 use feedgate_core::visibility::SourceNetwork;
 use feedgate_store::{self as store, StoreSettings};
@@ -64,6 +65,22 @@ async fn resources_are_spread_and_found_again() {
     for unknown in [0, -1, i64::MAX, 99 << 40] {
         assert_eq!(store.get(ResourceId(unknown)).await.unwrap(), None);
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn p52_an_intent_is_replaced_under_its_address_in_whatever_cell() {
+    let (_database, store) = several().await;
+    let page = request("page", "https://callback.test/");
+    let address = page.topic.as_str().to_owned();
+    for n in 0..RESOURCES {
+        let topic = topic(&format!("{n}")).with_alias(Some(address.clone()));
+        let feed = SubscriptionRequest { topic, ..page.clone() };
+        let feed = Intent::new(IntentMode::Subscribe, feed);
+        store.enqueue_intent(&feed, at(0)).await.unwrap();
+        assert_eq!(store.gauges(at(1)).await.unwrap().pending_verifications, 1);
+    }
+    store.supersede(&page).await.unwrap();
+    assert_eq!(store.gauges(at(1)).await.unwrap().pending_verifications, 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]

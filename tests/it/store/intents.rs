@@ -13,12 +13,13 @@ use feedgate_protocol::Protocol;
 use feedgate_protocol::signature::SignatureMethod;
 use feedgate_store::Store;
 
-use super::{at, few, listed, on_both_stores, request};
+use super::{at, few, listed, on_both_stores, request, topic};
 use crate::support::postgres::Database;
 
 on_both_stores!(
     an_intent_waits_until_it_is_ended,
     a_newer_intent_takes_the_place_of_an_older,
+    p52_an_intent_for_a_page_takes_the_place_of_one_for_its_feed,
     one_wish_intended_many_times_at_once_is_one_intent,
     an_intent_that_was_replaced_settles_nothing,
     an_intent_is_settled_once,
@@ -103,6 +104,22 @@ async fn a_newer_intent_takes_the_place_of_an_older(database: Database) {
     store.end_intent(&taken[0]).await.unwrap();
     let due = store.claim_intents(at(4), at(9), &few(5)).await.unwrap();
     assert_eq!((due.len(), &due[0].intent, due[0].attempts), (1, &newer, 0));
+}
+
+async fn p52_an_intent_for_a_page_takes_the_place_of_one_for_its_feed(database: Database) {
+    let store = database.open().await;
+    let page = intent("https://callback.test/");
+    let address = page.request.topic.as_str().to_owned();
+    let mut feed = page.clone();
+    feed.request.topic = topic("feed").with_alias(Some(address));
+    for (older, newer) in [(&feed, &page), (&page, &feed)] {
+        store.enqueue_intent(older, at(1)).await.unwrap();
+        store.enqueue_intent(newer, at(2)).await.unwrap();
+        let due = store.claim_intents(at(3), at(9), &few(5)).await.unwrap();
+        assert_eq!((due.len(), &due[0].intent), (1, newer));
+        store.supersede(&older.request).await.unwrap();
+        assert_eq!(store.gauges(at(4)).await.unwrap().pending_verifications, 0);
+    }
 }
 
 async fn one_wish_intended_many_times_at_once_is_one_intent(database: Database) {

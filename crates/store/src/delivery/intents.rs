@@ -3,7 +3,6 @@
 use chrono::{DateTime, Utc};
 use sha2::{Digest, Sha256};
 
-use crate::Store;
 use crate::backfill;
 use crate::delivery::intent_columns::{
     COLUMNS, KEEP, SECRET, StoredIntent, VERIFY_TOKEN, read_intent,
@@ -16,6 +15,7 @@ use crate::engine::lease::ClaimLease;
 use crate::engine::row::Row;
 use crate::engine::sql::params;
 use crate::engine::tx::{Tx, Wake};
+use crate::{Db, Store};
 use feedgate_core::backfill::BackfillShare;
 use feedgate_core::claim::ClaimToken;
 use feedgate_core::intent::{DueIntent, Intent, IntentMode, VerifyToken};
@@ -27,13 +27,14 @@ use feedgate_core::subscription::SubscriptionRequest;
 /// Intents that wait for verification.
 impl Store {
     /// Stores an intent, due at `due_at`, and returns its number. It replaces an older one for the
-    /// same account, topic, callback and protocol.
+    /// same account, address, callback and protocol.
     pub async fn enqueue_intent(
         &self,
         intent: &Intent,
         due_at: DateTime<Utc>,
     ) -> Result<i64, StoreError> {
         let db = self.of_topic(intent.request.topic.as_str());
+        self.supersede_elsewhere(&intent.request).await?;
         let intent = intent.clone();
         let enqueued = db.write(move |tx| {
             Box::pin(async move { enqueue_intent(tx, &intent, due_at, ClaimToken::NONE).await })
@@ -50,6 +51,7 @@ impl Store {
         until: DateTime<Utc>,
     ) -> Result<DueIntent, StoreError> {
         let db = self.of_topic(intent.request.topic.as_str());
+        self.supersede_elsewhere(&intent.request).await?;
         let (intent, ClaimLease { ends, token, .. }) =
             (intent.clone(), db.claims.lease(now, until));
         let enqueued = db.write(move |tx| {
@@ -187,14 +189,19 @@ impl Store {
         ended.await.map(drop)
     }
 
-    /// Deletes the intent for the account, topic, callback and protocol of `request`, if there is
+    /// Deletes the intent for the account, address, callback and protocol of `request`, if there is
     /// one, because a newer request supersedes it.
     pub async fn supersede(&self, request: &SubscriptionRequest) -> Result<(), StoreError> {
-        let db = self.of_topic(request.topic.as_str());
-        let hash = hash(request);
-        let forgotten =
-            db.write(move |tx| Box::pin(async move { tx.execute(FORGET, params![hash]).await }));
-        forgotten.await.map(drop)
+        self.each(|db| forget(db, hash(request))).await.map(drop)
+    }
+
+    /// Deletes what `request` supersedes in other cells than its own: the intent for the feed of a page is in
+    /// the cell of the feed, and one for the page itself in that of the page.
+    async fn supersede_elsewhere(&self, request: &SubscriptionRequest) -> Result<(), StoreError> {
+        match self.only_cell() {
+            Some(_) => Ok(()),
+            None => self.supersede(request).await,
+        }
     }
 }
 
@@ -203,6 +210,12 @@ pub(crate) const INTENTS: ClaimedTable<1> =
     ClaimedTable { columns: COLUMNS, ..ClaimedTable::new("intents", ["id"]) };
 
 const FORGET: &str = "delete from intents where hash = $1";
+
+async fn forget(db: &Db, hash: Vec<u8>) -> Result<(), StoreError> {
+    let forgotten =
+        db.write(move |tx| Box::pin(async move { tx.execute(FORGET, params![hash]).await }));
+    forgotten.await.map(drop)
+}
 
 /// Stores an intent in place of an older one. A known subscriber has agreed before, and does not
 /// wait behind unknown ones that name the same host. The new intent gets a number of its own, so
@@ -238,14 +251,14 @@ async fn enqueue_intent(
     kept.ok_or_else(|| StoreError::Corrupt("an intent vanished".to_owned()))?.int()
 }
 
-/// Returns the hash of the subject of an intent: account, topic, callback, protocol and alias. Together
-/// they are longer than an index entry may be.
+/// Returns the hash of the subject of an intent: account, the address that the subscriber knows, callback and
+/// protocol. Together they are longer than an index entry may be.
 fn hash(request: &SubscriptionRequest) -> Vec<u8> {
     let mut hash = Sha256::new();
     hash.update(number(request.account).to_be_bytes());
-    let alias = request.topic.alias().unwrap_or_default();
-    let (topic, callback) = (request.topic.as_str(), request.callback.as_str());
-    for part in [topic, callback, request.protocol.as_str(), alias] {
+    let (address, callback) = (request.topic.subscribed_as(), request.callback.as_str());
+    // The empty part keeps the hashes that are stored.
+    for part in [address, callback, request.protocol.as_str(), ""] {
         hash.update((part.len() as u64).to_be_bytes());
         hash.update(part);
     }
