@@ -342,22 +342,25 @@ impl SubscriptionService {
         account: AccountId,
         topic: &Topic,
     ) -> Result<Callback, SubscriptionRefusal> {
-        let topic = self.resolve(topic, Some(account), None).await?;
-        let filter = SubscriptionFilter {
-            account: Some(account),
-            topic: Some(topic.as_str().to_owned()),
-            limit: MOST_COMPARED,
-            ..SubscriptionFilter::default()
-        };
-        let (listed, total) = self.store.list(&filter).await?;
-        let is_partial = (listed.len() as u64) < total;
-        let named = listed.into_iter().map(|listed| listed.subscription);
-        let mut named = named.filter(|held| held.topic.subscribed_as() == topic.subscribed_as());
-        match (named.next(), named.count() as u64) {
-            (Some(held), 0) if !is_partial => Ok(held.callback),
-            (Some(_), others) if !is_partial => Err(SubscriptionRefusal::Several(1 + others)),
-            (None, _) if !is_partial => Err(SubscriptionRefusal::NoSubscription),
-            _ => Err(SubscriptionRefusal::Several(total)),
+        let mut named = Vec::new();
+        for topic in self.topics_under(topic, account).await? {
+            let filter = SubscriptionFilter {
+                account: Some(account),
+                topic: Some(topic.as_str().to_owned()),
+                limit: MOST_COMPARED,
+                ..SubscriptionFilter::default()
+            };
+            let (listed, total) = self.store.list(&filter).await?;
+            if (listed.len() as u64) < total {
+                return Err(SubscriptionRefusal::Several(total));
+            }
+            let listed = listed.into_iter().map(|listed| listed.subscription);
+            named.extend(listed.filter(|it| it.topic.subscribed_as() == topic.subscribed_as()));
+        }
+        match (named.pop(), named.len() as u64) {
+            (Some(held), 0) => Ok(held.callback),
+            (Some(_), others) => Err(SubscriptionRefusal::Several(1 + others)),
+            (None, _) => Err(SubscriptionRefusal::NoSubscription),
         }
     }
 

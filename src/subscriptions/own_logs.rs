@@ -130,6 +130,24 @@ impl SubscriptionService {
         self.followed_topic(&resolved, account, callback).await
     }
 
+    /// Returns the topics to which an account may be subscribed under the address `topic`, with whatever
+    /// callback: each as [`resolve`](Self::resolve) returns it.
+    pub(super) async fn topics_under(
+        &self,
+        topic: &Topic,
+        account: AccountId,
+    ) -> Result<Vec<Topic>, StoreError> {
+        let resolved = self.resolve_own_log(topic, Some(account)).await?;
+        let mut topics = Vec::new();
+        if resolved.alias().is_none() && !self.is_own_log(&resolved) {
+            topics = self.store.subscribed_under(Some(account), resolved.as_str(), None).await?;
+        }
+        topics.push(resolved);
+        topics.sort_by(|one, other| one.as_str().cmp(other.as_str()));
+        topics.dedup();
+        Ok(topics)
+    }
+
     /// Returns the topic of the resource whose archive has the address `topic`, or of the track that
     /// it describes, with that address as its alias. Any other topic is returned as it is, and so is
     /// one that has an alias, because it is resolved already.

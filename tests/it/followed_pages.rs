@@ -11,7 +11,7 @@ use crate::support::gateway::Gateway;
 use crate::support::postgres::Database;
 use crate::support::publisher::Publisher;
 use crate::support::server::client;
-use crate::support::subscriber::Subscriber;
+use crate::support::subscriber::{Behavior, Subscriber};
 
 on_both_stores!(
     p52_a_followed_page_is_one_subscription_to_its_feed,
@@ -19,6 +19,8 @@ on_both_stores!(
     p52_the_answer_says_what_is_followed,
     p52_a_renewal_keeps_the_feed_until_it_fails,
     p52_the_newest_request_decides_what_an_address_means,
+    p52_what_waits_for_a_followed_page_is_replaced_under_its_address,
+    p52_a_request_without_a_callback_is_about_one_subscription_under_the_address,
     p52_pages_are_followed_by_default_if_so_set,
 );
 
@@ -279,6 +281,53 @@ async fn p52_the_newest_request_decides_what_an_address_means(database: Database
     let form = [("hub.mode", "unsubscribe"), ("hub.topic", &page), ("hub.callback", &other)];
     assert_eq!(world.ask("/", &form).await.status, StatusCode::NO_CONTENT);
     assert_eq!(world.listed().await, [itself]);
+}
+
+async fn p52_what_waits_for_a_followed_page_is_replaced_under_its_address(database: Database) {
+    let world = World::new(database, &[]).await;
+    let (page, callback) = (world.publisher.url("/"), world.subscriber.url("/cb"));
+    world.subscriber.set("/cb", Behavior::Hanging);
+    let follow = [("follow", "true"), ("hub.verify", "async")];
+    let unsubscribe =
+        [("hub.mode", "unsubscribe"), ("hub.topic", &page), ("hub.callback", &callback)];
+    for waiting in [1, 1, 0] {
+        let got = world.subscribe(&page, "/cb", &follow).await;
+        assert!(got.status.is_success(), "{}", got.text);
+        world.gateway.measures("feedgate_pending_verifications 1").await;
+        let got = match waiting {
+            0 => world.ask("/", &unsubscribe).await,
+            _ => {
+                let itself = [("follow", "false"), ("hub.verify", "async")];
+                world.subscribe(&page, "/cb", &itself).await
+            }
+        };
+        assert!(got.status.is_success(), "{}", got.text);
+        world.gateway.measures(&format!("feedgate_pending_verifications {waiting}")).await;
+    }
+    assert_eq!(world.listed().await, []);
+}
+
+async fn p52_a_request_without_a_callback_is_about_one_subscription_under_the_address(
+    database: Database,
+) {
+    let world = World::new(database, &[]).await;
+    let (page, feed) = (world.publisher.url("/"), world.publisher.url("/feed.xml"));
+    for (path, follow) in [("/feed", "true"), ("/page", "false")] {
+        let got = world.subscribe(&page, path, &[("follow", follow)]).await;
+        assert!(got.status.is_success(), "{}", got.text);
+    }
+    for mode in ["pause", "replay", "unsubscribe"] {
+        let got = world.ask("/", &[("hub.mode", mode), ("hub.topic", &page)]).await;
+        assert_eq!(got.status, StatusCode::UNPROCESSABLE_ENTITY, "{mode}");
+        assert!(got.text.contains("You have 2 subscriptions"), "{mode}: {}", got.text);
+    }
+    let callback = world.subscriber.url("/page");
+    let form = [("hub.mode", "unsubscribe"), ("hub.topic", &page), ("hub.callback", &callback)];
+    assert_eq!(world.ask("/", &form).await.status, StatusCode::NO_CONTENT);
+    assert_eq!(world.listed().await, [(page.clone(), Some(feed))]);
+    let got = world.ask("/", &form[..2]).await;
+    assert_eq!(got.status, StatusCode::NO_CONTENT, "{}", got.text);
+    assert_eq!(world.listed().await, []);
 }
 
 async fn p52_pages_are_followed_by_default_if_so_set(database: Database) {
