@@ -316,6 +316,12 @@ impl DocumentMemory {
         DocumentMemory { reservation: None, is_large: false, budget }
     }
 
+    /// Reserves memory for another document that is read beside this one. Nothing is waited for, because what
+    /// this one holds may be what is waited for.
+    pub async fn admit_beside(&self, document: &[u8]) -> Result<DocumentMemory, GatewayBusy> {
+        self.budget.admit(document, Duration::ZERO).await
+    }
+
     /// Returns whether the document takes much memory, and so much time.
     pub fn is_large(&self) -> bool {
         self.is_large

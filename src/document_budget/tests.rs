@@ -47,6 +47,16 @@ async fn large_documents_leave_memory_for_small_ones() {
 }
 
 #[tokio::test]
+async fn a_document_beside_a_small_one_has_memory_of_its_own_and_waits_for_none() {
+    let budget = DocumentBudget::new(64 * MIB, 2);
+    let small = budget.admit(b"<rss><channel/></rss>", PATIENCE).await.unwrap();
+    let held = budget.usage().bytes;
+    let beside = small.admit_beside(&large()).await.unwrap();
+    assert_eq!((budget.usage().bytes - held, beside.is_large()), (32 * MIB, true));
+    assert_eq!(small.admit_beside(&large()).await.unwrap_err(), GatewayBusy::for_now());
+}
+
+#[tokio::test]
 async fn no_more_documents_are_parsed_than_there_are_parsers_and_half_of_them_large() {
     let budget = DocumentBudget::new(1 << 30, 2);
     let (release, released) = mpsc::channel::<()>();

@@ -15,7 +15,8 @@ use crate::document_budget::DocumentMemory;
 /// Returns the entries of the stored document, if `feed` is the first feed of a resource that was a document
 /// until now, and both are of the same format: this program has learnt to read it.
 ///
-/// The memory of the new document is enough for both, because its tree is gone by now.
+/// It may be much longer than the new one, so memory of its own is reserved for it. If there is none now, it is
+/// not read, and the dates of the entries decide which are new.
 pub(super) async fn former_document(
     store: &Store,
     resource: &Resource,
@@ -33,7 +34,8 @@ pub(super) async fn former_document(
         received_at: resource.status.last_parse,
         known_by: resource.polling.known_by,
     };
-    let parsed = parse_in_background(Bytes::from(body.bytes), context, memory).await;
+    let Ok(memory) = memory.admit_beside(&body.bytes).await else { return Ok(None) };
+    let parsed = parse_in_background(Bytes::from(body.bytes), context, &memory).await;
     let Some(Ok(former)) = parsed else { return Ok(None) };
     if former.format != feed.format {
         return Ok(None);
