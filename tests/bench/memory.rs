@@ -22,12 +22,12 @@ const SUBJECTS: [&str; 3] = ["feedgate", "feedgate, parsing", "feed-rs"];
 
 /// Has a child measure each subject, and gives back their sentences.
 pub(crate) fn ask() -> Result<String, Box<dyn Error>> {
-    let mut said = String::new();
+    let mut sentences = String::new();
     for subject in SUBJECTS {
         let child = Command::new(env::current_exe()?).args(["remember", subject]).output()?;
-        said += &String::from_utf8(child.stdout)?;
+        sentences += &String::from_utf8(child.stdout)?;
     }
-    Ok(said.trim().to_owned())
+    Ok(sentences.trim().to_owned())
 }
 
 /// Measures; to be run in a process that has done nothing else.
