@@ -46,14 +46,17 @@ impl ItemResult {
     }
 
     fn to_json(&self) -> Value {
-        json!({
+        let mut item = json!({
             "topic": self.topic,
             "callback": self.callback,
             "status": self.status.as_u16(),
             "code": self.code,
             "reason": self.reason,
-            "followed": self.followed,
-        })
+        });
+        if let Some(followed) = &self.followed {
+            item["followed"] = json!(followed);
+        }
+        item
     }
 }
 
