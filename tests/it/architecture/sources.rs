@@ -51,7 +51,7 @@ pub(super) fn program() -> Vec<Source> {
 
 /// The sources of the program, its crates, the packages for other languages, and the tests.
 pub(super) fn everything() -> impl Iterator<Item = Source> {
-    program().into_iter().chain(sources("bindings")).chain(sources("tests"))
+    program().into_iter().chain(sources("packaging/bindings")).chain(sources("tests"))
 }
 
 pub(crate) fn sources(folder: &str) -> Vec<Source> {
