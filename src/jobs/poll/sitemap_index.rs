@@ -229,8 +229,10 @@ fn newest(mut listed: Vec<ListedSitemap>, since: Option<DateTime<Utc>>) -> Vec<L
     listed
 }
 
-fn last_change(entry: &Entry) -> Option<DateTime<Utc>> {
-    entry.updated.max(entry.published).map(|at| at.to_utc())
+/// Returns when a sitemap says that a page changed last; `None` if it does not say.
+fn last_change(page: &Entry) -> Option<DateTime<Utc>> {
+    let stated = page.updated.max(page.published).filter(|_| !page.date_assumed);
+    stated.map(|at| at.to_utc())
 }
 
 /// Returns the feed of an index.
