@@ -10,6 +10,7 @@ use crate::support::gateway::Gateway;
 use crate::support::postgres::Database;
 use crate::support::publisher::Publisher;
 use crate::support::subscriber::Subscriber;
+use crate::support::until;
 
 on_both_stores!(
     n12_an_index_of_sitemaps_is_a_feed_of_their_newest_pages,
@@ -188,11 +189,12 @@ async fn n12_the_sitemaps_of_an_index_are_on_its_host_and_allowed_by_robots_txt(
     // If none may be fetched, the index cannot be read.
     world.put_index(&all[..2]);
     world.publish(&index).await;
-    world.publisher.fetched("/index.xml", 2).await;
-    world.gateway.comes_to_rest().await;
-    let list = world.gateway.own("/?hub.mode=list&detailed=true").await;
-    let message = &list["subscriptions"][0]["subscription"]["feed"]["status"]["http"];
-    assert!(message.as_str().unwrap().contains("robots.txt"), "{list}");
+    until("the status of the index names robots.txt", async || {
+        let list = world.gateway.own("/?hub.mode=list&detailed=true").await;
+        let message = &list["subscriptions"][0]["subscription"]["feed"]["status"]["http"];
+        message.as_str().unwrap().contains("robots.txt")
+    })
+    .await;
     assert_eq!(world.publisher.fetches("/private/posts.xml").len(), 0);
     assert_eq!((other.fetches("/posts.xml").len(), other.fetches("/robots.txt").len()), (0, 0));
 }
