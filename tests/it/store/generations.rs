@@ -16,6 +16,7 @@ on_both_stores!(
     e02_the_result_of_an_earlier_generation_does_not_end_a_renewed_subscription,
     e02_the_failure_of_an_earlier_generation_puts_off_no_retry,
     e02_the_success_of_an_earlier_generation_moves_the_cursor,
+    e02_a_replay_of_less_than_is_owed_puts_off_no_retry,
 );
 
 async fn claim(store: &ClaimingStore, seconds: i64) -> Vec<DueSubscription> {
@@ -161,4 +162,21 @@ async fn e02_the_success_of_an_earlier_generation_moves_the_cursor(database: Dat
     assert_eq!(only(&store).await.cursor, Seq(0), "a replay begins where it was requested");
     let again = claim(&store, 11).await;
     assert_eq!((again[0].owed, again[0].told_before), (Seq(2), Seq(2)));
+}
+
+async fn e02_a_replay_of_less_than_is_owed_puts_off_no_retry(database: Database) {
+    let store = ClaimingStore::new(database.open().await);
+    let due = claimed(&store, 1).await.remove(0);
+    let id = due.subscription.id;
+    store.record(id.resource, &poll(at(2), &["2", "3"])).await.unwrap();
+    let failed = || DeliveryOutcome::Failed { retry_at: Some(at(90_000)) };
+    // While the first delivery is in flight, and while its retry is waited for.
+    assert!(store.replay(id, Seq(2), at(3)).await.unwrap());
+    settle(&store, &due, failed(), 4).await;
+    let due = claim(&store, 5).await.remove(0);
+    assert_eq!((due.subscription.cursor, due.subscription.failures), (Seq(0), 0));
+    settle(&store, &due, failed(), 6).await;
+    assert_eq!(claim(&store, 7).await, [], "it waits for its retry");
+    assert!(store.replay(id, Seq(2), at(8)).await.unwrap());
+    assert_eq!(claim(&store, 8).await[0].subscription.cursor, Seq(0), "all of it is sent");
 }

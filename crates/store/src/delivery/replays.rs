@@ -4,6 +4,7 @@ use chrono::{DateTime, Utc};
 
 use crate::delivery::backlogs;
 use crate::delivery::generations::next_generation;
+use crate::delivery::pausing;
 use crate::engine::sql::params;
 use crate::engine::tx::Tx;
 use crate::resources::row;
@@ -11,7 +12,9 @@ use feedgate_core::record::Seq;
 use feedgate_core::store::StoreError;
 use feedgate_core::subscription::SubscriptionId;
 
-/// Sets a cursor back. The result of a delivery that was claimed before does not move it.
+/// Sets a cursor back. The result of a delivery that was claimed before does not move it. If the cursor is
+/// further back already, so that more is owed, that is made due without waiting for its retry. Returns whether
+/// anything is due now.
 pub(crate) async fn replay(
     tx: &Tx<'_>,
     id: SubscriptionId,
@@ -29,7 +32,7 @@ pub(crate) async fn replay(
     row::lock(tx, vec![id.resource.0]).await?;
     let params = params![id.resource.0, id.number, cursor.0.max(0)];
     if tx.execute(REPLAY, params).await? == 0 {
-        return Ok(false);
+        return pausing::retry(tx, id, now).await;
     }
     backlogs::mark_one(tx, id, now).await?;
     Ok(true)
