@@ -180,7 +180,10 @@ impl Job for Deliverer {
                     let result = DeliveryResult::new(&due, outcome, response);
                     recording.push_back((id, self.results.submit(result).await));
                 }
-                Err(err) => log_not_stored(id, &err),
+                Err(err) => {
+                    log_not_stored(id, &err);
+                    self.claims.release_failed(&due).await;
+                }
             }
             // The oldest result has been stored by now, unless the store is slow. To wait for all of them
             // would leave the permit unused for as long as a batch of results takes.

@@ -33,8 +33,7 @@ pub(super) struct Attempted {
 
 impl Deliverer {
     /// Makes one attempt and returns its result; `None` if the delivery may not be sent any more, or
-    /// was not sent because this gateway is busy. An error means the store failed; the subscription is found
-    /// again when its claim ends.
+    /// was not sent because this gateway is busy. An error means the store failed.
     pub(super) async fn attempt(
         &self,
         due: &DueSubscription,

@@ -13,9 +13,9 @@ use tracing::warn;
 use super::host_queues::{HostQueues, Refill};
 use crate::jobs::claim_renewal::renew_repeatedly;
 use crate::jobs::runner;
-use feedgate_core::claim::QueuePosition;
+use feedgate_core::claim::{ClaimToken, QueuePosition};
 use feedgate_core::store::{ClaimedSubscriptions, HeldDelivery, StoreError, WakeSignals};
-use feedgate_core::subscription::DueSubscription;
+use feedgate_core::subscription::{DueSubscription, SubscriptionId};
 use feedgate_store::Store;
 
 /// A search that skipped fewer due deliveries than this is not worth remembering.
@@ -37,6 +37,8 @@ const UNSIGNALLED_PAUSE: Duration = Duration::from_millis(50);
 const HELD_UP_PAUSE: Duration = Duration::from_secs(5);
 /// How long a delivery waits, at least, that was not sent because this gateway was busy.
 const UNSENT_PAUSE: Duration = Duration::from_secs(2);
+/// How long a delivery waits, at least, that the store kept from being made or recorded.
+const STORE_FAILURE_PAUSE: Duration = Duration::from_secs(5);
 /// The most claims for single hosts before deliveries are started: others wait for them.
 const REFILLS: usize = 16;
 /// The most claims for single hosts at the same time.
@@ -212,6 +214,12 @@ impl DeliveryClaims {
         self.store.release_subscription_claims(&[(held.id, held.claim)], again_at).await
     }
 
+    /// Releases the claim of a delivery that the store kept from being made.
+    pub(super) async fn release_failed(&self, due: &DueSubscription) {
+        let held = HeldDelivery::from(due);
+        release_failed(&self.store, &[(held.id, held.claim)]).await;
+    }
+
     /// Releases the claims of all deliveries that have not begun, so that another node, or this one
     /// after its restart, need not wait until they expire.
     pub(super) async fn release_waiting(&self) {
@@ -220,6 +228,17 @@ impl DeliveryClaims {
             let error = &err as &dyn std::error::Error;
             warn!(error, "claims of deliveries were not released; they will expire");
         }
+    }
+}
+
+/// Releases the claims of deliveries that the store kept from being made or recorded. They are made soon, or when
+/// their retry is due if the result was stored although the store reported a failure; otherwise only once two
+/// renewals have found that nobody has them in hand.
+pub(super) async fn release_failed(store: &Store, claims: &[(SubscriptionId, ClaimToken)]) {
+    let again_at = runner::now() + STORE_FAILURE_PAUSE.mul_f64(1.0 + runner::jitter());
+    if let Err(err) = store.release_subscription_claims(claims, again_at).await {
+        let error = &err as &dyn std::error::Error;
+        warn!(error, "claims of deliveries were not released; they will expire");
     }
 }
 

@@ -5,6 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::claims::release_failed;
 use crate::jobs::runner;
 use feedgate_core::store::{DeliveryResult, StoreError};
 use feedgate_store::{BatchLimits, Batcher, PendingResult, Store};
@@ -53,12 +54,21 @@ impl PendingRecord {
 /// that cannot be stored must not cause the others to be delivered again.
 async fn record_batch(store: Arc<Store>, batch: Vec<DeliveryResult>) -> Vec<Stored> {
     let stored = store.record_deliveries(&batch, runner::now()).await.map_err(Arc::new);
-    if stored.is_ok() || batch.len() == 1 {
+    if stored.is_ok() {
         return vec![stored; batch.len()];
     }
-    let mut each = Vec::with_capacity(batch.len());
-    for result in batch {
-        each.push(store.record_deliveries(&[result], runner::now()).await.map_err(Arc::new));
+    let mut each = vec![stored];
+    if batch.len() > 1 {
+        each.clear();
+        for result in &batch {
+            let alone = std::slice::from_ref(result);
+            each.push(store.record_deliveries(alone, runner::now()).await.map_err(Arc::new));
+        }
+    }
+    let failed = batch.iter().zip(&each).filter(|(_, stored)| stored.is_err());
+    let failed: Vec<_> = failed.map(|(result, _)| (result.id, result.claim)).collect();
+    if !failed.is_empty() {
+        release_failed(&store, &failed).await;
     }
     each
 }

@@ -161,6 +161,12 @@ impl Cast {
 async fn answered(request: reqwest::RequestBuilder) -> Answered {
     match request.send().await {
         Ok(answer) if answer.status().is_server_error() => Answered::Unknown,
+        Ok(answer) if answer.status().is_client_error() => {
+            let status = answer.status();
+            let reason = answer.text().await.unwrap_or_default();
+            eprintln!("{status}: {reason}"); // for whoever reads why a run has failed
+            Answered::With(status)
+        }
         Ok(answer) => Answered::With(answer.status()),
         Err(err) if err.is_connect() && !err.is_timeout() => Answered::NotReached,
         Err(_) => Answered::Unknown,
