@@ -10,6 +10,7 @@ pub(crate) mod conditional;
 pub(crate) mod content_coding;
 pub(crate) mod date;
 pub(crate) mod endpoint;
+pub(crate) mod fixed_document;
 pub(crate) mod html;
 pub(crate) mod jsonp;
 pub(crate) mod open_ended;

@@ -1,7 +1,9 @@
 //! The OpenAPI document (`schemas/openapi.json`) describes the calls that the router has, and no
 //! others; and the program answers as it says.
 
+mod client_names;
 mod fuzzed;
+mod page;
 mod paths;
 
 use std::fs;
@@ -14,6 +16,14 @@ const METHODS: [&str; 4] = ["get", "put", "post", "delete"];
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// A program that the test runner has installed beside the Python of the tests, or that Python.
+fn python_program(name: &str) -> PathBuf {
+    #[expect(clippy::disallowed_methods, reason = "it is the test runner that sets it")]
+    let python = std::env::var("FEEDGATE_TEST_PYTHON");
+    let python = python.expect("tests/run installs packages and sets FEEDGATE_TEST_PYTHON");
+    Path::new(&python).with_file_name(name)
 }
 
 /// Reads the document as it is in the repository.
@@ -38,7 +48,6 @@ fn operations(document: &Value) -> Vec<(&str, String, &Value)> {
     let paths = document["paths"].as_object().unwrap();
     let mut operations = Vec::new();
     for (path, item) in paths {
-        let item = resolved(document, item);
         for method in METHODS {
             if let Some(operation) = item.get(method) {
                 operations.push((path.as_str(), method.to_uppercase(), operation));

@@ -93,7 +93,7 @@ impl BrowserView<'_> {
             p.actions {
                 a.button href=(document) { "Show the source" }
                 a.button href=(address(&root, "")) { "About this gateway" }
-                a.button href=(address(&root, "openapi.json")) { "Description of the API" }
+                a.button href=(address(&root, "docs")) { "Description of the API" }
             }
         };
         let reader = Reader::Anybody;

@@ -1,16 +1,17 @@
 //! `/openapi.json`: the OpenAPI document of all calls, as it is in `schemas/`, with the address of
-//! this gateway and its version.
+//! this gateway and its version; and `/docs`, a page that shows it.
+
+mod page;
 
 use std::sync::Arc;
 
-use http::{StatusCode, header};
 use serde_json::{Value, json};
 use warp::Filter;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use crate::http::kit::endpoint::Endpoint;
-use crate::http::kit::reply::{set_header, with_content_type};
+use crate::http::kit::fixed_document::FixedDocument;
 use crate::http::kit::request::Request;
 use crate::http::state::Gateway;
 
@@ -18,20 +19,16 @@ const ENDPOINT: Endpoint = Endpoint { name: "openapi", methods: &["GET"], body_l
 
 const DOCUMENT: &str = include_str!("../../../schemas/openapi.json");
 
-/// Returns the route of this endpoint.
+/// Returns the routes of this endpoint.
 pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
-    let text: Arc<str> = document(gateway.public_url("").trim_end_matches('/')).into();
-    ENDPOINT.route(gateway, warp::path!("openapi.json").boxed(), move |_, _: Request| {
-        let text = Arc::clone(&text);
-        async move { reply(&text) }
-    })
-}
-
-fn reply(text: &str) -> Response {
-    let mut response =
-        with_content_type(StatusCode::OK, "application/json; charset=utf-8", text.to_owned());
-    set_header(&mut response, header::CACHE_CONTROL, "public, max-age=3600");
-    response
+    let text = document(gateway.public_url("").trim_end_matches('/'));
+    let document = Arc::new(FixedDocument::new("application/json; charset=utf-8", text));
+    let path = warp::path!("openapi.json").boxed();
+    let document = ENDPOINT.route(gateway, path, move |_, request: Request| {
+        let document = Arc::clone(&document);
+        async move { document.reply(&request).await }
+    });
+    document.or(page::routes(gateway)).unify().boxed()
 }
 
 /// Returns the document of a gateway with this public URL.

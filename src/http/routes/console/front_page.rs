@@ -88,6 +88,7 @@ fn changes(gateway: &Gateway, events: &[StoredEvent]) -> Markup {
 fn links(gateway: &Gateway, visit: &Visit) -> Markup {
     let mut links = vec![
         ("changes.xml", "Recent changes for programs"),
+        ("docs", "All calls, to read and to try"),
         ("openapi.json", "All calls, as an OpenAPI document"),
         ("bot", "Why feedgate fetches from your server"),
         ("pingSiteForm", "Report that a site has changed"),

@@ -28,7 +28,7 @@ pub(super) fn index_page(gateway: &Gateway) -> Response {
          pings at {}, recent changes at {}.\n\
          \n\
          Recent events, and why some failed: {}, as JSON: {}.\n\
-         All calls, as an OpenAPI document: {}.\n{}",
+         All calls, to read and to try: {}, as an OpenAPI document: {}.\n{}",
         gateway.public_url(""),
         gateway.public_url("feeds?topic=https://example.com/feed&count=100"),
         gateway.public_url("rsscloud/pleaseNotify"),
@@ -37,6 +37,7 @@ pub(super) fn index_page(gateway: &Gateway) -> Response {
         gateway.public_url("changes.xml"),
         gateway.public_url("viewLog"),
         gateway.public_url("log.json"),
+        gateway.public_url("docs"),
         gateway.public_url("openapi.json"),
         if gateway.shows_public_views() { views_section(gateway) } else { String::new() },
     );

@@ -196,9 +196,9 @@ mod tests {
         }
     }
 
-    /// The parameter that scripts add so that nothing caches the answer, and the one that the
-    /// document has as a security scheme.
-    const NOT_DOCUMENTED: [&str; 2] = ["_", "authorization"];
+    /// The parameter that scripts add so that nothing caches the answer, the one that the document
+    /// has as a security scheme, and the one that generated clients could not tell from `by_page`.
+    const NOT_DOCUMENTED: [&str; 3] = ["_", "authorization", "byPage"];
 
     #[test]
     fn the_openapi_document_has_every_mode_and_parameter() {
