@@ -3,6 +3,7 @@
 
 mod client_names;
 mod fuzzed;
+mod generated;
 mod page;
 mod paths;
 
