@@ -19,6 +19,7 @@ use crate::event_log::EventLog;
 use crate::jobs::runner;
 use feedgate_core::account::SESSION_IDLE;
 use feedgate_core::event::{Event, EventKind};
+use feedgate_core::idempotency::ANSWER_KEPT;
 use feedgate_core::page::ArchiveRetention;
 use feedgate_core::ping::TimeUnit;
 use feedgate_core::schedule;
@@ -270,6 +271,7 @@ async fn prune(
         nodes: Some(now - NODE_RETENTION),
         backfills: backfills.map(|keep| now - keep),
         network_budgets: Some(now - NETWORK_BUDGET_RETENTION),
+        idempotency_keys: Some(now - ANSWER_KEPT),
     };
     Ok(lines + store.prune(&before).await?)
 }

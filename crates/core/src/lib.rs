@@ -17,6 +17,7 @@ pub mod delivery_health;
 pub mod event;
 pub mod host;
 pub mod host_groups;
+pub mod idempotency;
 pub mod intent;
 pub mod moves;
 pub mod node;

@@ -32,7 +32,7 @@ pub use gauges::{CellQueues, EndedTransaction, Gauges, OldestDue, TransactionObs
 pub use store_error::StoreError;
 pub use subscriptions::{
     ClaimedSubscriptions, DeliveryOutcome, DeliveryProgress, DeliveryResult, HeldDelivery,
-    ListedSubscription, LogNumbers, SubscriptionFilter,
+    ListedSubscription, LogNumbers, SubscriptionFilter, SubscriptionRange,
 };
 pub use survey::{
     BodySummary, OpenSubscription, OpenSubscriptions, ResourcesPage, SubscriberGroup,
@@ -157,6 +157,8 @@ pub struct PruneBefore {
     pub backfills: Option<DateTime<Utc>>,
     /// What was counted for networks of strangers, by its day.
     pub network_budgets: Option<DateTime<Utc>>,
+    /// Requests that clients may repeat, by the time when they were begun.
+    pub idempotency_keys: Option<DateTime<Utc>>,
 }
 
 /// Wakes workers when there is work, on this node or another. A worker that misses a signal finds

@@ -1,5 +1,6 @@
 //! A subscription, and what it is sent.
 
+use std::fmt;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
@@ -301,6 +302,27 @@ pub struct SubscriptionId {
     pub number: i64,
 }
 
+impl SubscriptionId {
+    /// Parses the text of an id: the number of the resource, a hyphen, and that of the subscription.
+    pub fn parse(text: &str) -> Option<SubscriptionId> {
+        let number = |text: &str| {
+            let is_plain = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+            is_plain.then(|| text.parse().ok()).flatten()
+        };
+        let (resource, subscription) = text.split_once('-')?;
+        Some(SubscriptionId {
+            resource: ResourceId(number(resource)?),
+            number: number(subscription)?,
+        })
+    }
+}
+
+impl fmt::Display for SubscriptionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{}", self.resource, self.number)
+    }
+}
+
 /// A stored subscription, with its delivery state.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Subscription {
@@ -405,6 +427,16 @@ mod tests {
             [(None, 864_000), (Some(5), 300), (Some(3_600), 3_600), (Some(u64::MAX), 864_000)];
         for (requested, want) in cases {
             assert_eq!(Lease::websub(requested).as_secs(), want, "{requested:?}");
+        }
+    }
+
+    #[test]
+    fn a02_an_id_is_read_as_it_is_written() {
+        let id = SubscriptionId { resource: ResourceId(12), number: 34 };
+        assert_eq!(id.to_string(), "12-34");
+        assert_eq!(SubscriptionId::parse("12-34"), Some(id));
+        for bad in ["", "12", "-34", "12-", "12-34-5", "+12-34", "12--34", "a-b"] {
+            assert_eq!(SubscriptionId::parse(bad), None, "{bad}");
         }
     }
 

@@ -1,5 +1,6 @@
 //! Accounts, their tokens and their passwords.
 
+mod authentication;
 mod deactivation;
 mod sessions;
 pub(crate) mod stored_files;
@@ -10,10 +11,10 @@ use chrono::{DateTime, TimeDelta, Utc};
 use super::engine::row::Row;
 use super::engine::sql::params;
 use super::engine::tx::Tx;
-use crate::accounts::tokens::{access, token_info};
+use crate::accounts::tokens::token_info;
 use crate::{Db, Store};
 use feedgate_core::account::{
-    Access, AccountHoldings, AccountId, AccountInfo, NewToken, TokenHash, TokenId, TokenInfo,
+    AccountHoldings, AccountId, AccountInfo, NewToken, TokenId, TokenInfo,
 };
 use feedgate_core::password::PasswordHash;
 use feedgate_core::store::StoreError;
@@ -44,42 +45,6 @@ impl Store {
     ) -> Result<Option<i64>, StoreError> {
         let token = token.clone();
         self.shared.write(move |tx| Box::pin(tokens::create_child(tx, token, parent, now))).await
-    }
-
-    /// Returns the account and the scopes of the token with this hash, and records that it was used;
-    /// `None` if the token is unknown, revoked or expired, or belongs to another account. Fails with
-    /// [`StoreError::AccountDeactivated`] if the account is deactivated.
-    pub async fn authenticate(
-        &self,
-        login: &str,
-        hash: &TokenHash,
-        now: DateTime<Utc>,
-    ) -> Result<Option<Access>, StoreError> {
-        let db = &self.shared;
-        // Looked up by its hash, so that the time it takes says nothing (rule S33).
-        const VALID: &str = "
-            select a.id, a.login, t.scopes, t.manages_tokens, t.id, t.expires_at, a.deactivated_at,
-                   t.used_at
-              from tokens t
-              join accounts a on a.id = t.account_id
-             where t.hash = $1 and a.login = $2 and t.revoked_at is null
-               and (t.expires_at is null or t.expires_at > $3) and a.removed_at is null";
-        const USED: &str = "update tokens set used_at = $2 where id = $1";
-        if is_nobodys(login) {
-            return Ok(None);
-        }
-        let found = db.rows(VALID, params![hash.0.to_vec(), login, now]).await?;
-        let Some(mut row) = found.into_iter().next() else { return Ok(None) };
-        let access = access(&mut row)?;
-        if row.opt_time()?.is_some() {
-            return Err(StoreError::AccountDeactivated(access.login));
-        }
-        let (number, used_at) = (access.token.0, row.opt_time()?);
-        if used_at.is_none_or(|at| now - at >= USE_RECORDED_EVERY) {
-            let params = [number.into(), now.into()];
-            db.write(move |tx| Box::pin(async move { tx.execute(USED, &params).await })).await?;
-        }
-        Ok(Some(access))
     }
 
     /// Returns all tokens, oldest first.

@@ -27,6 +27,7 @@ mod engine;
 mod events;
 mod health;
 mod hosts;
+mod idempotency;
 mod log;
 mod maintenance;
 mod nodes;

@@ -48,6 +48,9 @@ async fn a_token_with_an_end_is_refused_from_then_on(database: Database) {
     assert!(is_valid(19_999).await);
     assert_eq!(used().await, Some(at(19_999)));
     assert!(!is_valid(20_000).await);
+    let bearer = async |now| store.authenticate_bearer(&token.hash, at(now)).await.unwrap();
+    assert_eq!(bearer(19_999).await.map(|access| access.login).as_deref(), Some("ada"));
+    assert_eq!(bearer(20_000).await, None);
     let listed = store.tokens_of("ada").await.unwrap();
     assert_eq!((listed.len(), listed[0].id, listed[0].expires_at), (1, number, Some(at(20_000))));
     assert!(listed[0].is_valid(at(19_999)) && !listed[0].is_valid(at(20_000)));

@@ -1,5 +1,6 @@
 //! What every store must do: one suite, run on SQLite and on PostgreSQL.
 
+mod account_lists;
 mod accounts;
 mod append_budgets;
 mod attempts;
@@ -24,6 +25,7 @@ mod events;
 mod fan_outs;
 mod generations;
 mod hosts;
+mod idempotency;
 mod intents;
 mod large_documents;
 mod log;

@@ -17,12 +17,13 @@ use std::collections::BTreeSet;
 use futures_util::StreamExt;
 
 use super::{
-    accounts, append_budgets, attempts, backfills, backlogs, baselines, callback_slots, changes,
-    claims, clock, collections, deliveries, delivery_queue, digests, endings, entries, events,
-    fan_outs, generations, hosts, intents, large_documents, log, maintenance, moves, nodes, nul,
-    page_bytes, pages, pausing, ping_targets, pings, queue, queue_claims, redirected_hosts,
-    resource_claims, retention, search, secrets, sessions, signing_keys, statuses, storage,
-    subscription_counts, subscriptions, survey, tracks, upstreams, visibility,
+    account_lists, accounts, append_budgets, attempts, backfills, backlogs, baselines,
+    callback_slots, changes, claims, clock, collections, deliveries, delivery_queue, digests,
+    endings, entries, events, fan_outs, generations, hosts, idempotency, intents, large_documents,
+    log, maintenance, moves, nodes, nul, page_bytes, pages, pausing, ping_targets, pings, queue,
+    queue_claims, redirected_hosts, resource_claims, retention, search, secrets, sessions,
+    signing_keys, statuses, storage, subscription_counts, subscriptions, survey, tracks, upstreams,
+    visibility,
 };
 use crate::support::postgres::{Database, Kind};
 use access::Access;
@@ -122,6 +123,7 @@ fn check(faults: &[Fault], missing: &[String]) {
 fn contract_cases() -> Vec<super::Case> {
     [
         one_cell_cases(),
+        account_lists::contract_cases(),
         accounts::contract_cases(),
         append_budgets::contract_cases(),
         attempts::contract_cases(),
@@ -143,6 +145,7 @@ fn contract_cases() -> Vec<super::Case> {
         fan_outs::contract_cases(),
         generations::contract_cases(),
         hosts::contract_cases(),
+        idempotency::contract_cases(),
         intents::contract_cases(),
         large_documents::contract_cases(),
         log::contract_cases(),

@@ -6,7 +6,7 @@ use crate::account::AccountId;
 use crate::claim::{ClaimToken, QueuePosition};
 use crate::delivery_health::{AttemptResponse, DeliveryHealth};
 use crate::record::Seq;
-use crate::resource::Resource;
+use crate::resource::{Resource, ResourceId};
 use crate::subscription::{DueSubscription, Format, Subscription, SubscriptionId};
 
 /// The subscriptions to list.
@@ -20,6 +20,19 @@ pub struct SubscriptionFilter {
     pub callback: Option<String>,
     /// The number of subscriptions to skip.
     pub offset: usize,
+    /// The maximum number of subscriptions.
+    pub limit: usize,
+}
+
+/// The subscriptions of an account to read, in the order of their numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SubscriptionRange {
+    /// The account.
+    pub account: AccountId,
+    /// Only those of this resource.
+    pub resource: Option<ResourceId>,
+    /// Only those after this number; 0 begins with the first.
+    pub after: i64,
     /// The maximum number of subscriptions.
     pub limit: usize,
 }

@@ -70,6 +70,7 @@ mod tests {
         ("entries.last_update_at", "only limits how often updates are sent; all entries would be written"),
         ("entries.seen_at", "begins a retention of days; all entries would be written"),
         ("events.at", "is shown, and begins a retention of days"),
+        ("idempotency_keys.created_at", "begins a retention of a day, and a minute for a request without an answer"),
         ("moves.at", "is shown, and begins a retention of days"),
         ("moves.undone_at", "is shown"),
         ("pages.begun_at", "was published in archives"),

@@ -177,6 +177,8 @@ mod tests {
         // A gateway builds the index of the target from its records.
         "search_entries",
         "search_cursors",
+        // A client that repeats a request does so within moments.
+        "idempotency_keys",
         // Who uses the console signs in again.
         "sessions",
         // The nodes of the target register there.

@@ -10,7 +10,7 @@ use crate::engine::tx::Tx;
 use crate::log::row::most;
 use crate::resources::row::{resource, resource_columns};
 use feedgate_core::record::Seq;
-use feedgate_core::store::{ListedSubscription, StoreError, SubscriptionFilter};
+use feedgate_core::store::{ListedSubscription, StoreError, SubscriptionFilter, SubscriptionRange};
 use feedgate_core::subscription::SubscriptionId;
 
 /// The columns of a listed subscription `s` to a resource `r` with the details `d`, as [`read`] reads
@@ -107,6 +107,42 @@ pub(crate) async fn listed(
     );
     let row = tx.first(ONE, params![id.resource.0, id.number]).await?;
     row.map(|mut row| read(&mut row)).transpose()
+}
+
+/// Returns the subscriptions of an account in a range, in the order of their numbers.
+pub(crate) async fn list_range(
+    tx: &Tx<'_>,
+    range: SubscriptionRange,
+) -> Result<Vec<ListedSubscription>, StoreError> {
+    const OF_ACCOUNT: &str = concat!(
+        "select ",
+        listed_columns!(),
+        " from (select s.resource_id, s.id from subscriptions s
+                 where s.account_id = $1 and s.id > $2
+                 order by s.id limit $3) page
+          join subscriptions s on s.resource_id = page.resource_id and s.id = page.id
+          join resources r on r.id = s.resource_id
+          join resource_details d on d.resource_id = r.id"
+    );
+    const OF_RESOURCE: &str = concat!(
+        "select ",
+        listed_columns!(),
+        " from (select s.resource_id, s.id from subscriptions s
+                 where s.account_id = $1 and s.account_id <> 0 and s.resource_id = $2 and s.id > $3
+                 order by s.id limit $4) page
+          join subscriptions s on s.resource_id = page.resource_id and s.id = page.id
+          join resources r on r.id = s.resource_id
+          join resource_details d on d.resource_id = r.id"
+    );
+    let SubscriptionRange { account, resource, after, limit } = range;
+    let rows = match resource {
+        None => tx.query(OF_ACCOUNT, params![account.0, after, most(limit)]).await?,
+        Some(id) => tx.query(OF_RESOURCE, params![account.0, id.0, after, most(limit)]).await?,
+    };
+    let mut listed =
+        rows.into_iter().map(|mut row| read(&mut row)).collect::<Result<Vec<_>, _>>()?;
+    listed.sort_unstable_by_key(|listed| listed.subscription.id.number);
+    Ok(listed)
 }
 
 fn read(row: &mut Row) -> Result<ListedSubscription, StoreError> {

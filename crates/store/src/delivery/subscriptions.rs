@@ -28,6 +28,7 @@ use feedgate_core::resource::{Resource, ResourceId};
 use feedgate_core::signing::Secret;
 use feedgate_core::store::{
     DeliveryProgress, ListedSubscription, LogNumbers, StoreError, SubscriptionFilter,
+    SubscriptionRange,
 };
 use feedgate_core::subscription::{
     Format, Subscription, SubscriptionId, SubscriptionOwner, SubscriptionRequest,
@@ -103,6 +104,27 @@ impl Store {
         };
         let listed = merge(&self.cells, (filter.offset, filter.limit), page, created).await?;
         Ok((listed, total))
+    }
+
+    /// Returns the subscriptions of an account in a range, in the order of their numbers.
+    pub async fn list_range(
+        &self,
+        range: SubscriptionRange,
+    ) -> Result<Vec<ListedSubscription>, StoreError> {
+        let cells = match range.resource {
+            Some(id) => std::slice::from_ref(&self.cells[self.place_of(id.0)]),
+            // The numbers of a cell are greater than those of the cells before it.
+            None => &self.cells[self.place_of(range.after)..],
+        };
+        let mut listed: Vec<ListedSubscription> = Vec::new();
+        for cell in cells {
+            let rest = SubscriptionRange { limit: range.limit - listed.len(), ..range };
+            listed.extend(cell.read(move |tx| Box::pin(listing::list_range(tx, rest))).await?);
+            if listed.len() >= range.limit {
+                break;
+            }
+        }
+        Ok(listed)
     }
 
     /// Returns the subscription with this number.

@@ -70,6 +70,7 @@ pub const MIGRATIONS: &[Migration] = &[
     migration!("0028", "clock_total"),
     migration!("0029", "answered_at"),
     migration!("0030", "followed_pages"),
+    migration!("0031", "rest"),
 ];
 
 /// Returns the version of the schema once all of these migrations are applied.

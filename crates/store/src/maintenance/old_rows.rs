@@ -56,6 +56,10 @@ pub(super) async fn delete(db: &Db, before: &PruneBefore) -> Result<u64, StoreEr
          where resource_id in (select resource_id from backfills
                                 where ended_at < $1 order by ended_at limit $2)
            and ended_at < $1";
+    const IDEMPOTENCY_KEYS: &str = "
+        delete from idempotency_keys
+         where (account_id, key_hash) in (select account_id, key_hash from idempotency_keys
+                                           where created_at < $1 order by created_at limit $2)";
     let retentions = [
         (REFUSALS, before.host_records),
         (ROBOTS, before.host_records),
@@ -66,6 +70,7 @@ pub(super) async fn delete(db: &Db, before: &PruneBefore) -> Result<u64, StoreEr
         (BACKFILLS, before.backfills),
         (COLLECTED, before.host_records),
         (NETWORKS, before.network_budgets),
+        (IDEMPOTENCY_KEYS, before.idempotency_keys),
     ];
     let mut deleted = match before.host_records {
         Some(before) => prune::prune(db, before).await?,

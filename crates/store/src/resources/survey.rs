@@ -16,6 +16,7 @@ use crate::engine::sql::{Value, params};
 use crate::engine::tx::Tx;
 use crate::log::row::most;
 use crate::resources::row::{exposure, exposure_columns, resource, resource_columns, topic};
+use feedgate_core::account::AccountId;
 use feedgate_core::resource::{ResourceId, ResourceKind};
 use feedgate_core::store::{
     BodySummary, OpenSubscription, OpenSubscriptions, ResourcesPage, StoreError, SubscriberGroup,
@@ -116,6 +117,44 @@ impl Store {
         resources.retain(|resource| resource.kind != ResourceKind::Collection);
         let next_cell = || self.next_cell(after).map(|next| next.resource);
         Ok(ResourcesPage { resources, next: next.or_else(next_cell) })
+    }
+
+    /// Returns resources that an account subscribes to, ascending, after `after`. Up to `limit`
+    /// subscriptions are read, so that a page may be shorter although more follow.
+    pub async fn resources_of_account(
+        &self,
+        account: AccountId,
+        after: ResourceId,
+        limit: usize,
+    ) -> Result<ResourcesPage, StoreError> {
+        const OWN: &str = "
+            select resource_id from subscriptions
+             where account_id = $1 and account_id <> 0 and resource_id > $2
+             order by resource_id limit $3";
+        const NAMED: &str = concat!(
+            "select ",
+            resource_columns!(),
+            " from resources r
+              join resource_details d on d.resource_id = r.id
+             where r.id in ({ids $1}) order by r.id"
+        );
+        let mut page = ResourcesPage::default();
+        for cell in &self.cells[self.place_of(after.0)..] {
+            let rows = cell.rows(OWN, params![account.0, after.0, most(limit)]).await?;
+            if rows.is_empty() {
+                continue;
+            }
+            let is_full = rows.len() >= limit;
+            let ids = rows.into_iter().map(|mut row| row.int()).collect::<Result<Vec<_>, _>>()?;
+            let last = ids.last().copied().map(ResourceId);
+            let distinct: BTreeSet<i64> = ids.into_iter().collect();
+            let mut rows = cell.rows(NAMED, &[Value::Ints(distinct.into_iter().collect())]).await?;
+            page.resources = rows.iter_mut().map(resource).collect::<Result<_, _>>()?;
+            let is_last_cell = self.place_of(last.unwrap_or(after).0) + 1 == self.cells.len();
+            page.next = last.filter(|_| is_full || !is_last_cell);
+            break;
+        }
+        Ok(page)
     }
 
     /// Reads up to `limit` subscriptions after `after`, and returns the open ones whose lease has

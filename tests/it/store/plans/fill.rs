@@ -153,6 +153,8 @@ const ROWS: &[(&str, &str, u32, &str)] = &[
     ("accounts", "id, login, password_hash, created_at", 10_000, "n, 'a' || n, 'x', n"),
     ("tokens", "account_id, name, scopes, hash, created_at, revoked_at", 10_000,
      "(n - 1) % 10000 + 1, 'n', 'read', decode(md5(n::text), 'hex'), n, case when n % 10 = 0 then n end"),
+    ("idempotency_keys", "account_id, key_hash, request_hash, created_at, status, body", 20_000,
+     "n % 10000 + 1, decode(md5(n::text), 'hex'), decode(md5(n::text), 'hex'), n, 201, repeat('x', 200)"),
     ("sessions", "hash, token_id, created_at, used_at", 10_000,
      "decode(md5(n::text), 'hex'), (select min(id) from tokens) + n - 1, n, n"),
     ("nodes", "id, name, version, started_at, seen_at, serves_until", 10_000, "n, 'h' || n, '1', n, n, n"),
