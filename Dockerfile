@@ -10,6 +10,7 @@ WORKDIR /src
 COPY Cargo.toml Cargo.lock ./
 COPY migrations migrations
 COPY schemas schemas
+COPY docs/errors.md docs/errors.md
 COPY fixtures/demo fixtures/demo
 COPY crates crates
 COPY src src

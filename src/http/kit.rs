@@ -2,6 +2,7 @@
 
 pub(crate) mod anonymous_access;
 pub(crate) mod auth;
+pub(crate) mod bearer;
 pub(crate) mod body;
 pub(crate) mod body_owner;
 pub(crate) mod browser_view;

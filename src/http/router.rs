@@ -10,8 +10,8 @@ use warp::reply::Response;
 use crate::http::kit::reply::not_found;
 use crate::http::public_path::PublicPath;
 use crate::http::routes::{
-    archive, author, changes, cloud_aliases, console, event_log, openapi, ops, rpc, rsscloud,
-    schemas, storage, superfeedr, upstream, views, weblogs, websub,
+    archive, author, changes, cloud_aliases, console, errors, event_log, openapi, ops, rpc,
+    rsscloud, schemas, storage, superfeedr, upstream, views, weblogs, websub,
 };
 use crate::http::state::Gateway;
 
@@ -90,6 +90,8 @@ fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
         .or(views::routes(gateway))
         .unify()
         .or(schemas::routes(gateway))
+        .unify()
+        .or(errors::routes(gateway))
         .unify()
         .or(openapi::routes(gateway))
         .unify()

@@ -6,6 +6,7 @@ pub mod changes;
 pub(crate) mod cloud_aliases;
 pub(crate) mod console;
 pub(crate) mod discovered_feeds;
+pub(crate) mod errors;
 pub(crate) mod event_log;
 pub(crate) mod openapi;
 pub(crate) mod ops;

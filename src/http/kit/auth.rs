@@ -1,4 +1,5 @@
-//! Authentication of accounts: HTTP Basic with a login and a token (A-1 to A-4).
+//! Authentication of accounts: HTTP Basic with a login and a token (A-1 to A-4), or the token alone as
+//! Bearer (RFC 6750).
 //!
 //! Clients that cannot set headers send the same as a parameter, `authorization`. Tokens are looked
 //! up by their hash, so that the time that takes says nothing about them (rule S33).
@@ -11,6 +12,7 @@ use base64::engine::DecodePaddingMode;
 use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
 use http::{Method, StatusCode};
 
+use crate::http::kit::bearer::parse_bearer;
 use crate::http::kit::rejection::Rejection;
 use crate::http::kit::request::Request;
 use crate::http::state::Gateway;
@@ -25,10 +27,10 @@ const LENIENT: GeneralPurpose = GeneralPurpose::new(
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
-/// A login and the hash of a token.
+/// The hash of a token, and the login if it was sent with the token.
 #[derive(Clone)]
 pub(crate) struct Credentials {
-    login: String,
+    login: Option<String>,
     token: TokenHash,
 }
 
@@ -43,19 +45,28 @@ impl Credentials {
     /// Reads the credentials of a request.
     pub(crate) fn read(request: &Request, form: &Form) -> Result<Credentials, Rejection> {
         let Some(credentials) = credentials(request, form) else {
-            let reason = "Please authenticate with your login and a token, by HTTP Basic.";
+            let reason = "Please authenticate with your login and a token, by HTTP Basic, or with \
+                          the token alone as Bearer.";
             return Err(unauthorized(reason));
         };
         refuse_cross_site(request)?;
-        let (login, token) = parse_basic(credentials).ok_or_else(|| {
-            unauthorized("The credentials are not a login and a token in HTTP Basic.")
-        })?;
+        let (login, token) = match parse_bearer(credentials) {
+            Some(token) => (None, token.to_owned()),
+            None => {
+                let (login, token) = parse_basic(credentials).ok_or_else(|| {
+                    let reason = "The credentials are neither a login and a token in HTTP Basic, nor a \
+                                  token as Bearer.";
+                    unauthorized(reason)
+                })?;
+                (Some(login), token)
+            }
+        };
         Ok(Credentials { login, token: TokenHash::from_token(&token) })
     }
 
     /// Returns whether the credentials are still those of an account.
     pub(crate) async fn are_valid(&self, gateway: &Gateway) -> Result<bool, StoreError> {
-        match gateway.store.authenticate(&self.login, &self.token, runner::now()).await {
+        match self.find_access(gateway).await {
             Err(StoreError::AccountDeactivated(_)) => Ok(false),
             found => Ok(found?.is_some()),
         }
@@ -63,17 +74,26 @@ impl Credentials {
 
     /// Authenticates the account with these credentials. The request is taken from its budget.
     pub(crate) async fn authenticate(&self, gateway: &Gateway) -> Result<Access, Rejection> {
-        match gateway.store.authenticate(&self.login, &self.token, runner::now()).await {
+        match self.find_access(gateway).await {
             Ok(Some(access)) => {
                 gateway.account_rate_limit.admit(access.account, 1)?;
                 Ok(access)
             }
+            Ok(None) if self.login.is_none() => Err(unauthorized("The token is wrong.")),
             Ok(None) => Err(unauthorized("The login or the token is wrong.")),
             Err(err @ StoreError::AccountDeactivated(_)) => {
                 let reason = "This account is deactivated, please contact the operator.";
                 Err(Rejection::new(StatusCode::FORBIDDEN, reason).with_code(err.code()))
             }
             Err(err) => Err(Rejection::unavailable(&err)),
+        }
+    }
+
+    async fn find_access(&self, gateway: &Gateway) -> Result<Option<Access>, StoreError> {
+        let now = runner::now();
+        match &self.login {
+            Some(login) => gateway.store.authenticate(login, &self.token, now).await,
+            None => gateway.store.authenticate_bearer(&self.token, now).await,
         }
     }
 }
@@ -131,7 +151,9 @@ pub(crate) async fn authenticate(
     request: &Request,
     form: &Form,
 ) -> Result<Access, Rejection> {
-    Credentials::read(request, form)?.authenticate(gateway).await
+    let access = Credentials::read(request, form)?.authenticate(gateway).await?;
+    request.note_account(access.account);
+    Ok(access)
 }
 
 /// Rejects a token that lacks `scope` (A-11, A-12).

@@ -22,12 +22,13 @@ use warp::reply::Response;
 use crate::http::kit::body::{self, BodyReservation, CallRules};
 use crate::http::kit::body_owner;
 use crate::http::kit::client_address::{self, PeerAddr};
-use crate::http::kit::reply::{empty, plain_text, set_header, without_body};
+use crate::http::kit::rejection::Rejection;
+use crate::http::kit::reply::{empty, set_header, without_body};
 use crate::http::kit::request::Request;
 use crate::http::kit::request_host::{self, RequestHost};
 use crate::http::state::Gateway;
 
-/// The headers that tell clients without an account what they may request
+/// The headers that tell clients what is left of their budget, or that of their account
 /// (draft-ietf-httpapi-ratelimit-headers).
 const RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
 const RATE_LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
@@ -134,12 +135,13 @@ impl Endpoint {
         let is_limited =
             request.method == Method::POST && request.header("authorization").is_empty();
         let limited_client = request.limited_as().filter(|_| is_limited);
+        let account = Arc::clone(&request.account);
         let owner = body_owner::find(&gateway, &request).await;
         let mut memory = BodyReservation::new(&gateway.documents, owner);
         let mut response = if request.method == Method::OPTIONS {
             self.preflight(&request)
         } else if !self.allows(&request.method) {
-            self.method_not_allowed()
+            self.method_not_allowed(&request)
         } else {
             let read = body::read(body, self.body_limit_bytes, call_rules, &mut memory);
             match read.await {
@@ -154,7 +156,11 @@ impl Endpoint {
             }
         };
         self.finish(&gateway, &mut response, started);
-        if let Some(quota) = gateway.anonymous_rate_limit.quota(limited_client) {
+        let quota = match account.get() {
+            Some(account) => Some(gateway.account_rate_limit.quota(*account)),
+            None => gateway.anonymous_rate_limit.quota(limited_client),
+        };
+        if let Some(quota) = quota {
             set_header(&mut response, RATE_LIMIT_POLICY, &quota.policy());
             set_header(&mut response, RATE_LIMIT, &quota.state());
         }
@@ -165,8 +171,8 @@ impl Endpoint {
     /// is counted.
     pub(crate) fn finish(self, gateway: &Gateway, response: &mut Response, started: Instant) {
         const EXPOSED: HeaderValue = HeaderValue::from_static(
-            "ETag, Link, WWW-Authenticate, RateLimit, RateLimit-Policy, Retry-After, \
-             X-Feedgate-Note",
+            "ETag, Link, WWW-Authenticate, RateLimit, RateLimit-Policy, Retry-After, Location, \
+             Idempotency-Replayed, X-Feedgate-Note",
         );
         let headers = response.headers_mut();
         let content_type = headers.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
@@ -209,11 +215,15 @@ impl Endpoint {
         response
     }
 
-    fn method_not_allowed(self) -> Response {
+    fn method_not_allowed(self, request: &Request) -> Response {
         let allowed = self.allowed_methods();
         let names = allowed.to_str().unwrap_or_default();
         let text = format!("This URL accepts only {names}.");
-        let mut response = plain_text(StatusCode::METHOD_NOT_ALLOWED, &text);
+        let rejection = Rejection::new(StatusCode::METHOD_NOT_ALLOWED, text);
+        let mut response = match request.is_rest() {
+            true => rejection.to_response_for(request),
+            false => rejection.to_response(),
+        };
         response.headers_mut().insert(header::ALLOW, allowed);
         response
     }
@@ -278,5 +288,11 @@ fn request_head(
     let is_origin_foreign =
         request_host::is_foreign(&headers, target.authority.as_ref(), public_url);
     let (path, query, body) = (target.path.as_str().to_owned(), target.query, Bytes::new());
-    Request { method, path, query, headers, client, is_host_own, is_origin_foreign, body }
+    let public_url = gateway.public_url("").trim_end_matches('/').to_owned();
+    let account = Arc::default();
+    #[rustfmt::skip]
+    let request = Request {
+        method, path, query, headers, client, is_host_own, is_origin_foreign, public_url, account, body,
+    };
+    request
 }

@@ -78,7 +78,7 @@ impl AnonymousRateLimit {
     }
 
     fn quota_of(&self, client: Option<IpAddr>, now: Instant) -> Option<RequestQuota> {
-        Some(self.requests.quota(network(client?), now))
+        Some(self.requests.quota("anonymous", network(client?), now))
     }
 
     fn admit_from(&self, client: Option<IpAddr>, count: usize, now: Instant) -> Result<(), u64> {
@@ -103,6 +103,11 @@ impl AccountRateLimit {
         self.0
             .take_requests(account, count, Instant::now())
             .map_err(Rejection::account_rate_limited)
+    }
+
+    /// Returns what is left of the budget of the account.
+    pub(crate) fn quota(&self, account: AccountId) -> RequestQuota {
+        self.0.quota("account", account, Instant::now())
     }
 
     /// Takes from the budget of the account what an answer costs for which at most these rows are
@@ -207,11 +212,12 @@ impl RequestBudgets {
     }
 
     /// Returns what is left at `now` of the budget of `client`.
-    fn quota(&self, client: impl Hash, now: Instant) -> RequestQuota {
+    fn quota(&self, policy: &'static str, client: impl Hash, now: Instant) -> RequestQuota {
         let now = now.saturating_duration_since(self.started).as_micros() as u64;
         let full_at = self.full_at[self.slot(client)].load(Ordering::Relaxed);
         let used = full_at.saturating_sub(now);
         RequestQuota {
+            policy,
             requests: self.cost_of_all / self.cost_of_one,
             remaining: self.cost_of_all.saturating_sub(used) / self.cost_of_one,
             full_in_s: used.div_ceil(1_000_000),
@@ -257,6 +263,8 @@ impl RequestBudgets {
 /// What is left of a budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RequestQuota {
+    /// The name of the policy.
+    policy: &'static str,
     /// The requests that the whole budget allows.
     requests: u64,
     /// The requests that are left of it.
@@ -266,17 +274,14 @@ pub(crate) struct RequestQuota {
 }
 
 impl RequestQuota {
-    /// The name of the policy.
-    const POLICY: &str = "anonymous";
-
     /// Returns the value of `RateLimit-Policy` (draft-ietf-httpapi-ratelimit-headers).
     pub(crate) fn policy(self) -> String {
-        format!("\"{}\";q={};w={}", Self::POLICY, self.requests, REFILL_TIME.as_secs())
+        format!("\"{}\";q={};w={}", self.policy, self.requests, REFILL_TIME.as_secs())
     }
 
     /// Returns the value of `RateLimit`.
     pub(crate) fn state(self) -> String {
-        format!("\"{}\";r={};t={}", Self::POLICY, self.remaining, self.full_in_s)
+        format!("\"{}\";r={};t={}", self.policy, self.remaining, self.full_in_s)
     }
 }
 
@@ -344,7 +349,7 @@ mod tests {
         ];
         for (most, read, left) in cases {
             limit.admit_rows(account, most).unwrap().return_unused(read);
-            assert_eq!(limit.0.quota(account, Instant::now()).remaining, left, "{most:?}");
+            assert_eq!(limit.quota(account).remaining, left, "{most:?}");
         }
         let huge = rows(usize::MAX, usize::MAX);
         assert!(limit.admit_rows(AccountId(2), huge).is_ok());

@@ -60,6 +60,8 @@ pub(crate) struct Rejection {
     detail_code: Option<&'static str>,
     status: StatusCode,
     reason: String,
+    /// The field or the parameter that has to be corrected, if it is one.
+    field: Option<String>,
     retry_after_s: Option<u64>,
 }
 
@@ -74,9 +76,11 @@ impl Rejection {
             StatusCode::UNAUTHORIZED => Some("unauthorized"),
             StatusCode::FORBIDDEN => Some("missing_scope"),
             StatusCode::NOT_FOUND => Some("not_found"),
+            StatusCode::METHOD_NOT_ALLOWED => Some("method_not_allowed"),
             _ => None,
         };
-        Rejection { code, detail_code, status, reason: reason.into(), retry_after_s: None }
+        let reason = reason.into();
+        Rejection { code, detail_code, status, reason, field: None, retry_after_s: None }
     }
 
     /// Returns the rejection of a request that is wrong in itself (400).
@@ -92,7 +96,7 @@ impl Rejection {
     /// Returns the rejection of a body that cannot be read as parameters.
     pub(crate) fn unreadable_body(status: StatusCode, reason: String) -> Rejection {
         let code = RejectionCode::UnreadableBody;
-        Rejection { code, detail_code: None, status, reason, retry_after_s: None }
+        Rejection { code, detail_code: None, status, reason, field: None, retry_after_s: None }
     }
 
     /// Returns the rejection of a client that may repeat its request after `retry_after_s` seconds
@@ -105,6 +109,7 @@ impl Rejection {
             reason: format!(
                 "Your address has sent too many requests, please try again in {retry_after_s} s."
             ),
+            field: None,
             retry_after_s: Some(retry_after_s),
         }
     }
@@ -143,6 +148,7 @@ impl Rejection {
             status: StatusCode::SERVICE_UNAVAILABLE,
             reason: reason.to_owned(),
             detail_code: None,
+            field: None,
             retry_after_s: Some(retry_after_s),
         }
     }
@@ -159,6 +165,7 @@ impl Rejection {
                 "Too many callbacks on this host have not confirmed their subscriptions, please \
                  try again in {retry_after_s} s."
             ),
+            field: None,
             retry_after_s: Some(retry_after_s),
         }
     }
@@ -172,6 +179,7 @@ impl Rejection {
             detail_code: None,
             status: StatusCode::SERVICE_UNAVAILABLE,
             reason: "feedgate is temporarily unavailable, please try again later.".to_owned(),
+            field: None,
             retry_after_s: Some(RETRY_AFTER_FAILURE_S),
         }
     }
@@ -184,6 +192,7 @@ impl Rejection {
             detail_code: None,
             status: StatusCode::SERVICE_UNAVAILABLE,
             reason: format!("feedgate is busy, please try again in {retry_after_s} s."),
+            field: None,
             retry_after_s: Some(retry_after_s),
         }
     }
@@ -202,6 +211,11 @@ impl Rejection {
     /// Returns the rejection with the exact reason, as a word.
     pub(crate) fn with_code(self, code: &'static str) -> Rejection {
         Rejection { detail_code: Some(code), ..self }
+    }
+
+    /// Returns the rejection with the name of the field or the parameter that has to be corrected.
+    pub(crate) fn with_field(self, field: impl Into<String>) -> Rejection {
+        Rejection { field: Some(field.into()), ..self }
     }
 
     /// Returns the kind of the rejection.
@@ -230,18 +244,21 @@ impl Rejection {
     }
 
     /// Returns the reply to `request`: a problem document with a code for programs (RFC 9457) if it
-    /// accepts JSON, and the sentence alone if not.
+    /// accepts JSON or is a call of the REST API, and the sentence alone if not.
     pub(crate) fn to_response_for(&self, request: &Request) -> Response {
-        if !accepts_json(request) {
+        if !request.is_rest() && !accepts_json(request) {
             return self.to_response();
         }
-        let problem = json!({
-            "type": "about:blank",
+        let mut problem = json!({
+            "type": format!("{}/errors/{}", request.public_url, self.exact_code()),
             "title": self.status.canonical_reason().unwrap_or_default(),
             "status": self.status.as_u16(),
             "detail": self.reason,
             "code": self.exact_code(),
         });
+        if let Some(field) = &self.field {
+            problem["field"] = field.as_str().into();
+        }
         // The text in place of which the document is sent has the headers of its status.
         let (mut parts, _) = self.to_response().into_parts();
         parts.headers.remove(header::CONTENT_LENGTH);

@@ -9,13 +9,15 @@ use warp::reply::{Reply, Response};
 /// A browser must not take for a page what is declared to be text.
 const NO_SNIFFING: HeaderValue = HeaderValue::from_static("nosniff");
 
-/// Returns a reply of one sentence. A 401 names the scheme of authentication (RFC 9110
+/// Returns a reply of one sentence. A 401 names the schemes of authentication (RFC 9110
 /// `#section-11.6.1`).
 pub(crate) fn plain_text(status: StatusCode, text: &str) -> Response {
     let mut response = with_content_type(status, "text/plain; charset=utf-8", format!("{text}\n"));
     if status == StatusCode::UNAUTHORIZED {
         const SCHEME: &str = "Basic realm=\"feedgate\", charset=\"UTF-8\"";
         set_header(&mut response, header::WWW_AUTHENTICATE, SCHEME);
+        let bearer = HeaderValue::from_static("Bearer realm=\"feedgate\"");
+        response.headers_mut().append(header::WWW_AUTHENTICATE, bearer);
     }
     response
 }

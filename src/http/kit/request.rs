@@ -1,13 +1,16 @@
 //! A request as endpoints see it: read to its end, and with its client's address.
 
 use std::net::IpAddr;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, header};
 use ipnet::IpNet;
 
+use crate::http::kit::bearer::parse_bearer;
 use crate::http::kit::client_address::ClientAddress;
 use crate::net::is_public;
+use feedgate_core::account::AccountId;
 
 /// A request, read to its end.
 #[derive(Debug)]
@@ -26,6 +29,10 @@ pub(crate) struct Request {
     pub(crate) is_host_own: bool,
     /// Whether `Origin` names another origin than that of this gateway (`request_host::is_foreign`).
     pub(crate) is_origin_foreign: bool,
+    /// The address of this gateway as others know it, without a slash at its end.
+    pub(crate) public_url: String,
+    /// The account that the request was authenticated for.
+    pub(crate) account: Arc<OnceLock<AccountId>>,
     /// The body; empty if there is none.
     pub(crate) body: Bytes,
 }
@@ -68,9 +75,22 @@ impl Request {
         value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
     }
 
-    /// Returns whether the request has credentials that a browser may have added by itself.
+    /// Returns whether the request has credentials that a browser may have added by itself. Browsers
+    /// store logins for HTTP Basic, and no tokens.
     pub(crate) fn has_stored_credentials(&self) -> bool {
         self.headers.contains_key(header::AUTHORIZATION)
+            && parse_bearer(self.header("authorization")).is_none()
+    }
+
+    /// Remembers for which account the request was authenticated, so that the response tells what is left
+    /// of its budget.
+    pub(crate) fn note_account(&self, account: AccountId) {
+        self.account.get_or_init(|| account);
+    }
+
+    /// Returns whether this is a call of the REST API, whose errors are always problem documents.
+    pub(crate) fn is_rest(&self) -> bool {
+        self.path == "/v1" || self.path.starts_with("/v1/")
     }
 
     /// Returns whether a page of another origin caused the request: another port and another name of the

@@ -16,6 +16,7 @@ use warp::reply::Response;
 use crate::authoring::{Author, AuthoringRefusal, OwnFile, SubmittedFeed};
 use crate::http::kit::anonymous_access::Permission;
 use crate::http::kit::auth::{parse_basic, refuse_cross_site};
+use crate::http::kit::bearer::parse_bearer;
 use crate::http::kit::conditional::is_unchanged;
 use crate::http::kit::endpoint::Endpoint;
 use crate::http::kit::permissions;
@@ -102,7 +103,7 @@ async fn write(
     login: &PathSegment,
     name: &PathSegment,
 ) -> Result<Response, Rejection> {
-    let author = author(gateway, request).await?;
+    let author = author(gateway, request, login).await?;
     if author.login() != login {
         let reason = format!("This folder does not belong to {}.", author.login().as_str());
         return Err(Rejection::new(StatusCode::FORBIDDEN, reason));
@@ -125,10 +126,17 @@ async fn write(
     Ok(response)
 }
 
-async fn author(gateway: &Gateway, request: &Request) -> Result<Author, Rejection> {
+/// Authenticates the author, who may send a token without a login for the folder of `login`.
+async fn author(
+    gateway: &Gateway,
+    request: &Request,
+    login: &PathSegment,
+) -> Result<Author, Rejection> {
     gateway.anonymous_rate_limit.admit(request, 1)?;
     refuse_cross_site(request)?;
-    let credentials = parse_basic(request.header("authorization"));
+    let sent = request.header("authorization");
+    let bearer = parse_bearer(sent).map(|token| (login.as_str().to_owned(), token.to_owned()));
+    let credentials = bearer.or_else(|| parse_basic(sent));
     let (login, password) =
         credentials.ok_or_else(|| reject_refusal(&AuthoringRefusal::WrongPassword))?;
     let author = gateway.publish.sign_in(&login, &password, request.counted_client()).await;

@@ -82,7 +82,7 @@ async fn a_request_without_valid_credentials_is_refused_with_a_challenge() {
     let world = World::subscribed("atom").await;
     let wrong = format!("Basic {}", STANDARD.encode("tester:wrong"));
     for mode in ["authenticate", "list", "retrieve", "subscribe", "unsubscribe", "replay"] {
-        for credentials in [None, Some(wrong.as_str()), Some("Basic !"), Some("Bearer s3cret")] {
+        for credentials in [None, Some(wrong.as_str()), Some("Basic !"), Some("Bearer wrong")] {
             let request = client().post(world.gateway.url(&format!("/?hub.mode={mode}")));
             let request = match credentials {
                 Some(credentials) => request.header("authorization", credentials),
