@@ -56,13 +56,13 @@ pub async fn create_token(
 }
 
 /// Makes a token with another one, `parent`. It has at most the scopes and the end of its parent, and
-/// is revoked with it. Returns it, which is the only time that it can be seen.
+/// is revoked with it. Returns it, which is the only time that it can be seen, and its number.
 pub async fn create_child_token(
     store: &Store,
     mut request: TokenRequest,
     parent: &Access,
     now: DateTime<Utc>,
-) -> Result<String, ChildTokenError> {
+) -> Result<(String, i64), ChildTokenError> {
     let needed = request.scopes.with(Scope::Tokens);
     if let Some(missing) = parent.scopes.first_missing(needed) {
         return Err(ChildTokenError::MissingScope(missing));
@@ -70,7 +70,8 @@ pub async fn create_child_token(
     request.expires_at = parent.end_of_child(request.expires_at);
     let (token, new) = generate(request)?;
     let created = store.create_child_token(&new, parent.token, now).await;
-    created.map_err(TokenError::from)?.map(|_| token).ok_or(ChildTokenError::ParentEnded)
+    let number = created.map_err(TokenError::from)?.ok_or(ChildTokenError::ParentEnded)?;
+    Ok((token, number))
 }
 
 /// Returns a random token, and what is stored of it.

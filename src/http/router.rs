@@ -11,7 +11,7 @@ use crate::http::kit::reply::not_found;
 use crate::http::public_path::PublicPath;
 use crate::http::routes::{
     archive, author, changes, cloud_aliases, console, errors, event_log, openapi, ops, rpc,
-    rsscloud, schemas, storage, superfeedr, upstream, views, weblogs, websub,
+    rsscloud, schemas, storage, superfeedr, upstream, v1, views, weblogs, websub,
 };
 use crate::http::state::Gateway;
 
@@ -60,6 +60,8 @@ impl From<BoxedFilter<(Response,)>> for Router {
 fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
     superfeedr::routes(gateway)
         .or(websub::routes(gateway))
+        .unify()
+        .or(v1::routes(gateway))
         .unify()
         .or(rsscloud::routes(gateway))
         .unify()

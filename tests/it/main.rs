@@ -88,6 +88,7 @@ mod support;
 mod tls;
 mod transfer;
 mod upstream;
+mod v1;
 mod views;
 mod visibility;
 mod weblogs;

@@ -23,7 +23,7 @@ mod refusal;
 mod retrieve;
 mod search;
 mod signing;
-mod stream;
+pub(crate) mod stream;
 mod subscribe;
 mod subscription_search;
 mod unsubscribe_found;
@@ -152,9 +152,9 @@ async fn carry_out(
         "retrieve" => {
             auth::require(&access, Scope::Retrieve)?;
             match Wait::from_request(request, form)? {
-                Wait::Stream(framing) => {
-                    stream::reply(gateway, request, form, &access, framing).await
-                }
+                Wait::Stream(framing) => stream::reply(gateway, request, form, &access, framing)
+                    .await
+                    .map(ApiReply::Response),
                 wait => retrieve::retrieve(gateway, request, form, &access, wait).await,
             }
         }

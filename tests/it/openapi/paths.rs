@@ -105,9 +105,9 @@ async fn each_path_accepts_the_documented_methods_and_no_others() {
         let allowed = answer.headers()["allow"].to_str().unwrap();
         let allowed: BTreeSet<String> = allowed.split(", ").map(str::to_owned).collect();
         assert_eq!(allowed, wanted, "{path}");
-        let answer = client().request(Method::PATCH, &url).send().await.unwrap();
-        assert_eq!(answer.status(), StatusCode::METHOD_NOT_ALLOWED, "PATCH {path}");
-        assert!(answer.headers().contains_key("allow"), "PATCH {path}");
+        let answer = client().request(Method::TRACE, &url).send().await.unwrap();
+        assert_eq!(answer.status(), StatusCode::METHOD_NOT_ALLOWED, "TRACE {path}");
+        assert!(answer.headers().contains_key("allow"), "TRACE {path}");
     }
     let answer = client().request(Method::OPTIONS, world.gateway.url("/nothing")).send().await;
     assert_eq!(answer.unwrap().status(), StatusCode::NOT_FOUND);

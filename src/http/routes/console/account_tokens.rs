@@ -74,7 +74,7 @@ pub(super) async fn issue(visit: &Visit, login: &str, scopes: Scopes) -> Result<
     };
     let made =
         tokens::create_child_token(&visit.gateway.store, request, visit.access()?, now).await;
-    let token = made.map_err(|err| match err {
+    let (token, _) = made.map_err(|err| match err {
         ChildTokenError::Token(TokenError::Store(StoreError::AccountRemoved(_))) => {
             Rejection::unprocessable(
                 "An account with this login was deleted. Its login cannot be used again.",

@@ -5,7 +5,6 @@ use maud::{Markup, html};
 
 use crate::http::kit::html::parts::{Tone, badge, relative_time};
 use feedgate_core::delivery_health::DeliveryState;
-use feedgate_core::resource::ResourceId;
 use feedgate_core::store::ListedSubscription;
 use feedgate_core::subscription::SubscriptionId;
 
@@ -45,14 +44,10 @@ pub(super) fn next_step(listed: &ListedSubscription, now: DateTime<Utc>) -> Mark
 
 /// Returns the name of a subscription in addresses of the console.
 pub(super) fn to_path(id: SubscriptionId) -> String {
-    format!("{}-{}", id.resource, id.number)
+    id.to_string()
 }
 
 /// Reads the name of a subscription.
 pub(super) fn from_path(name: &str) -> Option<SubscriptionId> {
-    let (resource, number) = name.split_once('-')?;
-    Some(SubscriptionId {
-        resource: ResourceId(resource.parse().ok()?),
-        number: number.parse().ok()?,
-    })
+    SubscriptionId::parse(name)
 }

@@ -1,57 +1,35 @@
 //! `hub.mode=search`: the stored entries that match a query, newest first (Q-1). The query language
 //! is that of tracks, and so are the results.
 //!
-//! The index finds entries that may match, and the query decides. The number of entries that are
-//! compared for one request is bounded; the document then names the address at which the search
-//! continues. An account finds the entries of listed feeds and of those that it subscribes to.
-
-use std::collections::HashMap;
+//! The number of entries that are compared for one request is bounded (`entry_finder`); the document then
+//! names the address at which the search continues.
 
 use http::StatusCode;
 use sha2::{Digest as _, Sha256};
-use tokio::task::yield_now;
 use url::form_urlencoded::Serializer;
 
 use super::api_reply::ApiReply;
 use super::entries_document::{EntriesDocument, with_caching_headers};
 use super::params;
 use crate::http::kit::conditional::etag_matches;
-use crate::http::kit::rate_limit::RowsRead;
 use crate::http::kit::rejection::Rejection;
 use crate::http::kit::reply::empty;
 use crate::http::kit::request::Request;
+use crate::http::routes::entry_finder::{self, EntrySpan, FoundEntries};
 use crate::http::state::Gateway;
 use crate::jobs::runner;
-use feedgate_core::account::{Access, AccountId};
-use feedgate_core::query::{EntryText, Query, QueryError};
+use feedgate_core::account::Access;
+use feedgate_core::query::{Query, QueryError};
 use feedgate_core::record::{Record, Seq};
 use feedgate_core::resource::{Resource, ResourceId, ResourceKind};
-use feedgate_core::search::{IndexSearch, PossibleMatch, SearchPosition};
+use feedgate_core::search::{PossibleMatch, SearchPosition};
 use feedgate_core::status::Status;
-use feedgate_core::store::StoreError;
 use feedgate_core::stored_entry::sourced;
 use feedgate_core::subscription::Format;
 use feedgate_core::track::Track;
 use feedgate_feed::model::{Feed, Text};
 use feedgate_feed::render::atom;
 use feedgate_protocol::form::Form;
-
-/// The number of entries that are read at a time.
-const PORTION: usize = 100;
-/// How often entries are read for one request: comparing 500 entries takes some 100 ms.
-const MAX_PORTIONS: usize = 5;
-/// The number of subscriptions that are read in the time in which an entry is read and compared.
-const ROWS_PER_ENTRY: usize = 8;
-
-/// What a search has found.
-struct FoundEntries {
-    /// The entries that match, newest first.
-    entries: Vec<PossibleMatch>,
-    /// Where the search continues; `None`: no older entry matches.
-    continues_before: Option<SearchPosition>,
-    /// The number of entries that were compared.
-    compared: usize,
-}
 
 /// Answers with the newest entries that match a query.
 pub(super) async fn search(
@@ -60,11 +38,7 @@ pub(super) async fn search(
     form: &Form,
     access: &Access,
 ) -> Result<ApiReply, Rejection> {
-    if !gateway.settings.has_search_index {
-        let reason = "This gateway has no search index: it was switched off (FEEDGATE_SEARCH). \
-            Subscribe to a track, which is sent the entries that match a query from then on.";
-        return Err(Rejection::unprocessable(reason).with_code("search_disabled"));
-    }
+    entry_finder::require_index(gateway)?;
     let query = Query::parse(form.get("query").unwrap_or_default()).map_err(reject_query)?;
     let format = params::format(request, form)?;
     if format == Some(Format::Raw) {
@@ -72,15 +46,9 @@ pub(super) async fn search(
     }
     let count = params::count(form)?;
     let track = Track::new(&gateway.settings.public_url, query.clone()).map_err(reject_query)?;
-    let (before, after) = (position(form, "before")?, position(form, "after")?);
-    let search = IndexSearch { keys: query.search_keys(), before, after, limit: PORTION };
-    let most = RowsRead { read: MAX_PORTIONS * PORTION * ROWS_PER_ENTRY, skipped: 0 };
-    let charge = gateway.account_rate_limit.admit_rows(access.account, most)?;
-    let mut searched = SearchedResources::new(gateway, access.account);
-    let found = find_entries(&mut searched, &query, search, count).await;
-    let found = found.map_err(|err| Rejection::unavailable(&err))?;
-    charge.return_unused(RowsRead { read: found.compared * ROWS_PER_ENTRY, skipped: 0 });
-    let etag = found.etag(format);
+    let span = EntrySpan { before: position(form, "before")?, after: position(form, "after")? };
+    let found = entry_finder::find_entries(gateway, access.account, &query, span, count).await?;
+    let etag = etag(&found, format);
     if etag_matches(&request.headers, &etag) {
         let response = with_caching_headers(empty(StatusCode::NOT_MODIFIED), &etag);
         return Ok(ApiReply::Response(response));
@@ -104,87 +72,13 @@ pub(super) async fn search(
     Ok(document.to_reply(gateway, form))
 }
 
-/// The resources in which an account finds entries: those that lists contain, and those that it
-/// subscribes to (rule S56).
-struct SearchedResources<'g> {
-    gateway: &'g Gateway,
-    account: AccountId,
-    /// What is known of the resources that entries were found of.
-    known: HashMap<ResourceId, bool>,
-}
-
-impl<'g> SearchedResources<'g> {
-    fn new(gateway: &'g Gateway, account: AccountId) -> SearchedResources<'g> {
-        SearchedResources { gateway, account, known: HashMap::new() }
-    }
-
-    /// Removes the entries that the account may not find.
-    async fn retain(&mut self, entries: &mut Vec<PossibleMatch>) -> Result<(), StoreError> {
-        let listed = self.gateway.settings.listed;
-        let mut others = Vec::new();
-        for PossibleMatch { resource, .. } in entries.iter() {
-            if self.known.contains_key(&resource.id) {
-                continue;
-            }
-            let is_listed = resource.is_listed(listed);
-            self.known.insert(resource.id, is_listed);
-            if !is_listed {
-                others.push(resource.id);
-            }
-        }
-        if !others.is_empty() {
-            let own = self.gateway.store.subscribed_by(self.account, &others).await?;
-            self.known.extend(own.into_iter().map(|id| (id, true)));
-        }
-        entries.retain(|entry| self.known.get(&entry.resource.id).is_some_and(|found| *found));
-        Ok(())
-    }
-}
-
-/// Reads entries that may match, and returns the first `count` that do.
-async fn find_entries(
-    searched: &mut SearchedResources<'_>,
-    query: &Query,
-    mut search: IndexSearch,
-    count: usize,
-) -> Result<FoundEntries, StoreError> {
-    let (mut entries, mut compared) = (Vec::new(), 0);
-    for _ in 0..MAX_PORTIONS {
-        let mut found = searched.gateway.store.find_possible_matches(&search).await?;
-        let read = found.entries.len();
-        searched.retain(&mut found.entries).await?;
-        compared += read - found.entries.len();
-        for entry in found.entries {
-            compared += 1;
-            let text = EntryText::read(&entry.resource, &entry.record.atom);
-            if text.is_some_and(|text| query.matches(&text)) {
-                entries.push(entry);
-            }
-            // One more shows that there is a next page.
-            if entries.len() > count {
-                entries.truncate(count);
-                let continues_before = entries.last().map(|entry| entry.position);
-                return Ok(FoundEntries { entries, continues_before, compared });
-            }
-            yield_now().await;
-        }
-        search.before = found.continues_before;
-        if search.before.is_none() {
-            break;
-        }
-    }
-    Ok(FoundEntries { entries, continues_before: search.before, compared })
-}
-
-impl FoundEntries {
-    /// Returns the entity tag, which is weak, because the status contains the time.
-    fn etag(&self, format: Option<Format>) -> String {
-        let positions = self.entries.iter().map(|entry| entry.position);
-        let positions = positions.chain(self.continues_before).map(|position| position.to_string());
-        let digest = Sha256::digest(positions.collect::<Vec<_>>().join(" "));
-        let format = format.unwrap_or(Format::Atom).as_str();
-        format!("W/\"search-{}-{format}\"", hex::encode(&digest[..8]))
-    }
+/// Returns the entity tag, which is weak, because the status contains the time.
+fn etag(found: &FoundEntries, format: Option<Format>) -> String {
+    let positions = found.entries.iter().map(|entry| entry.position);
+    let positions = positions.chain(found.continues_before).map(|position| position.to_string());
+    let digest = Sha256::digest(positions.collect::<Vec<_>>().join(" "));
+    let format = format.unwrap_or(Format::Atom).as_str();
+    format!("W/\"search-{}-{format}\"", hex::encode(&digest[..8]))
 }
 
 fn reject_query(reason: QueryError) -> Rejection {

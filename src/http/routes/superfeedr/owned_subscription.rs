@@ -7,12 +7,8 @@ use super::refusal::reject_refusal;
 use crate::http::kit::rejection::Rejection;
 use crate::http::state::Gateway;
 use feedgate_core::account::Access;
-use feedgate_core::store::{ListedSubscription, SubscriptionFilter};
+use feedgate_core::store::ListedSubscription;
 use feedgate_protocol::form::Form;
-
-/// The maximum number of subscriptions of one callback to one resource, under several addresses, that are
-/// compared.
-const MOST_COMPARED: usize = 8;
 
 /// Returns the subscription of the account that `hub.topic` and `hub.callback` name. The callback
 /// may be missing if there is one only, as for an unsubscription (U-2).
@@ -29,20 +25,8 @@ pub(super) async fn find(
             only.map_err(reject_refusal)?
         }
     };
-    let topic = gateway.subscribe.resolve(&topic, Some(access.account), Some(&callback)).await;
-    let topic = topic.map_err(|err| Rejection::unavailable(&err))?;
-    let filter = SubscriptionFilter {
-        account: Some(access.account),
-        topic: Some(topic.as_str().to_owned()),
-        callback: Some(callback.as_str().to_owned()),
-        limit: MOST_COMPARED,
-        ..SubscriptionFilter::default()
-    };
-    let listed = gateway.store.list(&filter).await.map_err(|err| Rejection::unavailable(&err))?;
-    let mut listed = listed.0;
-    // Those under the address that the request names come first.
-    listed.sort_by_key(|held| held.subscription.topic.subscribed_as() != topic.subscribed_as());
-    listed.into_iter().next().ok_or_else(|| {
+    let found = gateway.subscribe.find_held(access.account, &topic, &callback).await;
+    found.map_err(|err| Rejection::unavailable(&err))?.ok_or_else(|| {
         let reason = "There is no subscription to this topic with this callback.";
         Rejection::new(StatusCode::NOT_FOUND, reason).with_code("no_subscription")
     })

@@ -18,7 +18,6 @@ use std::sync::Arc;
 use http::{HeaderName, header};
 use warp::reply::Response;
 
-use super::api_reply::ApiReply;
 use super::params;
 use super::wait::Framing;
 use crate::http::kit::auth::Credentials;
@@ -38,6 +37,16 @@ use scope::StreamScope;
 /// The number of seconds after which a client repeats a request that found too many streams open.
 const RETRY_AFTER_S: u64 = 60;
 
+/// Answers with a stream of server-sent events, as [`reply`] does.
+pub(crate) async fn events(
+    gateway: &Arc<Gateway>,
+    request: &Request,
+    form: &Form,
+    access: &Access,
+) -> Result<Response, Rejection> {
+    reply(gateway, request, form, access, Framing::Events).await
+}
+
 /// Answers with a stream of the selected logs. It begins behind the event whose id the client sends
 /// as `Last-Event-ID`, or behind the entry `after`, or else with the newest entries.
 pub(super) async fn reply(
@@ -46,7 +55,7 @@ pub(super) async fn reply(
     form: &Form,
     access: &Access,
     framing: Framing,
-) -> Result<ApiReply, Rejection> {
+) -> Result<Response, Rejection> {
     let format = match params::format(request, form)? {
         Some(Format::Raw) => {
             let reason = "A stream has the format atom or json, not raw.";
@@ -69,7 +78,7 @@ pub(super) async fn reply(
     let logs = scope.logs(gateway, access).await?;
     let mut entries = EntryStream::new(gateway, (scope, slot), (framing, format), filter);
     entries.begin(logs, request).await?;
-    Ok(ApiReply::Response(response(entries.into_response(), framing, format)))
+    Ok(response(entries.into_response(), framing, format))
 }
 
 /// Adds the headers of a stream.

@@ -19,18 +19,15 @@ use crate::http::routes::discovered_feeds;
 use crate::http::state::Gateway;
 use crate::jobs::runner;
 use crate::subscriptions::{
-    CallerNetworks, FirstFetchWait, FollowOutcome, RequestTerms, SubscribeOutcome, Verification,
+    CallerNetworks, FirstFetchWait, FollowOutcome, MAX_REPLAYED, RequestTerms, SubscribeOutcome,
+    Verification, replay_cursor,
 };
 use feedgate_core::account::Access;
 use feedgate_core::intent::{Intent, IntentMode, VerifyToken};
-use feedgate_core::record::Seq;
-use feedgate_core::resource::ResourceKind;
 use feedgate_core::subscription::{Format, Lease, Statuses, SubscriptionRequest, Updates};
 use feedgate_protocol::Protocol;
 use feedgate_protocol::form::Form;
 
-/// The most entries replayed (P-1).
-const MAX_REPLAYED: i64 = 50;
 /// How many entries are replayed: one, unless the request says otherwise.
 const REPLAYED: NumberRange = NumberRange { default: 1, max: MAX_REPLAYED as usize };
 
@@ -175,23 +172,11 @@ pub(super) async fn replay(
         Rejection::unprocessable("Please provide the hub.callback to be notified.")
     })?;
     let count = params::number(form, "count", REPLAYED)?;
-    let count = i64::try_from(count).unwrap_or(MAX_REPLAYED);
     let listed = owned_subscription::find(gateway, form, access).await?;
     if listed.delivery.paused_at.is_some() {
         return Err(owned_subscription::reject_paused());
     }
-    let owed = match listed.subscription.format {
-        Format::Raw => listed.resource.body_version,
-        Format::Atom | Format::Json | Format::Fitting => listed.resource.head.0,
-    };
-    // The body of a resource is kept in its newest version only.
-    let is_body = match listed.subscription.format {
-        Format::Raw => true,
-        Format::Fitting => listed.resource.kind == ResourceKind::Other,
-        Format::Atom | Format::Json => false,
-    };
-    let most = if is_body { 1 } else { MAX_REPLAYED };
-    let cursor = Seq((owed - count.clamp(1, most)).max(0));
+    let cursor = replay_cursor(&listed, count as u64);
     let replayed = gateway.store.replay(listed.subscription.id, cursor, runner::now()).await;
     replayed.map_err(|err| Rejection::unavailable(&err))?;
     Ok(ApiReply::Empty(StatusCode::NO_CONTENT))

@@ -1,0 +1,88 @@
+//! `/v1/subscriptions`: the subscriptions of an account, their options, and their deliveries.
+
+mod actions;
+pub(super) mod create;
+mod end;
+mod list;
+mod options;
+pub(super) mod owned;
+mod update;
+mod view;
+
+use std::sync::Arc;
+
+use http::{Method, StatusCode};
+use warp::Filter;
+use warp::filters::BoxedFilter;
+use warp::reply::Response;
+
+use super::call::{RestCall, json_reply, to_response};
+use crate::http::kit::endpoint::Endpoint;
+use crate::http::kit::rejection::Rejection;
+use crate::http::kit::request::Request;
+use crate::http::state::Gateway;
+use feedgate_core::account::Scope;
+
+/// A topic and a callback have 2 kB each, in JSON up to six bytes to one.
+const BODY_LIMIT_BYTES: usize = 64 << 10;
+
+const ALL: Endpoint = Endpoint {
+    name: "v1_subscriptions",
+    methods: &["GET", "POST"],
+    body_limit_bytes: BODY_LIMIT_BYTES,
+};
+const ONE: Endpoint = Endpoint {
+    name: "v1_subscriptions",
+    methods: &["GET", "PATCH", "DELETE"],
+    body_limit_bytes: BODY_LIMIT_BYTES,
+};
+const ACTION: Endpoint =
+    Endpoint { name: "v1_subscriptions", methods: &["POST"], body_limit_bytes: BODY_LIMIT_BYTES };
+
+/// Returns the routes of subscriptions.
+pub(super) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
+    let all = warp::path!("v1" / "subscriptions").boxed();
+    let one = warp::path!("v1" / "subscriptions" / String).boxed();
+    let retry = warp::path!("v1" / "subscriptions" / String / "retry").boxed();
+    let replay = warp::path!("v1" / "subscriptions" / String / "replay").boxed();
+    let test = warp::path!("v1" / "subscriptions" / String / "test").boxed();
+    ALL.route(gateway, all, handle_all)
+        .or(ONE.route_with_param(gateway, one, handle_one))
+        .unify()
+        .or(ACTION.route_with_param(gateway, retry, |gateway, request, id| async move {
+            to_response(&request, actions::retry(&gateway, &request, &id).await)
+        }))
+        .unify()
+        .or(ACTION.route_with_param(gateway, replay, |gateway, request, id| async move {
+            to_response(&request, actions::replay(&gateway, &request, &id).await)
+        }))
+        .unify()
+        .or(ACTION.route_with_param(gateway, test, |gateway, request, id| async move {
+            to_response(&request, actions::test(&gateway, &request, &id).await)
+        }))
+        .unify()
+        .boxed()
+}
+
+async fn handle_all(gateway: Arc<Gateway>, request: Request) -> Response {
+    let result = match request.method {
+        Method::POST => create::create(&gateway, &request).await,
+        _ => list::list(&gateway, &request).await,
+    };
+    to_response(&request, result)
+}
+
+async fn handle_one(gateway: Arc<Gateway>, request: Request, id: String) -> Response {
+    let result = match request.method {
+        Method::PATCH => update::update(&gateway, &request, &id).await,
+        Method::DELETE => end::end(&gateway, &request, &id).await,
+        _ => show(&gateway, &request, &id).await,
+    };
+    to_response(&request, result)
+}
+
+async fn show(gateway: &Arc<Gateway>, request: &Request, id: &str) -> Result<Response, Rejection> {
+    let call = RestCall::begin(gateway, request, Scope::List, &[]).await?;
+    let listed = owned::find(&call, id).await?;
+    Ok(json_reply(StatusCode::OK, &view::subscription(&call, &listed)))
+}

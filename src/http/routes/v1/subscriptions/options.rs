@@ -1,0 +1,105 @@
+//! The options of a subscription, as a call that creates or changes it names them.
+
+use crate::http::kit::rejection::Rejection;
+use crate::http::routes::v1::json_body::{JsonBody, reject_field};
+use feedgate_core::query::EntryFilter;
+use feedgate_core::signing::{Secret, SecretOverlap};
+use feedgate_core::subscription::{Format, Statuses, SubscriptionRequest, Updates};
+use feedgate_protocol::signature::SignatureMethod;
+
+/// The fields of options.
+pub(super) const FIELDS: [&str; 9] = [
+    "format",
+    "updates",
+    "statuses",
+    "sanitize",
+    "filter",
+    "digest",
+    "secret",
+    "signature",
+    "secretOverlapSeconds",
+];
+
+const FORMATS: [(&str, Format); 3] =
+    [("json", Format::Json), ("atom", Format::Atom), ("raw", Format::Raw)];
+const UPDATES: [(&str, Updates); 3] =
+    [("fresh", Updates::Fresh), ("always", Updates::Always), ("never", Updates::Never)];
+const STATUSES: [(&str, Statuses); 3] = [
+    ("transitions", Statuses::Transitions),
+    ("always", Statuses::Always),
+    ("never", Statuses::Never),
+];
+
+/// Replaces the options of `request` that the body has. A filter, a secret or a signature that is null
+/// is removed.
+pub(super) fn apply(body: &JsonBody, request: &mut SubscriptionRequest) -> Result<(), Rejection> {
+    if let Some(format) = body.word("format", &FORMATS)? {
+        request.format = format;
+    }
+    if let Some(updates) = body.word("updates", &UPDATES)? {
+        request.updates = updates;
+    }
+    if let Some(statuses) = body.word("statuses", &STATUSES)? {
+        request.statuses = statuses;
+    }
+    if let Some(is_sanitized) = body.flag("sanitize")? {
+        request.is_sanitized = is_sanitized;
+    }
+    if let Some(digest) = body.flag("digest")? {
+        request.digest = digest;
+    }
+    if body.has("filter") {
+        request.filter = filter(body)?;
+    }
+    apply_signing(body, request)?;
+    check_format(request)
+}
+
+/// Rejects options that need entries for a subscription that receives the topic unchanged.
+fn check_format(request: &mut SubscriptionRequest) -> Result<(), Rejection> {
+    if request.format != Format::Raw {
+        return Ok(());
+    }
+    let needs_entries = [
+        ("sanitize", request.is_sanitized),
+        ("filter", request.filter.is_some()),
+        ("digest", request.digest),
+    ];
+    if let Some((name, _)) = needs_entries.iter().find(|(_, is_set)| *is_set) {
+        let reason = format!("{name} has an effect with the format json or atom only, not raw.");
+        return Err(reject_field(name, reason));
+    }
+    // The raw topic has no place for a status.
+    request.statuses = Statuses::Never;
+    Ok(())
+}
+
+/// Returns the filter in the body.
+pub(in crate::http::routes::v1) fn filter(
+    body: &JsonBody,
+) -> Result<Option<EntryFilter>, Rejection> {
+    let Some(text) = body.text("filter")? else { return Ok(None) };
+    EntryFilter::parse(text).map(Some).map_err(|reason| {
+        let reason = format!("filter cannot be used: {reason}.");
+        Rejection::unprocessable(reason).with_code("bad_query").with_field("filter")
+    })
+}
+
+fn apply_signing(body: &JsonBody, request: &mut SubscriptionRequest) -> Result<(), Rejection> {
+    if body.has("secret") {
+        let secret = body.text("secret")?.filter(|text| !text.is_empty());
+        let secret = secret.map(|text| {
+            Secret::new(text.to_owned()).map_err(|reason| {
+                reject_field("secret", format!("secret cannot be used: {reason}."))
+            })
+        });
+        request.signing.secret = secret.transpose()?;
+    }
+    if body.has("signature") {
+        let methods = SignatureMethod::ALL.map(|method| (method.as_str(), method));
+        request.signing.method = body.word("signature", &methods)?;
+    }
+    let overlap = body.number("secretOverlapSeconds", 0..=SecretOverlap::MAX_S)?;
+    request.signing.overlap = overlap.and_then(SecretOverlap::from_secs);
+    Ok(())
+}
