@@ -9,6 +9,7 @@ mod declare;
 mod layers;
 mod memory_limit;
 mod module_settings;
+mod presets;
 mod reader;
 pub(crate) mod reference;
 mod setting;
@@ -80,7 +81,8 @@ impl Config {
         let layers = Layers::merge(options, &environment, toml);
         let effective = SETTINGS.iter().map(|setting| {
             let default = || (setting.default.to_owned(), Origin::Default);
-            let (value, origin) = layers.get(setting.name).unwrap_or_else(default);
+            let given = presets::given_or_preset(&|name| layers.get(name), setting.name);
+            let (value, origin) = given.unwrap_or_else(default);
             Effective { name: setting.name, value: setting.masked(&value), origin }
         });
         let effective = effective.collect();
@@ -97,7 +99,8 @@ impl Config {
     }
 
     fn read_from(lookup: SettingLookup<'_>) -> Result<Config, BadConfig> {
-        let mut reader = SettingReader::new(lookup);
+        let lookup = |name: &str| presets::given_or_preset(lookup, name);
+        let mut reader = SettingReader::new(&lookup);
         let config = Config::read_with(&mut reader);
         config.check_together(&mut reader);
         if reader.faults.is_empty() { Ok(config) } else { Err(BadConfig(reader.faults)) }

@@ -30,6 +30,8 @@ pub struct Setting {
 pub enum Origin {
     /// The default.
     Default,
+    /// A preset: another setting that changes the default.
+    Preset,
     /// The TOML file.
     File,
     /// The environment.
@@ -43,6 +45,7 @@ impl Origin {
     pub fn as_str(self) -> &'static str {
         match self {
             Origin::Default => "default",
+            Origin::Preset => "preset",
             Origin::File => "file",
             Origin::Environment => "environment",
             Origin::CommandLine => "command line",
@@ -53,6 +56,7 @@ impl Origin {
     pub(super) fn place(self) -> &'static str {
         match self {
             Origin::Default => "by default",
+            Origin::Preset => "by a preset",
             Origin::File => "in the file",
             Origin::Environment => "in the environment",
             Origin::CommandLine => "on the command line",
@@ -87,7 +91,7 @@ impl Setting {
         match origin {
             Origin::File => self.key(),
             Origin::CommandLine => format!("--{}", self.key().replace('_', "-")),
-            Origin::Environment | Origin::Default => self.name.to_owned(),
+            Origin::Environment | Origin::Default | Origin::Preset => self.name.to_owned(),
         }
     }
 

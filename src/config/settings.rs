@@ -256,6 +256,12 @@ settings! {
     }
 
     "rssCloud" {
+        /// Whether this gateway replaces an rsscloud-server, whose clients and tests expect what that
+        /// server does. `on` changes the defaults of three settings: `FEEDGATE_PING_MIN_INTERVAL_MS` is
+        /// 0, `FEEDGATE_PING_WAIT` is `on`, and `FEEDGATE_RSSCLOUD_TELL_EXPIRY` is `off`. Each of them
+        /// takes precedence where it is set.
+        FEEDGATE_RSSCLOUD_COMPATIBLE = "off" => rsscloud_compatible: bool, SWITCH;
+
         /// Additional paths for rssCloud requests, as the `<cloud>` elements of your publishers
         /// name them. The word after `=` selects how a form posted there is interpreted: `register`
         /// (the default), `ping`, `cancel` or `hub` (WebSub); with `call`, no forms are accepted.

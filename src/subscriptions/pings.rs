@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use super::{CallerNetworks, SubscriptionRefusal, SubscriptionService, events};
 use crate::jobs::poll::{PolledNow, PushedDocument};
+use crate::jobs::runner;
 use crate::net::{FetchError, FetchRequest, Fetched};
 use feedgate_core::event::EventOutcome;
 use feedgate_core::ping::Ping;
@@ -19,8 +20,8 @@ use feedgate_core::resource::Resource;
 use feedgate_core::store::StoreError;
 use feedgate_core::topic::Topic;
 
-/// The maximum time that a publisher waits while its resource is fetched; WordPress gives up after
-/// three seconds.
+/// The maximum time that a publisher waits until its resource has been fetched; WordPress gives up
+/// after three seconds.
 const PATIENCE: Duration = Duration::from_millis(2_500);
 
 impl SubscriptionService {
@@ -68,8 +69,22 @@ impl SubscriptionService {
         Ok(())
     }
 
-    /// Processes a ping like [`ping`](Self::ping), but checks whether the resource can be read, as
-    /// rssCloud's REST interface reports to its callers.
+    /// Processes a ping like [`ping`](Self::ping), and waits until its resource has been fetched if
+    /// that has subscriptions.
+    pub async fn ping_and_fetch(&self, ping: &Ping, spacing: Duration) -> Result<(), StoreError> {
+        let known = match Topic::parse(ping.url.as_str()) {
+            Ok(topic) => self.store.find(topic.as_str()).await?,
+            Err(_) => None,
+        };
+        self.ping(ping, spacing).await?;
+        if let Some(resource) = known.filter(|resource| resource.subscribers > 0) {
+            self.can_fetch_after(&resource, ping, spacing).await?;
+        }
+        Ok(())
+    }
+
+    /// Processes a ping like [`ping_and_fetch`](Self::ping_and_fetch), but checks whether the resource
+    /// can be read, as rssCloud's REST interface reports to its callers.
     pub async fn ping_readable(
         &self,
         ping: &Ping,
@@ -85,7 +100,7 @@ impl SubscriptionService {
         let is_readable = match known {
             Some(resource) if resource.subscribers > 0 => {
                 self.ping(ping, spacing).await?;
-                self.is_readable(&resource, ping.at, spacing).await?
+                self.can_fetch_after(&resource, ping, spacing).await?
             }
             Some(resource) if resource.polling.left_alone_after(ping.at).is_some() => false,
             _ => {
@@ -103,6 +118,48 @@ impl SubscriptionService {
         let (outcome, words) = (EventOutcome::Failed, why.to_string());
         self.event_log.record(events::ping_refused(ping, outcome, why.code(), &words));
         Err(why)
+    }
+
+    /// Fetches a resource with subscriptions after a ping, `spacing` after its last fetch at the
+    /// earliest, and returns whether it could be read; `true` if that takes too long.
+    async fn can_fetch_after(
+        &self,
+        resource: &Resource,
+        ping: &Ping,
+        spacing: Duration,
+    ) -> Result<bool, StoreError> {
+        match timeout(PATIENCE, self.polled_since(resource, ping.at, spacing)).await {
+            Ok(polled) => {
+                let PolledNow { resource, busy } = polled?;
+                Ok(busy.is_some() || !resource.status.is_failing())
+            }
+            Err(_) => Ok(true),
+        }
+    }
+
+    /// Returns a resource after a poll that began at `since` or later, or as it is if it must not be
+    /// polled now.
+    async fn polled_since(
+        &self,
+        resource: &Resource,
+        since: DateTime<Utc>,
+        spacing: Duration,
+    ) -> Result<PolledNow, StoreError> {
+        let mut polled = PolledNow::idle(resource.clone());
+        while polled.resource.status.last_fetch.is_none_or(|at| at < since) {
+            let last_fetch = polled.resource.status.last_fetch;
+            let pause = last_fetch.map(|at| at + spacing - runner::now());
+            let pause = pause.and_then(|pause| pause.to_std().ok()).unwrap_or_default();
+            if pause > PATIENCE {
+                break;
+            }
+            sleep(pause).await;
+            polled = self.ingest.poll_now(&polled.resource).await?;
+            if polled.resource.status.last_fetch == last_fetch {
+                break;
+            }
+        }
+        Ok(polled)
     }
 
     /// Returns whether a resource with subscriptions can be read; `true` if that takes too long to

@@ -153,6 +153,8 @@ fn listing_agrees(listing: &Value, topic: &str) {
         assert_eq!(one["ctConsecutiveErrors"], u8::from(is_web));
         assert_eq!(is_moment(&one["failingSince"]), is_web);
         assert!(is_moment(&one["whenCreated"]) && is_moment(&one["whenExpires"]));
+        let lease = if is_web { json!({ "leaseSeconds": 864_000 }) } else { Value::Null };
+        assert_eq!(one["details"], lease, "row A10");
     }
 }
 

@@ -80,6 +80,11 @@ pub struct Polling {
     pub since_whole: u32,
     /// When an unconditional request was last sent to check a response of "not modified" (rule P9).
     pub doubted_at: Option<DateTime<Utc>>,
+    /// Whether the next request is unconditional, because the server responded with "not modified" to
+    /// a poll that a ping or a request caused.
+    pub is_recheck_due: bool,
+    /// When such a check last found a change that the server had denied.
+    pub denied_change_at: Option<DateTime<Utc>>,
     /// The property that identifies entries (rule N2).
     pub known_by: KnownBy,
     /// When the identification of entries last changed.
@@ -111,6 +116,13 @@ const STUCK_TIMES: u32 = 8;
 /// such unconditional GET per feed per day" (rule P9).
 const DOUBT_EVERY: TimeDelta = TimeDelta::hours(24);
 
+/// How long after a denied change a "not modified" is checked at once: a server that did so once has a
+/// cache that does it again.
+const DENIES_FOR: TimeDelta = TimeDelta::days(30);
+/// The time from a response of "not modified" to the request that checks it, if the server has not
+/// denied a change before. By then, most caches that were behind a ping have the change.
+const RECHECK_AFTER: TimeDelta = TimeDelta::seconds(10);
+
 /// A poll so much before its planned time is still the planned one (rule P48).
 const PUNCTUAL: TimeDelta = TimeDelta::seconds(1);
 /// The longest time for which a resource is left alone (rule P25). A time beyond was set by a wrong clock.
@@ -131,6 +143,19 @@ impl Polling {
     /// Returns whether "not modified" may be checked again.
     pub fn may_doubt(&self, now: DateTime<Utc>) -> bool {
         self.doubted_at.is_none_or(|at| now >= at + DOUBT_EVERY)
+    }
+
+    /// Returns whether a "not modified" after a ping is checked within the same poll: only if the server
+    /// has denied a change before.
+    pub fn denies_changes(&self, now: DateTime<Utc>) -> bool {
+        self.denied_change_at.is_some_and(|at| now < at + DENIES_FOR)
+    }
+
+    /// Plans the unconditional request that checks a "not modified" after a ping. Returns when it is due;
+    /// `None` if there was one lately.
+    pub fn plan_recheck(&mut self, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
+        self.is_recheck_due = self.may_doubt(now);
+        self.is_recheck_due.then(|| now + RECHECK_AFTER)
     }
 
     /// Returns whether the server has responded with "not modified" for so long that it is checked.

@@ -53,7 +53,7 @@ impl Source<'_> {
         };
         let polling = &due.resource.polling;
         let (url, unconditional) = (&due.resource.fetch_url, Validators::default());
-        let (mut doubted, mut has_begun) = (polling.is_stuck(now), false);
+        let (mut doubted, mut has_begun) = (polling.is_recheck_due || polling.is_stuck(now), false);
         // A new subscriber may get entries of a page that others watched as a document.
         let is_read_anew = self.patience == Patience::FirstFetch && due.resource.is_read_anew();
         let is_unconditional = doubted || is_read_anew;
@@ -212,10 +212,12 @@ pub(super) fn not_put_off(fetched: Fetched, has_begun: bool) -> Result<Fetched, 
     Err(PutOff { busy, has_begun: has_begun || !fetched.hops.is_empty() })
 }
 
-/// Returns whether the publisher reported a change of the resource while its server responds that
-/// there was none.
+/// Returns whether the publisher reported a change of the resource while its server, which has denied
+/// a change before, responds that there was none.
 fn is_doubtful(fetched: &Fetched, due: &DueResource, now: DateTime<Utc>) -> bool {
+    let polling = &due.resource.polling;
     due.trigger == Trigger::Ping
         && matches!(fetched.result, Ok(FetchResponse::NotModified { .. }))
-        && due.resource.polling.may_doubt(now)
+        && polling.denies_changes(now)
+        && polling.may_doubt(now)
 }

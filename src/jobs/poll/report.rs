@@ -9,7 +9,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 
 use crate::fetch_traces::TracedRequest;
-use feedgate_core::poll::{Poll, Polling};
+use feedgate_core::poll::{Poll, Polling, Trigger};
 use feedgate_core::rank;
 use feedgate_core::resource::{Resource, ResourceKind};
 use feedgate_core::schedule::{
@@ -84,7 +84,8 @@ pub(super) fn report(
     };
     let answered_well = !matches!(observation.found, Found::Failure(_));
     let found = schedule_input(&observation, records.new);
-    let plan = schedule::plan(held, &found, &terms.bounds, now, terms.jitter);
+    let mut plan = schedule::plan(held, &found, &terms.bounds, now, terms.jitter);
+    plan_recheck(&mut plan, due, &observation);
     let mut status = status(resource, &observation, &plan);
     if let Found::Feed { feed, .. } = &observation.found {
         status.porn_rank = terms.porn_rank.then(|| rank::porn(feed));
@@ -158,7 +159,10 @@ fn kind(found: &Found) -> Option<ResourceKind> {
 fn remembered(resource: &Resource, observation: &Observation) -> Polling {
     let mut polling = resource.polling.clone();
     if observation.doubted {
-        polling.doubted_at = Some(observation.at);
+        (polling.doubted_at, polling.is_recheck_due) = (Some(observation.at), false);
+    }
+    if observation.doubted && denied_change(&resource.polling, observation) {
+        polling.denied_change_at = Some(observation.at);
     }
     match &observation.found {
         Found::Feed { feed, .. } => {
@@ -182,6 +186,7 @@ fn remembered(resource: &Resource, observation: &Observation) -> Polling {
     }
     if let Some(received) = usable(&observation.found) {
         (polling.whole_at, polling.since_whole) = (Some(observation.at), 0);
+        polling.is_recheck_due = false;
         polling.validators = received.validators.clone();
         polling.body_hash.clone_from(&received.hash);
         let validator = received.links.iter().find(|(rel, _)| rel == "validate");
@@ -189,6 +194,25 @@ fn remembered(resource: &Resource, observation: &Observation) -> Polling {
         polling.body_bytes = received.body.bytes.len().try_into().unwrap_or(u32::MAX);
     }
     polling
+}
+
+/// Returns whether a request that checked "not modified" has found a change for which the server sends
+/// the validators of the document before.
+fn denied_change(before: &Polling, observation: &Observation) -> bool {
+    usable(&observation.found).is_some_and(|received| {
+        let is_change = received.hash != before.body_hash;
+        is_change && !before.validators.is_empty() && received.validators == before.validators
+    })
+}
+
+/// Makes the resource due for the request that checks a "not modified", if the publisher or a request
+/// said that there may be a change (rule P9).
+fn plan_recheck(plan: &mut PollPlan, due: &DueResource, observation: &Observation) {
+    let is_denied = matches!(observation.found, Found::NotModified { .. });
+    if due.trigger == Trigger::Ping && is_denied && !observation.doubted {
+        let recheck = plan.polling.plan_recheck(observation.at);
+        plan.next_fetch = recheck.map_or(plan.next_fetch, |at| at.min(plan.next_fetch));
+    }
 }
 
 /// Returns the stored data of a usable response.
@@ -245,7 +269,7 @@ mod tests {
     use crate::document_budget::DocumentMemory;
     use crate::net::ResourceLocation;
     use feedgate_core::claim::ClaimToken;
-    use feedgate_core::poll::{Trigger, Validators};
+    use feedgate_core::poll::Validators;
     use feedgate_core::record::Seq;
     use feedgate_core::resource::ResourceId;
     use feedgate_core::schedule::FailureClass;

@@ -22,6 +22,7 @@ on_both_stores!(
 
 on_one_store!(
     p09_a_server_that_says_not_modified_for_eight_days_is_asked_for_the_whole,
+    a10_a_304_after_a_ping_is_checked_later_and_at_once_where_one_was_wrong_before,
     p20_a_portal_that_answers_for_everybody_moves_nothing,
     s06_an_address_that_was_followed_is_refused_once_it_is_not_allowed,
     p22_a_document_that_says_it_has_moved_is_as_good_as_a_redirect,
@@ -36,10 +37,14 @@ async fn poll_on(bench: &Bench, url: &str, day: i64) -> Resource {
 }
 
 async fn poll_at(bench: &Bench, url: &str, now: DateTime<Utc>) -> Resource {
+    poll_for(bench, url, Trigger::Schedule, now).await
+}
+
+async fn poll_for(bench: &Bench, url: &str, trigger: Trigger, now: DateTime<Utc>) -> Resource {
     let resource = bench.store.ensure(&Topic::parse(url).unwrap(), now).await.unwrap();
     let until = now + TimeDelta::minutes(1);
     let claimed = bench.store.claim_resource(resource.id, now, until).await.unwrap().unwrap();
-    let due = DueResource { trigger: Trigger::Schedule, ..claimed };
+    let due = DueResource { trigger, ..claimed };
     bench.ingest.poll(&due, now, Patience::Background).await.unwrap();
     bench.store.get(due.resource.id).await.unwrap().unwrap()
 }
@@ -73,6 +78,45 @@ async fn p09_a_server_that_says_not_modified_for_eight_days_is_asked_for_the_who
     let whole: Vec<_> = whole.map(|request| request.header("if-none-match").is_none()).collect();
     let unconditional: Vec<_> = (0..).zip(whole).filter(|(_, whole)| *whole).collect();
     assert_eq!(unconditional, [(0, true), (9, true)], "on the first day and on the ninth");
+}
+
+async fn a10_a_304_after_a_ping_is_checked_later_and_at_once_where_one_was_wrong_before(
+    database: Database,
+) {
+    let bench = Bench::start(&database).await;
+    let origin = Origin::start().await;
+    let fresh = |last| answer("200 OK", &["ETag: \"always\""], rss("tides", 1..=last));
+    let same = || answer("304 Not Modified", &[], "");
+    let url = origin.url("/feed");
+    let at = |day: i64, seconds: i64| {
+        DateTime::<Utc>::UNIX_EPOCH + TimeDelta::days(20_000 + day) + TimeDelta::seconds(seconds)
+    };
+    let (planned, pinged) = (Trigger::Schedule, Trigger::Ping);
+    // What is answered; the head after the poll, and which of its requests were unconditional.
+    #[rustfmt::skip]
+    let cases = [
+        (planned, at(0, 0),     vec![fresh(1)],         1, vec![true]),
+        (pinged,  at(1, 0),     vec![same()],           1, vec![false]),
+        (planned, at(1, 10),    vec![fresh(1)],         1, vec![true]),
+        (pinged,  at(1, 20),    vec![same()],           1, vec![false]),
+        (pinged,  at(3, 0),     vec![same()],           1, vec![false]),
+        (planned, at(3, 10),    vec![fresh(2)],         2, vec![true]),
+        (pinged,  at(3, 20),    vec![same()],           2, vec![false]),
+        (pinged,  at(5, 0),     vec![same(), fresh(3)], 3, vec![false, true]),
+        (pinged,  at(5, 3_600), vec![same()],           3, vec![false]),
+    ];
+    origin.script("/feed", cases.iter().flat_map(|case| case.2.clone()));
+    for (trigger, now, _, head, unconditional) in cases {
+        let so_far = origin.requests().len();
+        let resource = poll_for(&bench, &url, trigger, now).await;
+        assert_eq!(resource.head.0, head, "{now}");
+        let requests = origin.requests().split_off(so_far);
+        let feed = requests.iter().filter(|request| request.target() == "/feed");
+        let sent: Vec<_> = feed.map(|request| request.header("if-none-match").is_none()).collect();
+        assert_eq!(sent, unconditional, "{now}");
+        let is_recheck_due = resource.polling.is_recheck_due;
+        assert_eq!(is_recheck_due, resource.next_fetch <= now + TimeDelta::seconds(10), "{now}");
+    }
 }
 
 async fn p20_a_permanent_redirect_is_followed_after_a_week(database: Database) {

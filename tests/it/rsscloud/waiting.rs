@@ -3,6 +3,7 @@
 use http::StatusCode;
 
 use super::worked;
+use crate::support::server::client;
 use crate::support::subscriber::Behavior;
 use crate::support::world::World;
 
@@ -82,4 +83,46 @@ async fn f22_who_did_not_ask_to_wait_gets_the_answer_of_the_deployed_servers() {
     assert_eq!(world.subscriber.notified("/cb").len(), 2, "it waited nevertheless");
     let answer = world.ping(4, "/ping", &[("wait", "1")]).await;
     assert!(answer.ends_with(" told=\"1\"/>"), "{answer}");
+}
+
+#[tokio::test]
+async fn a10_a_ping_is_answered_when_the_feed_has_been_fetched_after_it() {
+    let world = World::with_query(&[("FEEDGATE_PING_MIN_INTERVAL_MS", "1000")]).await;
+    // The registration has just fetched the feed.
+    assert!(worked(&world.register("http-post", "/cb", &[]).await));
+    let url = world.topic.replace('&', "&amp;");
+    let call = format!(
+        "<methodCall><methodName>rssCloud.ping</methodName><params><param><value>{url}</value>\
+         </param></params></methodCall>"
+    );
+    let envelope = format!(
+        "<e:Envelope xmlns:e='http://schemas.xmlsoap.org/soap/envelope/'><e:Body><ping><url>{url}\
+         </url></ping></e:Body></e:Envelope>"
+    );
+    for (item, body) in [(3, None), (4, Some(call)), (5, Some(envelope))] {
+        match body {
+            None => drop(world.ping(item, "/ping", &[]).await),
+            Some(body) => {
+                world.put_tides(item);
+                let request = client().post(world.gateway.url("/RPC2"));
+                let request = request.header("content-type", "text/xml").body(body);
+                assert_eq!(request.send().await.unwrap().status(), StatusCode::OK);
+            }
+        }
+        let fetch = world.publisher.fetches("/feed").pop().unwrap();
+        assert_eq!(fetch.status, StatusCode::OK, "item {item} was there");
+        assert_eq!(world.publisher.fetches("/feed").len(), item - 1, "item {item}");
+    }
+}
+
+#[tokio::test]
+async fn a10_a_304_after_a_ping_is_followed_by_no_second_request() {
+    let world = World::with_query(&[]).await;
+    assert!(worked(&world.register("http-post", "/cb", &[]).await));
+    world.ping(3, "/ping", &[]).await;
+    let (_, answer) = world.gateway.post("/ping", &[("url", &world.topic)]).await;
+    assert!(worked(&answer), "{answer}");
+    let codes: Vec<_> =
+        world.publisher.fetches("/feed").iter().map(|fetch| fetch.status.as_u16()).collect();
+    assert_eq!(codes, [200, 200, 304]);
 }

@@ -49,6 +49,8 @@ pub struct OpenSubscription {
     pub created_at: DateTime<Utc>,
     /// When the lease ends.
     pub lease_until: DateTime<Utc>,
+    /// Whether the subscription is as it was created, so that its lease began then.
+    pub is_unchanged: bool,
 }
 
 /// The newest body of a resource, without its bytes.

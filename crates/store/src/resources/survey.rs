@@ -51,7 +51,7 @@ macro_rules! read {
     ($which:literal, $limit:literal) => {
         concat!(
             "select resource_id, id, account_id, callback, protocol, failed_changes, failures,
-                    failing_since, created_at, lease_until
+                    failing_since, created_at, lease_until, generation
                from subscriptions
               where ",
             $which,
@@ -283,6 +283,7 @@ fn open(id: SubscriptionId, row: &mut Row) -> Result<OpenSubscription, StoreErro
         failing_since: row.opt_time()?,
         created_at: row.time()?,
         lease_until: row.time()?,
+        is_unchanged: row.int()? == 0,
     })
 }
 

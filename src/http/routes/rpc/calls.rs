@@ -56,7 +56,8 @@ pub(super) async fn register(
     Ok(())
 }
 
-/// Takes a ping of rssCloud: every well-formed ping is taken, whatever it names.
+/// Takes a ping of rssCloud, and waits until its feed has been fetched. Every well-formed ping is
+/// taken, whatever it names.
 pub(super) async fn cloud_ping(
     gateway: &Gateway,
     request: &Request,
@@ -81,6 +82,6 @@ pub(super) async fn cloud_ping(
             Ok(_) | Err(_) => Ok(()),
         };
     }
-    let taken = gateway.subscribe.ping(&ping, gateway.settings.ping_spacing).await;
-    taken.map(drop).map_err(|err| Rejection::unavailable(&err))
+    let taken = gateway.subscribe.ping_and_fetch(&ping, gateway.settings.ping_spacing).await;
+    taken.map_err(|err| Rejection::unavailable(&err))
 }

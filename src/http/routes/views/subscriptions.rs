@@ -30,6 +30,8 @@ use feedgate_protocol::form::Form;
 const MAX_SUBSCRIPTIONS: usize = 500;
 /// The version of the format, as readers know it.
 const VERSION: u32 = 2;
+/// The word of the protocol whose subscribers request a lease.
+const WEBSUB: &str = "websub";
 const JSON: &str = "application/json; charset=utf-8";
 
 /// Where a page begins, and how many subscriptions it has.
@@ -233,7 +235,7 @@ fn feed(
 
 fn subscription(open: &OpenSubscription, is_own: bool) -> Value {
     let redacted = || redaction::callback(&open.callback);
-    json!({
+    let mut shown = json!({
         "url": if is_own { open.callback.clone() } else { redacted() },
         "protocol": protocol_word(&open.protocol, open.callback.get(..6)),
         "ctConsecutiveErrors": open.errors,
@@ -241,7 +243,13 @@ fn subscription(open: &OpenSubscription, is_own: bool) -> Value {
         "failingSince": open.failing_since.map(timestamp),
         "whenCreated": timestamp(open.created_at),
         "whenExpires": timestamp(open.lease_until),
-    })
+    });
+    // The lease of a renewal is not stored, only its end.
+    if open.protocol == WEBSUB && open.is_unchanged {
+        let lease_s = (open.lease_until - open.created_at).num_seconds();
+        shown["details"] = json!({ "leaseSeconds": lease_s });
+    }
+    shown
 }
 
 /// Returns the name of a protocol on the wire of rssCloud.
