@@ -117,9 +117,17 @@ async fn s44_an_account_sends_so_many_requests_a_minute_and_no_more() {
         .header(CONTENT_TYPE, "application/json")
         .body(serde_json::to_string(&items).unwrap());
     assert!(batch.send().await.unwrap().status().is_success(), "a batch of two");
-    assert_eq!(list(&world.gateway).await.unwrap().status(), StatusCode::OK);
+    let told = |response: &reqwest::Response| {
+        let header = |name| response.headers()[name].to_str().unwrap().to_owned();
+        assert_eq!(header("ratelimit-policy"), "\"account\";q=3;w=60", "row A12");
+        assert!(header("ratelimit").starts_with("\"account\";r=0;t="), "row A12");
+    };
+    let response = list(&world.gateway).await.unwrap();
+    assert_eq!(response.status(), StatusCode::OK);
+    told(&response);
     let response = list(&world.gateway).await.unwrap();
     assert_eq!(response.status(), StatusCode::TOO_MANY_REQUESTS);
+    told(&response);
     assert!(response.headers()[RETRY_AFTER].to_str().unwrap().parse::<u64>().unwrap() >= 1);
     assert!(response.text().await.unwrap().starts_with("This account has sent too many requests"));
 }

@@ -157,3 +157,23 @@ async fn a_body_without_a_length_is_counted_while_it_is_read() {
     assert_eq!(send(2 << 20).await.unwrap().status(), StatusCode::PAYLOAD_TOO_LARGE);
     assert_eq!(send(10).await.unwrap().status(), StatusCode::BAD_REQUEST);
 }
+
+#[tokio::test]
+async fn a12_the_hub_takes_a_multipart_form() {
+    let world = World::with_tides(2, &[]).await;
+    let callback = world.subscriber.url("/cb");
+    let fields = [
+        ("hub.mode", "subscribe"),
+        ("hub.topic", &world.topic),
+        ("hub.callback", &callback),
+        ("hub.verify", "sync"),
+    ];
+    let parts = fields.map(|(name, value)| {
+        format!("--cut\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n{value}\r\n")
+    });
+    let request = client().post(world.gateway.url("/hub"));
+    let request = request.header("content-type", "multipart/form-data; boundary=cut");
+    let response = request.body(parts.concat() + "--cut--\r\n").send().await.unwrap();
+    assert_eq!(response.status(), StatusCode::NO_CONTENT);
+    assert_eq!(world.subscriber.requests_to("/cb").len(), 1);
+}

@@ -1,8 +1,7 @@
 //! XML-RPC calls and responses, parsed leniently and written in a plain form.
 //!
 //! Real clients leave out types, mix `i4` and `int`, send CDATA, declare charsets they do not use,
-//! and speak HTTP/1.0; all of that is accepted. Sizes are bounded (rule S20), and a call cannot
-//! contain other calls (`system.multicall` is not supported).
+//! and speak HTTP/1.0; all of that is accepted. Sizes are bounded (rule S20).
 
 #[cfg(test)]
 mod tests;
@@ -54,6 +53,12 @@ impl XmlRpcValue {
             XmlRpcValue::Bytes(bytes) => String::from_utf8_lossy(bytes).into_owned(),
             XmlRpcValue::Array(_) | XmlRpcValue::Struct(_) | XmlRpcValue::Nil => return None,
         })
+    }
+
+    /// Returns the member of a struct with this name; `None` for other values.
+    pub fn member(&self, name: &str) -> Option<&XmlRpcValue> {
+        let XmlRpcValue::Struct(members) = self else { return None };
+        members.iter().find(|(held, _)| held == name).map(|(_, value)| value)
     }
 
     fn write(&self, out: &mut String) {
@@ -198,12 +203,17 @@ pub fn response(value: &XmlRpcValue) -> String {
     body
 }
 
-/// Serializes a response that reports a fault.
-pub fn fault(code: i32, message: &str) -> String {
-    let fault = XmlRpcValue::Struct(vec![
+/// Returns the value that describes a fault.
+pub fn fault_value(code: i32, message: &str) -> XmlRpcValue {
+    XmlRpcValue::Struct(vec![
         ("faultCode".to_owned(), XmlRpcValue::Int(code)),
         ("faultString".to_owned(), XmlRpcValue::Text(message.to_owned())),
-    ]);
+    ])
+}
+
+/// Serializes a response that reports a fault.
+pub fn fault(code: i32, message: &str) -> String {
+    let fault = fault_value(code, message);
     let mut body = "<?xml version=\"1.0\"?>\n<methodResponse><fault>".to_owned();
     fault.write(&mut body);
     body.push_str("</fault></methodResponse>\n");
@@ -211,12 +221,10 @@ pub fn fault(code: i32, message: &str) -> String {
 }
 
 fn as_fault(value: &XmlRpcValue) -> XmlRpcFault {
-    let members: &[_] = if let XmlRpcValue::Struct(members) = value { members } else { &[] };
-    let member = |name| members.iter().find(|(held, _)| held == name).map(|(_, value)| value);
-    let code = if let Some(XmlRpcValue::Int(code)) = member("faultCode") { *code } else { 0 };
+    let code = if let Some(XmlRpcValue::Int(code)) = value.member("faultCode") { *code } else { 0 };
     XmlRpcFault {
         code,
-        message: member("faultString").and_then(XmlRpcValue::text).unwrap_or_default(),
+        message: value.member("faultString").and_then(XmlRpcValue::text).unwrap_or_default(),
     }
 }
 

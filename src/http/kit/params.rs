@@ -12,9 +12,10 @@ use feedgate_protocol::multipart;
 /// The formats of bodies that an endpoint reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BodyFormats {
-    /// Urlencoded forms only, as WebSub says (`#subscriber-sends-subscription-request`).
+    /// Forms: urlencoded, as WebSub says (`#subscriber-sends-subscription-request`), or multipart, as
+    /// PHP's curl sends an array of fields.
     Forms,
-    /// Multipart and JSON as well (A-5, A-6).
+    /// JSON as well (A-5, A-6).
     Any,
     /// All of these, and text/plain, which browsers send for a script that names no type:
     /// clients of rssCloud often do.
@@ -33,13 +34,13 @@ pub(crate) fn read(request: &Request, formats: BodyFormats) -> Result<Form, Reje
         "text/plain" if formats == BodyFormats::Lenient => {
             Form::from_urlencoded(request.body.trim_ascii())
         }
-        "multipart/form-data" if formats != BodyFormats::Forms => {
-            multipart::read(request.header("content-type"), &request.body)
-        }
+        "multipart/form-data" => multipart::read(request.header("content-type"), &request.body),
         "application/json" if formats != BodyFormats::Forms => Form::from_json(&request.body),
         _ => {
-            let reason =
-                format!("The body must be application/x-www-form-urlencoded, it is {media_type}.");
+            let reason = format!(
+                "The body must be application/x-www-form-urlencoded or multipart/form-data, it is \
+                 {media_type}."
+            );
             return Err(Rejection::unreadable_body(StatusCode::UNSUPPORTED_MEDIA_TYPE, reason));
         }
     };

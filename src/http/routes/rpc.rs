@@ -5,6 +5,8 @@
 //! never answered with a fault: WordPress would send it again.
 
 mod calls;
+mod descriptions;
+mod json_calls;
 mod procedure;
 mod save_rss;
 mod soap_calls;
@@ -33,7 +35,8 @@ const ENDPOINT: Endpoint =
 /// The text for people who open this address in a browser.
 const HELP: &str = "POST an XML-RPC call or a SOAP envelope here: rssCloud.hello, \
     rssCloud.pleaseNotify, rssCloud.ping, rssCloud.saveRss, weblogUpdates.ping, \
-    weblogUpdates.extendedPing or system.listMethods.";
+    weblogUpdates.extendedPing, system.listMethods, system.methodHelp, system.methodSignature or \
+    system.multicall.";
 /// How many bytes from the beginning of a body its markup may begin.
 const MARKUP_WITHIN_BYTES: usize = 64;
 
@@ -70,6 +73,9 @@ fn reject_unread(gateway: &Gateway, request: &Request, unread: &UnreadBody) -> R
 
 /// Answers a call, in the protocol that it came in.
 pub(crate) async fn handle(gateway: Arc<Gateway>, request: Request) -> Response {
+    if json_calls::is_json(&request) {
+        return json_calls::reject(&gateway, &request);
+    }
     // A call that cannot be read at all is answered in the protocol that its headers name.
     let is_declared = soap_calls::is_declared(&request);
     if soap::is_envelope(&request.body)

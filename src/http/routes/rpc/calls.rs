@@ -7,6 +7,8 @@ use crate::http::kit::permissions;
 use crate::http::kit::rejected_request::RejectedRequest;
 use crate::http::kit::rejection::Rejection;
 use crate::http::kit::request::Request;
+use crate::http::routes::rpc::descriptions::ProcedureDescription;
+use crate::http::routes::rpc::procedure::Procedure;
 use crate::http::routes::rsscloud::pings::{ping_and_wait, waits_for_delivery};
 use crate::http::routes::rsscloud::registration::{HandlerFields, admit_handler, reject_refusal};
 use crate::http::state::Gateway;
@@ -19,6 +21,17 @@ use url::Url;
 /// Returns the fault of a call whose procedure is unknown.
 pub(super) fn undefined(method: &str) -> Rejection {
     Rejection::bad_request(format!("Can't make the call because \"{method}\" is not defined."))
+}
+
+/// Returns the description of the procedure with this name.
+pub(super) fn description(
+    gateway: &Gateway,
+    name: &str,
+) -> Result<&'static ProcedureDescription, Rejection> {
+    let found = Procedure::find(gateway, name.trim()).and_then(ProcedureDescription::find);
+    found.ok_or_else(|| {
+        Rejection::bad_request(format!("There is no description of \"{name}\": it is not defined."))
+    })
 }
 
 /// Returns the fault of a call with too few parameters.

@@ -6,17 +6,6 @@
 use crate::http::routes::rsscloud::aliases::AliasRole;
 use crate::http::state::Gateway;
 
-/// The reply to `system.listMethods`.
-pub(super) const METHODS: [&str; 7] = [
-    "rssCloud.hello",
-    "rssCloud.pleaseNotify",
-    "rssCloud.ping",
-    "rssCloud.saveRss",
-    "weblogUpdates.ping",
-    "weblogUpdates.extendedPing",
-    "system.listMethods",
-];
-
 /// A procedure that can be called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Procedure {
@@ -26,6 +15,9 @@ pub(super) enum Procedure {
     WeblogPing,
     WeblogExtendedPing,
     ListMethods,
+    MethodHelp,
+    MethodSignature,
+    Multicall,
     SaveRss,
 }
 
@@ -44,7 +36,7 @@ impl Procedure {
 
     /// Reads a name such as `rssCloud.pleaseNotify`, `xmlStorageSystem.rssPleaseNotify` or
     /// `myCloud.ping`.
-    fn from_name(method: &str) -> Option<Procedure> {
+    pub(super) fn from_name(method: &str) -> Option<Procedure> {
         let (family, name) = method.rsplit_once('.').unwrap_or(("", method));
         let is_weblogs = family.eq_ignore_ascii_case("weblogUpdates");
         Some(match name.to_ascii_lowercase().as_str() {
@@ -56,6 +48,9 @@ impl Procedure {
             "saverss" => Procedure::SaveRss,
             "hello" => Procedure::Hello,
             "listmethods" => Procedure::ListMethods,
+            "methodhelp" => Procedure::MethodHelp,
+            "methodsignature" => Procedure::MethodSignature,
+            "multicall" => Procedure::Multicall,
             _ => return None,
         })
     }
@@ -81,7 +76,7 @@ mod tests {
             ("weblogUpdates.extendedPing",       Some(Procedure::WeblogExtendedPing)),
             ("rssUpdate",                        Some(Procedure::WeblogPing)),
             ("system.listMethods",               Some(Procedure::ListMethods)),
-            ("system.multicall",                 None),
+            ("system.multicall",                 Some(Procedure::Multicall)),
             ("foo.bar",                          None),
         ];
         for (method, want) in cases {

@@ -14,7 +14,8 @@ use crate::http::kit::rejection::Rejection;
 use crate::http::kit::reply::with_content_type;
 use crate::http::kit::request::Request;
 use crate::http::routes::rpc::calls::{self, cloud_ping, register};
-use crate::http::routes::rpc::procedure::{METHODS, Procedure};
+use crate::http::routes::rpc::descriptions::ProcedureDescription;
+use crate::http::routes::rpc::procedure::Procedure;
 use crate::http::routes::rpc::save_rss;
 use crate::http::routes::rsscloud::pings::PINGED;
 use crate::http::routes::rsscloud::registration::HandlerFields;
@@ -120,8 +121,17 @@ async fn carry_out(
         Some(Procedure::WeblogExtendedPing) => {
             Ok(flerror(call, take_weblog_ping(gateway, request, weblog_ping(call)).await))
         }
-        Some(Procedure::ListMethods) => Ok(soap::list_response(version, method, &METHODS)),
-        None => Err(calls::undefined(method)),
+        Some(Procedure::ListMethods) => {
+            Ok(soap::list_response(version, method, &ProcedureDescription::names()))
+        }
+        Some(Procedure::MethodHelp) => {
+            let described = calls::description(gateway, &text(call, &["methodName"], 0))?;
+            Ok(soap::text_response(version, method, described.help))
+        }
+        // Their results have arrays in arrays, which only XML-RPC writes here.
+        Some(Procedure::MethodSignature | Procedure::Multicall) | None => {
+            Err(calls::undefined(method))
+        }
     }
 }
 
