@@ -298,8 +298,9 @@ settings! {
         /// The time limit for one delivery or verification.
         FEEDGATE_DELIVERY_TIMEOUT_S = "10" => delivery_timeout: Duration, seconds(1..=60);
 
-        /// The hash function of `X-Hub-Signature`. `sha1` is the only one that every Superfeedr
-        /// client can verify.
+        /// The hash function of `X-Hub-Signature` for subscriptions of accounts that request no other.
+        /// `sha1` is the only one that every Superfeedr client can verify. Open subscriptions at `/hub`
+        /// that request no other have `sha256`, but for those that an earlier version made.
         FEEDGATE_SIGNATURE = "sha1" => signature: SignatureMethod, SIGNATURE;
     }
 

@@ -265,7 +265,7 @@ async fn a_notification_is_printed_below_its_line() {
         displayed.push(listening.printed.next_line().await.unwrap().unwrap());
     }
     assert!(
-        displayed.iter().any(|line| line.starts_with("    x-hub-signature: sha1=")),
+        displayed.iter().any(|line| line.starts_with("    x-hub-signature: sha256=")),
         "{displayed:#?}"
     );
     listening.ends(&world.topic).await;

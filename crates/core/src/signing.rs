@@ -27,6 +27,10 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
+/// The hash function of `X-Hub-Signature` for open subscriptions that request no other: WebSub
+/// subscribers know all of them, and SHA-1 is only there for clients of Superfeedr, which have accounts.
+const OPEN_METHOD: SignatureMethod = SignatureMethod::Sha256;
+
 /// The subscriber's key for signatures.
 ///
 /// Fewer than 200 bytes (WebSub `#subscriber-sends-subscription-request`). `Debug` does not print
@@ -132,9 +136,11 @@ impl SecretOverlap {
 /// How notifications are to be signed, in a subscription request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SigningRequest {
-    /// The key; `None`: notifications are not signed.
+    /// The key; `None`: a new subscription is not signed, and a renewal keeps its key.
     pub secret: Option<Secret>,
-    /// The hash function of `X-Hub-Signature`; `None`: that of the gateway.
+    /// Whether a renewal without a key ends the one that the subscription has.
+    pub ends_secret: bool,
+    /// The hash function of `X-Hub-Signature`; `None`: the default, and after a renewal the one before.
     pub method: Option<SignatureMethod>,
     /// For how long the secret that this one replaces is used as well. `None`: for
     /// [`SecretOverlap::DEFAULT`], or without a change if the secret stays the same.
@@ -142,9 +148,15 @@ pub struct SigningRequest {
 }
 
 impl SigningRequest {
-    /// Returns how a new subscription is signed.
+    /// Returns how a new subscription of an account is signed.
     pub fn begin(&self) -> Signing {
         Signing { secret: self.secret.clone(), method: self.method, previous: None }
+    }
+
+    /// Returns how a new open subscription is signed.
+    pub fn begin_open(&self) -> Signing {
+        let method = self.method.or(self.secret.as_ref().map(|_| OPEN_METHOD));
+        Signing { method, ..self.begin() }
     }
 }
 
@@ -170,9 +182,12 @@ pub struct PreviousSecret {
 
 impl Signing {
     /// Returns how the subscription is signed after a renewal by `request`. Of several secrets that
-    /// are replaced within one overlap, the last one is kept.
+    /// are replaced within one overlap, the last one is kept. A renewal that names no secret keeps the
+    /// one that it has.
     pub fn renew(&self, request: &SigningRequest, now: DateTime<Utc>) -> Signing {
-        let previous = match (&self.secret, &request.secret) {
+        let kept = self.secret.as_ref().filter(|_| !request.ends_secret);
+        let secret = request.secret.as_ref().or(kept);
+        let previous = match (&self.secret, secret) {
             (Some(old), Some(new)) if old != new => {
                 let overlap = request.overlap.unwrap_or(SecretOverlap::DEFAULT);
                 Some(PreviousSecret { secret: old.clone(), until: overlap.end(now) })
@@ -184,7 +199,7 @@ impl Signing {
             _ => None,
         };
         let previous = previous.filter(|previous| previous.until > now);
-        Signing { previous, ..request.begin() }
+        Signing { secret: secret.cloned(), method: request.method.or(self.method), previous }
     }
 
     /// Returns how an open subscription, which no account owns, is signed after a renewal by
@@ -210,7 +225,11 @@ impl Signing {
             (Some(new), Some(standing)) if *new != standing.secret => Some(standing),
             (Some(_), _) => None,
         };
-        Signing { previous, ..request.begin() }
+        let method = match self.secret {
+            Some(_) => request.method.or(self.method),
+            None => request.method.or(Some(OPEN_METHOD)),
+        };
+        Signing { secret: request.secret.clone(), method, previous }
     }
 
     /// Returns whether a renewal of an open subscription by `request` has the rights of its
@@ -327,8 +346,8 @@ mod tests {
     fn a_secret_that_is_replaced_signs_until_the_overlap_ends() {
         let request = |text: Option<&str>, overlap_s: Option<u64>| SigningRequest {
             secret: text.map(secret),
-            method: None,
             overlap: overlap_s.map(|seconds| SecretOverlap::from_secs(seconds).unwrap()),
+            ..SigningRequest::default()
         };
         // What is renewed at 10 s, and the end of the previous secret after it.
         #[rustfmt::skip]
@@ -338,7 +357,7 @@ mod tests {
             ("no overlap",              request(Some("old"), None), request(Some("new"), Some(0)),   None),
             ("the same secret",         request(Some("old"), None), request(Some("old"), None),      None),
             ("no secret before",        request(None, None),        request(Some("new"), None),      None),
-            ("no secret any more",      request(Some("old"), None), request(None, Some(60)),         None),
+            ("no secret named",         request(Some("old"), None), request(None, Some(60)),         None),
         ];
         for (why, first, second, want) in cases {
             let renewed = first.begin().renew(&second, at(10));
@@ -358,5 +377,45 @@ mod tests {
         let ended = rotated.renew(&request(Some("new"), Some(0)), at(1));
         assert_eq!(texts(&ended, at(2)), ["new"], "unless it names another one");
         assert_eq!(SecretOverlap::from_secs(604_801), None);
+    }
+
+    #[test]
+    fn a08_a_renewal_without_a_secret_keeps_it_unless_it_ends_it() {
+        let method = Some(SignatureMethod::Sha512);
+        let begun = SigningRequest { secret: Some(secret("a")), method, ..Default::default() };
+        let rotated = SigningRequest { secret: Some(secret("b")), ..Default::default() };
+        let rotated = begun.begin().renew(&rotated, at(0));
+        assert_eq!(rotated.method, method);
+        let unnamed = SigningRequest::default();
+        assert_eq!(rotated.renew(&unnamed, at(1)), rotated, "the overlap goes on as well");
+        let ended = rotated.renew(&SigningRequest { ends_secret: true, ..unnamed }, at(1));
+        assert_eq!((ended.secret, ended.previous), (None, None));
+    }
+
+    #[test]
+    fn a11_a_new_open_subscription_is_signed_with_sha_256_and_an_older_one_as_before() {
+        let signed = |method| SigningRequest {
+            secret: Some(secret("a")),
+            method,
+            ..SigningRequest::default()
+        };
+        let (none, sha1, sha256) =
+            (None, Some(SignatureMethod::Sha1), Some(SignatureMethod::Sha256));
+        let unsigned = SigningRequest::default();
+        assert_eq!(signed(none).begin().method, none, "that of an account is the gateway's");
+        assert_eq!(unsigned.begin_open().method, none);
+        // What a subscription had, what is requested, and what it has then.
+        #[rustfmt::skip]
+        let cases = [
+            (signed(none).begin_open(),  signed(none), sha256),
+            (signed(sha1).begin_open(),  signed(none), sha1),
+            (signed(none).begin(),       signed(none), none),
+            (signed(none).begin(),       signed(sha1), sha1),
+            (signed(sha1).begin_open(),  SigningRequest { method: sha256, ..unsigned.clone() }, sha1),
+            (unsigned.begin_open(),      signed(none), sha256),
+        ];
+        for (before, request, want) in cases {
+            assert_eq!(before.renew_open(&request, at(9), at(1)).method, want, "{request:?}");
+        }
     }
 }

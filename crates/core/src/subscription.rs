@@ -238,6 +238,14 @@ impl SubscriptionRequest {
         }
     }
 
+    /// Returns how the subscription is signed if it is a new one.
+    pub fn new_signing(&self) -> Signing {
+        match self.account {
+            Some(_) => self.signing.begin(),
+            None => self.signing.begin_open(),
+        }
+    }
+
     /// Returns the new subscription that the request makes.
     pub fn begin(
         &self,
@@ -258,7 +266,7 @@ impl SubscriptionRequest {
             is_sanitized: self.is_sanitized,
             filter: self.filter.clone(),
             status_told,
-            signing: self.signing.begin(),
+            signing: self.new_signing(),
             cursor,
             failures: 0,
             failing_since: None,
@@ -377,7 +385,7 @@ impl Subscription {
             statuses: self.statuses,
             is_sanitized: self.is_sanitized,
             filter: self.filter.clone(),
-            signing: SigningRequest { secret, method, overlap: None },
+            signing: SigningRequest { secret, method, ..SigningRequest::default() },
             lease: if self.account.is_some() { Lease::ACCOUNT } else { Lease::WEBSUB },
             ..SubscriptionRequest::new(topic, callback, self.protocol.clone())
         }

@@ -8,6 +8,7 @@ use crate::http::kit::request::Request;
 use feedgate_core::intent::Intent;
 use feedgate_protocol::form::{BadForm, Form};
 use feedgate_protocol::multipart;
+use feedgate_protocol::signature::SignatureMethod;
 
 /// The formats of bodies that an endpoint reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +51,15 @@ pub(crate) fn read(request: &Request, formats: BodyFormats) -> Result<Form, Reje
 /// Returns the parameters of the query alone; none if it cannot be read.
 pub(crate) fn read_query(request: &Request) -> Form {
     Form::from_urlencoded(request.query.as_bytes()).unwrap_or_default()
+}
+
+/// Returns the hash function of `X-Hub-Signature` in `signature`, or why it is none.
+pub(crate) fn signature(form: &Form) -> Result<Option<SignatureMethod>, String> {
+    let Some(word) = form.get("signature") else { return Ok(None) };
+    let known = || SignatureMethod::ALL.map(SignatureMethod::as_str).join(", ");
+    let method = SignatureMethod::from_word(word);
+    let method = method.ok_or_else(|| format!("signature must be one of {}, not {word}.", known()));
+    method.map(Some)
 }
 
 /// Returns the parameters of a subscription for a publisher that validates it (row P-5): all but

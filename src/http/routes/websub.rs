@@ -207,25 +207,10 @@ fn intent(form: &Form, mode: IntentMode) -> Result<Intent, Rejection> {
     })?;
     // They concern subscriptions only, and many clients send one form for both.
     let is_new = mode == IntentMode::Subscribe;
-    let secret = form.get_verbatim("hub.secret").filter(|secret| is_new && !secret.is_empty());
-    let secret = secret.map(|key| {
-        Secret::new(key.to_owned()).map_err(|reason| match reason {
-            BadSecret::TooLong => Rejection::bad_request(format!(
-                "hub.secret must be shorter than {} bytes.",
-                Secret::TOO_LONG_BYTES
-            )),
-            BadSecret::ContainsNul => {
-                Rejection::bad_request("hub.secret must not contain the character U+0000.")
-            }
-            BadSecret::NotBase64 => Rejection::bad_request(
-                "hub.secret must continue in base64 after whsec_, or not begin with it.",
-            ),
-        })
-    });
     reject_sanitize(form)?;
     reject_filter(form)?;
     let requested = SubscriptionRequest {
-        signing: SigningRequest { secret: secret.transpose()?, ..SigningRequest::default() },
+        signing: if is_new { signing(form)? } else { SigningRequest::default() },
         lease: Lease::websub(if is_new { lease(form)? } else { None }),
         ..SubscriptionRequest::new(topic, callback, Protocol::WebSub)
     };
@@ -236,6 +221,29 @@ fn intent(form: &Form, mode: IntentMode) -> Result<Intent, Rejection> {
     let parameters = params::for_publisher(form)?;
     let backfill = form.is_set("backfill");
     Ok(Intent { verify_token, backfill, parameters, ..Intent::new(mode, requested) })
+}
+
+/// Returns how notifications are to be signed.
+fn signing(form: &Form) -> Result<SigningRequest, Rejection> {
+    let given = form.get_verbatim("hub.secret").filter(|secret| !secret.is_empty());
+    let secret = given.map(|key| Secret::new(key.to_owned()).map_err(reject_secret)).transpose()?;
+    let method = params::signature(form).map_err(Rejection::bad_request)?;
+    Ok(SigningRequest { secret, method, ..SigningRequest::default() })
+}
+
+fn reject_secret(reason: BadSecret) -> Rejection {
+    match reason {
+        BadSecret::TooLong => Rejection::bad_request(format!(
+            "hub.secret must be shorter than {} bytes.",
+            Secret::TOO_LONG_BYTES
+        )),
+        BadSecret::ContainsNul => {
+            Rejection::bad_request("hub.secret must not contain the character U+0000.")
+        }
+        BadSecret::NotBase64 => Rejection::bad_request(
+            "hub.secret must continue in base64 after whsec_, or not begin with it.",
+        ),
+    }
 }
 
 /// Rejects a request to sanitize: a hub distributes the topic unchanged (WebSub
@@ -356,6 +364,8 @@ mod tests {
             (format!("{good}&filter=a"),                        "filter has no effect here, because there are no entries to choose from. Subscribe at / with format=atom or format=json."),
             (format!("{good}&sanitize=maybe"),                  "sanitize must be true or false, not maybe."),
             (format!("{good}&follow=true"),                     ""),
+            (format!("{good}&signature=SHA512"),                ""),
+            (format!("{good}&signature=md5"),                   "signature must be one of sha1, sha256, sha384, sha512, not md5."),
             (format!("{good}&follow=maybe"),                    "follow must be true or false, not maybe."),
             (format!("{good}&hub.verify=meep"),                 "hub.verify must be sync or async."),
         ];

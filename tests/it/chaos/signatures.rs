@@ -3,17 +3,15 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, KeyInit, Mac};
-use sha1::Sha1;
 use sha2::Sha256;
 
 use crate::support::origin::Request;
+use crate::support::subscriber::hub_signature;
 
 /// Whether `X-Hub-Signature` was made with this secret.
 pub(super) fn is_hub_signature(request: &Request, secret: &str) -> bool {
-    let mut mac = Hmac::<Sha1>::new_from_slice(secret.as_bytes()).unwrap();
-    mac.update(&request.body);
-    let want = format!("sha1={}", hex::encode(mac.finalize().into_bytes()));
-    request.header("x-hub-signature") == Some(want.as_str())
+    let given = request.header("x-hub-signature");
+    given.is_some_and(|given| given == hub_signature(given, secret, &request.body))
 }
 
 /// The signatures in `webhook-signature`.

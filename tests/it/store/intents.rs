@@ -47,6 +47,7 @@ async fn an_intent_waits_until_it_is_ended(database: Database) {
         secret: Secret::new("opensesame".to_owned()).ok(),
         method: Some(SignatureMethod::Sha512),
         overlap: SecretOverlap::from_secs(60),
+        ..SigningRequest::default()
     };
     one.request.format = Format::Atom;
     one.request.is_sanitized = true;

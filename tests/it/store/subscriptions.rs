@@ -85,7 +85,10 @@ async fn a_renewal_keeps_the_cursor_and_forgets_failures(database: Database) {
     let due = store.claim_subscriptions(at(10), at(20), &room()).await.unwrap();
     assert_eq!(due.len(), 1, "whoever renews is there again, so it is tried at once");
 
-    // Rule D12: a renewal without a secret takes it away.
+    // Rule D12: a renewal that names no secret keeps it, unless it ends it.
+    let kept = store.subscribe(&wished, at(0)).await.unwrap();
+    assert_eq!(kept.signing, renewed.signing);
+    wished.signing.ends_secret = true;
     let bare = store.subscribe(&wished, at(0)).await.unwrap();
     assert_eq!(bare.signing.secret, None);
     assert_eq!(resource(&store, made.id.resource).await.subscribers, 1, "counted once");
@@ -103,8 +106,9 @@ async fn a_secret_that_is_replaced_is_kept_for_the_overlap(database: Database) {
 
     request.signing = SigningRequest {
         secret: Secret::new("new".to_owned()).ok(),
-        method: None,
+        method: Some(SignatureMethod::Sha512),
         overlap: SecretOverlap::from_secs(60),
+        ..SigningRequest::default()
     };
     let renewed = store.subscribe(&request, at(10)).await.unwrap();
     let previous = Some(PreviousSecret { secret: old, until: at(70) });

@@ -10,6 +10,7 @@ use feedgate_protocol::xmlrpc::{XmlRpcValue, response};
 use hmac::{Hmac, KeyInit, Mac};
 use http::{Method, StatusCode};
 use sha1::Sha1;
+use sha2::Sha256;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout, timeout_at};
 
@@ -158,10 +159,25 @@ async fn answer(request: &ReceivedRequest, behavior: Behavior) -> Answer {
 
 /// Whether `X-Hub-Signature` of a notification was made with `secret`.
 pub(crate) fn is_signed(request: &ReceivedRequest, secret: &str) -> bool {
-    let mut mac = Hmac::<Sha1>::new_from_slice(secret.as_bytes()).unwrap();
-    mac.update(&request.body);
-    let want = format!("sha1={}", hex::encode(mac.finalize().into_bytes()));
-    request.header("x-hub-signature") == Some(want.as_str())
+    request
+        .header("x-hub-signature")
+        .is_some_and(|given| given == hub_signature(given, secret, &request.body))
+}
+
+/// The `X-Hub-Signature` of a body, by the method of this one.
+pub(crate) fn hub_signature(given: &str, secret: &str, body: &[u8]) -> String {
+    match given.starts_with("sha256=") {
+        true => {
+            let mut mac = Hmac::<Sha256>::new_from_slice(secret.as_bytes()).unwrap();
+            mac.update(body);
+            format!("sha256={}", hex::encode(mac.finalize().into_bytes()))
+        }
+        false => {
+            let mut mac = Hmac::<Sha1>::new_from_slice(secret.as_bytes()).unwrap();
+            mac.update(body);
+            format!("sha1={}", hex::encode(mac.finalize().into_bytes()))
+        }
+    }
 }
 
 /// The resource that an rssCloud notification names, in whichever of its three forms.

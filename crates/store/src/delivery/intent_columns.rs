@@ -3,18 +3,16 @@
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use crate::delivery::row::{
-    account, alias, callback, number, secret, signature_method, subscriber,
-};
+use crate::delivery::row::{self, account, alias, callback, number, signature_method, subscriber};
 use crate::engine::columns::{columns, excluded, inserted};
 use crate::engine::envelope::RowIdentity;
 use crate::engine::row::Row;
 use crate::engine::sql::Value;
-use crate::resources::row;
+use crate::resources::row::topic as topic_column;
 use feedgate_core::intent::{Intent, IntentMode, VerifyToken};
 use feedgate_core::query::EntryFilter;
 use feedgate_core::registrant::RegistrantNetwork;
-use feedgate_core::signing::{SecretOverlap, SigningRequest};
+use feedgate_core::signing::{Secret, SecretOverlap, SigningRequest};
 use feedgate_core::store::StoreError;
 use feedgate_core::subscription::{Format, Lease, Statuses, SubscriptionRequest, Updates};
 use feedgate_protocol::Protocol;
@@ -45,14 +43,14 @@ columns! {
             mode, verify_token, backfill, parameters, is_verified,
             request: SubscriptionRequest {
                 account, format, updates, statuses, is_sanitized, filter, digest, lease, registrant,
-                signing: SigningRequest { secret, method, overlap },
+                signing: SigningRequest { secret, ends_secret, method, overlap },
                 ..SubscriptionRequest::new(topic, callback, protocol)
             },
         }
     }
     "mode" stored.intent.mode.as_str() => mode = row.word(IntentMode::from_word)?;
     "account_id" number(stored.request().account) => account = account(row)?;
-    "topic" stored.request().topic.as_str() => topic = row::topic(row)?;
+    "topic" stored.request().topic.as_str() => topic = topic_column(row)?;
     "alias" stored.request().topic.alias().unwrap_or_default() => topic = topic.with_alias(alias(row)?);
     "callback" stored.request().callback.as_str() => callback = callback(row)?;
     "protocol" stored.request().protocol.as_str() => word = row.text()?;
@@ -65,7 +63,8 @@ columns! {
         => filter = row.opt_text()?.map(EntryFilter::from_stored);
     "digest" stored.request().digest => digest = row.int()? != 0;
     "lease_s" seconds(stored.request().lease) => lease = Lease::from(Duration::from_secs(row.count()?));
-    "secret" stored.secret.clone() => secret = secret(row, SECRET, || subscriber(&topic, &callback, &protocol))?;
+    "secret" stored.secret.clone()
+        => (secret, ends_secret) = secret(row, || subscriber(&topic, &callback, &protocol))?;
     "signature_method" stored.request().signing.method.map(SignatureMethod::as_str)
         => method = signature_method(row)?;
     "secret_overlap_s" overlap_seconds(stored.request()) => overlap = overlap(row)?;
@@ -99,6 +98,23 @@ impl StoredIntent<'_> {
     pub(super) fn params(&self, schedule: [Value; SCHEDULE.len()]) -> Vec<Value> {
         schedule.into_iter().chain(values(self)).collect()
     }
+}
+
+/// Returns the text that stands for the requested secret: none if it stays the same, and an empty one if
+/// it ends.
+pub(super) fn secret_text(request: &SubscriptionRequest) -> Option<&str> {
+    let given = request.signing.secret.as_ref().map(Secret::expose);
+    given.or(request.signing.ends_secret.then_some(""))
+}
+
+/// Reads the requested secret, and whether the one before ends without it.
+fn secret(
+    row: &mut Row,
+    identity: impl FnOnce() -> RowIdentity,
+) -> Result<(Option<Secret>, bool), StoreError> {
+    let secret = row::secret(row, SECRET, identity)?;
+    let ends_secret = secret.as_ref().is_some_and(|secret| secret.expose().is_empty());
+    Ok((secret.filter(|_| !ends_secret), ends_secret))
 }
 
 fn seconds(lease: Lease) -> i64 {

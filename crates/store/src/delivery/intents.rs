@@ -5,7 +5,7 @@ use sha2::{Digest, Sha256};
 
 use crate::backfill;
 use crate::delivery::intent_columns::{
-    COLUMNS, KEEP, SECRET, StoredIntent, VERIFY_TOKEN, read_intent,
+    COLUMNS, KEEP, SECRET, StoredIntent, VERIFY_TOKEN, read_intent, secret_text,
 };
 use crate::delivery::row::{number, subscriber};
 use crate::delivery::subscriptions::subscribe;
@@ -20,7 +20,6 @@ use feedgate_core::backfill::BackfillShare;
 use feedgate_core::claim::ClaimToken;
 use feedgate_core::intent::{DueIntent, Intent, IntentMode, VerifyToken};
 use feedgate_core::registrant::RegistrantNetwork;
-use feedgate_core::signing::Secret;
 use feedgate_core::store::{ClaimLimits, EventArrival, StoreError};
 use feedgate_core::subscription::SubscriptionRequest;
 
@@ -236,8 +235,7 @@ async fn enqueue_intent(
     let hash = hash(request);
     let (topic, callback) = (&request.topic, &request.callback);
     let identity = subscriber(topic, callback, &request.protocol);
-    let secret = request.signing.secret.as_ref().map(Secret::expose);
-    let secret = tx.seal(SECRET, &identity, secret)?;
+    let secret = tx.seal(SECRET, &identity, secret_text(request))?;
     let verify_token = intent.verify_token.as_ref().map(VerifyToken::as_str);
     let verify_token = tx.seal(VERIFY_TOKEN, &identity, verify_token)?;
     tx.execute(FORGET, params![hash.clone()]).await?;

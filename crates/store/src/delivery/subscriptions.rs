@@ -330,7 +330,7 @@ async fn make(
         status,
         secret,
         cursor,
-        request.signing.method.map(SignatureMethod::as_str),
+        request.new_signing().method.map(SignatureMethod::as_str),
         lease_until,
         now,
         digests::first(request, now),

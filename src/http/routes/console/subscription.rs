@@ -190,11 +190,8 @@ async fn rotate_secret(visit: &Visit, listed: &ListedSubscription) -> Result<Don
     }
     let secret = random_secret()?;
     let overlap = SecretOverlap::from_secs(OVERLAP_S);
-    let signing = SigningRequest {
-        secret: Some(secret.clone()),
-        method: subscription.signing.method,
-        overlap,
-    };
+    let signing =
+        SigningRequest { secret: Some(secret.clone()), overlap, ..SigningRequest::default() };
     let request = SubscriptionRequest { signing, ..request_of(listed) };
     let stored = visit.gateway.store.subscribe(&request, runner::now()).await;
     stored.map_err(|err| Rejection::unavailable(&err))?;

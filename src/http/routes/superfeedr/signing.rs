@@ -1,13 +1,20 @@
 //! The parameters that say how the notifications of a subscription are signed.
 
+use crate::http::kit::params;
 use crate::http::kit::rejection::Rejection;
 use feedgate_core::signing::{BadSecret, Secret, SecretOverlap, SigningRequest};
 use feedgate_protocol::form::Form;
 use feedgate_protocol::signature::SignatureMethod;
 
-/// Reads `hub.secret`, `signature` and `secret_overlap_seconds`.
+/// Reads `hub.secret`, which ends the secret of a subscription if it is empty, `signature` and
+/// `secret_overlap_seconds`.
 pub(super) fn signing(form: &Form) -> Result<SigningRequest, Rejection> {
-    Ok(SigningRequest { secret: secret(form)?, method: method(form)?, overlap: overlap(form)? })
+    Ok(SigningRequest {
+        secret: secret(form)?,
+        ends_secret: form.get_verbatim("hub.secret").is_some_and(str::is_empty),
+        method: method(form)?,
+        overlap: overlap(form)?,
+    })
 }
 
 fn secret(form: &Form) -> Result<Option<Secret>, Rejection> {
@@ -31,12 +38,7 @@ fn secret(form: &Form) -> Result<Option<Secret>, Rejection> {
 }
 
 fn method(form: &Form) -> Result<Option<SignatureMethod>, Rejection> {
-    let Some(word) = form.get("signature").filter(|word| !word.is_empty()) else { return Ok(None) };
-    let method = SignatureMethod::from_word(word).ok_or_else(|| {
-        let known = SignatureMethod::ALL.map(SignatureMethod::as_str).join(", ");
-        Rejection::unprocessable(format!("signature must be one of {known}, not {word}."))
-    });
-    method.map(Some)
+    params::signature(form).map_err(Rejection::unprocessable)
 }
 
 fn overlap(form: &Form) -> Result<Option<SecretOverlap>, Rejection> {
