@@ -1,5 +1,6 @@
 //! The reasons why a subscription request is refused.
 
+use feedgate_core::own_document::OwnDocument;
 use feedgate_core::store::StoreError;
 use feedgate_core::track::TrackError;
 use feedgate_feed::documents::InvalidFragment;
@@ -24,6 +25,9 @@ pub enum SubscriptionRefusal {
     /// The callback is an address of this gateway.
     #[error("the callback is an address of this gateway")]
     OwnCallback,
+    /// The topic is a document of this gateway that is no log.
+    #[error("the topic is a document of this gateway that is not sent to subscribers")]
+    OwnDocument(OwnDocument),
     /// The fragment of the topic cannot select a part of any resource.
     #[error("the fragment of the topic cannot be used")]
     BadPart(#[source] InvalidFragment),
@@ -76,6 +80,7 @@ impl SubscriptionRefusal {
             Self::NotValidated(why) => why.code(),
             Self::Forbidden(_, why) => why.code(),
             Self::OwnCallback => "own_callback",
+            Self::OwnDocument(_) => "own_document",
             Self::BadPart(_) => "bad_fragment",
             Self::BadTrack(_) => "bad_query",
             Self::NotFollowed(why) => why.code(),

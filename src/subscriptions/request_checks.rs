@@ -5,6 +5,7 @@ use url::Url;
 use super::{CallerNetworks, SubscriptionRefusal, SubscriptionService};
 use crate::net::Purpose;
 use feedgate_core::intent::Intent;
+use feedgate_core::own_document::OwnDocument;
 use feedgate_core::subscription::SubscriptionRequest;
 use feedgate_core::topic::Topic;
 use feedgate_feed::documents::Fragment;
@@ -19,9 +20,16 @@ impl SubscriptionService {
     ) -> Result<(), SubscriptionRefusal> {
         self.check(&intent.request, is_own_log)?;
         if !is_own_log {
+            self.check_is_no_own_document(&intent.request.topic)?;
             self.check_topic_network(&intent.request.topic, networks).await?;
         }
         self.check_quota(&intent.request).await
+    }
+
+    /// Refuses a topic that is a document of this gateway, but not a log of it.
+    fn check_is_no_own_document(&self, topic: &Topic) -> Result<(), SubscriptionRefusal> {
+        let own = self.public_url.as_ref().and_then(|own| OwnDocument::find(own, topic));
+        own.map_or(Ok(()), |document| Err(SubscriptionRefusal::OwnDocument(document)))
     }
 
     /// Checks the topic and the callback, which the hub may refuse (WebSub

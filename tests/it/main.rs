@@ -52,6 +52,7 @@ mod normalize;
 mod nul;
 mod openapi;
 mod outages;
+mod own_documents;
 mod packaging;
 mod peer_defects;
 mod ping_forwarding;

@@ -23,6 +23,7 @@ pub mod moves;
 pub mod node;
 pub mod outage_detector;
 pub mod own_archive;
+pub mod own_document;
 pub mod page;
 pub mod password;
 pub mod ping;

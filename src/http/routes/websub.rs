@@ -179,6 +179,10 @@ fn reject_refusal(mode: IntentMode, refusal: &SubscriptionRefusal) -> Rejection 
             let reason = "hub.callback cannot be used: it is an address of this gateway.";
             Rejection::bad_request(reason).with_code(refusal.code())
         }
+        SubscriptionRefusal::OwnDocument(document) => {
+            let reason = format!("hub.topic cannot be used. {}", document.advice());
+            Rejection::bad_request(reason).with_code(refusal.code())
+        }
         SubscriptionRefusal::BadTrack(reason) => {
             Rejection::bad_request(format!("hub.topic cannot be used: {reason}."))
         }

@@ -190,6 +190,7 @@ pub(crate) fn reject_refusal(what: &str, refusal: &SubscriptionRefusal) -> Rejec
         | SubscriptionRefusal::NotValidated(_)
         | SubscriptionRefusal::Forbidden(..)
         | SubscriptionRefusal::NoHandler
+        | SubscriptionRefusal::OwnDocument(_)
         | SubscriptionRefusal::BadTrack(_)
         | SubscriptionRefusal::NotFollowed(_)
         | SubscriptionRefusal::Superseded

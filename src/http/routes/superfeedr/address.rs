@@ -1,5 +1,6 @@
 //! The address of a document of entries, by which a client can retrieve it again. It never contains
-//! credentials.
+//! credentials. A client that sends them as a parameter cannot use such an address: a reader that moves
+//! to it would be answered with 401 from then on. Its documents have none.
 
 use http::Method;
 use url::form_urlencoded::Serializer;
@@ -12,12 +13,15 @@ use feedgate_protocol::form::Form;
 const SELECTING: [&str; 5] = ["hub.topic", "count", "before", "after", "format"];
 
 /// Returns the address of the document that `request` retrieves: that of the request, as it was
-/// received, or for parameters in a body, the same in a query.
+/// received, or for parameters in a body, the same in a query. It is empty if the parameters contain
+/// credentials.
 pub(super) fn of_document(gateway: &Gateway, request: &Request, form: &Form) -> String {
+    if has_credentials(form) {
+        return String::new();
+    }
     let is_in_query = matches!(request.method, Method::GET | Method::HEAD)
         && request.body.is_empty()
-        && !request.query.is_empty()
-        && !form.has("authorization"); // documents are passed on, credentials are not
+        && !request.query.is_empty();
     if is_in_query {
         let path = request.path.trim_start_matches('/');
         return gateway.public_url(&format!("{path}?{}", request.query));
@@ -27,6 +31,11 @@ pub(super) fn of_document(gateway: &Gateway, request: &Request, form: &Form) -> 
     let mut query = Serializer::new(String::new());
     query.append_pair("hub.mode", "retrieve").extend_pairs(selecting);
     gateway.public_url(&format!("?{}", query.finish()))
+}
+
+/// Returns whether the parameters contain credentials, which are not passed on in documents.
+pub(super) fn has_credentials(form: &Form) -> bool {
+    form.has("authorization")
 }
 
 /// Returns whether a parameter selects feeds by their callback. In a subscription to a topic, the

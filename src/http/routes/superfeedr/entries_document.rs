@@ -33,7 +33,7 @@ pub(super) struct EntriesDocument<'a> {
     pub(super) format: Option<Format>,
     /// Whether the texts are sanitized.
     pub(super) is_sanitized: bool,
-    /// The address of the document: `rel="self"`.
+    /// The address of the document: `rel="self"`; empty if it has none.
     pub(super) address: &'a str,
     /// The address of the document with the entries that follow, if it is known.
     pub(super) next: Option<&'a str>,
@@ -77,9 +77,9 @@ impl EntriesDocument<'_> {
         let (own_head, entries) = parts(resource, self.records.iter(), self.is_sanitized);
         let entries: Vec<&str> = entries.iter().map(AsRef::as_ref).collect();
         let link = |rel: &str, href: String| Link { rel: rel.to_owned(), href, ..Link::default() };
-        // A feed reader subscribes at the hub that a document names, and has no account.
-        let own = link("self", self.address.to_owned());
-        let mut links = vec![own, link("hub", gateway.public_url("hub"))];
+        // The document is the account's, and nobody can subscribe to it: it names no hub.
+        let mut links = Vec::new();
+        links.extend((!self.address.is_empty()).then(|| link("self", self.address.to_owned())));
         links.extend(self.next.map(|next| link("next", next.to_owned())));
         // The archive of a collection has an address of its own, and a track has none.
         if self.combined_head.is_none() && resource.kind != ResourceKind::Collection {

@@ -8,6 +8,7 @@ use http::StatusCode;
 use sha2::{Digest as _, Sha256};
 use url::form_urlencoded::Serializer;
 
+use super::address::has_credentials;
 use super::api_reply::ApiReply;
 use super::entries_document::{EntriesDocument, with_caching_headers};
 use super::params;
@@ -66,7 +67,7 @@ pub(super) async fn search(
         etag: &etag,
         format,
         is_sanitized: false,
-        address: &address,
+        address: if has_credentials(form) { "" } else { &address },
         next: next.as_deref(),
     };
     Ok(document.to_reply(gateway, form))

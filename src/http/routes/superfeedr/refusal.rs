@@ -34,6 +34,9 @@ fn describe_refusal(refusal: SubscriptionRefusal) -> Rejection {
         SubscriptionRefusal::OwnCallback => {
             Rejection::unprocessable(format!("{BAD_CALLBACK} (It is an address of this gateway.)"))
         }
+        SubscriptionRefusal::OwnDocument(document) => {
+            Rejection::unprocessable(format!("{BAD_TOPIC} ({})", document.advice()))
+        }
         SubscriptionRefusal::BadPart(reason) => Rejection::unprocessable(format!(
             "{BAD_TOPIC} (The fragment of the URL cannot be used: {reason})"
         )),
