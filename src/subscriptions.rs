@@ -65,7 +65,7 @@ use preview::PreviewLimit;
 use verification_job::VerificationJob;
 
 pub use caller_networks::CallerNetworks;
-pub use discovered_feeds::TopicFindings;
+pub use discovered_feeds::{TopicEmptiness, TopicFindings};
 pub use followed_pages::{Follow, FollowOutcome, NotFollowed, advertised_feed};
 pub use held_subscriptions::{MAX_REPLAYED, replay_cursor};
 pub use preview::{NoPreview, PreviewedContent, TopicPreview};

@@ -11,6 +11,7 @@ use url::Url;
 use super::SubscriptionService;
 use crate::net::{FetchRequest, FetchResponse};
 use feedgate_core::poll::Validators;
+use feedgate_core::record::Seq;
 use feedgate_core::resource::ResourceKind;
 use feedgate_core::store::StoreError;
 use feedgate_core::topic::Topic;
@@ -30,6 +31,17 @@ pub struct TopicFindings {
     pub feeds: Vec<DiscoveredFeed>,
     /// Why the last fetch failed, if it did.
     pub failure: Option<String>,
+    /// Whether the topic was read and has no entries.
+    pub emptiness: Option<TopicEmptiness>,
+}
+
+/// What a topic is that was read and has no entries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TopicEmptiness {
+    /// A document without entries, of which no part was named.
+    NoFeed,
+    /// A feed without entries.
+    EmptyFeed,
 }
 
 impl SubscriptionService {
@@ -46,8 +58,14 @@ impl SubscriptionService {
         if look && feeds.is_empty() && resource.kind == ResourceKind::Other {
             feeds.extend(self.well_known(&topic.fetch_url()).await);
         }
+        let emptiness = match resource.kind {
+            _ if status.is_failing() || status.last_parse.is_none() => None,
+            ResourceKind::Other if topic.fragment().is_none() => Some(TopicEmptiness::NoFeed),
+            ResourceKind::Feed if resource.head == Seq::NONE => Some(TopicEmptiness::EmptyFeed),
+            _ => None,
+        };
         let failure = status.is_failing().then_some(status.http_message);
-        Ok(TopicFindings { feeds, failure })
+        Ok(TopicFindings { feeds, failure, emptiness })
     }
 
     /// Returns the first feed at a well-known path of a page. Anybody can name any page, so few

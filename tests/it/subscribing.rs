@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use futures_util::future::join_all;
 use http::StatusCode;
-use http::header::{CONTENT_TYPE, HeaderValue};
+use http::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -172,6 +172,59 @@ async fn f14_the_answer_says_why_a_topic_could_not_be_fetched() {
         let text = answer.text().await.unwrap();
         assert!(text.is_empty() || text.contains(reason), "{text}");
     }
+}
+
+#[tokio::test]
+async fn a08_who_accepts_json_is_told_in_it_what_the_first_fetch_found() {
+    let world = World::with_tides(2, &[]).await;
+    world.publisher.put("/page", "text/html", "<!doctype html><title>Tides</title><p>Low");
+    world.publisher.put_rss("/empty", rss("empty", 1..1));
+    let refusing = format!("http://127.0.0.1:{}/feed", free_port());
+    #[rustfmt::skip]
+    let cases = [
+        (world.publisher.url("/missing"), 200, "404 Not Found"),
+        (refusing,                        200, "could not reach 127.0.0.1"),
+        (world.publisher.url("/page"),    200, "is not a feed and has no entries"),
+        (world.publisher.url("/empty"),   200, "has no entries yet"),
+        (world.topic.clone(),             204, ""),
+    ];
+    for (topic, want, words) in cases {
+        let callback = world.subscriber.url("/cb");
+        let form = [
+            ("hub.mode", "subscribe"),
+            ("hub.topic", topic.as_str()),
+            ("hub.callback", &callback),
+            ("hub.verify", "sync"),
+        ];
+        let mut body = url::form_urlencoded::Serializer::new(String::new());
+        let body = body.extend_pairs(form).finish();
+        for path in ["/", "/hub"] {
+            let request = client().post(world.gateway.url(path)).header(ACCEPT, "application/json");
+            let request = request.basic_auth("tester", Some("s3cret"));
+            let request = request.header(CONTENT_TYPE, "application/x-www-form-urlencoded");
+            let answer = request.body(body.clone()).send().await.unwrap();
+            assert_eq!(answer.status().as_u16(), want, "{path} {topic}");
+            let text = answer.text().await.unwrap();
+            match serde_json::from_str::<serde_json::Value>(&text) {
+                Ok(found) => assert!(found["note"].as_str().unwrap().contains(words), "{text}"),
+                Err(_) => assert_eq!((text.as_str(), words), ("", ""), "{path} {topic}"),
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a08_an_address_without_a_scheme_is_answered_with_the_one_that_was_meant() {
+    let world = World::with_tides(2, &[]).await;
+    let callback = world.subscriber.url("/cb");
+    let form =
+        [("hub.mode", "subscribe"), ("hub.topic", "example.com/feed"), ("hub.callback", &callback)];
+    let (status, text) = world.gateway.post("/hub", &form).await;
+    assert_eq!(status, StatusCode::BAD_REQUEST);
+    assert!(text.contains("did you mean https://example.com/feed?"), "{text}");
+    let (status, text) = world.gateway.superfeedr(&form).await;
+    assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY);
+    assert!(text.contains("did you mean https://example.com/feed?"), "{text}");
 }
 
 /// A mode, further parameters, and a part of the reason.

@@ -189,11 +189,38 @@ fn check(
     if text.len() > longest_bytes {
         return Err(BadAddress::TooLong { longest_bytes });
     }
-    let url = parse(text).map_err(BadAddress::NotAUrl)?;
+    let without_scheme = || with_scheme(text).map(BadAddress::NoScheme);
+    let url = parse(text).map_err(|err| without_scheme().unwrap_or(BadAddress::NotAUrl(err)))?;
     if !matches!(url.scheme(), "http" | "https") {
-        return Err(BadAddress::Scheme(url.scheme().to_owned()));
+        let other = || BadAddress::Scheme(url.scheme().to_owned());
+        return Err(without_scheme().unwrap_or_else(other));
     }
     Ok(url)
+}
+
+/// Returns the address that was probably meant by `example.com/feed` or `localhost:8080/feed`; `None` if
+/// the text begins with no host.
+fn with_scheme(text: &str) -> Option<String> {
+    /// What ends like this and has no path is the name of a file.
+    const FILES: [&str; 9] = ["atom", "htm", "html", "json", "opml", "php", "rdf", "rss", "xml"];
+    let bare = text.trim();
+    let bare = bare.strip_prefix("//").unwrap_or(bare);
+    let (server, is_whole) = match bare.find(['/', '?', '#']) {
+        Some(end) => (&bare[..end], false),
+        None => (bare, true),
+    };
+    let (host, port) = server.split_once(':').unwrap_or((server, "80"));
+    let domain = host.rsplit_once('.').map(|(_, last)| last);
+    let is_domain = domain.is_some_and(|last| {
+        let is_name = last.len() > 1 && last.bytes().all(|byte| byte.is_ascii_alphabetic());
+        is_name && !(is_whole && FILES.contains(&last))
+    });
+    let is_local = host == "localhost";
+    if !(is_domain || is_local) || port.parse::<u16>().is_err() {
+        return None;
+    }
+    let url = format!("{}://{bare}", if is_local { "http" } else { "https" });
+    Url::parse(&url).is_ok().then_some(url)
 }
 
 /// Why a text is not a valid [`Topic`] or [`Callback`].
@@ -202,6 +229,9 @@ pub enum BadAddress {
     /// The text is not an absolute URL.
     #[error("not a URL: {0}")]
     NotAUrl(url::ParseError),
+    /// The text begins with a host; holds the URL that was probably meant.
+    #[error("did you mean {0}? It has no http:// or https://")]
+    NoScheme(String),
     /// The scheme of the URL is not supported.
     #[error("{0}: URLs are not supported, only http: and https:")]
     Scheme(String),
@@ -272,6 +302,32 @@ mod tests {
         }
         let evil = Callback::parse("http://victim:80@evil.example/");
         assert_eq!(evil.unwrap_err(), BadAddress::Credentials);
+    }
+
+    #[test]
+    fn a08_an_address_without_a_scheme_is_answered_with_the_one_that_was_meant() {
+        #[rustfmt::skip]
+        let cases = [
+            ("example.com/feed",        Some("https://example.com/feed")),
+            ("example.com",             Some("https://example.com")),
+            ("www.example.co.uk?a=b",   Some("https://www.example.co.uk?a=b")),
+            ("//example.com/feed",      Some("https://example.com/feed")),
+            ("example.com:8443/feed",   Some("https://example.com:8443/feed")),
+            ("localhost:8080/feed",     Some("http://localhost:8080/feed")),
+            ("feed.xml",                None),
+            ("feeds/feed.xml",          None),
+            ("mailto:ada@example.com",  None),
+            ("ftp://example.com/feed",  None),
+            ("tides",                   None),
+            ("",                        None),
+        ];
+        for (text, want) in cases {
+            let meant = match Topic::parse(text) {
+                Err(BadAddress::NoScheme(meant)) => Some(meant),
+                _ => None,
+            };
+            assert_eq!(meant.as_deref(), want, "{text}");
+        }
     }
 
     #[test]

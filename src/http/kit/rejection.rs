@@ -279,7 +279,7 @@ impl Rejection {
 }
 
 /// Returns whether the client names JSON among the types that it accepts.
-fn accepts_json(request: &Request) -> bool {
+pub(crate) fn accepts_json(request: &Request) -> bool {
     let accept = request.header("accept").to_ascii_lowercase();
     let mut ranges = accept.split(',').map(|range| range.split_once(';').unwrap_or((range, "")));
     ranges.any(|(name, parameters)| {

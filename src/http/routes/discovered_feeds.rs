@@ -1,14 +1,17 @@
 //! Headers that tell what the first fetch of a topic found, because the response to a subscription has
 //! no body: the feeds that a page links to (rule P52), the one of them that is subscribed to instead, or
-//! the reason why the fetch failed.
+//! the reason why the fetch failed. A client that accepts JSON gets the same in a body.
 
-use http::header::{HeaderName, LINK};
-use http::{HeaderMap, HeaderValue};
+use http::header::{self, HeaderName, LINK};
+use http::{HeaderMap, HeaderValue, StatusCode};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use serde_json::json;
 use warp::reply::Response;
 
-use crate::http::kit::rejection::Rejection;
-use crate::subscriptions::{Follow, FollowOutcome, TopicFindings};
+use crate::http::kit::rejection::{Rejection, accepts_json};
+use crate::http::kit::reply::set_header;
+use crate::http::kit::request::Request;
+use crate::subscriptions::{Follow, FollowOutcome, TopicEmptiness, TopicFindings};
 use feedgate_feed::documents::{self, DiscoveredFeed};
 use feedgate_protocol::form::Form;
 
@@ -65,13 +68,42 @@ pub(crate) fn announce(response: &mut Response, offers: &[DiscoveredFeed]) {
     }
 }
 
-/// Adds the headers of [`announce`], or a note that says why the topic could not be fetched.
+/// Adds the headers of [`announce`], or a note that says why the topic could not be fetched, or that it
+/// has no entries.
 pub(crate) fn announce_findings(response: &mut Response, findings: &TopicFindings) {
     announce(response, &findings.feeds);
+    let headers = response.headers_mut();
+    match findings.emptiness {
+        Some(TopicEmptiness::NoFeed) if findings.feeds.is_empty() => {
+            let note = "this document is not a feed and has no entries, and is watched for changes";
+            add(headers, NOTE, note);
+        }
+        Some(TopicEmptiness::EmptyFeed) => add(headers, NOTE, "this feed has no entries yet"),
+        Some(TopicEmptiness::NoFeed) | None => {}
+    }
     if let Some(failure) = &findings.failure {
         let note = format!("the topic could not be fetched, and will be retried: {failure}");
-        add(response.headers_mut(), NOTE, &note);
+        add(headers, NOTE, &note);
     }
+}
+
+/// Returns a response to a subscription with its notes in a body, if there are any and the client names
+/// JSON among the types that it accepts. The status code 204 allows no body.
+pub(crate) fn with_notes_in_body(request: &Request, response: Response) -> Response {
+    let is_empty = matches!(response.status(), StatusCode::NO_CONTENT | StatusCode::ACCEPTED);
+    let Some(note) = note(&response).filter(|_| is_empty && accepts_json(request)) else {
+        return response;
+    };
+    let body = json!({ "note": note, "topic": followed(&response) });
+    let (mut parts, _) = response.into_parts();
+    if parts.status == StatusCode::NO_CONTENT {
+        parts.status = StatusCode::OK;
+    }
+    parts.headers.remove(header::CONTENT_LENGTH);
+    let mut response = Response::from_parts(parts, body.to_string().into());
+    set_header(&mut response, header::CONTENT_TYPE, "application/json; charset=utf-8");
+    set_header(&mut response, header::VARY, "Accept");
+    response
 }
 
 /// Returns the notes that were added to a response, in one sentence.
@@ -86,7 +118,9 @@ pub(crate) fn followed(response: &Response) -> Option<String> {
 }
 
 fn add(headers: &mut HeaderMap, name: HeaderName, value: &str) {
-    if let Ok(value) = HeaderValue::from_str(value) {
+    let is_allowed = |c: char| c == ' ' || c.is_ascii_graphic();
+    let value: String = value.chars().map(|c| if is_allowed(c) { c } else { '?' }).collect();
+    if let Ok(value) = HeaderValue::from_str(&value) {
         headers.append(name, value);
     }
 }

@@ -46,6 +46,7 @@ use crate::http::kit::rejection::Rejection;
 use crate::http::kit::reply::{empty, with_content_type};
 use crate::http::kit::request::Request;
 use crate::http::routes::console;
+use crate::http::routes::discovered_feeds;
 use crate::http::routes::websub::publish;
 use crate::http::state::Gateway;
 use feedgate_core::account::{Access, Scope};
@@ -99,7 +100,9 @@ async fn handle(gateway: Arc<Gateway>, mut request: Request) -> Response {
             let content_type = "application/json; charset=utf-8";
             with_content_type(StatusCode::OK, content_type, value.to_string())
         }
-        (Ok(ApiReply::Response(response)), _) => response,
+        (Ok(ApiReply::Response(response)), _) => {
+            discovered_feeds::with_notes_in_body(&request, response)
+        }
         (Err(rejection), Some(function)) => jsonp::wrap_rejection(function, &rejection),
         (Err(rejection), None) => rejection.to_response_for(&request),
     }

@@ -51,7 +51,7 @@ pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
 /// Answers a request to the hub.
 pub(crate) async fn handle(gateway: Arc<Gateway>, request: Request) -> Response {
     match carry_out(&gateway, &request).await {
-        Ok(response) => response,
+        Ok(response) => discovered_feeds::with_notes_in_body(&request, response),
         Err(rejection) => rejection.to_response(),
     }
 }
