@@ -8,6 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
+use feedgate_core::signing::Secret;
 use url::Url;
 
 use crate::support::feeds::rss;
@@ -134,6 +135,32 @@ fn missing_piece<'a>(written: &'a str, answer: &str) -> Option<&'a str> {
         }
     }
     None
+}
+
+#[test]
+fn a09_the_secrets_of_the_examples_are_keys_of_standard_webhooks() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let guides = ["README.md", "docs/receiving.md"].map(|page| root.join(page));
+    let mut found = 0;
+    for page in pages().into_iter().chain(guides) {
+        let text = fs::read_to_string(&page).unwrap();
+        for (_, given) in
+            text.match_indices("SECRET=").map(|(at, name)| text[at..].split_at(name.len()))
+        {
+            let secret: String = given.chars().take_while(|c| !c.is_whitespace()).collect();
+            if secret == "known-to-both" {
+                continue; // that of a publisher
+            }
+            let key = Secret::new(secret.clone()).unwrap().standard_key();
+            assert!(secret.starts_with("whsec_") && (24..=64).contains(&key.len()), "{secret}");
+            found += 1;
+        }
+        for used in text.split("hub.secret=").skip(1).chain(text.split("--secret ").skip(1)) {
+            let is_variable = used.starts_with("$SECRET");
+            assert!(is_variable || used.starts_with('`'), "{}: {used:.40}", page.display());
+        }
+    }
+    assert!(found >= 4, "{found}");
 }
 
 #[test]
