@@ -24,6 +24,7 @@ pub(crate) mod rejection;
 pub(crate) mod reply;
 pub(crate) mod request;
 pub(crate) mod request_host;
+pub(crate) mod requested_format;
 pub(crate) mod session_cookie;
 pub(crate) mod slots;
 pub(crate) mod viewer_access;

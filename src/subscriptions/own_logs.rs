@@ -13,7 +13,8 @@ use super::{QuotaExceeded, SubscriptionRefusal, SubscriptionService, events};
 use crate::jobs::collect::unguessable;
 use feedgate_core::account::AccountId;
 use feedgate_core::intent::{Intent, IntentMode};
-use feedgate_core::own_archive::{ArchivedLog, archived_log};
+use feedgate_core::own_archive::{ArchiveAddress, ArchivedLog, archived_log};
+use feedgate_core::query::EntryFilter;
 use feedgate_core::resource::{Resource, ResourceKind};
 use feedgate_core::store::StoreError;
 use feedgate_core::subscription::{Format, SubscriptionRequest};
@@ -99,12 +100,15 @@ impl SubscriptionService {
         let found = self.store.find(topic.as_str()).await?;
         let is_collection = found.is_some_and(|resource| resource.kind == ResourceKind::Collection);
         let address = topic.alias().and_then(|alias| Topic::parse(alias).ok());
-        let is_archive = address.is_some_and(|address| self.is_own_log(&address));
+        let is_archive = address.as_ref().is_some_and(|address| self.is_own_log(address));
         if !is_collection && !is_archive && track.is_none() {
             return Ok(None);
         }
         let format = track.and_then(|track| track.format).unwrap_or(Format::Atom);
         let mut intent = intent.clone();
+        if let Some(filter) = address.and_then(|address| self.filter_of_feed(&address)) {
+            intent.request.filter.get_or_insert(filter);
+        }
         intent.request.topic = topic;
         match intent.request.format {
             Format::Raw => intent.request.format = format,
@@ -112,6 +116,13 @@ impl SubscriptionService {
             Format::Fitting | Format::Atom | Format::Json => {}
         }
         Ok(Some(intent))
+    }
+
+    /// Returns the filter of the feed of this gateway at an address: who subscribes to it is sent what it
+    /// shows.
+    fn filter_of_feed(&self, address: &Topic) -> Option<EntryFilter> {
+        let address = ArchiveAddress::parse(self.public_url.as_ref()?, address.as_str())?;
+        EntryFilter::parse(&address.filter?).ok()
     }
 
     /// Returns the topic to which an account subscribes, or did, when it names `topic`: that of a log

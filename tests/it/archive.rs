@@ -2,6 +2,7 @@
 
 mod browser;
 mod caching;
+mod formats;
 mod newest;
 mod seed;
 mod subscribing;

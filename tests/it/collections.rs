@@ -3,11 +3,13 @@
 use http::StatusCode;
 use http::header::{CACHE_CONTROL, VARY, WWW_AUTHENTICATE};
 
-use crate::support::feeds::{entry_id, entry_ids, link, rss};
+use crate::schemas::assert_json_feed;
+use crate::support::feeds::{between, entry_id, entry_ids, link, rss};
 use crate::support::gateway::Gateway;
 use crate::support::postgres::{Database, Kind};
 use crate::support::publisher::Publisher;
-use crate::support::server::client;
+use crate::support::rss_validator::assert_valid_rss;
+use crate::support::server::{ReceivedRequest, client};
 use crate::support::subscriber::Subscriber;
 use crate::support::until;
 use crate::support::world::World;
@@ -61,7 +63,7 @@ async fn a_collection_gets_what_its_members_publish_once_and_survives_a_kill() {
     assert_eq!(link(&text, "self"), Some(topic.clone()));
     assert!(text.contains("<source>") && text.contains(&a), "{text}");
     let has = |id: String| {
-        move |told: &[&crate::support::server::ReceivedRequest]| {
+        move |told: &[&ReceivedRequest]| {
             told.iter().any(|told| entry_ids(&told.text()).contains(&id))
         }
     };
@@ -102,5 +104,73 @@ async fn s48_what_an_account_subscribes_to_is_shown_to_it_alone() {
     for id in 1..4 {
         let (_, text) = gateway.get(&format!("/feeds/{id}/recent")).await;
         assert!(!text.contains("accounts"), "the archive shows under a number: {text}");
+    }
+}
+
+#[tokio::test]
+async fn a03_a_collection_has_a_plain_feed_in_every_format() {
+    let publisher = Publisher::start().await;
+    let subscriber = Subscriber::start().await;
+    let database = Database::new(Kind::Sqlite).await;
+    let (a, b) = (publisher.url("/a"), publisher.url("/b"));
+    for feed in ["/a", "/b"] {
+        publisher.put_rss(feed, rss("tides", 1..2));
+    }
+    let signals = format!("[{{\"name\": \"news\", \"topics\": [\"{a}\", \"{b}\"]}}]");
+    let settings = [
+        ("FEEDGATE_COLLECTIONS", &*signals),
+        ("FEEDGATE_COLLECT_ALL", "on"),
+        ("FEEDGATE_PAGE_RECORDS", "1"),
+    ];
+    let gateway = Gateway::start(&database, &settings).await;
+    for topic in [&a, &b] {
+        gateway.open_to_anonymous(topic).await;
+        gateway.archive_holds(topic, &entry_id("tides", 1)).await;
+    }
+    let plain = gateway.url("/collections/news.rss");
+    gateway.subscribe_websub(&plain, &subscriber.url("/rss"), &[]).await;
+    // Both feeds have an entry with the same id, which is another entry.
+    for feed in ["a", "b"] {
+        publisher.put_rss(&format!("/{feed}"), rss("tides", 1..3));
+        gateway
+            .post("/ping", &[("url", &*publisher.url(&format!("/{feed}"))), ("wait", "1")])
+            .await;
+    }
+    let mut text = String::new();
+    until("the collection has both", async || {
+        text = gateway.fetch(&plain).await.1;
+        text.matches("<item>").count() == 2
+    })
+    .await;
+    assert_valid_rss(&plain, &text);
+    let json = gateway.fetch(&gateway.url("/collections/news?format=json-feed")).await.1;
+    assert_json_feed(&json);
+    assert_eq!(json.matches("\"date_published\"").count(), 2, "{json}");
+    for path in ["/all", "/all.atom", "/all.rss", "/all.json", "/collections/news"] {
+        let (status, text) = gateway.fetch(&gateway.url(path)).await;
+        assert_eq!(status, StatusCode::OK, "{path}");
+        assert!(text.contains(&entry_id("tides", 2)), "{path}: {text}");
+    }
+    let own =
+        client().get(gateway.url("/accounts/tester.rss")).basic_auth("tester", Some("s3cret"));
+    assert_eq!(own.send().await.unwrap().status(), StatusCode::OK);
+    assert_eq!(
+        gateway.fetch(&gateway.url("/accounts/tester.rss")).await.0,
+        StatusCode::UNAUTHORIZED
+    );
+
+    // What is pushed has the ids that the feed shows.
+    let items = |told: &str| told.matches("<item>").count();
+    let has_both = move |told: &[&ReceivedRequest]| {
+        told.iter().map(|told| items(&told.text())).sum::<usize>() == 2
+    };
+    subscriber.until("/rss", has_both).await;
+    for told in subscriber.notified("/rss") {
+        assert_eq!(told.header("content-type"), Some("application/rss+xml"));
+        let pushed = told.text();
+        for item in pushed.split("<item>").skip(1) {
+            let guid = between(item, "<guid", "</guid>").unwrap();
+            assert!(text.contains(guid), "{guid} in {text}");
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! Whatever is in a feed: once it is settled, what is written of it is valid Atom.
+//! Whatever is in a feed: once it is settled, what is written of it is valid Atom, RSS and JSON Feed.
 
 use chrono::{DateTime, FixedOffset};
 use feedgate_feed::Context;
@@ -15,6 +15,7 @@ use proptest::test_runner::TestRunner;
 use url::Url;
 
 use crate::schemas;
+use crate::support::rss_validator::rss_faults;
 
 /// How many feeds are made; each holds a handful of everything.
 const FEEDS: usize = 300;
@@ -35,6 +36,20 @@ fn any_feed_that_is_settled_is_written_as_valid_atom() {
     });
     schemas::assert_valid("atom.rng", &documents.collect::<Vec<_>>());
     assert!(unsettled.is_empty(), "not settled after one pass:\n{}", unsettled.join("\n"));
+}
+
+#[test]
+fn a03_any_feed_that_is_settled_is_written_as_valid_rss_and_json_feed() {
+    let context = Context::new(Url::parse("https://a.test/dir/feed").unwrap());
+    let mut made = TestRunner::deterministic();
+    for _ in 0..FEEDS {
+        let feed = feed().new_tree(&mut made).unwrap().current();
+        let settled = passes::run(feed, &context);
+        let rss = render::rss::document(&settled);
+        assert_eq!(rss_faults(&rss), [] as [String; 0], "{rss}");
+        let json_feed = render::json_feed::document(&settled, None);
+        schemas::assert_json_feed(&json_feed.to_string());
+    }
 }
 
 /// What has a meaning somewhere: in XML, in HTML, in addresses.

@@ -10,6 +10,7 @@ use std::{fs, path::Path};
 use chrono::DateTime;
 use feedgate::http::routes::archive::render::{Archive, Order};
 use feedgate::http::routes::changes::render::{push_end, push_head, push_line};
+use feedgate_core::document_format::DocumentFormat;
 use feedgate_core::page::{Archived, ArchivedId, LocatedPage, Page, PageLimits};
 use feedgate_core::ping::{TimeUnit, WeblogChange};
 use feedgate_core::record::{Record, RecordKind, Seq};
@@ -49,17 +50,31 @@ fn faults(schema: &str, documents: &[(String, String)]) -> String {
 
 /// Fails with everything that is wrong with a notification in JSON.
 pub(crate) fn assert_notification(text: &str) {
-    static SCHEMA: LazyLock<jsonschema::Validator> = LazyLock::new(|| {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas/notification.schema.json");
-        let schema = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
-        jsonschema::draft202012::new(&schema).unwrap()
-    });
-    let notification = serde_json::from_str(text).unwrap();
-    let faults = SCHEMA.iter_errors(&notification);
+    static SCHEMA: LazyLock<jsonschema::Validator> =
+        LazyLock::new(|| json_schema("notification.schema.json"));
+    assert_valid_json(&SCHEMA, text);
+}
+
+/// Fails with everything that is wrong with a JSON Feed.
+pub(crate) fn assert_json_feed(text: &str) {
+    static SCHEMA: LazyLock<jsonschema::Validator> =
+        LazyLock::new(|| json_schema("json-feed.schema.json"));
+    assert_valid_json(&SCHEMA, text);
+}
+
+fn json_schema(name: &str) -> jsonschema::Validator {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas").join(name);
+    let schema = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
+    jsonschema::draft202012::new(&schema).unwrap()
+}
+
+fn assert_valid_json(schema: &jsonschema::Validator, text: &str) {
+    let document = serde_json::from_str(text).unwrap();
+    let faults = schema.iter_errors(&document);
     let faults: Vec<String> =
         faults.map(|fault| format!("{}: {fault}", fault.instance_path())).collect();
     let faults = faults.join("\n");
-    assert!(faults.is_empty(), "not valid by notification.schema.json:\n{faults}\n{text}");
+    assert!(faults.is_empty(), "not valid by its schema:\n{faults}\n{text}");
 }
 
 const TOPIC: &str = "https://tides.test/feed?a=1&b=<2>";
@@ -139,7 +154,8 @@ fn archive_documents_are_valid() {
     let mut documents = Vec::new();
     for head in [0, 2, 3, 7] {
         let (topic, hub) = (TOPIC, "https://gate.test/hub");
-        let archive = Archive { topic, home, hub, order: Order::NewestFirst };
+        let (order, format) = (Order::NewestFirst, DocumentFormat::Atom);
+        let archive = Archive { topic, home, hub, order, format };
         let mut pages = Vec::new();
         for seq in 1..=head {
             let cut = PageLimits { records: 3, bytes: 1 << 20 };

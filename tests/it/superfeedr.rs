@@ -6,6 +6,7 @@ mod control;
 mod credentials;
 mod digests;
 mod filter;
+mod formats;
 mod listing;
 mod notifications;
 mod pages;

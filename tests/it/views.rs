@@ -41,8 +41,8 @@ async fn json_at(gateway: &Gateway, path: &str) -> Value {
 }
 
 /// The outlines of the subscription list, as a reader finds them.
-async fn outlines(gateway: &Gateway) -> Vec<Outline> {
-    let (_, text) = gateway.get("/feeds.opml").await;
+async fn outlines(gateway: &Gateway, query: &str) -> Vec<Outline> {
+    let (_, text) = gateway.get(&format!("/feeds.opml{query}")).await;
     assert_valid("opml.rng", &[("feeds".to_owned(), text.clone())]);
     OPML::from_str(&text).unwrap_or_else(|err| panic!("{err}:\n{text}")).body.outlines
 }
@@ -58,6 +58,21 @@ async fn rows(gateway: &Gateway, part: &str) -> Vec<Vec<String>> {
         |cell: scraper::ElementRef<'_>| cell.text().collect::<String>().replace('\u{a0}', " ");
     let rows = page.select(&row);
     rows.map(|row| row.select(&cell).map(text).collect()).collect()
+}
+
+/// The list that readers import leads to what this gateway made of the feeds, unless it is to name the
+/// sources.
+async fn a06_feeds_are_listed_at_the_address_of_the_gateway(gateway: &Gateway, topic: &str) {
+    let listed = outlines(gateway, "").await;
+    let url = listed[0].xml_url.clone().unwrap();
+    assert!(url.starts_with(&gateway.url("/feeds/")), "{url}");
+    assert_eq!(outlines(gateway, "?urls=gateway").await, listed);
+    let (status, feed) = gateway.fetch(&url).await;
+    assert!(status.is_success() && feed.contains(&entry_id("tides", 2)), "{feed}");
+    assert_eq!(outlines(gateway, "?urls=source").await[0].xml_url.as_deref(), Some(topic));
+    let (status, text) = gateway.get("/feeds.opml?urls=theirs").await;
+    assert_eq!(status, StatusCode::BAD_REQUEST);
+    assert_eq!(text.trim(), "urls must be gateway or source, not theirs.");
 }
 
 async fn the_views_tell_what_is_watched_by_whom_and_how_it_goes(database: Database) {
@@ -82,7 +97,7 @@ async fn the_views_tell_what_is_watched_by_whom_and_how_it_goes(database: Databa
         gateway.measures(&count).await;
     }
 
-    let seen = outlines(&gateway).await;
+    let seen = outlines(&gateway, "?urls=source").await;
     let seen: Vec<_> = seen
         .iter()
         .map(|line| (line.text.as_str(), line.r#type.as_deref(), line.xml_url.as_deref()))
@@ -90,6 +105,7 @@ async fn the_views_tell_what_is_watched_by_whom_and_how_it_goes(database: Databa
     let want =
         [("tides", Some("rss"), Some(topic.as_str())), ("waves", Some("rss"), Some(&*other))];
     assert_eq!(seen, want);
+    a06_feeds_are_listed_at_the_address_of_the_gateway(&gateway, &topic).await;
 
     stats_agree(&json_at(&gateway, "/stats.json").await, &topic);
     let numbers = rows(&gateway, "numbers").await;
@@ -164,7 +180,9 @@ fn is_moment(value: &Value) -> bool {
 
 async fn a_gateway_that_watches_nothing_says_so(database: Database) {
     let gateway = Gateway::start(&database, &[]).await;
-    let [line] = &*outlines(&gateway).await else { panic!("a body has at least one outline") };
+    let [line] = &*outlines(&gateway, "?urls=source").await else {
+        panic!("a body has at least one outline")
+    };
     assert_eq!((line.text.as_str(), &line.xml_url), ("No feeds are listed yet.", &None));
     let stats = json_at(&gateway, "/stats.json").await;
     assert_eq!((&stats["totalActiveSubscriptions"], &stats["topFeeds"]), (&json!(0), &json!([])));

@@ -5,6 +5,7 @@
 
 pub mod account;
 pub mod address_rules;
+pub mod archive_identity;
 pub mod attempt;
 pub mod backfill;
 pub mod backlog_smoothing;
@@ -14,6 +15,7 @@ pub mod claim;
 pub mod collection;
 pub mod daily_counts;
 pub mod delivery_health;
+pub mod document_format;
 pub mod event;
 pub mod host;
 pub mod host_groups;

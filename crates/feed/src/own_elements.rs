@@ -61,8 +61,12 @@ pub(crate) fn has_derived(extensions: &[Element], field: &str) -> bool {
 
 /// Returns the source's value of a field that was changed.
 pub(crate) fn stated_value(extensions: &[Element], field: &str) -> Option<String> {
-    let stated = extensions.iter().find(|element| is(element, "stated") && names(element, field));
-    stated.map(Element::text)
+    extensions.iter().find(|element| is_stated(element, field)).map(Element::text)
+}
+
+/// Returns whether an element holds the source's value of a field.
+pub(crate) fn is_stated(element: &Element, field: &str) -> bool {
+    is(element, "stated") && names(element, field)
 }
 
 /// Returns whether an element is one of these.

@@ -6,6 +6,7 @@
 //! archived document that is in the document cache is served without the store. Archives of private
 //! resources are shown to the accounts that subscribe to them (rules S48, S56).
 
+mod conversion;
 pub(crate) mod document_cache;
 pub(crate) mod fast_path;
 mod location;
@@ -19,6 +20,7 @@ use std::sync::Arc;
 use chrono::{DateTime, TimeDelta, Utc};
 use http::{StatusCode, header};
 use sha2::{Digest, Sha256};
+use url::form_urlencoded::Serializer;
 use warp::Filter;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
@@ -28,16 +30,18 @@ use crate::http::kit::browser_view;
 use crate::http::kit::endpoint::Endpoint;
 use crate::http::kit::params;
 use crate::http::kit::permissions;
-use crate::http::kit::rejection::unavailable;
+use crate::http::kit::rejection::{Rejection, unavailable};
 use crate::http::kit::reply::{empty, not_found, plain_text, set_header};
 use crate::http::kit::request::Request;
+use crate::http::kit::requested_format::requested_format;
 use crate::http::state::Gateway;
 use crate::jobs::runner;
+use feedgate_core::document_format::DocumentFormat;
 use feedgate_core::page::LocatedPage;
 use feedgate_core::resource::Resource;
-use feedgate_core::store::StoreError;
 use render::{Archive, Order};
 
+use conversion::{NotRendered, convert, version_in};
 use document_cache::{CachedDocument, DocumentKey, DocumentState};
 use location::{ArchiveLocation, ArchiveOwner, DocumentName};
 use reply::{CachePolicy, DocumentHeaders, DocumentRequest, gone};
@@ -59,7 +63,8 @@ pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
         let path = move |tail: warp::path::Tail| format!("{first}/{}", tail.as_str());
         warp::path(first).and(warp::path::tail()).map(path).boxed()
     };
-    let collections = below("all").or(below("collections")).unify().boxed();
+    let all = warp::path::full().and_then(plain_feed_of_all).or(below("all")).unify().boxed();
+    let collections = all.or(below("collections")).unify().boxed();
     let route = below("feeds").or(collections).unify().or(below("accounts")).unify().boxed();
     ENDPOINT.route_with_param(gateway, route, |gateway, request, path: String| async move {
         let is_own = path.starts_with("accounts/"); // needs an account in any case
@@ -69,37 +74,71 @@ pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
         {
             return rejection.to_response();
         }
-        match location::parse_path(&path) {
-            Some((owner, name)) => {
-                permissions::keep_private(&gateway, handle(&gateway, &request, owner, name).await)
-            }
-            None if path == "feeds/" => redirect_to_archive(&gateway, &request).await,
-            None => not_found(),
-        }
+        let (path, of_address) = DocumentFormat::split_extension(&path);
+        let (owner, name) = match location::parse_path(path) {
+            Some(place) => place,
+            None if path == "feeds/" => return redirect_to_archive(&gateway, &request).await,
+            None => return not_found(),
+        };
+        let document = requested_format(&request, of_address).map(|format| {
+            // Whoever names a format is sent the document, in a browser as well.
+            let is_named = of_address.is_some() || params::read_query(&request).has("format");
+            let is_page = !is_named && browser_view::is_preferred(&request.headers, &request.query);
+            RequestedDocument { name, format, is_page }
+        });
+        let response = match document {
+            Ok(document) => handle(&gateway, &request, owner, document).await,
+            Err(rejection) => rejection.to_response(),
+        };
+        permissions::keep_private(&gateway, response)
     })
+}
+
+/// Returns the path if it is that of the plain feed of all resources, whose end is not behind a slash.
+async fn plain_feed_of_all(path: warp::path::FullPath) -> Result<String, warp::Rejection> {
+    let path = path.as_str().trim_start_matches('/');
+    match DocumentFormat::split_extension(path).0 {
+        "all" => Ok(path.to_owned()),
+        _ => Err(warp::reject::not_found()),
+    }
+}
+
+/// A document of an archive, as it is requested.
+#[derive(Clone, Copy, Debug)]
+struct RequestedDocument {
+    name: DocumentName,
+    format: DocumentFormat,
+    /// Whether it is requested as a page for people.
+    is_page: bool,
 }
 
 async fn handle(
     gateway: &Gateway,
     request: &Request,
     owner: ArchiveOwner,
-    name: DocumentName,
+    document: RequestedDocument,
 ) -> Response {
+    let RequestedDocument { name, format, is_page } = document;
     let location = match location::find(gateway, request, owner).await {
         Ok(Some(location)) => location,
         Ok(None) => return not_found(),
         Err(rejection) => return rejection.to_response(),
     };
-    let is_page = browser_view::is_preferred(&request.headers, &request.query);
+    let number = match name {
+        DocumentName::Newest | DocumentName::Recent => None,
+        DocumentName::Numbered(number) => Some(number),
+    };
     let served = match name {
         _ if is_page => page::serve(gateway, request, &location, name).await,
-        DocumentName::Newest => newest::serve(gateway, request, &location).await,
-        DocumentName::Recent => serve(gateway, request, &location, None).await,
-        DocumentName::Numbered(number) => serve(gateway, request, &location, Some(number)).await,
+        DocumentName::Newest => newest::serve(gateway, request, &location, format).await,
+        DocumentName::Recent | DocumentName::Numbered(_) => {
+            serve(gateway, request, &location, (number, format)).await
+        }
     };
     let mut response = match served {
         Ok(response) => response.unwrap_or_else(not_found),
-        Err(err) => unavailable(&err),
+        Err(NotRendered::Store(err)) => unavailable(&err),
+        Err(NotRendered::Rejected(rejection)) => rejection.to_response(),
     };
     if location.is_private {
         reply::keep_private(&mut response);
@@ -131,10 +170,15 @@ async fn redirect_to_archive(gateway: &Gateway, request: &Request) -> Response {
         return plain_text(StatusCode::NOT_FOUND, "This topic is not watched here.");
     };
     let mut response = empty(StatusCode::FOUND);
-    // A count is a parameter of the plain feed.
-    let path = match query.get("count") {
-        Some(count) => format!("feeds/{}?count={count}", resource.id),
-        None => format!("feeds/{}/recent", resource.id),
+    let format = query.get("format").and_then(DocumentFormat::from_word).unwrap_or_default();
+    let (id, extension) = (resource.id, format.extension());
+    // These are parameters of the plain feed.
+    let selecting = ["count", "filter"].into_iter();
+    let selecting = selecting.filter_map(|name| Some((name, query.get(name)?)));
+    let selecting = Serializer::new(String::new()).extend_pairs(selecting).finish();
+    let path = match selecting.as_str() {
+        "" => format!("feeds/{id}/recent{extension}"),
+        query => format!("feeds/{id}{extension}?{query}"),
     };
     set_header(&mut response, header::LOCATION, &gateway.public_url(&path));
     if !is_public {
@@ -154,10 +198,15 @@ async fn serve(
     gateway: &Gateway,
     request: &Request,
     location: &ArchiveLocation,
-    number: Option<i64>,
-) -> Result<Option<Response>, StoreError> {
-    let ArchiveLocation { id, is_collection, is_private, .. } = *location;
-    let key = DocumentKey { id, is_collection, is_private, number, order: order(&request.query) };
+    (number, format): (Option<i64>, DocumentFormat),
+) -> Result<Option<Response>, NotRendered> {
+    if params::read_query(request).has("filter") {
+        let reason =
+            "A filter has an effect in the plain feed only, such as /feeds/7?filter=tides.";
+        return Err(Rejection::bad_request(reason).into());
+    }
+    let order = order(&request.query);
+    let key = DocumentKey { number, order, ..location.key(format) };
     if let Some(document) = gateway.archive_documents.get_trusted(&key) {
         let headers = DocumentHeaders::archived(&document.state.version);
         return Ok(Some(document_reply(gateway, request, key, &headers, &document).await));
@@ -177,16 +226,17 @@ async fn serve(
     // A private archive has no topic that others could subscribe to.
     let hub = if location.is_private { String::new() } else { gateway.public_url("hub") };
     let topic = resource.topic.as_str();
-    let archive = Archive { topic, home: &location.home, hub: &hub, order: key.order };
+    let archive = Archive { topic, home: &location.home, hub: &hub, order, format };
     let headers = match key.number {
         None => recent_headers(&archive, &resource, &held, runner::now()),
         Some(_) => {
-            let cache_policy = match held.is_archived() {
+            // Documents in other formats may be written in another way by later versions.
+            let cache_policy = match held.is_archived() && format == DocumentFormat::Atom {
                 true => CachePolicy::Immutable,
                 false => CachePolicy::Revalidate,
             };
-            let version = version(&archive, &held);
-            DocumentHeaders { version, cache_policy, link: None, modified: None }
+            let version = version_in(format, version(&archive, &held));
+            DocumentHeaders { version, cache_policy, format, link: None, modified: None }
         }
     };
     if let Some(response) = headers.not_modified(&request.into()) {
@@ -196,10 +246,14 @@ async fn serve(
         DocumentState { version: headers.version.clone(), is_archived: headers.is_archived() };
     let render = async {
         let records = gateway.store.read_page(id, &held.page).await?;
-        Ok::<_, StoreError>(match key.number {
-            None => archive.recent(&resource.feed_head, &resource.status, &held, &records),
-            Some(_) => archive.document(&held, &records),
-        })
+        let (status, atom) = match key.number {
+            None => {
+                let status = &resource.status;
+                (Some(status), archive.recent(&resource.feed_head, status, &held, &records))
+            }
+            Some(_) => (None, archive.document(&held, &records)),
+        };
+        convert(gateway, request, format, (&resource, status), atom).await
     };
     let document = gateway.archive_documents.get_or_render(key, state, render).await?;
     Ok(Some(document_reply(gateway, request, key, &headers, &document).await))
@@ -242,13 +296,15 @@ fn recent_headers(
     // time.
     let may_have_lost_link = held.page.number > 1 && held.page.number == held.oldest;
     let (hub, recent, newest) = (archive.hub, archive.recent_url(), archive.newest_url());
+    let media_type = archive.format.media_type();
     let link = format!(
         "<{hub}>; rel=\"hub\", <{recent}>; rel=\"self\", \
-         <{newest}>; rel=\"alternate\"; type=\"application/atom+xml\""
+         <{newest}>; rel=\"alternate\"; type=\"{media_type}\""
     );
     DocumentHeaders {
-        version: hex::encode(&digest.finalize()[..12]),
+        version: version_in(archive.format, hex::encode(&digest.finalize()[..12])),
         cache_policy: CachePolicy::Brief,
+        format: archive.format,
         link: (!hub.is_empty()).then_some(link),
         modified: (modified <= now - SETTLED && !may_have_lost_link).then_some(modified),
     }

@@ -12,6 +12,7 @@ mod batch_report;
 mod combined;
 mod delivery_control;
 mod entries_document;
+mod entries_format;
 mod entry_search;
 mod entry_selection;
 mod index_page;

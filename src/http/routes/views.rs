@@ -46,12 +46,16 @@ use feedgate_core::store::StoreError;
 
 use cache::ViewCache;
 use document::ViewDocument;
+use feeds::ListedUrls;
 use stats::Stats;
 use subscriptions::{ListingCursor, ListingOwner};
 
 const ENDPOINT: Endpoint = Endpoint { name: "views", methods: &["GET"], body_limit_bytes: 1_024 };
 /// Characters of a title that are shown.
 const TITLE_CHARS: usize = 200;
+/// How many requests it counts as that a list with other addresses than usual is rendered: it reads all
+/// resources.
+const LIST_REQUESTS: usize = 10;
 
 /// Returns the routes of this endpoint.
 pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
@@ -85,7 +89,7 @@ enum View {
 /// The views that were rendered lately.
 struct Views {
     started_at: DateTime<Utc>,
-    feeds: Arc<ViewCache<ViewerAccess, ViewDocument>>,
+    feeds: Arc<ViewCache<(ViewerAccess, ListedUrls), ViewDocument>>,
     stats: Arc<ViewCache<ViewerAccess, Stats>>,
     subscriptions: Arc<ViewCache<(ViewerAccess, ListingCursor), ViewDocument>>,
 }
@@ -141,8 +145,17 @@ async fn render_view(
             feeds_page::reply(gateway, request, access).await?
         }
         View::Feeds => {
-            let make = move |before| async move { feeds::render(&shared, access, before).await };
-            let document = views.feeds.get_or_make(access, make).await?;
+            let urls = ListedUrls::from_query(&request.query).map_err(Failure::Rejection)?;
+            let key = (access, urls);
+            // The cache has room for one long list for everybody, which others must not push out.
+            if urls != ListedUrls::Gateway && !views.feeds.is_fresh(key) {
+                gateway
+                    .anonymous_rate_limit
+                    .admit(request, LIST_REQUESTS)
+                    .map_err(Failure::Rejection)?;
+            }
+            let make = move |before| async move { feeds::render(&shared, key, before).await };
+            let document = views.feeds.get_or_make(key, make).await?;
             let requests = document.requests_to_decompress(&request.method, &request.headers);
             gateway.anonymous_rate_limit.admit(request, requests).map_err(Failure::Rejection)?;
             let mut response = document.to_response(request, access);

@@ -26,15 +26,13 @@ use feedgate_core::query::EntryFilter;
 use feedgate_core::record::{Record, Seq};
 use feedgate_core::resource::{Resource, ResourceId, ResourceKind};
 use feedgate_core::store::{OwedRange, StoreError};
-use feedgate_core::stored_entry::read_back;
 use feedgate_core::subscription::{DueSubscription, Format, Subscription};
-use feedgate_feed::model::Link;
-use feedgate_feed::render::{self, StatusReport};
+use feedgate_feed::render::StatusReport;
 use feedgate_store::Store;
 
 use body_key::BodyKey;
 pub(crate) use body_key::LogRange;
-use documents::{document, json, leave_out_replaced};
+use documents::leave_out_replaced;
 
 /// The most records in one delivery; the rest is due again at once (rule D2).
 const MOST_RECORDS: usize = 100;
@@ -46,10 +44,6 @@ const CONCURRENT_RENDERINGS: usize = 8;
 /// The capacity for all cached bodies together.
 #[cfg(test)]
 const CAPACITY_BYTES: usize = CacheName::Notifications.capacity_bytes();
-/// The media type of JSON, which has no charset parameter (RFC 8259 `#section-11`). `Content-Type`
-/// of Atom has none either, because clients compare it whole; the document declares its encoding.
-const JSON: &str = "application/json";
-const ATOM: &str = "application/atom+xml";
 /// The media type of a body whose server did not declare one.
 const UNKNOWN: &str = "application/octet-stream";
 
@@ -334,6 +328,8 @@ impl Composer {
     /// Returns the new entries that the subscribers want, newest first, each in its newest version (rows
     /// N-16 and Q-5).
     async fn entries(&self, key: &BodyKey, resource: &Resource) -> Result<Composed, StoreError> {
+        let own = self.own_feed(key, resource);
+        let shows_versions = own.as_ref().is_some_and(|own| own.shows_versions);
         let (mut after, mut gap, limit) = (key.after, None, MOST_RECORDS);
         let (records, last) = loop {
             let max_bytes = MAX_RECORD_BYTES;
@@ -344,7 +340,7 @@ impl Composer {
             let is_all = records.len() < limit && bytes < max_bytes;
             gap = gap.or(self.gap(key.resource, &owed, records.first()).await?);
             let last = records.last().filter(|_| !is_all).map_or(key.owed, |record| record.seq);
-            leave_out_replaced(&mut records, key.format);
+            leave_out_replaced(&mut records, key.format, shows_versions);
             if let Some(filter) = &key.filter {
                 // The next delivery goes on behind records of which none matches, so that each compares a
                 // bounded number.
@@ -358,12 +354,12 @@ impl Composer {
         let Some(waiting_since) = records.first().map(|record| record.at) else {
             return Ok(Composed::NothingOwed { last, gap });
         };
-        let status = StatusReport { is_digest: key.is_digest, ..resource.status.report() };
-        let atom = document(resource, status, &records, &self.links(key), key.is_sanitized);
-        let (content_type, body) = match key.format {
-            Format::Json => (JSON, json(resource, status, &key.topic, &atom)),
-            Format::Atom | Format::Fitting | Format::Raw => (ATOM, atom),
+        let records = match own {
+            Some(own) => self.published(&own, resource, records).await?,
+            None => records,
         };
+        let status = StatusReport { is_digest: key.is_digest, ..resource.status.report() };
+        let (content_type, body) = self.body(key, resource, status, &records);
         Ok(Composed::Payload(Payload {
             content_type: content_type.to_owned(),
             body: body.into(),
@@ -396,16 +392,7 @@ impl Composer {
 
     /// Returns the status of the resource, without entries (rule P33).
     fn status_only(&self, key: &BodyKey, resource: &Resource) -> Payload {
-        let status = resource.status.report();
-        let atom = document(resource, status, &[], &self.links(key), key.is_sanitized);
-        let (content_type, body) = match key.format {
-            Format::Json => {
-                let feed = read_back(resource, &atom);
-                let json = render::json::status_only(&feed, &key.topic, status);
-                (JSON, json.to_string())
-            }
-            Format::Atom | Format::Fitting | Format::Raw => (ATOM, atom),
-        };
+        let (content_type, body) = self.body(key, resource, resource.status.report(), &[]);
         Payload {
             content_type: content_type.to_owned(),
             body: body.into(),
@@ -416,17 +403,6 @@ impl Composer {
             status: StatusInclusion::Only(key.statuses.version(&resource.status)),
             gap: None,
         }
-    }
-
-    /// Returns the links of the document itself, as in the `Link` header.
-    fn links(&self, key: &BodyKey) -> Vec<Link> {
-        let hub = super::hub_url::hub_url(&self.public_url, key.is_open);
-        let link = |rel: &str, href: &str| Link {
-            href: href.to_owned(),
-            rel: rel.to_owned(),
-            ..Link::default()
-        };
-        vec![link("self", &key.topic), link("hub", hub.as_str())]
     }
 }
 

@@ -2,7 +2,8 @@
 
 use http::{Method, StatusCode};
 
-use crate::support::feeds::{entry_id, entry_ids, rss};
+use crate::schemas::assert_json_feed;
+use crate::support::feeds::{between, entry_id, entry_ids, rss};
 use crate::support::server::ReceivedRequest;
 use crate::support::world::World;
 
@@ -97,4 +98,97 @@ async fn f2_a_document_of_a_collection_is_its_log() {
     world.subscriber.until("/all", has(2)).await;
     let told = world.subscriber.notified("/all").remove(0);
     assert_eq!(told.header("x-pubsubhubbub-topic"), Some(document.as_str()));
+}
+
+/// The id of the feed, and those of its entries.
+fn identity(atom: &str) -> (String, Vec<String>) {
+    let id = |text: &str| between(text, "<id>", "</id>").unwrap_or_default().to_owned();
+    let (head, entries) = atom.split_once("<entry").unwrap_or((atom, ""));
+    (id(head), entries.split("<entry").map(id).collect())
+}
+
+#[tokio::test]
+async fn a05_what_is_pushed_for_an_address_of_ours_has_the_ids_that_it_has_there() {
+    let world = World::with_archive().await;
+    let recent = world.recent().await;
+    let plain = recent.replace("/recent", "");
+    let topics = [
+        ("/recent", recent.clone()),
+        ("/plain", plain.clone()),
+        ("/document", format!("{plain}/documents/1")),
+        ("/source", world.topic.clone()),
+        ("/rss", format!("{recent}.rss")),
+        ("/json", format!("{plain}.json")),
+    ];
+    for (path, topic) in &topics {
+        let callback = world.subscriber.url(path);
+        let form = [
+            ("hub.mode", "subscribe"),
+            ("hub.topic", topic.as_str()),
+            ("hub.callback", &callback),
+            ("updates", "true"),
+        ];
+        assert_eq!(world.gateway.superfeedr(&form).await.0, StatusCode::NO_CONTENT, "{topic}");
+    }
+    let edited = rss("tides", 1..7).replace("The text of 5<", "The corrected text of 5<");
+    world.publisher.put_rss("/feed", edited);
+    world.gateway.post("/ping", &[("url", &world.topic), ("wait", "1")]).await;
+    let mut told = std::collections::HashMap::new();
+    for (path, _) in &topics {
+        world.subscriber.until(path, |told| !told.is_empty()).await;
+        told.insert(*path, world.subscriber.notified(path).remove(0));
+    }
+
+    let mut shown = Vec::new();
+    for url in [&recent, &recent.replace("recent", "documents/3")] {
+        let (feed, mut ids) = identity(&world.gateway.fetch(url).await.1);
+        assert!(feed.starts_with("urn:uuid:"), "{feed}");
+        shown.append(&mut ids);
+    }
+    shown.dedup();
+    let (feed, of_recent) = identity(&told["/recent"].text());
+    assert_eq!(feed, identity(&world.gateway.fetch(&recent).await.1).0);
+    assert!(of_recent.contains(&entry_id("tides", 6)), "{of_recent:?}");
+    assert!(of_recent.iter().any(|id| id.starts_with("urn:uuid:")), "the update: {of_recent:?}");
+    assert!(of_recent.iter().all(|id| shown.contains(id)), "{of_recent:?} of {shown:?}");
+    assert_eq!(identity(&told["/document"].text()), (feed.clone(), of_recent.clone()));
+
+    let new = [entry_id("tides", 6), entry_id("tides", 5)];
+    let (of_plain, mut ids) = identity(&told["/plain"].text());
+    let (newest, _) = identity(&world.gateway.fetch(&plain).await.1);
+    ids.sort_by(|one, other| other.cmp(one));
+    assert_eq!((of_plain, ids), (newest, new.to_vec()));
+    let (source, mut ids) = identity(&told["/source"].text());
+    ids.sort_by(|one, other| other.cmp(one));
+    assert_eq!((source, ids), (world.topic.clone(), new.to_vec()), "as before");
+
+    let rss = &told["/rss"];
+    assert_eq!(rss.header("content-type"), Some("application/rss+xml"));
+    let text = rss.text();
+    assert!(of_recent.iter().all(|id| text.contains(&format!(">{id}</guid>"))), "{text}");
+    assert!(text.contains(&format!("<atom:id>{feed}</atom:id>")), "{text}");
+    let json = &told["/json"];
+    assert_eq!(json.header("content-type"), Some("application/feed+json"));
+    assert_json_feed(&json.text());
+    let value: serde_json::Value = serde_json::from_str(&json.text()).unwrap();
+    assert_eq!(value["_feedgate"]["id"], feed);
+    assert_eq!(value["feed_url"], format!("{plain}.json"));
+    assert_eq!(value["items"].as_array().unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn a05_a_collection_has_one_identity_by_push_and_by_get() {
+    let world = World::with_tides(1, &[("FEEDGATE_COLLECT_ALL", "on")]).await;
+    let recent = world.gateway.url("/all/recent");
+    world.gateway.open_to_anonymous(&world.topic).await;
+    world.gateway.subscribe_websub(&recent, &world.subscriber.url("/all"), &[]).await;
+    world.publisher.put_rss("/feed", rss("tides", 1..3));
+    world.gateway.post("/hub", &[("hub.mode", "publish"), ("hub.url", &world.topic)]).await;
+    world.subscriber.until("/all", has(2)).await;
+    let told = world.subscriber.notified("/all").remove(0);
+    let (_, shown) = world.gateway.fetch(&recent).await;
+    assert_eq!(identity(&told.text()), identity(&shown));
+    let (status, rss) = world.gateway.fetch(&format!("{recent}.rss")).await;
+    assert_eq!(status, StatusCode::OK);
+    assert!(rss.contains(&format!("<source url=\"{}\">tides</source>", world.topic)), "{rss}");
 }

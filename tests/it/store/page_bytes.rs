@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use feedgate::http::routes::archive::render::{Archive, Order};
 use feedgate_core::change_detection::Candidate;
+use feedgate_core::document_format::DocumentFormat;
 use feedgate_core::host_groups::HostGroups;
 use feedgate_core::page::PageLimits;
 use feedgate_core::poll::Poll;
@@ -72,7 +73,8 @@ async fn an_archived_document_is_the_same_bytes_for_ever(database: Database) {
                 let held = node.page(id, Some(number)).await.unwrap().unwrap();
                 let records = node.read_page(id, &held.page).await.unwrap();
                 let topic = "https://feeds.test/tides";
-                let archive = Archive { topic, home: HOME, hub: "https://gate.test/hub", order };
+                let (hub, format) = ("https://gate.test/hub", DocumentFormat::Atom);
+                let archive = Archive { topic, home: HOME, hub, order, format };
                 let text = archive.document(&held, &records);
                 assert_sound(&format!("{HOME}/documents/{number}{query}"), &text);
                 if update && !folder.join(&name).exists() {

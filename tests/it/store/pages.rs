@@ -123,7 +123,12 @@ async fn no_two_records_go_by_one_id_in_an_archive(database: Database) {
     let source = |n: u32| Some(ArchivedId::Source(format!("urn:x:{n}")));
     let mut got = Vec::new();
     for page in pages(&store, id).await {
-        for archived in store.read_page(id, &page).await.unwrap() {
+        let records = store.read_page(id, &page).await.unwrap();
+        // Records that were read without their archive ids have the same.
+        let plain: Vec<_> = records.iter().rev().map(|archived| archived.record.clone()).collect();
+        let again = store.archived(id, plain).await.unwrap();
+        assert!(again.iter().eq(records.iter().rev()), "{again:?}");
+        for archived in records {
             let of = archived.record.entry_id.clone();
             got.push((of, archived.record.kind, archived.is_again, archived.replaces));
         }

@@ -154,7 +154,7 @@ async fn q01_a_search_that_cannot_be_made_is_rejected_with_its_reason() {
     }
     #[rustfmt::skip]
     let others = [
-        (("format", "raw"), "format must be atom or json, not raw."),
+        (("format", "raw"), "format must be atom, json, rss or json-feed, not raw."),
         (("count", "few"),  "count must be a number from 1 to 50, not few."),
         (("before", "zzz"), "before must be a position in the search, as in the link to its next page, not zzz."),
         (("qurey", "apple"), "qurey is not a parameter of search. Did you mean query?"),

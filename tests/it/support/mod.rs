@@ -17,6 +17,7 @@ pub(crate) mod postgres;
 pub(crate) mod publisher;
 pub(crate) mod random;
 pub(crate) mod reader;
+pub(crate) mod rss_validator;
 pub(crate) mod server;
 pub(crate) mod shell;
 pub(crate) mod subscriber;

@@ -21,24 +21,24 @@ pub(crate) fn assert_sound(url: &str, text: &str) {
 
 /// An element with what is in it.
 #[derive(Debug, Default)]
-struct Element {
-    namespace: String,
-    name: String,
-    attributes: HashMap<String, String>,
-    children: Vec<Element>,
-    text: String,
+pub(super) struct Element {
+    pub(super) namespace: String,
+    pub(super) name: String,
+    pub(super) attributes: HashMap<String, String>,
+    pub(super) children: Vec<Element>,
+    pub(super) text: String,
 }
 
 impl Element {
-    fn is(&self, namespace: &str, name: &str) -> bool {
+    pub(super) fn is(&self, namespace: &str, name: &str) -> bool {
         self.namespace == namespace && self.name == name
     }
 
-    fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Element> {
+    pub(super) fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Element> {
         self.children.iter().filter(move |child| child.is(ATOM, name))
     }
 
-    fn attribute(&self, name: &str) -> &str {
+    pub(super) fn attribute(&self, name: &str) -> &str {
         self.attributes.get(name).map_or("", String::as_str)
     }
 
@@ -148,7 +148,7 @@ fn check_metadata(element: &Element, what: &str, wrong: &mut Vec<String>) {
 }
 
 /// Reads a document whole.
-fn parse(text: &str) -> Result<Element, String> {
+pub(super) fn parse(text: &str) -> Result<Element, String> {
     let mut reader = NsReader::from_str(text);
     let mut open = vec![Element::default()];
     loop {

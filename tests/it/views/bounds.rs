@@ -79,7 +79,7 @@ async fn a_list_of_very_many_feeds_is_whole_and_the_top_is_not() {
         ))
         .await;
     let gateway = Gateway::start(&database, &[("FEEDGATE_LIST_ACCOUNT_FEEDS", "on")]).await;
-    let listed = outlines(&gateway).await;
+    let listed = outlines(&gateway, "?urls=source").await;
     let page = &listed[0];
     assert_eq!((page.r#type.as_deref(), &page.xml_url), (Some("link"), &None), "it is no feed");
     let urls = listed.iter().filter_map(|line| line.xml_url.as_deref().or(line.url.as_deref()));

@@ -4,7 +4,7 @@
 //! entry can be moved into any document, because it declares every prefix it uses. Documents are
 //! assembled from stored serialized entries, which are never serialized again.
 
-mod parts;
+pub(super) mod parts;
 mod revision;
 mod status;
 

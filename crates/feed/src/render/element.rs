@@ -19,6 +19,18 @@ pub(super) fn push_extension(out: &mut String, element: &Element, names: &Names<
     out.push('\n');
 }
 
+/// Appends an element to a document of RSS, in which elements without a namespace are those of RSS. One
+/// without a namespace, or in that of Atom, is written in the namespace that RSS had for a while.
+pub(super) fn push_foreign(out: &mut String, element: &Element, names: &Names<'_>) {
+    if matches!(element.namespace.as_str(), "" | ATOM) {
+        let foreign = Name { prefix: names.prefix(RSS), name: as_name(&element.name) };
+        push(out, element, &foreign, "", names);
+    } else {
+        push_nested(out, element, "", names);
+    }
+    out.push('\n');
+}
+
 /// Appends attributes of other namespaces to an element of Atom. Attributes without a namespace
 /// would belong to Atom, so they are moved to the namespace of RSS.
 pub(super) fn push_foreign_attributes(

@@ -4,12 +4,12 @@
 //! except in the status and the title of a link, because clients read these keys without checking
 //! whether they exist. `schemas/notification.schema.json` describes the documents.
 
-mod item;
-mod modules;
+pub(super) mod item;
+pub(super) mod modules;
 mod object;
-mod parts;
+pub(super) mod parts;
 mod person;
-mod picture;
+pub(super) mod picture;
 
 use serde_json::{Map, Value, json};
 
@@ -64,7 +64,7 @@ fn metadata(feed: &Feed, title: &str) -> Map<String, Value> {
     head
 }
 
-fn status_object(topic: &str, status: StatusReport<'_>) -> Value {
+pub(super) fn status_object(topic: &str, status: StatusReport<'_>) -> Value {
     let at = |time: Option<chrono::DateTime<chrono::Utc>>| time.map(|time| time.timestamp());
     let mut object = json!({
         "code": status.http_code,

@@ -95,6 +95,28 @@ impl<'a> Names<'a> {
         names
     }
 
+    /// Creates the prefixes for a whole document in another format, in which `atom` is that of Atom. The
+    /// vocabularies `own` are those that the format itself uses; elements that are not written need no prefix.
+    pub(super) fn of_document(
+        feed: &'a Feed,
+        own: &[&'a str],
+        is_written: fn(&Element) -> bool,
+    ) -> Names<'a> {
+        let mut names = Names::default();
+        names.taken.insert(Cow::Borrowed("atom"), ());
+        for &namespace in own {
+            names.add(namespace, "");
+        }
+        let entries = feed.entries.iter().map(|entry| (&entry.links, &entry.extensions));
+        for (links, elements) in [(&feed.links, &feed.extensions)].into_iter().chain(entries) {
+            names.add_links(links);
+            for element in elements.iter().filter(|element| is_written(element)) {
+                names.add_elements(std::slice::from_ref(element));
+            }
+        }
+        names
+    }
+
     fn add_feed(&mut self, feed: &'a Feed) {
         self.add_people(&feed.authors);
         self.add_people(&feed.contributors);

@@ -1,5 +1,7 @@
 //! Pages of logs: created when records are appended, read by their number, and dropped whole.
 
+use std::collections::HashMap;
+
 use chrono::{DateTime, Utc};
 
 use crate::engine::row::Row;
@@ -11,7 +13,7 @@ use crate::resources::row;
 use crate::search::removal;
 use crate::{Db, Store};
 use feedgate_core::page::{ArchiveRetention, Archived, ArchivedId, LocatedPage, Page, PageLimits};
-use feedgate_core::record::Seq;
+use feedgate_core::record::{Record, Seq};
 use feedgate_core::resource::ResourceId;
 use feedgate_core::store::StoreError;
 
@@ -109,6 +111,32 @@ impl Store {
             return Err(StoreError::Corrupt(format!("page {number} of {id} is incomplete")));
         }
         rows.into_iter().map(archived).collect()
+    }
+
+    /// Returns records of one log with their archive ids, in their order.
+    pub async fn archived(
+        &self,
+        id: ResourceId,
+        records: Vec<Record>,
+    ) -> Result<Vec<Archived>, StoreError> {
+        const NAMES: &str = "
+            select seq, repeats_id, coalesce(replaces_id, '') from records
+             where resource_id = $1 and seq in ({ids $2})";
+        if records.is_empty() {
+            return Ok(Vec::new());
+        }
+        let seqs = records.iter().map(|record| record.seq.0).collect();
+        let rows = self.of_number(id.0).rows(NAMES, params![id.0, Value::Ints(seqs)]).await?;
+        let mut names = HashMap::new();
+        for mut row in rows {
+            names.insert(row.int()?, (row.int()? != 0, row.text()?));
+        }
+        let archived = records.into_iter().map(|record| {
+            // A record that was dropped meanwhile has the id of its entry.
+            let (is_again, replaces) = names.remove(&record.seq.0).unwrap_or_default();
+            Archived { is_again, replaces: ArchivedId::read(&replaces), record }
+        });
+        Ok(archived.collect())
     }
 
     /// Drops the pages that are no longer retained, the oldest of each log first, and their

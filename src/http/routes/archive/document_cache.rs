@@ -17,6 +17,8 @@ use tracing::error;
 use crate::byte_cache::{ByteCache, ByteSize, CacheName};
 use crate::http::kit::content_coding::ContentCoding;
 use crate::http::routes::archive::render::Order;
+use feedgate_core::document_format::DocumentFormat;
+use feedgate_core::record::Digest;
 use feedgate_core::resource::ResourceId;
 
 /// How long an archived document is served before a query whether it still exists.
@@ -38,6 +40,10 @@ pub(super) struct DocumentKey {
     pub(super) number: Option<i64>,
     /// The order of its entries.
     pub(super) order: Order,
+    /// Its format.
+    pub(super) format: DocumentFormat,
+    /// The filter that its entries match, as a digest of its text.
+    pub(super) filter: Option<Digest>,
 }
 
 /// The state of a document.
@@ -201,6 +207,8 @@ mod tests {
             is_private: false,
             number: Some(number),
             order: Order::NewestFirst,
+            format: DocumentFormat::Atom,
+            filter: None,
         }
     }
 

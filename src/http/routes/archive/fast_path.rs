@@ -16,8 +16,10 @@ use super::location::{self, ArchiveOwner, DocumentName};
 use super::reply::{DocumentHeaders, DocumentRequest};
 use crate::http::kit::anonymous_access::Permission;
 use crate::http::kit::browser_view;
+use crate::http::kit::requested_format;
 use crate::http::routes::archive::render::Order;
 use crate::http::state::Gateway;
+use feedgate_core::document_format::DocumentFormat;
 
 /// Returns the response to this request, if it is ready.
 pub(crate) fn reply<B: Body>(gateway: &Gateway, request: &http::Request<B>) -> Option<Response> {
@@ -37,9 +39,12 @@ pub(crate) fn reply<B: Body>(gateway: &Gateway, request: &http::Request<B>) -> O
         return None;
     };
     let started = Instant::now();
-    let order = Order::NewestFirst;
-    let key =
-        DocumentKey { id, is_collection: false, is_private: false, number: Some(number), order };
+    let (order, format) = (Order::NewestFirst, DocumentFormat::Atom);
+    if requested_format::accepted_format(request.headers()) != format {
+        return None;
+    }
+    let (is_collection, is_private, number, filter) = (false, false, Some(number), None);
+    let key = DocumentKey { id, is_collection, is_private, number, order, format, filter };
     let document = gateway.archive_documents.get_trusted(&key)?;
     let headers = DocumentHeaders::archived(&document.state.version);
     let reader = DocumentRequest::new(request.method(), request.headers());

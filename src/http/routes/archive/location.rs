@@ -3,6 +3,8 @@
 use http::StatusCode;
 use percent_encoding::percent_decode_str;
 
+use super::document_cache::DocumentKey;
+use super::render::Order;
 use crate::http::kit::rejection::Rejection;
 use crate::http::kit::request::Request;
 use crate::http::kit::{auth, params};
@@ -11,6 +13,7 @@ use crate::jobs::collect::{archive_topic, unguessable};
 use crate::jobs::runner;
 use feedgate_core::account::{Access, Scope};
 use feedgate_core::collection::{Collection, CollectionKind, CollectionName};
+use feedgate_core::document_format::DocumentFormat;
 use feedgate_core::resource::{Resource, ResourceId, ResourceKind};
 use feedgate_core::store::StoreError;
 
@@ -52,6 +55,13 @@ pub(super) struct ArchiveLocation {
 }
 
 impl ArchiveLocation {
+    /// Returns the key of the recent document in a format.
+    pub(super) fn key(&self, format: DocumentFormat) -> DocumentKey {
+        let ArchiveLocation { id, is_collection, is_private, .. } = *self;
+        let (number, order, filter) = (None, Order::NewestFirst, None);
+        DocumentKey { id, is_collection, is_private, number, order, format, filter }
+    }
+
     /// Returns whether this is the archive of `resource`.
     pub(super) fn is_of(&self, resource: &Resource) -> bool {
         match self.is_collection {
@@ -62,9 +72,11 @@ impl ArchiveLocation {
     }
 }
 
-/// Parses `feeds/7`, `feeds/7/recent` or `all/documents/3`.
+/// Parses `feeds/7`, `all`, `feeds/7/recent` or `all/documents/3`.
 pub(super) fn parse_path(path: &str) -> Option<(ArchiveOwner, DocumentName)> {
-    let (first, rest) = path.split_once('/')?;
+    let Some((first, rest)) = path.split_once('/') else {
+        return (path == "all").then_some((ArchiveOwner::All, DocumentName::Newest));
+    };
     let (owner, rest) = match first {
         "all" => (ArchiveOwner::All, rest),
         "feeds" => {
@@ -75,13 +87,19 @@ pub(super) fn parse_path(path: &str) -> Option<(ArchiveOwner, DocumentName)> {
             (ArchiveOwner::Feed(ResourceId(number(id)?)), rest)
         }
         "collections" => {
-            let (name, rest) = rest.split_once('/')?;
+            let Some((name, rest)) = rest.split_once('/') else {
+                let owner = ArchiveOwner::Named(CollectionName::parse(rest)?);
+                return Some((owner, DocumentName::Newest));
+            };
             (ArchiveOwner::Named(CollectionName::parse(name)?), rest)
         }
         "accounts" => {
-            let (login, rest) = rest.split_once('/')?;
+            let (login, rest) =
+                rest.split_once('/').map_or((rest, None), |(login, rest)| (login, Some(rest)));
             let login = percent_decode_str(login).decode_utf8().ok()?;
-            (ArchiveOwner::Account(login.into_owned()), rest)
+            let owner = ArchiveOwner::Account(login.into_owned());
+            let Some(rest) = rest else { return Some((owner, DocumentName::Newest)) };
+            (owner, rest)
         }
         _ => return None,
     };
@@ -219,6 +237,7 @@ mod tests {
         use DocumentName::{Newest, Numbered, Recent};
         let feed = |name| Some((ArchiveOwner::Feed(ResourceId(7)), name));
         let named = ArchiveOwner::Named(CollectionName::parse("news").unwrap());
+        let account = ArchiveOwner::Account("a@b".to_owned());
         #[rustfmt::skip]
         let cases = [
             ("feeds/7/recent",            feed(Recent)),
@@ -233,11 +252,16 @@ mod tests {
             ("feeds/",                    None),
             ("all/recent",                Some((ArchiveOwner::All, Recent))),
             ("all/documents/1",           Some((ArchiveOwner::All, Numbered(1)))),
+            ("all",                       Some((ArchiveOwner::All, Newest))),
             ("all/",                      None),
+            ("feeds",                     None),
+            ("collections/news",          Some((named.clone(), Newest))),
+            ("collections/",              None),
             ("collections/news/recent",   Some((named, Recent))),
             ("collections/News/recent",   None),
-            ("accounts/a%40b/recent",     Some((ArchiveOwner::Account("a@b".to_owned()), Recent))),
-            ("accounts/recent",           None),
+            ("accounts/a%40b/recent",     Some((account.clone(), Recent))),
+            ("accounts/a%40b",            Some((account, Newest))),
+            ("accounts/a/b",              None),
         ];
         for (path, want) in cases {
             assert_eq!(parse_path(path), want, "{path}");

@@ -1,13 +1,19 @@
-//! `/feeds/{id}`: the newest entries of a resource as a plain feed.
+//! `/feeds/{id}`, `/all`, `/collections/{name}` and `/accounts/{login}`: the newest entries of a log as a
+//! plain feed.
 //!
 //! The recent document of an archive begins nearly empty whenever a document is full, so a reader
 //! that knows no archives would lose entries there. This feed has a fixed number of entries, each in
 //! its current version, and leads readers that do know archives (RFC 5005) on to older entries. It is
 //! rendered and compressed once for all clients that request as many entries, until one is new.
 
+use chrono::{DateTime, Utc};
 use sha2::{Digest, Sha256};
+use tokio::task::yield_now;
+use url::form_urlencoded::Serializer;
 use warp::reply::Response;
 
+use super::SETTLED;
+use super::conversion::{NotRendered, convert, version_in};
 use super::document_cache::{DocumentKey, DocumentState};
 use super::location::ArchiveLocation;
 use super::render::{Archive, Order};
@@ -16,9 +22,13 @@ use crate::http::kit::params;
 use crate::http::kit::rejection::Rejection;
 use crate::http::kit::request::Request;
 use crate::http::state::Gateway;
+use crate::jobs::runner;
+use feedgate_core::archive_identity::collected_record;
+use feedgate_core::document_format::DocumentFormat;
 use feedgate_core::page::LocatedPage;
-use feedgate_core::record::Record;
-use feedgate_core::resource::{Resource, ResourceId};
+use feedgate_core::query::{EntryFilter, QueryError};
+use feedgate_core::record::{Digest as RecordDigest, Record};
+use feedgate_core::resource::{Resource, ResourceId, ResourceKind};
 use feedgate_core::store::{EntryRange, StoreError};
 
 /// The number of entries, unless the request names one: more than most feeds publish between two
@@ -32,6 +42,9 @@ const MAX_BYTES: usize = 4 << 20;
 /// The bytes of entries that count as a request when a feed is rendered that is not cached: compressing
 /// them takes some 8 ms of processor time.
 const BYTES_PER_REQUEST: usize = 256 << 10;
+/// The entries that count as a request when they are compared with a filter: that takes some 8 ms of
+/// processor time.
+const COMPARED_PER_REQUEST: usize = 40;
 /// The version of the rendering, part of every entity tag, which is computed without the bytes.
 const RENDERING: u32 = 1;
 
@@ -40,11 +53,10 @@ pub(super) async fn serve(
     gateway: &Gateway,
     request: &Request,
     location: &ArchiveLocation,
-) -> Result<Option<Response>, StoreError> {
-    let count = match requested_count(request) {
-        Ok(count) => count,
-        Err(rejection) => return Ok(Some(rejection.to_response())),
-    };
+    format: DocumentFormat,
+) -> Result<Option<Response>, NotRendered> {
+    let count = requested_count(request)?;
+    let filter = requested_filter(request)?;
     let resource = gateway.store.get(location.id).await?;
     let Some(resource) = resource.filter(|resource| location.is_of(resource)) else {
         return Ok(None);
@@ -53,68 +65,150 @@ pub(super) async fn serve(
     // A private archive has no topic that others could subscribe to.
     let hub = if location.is_private { String::new() } else { gateway.public_url("hub") };
     let topic = resource.topic.as_str();
-    let archive = Archive { topic, home: &location.home, hub: &hub, order: Order::NewestFirst };
-    let address = match count {
-        Some(count) => format!("{}?count={count}", archive.newest_url()),
-        None => archive.newest_url(),
-    };
+    let order = Order::NewestFirst;
+    let archive = Archive { topic, home: &location.home, hub: &hub, order, format };
+    let address = address(&archive, count, filter.as_ref());
     let head = archive.head(&resource.feed_head, &resource.status);
     let version = version(&[&address, &hub, &head], &resource, newest.oldest);
-    let link = format!("<{hub}>; rel=\"hub\", <{address}>; rel=\"self\"");
+    let version = version_in(format, version);
+    let link = format!("<{hub}>; rel=\"hub\", <{address}>; rel=\"self\"{}", alternates(&archive));
     let link = (!hub.is_empty()).then_some(link);
+    let modified = last_change(&resource, &newest).filter(|at| *at <= runner::now() - SETTLED);
     let headers =
-        DocumentHeaders { version, cache_policy: CachePolicy::Brief, link, modified: None };
+        DocumentHeaders { version, cache_policy: CachePolicy::Brief, format, link, modified };
     let reader = DocumentRequest::from(request);
     if let Some(response) = headers.not_modified(&reader) {
         return Ok(Some(response));
     }
     let limit = count.unwrap_or_else(|| default_count(&newest));
-    let key = newest_key(location, limit);
+    let key = newest_key(location, format, limit, filter.as_ref());
     let state = DocumentState { version: headers.version.clone(), is_archived: false };
     let render = async {
-        let range = EntryRange { limit, max_bytes: Some(MAX_BYTES), ..EntryRange::default() };
-        let records = gateway.store.read_current(resource.id, &range).await?;
-        let bytes: usize = records.iter().map(|record| record.atom.len()).sum();
-        // Each number of entries is a document of its own, which clients can choose.
-        gateway.anonymous_rate_limit.admit(request, bytes / BYTES_PER_REQUEST)?;
-        let before = match records.len() == limit || bytes >= MAX_BYTES {
+        let Selection { records, is_cut } =
+            select(gateway, request, &resource, limit, filter.as_ref()).await?;
+        let before = match is_cut {
             true => previous_document(gateway, resource.id, &newest, &records).await?,
             false => None,
         };
-        Ok::<_, NotRendered>(archive.newest(&head, &address, before, &records))
+        let atom = archive.newest(&head, &address, before, &records);
+        convert(gateway, request, format, (&resource, None), atom).await
     };
-    let document = match gateway.archive_documents.get_or_render(key, state, render).await {
-        Ok(document) => document,
-        Err(NotRendered::Rejected(rejection)) => return Ok(Some(rejection.to_response())),
-        Err(NotRendered::Store(err)) => return Err(err),
-    };
+    let document = gateway.archive_documents.get_or_render(key, state, render).await?;
     let (coding, body) = gateway.archive_documents.encode(key, &document, reader.coding).await;
     Ok(Some(headers.document(&reader, coding, body)))
 }
 
-/// Returns the key of the feed of the newest `count` entries.
-fn newest_key(location: &ArchiveLocation, count: usize) -> DocumentKey {
-    let ArchiveLocation { id, is_collection, is_private, .. } = *location;
+/// Returns when the feed changed last: its entries when one was appended, its head when a document of
+/// the source was read. `None` if documents were deleted: the link to the previous one disappears with
+/// it, at an unknown time.
+fn last_change(resource: &Resource, newest: &LocatedPage) -> Option<DateTime<Utc>> {
+    let is_whole = newest.oldest == 1;
+    is_whole.then(|| {
+        resource
+            .status
+            .last_parse
+            .map_or(newest.page.ended_at, |parsed| parsed.max(newest.page.ended_at))
+    })
+}
+
+/// Returns the key of the feed of the newest `count` entries that match a filter.
+fn newest_key(
+    location: &ArchiveLocation,
+    format: DocumentFormat,
+    count: usize,
+    filter: Option<&EntryFilter>,
+) -> DocumentKey {
     let number = Some(-i64::try_from(count).unwrap_or(i64::MAX));
-    DocumentKey { id, is_collection, is_private, number, order: Order::NewestFirst }
+    let filter = filter.map(|filter| RecordDigest::from_parts(&[filter.as_str()]));
+    DocumentKey { number, filter, ..location.key(format) }
 }
 
-/// The reason why a feed was not rendered.
-enum NotRendered {
-    Store(StoreError),
-    Rejected(Rejection),
-}
-
-impl From<StoreError> for NotRendered {
-    fn from(err: StoreError) -> NotRendered {
-        NotRendered::Store(err)
+/// Returns the address of the feed.
+fn address(archive: &Archive<'_>, count: Option<usize>, filter: Option<&EntryFilter>) -> String {
+    let mut query = Serializer::new(String::new());
+    query.extend_pairs(count.map(|count| ("count", count.to_string())));
+    query.extend_pairs(filter.map(|filter| ("filter", filter.as_str())));
+    match query.finish().as_str() {
+        "" => archive.newest_url(),
+        query => format!("{}?{query}", archive.newest_url()),
     }
 }
 
-impl From<Rejection> for NotRendered {
-    fn from(rejection: Rejection) -> NotRendered {
-        NotRendered::Rejected(rejection)
+/// Returns the links to the feed in other formats, each after a comma.
+fn alternates(archive: &Archive<'_>) -> String {
+    let others = DocumentFormat::ALL.into_iter().filter(|format| *format != archive.format);
+    let link = |format: DocumentFormat| {
+        let url = Archive { format, ..*archive }.newest_url();
+        format!(", <{url}>; rel=\"alternate\"; type=\"{}\"", format.media_type())
+    };
+    others.map(link).collect()
+}
+
+/// The entries of a feed.
+struct Selection {
+    /// The entries, newest first.
+    records: Vec<Record>,
+    /// Whether older entries may have been left out that belong to it.
+    is_cut: bool,
+}
+
+/// Returns the newest entries, or those of them that match a filter.
+async fn select(
+    gateway: &Gateway,
+    request: &Request,
+    resource: &Resource,
+    limit: usize,
+    filter: Option<&EntryFilter>,
+) -> Result<Selection, NotRendered> {
+    let read = if filter.is_some() { MAX_COUNT } else { limit };
+    let range = EntryRange { limit: read, max_bytes: Some(MAX_BYTES), ..EntryRange::default() };
+    let mut records = gateway.store.read_current(resource.id, &range).await?;
+    let bytes: usize = records.iter().map(|record| record.atom.len()).sum();
+    // Each number of entries, and each filter, is a document of its own, which clients can choose.
+    let compared = if filter.is_some() { records.len() } else { 0 };
+    let requests = bytes / BYTES_PER_REQUEST + compared / COMPARED_PER_REQUEST;
+    gateway.anonymous_rate_limit.admit(request, requests)?;
+    // Older documents have entries that do not match.
+    let is_cut = filter.is_none() && (records.len() == limit || bytes >= MAX_BYTES);
+    if let Some(filter) = filter {
+        records = matching(resource, records, filter).await?;
+        records.truncate(limit);
     }
+    if resource.kind == ResourceKind::Collection {
+        let topic = resource.topic.as_str();
+        let archived = gateway.store.archived(resource.id, records).await?;
+        records = archived.into_iter().map(|held| collected_record(topic, held)).collect();
+    }
+    Ok(Selection { records, is_cut })
+}
+
+/// Returns the records that match a filter.
+async fn matching(
+    resource: &Resource,
+    records: Vec<Record>,
+    filter: &EntryFilter,
+) -> Result<Vec<Record>, Rejection> {
+    let matcher = filter.matcher().map_err(reject_filter)?;
+    let mut matching = Vec::new();
+    for record in records {
+        if matcher.matches(resource, &record) {
+            matching.push(record);
+        }
+        // Comparing an entry takes a fraction of a millisecond.
+        yield_now().await;
+    }
+    Ok(matching)
+}
+
+/// Returns the filter that the request names (row Q-5).
+fn requested_filter(request: &Request) -> Result<Option<EntryFilter>, Rejection> {
+    let query = params::read_query(request);
+    query.get("filter").map(EntryFilter::parse).transpose().map_err(reject_filter)
+}
+
+fn reject_filter(reason: QueryError) -> Rejection {
+    let reason = format!("Please provide a valid filter. ({reason}.)");
+    Rejection::bad_request(reason).with_code("bad_query")
 }
 
 /// Returns the number of entries that the request names; rejects anything but a number.

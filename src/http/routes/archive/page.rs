@@ -7,6 +7,7 @@ use chrono::{DateTime, Utc};
 use maud::{Markup, html};
 use warp::reply::Response;
 
+use super::conversion::NotRendered;
 use super::location::{ArchiveLocation, DocumentName};
 use super::render::{Archive, Order};
 use super::reply::gone;
@@ -16,11 +17,12 @@ use crate::http::kit::rejection::Rejection;
 use crate::http::kit::request::Request;
 use crate::http::state::Gateway;
 use crate::jobs::runner;
+use feedgate_core::document_format::DocumentFormat;
 use feedgate_core::page::LocatedPage;
 use feedgate_core::record::{Record, RecordKind};
 use feedgate_core::redaction;
 use feedgate_core::resource::Resource;
-use feedgate_core::store::{EntryRange, StoreError};
+use feedgate_core::store::EntryRange;
 use feedgate_core::stored_entry::{read_back, records_document};
 use feedgate_feed::model::{Content, Entry, Text};
 
@@ -50,7 +52,7 @@ pub(super) async fn serve(
     request: &Request,
     location: &ArchiveLocation,
     name: DocumentName,
-) -> Result<Option<Response>, StoreError> {
+) -> Result<Option<Response>, NotRendered> {
     let resource = gateway.store.get(location.id).await?;
     let Some(resource) = resource.filter(|resource| location.is_of(resource)) else {
         return Ok(None);
@@ -75,10 +77,7 @@ pub(super) async fn serve(
             page.into_iter().rev().take(ENTRIES).map(|archived| archived.record).collect()
         }
     };
-    let entries = match read_entries(gateway, &resource, records).await {
-        Ok(entries) => entries,
-        Err(rejection) => return Ok(Some(rejection.to_response())),
-    };
+    let entries = read_entries(gateway, &resource, records).await?;
     Ok(Some(reply(gateway, request, (location, &resource, &held), name, &entries)))
 }
 
@@ -132,9 +131,9 @@ fn reply(
 ) -> Response {
     let hub = gateway.public_url("hub");
     let (topic, order) = (resource.topic.as_str(), Order::NewestFirst);
-    let archive = Archive { topic, home: &location.home, hub: &hub, order };
+    let format = DocumentFormat::Atom;
+    let archive = Archive { topic, home: &location.home, hub: &hub, order, format };
     let url = match name {
-        // Collections have no plain feed.
         DocumentName::Newest => archive.newest_url(),
         DocumentName::Recent => archive.recent_url(),
         DocumentName::Numbered(number) => archive.document_url(number),

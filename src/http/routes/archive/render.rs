@@ -15,22 +15,16 @@
 #[cfg(test)]
 mod tests;
 
-use std::borrow::Cow;
-
-use sha1::{Digest, Sha1};
-
-use feedgate_core::page::{Archived, ArchivedId, LocatedPage};
-use feedgate_core::record::{Record, RecordKind, Seq};
+use feedgate_core::archive_identity::{archived, feed_id, published_head};
+use feedgate_core::document_format::DocumentFormat;
+use feedgate_core::page::{Archived, LocatedPage};
+use feedgate_core::record::Record;
 use feedgate_core::status::Status;
 use feedgate_feed::model::Link;
-
 use feedgate_feed::render::atom::{self, AtomDocument};
-use feedgate_feed::render::xml::{push_attribute, push_text};
 
 /// The namespace of feed history (RFC 5005).
 const HISTORY: &str = "http://purl.org/syndication/history/1.0";
-/// The namespace of DCMI metadata terms.
-const TERMS: &str = "http://purl.org/dc/terms/";
 
 /// The order of the entries in a document.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -64,22 +58,25 @@ pub struct Archive<'a> {
     pub hub: &'a str,
     /// The order of entries.
     pub order: Order,
+    /// The format in which the documents are published. They are rendered in Atom, and converted.
+    pub format: DocumentFormat,
 }
 
 impl Archive<'_> {
     /// Returns the address of the recent document.
     pub fn recent_url(&self) -> String {
-        format!("{}/recent{}", self.home, self.order.query())
+        format!("{}/recent{}{}", self.home, self.format.extension(), self.order.query())
     }
 
     /// Returns the address of the newest entries as a plain feed.
     pub fn newest_url(&self) -> String {
-        self.home.to_owned()
+        format!("{}{}", self.home, self.format.extension())
     }
 
     /// Returns the permanent address of document `number`.
     pub fn document_url(&self, number: i64) -> String {
-        format!("{}/documents/{number}{}", self.home, self.order.query())
+        let (extension, query) = (self.format.extension(), self.order.query());
+        format!("{}/documents/{number}{extension}{query}", self.home)
     }
 
     /// Renders the recent document, which is the newest page. `feed_head` is the stored head of the
@@ -93,12 +90,12 @@ impl Archive<'_> {
     ) -> String {
         let newest = held.page.number;
         let mut links =
-            vec![link("self", self.recent_url()), link("via", self.document_url(newest))];
+            vec![self.link("self", self.recent_url()), self.link("via", self.document_url(newest))];
         if !self.hub.is_empty() {
-            links.push(link("hub", self.hub.to_owned()));
+            links.push(self.link("hub", self.hub.to_owned()));
         }
         if newest > held.oldest {
-            links.push(link("prev-archive", self.document_url(newest - 1)));
+            links.push(self.link("prev-archive", self.document_url(newest - 1)));
         }
         let head = self.head(feed_head, status);
         self.join(&head, Some(status), &links, records)
@@ -113,29 +110,19 @@ impl Archive<'_> {
         before: Option<i64>,
         records: &[Record],
     ) -> String {
-        let mut links = vec![link("self", address.to_owned())];
+        let mut links = vec![self.link("self", address.to_owned())];
         if !self.hub.is_empty() {
-            links.push(link("hub", self.hub.to_owned()));
+            links.push(self.link("hub", self.hub.to_owned()));
         }
-        links.extend(before.map(|number| link("prev-archive", self.document_url(number))));
+        links.extend(before.map(|number| self.link("prev-archive", self.document_url(number))));
         let entries: Vec<&str> = records.iter().map(|record| record.atom.as_str()).collect();
         let (topic, links) = (self.topic, &links[..]);
         atom::document(&AtomDocument { head, topic, status: None, links, entries: &entries })
     }
 
-    /// Returns the head of a document about the feed. The address of the source, which is `via` in
-    /// a stored head, is `original` here: in the recent document, `via` is the permanent address,
-    /// and clients take the first one.
+    /// Returns the head of a document about the feed.
     pub fn head(&self, feed_head: &str, status: &Status) -> String {
-        let minimal;
-        let head = if feed_head.is_empty() {
-            minimal = atom::head_of_none(self.topic, Some(status.report()));
-            &minimal
-        } else {
-            feed_head
-        };
-        let head = head.replace("<link rel=\"via\"", "<link rel=\"original\"");
-        with_id(&head, &feed_id(self.topic))
+        published_head(self.topic, feed_head, status)
     }
 
     /// Renders a page under its permanent address. `records` are those of the page, in ascending
@@ -146,20 +133,28 @@ impl Archive<'_> {
         let title = format!("Archive of {}", self.topic);
         let id = feed_id(self.topic);
         let mut head = atom::minimal_head(&id, &title, self.topic, held.page.ended_at);
-        let mut links =
-            vec![link("self", self.document_url(number)), link("current", self.recent_url())];
+        let mut links = vec![
+            self.link("self", self.document_url(number)),
+            self.link("current", self.recent_url()),
+        ];
         if self.order == Order::OldestFirst {
-            links.push(link("via", self.document_url(number)));
+            links.push(self.link("via", self.document_url(number)));
         }
         let is_archived = held.is_archived();
         if if is_archived { number > 1 } else { number > held.oldest } {
-            links.push(link("prev-archive", self.document_url(number - 1)));
+            links.push(self.link("prev-archive", self.document_url(number - 1)));
         }
         if is_archived {
-            links.push(link("next-archive", self.document_url(number + 1)));
+            links.push(self.link("next-archive", self.document_url(number + 1)));
             head.push_str(&format!("<fh:archive xmlns:fh=\"{HISTORY}\"/>\n"));
         }
         self.join(&head, None, &links, records)
+    }
+
+    /// Returns a link to a document in the same format, or to the hub.
+    fn link(&self, rel: &str, href: String) -> Link {
+        let mime = (rel != "hub").then(|| self.format.media_type().to_owned());
+        Link { rel: rel.to_owned(), href, mime, ..Link::default() }
     }
 
     fn join(
@@ -183,82 +178,4 @@ impl Archive<'_> {
             entries: &entries,
         })
     }
-}
-
-/// Returns a record as it is written in the archive of `topic`. An entry that the archive contains
-/// already gets an id of its own. It then names the entry of the source (`dcterms:isVersionOf`)
-/// and, if it is an update, the entry of the archive that it replaces (`predecessor-version`, RFC
-/// 5829).
-pub fn archived<'a>(topic: &str, archived: &'a Archived) -> Cow<'a, str> {
-    let atom = archived.record.atom.as_str();
-    if !archived.is_again || archived.record.kind == RecordKind::Deleted {
-        return Cow::Borrowed(atom);
-    }
-    // The id is the first element of a stored entry, and `<` is escaped in everything before it.
-    let (Some((before, _)), Some((_, after))) = (atom.split_once("<id>"), atom.split_once("</id>"))
-    else {
-        return Cow::Borrowed(atom);
-    };
-    let mut out = String::with_capacity(atom.len() + 512);
-    out.push_str(before);
-    out.push_str(&format!("<id>{}</id>\n", entry_id(topic, archived.record.seq)));
-    if let Some(replaces) = &archived.replaces {
-        let href = match replaces {
-            ArchivedId::Source(id) => id.clone(),
-            ArchivedId::Own(seq) => entry_id(topic, *seq),
-        };
-        out.push_str("<link rel=\"predecessor-version\"");
-        push_attribute(&mut out, "href", &href);
-        out.push_str("/>\n");
-    }
-    out.push_str(&format!("<dcterms:isVersionOf xmlns:dcterms=\"{TERMS}\">"));
-    push_text(&mut out, &archived.record.entry_id);
-    out.push_str("</dcterms:isVersionOf>");
-    out.push_str(after);
-    Cow::Owned(out)
-}
-
-/// Returns the id of all documents of a resource: a name-based UUID of its topic (RFC 9562
-/// `#section-5.5`, in the namespace of URLs), the same on every gateway at any time.
-pub fn feed_id(topic: &str) -> String {
-    format!("urn:uuid:{}", written(name_based(URL_NAMESPACE, topic)))
-}
-
-/// Returns the id of an archived version of an entry: a name-based UUID of the record's number, in
-/// the namespace of the topic's UUID.
-pub fn entry_id(topic: &str, seq: Seq) -> String {
-    let namespace = name_based(URL_NAMESPACE, topic);
-    format!("urn:uuid:{}", written(name_based(namespace, &seq.to_string())))
-}
-
-/// The namespace of URLs (RFC 9562 `#section-6.6`).
-const URL_NAMESPACE: [u8; 16] = [
-    0x6b, 0xa7, 0xb8, 0x11, 0x9d, 0xad, 0x11, 0xd1, 0x80, 0xb4, 0x00, 0xc0, 0x4f, 0xd4, 0x30, 0xc8,
-];
-
-fn name_based(namespace: [u8; 16], name: &str) -> [u8; 16] {
-    let digest = Sha1::new().chain_update(namespace).chain_update(name).finalize();
-    let mut bytes = [0_u8; 16];
-    bytes.copy_from_slice(&digest[..16]);
-    bytes[6] = bytes[6] & 0x0f | 0x50;
-    bytes[8] = bytes[8] & 0x3f | 0x80;
-    bytes
-}
-
-fn written(uuid: [u8; 16]) -> String {
-    let hex = hex::encode(uuid);
-    [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-")
-}
-
-/// Replaces the id in a stored head. The id is its first element.
-fn with_id(head: &str, id: &str) -> String {
-    match (head.split_once("<id>"), head.split_once("</id>")) {
-        (Some((before, _)), Some((_, after))) => format!("{before}<id>{id}</id>{after}"),
-        _ => head.to_owned(),
-    }
-}
-
-fn link(rel: &str, href: String) -> Link {
-    let mime = (rel != "hub").then(|| "application/atom+xml".to_owned());
-    Link { rel: rel.to_owned(), href, mime, ..Link::default() }
 }

@@ -11,6 +11,7 @@ use crate::http::kit::conditional::is_unchanged;
 use crate::http::kit::content_coding::ContentCoding;
 use crate::http::kit::reply::{empty, plain_text, sandboxed, set_header, with_content_type};
 use crate::http::kit::request::Request;
+use feedgate_core::document_format::DocumentFormat;
 
 /// The parts of a request that the response depends on.
 #[derive(Clone, Copy, Debug)]
@@ -51,6 +52,8 @@ pub(super) struct DocumentHeaders {
     pub(super) version: String,
     /// How long caches may keep the document.
     pub(super) cache_policy: CachePolicy,
+    /// The format of the document.
+    pub(super) format: DocumentFormat,
     /// The value of `Link`, if there is one.
     pub(super) link: Option<String>,
     /// The time of the last change, if it is known to the second.
@@ -81,11 +84,12 @@ const REVALIDATE: HeaderValue = HeaderValue::from_static("public, no-cache");
 const GONE_POLICY: &str = "public, max-age=3600";
 
 impl DocumentHeaders {
-    /// Returns the headers of an archived document.
+    /// Returns the headers of an archived document in Atom.
     pub(super) fn archived(version: &str) -> DocumentHeaders {
         DocumentHeaders {
             version: version.to_owned(),
             cache_policy: CachePolicy::Immutable,
+            format: DocumentFormat::Atom,
             link: None,
             modified: None,
         }
@@ -120,7 +124,7 @@ impl DocumentHeaders {
         coding: ContentCoding,
         body: Bytes,
     ) -> Response {
-        let (media_type, etag) = ("application/atom+xml", self.etag(coding));
+        let (media_type, etag) = (self.format.media_type(), self.etag(coding));
         let mut response = match self.requested_part(request, &etag, body.len()) {
             None => with_content_type(StatusCode::OK, media_type, body),
             Some(Part::Bytes(range)) => {

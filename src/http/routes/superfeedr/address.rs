@@ -7,6 +7,8 @@ use url::form_urlencoded::Serializer;
 
 use crate::http::kit::request::Request;
 use crate::http::state::Gateway;
+use feedgate_core::own_archive::ArchiveAddress;
+use feedgate_core::resource::{Resource, ResourceKind};
 use feedgate_protocol::form::Form;
 
 /// The parameters that select what is retrieved, and in which format.
@@ -36,6 +38,14 @@ pub(super) fn of_document(gateway: &Gateway, request: &Request, form: &Form) -> 
 /// Returns whether the parameters contain credentials, which are not passed on in documents.
 pub(super) fn has_credentials(form: &Form) -> bool {
     form.has("authorization")
+}
+
+/// Returns whether a request names `resource` by the address of a feed of this gateway, which has an id of
+/// its own.
+pub(super) fn is_of_own_feed(gateway: &Gateway, form: &Form, resource: &Resource) -> bool {
+    let named = form.get("hub.topic").unwrap_or_default();
+    let is_own = resource.kind == ResourceKind::Collection || named != resource.topic.as_str();
+    is_own && ArchiveAddress::parse(&gateway.settings.public_url, named).is_some()
 }
 
 /// Returns whether a parameter selects feeds by their callback. In a subscription to a topic, the

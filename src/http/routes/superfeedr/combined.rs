@@ -17,6 +17,7 @@ use tokio::time::{Instant, timeout_at};
 use super::address;
 use super::api_reply::ApiReply;
 use super::entries_document::{EntriesDocument, sanitized_mark, with_caching_headers};
+use super::entries_format::EntriesFormat;
 use super::entry_selection::{EntrySelection, filter_mark};
 use super::params;
 use super::search::SubscriptionSearch;
@@ -54,7 +55,7 @@ pub(super) async fn retrieve(
     access: &Access,
     wait: Wait,
 ) -> Result<ApiReply, Rejection> {
-    let format = params::format(request, form)?;
+    let format = EntriesFormat::requested(request, form)?;
     let is_sanitized = form.is_set("sanitize");
     let mut resources = found_resources(gateway, form, access).await?;
     if wait == Wait::No {
@@ -86,6 +87,7 @@ pub(super) async fn retrieve(
     let document = EntriesDocument {
         resource,
         combined_head,
+        is_own_feed: false,
         records,
         etag,
         format,
@@ -124,13 +126,17 @@ fn reported(resources: &BTreeMap<ResourceId, Resource>) -> Option<&Resource> {
 }
 
 /// Returns the weak entity tag of all that the resources have.
-fn etag(resources: &BTreeMap<ResourceId, Resource>, format: Option<Format>, form: &Form) -> String {
+fn etag(
+    resources: &BTreeMap<ResourceId, Resource>,
+    format: Option<EntriesFormat>,
+    form: &Form,
+) -> String {
     let mut versions = Sha256::new();
     for resource in resources.values() {
         let version = (resource.id, resource.head.0, resource.status.version, &resource.feed_head);
         versions.update(format!("{version:?}"));
     }
-    let word = format.map_or("atom", |format| format.as_str());
+    let word = format.map_or("atom", EntriesFormat::word);
     let (sanitized, filtered) = (sanitized_mark(form.is_set("sanitize")), filter_mark(form));
     format!("W/\"{}-{word}{sanitized}{filtered}\"", hex::encode(&versions.finalize()[..12]))
 }
@@ -147,10 +153,12 @@ pub(super) async fn document(
     let feeds = Feeds { store: &gateway.store, resources };
     let records = requested_records(&feeds, form).await?;
     let head = head(gateway, resources.len(), &records);
-    let (combined_head, records, format) = (Some(head.as_str()), &*records, Some(format));
+    let format = Some(EntriesFormat::Notification(format));
+    let (combined_head, records) = (Some(head.as_str()), &*records);
     let document = EntriesDocument {
         resource,
         combined_head,
+        is_own_feed: false,
         records,
         etag: "",
         format,

@@ -1,6 +1,6 @@
-//! A document of retrieved entries, as Atom or JSON.
+//! A document of retrieved entries, as Atom, JSON, RSS or JSON Feed.
 //!
-//! Atom is joined from stored pieces; JSON is a view of the same entries, made by reading that
+//! Atom is joined from stored pieces; the others are views of the same entries, made by reading that
 //! Atom back.
 
 use http::{StatusCode, header};
@@ -8,9 +8,11 @@ use serde_json::Value;
 use warp::reply::Response;
 
 use super::api_reply::ApiReply;
+use super::entries_format::EntriesFormat;
 use crate::http::kit::jsonp;
 use crate::http::kit::reply::{sandboxed, set_header, with_content_type};
 use crate::http::state::Gateway;
+use feedgate_core::archive_identity::published_head;
 use feedgate_core::record::Record;
 use feedgate_core::resource::{Resource, ResourceKind};
 use feedgate_core::stored_entry::{parts, read_back};
@@ -25,12 +27,14 @@ pub(super) struct EntriesDocument<'a> {
     pub(super) resource: &'a Resource,
     /// The head of a document that combines several resources; `None` for the resource's own.
     pub(super) combined_head: Option<&'a str>,
+    /// Whether the document has the id of the feed that this gateway publishes of the resource.
+    pub(super) is_own_feed: bool,
     /// The records of the entries, newest first.
     pub(super) records: &'a [Record],
     /// The entity tag.
     pub(super) etag: &'a str,
     /// The format that was requested.
-    pub(super) format: Option<Format>,
+    pub(super) format: Option<EntriesFormat>,
     /// Whether the texts are sanitized.
     pub(super) is_sanitized: bool,
     /// The address of the document: `rel="self"`; empty if it has none.
@@ -42,18 +46,18 @@ pub(super) struct EntriesDocument<'a> {
 impl EntriesDocument<'_> {
     /// Returns the reply with this document in the format that was requested.
     pub(super) fn to_reply(&self, gateway: &Gateway, form: &Form) -> ApiReply {
-        if self.format == Some(Format::Json) {
-            let value = self.to_json(gateway);
-            if jsonp::function(form).is_some() {
-                return ApiReply::Json(value);
-            }
-            let content_type = "application/json; charset=utf-8";
-            let response = with_content_type(StatusCode::OK, content_type, value.to_string());
-            return ApiReply::Response(self.with_headers(response));
+        if self.format == Some(EntriesFormat::Notification(Format::Json))
+            && jsonp::function(form).is_some()
+        {
+            return ApiReply::Json(self.to_json(gateway));
         }
-        // Exactly this type: the charset stands in the document (S-8).
-        let body = self.to_atom(gateway);
-        let response = with_content_type(StatusCode::OK, "application/atom+xml", body);
+        let content_type = match self.format {
+            Some(EntriesFormat::Notification(Format::Json)) => "application/json; charset=utf-8",
+            Some(EntriesFormat::Reader(format)) => format.media_type(),
+            // Exactly this type: the charset stands in the document (S-8).
+            _ => "application/atom+xml",
+        };
+        let response = with_content_type(StatusCode::OK, content_type, self.body(gateway));
         ApiReply::Response(self.with_headers(response))
     }
 
@@ -67,7 +71,11 @@ impl EntriesDocument<'_> {
     /// Returns this document in the format that was requested, without headers.
     pub(super) fn body(&self, gateway: &Gateway) -> String {
         match self.format {
-            Some(Format::Json) => self.to_json(gateway).to_string(),
+            Some(EntriesFormat::Notification(Format::Json)) => self.to_json(gateway).to_string(),
+            Some(EntriesFormat::Reader(format)) => {
+                let status = Some(&self.resource.status);
+                format.convert(self.resource, self.to_atom(gateway), status)
+            }
             _ => self.to_atom(gateway),
         }
     }
@@ -75,6 +83,10 @@ impl EntriesDocument<'_> {
     fn to_atom(&self, gateway: &Gateway) -> String {
         let resource = self.resource;
         let (own_head, entries) = parts(resource, self.records.iter(), self.is_sanitized);
+        let own_head = match self.is_own_feed {
+            true => published_head(resource.topic.as_str(), &own_head, &resource.status).into(),
+            false => own_head,
+        };
         let entries: Vec<&str> = entries.iter().map(AsRef::as_ref).collect();
         let link = |rel: &str, href: String| Link { rel: rel.to_owned(), href, ..Link::default() };
         // The document is the account's, and nobody can subscribe to it: it names no hub.

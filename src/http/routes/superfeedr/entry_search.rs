@@ -11,6 +11,7 @@ use url::form_urlencoded::Serializer;
 use super::address::has_credentials;
 use super::api_reply::ApiReply;
 use super::entries_document::{EntriesDocument, with_caching_headers};
+use super::entries_format::EntriesFormat;
 use super::params;
 use crate::http::kit::conditional::etag_matches;
 use crate::http::kit::rejection::Rejection;
@@ -41,9 +42,11 @@ pub(super) async fn search(
 ) -> Result<ApiReply, Rejection> {
     entry_finder::require_index(gateway)?;
     let query = Query::parse(form.get("query").unwrap_or_default()).map_err(reject_query)?;
-    let format = params::format(request, form)?;
-    if format == Some(Format::Raw) {
-        return Err(Rejection::unprocessable("format must be atom or json, not raw."));
+    let format = EntriesFormat::requested(request, form)?;
+    if format == Some(EntriesFormat::Notification(Format::Raw)) {
+        return Err(Rejection::unprocessable(
+            "format must be atom, json, rss or json-feed, not raw.",
+        ));
     }
     let count = params::count(form)?;
     let track = Track::new(&gateway.settings.public_url, query.clone()).map_err(reject_query)?;
@@ -63,6 +66,7 @@ pub(super) async fn search(
     let document = EntriesDocument {
         resource: &resource,
         combined_head: Some(&head),
+        is_own_feed: false,
         records: &records,
         etag: &etag,
         format,
@@ -74,11 +78,11 @@ pub(super) async fn search(
 }
 
 /// Returns the entity tag, which is weak, because the status contains the time.
-fn etag(found: &FoundEntries, format: Option<Format>) -> String {
+fn etag(found: &FoundEntries, format: Option<EntriesFormat>) -> String {
     let positions = found.entries.iter().map(|entry| entry.position);
     let positions = positions.chain(found.continues_before).map(|position| position.to_string());
     let digest = Sha256::digest(positions.collect::<Vec<_>>().join(" "));
-    let format = format.unwrap_or(Format::Atom).as_str();
+    let format = format.map_or("atom", EntriesFormat::word);
     format!("W/\"search-{}-{format}\"", hex::encode(&digest[..8]))
 }
 

@@ -101,15 +101,18 @@ pub(super) fn format(request: &Request, form: &Form) -> Result<Option<Format>, R
     Ok(named.transpose()?.or_else(|| accepted_format(request.header("accept"))))
 }
 
+/// Returns the weight with which `Accept` names a media type; 0 if it does not.
+pub(super) fn media_type_weight(accept: &str, media_type: &str) -> u32 {
+    let ranges = accept.split(',').map(|range| range.split_once(';').unwrap_or((range, "")));
+    let mut named = ranges.filter(|(name, _)| name.trim().eq_ignore_ascii_case(media_type));
+    named.next().map_or(0, |(_, parameters)| weight(parameters))
+}
+
 /// Returns the format that `Accept` prefers; `None` if it prefers neither (RFC 9110
 /// `#field.accept`).
-fn accepted_format(accept: &str) -> Option<Format> {
-    let weight_of = |media_type: &str| {
-        let ranges = accept.split(',').map(|range| range.split_once(';').unwrap_or((range, "")));
-        let mut named = ranges.filter(|(name, _)| name.trim().eq_ignore_ascii_case(media_type));
-        named.next().map_or(0, |(_, parameters)| weight(parameters))
-    };
-    let (json, atom) = (weight_of("application/json"), weight_of("application/atom+xml"));
+pub(super) fn accepted_format(accept: &str) -> Option<Format> {
+    let [json, atom] =
+        ["application/json", "application/atom+xml"].map(|it| media_type_weight(accept, it));
     match json.cmp(&atom) {
         Ordering::Greater => Some(Format::Json),
         Ordering::Less => Some(Format::Atom),

@@ -9,6 +9,7 @@ use super::address;
 use super::api_reply::ApiReply;
 use super::combined;
 use super::entries_document::{EntriesDocument, sanitized_mark, with_caching_headers};
+use super::entries_format::EntriesFormat;
 use super::entry_selection::{EntrySelection, MAX_BYTES, filter_mark};
 use super::params;
 use super::wait::{LONGEST_WAIT, Wait};
@@ -22,7 +23,6 @@ use feedgate_core::account::Access;
 use feedgate_core::record::{Record, Seq};
 use feedgate_core::resource::{Resource, ResourceKind};
 use feedgate_core::store::{EntryRange, ListedSubscription, StoreError, SubscriptionFilter};
-use feedgate_core::subscription::Format;
 use feedgate_core::topic::Topic;
 use feedgate_protocol::form::Form;
 
@@ -39,7 +39,7 @@ pub(super) async fn retrieve(
         return combined::retrieve(gateway, request, form, access, wait).await;
     }
     let resource = first_subscription(gateway, form, access).await?.resource;
-    let format = params::format(request, form)?;
+    let format = EntriesFormat::requested(request, form)?;
     let is_sanitized = form.is_set("sanitize");
     if resource.kind == ResourceKind::Other
         && format.is_none()
@@ -62,6 +62,7 @@ pub(super) async fn retrieve(
     let document = EntriesDocument {
         resource,
         combined_head: None,
+        is_own_feed: address::is_of_own_feed(gateway, form, resource),
         records,
         etag,
         format,
@@ -207,8 +208,8 @@ async fn raw(
 
 /// Returns the entity tag, which is weak: the times in the status change with each fetch, and are
 /// no change of the document.
-fn etag(resource: &Resource, format: Option<Format>, form: &Form) -> String {
-    let format = format.unwrap_or(Format::Atom).as_str();
+fn etag(resource: &Resource, format: Option<EntriesFormat>, form: &Form) -> String {
+    let format = format.map_or("atom", EntriesFormat::word);
     let (sanitized, filtered) = (sanitized_mark(form.is_set("sanitize")), filter_mark(form));
     let head = Sha256::digest(&resource.feed_head);
     format!(

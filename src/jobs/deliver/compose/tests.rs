@@ -160,7 +160,7 @@ async fn the_bodies_take_no_more_than_their_capacity() {
     let (composer, id) = composer(folder.path()).await;
     for number in 0..20 {
         let payload = Payload {
-            content_type: ATOM.to_owned(),
+            content_type: "application/json".to_owned(),
             body: Bytes::from(vec![0; CAPACITY_BYTES / 6]),
             first: Seq(1),
             last: Seq(1),

@@ -7,6 +7,7 @@
 
 use super::{Reading, elements, items, outline, read_foreign};
 use crate::model::{Category, Content, Entry, Feed, FeedFormat, Link};
+use crate::own_elements;
 use crate::parse::dates;
 use crate::parse::hints;
 use crate::parse::person::person;
@@ -167,6 +168,7 @@ fn read_item<'t>(own: &Own<'t>, item: XmlElement<'t>, target: &mut Target<'_>) {
         read_foreign(child, target);
     }
     permalink(item, target);
+    keep_permalink(item, target);
 }
 
 /// Reads `rdf:about` as the id.
@@ -296,6 +298,25 @@ fn permalink(item: XmlElement<'_>, target: &mut Target<'_>) {
         let link = Link { href, rel: "alternate".into(), ..Link::default() };
         target.reading(guid, |target| {
             target.add_link(link);
+        });
+    }
+}
+
+/// Keeps whether the guid is the address of the page, where that does not follow from the link: RSS that is
+/// made of the entry says the same.
+fn keep_permalink(item: XmlElement<'_>, target: &mut Target<'_>) {
+    let Some(guid) = item.elements().find(|child| child.named("guid")) else { return };
+    let text = guid.text();
+    let id = text.trim();
+    let is_address = id.starts_with("http://") || id.starts_with("https://");
+    let denied = guid.attr("isPermaLink").is_some_and(|value| !value.eq_ignore_ascii_case("true"));
+    let page = target.links().iter().find(|link| link.rel == "alternate");
+    let is_page = page.is_some_and(|page| page.href == id);
+    if is_address && is_page == denied {
+        target.reading(guid, |target| {
+            if let Some(entry) = target.entry() {
+                entry.extensions.push(own_elements::stated("permalink", (!denied).to_string()));
+            }
         });
     }
 }

@@ -249,7 +249,7 @@ fn push_optional(out: &mut String, name: &str, value: Option<&str>) {
 
 /// Formats a date as RFC 3339 and XML Schema require. Years out of their range become 1970. Offsets
 /// out of their range, beyond 14 hours or with seconds, become UTC.
-pub(super) fn date(date: &DateTime<FixedOffset>) -> String {
+pub(in crate::render) fn date(date: &DateTime<FixedOffset>) -> String {
     let zone_s = date.offset().local_minus_utc();
     let zoned = zone_s.abs() <= 14 * 3_600 && zone_s % 60 == 0;
     let date = if zoned { *date } else { date.to_utc().fixed_offset() };

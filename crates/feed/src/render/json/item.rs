@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 use crate::model::{Content, Element, Entry, Feed, Person, Text};
 use crate::own_elements;
 
+use super::super::categories::distinct_categories;
 use super::object::object;
 use super::parts::{
     GEORSS, child, insert_some, last_short_name, permalink, seconds, standard_links, text,
@@ -13,7 +14,7 @@ use super::person::actor;
 use super::{modules, picture};
 
 /// Returns the entry as an item. An entry without an author gets that of the feed.
-pub(super) fn item(entry: &Entry, feed: &Feed) -> Value {
+pub(in crate::render) fn item(entry: &Entry, feed: &Feed) -> Value {
     let mut item = Map::new();
     item.insert("id".to_owned(), Value::String(entry.id.clone()));
     let title = entry.title.as_ref().map(Text::to_plain).unwrap_or_default();
@@ -89,8 +90,8 @@ fn categories(entry: &Entry) -> Option<Value> {
         Some(label) if term.is_empty() => Value::String(label.to_owned()),
         _ => Value::String(term.to_owned()),
     };
-    let list: Vec<Value> =
-        entry.categories.iter().map(|c| display(&c.term, c.label.as_deref())).collect();
+    let distinct = distinct_categories(&entry.categories).into_iter();
+    let list: Vec<Value> = distinct.map(|c| display(&c.term, c.label.as_deref())).collect();
     (!list.is_empty()).then_some(Value::Array(list))
 }
 

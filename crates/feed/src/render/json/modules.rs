@@ -12,9 +12,9 @@ use crate::model::{Element, Node};
 use super::parts::insert_some;
 
 /// Media RSS.
-pub(super) const MEDIA: &str = "http://search.yahoo.com/mrss/";
+pub(in crate::render) const MEDIA: &str = "http://search.yahoo.com/mrss/";
 /// Apple's podcast elements.
-pub(super) const ITUNES: &str = "http://www.itunes.com/dtds/podcast-1.0.dtd";
+pub(in crate::render) const ITUNES: &str = "http://www.itunes.com/dtds/podcast-1.0.dtd";
 /// Google Play's podcast elements.
 pub(super) const GOOGLEPLAY: &str = "http://www.google.com/schemas/play-podcasts/1.0";
 /// Podcasting 2.0.
@@ -24,7 +24,7 @@ pub(super) const PODCAST: &str = "https://podcastindex.org/namespace/1.0";
 const KEYS: [(&str, &str); 3] = [(MEDIA, "media"), (ITUNES, "itunes"), (PODCAST, "podcast")];
 
 /// Sets the keys of the modules that `elements`, the extensions of an entry or feed, have.
-pub(super) fn insert(object: &mut Map<String, Value>, elements: &[Element]) {
+pub(in crate::render) fn insert(object: &mut Map<String, Value>, elements: &[Element]) {
     for (namespace, key) in KEYS {
         let members = lists(elements.iter().filter(|element| element.namespace == namespace));
         insert_some(object, key, (!members.is_empty()).then_some(Value::Object(members)));
@@ -32,7 +32,7 @@ pub(super) fn insert(object: &mut Map<String, Value>, elements: &[Element]) {
 }
 
 /// Returns the first description of Media RSS: that of the entry, or of one of its groups.
-pub(super) fn media_description(elements: &[Element]) -> Option<String> {
+pub(in crate::render) fn media_description(elements: &[Element]) -> Option<String> {
     let mut media = elements.iter().filter(|element| element.namespace == MEDIA);
     media.find_map(|element| {
         if element.name == "description" {

@@ -8,12 +8,12 @@ use crate::model::{Element, Link, Node};
 use super::super::names::{ATOM, RSS};
 
 /// Activity Streams.
-pub(super) const ACTIVITY: &str = "http://activitystrea.ms/spec/1.0/";
+pub(in crate::render) const ACTIVITY: &str = "http://activitystrea.ms/spec/1.0/";
 /// GeoRSS Simple.
 pub(super) const GEORSS: &str = "http://www.georss.org/georss";
 
 /// Sets a key if there is a value for it.
-pub(super) fn insert_some(
+pub(in crate::render) fn insert_some(
     object: &mut Map<String, Value>,
     key: &str,
     value: Option<impl Into<Value>>,
@@ -39,7 +39,7 @@ fn is_alternate(link: &Link) -> bool {
 
 /// Returns the links grouped by relation, with `picture` as one more; `None` if there are none. A
 /// link without a title has the title `null`, as in Superfeedr's example.
-pub(super) fn standard_links(links: &[Link], picture: Option<Link>) -> Option<Value> {
+pub(in crate::render) fn standard_links(links: &[Link], picture: Option<Link>) -> Option<Value> {
     let mut by_rel: Map<String, Value> = Map::new();
     for link in links.iter().chain(picture.as_ref()) {
         let rel = if is_alternate(link) { "alternate" } else { &link.rel };
@@ -71,7 +71,7 @@ pub(super) fn child_text(elements: &[Element], name: &str) -> Option<String> {
 }
 
 /// Returns the concatenated texts, trimmed.
-pub(super) fn text(element: &Element) -> String {
+pub(in crate::render) fn text(element: &Element) -> String {
     fn gather(element: &Element, out: &mut String) {
         for child in &element.children {
             match child {
@@ -95,13 +95,13 @@ pub(super) fn children(element: &Element) -> Vec<Element> {
 }
 
 /// Returns the value of an attribute without a namespace.
-pub(super) fn attribute<'a>(element: &'a Element, name: &str) -> Option<&'a str> {
+pub(in crate::render) fn attribute<'a>(element: &'a Element, name: &str) -> Option<&'a str> {
     let found = element.attributes.iter().find(|a| a.namespace.is_empty() && a.name == name);
     found.map(|attribute| attribute.value.as_str())
 }
 
 /// Returns the links among `elements`, which are extensions of a person or an object.
-pub(super) fn links(elements: &[Element]) -> Vec<Link> {
+pub(in crate::render) fn links(elements: &[Element]) -> Vec<Link> {
     let found = elements.iter().filter(|element| element.name == "link");
     let read = |element: &Element| {
         let get = |name| attribute(element, name).map(str::to_owned);

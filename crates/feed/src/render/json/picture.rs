@@ -10,13 +10,13 @@ use super::modules::{GOOGLEPLAY, ITUNES, MEDIA, PODCAST};
 use super::parts::{attribute, children, text};
 
 /// The relations of links to a picture.
-pub(super) const PICTURE_RELATIONS: [&str; 4] = ["picture", "image", "avatar", "photo"];
+pub(in crate::render) const PICTURE_RELATIONS: [&str; 4] = ["picture", "image", "avatar", "photo"];
 /// The names of elements of other modules that are the picture of an entry.
 const IMAGES: [&str; 6] =
     ["image", "thumbnail", "cover", "featuredImage", "post-thumbnail", "banner_image"];
 
 /// Returns the picture of an entry that has no link to one.
-pub(super) fn of_entry(entry: &Entry) -> Option<Link> {
+pub(in crate::render) fn of_entry(entry: &Entry) -> Option<Link> {
     if entry.links.iter().any(|link| link.rel == "picture") {
         return None;
     }
@@ -25,7 +25,7 @@ pub(super) fn of_entry(entry: &Entry) -> Option<Link> {
 }
 
 /// Returns the picture of a feed that has no link to one: its logo, or that of a module.
-pub(super) fn of_feed(feed: &Feed) -> Option<Link> {
+pub(in crate::render) fn of_feed(feed: &Feed) -> Option<Link> {
     if feed.links.iter().any(|link| link.rel == "picture") {
         return None;
     }

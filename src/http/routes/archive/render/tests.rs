@@ -3,13 +3,14 @@
 use super::*;
 use chrono::DateTime;
 use feedgate_core::page::Page;
-use feedgate_core::record::Record;
+use feedgate_core::record::{RecordKind, Seq};
 
 const ARCHIVE: Archive<'static> = Archive {
     topic: "https://a.test/feed",
     home: "https://gate.test/feeds/7",
     hub: "https://gate.test/hub",
     order: Order::NewestFirst,
+    format: DocumentFormat::Atom,
 };
 
 /// Returns page `number` of a log with three records on a page.
@@ -105,34 +106,4 @@ fn the_recent_document_has_the_status_first_and_the_id_of_the_chain() {
         assert!(recent.contains("rel=\"via\""), "{recent}");
         assert!(!recent.contains("urn:theirs"), "{recent}");
     }
-}
-
-#[test]
-fn n7_an_update_has_an_id_of_its_own_and_names_what_it_updates() {
-    let mut update = record(5, RecordKind::Update);
-    assert_eq!(archived(ARCHIVE.topic, &update), update.record.atom);
-    update.is_again = true;
-    let own = |seq| entry_id(ARCHIVE.topic, Seq(seq));
-    let version_of = format!("isVersionOf xmlns:dcterms=\"{TERMS}\">urn:x:5&amp;</dcterms:");
-    let cases = [
-        (ArchivedId::Source("urn:x:5&".to_owned()), "urn:x:5&amp;".to_owned()),
-        (ArchivedId::Own(Seq(4)), own(4)),
-    ];
-    for (replaces, href) in cases {
-        update.replaces = Some(replaces);
-        let text = archived(ARCHIVE.topic, &update);
-        assert!(text.contains(&format!("\">\n<id>{}</id>\n<link", own(5))), "{text}");
-        let link = format!("<link rel=\"predecessor-version\" href=\"{href}\"/>\n");
-        assert!(text.contains(&link) && text.contains(&version_of), "{text}");
-    }
-    update.record.kind = RecordKind::Deleted;
-    assert_eq!(archived(ARCHIVE.topic, &update), update.record.atom);
-}
-
-#[test]
-fn ids_are_name_based_uuids() {
-    // The values other implementations of RFC 9562 give for these names.
-    let topic = "http://www.example.com/";
-    assert_eq!(feed_id(topic), "urn:uuid:fcde3c85-2270-590f-9e7c-ee003d65e0e2");
-    assert_eq!(entry_id(topic, Seq(12)), "urn:uuid:57058e6c-743b-531d-8bb0-aaa28c9ad197");
 }

@@ -20,6 +20,7 @@ use crate::http::kit::rejection::Rejection;
 use crate::http::kit::request::Request;
 use crate::http::kit::slots::HeldSlot;
 use crate::http::routes::superfeedr::entries_document::EntriesDocument;
+use crate::http::routes::superfeedr::entries_format::EntriesFormat;
 use crate::http::routes::superfeedr::wait::Framing;
 use crate::http::routes::superfeedr::{address, combined, retrieve};
 use crate::http::state::Gateway;
@@ -129,11 +130,12 @@ impl EntryStream {
         let document = match single {
             Some(resource) => {
                 let records = retrieve::records(&gateway, &form, resource).await?;
-                let format = Some(self.format);
+                let format = Some(EntriesFormat::Notification(self.format));
                 let (combined_head, records, etag) = (None, &*records, "");
                 let document = EntriesDocument {
                     resource,
                     combined_head,
+                    is_own_feed: address::is_of_own_feed(&gateway, &form, resource),
                     records,
                     etag,
                     format,
