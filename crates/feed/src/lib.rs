@@ -4,6 +4,7 @@
 
 pub mod double_encoding;
 pub mod iri;
+pub mod link_header;
 pub mod model;
 pub mod parse;
 pub mod passes;

@@ -207,8 +207,7 @@ fn read_markup(text: &str, context: &Context, mut notes: Notes<'_>) -> Result<Fe
         Err(not_a_feed) => {
             // Repairs of the XML reading do not apply to a page, which is read as HTML.
             notes.repairs.truncate(before);
-            let received_at = context.received_at;
-            formats::read_page(text, (&url, received_at), notes).ok_or(not_a_feed)
+            formats::read_page(text, context, notes).ok_or(not_a_feed)
         }
     }
 }

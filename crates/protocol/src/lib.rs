@@ -9,7 +9,6 @@
 //! * A codec reports *what* was wrong; the endpoints decide how to word the response.
 
 pub mod form;
-pub mod link;
 pub mod message_signatures;
 pub mod multipart;
 pub mod opml;

@@ -13,10 +13,9 @@ use feedgate_core::poll::Validators;
 use feedgate_core::resource::Resource;
 use feedgate_core::schedule::FailureClass;
 use feedgate_feed::Context;
-use feedgate_feed::model::FeedFormat;
+use feedgate_feed::link_header;
 use feedgate_feed::parse;
 use feedgate_feed::passes;
-use feedgate_protocol::link;
 
 use super::with_credentials;
 
@@ -136,7 +135,7 @@ pub(super) async fn read(
 /// Returns relation and target of each link in the headers.
 fn headers(document: &FetchedDocument) -> Vec<(String, String)> {
     let values = document.headers.get_all(LINK).iter();
-    let links = link::read(values.filter_map(|value| value.to_str().ok()));
+    let links = link_header::read(values.filter_map(|value| value.to_str().ok()));
     let is_feed = |mime: &Option<String>| mime.as_deref().is_none_or(|mime| mime != "text/html");
     let links = links.into_iter().filter(|link| is_feed(&link.mime));
     links

@@ -2,7 +2,7 @@
 
 use feedgate_feed::Context;
 use feedgate_feed::documents::{self, DiscoveredFeed};
-use feedgate_protocol::link;
+use feedgate_feed::link_header;
 
 /// Returns the feeds that a page links to: first those in `Link` headers, then those in the page.
 /// Links in the page that only look like feeds, and so have no media type, count only if no other
@@ -13,7 +13,7 @@ pub(super) fn discovered_feeds(
 ) -> Vec<DiscoveredFeed> {
     let base = context.base();
     let values = context.headers.iter().filter(|(name, _)| name == "link");
-    let links = link::read(values.map(|(_, value)| value.as_str()));
+    let links = link_header::read(values.map(|(_, value)| value.as_str()));
     let mut offers: Vec<DiscoveredFeed> = Vec::new();
     for link in links.iter().filter(|link| link.is("alternate")) {
         let mime = link.mime.as_deref().and_then(documents::feed_media_type);

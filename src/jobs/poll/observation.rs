@@ -15,9 +15,9 @@ use feedgate_core::schedule::FailureClass;
 use feedgate_core::visibility::SourceNetwork;
 use feedgate_feed::Body;
 use feedgate_feed::documents::DiscoveredFeed;
+use feedgate_feed::link_header;
 use feedgate_feed::model::Feed;
 use feedgate_feed::parse::ListedSitemap;
-use feedgate_protocol::link;
 
 /// The error code of a resource without the fragment that its topic names (`docs/errors.md`).
 pub(super) const FRAGMENT_NOT_FOUND: &str = "fragment_not_found";
@@ -225,7 +225,7 @@ impl FragmentMissing {
 /// Returns relation and target of each link in the headers.
 pub fn links(document: &FetchedDocument) -> Vec<(String, String)> {
     let values = document.headers.get_all(http::header::LINK).iter();
-    let links = link::read(values.filter_map(|value| value.to_str().ok()));
+    let links = link_header::read(values.filter_map(|value| value.to_str().ok()));
     let targets = links.into_iter().filter_map(|link| {
         let target = document.url.join(&link.target).ok()?;
         Some(link.rels.into_iter().map(move |rel| (rel, target.as_str().to_owned())))

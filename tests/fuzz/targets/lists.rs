@@ -6,7 +6,7 @@
 
 use feedgate_feed::chrono::{DateTime, Utc};
 use feedgate_feed::render::opml::{self as written, OpmlOutline};
-use feedgate_protocol::link::{self, HeaderLink};
+use feedgate_feed::link_header::{self, HeaderLink};
 use feedgate_protocol::opml;
 use feedgate_protocol::robots::Robots;
 use libfuzzer_sys::fuzz_target;
@@ -23,11 +23,11 @@ fuzz_target!(|data: &[u8]| {
 
 /// A header in each line.
 fn links(text: &str) {
-    let links = link::read(text.lines());
+    let links = link_header::read(text.lines());
     let headers: Vec<String> = links.iter().map(header).collect();
-    assert_eq!(link::read(headers.iter().map(String::as_str)), links, "one header for each");
+    assert_eq!(link_header::read(headers.iter().map(String::as_str)), links, "one header for each");
     let headers = headers.join(", ");
-    assert_eq!(link::read([headers.as_str()].into_iter()), links, "one header for all");
+    assert_eq!(link_header::read([headers.as_str()].into_iter()), links, "one header for all");
 }
 
 fn header(link: &HeaderLink) -> String {

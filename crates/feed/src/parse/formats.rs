@@ -106,11 +106,7 @@ fn lang_of(element: XmlElement<'_>) -> Option<String> {
 
 /// Without the feature `html`, no feed is read from a page.
 #[cfg(not(feature = "html"))]
-pub(super) fn read_page(
-    _: &str,
-    _: (&url::Url, Option<chrono::DateTime<chrono::Utc>>),
-    _: Notes<'_>,
-) -> Option<Feed> {
+pub(super) fn read_page(_: &str, _: &crate::context::Context, _: Notes<'_>) -> Option<Feed> {
     None
 }
 

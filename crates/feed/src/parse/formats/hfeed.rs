@@ -165,6 +165,7 @@ mod tests {
     use url::Url;
 
     use super::*;
+    use crate::context::Context;
     use crate::parse::formats::read_page as read;
     use crate::parse::trace::SourceTrace;
     use crate::parse::{MAX_ENTRIES, Notes};
@@ -173,7 +174,7 @@ mod tests {
         let mut repairs = Vec::new();
         let url = Url::parse("https://tides.test/").unwrap();
         let notes = Notes { repairs: &mut repairs, trace: &mut SourceTrace::default() };
-        (read(text, (&url, None), notes), repairs)
+        (read(text, &Context::new(url), notes), repairs)
     }
 
     /// Fragments of pages, valid and malformed, that the property tests combine.

@@ -193,6 +193,14 @@ fn a_page_that_advertises_a_feed_is_not_read_as_one() {
     let entry = "<body><div class=h-entry><a class='p-name u-url' href=/a>A</a></div>";
     assert_eq!(entries(read(entry)), ["A"]);
     assert_eq!(entries(read(&format!("{link}{entry}"))), [""; 0]);
+    let mut context = Context::new(Url::parse("https://tides.test/log/").unwrap());
+    let value = "</style.css>; rel=preload, </feed>; rel=alternate; type=\"application/atom+xml\"";
+    context.headers.push(("link".to_owned(), value.to_owned()));
+    let page = format!("<!doctype html><html>{script}");
+    let read_as = |context: &Context| parse(page.as_bytes(), context).map(|feed| feed.format);
+    assert_eq!(read_as(&context), Err(NotAFeed::Other("an HTML page")), "in a header");
+    context.headers[0].1 = value.replace("atom+xml", "json");
+    assert_eq!(read_as(&context), Ok(FeedFormat::JsonLd), "not the address of a feed");
     let list = format!("<body><div class=h-feed>{}</div>", entry.replace("<body>", ""));
     assert_eq!(entries(read(&format!("{link}{list}"))), ["A"], "a list in microformats is a feed");
 }
