@@ -150,9 +150,11 @@ pub struct ChangeSet {
 impl ChangeSet {
     /// Returns the number of entries that are sent to all subscribers.
     pub fn new_records(&self) -> usize {
-        self.count(
-            |verdict| matches!(verdict, EntryChange::New(audience) if *audience != Audience::Nobody),
-        )
+        self.count(|verdict| match verdict {
+            EntryChange::New(audience) => *audience != Audience::Nobody,
+            EntryChange::Updated(_, audience) => *audience == Audience::Everybody,
+            _ => false,
+        })
     }
 
     /// Returns the number of entries that are stored but not sent, because they are old.
@@ -248,7 +250,8 @@ pub fn classify(
 }
 
 /// The most updates of an entry that are sent: "At most 24 notified updates per entry". A counter
-/// in the text of an entry would cause updates for ever (rule N7).
+/// in the text of an entry would cause updates for ever (rule N7). An article that is a page is watched
+/// for its changes, like any document, and has no such limit.
 const MOST_UPDATES: u32 = 24;
 /// The interval at which further updates of an entry are stored, and sent to nobody.
 const KEPT_EVERY: TimeDelta = TimeDelta::days(1);
@@ -265,7 +268,7 @@ fn revised(candidate: &Candidate, known: &KnownEntry, now: DateTime<Utc>) -> Ent
         return EntryChange::Known(known.clone());
     }
     let since = known.revised_at.map(|at| now - at);
-    if known.revised >= MOST_UPDATES {
+    if known.revised >= MOST_UPDATES && !candidate.describes_page {
         return match since.is_some_and(|since| since < KEPT_EVERY) {
             true => EntryChange::Known(known.clone()),
             false => EntryChange::Updated(known.clone(), Audience::Nobody),
@@ -277,7 +280,11 @@ fn revised(candidate: &Candidate, known: &KnownEntry, now: DateTime<Utc>) -> Ent
     let is_fresh = candidate.updated.is_some_and(|updated| {
         known.updated.is_none_or(|before| updated > before) && updated >= now - FRESH
     });
-    let audience = if is_fresh { Audience::Fresh } else { Audience::Askers };
+    let audience = match (candidate.describes_page, is_fresh) {
+        (true, _) => Audience::Everybody,
+        (false, true) => Audience::Fresh,
+        (false, false) => Audience::Askers,
+    };
     EntryChange::Updated(known.clone(), audience)
 }
 

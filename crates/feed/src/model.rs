@@ -133,6 +133,9 @@ pub struct Entry {
     pub base: Option<String>,
     /// The elements without a counterpart in Atom.
     pub extensions: Vec<Element>,
+    /// Whether the entry is the only one of an HTML page, and at the address of that page: an article,
+    /// whose changes are those of the page.
+    pub describes_page: bool,
     /// The location in the document; set only in an explanation.
     #[cfg_attr(feature = "serde", serde(skip))]
     pub trace_id: TraceId,
@@ -365,6 +368,12 @@ impl Feed {
             link.rel == "alternate" && is_html
         });
         pages.next().map(|link| link.href.clone())
+    }
+
+    /// Returns whether the date of an update is all that says that an entry has changed: that of a page in
+    /// a sitemap, or of an article that its page describes without the text.
+    pub fn is_changed_by_date(&self, entry: &Entry) -> bool {
+        self.format == FeedFormat::Sitemap || (entry.describes_page && entry.content.is_none())
     }
 
     /// Returns whether the id of any entry was generated.

@@ -34,8 +34,10 @@ pub(super) fn semantic_digest(feed: &mut Feed) -> Digest {
     shell.extensions.retain(is_lasting);
     let mut by_id: Vec<&Entry> = entries.iter().collect();
     by_id.sort_by(|one, other| one.id.cmp(&other.id));
-    let is_sitemap = feed.format == FeedFormat::Sitemap;
-    let digest_of = |entry| hex::encode(Digest::from_parts(&[&rendered(entry, is_sitemap)]).0);
+    let digest_of = |entry: &Entry| {
+        let rendered = rendered(entry, feed.is_changed_by_date(entry));
+        hex::encode(Digest::from_parts(&[&rendered]).0)
+    };
     let mut parts: Vec<String> = by_id.into_iter().map(digest_of).collect();
     parts.push(render::atom::feed(&shell));
     let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
@@ -44,9 +46,9 @@ pub(super) fn semantic_digest(feed: &mut Feed) -> Digest {
     digest
 }
 
-/// Renders an entry without its dates, except that of the last change of a page in a sitemap, which says
-/// nothing else of its content.
-fn rendered(entry: &Entry, is_page: bool) -> String {
+/// Renders an entry without its dates, except that of its last change where it says nothing else of its
+/// content ([`Feed::is_changed_by_date`]).
+fn rendered(entry: &Entry, is_changed_by_date: bool) -> String {
     let mut entry = entry.clone();
     entry.published = None;
     entry.updated = entry.updated.filter(|_| is_page && !entry.date_assumed);

@@ -8,7 +8,7 @@ use url::Url;
 use super::FormerDocument;
 use crate::record::{Digest, EntryKey};
 use feedgate_feed::model::deleted_entry_id;
-use feedgate_feed::model::{Attribute, Content, Element, Entry, Feed, FeedFormat, Link, Text};
+use feedgate_feed::model::{Attribute, Content, Element, Entry, Feed, Link, Text};
 use feedgate_feed::{double_encoding, text_extraction};
 
 /// The number of characters of a text that identify it (rule N3).
@@ -40,6 +40,8 @@ pub struct Candidate {
     pub published: Option<DateTime<Utc>>,
     /// The update date given by the source.
     pub updated: Option<DateTime<Utc>>,
+    /// Whether the entry is the article that the document is, a page: a change is sent like one of a document.
+    pub describes_page: bool,
     /// The Atom id.
     pub entry_id: String,
     /// The entry as one self-contained Atom element, once it has been rendered.
@@ -60,6 +62,7 @@ impl Candidate {
             digest: Digest::from_parts(&[&atom]),
             published: None,
             updated: None,
+            describes_page: false,
             entry_id: entry_id.to_owned(),
             atom: Some(atom),
         }
@@ -90,12 +93,13 @@ impl Candidate {
             digest: Digest::from_parts(&parts),
             published: stated(entry, entry.published),
             updated: stated(entry, entry.updated),
+            describes_page: entry.describes_page,
             entry_id: entry.id.clone(),
             atom: None,
         }
     }
 
-    /// Makes the update date a part of the content, as all that a page of a sitemap says of it.
+    /// Makes the update date a part of the content ([`Feed::is_changed_by_date`]).
     fn identify_by_date(&mut self) {
         if let Some(updated) = self.updated {
             let content = hex::encode(self.digest.0);
@@ -201,8 +205,10 @@ impl FeedDocument {
         for (candidate, id) in candidates.iter_mut().zip(renamed.unwrap_or_default()) {
             candidate.renamed = Some(EntryKey::from_id(&id));
         }
-        if feed.format == FeedFormat::Sitemap {
-            candidates.iter_mut().for_each(Candidate::identify_by_date);
+        for (candidate, entry) in candidates.iter_mut().zip(&feed.entries) {
+            if feed.is_changed_by_date(entry) {
+                candidate.identify_by_date();
+            }
         }
         let mut gap = feed.gap;
         if !oldest_first {

@@ -177,6 +177,16 @@ impl<'r> PageReading<'r> {
         }
     }
 
+    /// Marks the entry that is alone on the page, if it is at the address of the page.
+    pub(super) fn mark_entry_of_page(&self, feed: &mut Feed) {
+        let [entry] = &mut feed.entries[..] else { return };
+        let alternate = entry.links.iter().find(|link| link.rel == "alternate");
+        let stated = alternate.map_or(entry.id.as_str(), |link| link.href.as_str());
+        let own_addresses = [self.url.as_str(), self.own_address.as_str()];
+        entry.describes_page =
+            own_addresses.into_iter().any(|own| without_fragment(own) == without_fragment(stated));
+    }
+
     fn describe_title(&mut self, feed: &mut Feed) {
         if feed.title.is_some() {
             return;
@@ -196,6 +206,11 @@ fn own_address(page: &ParsedHtml, url: &Url, base: &Url) -> String {
     let mut canonical = links.filter(|tag| tag.words("rel").any(|rel| rel == "canonical"));
     let href = canonical.find_map(|tag| tag.attr("href").filter(|href| !href.is_empty()));
     href.map_or_else(|| url.to_string(), |href| absolute(base, href))
+}
+
+/// Returns an address without the parts in which addresses of one page may differ.
+pub(super) fn without_fragment(address: &str) -> &str {
+    address.split('#').next().unwrap_or_default().trim_end_matches('/')
 }
 
 pub(super) fn link(href: String, rel: &str) -> Link {

@@ -11,6 +11,7 @@
 
 use std::collections::HashSet;
 
+use super::super::page_reading::without_fragment;
 use super::types::{Role, role};
 use crate::parse::MAX_ENTRIES;
 use crate::parse::linked_data::{Graph, LinkedItemId, PropertyValue};
@@ -127,16 +128,13 @@ fn is_live(graph: &Graph<'_>, id: LinkedItemId) -> bool {
 
 /// Returns whether an item is at one of these addresses.
 fn is_at(graph: &Graph<'_>, id: LinkedItemId, addresses: &[String]) -> bool {
-    fn bare(address: &str) -> &str {
-        address.split('#').next().unwrap_or_default().trim_end_matches('/')
-    }
     let page = graph.first_values(id, "mainEntityOfPage").filter_map(|value| match value {
         PropertyValue::Node(page) => graph.short_id(*page).or(graph.short_text(*page, &["url"])),
         other => other.short_text(),
     });
     let stated = page.chain(graph.short_text(id, &["url"])).chain(graph.short_id(id));
-    let mut stated = stated.map(bare).filter(|address| !address.is_empty());
-    stated.any(|stated| addresses.iter().any(|address| bare(address) == stated))
+    let mut stated = stated.map(without_fragment).filter(|address| !address.is_empty());
+    stated.any(|stated| addresses.iter().any(|address| without_fragment(address) == stated))
 }
 
 /// Returns what is in a list, and in lists inside of it, with at most this many visits.

@@ -233,6 +233,31 @@ fn an_entry_without_an_address_is_at_that_of_its_page() {
 }
 
 #[test]
+fn the_entry_of_a_page_is_the_only_one_and_at_its_address() {
+    let article =
+        |url: &str| format!(r#"{{"@type": "Article", "headline": "Ebb", "url": "{url}"}}"#);
+    #[rustfmt::skip]
+    let cases = [
+        ("the address of the page",   article("https://tides.test/log"),  true),
+        ("a place on the page",       article("#ebb"),                    true),
+        ("no address",                article(""),                        true),
+        ("another page",              article("/ebb"),                    false),
+        ("several, one of them here", format!(r#"{{"@type": "Blog", "blogPost": [{}, {OTHER}]}}"#, article("/log/")), false),
+    ];
+    for (why, json, want) in cases {
+        let feed = json_ld(&json).unwrap();
+        assert_eq!(feed.entries.iter().any(|entry| entry.describes_page), want, "{why}");
+    }
+    let here = "<body><div class=h-entry><a class='p-name u-url' href='/log/'>A</a></div>";
+    assert!(read(here).unwrap().entries[0].describes_page, "in microformats");
+    let preferred = format!(
+        "<link rel=canonical href=/ebb><script type='application/ld+json'>{}</script>",
+        article("/ebb")
+    );
+    assert!(read(&preferred).unwrap().entries[0].describes_page, "at the address that it prefers");
+}
+
+#[test]
 fn a_fault_in_one_script_hides_no_other() {
     let page = format!(
         "<script type='application/ld+json'>{{\"@type\": </script>\
