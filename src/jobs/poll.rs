@@ -42,6 +42,7 @@ mod semantic_digest;
 mod shared_documents;
 mod sitemap_index;
 mod trace;
+mod unmarked_page;
 mod watcher_networks;
 
 use std::sync::Arc;
@@ -255,6 +256,7 @@ impl Poller {
         let observation = source.fetch_and_parse(due, now).await.map_err(PollStop::PutOff)?;
         let last = observation.visits.last().map(|visit| visit.url.clone());
         let mut observation = self.follow_index(source.continued(), due, observation).await?;
+        self.check_unmarked_page(due, &mut observation).await?;
         verdict.reject_page(&mut observation);
         self.check_redirected_robots(&client, (resource, &mut observation), last, at).await?;
         Ok(observation)

@@ -6,6 +6,7 @@ mod fragments;
 mod inner_networks;
 mod kept;
 mod lookup_places;
+mod marked_up_pages;
 mod new_entries;
 mod redirects;
 mod renewal;

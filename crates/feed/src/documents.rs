@@ -12,11 +12,13 @@ mod discovery;
 mod fragment;
 mod json_path;
 mod mapping;
+mod page_identity;
 
 pub use crate::parse::html::feed_media_type;
 pub use discovered_feed::{DiscoveredFeed, describe_feeds};
 pub use discovery::WELL_KNOWN_PATHS;
 pub use fragment::{Fragment, InvalidFragment};
+pub use page_identity::PageIdentity;
 
 use std::fmt;
 
@@ -34,6 +36,8 @@ use mapping::NotMapped;
 
 /// The maximum length of an extracted part, in bytes. Several elements or values count together.
 const LONGEST_BYTES: usize = 10 * 1024 * 1024;
+/// The kind of an HTML page.
+const PAGE: &str = "an HTML page";
 
 /// The result of reading a document that is not a feed, or a part of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,6 +53,13 @@ pub struct DocumentContent {
     pub part: Option<Body>,
     /// The feeds that a page links to; empty if a fragment was given.
     pub feeds: Vec<DiscoveredFeed>,
+}
+
+impl DocumentContent {
+    /// Returns whether the document is an HTML page.
+    pub fn is_page(&self) -> bool {
+        self.kind == PAGE
+    }
 }
 
 /// The reason why a fragment selects no part of a document.
@@ -193,7 +204,7 @@ impl Document {
     fn kind(&self) -> &'static str {
         match self {
             Document::Json(_) | Document::LargeJson => "JSON",
-            Document::Page(_) => "an HTML page",
+            Document::Page(_) => PAGE,
             Document::Xml(_) => "XML",
             Document::Text => "text",
             Document::Binary => "neither text nor markup",

@@ -15,6 +15,8 @@ pub enum KnownAs {
         may_be_another_list: bool,
         /// Whether it was a sitemap, which an index of sitemaps may replace.
         is_sitemap: bool,
+        /// Whether it was read from what a page states, which the page may cease to state.
+        is_page: bool,
     },
     /// A document that somebody is subscribed to. A page stays one, whatever is marked up in it.
     Document,
@@ -27,6 +29,7 @@ impl KnownAs {
             ResourceKind::Feed => KnownAs::Feed {
                 may_be_another_list: resource.may_be_another_list(),
                 is_sitemap: resource.polling.format == FeedFormat::Sitemap.as_str(),
+                is_page: was_page(resource),
             },
             _ if resource.is_known_document() && !resource.is_read_anew() => KnownAs::Document,
             _ => KnownAs::Nothing,
@@ -36,7 +39,9 @@ impl KnownAs {
     /// Returns whether a document that is not a feed is no document of the resource, given why it is none.
     pub(super) fn refuses(self, why: &NotAFeed) -> bool {
         match self {
-            KnownAs::Feed { may_be_another_list, is_sitemap } => {
+            // Which page it is now, `unmarked_page.rs` finds out.
+            KnownAs::Feed { is_page: true, .. } => *why == NotAFeed::Empty,
+            KnownAs::Feed { may_be_another_list, is_sitemap, .. } => {
                 let is_expected = (may_be_another_list && *why == NotAFeed::OTHER_LIST)
                     || (is_sitemap && *why == NotAFeed::SITEMAP_INDEX);
                 !is_expected
@@ -49,7 +54,11 @@ impl KnownAs {
 /// Returns whether a feed consists of entries marked up in a page, at the address of a feed that did not: they
 /// are not its entries (rule P52).
 pub(super) fn is_page_for_feed(feed: &Feed, resource: &Resource) -> bool {
+    feed.format.is_page() && resource.kind == ResourceKind::Feed && !was_page(resource)
+}
+
+/// Returns whether a resource is known as a feed that a page states.
+pub(super) fn was_page(resource: &Resource) -> bool {
     let before = resource.polling.format.parse::<FeedFormat>();
-    let was_page = before.is_ok_and(FeedFormat::is_page);
-    feed.format.is_page() && resource.kind == ResourceKind::Feed && !was_page
+    resource.kind == ResourceKind::Feed && before.is_ok_and(FeedFormat::is_page)
 }

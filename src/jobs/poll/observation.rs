@@ -21,6 +21,8 @@ use feedgate_feed::parse::ListedSitemap;
 
 /// The error code of a resource without the fragment that its topic names (`docs/errors.md`).
 pub(super) const FRAGMENT_NOT_FOUND: &str = "fragment_not_found";
+/// The error code of a document that is not a feed, at the address of one (`docs/errors.md`).
+pub(super) const NOT_A_FEED: &str = "not_a_feed";
 /// The error code of a document that cannot be read as the mapping of its topic says (`docs/errors.md`).
 pub(super) const NOT_MAPPED: &str = "mapping_not_found";
 /// The error code of a resource that `robots.txt` disallows (`docs/errors.md`).
@@ -130,6 +132,8 @@ pub(super) struct ReceivedBody {
     pub(super) offers: Vec<DiscoveredFeed>,
     /// The sitemaps that the document lists, if it is an index of sitemaps.
     pub(super) sitemaps: Vec<ListedSitemap>,
+    /// Whether the document is a new version of the page that was read as a feed until now.
+    pub(super) revises_page: bool,
     /// The memory of the document, reserved until the poll is recorded.
     pub(super) memory: DocumentMemory,
 }
@@ -188,6 +192,7 @@ impl ReceivedBody {
             gate: String::new(),
             offers: Vec::new(),
             sitemaps: Vec::new(),
+            revises_page: false,
             memory,
         })
     }

@@ -15,9 +15,9 @@ use feedgate_feed::parse::{self, ListedSitemap, NotAFeed};
 use feedgate_feed::passes;
 
 use super::discovered_feeds::discovered_feeds;
-use super::known_as::{KnownAs, is_page_for_feed};
+use super::known_as::{KnownAs, is_page_for_feed, was_page};
 use super::observation::{
-    FRAGMENT_NOT_FOUND, Failure, Found, FragmentMissing, NOT_MAPPED, ReceivedBody,
+    FRAGMENT_NOT_FOUND, Failure, Found, FragmentMissing, NOT_A_FEED, NOT_MAPPED, ReceivedBody,
 };
 use super::rendered_length;
 
@@ -153,12 +153,17 @@ impl Parsed {
 fn found_in(parsed: ParsedDocument, mut received: ReceivedBody, due: &DueResource) -> Found {
     match parsed {
         ParsedDocument::Feed(feed) if is_page_for_feed(&feed, &due.resource) => {
-            Found::Failure(Failure::unusable("not_a_feed", PAGE_FOR_FEED.to_owned()))
+            Found::Failure(Failure::unusable(NOT_A_FEED, PAGE_FOR_FEED.to_owned()))
         }
         ParsedDocument::Feed(feed) => Found::Feed { feed, received },
         // A login page or a parked domain: usually over in hours, and never the feed.
         ParsedDocument::NotAFeed(reason) => {
-            Found::Failure(Failure::unusable("not_a_feed", reason.to_string()))
+            Found::Failure(Failure::unusable(NOT_A_FEED, reason.to_string()))
+        }
+        ParsedDocument::Other(content, Some(reason))
+            if was_page(&due.resource) && !content.is_page() =>
+        {
+            Found::Failure(Failure::unusable(NOT_A_FEED, reason.to_string()))
         }
         ParsedDocument::Other(content, _) => {
             received.gate = content.digest;

@@ -74,6 +74,7 @@ pub(super) fn report(
         _ => None,
     };
     let is_baseline = kind.is_some() && resource.subscribers == 0;
+    let is_first = is_first_document(resource, &observation.found);
     // A page may be known as one, and never have been read, because its server disallowed it.
     let is_unread = resource.body_version == 0 && resource.status.error == ROBOTS_DISALLOWED;
     let held = ScheduleInput {
@@ -115,8 +116,7 @@ pub(super) fn report(
         upstream: UpstreamFinding::Unknown,
         semantic_digest: records.semantic_digest,
         found: records.found,
-        silent: kind
-            .is_some_and(|kind| is_first_document(resource, kind) || is_baseline || is_unread),
+        silent: kind.is_some() && (is_first || is_baseline || is_unread),
         is_baseline,
         next_fetch,
         demand,
@@ -140,10 +140,13 @@ fn outcome(found: &Found, records: &PollRecords) -> &'static str {
 }
 
 /// Returns whether this is the first document of the resource as one of this kind, so that nobody is notified
-/// of what is in it. A known document that becomes a feed is compared with the document before.
-fn is_first_document(resource: &Resource, kind: ResourceKind) -> bool {
+/// of what is in it. A known document that becomes a feed is compared with the document before, and so is a
+/// page that is no feed any more.
+fn is_first_document(resource: &Resource, found: &Found) -> bool {
+    let Some(kind) = kind(found) else { return false };
     let becomes_feed = resource.is_known_document() && kind == ResourceKind::Feed;
-    kind != resource.kind && !becomes_feed
+    let revises_page = matches!(found, Found::Other(received) if received.revises_page);
+    kind != resource.kind && !becomes_feed && !revises_page
 }
 
 fn kind(found: &Found) -> Option<ResourceKind> {
@@ -345,6 +348,7 @@ mod tests {
             gate: String::new(),
             offers: Vec::new(),
             sitemaps: Vec::new(),
+            revises_page: false,
             links: Vec::new(),
             memory: DocumentMemory::for_tests(),
         }

@@ -27,7 +27,7 @@ use feedgate_feed::passes;
 
 use super::Poller;
 use super::fetch_and_parse::{Source, not_put_off};
-use super::observation::{Failure, Found, Observation, ServerVisit};
+use super::observation::{Failure, Found, NOT_A_FEED, Observation, ServerVisit};
 use super::put_off::{PollStop, PutOff};
 use super::read_document::parse_in_background;
 
@@ -177,7 +177,7 @@ impl Source<'_> {
             // An index within an index, or a page in place of a sitemap.
             Some(_) => {
                 let message = "the index names a document that is no sitemap".to_owned();
-                pages.missing = Some(Failure::unusable("not_a_feed", message));
+                pages.missing = Some(Failure::unusable(NOT_A_FEED, message));
                 Ok(None)
             }
         }
