@@ -6,6 +6,7 @@
 //! <fg:derived as="updated"/>                         a field that the source does not have
 //! <author><name>Tides</name><derived from="title"/></author>   an author that the source does not name
 //! <author><name>Ada</name><id>tag:…</id></author>              what identifies an author
+//! <fg:media><media:community>…</media:community></fg:media>    elements of a later version of Media RSS
 //! ```
 //!
 //! Inside a person they are written without a prefix, because clients of Superfeedr look for an `id`.
@@ -47,6 +48,26 @@ pub(crate) fn derived(field: &str) -> Element {
 /// Returns the element that marks a person as derived from another field.
 pub(crate) fn derived_from(field: &str) -> Element {
     element_about("derived", "from", field)
+}
+
+/// Returns the element that encloses elements of a version of Media RSS that validators do not know.
+pub(crate) fn later_media(children: Vec<Node>) -> Element {
+    Element { children, ..element("media") }
+}
+
+/// Returns the elements, with those of [`later_media`] in place of the element that encloses them.
+pub(crate) fn unenclosed<'e>(
+    elements: impl Iterator<Item = &'e Element>,
+) -> impl Iterator<Item = &'e Element> {
+    elements.flat_map(|element| {
+        let is_enclosing = is(element, "media");
+        let inside = element.children.iter().filter(move |_| is_enclosing);
+        let inside = inside.filter_map(|child| match child {
+            Node::Element(child) => Some(child),
+            Node::Text(_) => None,
+        });
+        (!is_enclosing).then_some(element).into_iter().chain(inside)
+    })
 }
 
 /// Returns whether a person is marked as derived.

@@ -14,6 +14,7 @@ mod identity;
 mod item_links;
 mod language;
 mod links;
+mod media;
 mod modules;
 mod outline;
 mod people;

@@ -5,11 +5,11 @@
 //! of the feed except dates, counters and the order of the entries.
 
 use feedgate_core::record::Digest;
-use feedgate_feed::model::{Element, Entry, Feed, FeedFormat};
+use feedgate_feed::model::{Element, Entry, Feed, Node};
 use feedgate_feed::render;
 
 /// Elements that contain counters or times, by the end of their namespace and their name.
-const VOLATILE: [(&str, &str); 9] = [
+const VOLATILE: [(&str, &str); 10] = [
     ("modules/slash/", "comments"),
     ("modules/slash/", "hit_parade"),
     ("syndication/thread/1.0", "total"),
@@ -19,6 +19,7 @@ const VOLATILE: [(&str, &str); 9] = [
     ("dublincore/dc/elements/1.1", "date"),
     ("tag:feedgate,2026:entry", "stated"),
     ("tag:feedgate,2026:entry", "derived"),
+    ("tag:feedgate,2026:entry", "media"), // encloses those of Media RSS
 ];
 /// The namespace of link attributes that contain counters and times (RFC 4685, `thr:count` and
 /// `thr:updated`).
@@ -31,7 +32,7 @@ pub(super) fn semantic_digest(feed: &mut Feed) -> Digest {
     let entries = std::mem::take(&mut feed.entries);
     let mut shell = feed.clone();
     shell.updated = None;
-    shell.extensions.retain(is_lasting);
+    retain_lasting(&mut shell.extensions);
     let mut by_id: Vec<&Entry> = entries.iter().collect();
     by_id.sort_by(|one, other| one.id.cmp(&other.id));
     let digest_of = |entry: &Entry| {
@@ -51,12 +52,30 @@ pub(super) fn semantic_digest(feed: &mut Feed) -> Digest {
 fn rendered(entry: &Entry, is_changed_by_date: bool) -> String {
     let mut entry = entry.clone();
     entry.published = None;
-    entry.updated = entry.updated.filter(|_| is_page && !entry.date_assumed);
-    entry.extensions.retain(is_lasting);
+    entry.updated = entry.updated.filter(|_| is_changed_by_date && !entry.date_assumed);
+    retain_lasting(&mut entry.extensions);
     for link in &mut entry.links {
         link.attributes.retain(|attribute| attribute.namespace != THREADING);
     }
     render::atom::entry(&entry)
+}
+
+/// Removes volatile elements, also those that are in elements of Media RSS.
+fn retain_lasting(extensions: &mut Vec<Element>) {
+    extensions.retain(is_lasting);
+    let mut open: Vec<&mut Element> = extensions.iter_mut().filter(|it| is_media(it)).collect();
+    while let Some(element) = open.pop() {
+        let is_kept = |child: &Node| !matches!(child, Node::Element(child) if !is_lasting(child));
+        element.children.retain(is_kept);
+        open.extend(element.children.iter_mut().filter_map(|child| match child {
+            Node::Element(child) if is_media(child) => Some(child),
+            _ => None,
+        }));
+    }
+}
+
+fn is_media(element: &Element) -> bool {
+    element.namespace.contains("search.yahoo.com/mrss")
 }
 
 fn is_lasting(element: &Element) -> bool {
@@ -74,7 +93,8 @@ mod tests {
     fn digest(items: &str, channel: &str) -> Digest {
         let text = format!(
             "<rss version='2.0' xmlns:slash='http://purl.org/rss/1.0/modules/slash/' \
-             xmlns:dc='http://purl.org/dc/elements/1.1/' xmlns:thr='{THREADING}'>\
+             xmlns:dc='http://purl.org/dc/elements/1.1/' xmlns:thr='{THREADING}' \
+             xmlns:media='http://search.yahoo.com/mrss/'>\
              <channel><title>Tides</title>{channel}{items}</channel></rss>"
         );
         let context = Context::new("https://tides.test/".parse().unwrap());
@@ -107,6 +127,14 @@ mod tests {
         let date = "<lastBuildDate>Sat, 07 Sep 2002 00:00:01 GMT</lastBuildDate>";
         let counted = "<slash:comments>7</slash:comments><thr:total>7</thr:total>";
         let dated = "<pubDate>Sat, 07 Sep 2002 00:00:01 GMT</pubDate><dc:date>2002</dc:date>";
+        let viewed = |n: u32| {
+            let community =
+                format!("<media:community><media:statistics views='{n}'/></media:community>");
+            let content = "<media:content url='https://tides.test/1.mp4'/>";
+            format!("<media:group><media:title>x</media:title>{content}{community}</media:group>")
+        };
+        let (before_views, views) = (item(2, &viewed(7)), item(2, &viewed(8)));
+        assert_eq!(digest(&before_views, ""), digest(&views, ""), "views of a video");
         #[rustfmt::skip]
         let cases = [
             ("the date of the document", digest(&two(), date),                            true),

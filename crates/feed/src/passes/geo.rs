@@ -2,7 +2,7 @@
 //!
 //! Subscribers read one form, `georss:point` with latitude and longitude (seed 003). Feeds use five
 //! others; an entry with one of these and no point gets a point as well. The elements of the source
-//! are kept. Lines, boxes and polygons have no point.
+//! are kept. Lines and polygons have no point.
 
 use crate::model::{Element, Entry, Feed, Node};
 
@@ -16,6 +16,20 @@ const PAIRS: [(&str, &str, &str); 3] = [
     ("http://geourl.org/rss/module/", "latitude", "longitude"),
 ];
 
+/// The elements of GeoRSS.
+const NAMES: [&str; 10] = [
+    "box",
+    "elev",
+    "featureName",
+    "featureTypeTag",
+    "floor",
+    "line",
+    "point",
+    "polygon",
+    "radius",
+    "relationshipTag",
+];
+
 /// Adds a point to every entry that has a location.
 pub(super) fn add_points(mut feed: Feed) -> Feed {
     feed.entries.iter_mut().for_each(add_point);
@@ -25,6 +39,7 @@ pub(super) fn add_points(mut feed: Feed) -> Feed {
 fn add_point(entry: &mut Entry) {
     let held = &entry.extensions;
     if held.iter().any(|element| is(element, GEORSS, "point")) {
+        convert_box(entry);
         return;
     }
     let inside = held.iter().filter(|element| element.name == "Point");
@@ -40,6 +55,37 @@ fn add_point(entry: &mut Entry) {
             ..Element::default()
         });
     }
+}
+
+/// Gives an element of GeoRSS the name that GeoRSS has for it.
+pub(super) fn conform(element: &mut Element) {
+    if element.namespace != GEORSS {
+        return;
+    }
+    let known = NAMES.iter().find(|name| element.name.eq_ignore_ascii_case(name));
+    if let Some(name) = known.filter(|name| element.name != **name) {
+        element.name = (*name).to_owned();
+    }
+}
+
+/// Makes a box around a point, as blogs have it, the polygon of its corners, because validators know no
+/// boxes. A box without a point is the only place of an entry, and stays.
+fn convert_box(entry: &mut Entry) {
+    for element in entry.extensions.iter_mut().filter(|element| is(element, GEORSS, "box")) {
+        if let Some(corners) = corners(text(element)) {
+            element.name = "polygon".to_owned();
+            element.children = vec![Node::Text(corners)];
+        }
+    }
+}
+
+/// Returns the corners of a box, from its lower and its upper corner and back to the first.
+fn corners(text: &str) -> Option<String> {
+    let numbers = text.split(|c: char| c.is_whitespace() || c == ',').filter(|n| !n.is_empty());
+    let numbers: Vec<&str> = numbers.collect();
+    let [south, west, north, east] = numbers[..] else { return None };
+    point(south, west).and(point(north, east))?;
+    Some(format!("{south} {west} {north} {west} {north} {east} {south} {east} {south} {west}"))
 }
 
 /// Returns the point of separate elements for latitude and longitude.
@@ -104,6 +150,42 @@ mod tests {
 
     fn text_element(namespace: &str, name: &str, text: &str) -> Node {
         element(namespace, name, vec![Node::Text(text.to_owned())])
+    }
+
+    #[test]
+    fn n10_elements_have_the_names_of_georss() {
+        let cases = [
+            ("featurename", "featureName"),
+            ("Point", "point"),
+            ("box", "box"),
+            ("other", "other"),
+        ];
+        for (name, want) in cases {
+            let Node::Element(mut given) = text_element(GEORSS, name, "x") else { continue };
+            conform(&mut given);
+            assert_eq!(given.name, want);
+        }
+    }
+
+    #[test]
+    fn n10_a_box_around_a_point_is_the_polygon_of_its_corners() {
+        let extensions = |node| match node {
+            Node::Element(element) => Some(element),
+            Node::Text(_) => None,
+        };
+        let place = |nodes: Vec<Node>| {
+            let extensions = nodes.into_iter().filter_map(extensions).collect();
+            let entry = Entry { extensions, ..Entry::default() };
+            let feed = add_points(Feed { entries: vec![entry], ..Feed::default() });
+            let around = feed.entries[0].extensions.iter().find(|e| e.name != "point").unwrap();
+            format!("{} {}", around.name, text(around))
+        };
+        let point = || text_element(GEORSS, "point", "1 2");
+        let around = |text| text_element(GEORSS, "box", text);
+        let corners = "polygon 0 1 2 1 2 3 0 3 0 1";
+        assert_eq!(place(vec![point(), around("0 1 2 3")]), corners);
+        assert_eq!(place(vec![point(), around("0 1")]), "box 0 1");
+        assert_eq!(place(vec![around("0 1 2 3")]), "box 0 1 2 3");
     }
 
     fn points(held: Vec<Node>) -> Vec<String> {

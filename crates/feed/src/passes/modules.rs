@@ -8,6 +8,7 @@ use std::collections::HashMap;
 
 use chrono::SecondsFormat;
 
+use super::{geo, media};
 use crate::model::{Element, Feed, Node};
 use crate::parse::dates;
 
@@ -42,6 +43,7 @@ pub(super) fn conform(mut feed: Feed) -> Feed {
     conform_feed(&mut feed);
     for entry in &mut feed.entries {
         entry.extensions.retain_mut(is_conformed);
+        media::conform(&mut entry.extensions);
         if let Some(source) = &mut entry.source {
             conform_feed(source);
         }
@@ -51,6 +53,7 @@ pub(super) fn conform(mut feed: Feed) -> Feed {
 
 fn conform_feed(feed: &mut Feed) {
     feed.extensions.retain_mut(is_conformed);
+    media::conform(&mut feed.extensions);
     move_to_owner(&mut feed.extensions);
 }
 
@@ -65,6 +68,7 @@ fn is_conformed(element: &mut Element) -> bool {
     if element.namespace == DC && TERMS.contains(&element.name.as_str()) {
         (element.namespace, element.prefix) = (DCTERMS.to_owned(), "dcterms".to_owned());
     }
+    geo::conform(element);
     let is_dublin_core = element.namespace == DC || element.namespace == DCTERMS;
     if is_dublin_core && DATES.contains(&element.name.as_str()) {
         set_text(element, w3c_date);

@@ -8,6 +8,7 @@
 use serde_json::{Map, Value};
 
 use crate::model::{Element, Node};
+use crate::own_elements;
 
 use super::parts::insert_some;
 
@@ -26,7 +27,8 @@ const KEYS: [(&str, &str); 3] = [(MEDIA, "media"), (ITUNES, "itunes"), (PODCAST,
 /// Sets the keys of the modules that `elements`, the extensions of an entry or feed, have.
 pub(in crate::render) fn insert(object: &mut Map<String, Value>, elements: &[Element]) {
     for (namespace, key) in KEYS {
-        let members = lists(elements.iter().filter(|element| element.namespace == namespace));
+        let elements = own_elements::unenclosed(elements.iter());
+        let members = lists(elements.filter(|element| element.namespace == namespace));
         insert_some(object, key, (!members.is_empty()).then_some(Value::Object(members)));
     }
 }
@@ -67,10 +69,10 @@ fn object(element: &Element) -> Value {
 }
 
 fn child_elements(element: &Element) -> impl Iterator<Item = &Element> {
-    element.children.iter().filter_map(|child| match child {
+    own_elements::unenclosed(element.children.iter().filter_map(|child| match child {
         Node::Element(child) => Some(child),
         Node::Text(_) => None,
-    })
+    }))
 }
 
 /// Returns `new-feed-url` as `newFeedUrl`.
@@ -83,4 +85,25 @@ fn camel_case(name: &str) -> String {
         out.push_str(letters.as_str());
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn n10_what_atom_encloses_has_its_own_place_in_json() {
+        let media = |name: &str, children: Vec<Element>| Element {
+            namespace: MEDIA.to_owned(),
+            name: name.to_owned(),
+            children: children.into_iter().map(Node::Element).collect(),
+            ..Element::default()
+        };
+        let enclosed = |name| own_elements::later_media(vec![Node::Element(media(name, vec![]))]);
+        let content = media("content", vec![media("title", vec![]), enclosed("community")]);
+        let mut json = Map::new();
+        insert(&mut json, &[content, enclosed("license")]);
+        let inside = serde_json::json!({"title": [{}], "community": [{}]});
+        assert_eq!(json["media"], serde_json::json!({"content": [inside], "license": [{}]}));
+    }
 }

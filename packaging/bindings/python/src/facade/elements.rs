@@ -30,6 +30,10 @@ fn set_element(
     writer: &Writer<'_, '_>,
     depth: usize,
 ) -> PyResult<()> {
+    // What the normalizer encloses is read as if it stood alone.
+    if is_in(element, OWN) && element.name == "media" && depth <= DEEPEST {
+        return set_children(element, around, writer, depth);
+    }
     if is_in(element, OWN) || is_in(element, ACTIVITY) || depth > DEEPEST {
         return Ok(());
     }

@@ -7,7 +7,7 @@ use pyo3::types::PyDelta;
 use super::dictionary::Writer;
 use super::elements::{attributes, children};
 use super::entry::add_tag;
-use super::namespaces::{attribute, names};
+use super::namespaces::{OWN, attribute, is_in, names};
 
 /// The scheme of categories without one.
 const SCHEME: &str = "http://search.yahoo.com/mrss/category_schema";
@@ -80,6 +80,9 @@ fn set_element(
         let (prefix, name) = names(child);
         if prefix == "media" {
             set_element(&name, child, writer, depth + 1)?;
+        } else if is_in(child, OWN) {
+            // Later elements of Media RSS, which the normalizer encloses.
+            set_element("group", child, writer, depth + 1)?;
         }
     }
     Ok(())

@@ -19,12 +19,12 @@ impl PageReading<'_> {
             return match geo_uri(address).or_else(|| pair(&text)) {
                 Some(point) => vec![georss("point", point)],
                 None if text.is_empty() => Vec::new(),
-                None => vec![georss("featurename", text)],
+                None => vec![georss("featureName", text)],
             };
         };
         let is_place = !item.is("h-geo");
         let name = is_place.then(|| self.name_of(item).or_else(|| parts_of(item))).flatten();
-        let name = name.map(|name| georss("featurename", name));
+        let name = name.map(|name| georss("featureName", name));
         let point = point_of(item).map(|point| georss("point", point));
         name.into_iter().chain(point).collect()
     }
