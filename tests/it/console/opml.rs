@@ -6,13 +6,13 @@ use feedgate_core::account::Scopes;
 use http::StatusCode;
 use http::header::{CONTENT_DISPOSITION, LOCATION};
 use reqwest::Response;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::pages::{axe, check_displayed, sign_in};
 use super::{Visitor, make_token, subscribe, tokens, world_of_two};
 use crate::support::browser::Browser;
 use crate::support::feeds::{between, entry_ids, rss};
-use crate::support::gateway::Gateway;
+use crate::support::gateway::{Gateway, LOGIN, TOKEN};
 use crate::support::postgres::{self, Database, Kind};
 use crate::support::until;
 use crate::support::world::World;
@@ -20,12 +20,16 @@ use crate::support::world::World;
 impl Visitor<'_> {
     /// Imports a file with the form.
     async fn import(&self, document: &str, callback: &str) -> (StatusCode, String) {
+        self.import_with(document, &[("callback", callback)]).await
+    }
+
+    /// Imports a file with these fields of the form.
+    async fn import_with(&self, document: &str, more: &[(&str, &str)]) -> (StatusCode, String) {
         let page = self.page("/console/opml").await;
         let (_, token) = page.split_once("name=\"csrf_token\" value=\"").unwrap();
         let token = token.split('"').next().unwrap();
         let mut body = String::new();
-        let fields = [("csrf_token", token), ("callback", callback), ("opml", "")];
-        for (name, value) in fields {
+        for (name, value) in [("csrf_token", token), ("opml", "")].iter().chain(more) {
             let head = format!("--x\r\nContent-Disposition: form-data; name=\"{name}\"");
             write!(body, "{head}\r\n\r\n{value}\r\n").unwrap();
         }
@@ -97,6 +101,31 @@ async fn feeds_are_imported_from_a_broken_list_and_reported_on() {
     let received = &world.subscriber.notified("/ada")[0];
     let body = String::from_utf8_lossy(&received.body);
     assert_eq!(entry_ids(&body), ["tag:tides.test,2026:4"], "{body}");
+}
+
+#[tokio::test]
+async fn p52_pages_of_a_list_are_followed_if_the_form_says_so() {
+    let world = World::with_tides(1, &[]).await;
+    let head = "<link rel=alternate type=application/rss+xml title=Tides href=/feed>";
+    world.publisher.put("/home", "text/html", format!("<html><head>{head}</head><body><p>x"));
+    let ada = Visitor::sign_in(&world, LOGIN, TOKEN).await;
+    assert!(ada.page("/console/opml").await.contains("name=\"follow\""));
+    let home = world.publisher.url("/home");
+    let list = format!("<opml><body><outline xmlUrl='{home}'/></body></opml>");
+    let (page, feed) = (world.subscriber.url("/page"), world.subscriber.url("/feed"));
+    for fields in [&[("callback", page.as_str())][..], &[("callback", &feed), ("follow", "true")]] {
+        let (_, report) = ada.import_with(&list, fields).await;
+        assert!(report.contains("Subscribed to 1\u{a0}feed of 1."), "{report}");
+    }
+    let listed = world.gateway.own("/?hub.mode=list").await;
+    let subscriptions = listed.as_array().unwrap().iter().map(|one| &one["subscription"]);
+    let followed = |callback: &str| {
+        let mut held = subscriptions.clone().filter(|held| held["endpoint"] == callback);
+        let feed = &held.next().unwrap_or_else(|| panic!("{callback}: {listed}"))["feed"];
+        (feed["url"].clone(), feed["followed"].clone())
+    };
+    assert_eq!(followed(&page), (home.as_str().into(), Value::Null));
+    assert_eq!(followed(&feed), (home.as_str().into(), world.topic.as_str().into()));
 }
 
 #[tokio::test]

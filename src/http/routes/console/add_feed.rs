@@ -10,7 +10,7 @@ use warp::reply::Response;
 
 use super::feeds::SECTION;
 use super::new_subscription::{
-    NewSubscription, SubscribeResult, describe_refusal, fields, new_secret_note,
+    NewSubscription, SubscribeResult, describe_refusal, fields, follow_checkbox, new_secret_note,
 };
 use super::visit::Visit;
 use crate::http::kit::auth;
@@ -142,16 +142,17 @@ fn refuse_subscription(visit: &Visit, reason: &str) -> Response {
 /// Returns the field that says whether a page is followed, with the feed that it advertises, if that is
 /// known.
 fn follow_field(visit: &Visit, feed: Option<&str>) -> Markup {
-    let is_checked = visit.form.is_set("follow") || visit.gateway.settings.follows_pages;
-    html! {
-        label {
-            input type="checkbox" name="follow" value="true" checked[is_checked];
-            @match feed {
-                Some(feed) => { " Follow the page: subscribe to the feed that it advertises, " (feed) }
-                None => " If this is a page, follow it: subscribe to the feed that it advertises",
+    follow_checkbox(
+        visit,
+        &match feed {
+            Some(feed) => {
+                format!("Follow the page: subscribe to the feed that it advertises, {feed}")
             }
-        }
-    }
+            None => {
+                "If this is a page, follow it: subscribe to the feed that it advertises".to_owned()
+            }
+        },
+    )
 }
 
 /// Returns the form that subscribes to the topic `url`, with a further field.

@@ -253,6 +253,17 @@ pub(super) fn describe_refusal(refusal: &SubscriptionRefusal) -> String {
     }
 }
 
+/// Returns the field that says whether a page is followed, with this label.
+pub(super) fn follow_checkbox(visit: &Visit, label: &str) -> Markup {
+    let is_checked = visit.form.is_set("follow") || visit.gateway.settings.follows_pages;
+    html! {
+        label {
+            input type="checkbox" name="follow" value="true" checked[is_checked];
+            " " (label)
+        }
+    }
+}
+
 /// Returns the fields of a form that subscribes.
 pub(super) fn fields(visit: &Visit) -> Markup {
     let format = Format::from_word(visit.value("format")).unwrap_or(Format::Fitting);

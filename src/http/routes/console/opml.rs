@@ -12,7 +12,7 @@ use warp::reply::Response;
 
 use super::feed_state::title;
 use super::feeds::{SECTION, VisibleFeeds};
-use super::new_subscription::{NewSubscription, fields};
+use super::new_subscription::{NewSubscription, fields, follow_checkbox};
 use super::visit::Visit;
 use crate::http::kit::auth;
 use crate::http::kit::html::parts::grouped;
@@ -125,6 +125,11 @@ fn form_page(visit: &Visit, status: StatusCode, note: Markup) -> Response {
             input id="file" name="file" type="file" accept=".opml,.xml,text/x-opml,text/xml";
             label for="opml" { "or its text" }
             textarea id="opml" name="opml" rows="4" spellcheck="false" { (visit.value("opml")) }
+            (follow_checkbox(
+                visit,
+                "Follow pages: if an address is that of a page, subscribe to the feed that it advertises. \
+                 All addresses are fetched first, which takes longer.",
+            ))
             (fields(visit))
             button.primary type="submit" { "Import" }
         }
