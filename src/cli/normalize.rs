@@ -11,10 +11,11 @@ use std::{error, fs};
 
 use url::Url;
 
-use feedgate_feed::Context;
+use feedgate_feed::documents::{self, Fragment, InvalidFragment};
 use feedgate_feed::explain;
 use feedgate_feed::normalize;
 use feedgate_feed::repair;
+use feedgate_feed::{Context, Normalized};
 
 use super::{Outcome, help, print_bytes, print_note};
 
@@ -26,7 +27,8 @@ pub(super) struct NormalizeArgs {
     /// Several need --ndjson.
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// The URL of the document, against which relative URLs are resolved.
+    /// The URL of the document, against which relative URLs are resolved. A mapping in its fragment reads
+    /// JSON as a feed.
     #[arg(long, value_name = "URL", default_value = "http://localhost/")]
     url: Url,
     /// The Content-Type of the document as received.
@@ -109,6 +111,10 @@ fn written(
     context: &Context,
     args: &NormalizeArgs,
 ) -> Result<WrittenDocument, Box<dyn error::Error>> {
+    let mapping = mapping(context)?;
+    if args.explain && mapping.is_some() {
+        return Err("what a mapping reads cannot be explained: leave out --explain".into());
+    }
     if args.explain {
         let mut explained = explain(bytes, context)?;
         if args.detect_language {
@@ -117,7 +123,13 @@ fn written(
         let text = serde_json::to_string_pretty(&explained.to_json())? + "\n";
         return Ok(WrittenDocument { text, repairs: String::new() });
     }
-    let mut normalized = normalize(bytes, context)?;
+    let mut normalized = match &mapping {
+        None => normalize(bytes, context)?,
+        Some(mapping) => {
+            let context = Context { url: without_fragment(&context.url), ..context.clone() };
+            Normalized::from_parsed(documents::read_mapped(bytes, &context, mapping)?, &context)
+        }
+    };
     if args.detect_language {
         normalized.detect_languages();
     }
@@ -130,6 +142,25 @@ fn written(
         Format::Atom => normalized.to_atom(),
     };
     Ok(WrittenDocument { text, repairs })
+}
+
+/// Returns the mapping in the fragment of the URL of a document, if it is one. Other fragments are those of
+/// parts of a document, and say nothing here.
+fn mapping(context: &Context) -> Result<Option<Fragment>, InvalidFragment> {
+    let fragment = context.url.fragment().filter(|fragment| is_path(fragment));
+    let fragment = fragment.map(Fragment::parse).transpose()?;
+    Ok(fragment.filter(Fragment::is_mapping))
+}
+
+/// Returns whether a fragment is a JSONPath, percent-encoded or not.
+fn is_path(fragment: &str) -> bool {
+    fragment.starts_with('$') || fragment.starts_with("%24")
+}
+
+fn without_fragment(url: &Url) -> Url {
+    let mut url = url.clone();
+    url.set_fragment(None);
+    url
 }
 
 /// Returns the context of a document. `content_type` takes precedence over that of the headers.

@@ -148,6 +148,32 @@ fn what_is_piped_in_is_normalized_without_being_named() {
 }
 
 #[test]
+fn s18_a_mapping_in_the_url_reads_json_as_a_feed() {
+    let folder = tempfile::tempdir().unwrap();
+    let json = r#"{"data": [{"name": "Ebb", "link": "/1"}, {"name": "Flood", "link": "/2"}]}"#;
+    fs::write(folder.path().join("posts.json"), json).unwrap();
+    let url = "https://tides.test/posts#$.data[*];title=$.name;url=$.link";
+    let mapped = feedgate(folder.path(), &["normalize", "--url", url, "posts.json"]);
+    let atom = text(&mapped.stdout);
+    assert!(atom.contains("<title type=\"text\">Flood</title>"), "{}", text(&mapped.stderr));
+    assert!(atom.contains("href=\"https://tides.test/2\""), "{atom}");
+    assert!(!atom.contains("$.data"), "the mapping is no part of the address: {atom}");
+    #[rustfmt::skip]
+    let refused = [
+        (vec!["--url", "https://tides.test/posts"],                        "not a feed"),
+        (vec!["--url", "https://tides.test/posts#$.none[*];title=$.name"], "nothing in JSON matches"),
+        (vec!["--url", "https://tides.test/posts#$.data[*];titel=$.name"], "titel is no field of an entry"),
+        (vec!["--explain", "--url", url],                                  "cannot be explained"),
+    ];
+    for (mut options, want) in refused {
+        options.splice(0..0, ["normalize", "posts.json"]);
+        let output = feedgate(folder.path(), &options);
+        assert!(!output.status.success(), "{options:?}");
+        assert!(text(&output.stderr).contains(want), "{options:?}: {}", text(&output.stderr));
+    }
+}
+
+#[test]
 fn a_batch_with_a_document_that_fails_fails_and_counts_the_reasons() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("feed.xml"), "<rss><channel><title>A</title></channel></rss>")

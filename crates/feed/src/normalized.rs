@@ -29,7 +29,7 @@ use crate::repair::{self, Repair};
 /// ```
 pub fn normalize(bytes: &[u8], context: &Context) -> Result<Normalized, NotAFeed> {
     let parsed = parse::parse(bytes, context)?;
-    Ok(Normalized { feed: passes::run(parsed, context) })
+    Ok(Normalized::from_parsed(parsed, context))
 }
 
 /// A feed that went through every pass.
@@ -39,6 +39,12 @@ pub struct Normalized {
 }
 
 impl Normalized {
+    /// Runs all passes over a feed that was parsed in another way than by [`normalize`], such as with a
+    /// mapping.
+    pub fn from_parsed(feed: Feed, context: &Context) -> Normalized {
+        Normalized { feed: passes::run(feed, context) }
+    }
+
     /// Returns the feed.
     pub fn feed(&self) -> &Feed {
         &self.feed
