@@ -17,7 +17,6 @@ use feedgate_core::store::StoreError;
 use feedgate_core::topic::Topic;
 use feedgate_feed::Context;
 use feedgate_feed::documents::{self, DiscoveredFeed};
-use feedgate_feed::model::FeedFormat;
 use feedgate_feed::parse;
 
 /// The time limit for all guesses together. Fetches from one host run one at a time with a pause,
@@ -103,7 +102,6 @@ impl SubscriptionService {
         let feed = parsed.await?.ok()?;
         let title = feed.title.as_ref().map(|title| title.to_plain()).unwrap_or_default();
         let mime = document.headers.get(http::header::CONTENT_TYPE)?.to_str().ok()?;
-        let is_feed = feed.format != FeedFormat::HFeed;
-        DiscoveredFeed::new(&url, url.as_str(), mime, &title).filter(|_| is_feed)
+        DiscoveredFeed::new(&url, url.as_str(), mime, &title).filter(|_| !feed.format.is_page())
     }
 }

@@ -194,7 +194,10 @@ async fn p52_the_usual_places_are_tried_on_request_and_redirects_do_not_count() 
     let as_html = ["Content-Type: text/html"];
     origin.script("/blog/", [answer("200 OK", &as_html, "<html><body><p>Hello")]);
     origin.script("/blog/feed/", [redirect("/blog/atom.xml")]);
-    origin.script("/blog/feed.xml", [answer("200 OK", &as_html, "<html><body><p>Not found")]);
+    let article =
+        r#"<script type="application/ld+json">{"@type": "Article", "headline": "Not found"}"#;
+    let not_found = format!("<html>{article}</script><body><p>Not found");
+    origin.script("/blog/feed.xml", [answer("200 OK", &as_html, not_found)]);
     origin.script(
         "/blog/atom.xml",
         [answer("200 OK", &["Content-Type: text/xml"], rss("tides", 1..2))],

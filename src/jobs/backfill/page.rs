@@ -110,7 +110,7 @@ pub(super) async fn read(
     };
     let read = memory.run_blocking(move || {
         let feed = parse::parse(&document.body, &context).ok()?;
-        if feed.format == FeedFormat::HFeed || feed.moved_to.is_some() {
+        if feed.format.is_page() || feed.moved_to.is_some() {
             return None;
         }
         let feed = passes::run(feed, &context);

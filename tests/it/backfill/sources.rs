@@ -52,6 +52,12 @@ async fn paged_feeds_are_followed_in_every_spelling_of_next() {
 async fn the_way_back_ends_where_a_source_leads_nowhere_and_keeps_what_it_found() {
     type Put = fn(&Publisher);
     let not_a_feed: Put = |publisher| publisher.put("/older", "text/html", "<h1>Log in</h1>");
+    let article: Put = |publisher| {
+        let json = r#"{"@type": "Article", "headline": "Log in"}"#;
+        let page =
+            format!("<html><script type='application/ld+json'>{json}</script><h1>Log in</h1>");
+        publisher.put("/older", "text/html", page);
+    };
     let gone: Put = |publisher| publisher.fail("/older", StatusCode::GONE);
     let circle: Put = |publisher| {
         let links = [("prev-archive", "/feed".to_owned())];
@@ -71,6 +77,7 @@ async fn the_way_back_ends_where_a_source_leads_nowhere_and_keeps_what_it_found(
     };
     let cases = [
         ("a page that is no feed", not_a_feed, "not_a_feed", 2..=3),
+        ("a page that states an article", article, "not_a_feed", 2..=3),
         ("a page that is gone", gone, "http_status", 2..=3),
         ("a circle", circle, "complete", 1..=3),
         ("a link of another kind", unlinked, "complete", 1..=3),
