@@ -24,6 +24,7 @@ pub(super) fn reject_refusal(refusal: SubscriptionRefusal) -> Rejection {
 fn field_of(refusal: &SubscriptionRefusal) -> Option<&'static str> {
     match refusal {
         SubscriptionRefusal::Forbidden(Purpose::Topic, _)
+        | SubscriptionRefusal::OwnDocument(_)
         | SubscriptionRefusal::BadPart(_)
         | SubscriptionRefusal::BadTrack(_)
         | SubscriptionRefusal::NotFollowed(_)
@@ -49,6 +50,9 @@ fn describe_refusal(refusal: SubscriptionRefusal) -> Rejection {
         }
         SubscriptionRefusal::OwnCallback => {
             unprocessable("callback cannot be used: it is an address of this gateway.".to_owned())
+        }
+        SubscriptionRefusal::OwnDocument(document) => {
+            unprocessable(format!("url cannot be used. {}", document.advice()))
         }
         SubscriptionRefusal::BadPart(reason) => {
             unprocessable(format!("The fragment of url cannot be used: {reason}."))
