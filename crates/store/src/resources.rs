@@ -102,12 +102,14 @@ impl Store {
         account: AccountId,
         ids: &[ResourceId],
     ) -> Result<Vec<ResourceId>, StoreError> {
+        // `offset` keeps PostgreSQL from joining, for which it would read resources that are not named.
         const SUBSCRIBED: &str = "
             select r.id from resources r
              where r.id in ({ids $1})
                and exists (select 1 from subscriptions s
                             where s.resource_id = r.id and s.account_id = $2
-                              and s.account_id <> 0)";
+                              and s.account_id <> 0
+                            limit 1 offset 0)";
         self.gather(
             ids,
             |id| id.0,

@@ -32,9 +32,6 @@ const ONE_ROW: &str = "the table has one row";
 /// Why all slots of hosts are read.
 const SLOTS: &str = "there are 128 slots";
 
-/// Why a condition reads subscriptions of a resource.
-const EXISTS: &str = "`exists` stops at the first";
-
 #[rustfmt::skip]
 pub(super) const ALLOWED: &[Allowed] = &[
     allow("nodes/callback_slots.rs FREE", "all of callback_slots", SLOTS),
@@ -51,7 +48,6 @@ pub(super) const ALLOWED: &[Allowed] = &[
     allow("clock.rs STATE", "all of clocks", ONE_ROW),
     allow("clock.rs move_rows", "",
         "when the clock of the database was set: the rows between two keys, which are a portion apart"),
-    allow("resources.rs SUBSCRIBED", "subscriptions where (", EXISTS),
     allow_either("delivery/listing.rs list_page", "subscriptions where (account_id=?)",
         "those of one account, of which a page is sorted"),
     allow("accounts.rs ALL", "all of",
