@@ -28,9 +28,9 @@ async fn a02_a_subscription_is_read_changed_and_ended() {
     let world = World::with_tides(1, &[]).await;
     let made = world.create_subscription("/cb").await;
     let path = path_of("subscriptions", &made);
-    let mut shown = made.clone();
-    shown.as_object_mut().unwrap().remove("found");
-    assert_eq!(world.subscription(&path).await, shown);
+    let mut displayed = made.clone();
+    displayed.as_object_mut().unwrap().remove("found");
+    assert_eq!(world.subscription(&path).await, displayed);
 
     let options = json!({
         "format": "atom", "updates": "always", "statuses": "always", "sanitize": true,

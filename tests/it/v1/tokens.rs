@@ -12,15 +12,15 @@ async fn a02_a_token_is_created_used_and_revoked() {
     let body = json!({ "name": "reader", "scopes": ["list"], "expiresAt": "2090-01-31T00:00:00Z" });
     let made = world.rest_post("/v1/tokens", body).await;
     assert_eq!(made.status, StatusCode::CREATED, "{}", made.json);
-    let mut shown = made.json;
-    let token = shown["token"].take();
+    let mut displayed = made.json;
+    let token = displayed["token"].take();
     let token = token.as_str().unwrap();
-    shown.as_object_mut().unwrap().remove("token");
-    let path = path_of("tokens", &shown);
+    displayed.as_object_mut().unwrap().remove("token");
+    let path = path_of("tokens", &displayed);
     assert!(made.headers["location"].to_str().unwrap().ends_with(&path));
-    assert_eq!((&shown["scopes"], &shown["name"]), (&json!(["list"]), &"reader".into()));
-    assert_eq!((&shown["valid"], &shown["current"]), (&true.into(), &false.into()));
-    assert_eq!(world.rest_get(&path).await.json, shown);
+    assert_eq!((&displayed["scopes"], &displayed["name"]), (&json!(["list"]), &"reader".into()));
+    assert_eq!((&displayed["valid"], &displayed["current"]), (&true.into(), &false.into()));
+    assert_eq!(world.rest_get(&path).await.json, displayed);
 
     let as_reader =
         async |method: Method, path: &str| world.rest_as(token, method, path, None).await;
@@ -28,7 +28,7 @@ async fn a02_a_token_is_created_used_and_revoked() {
     let own = as_reader(Method::GET, "/v1/tokens").await.json;
     assert_eq!(own["data"].as_array().unwrap().len(), 1, "it sees itself only: {own}");
     let current = as_reader(Method::GET, "/v1/tokens/self").await.json;
-    assert_eq!((&current["id"], &current["current"]), (&shown["id"], &true.into()));
+    assert_eq!((&current["id"], &current["current"]), (&displayed["id"], &true.into()));
     let parent = path_of("tokens", &world.rest_get("/v1/tokens/self").await.json);
     assert_eq!(as_reader(Method::DELETE, &parent).await.problem(), (404, "not_found", ""));
 

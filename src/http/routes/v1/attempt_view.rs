@@ -37,7 +37,7 @@ impl fmt::Display for AttemptId {
 /// An attempt.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct ShownAttempt<'a> {
+struct AttemptView<'a> {
     id: String,
     subscription: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -50,15 +50,15 @@ struct ShownAttempt<'a> {
     error: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     next_attempt_at: Option<DateTime<Utc>>,
-    request: ShownRequest<'a>,
+    request: RequestView<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    response: Option<ShownResponse>,
+    response: Option<ResponseView>,
 }
 
 /// What was sent.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct ShownRequest<'a> {
+struct RequestView<'a> {
     content: &'static str,
     first: i64,
     last: i64,
@@ -70,7 +70,7 @@ struct ShownRequest<'a> {
 
 /// What came back.
 #[derive(Serialize)]
-struct ShownResponse {
+struct ResponseView {
     status: u16,
     hidden: bool,
     headers: Vec<HeaderLine>,
@@ -84,7 +84,7 @@ pub(super) fn attempt(call: &RestCall<'_>, stored: StoredAttempt) -> Value {
     let response = attempt.response.take();
     let is_operator = call.access.scopes.allow(Scope::Admin);
     let request = &attempt.request;
-    let shown = ShownAttempt {
+    let displayed = AttemptView {
         id: AttemptId { subscription: attempt.subscription, number: id }.to_string(),
         subscription: attempt.subscription.to_string(),
         delivery: delivery_id(&attempt),
@@ -94,7 +94,7 @@ pub(super) fn attempt(call: &RestCall<'_>, stored: StoredAttempt) -> Value {
         code: &attempt.code,
         error: Some(attempt.error.as_str()).filter(|error| !error.is_empty()),
         next_attempt_at: attempt.next_attempt_at,
-        request: ShownRequest {
+        request: RequestView {
             content: request.content.as_str(),
             first: request.first.0,
             last: request.last.0,
@@ -107,10 +107,10 @@ pub(super) fn attempt(call: &RestCall<'_>, stored: StoredAttempt) -> Value {
             let hidden = !response.is_public && !is_operator;
             let response = response.visible_to(is_operator);
             let body = String::from_utf8_lossy(&response.body).into_owned();
-            ShownResponse { status: response.status, hidden, headers: response.headers, body }
+            ResponseView { status: response.status, hidden, headers: response.headers, body }
         }),
     };
-    serde_json::to_value(shown).expect("an attempt is a struct of plain values")
+    serde_json::to_value(displayed).expect("an attempt is a struct of plain values")
 }
 
 /// Returns the id of the delivery that an attempt was made for: its `webhook-id`, which is the same at

@@ -95,11 +95,11 @@ async fn show(gateway: &Arc<Gateway>, request: &Request, id: &str) -> Result<Res
         false => Ok(None),
     };
     let payload = payload.map_err(|err| Rejection::unavailable(&err))?;
-    let mut shown = attempt_view::attempt(&call, stored);
+    let mut displayed = attempt_view::attempt(&call, stored);
     if let Some(payload) = payload {
-        shown["payload"] = payload;
+        displayed["payload"] = payload;
     }
-    Ok(json_reply(StatusCode::OK, &shown))
+    Ok(json_reply(StatusCode::OK, &displayed))
 }
 
 /// Returns the payload of an attempt, composed again; `None` if that is not possible.

@@ -117,7 +117,7 @@ fn id_of(attempts: &[StoredAttempt]) -> String {
 /// A delivery.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct ShownDelivery {
+struct DeliveryView {
     id: String,
     subscription: String,
     state: &'static str,
@@ -137,7 +137,7 @@ fn describe(attempts: &[StoredAttempt]) -> serde_json::Value {
     let (newest, oldest) = (&attempts[0].attempt, &attempts[attempts.len() - 1].attempt);
     let subscription = newest.subscription;
     let ids = attempts.iter().map(|stored| AttemptId { subscription, number: stored.id });
-    let shown = ShownDelivery {
+    let displayed = DeliveryView {
         id: id_of(attempts),
         subscription: subscription.to_string(),
         state: match (newest.verdict, newest.next_attempt_at) {
@@ -156,5 +156,5 @@ fn describe(attempts: &[StoredAttempt]) -> serde_json::Value {
         last_attempt_at: newest.at,
         next_attempt_at: newest.next_attempt_at,
     };
-    serde_json::to_value(shown).expect("a delivery is a struct of plain values")
+    serde_json::to_value(displayed).expect("a delivery is a struct of plain values")
 }

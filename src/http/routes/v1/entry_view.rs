@@ -12,7 +12,7 @@ use feedgate_feed::render::json;
 /// An entry.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct ShownEntry {
+struct EntryView {
     id: String,
     feed: String,
     number: i64,
@@ -23,7 +23,7 @@ struct ShownEntry {
 
 /// Returns the entry of a record in JSON.
 pub(super) fn entry(resource: &Resource, record: &Record) -> Value {
-    let shown = ShownEntry {
+    let displayed = EntryView {
         id: format!("{}-{}", resource.id, record.seq),
         feed: resource.id.to_string(),
         number: record.seq.0,
@@ -31,7 +31,7 @@ pub(super) fn entry(resource: &Resource, record: &Record) -> Value {
         received_at: record.at,
         item: item(resource, record),
     };
-    serde_json::to_value(shown).expect("an entry is a struct of plain values")
+    serde_json::to_value(displayed).expect("an entry is a struct of plain values")
 }
 
 /// Returns the item as a notification in JSON has it. The deletion of an entry has its id alone.

@@ -12,7 +12,7 @@ use feedgate_core::status::Status;
 /// A feed.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct ShownFeed<'f> {
+struct FeedView<'f> {
     id: String,
     url: &'f str,
     title: &'f str,
@@ -20,13 +20,13 @@ struct ShownFeed<'f> {
     entries: i64,
     #[serde(skip_serializing_if = "Option::is_none")]
     archive: Option<String>,
-    status: ShownStatus<'f>,
+    status: StatusView<'f>,
 }
 
 /// What the last polls of a feed found.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct ShownStatus<'f> {
+struct StatusView<'f> {
     state: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     code: Option<u16>,
@@ -53,7 +53,7 @@ pub(super) fn feed(call: &RestCall<'_>, resource: &Resource) -> Value {
     // The fragment of a log of an account keeps it secret, and names nothing.
     let url = resource.topic.as_str();
     let url = if is_log { url.split('#').next().unwrap_or_default() } else { url };
-    let shown = ShownFeed {
+    let displayed = FeedView {
         id: resource.id.to_string(),
         url,
         title: &resource.status.title,
@@ -63,7 +63,7 @@ pub(super) fn feed(call: &RestCall<'_>, resource: &Resource) -> Value {
             .then(|| call.gateway.public_url(&format!("feeds/{}/recent", resource.id))),
         status: status(resource),
     };
-    serde_json::to_value(shown).expect("a feed is a struct of plain values")
+    serde_json::to_value(displayed).expect("a feed is a struct of plain values")
 }
 
 /// Returns the word for the kind of a resource.
@@ -76,9 +76,9 @@ pub(super) fn kind(resource: &Resource) -> &'static str {
     }
 }
 
-fn status(resource: &Resource) -> ShownStatus<'_> {
+fn status(resource: &Resource) -> StatusView<'_> {
     let status = &resource.status;
-    ShownStatus {
+    StatusView {
         state: state(status),
         code: Some(status.http_code).filter(|code| *code != 0),
         message: &status.http_message,

@@ -60,7 +60,7 @@ pub(super) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
 /// A token.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct ShownToken<'t> {
+struct TokenView<'t> {
     id: String,
     name: &'t str,
     login: &'t str,
@@ -80,7 +80,7 @@ struct ShownToken<'t> {
 
 fn describe(access: &Access, token: &TokenInfo) -> Value {
     let scopes = Scope::ALL.into_iter().filter(|scope| token.scopes.allow(*scope));
-    let shown = ShownToken {
+    let displayed = TokenView {
         id: token.id.to_string(),
         name: &token.name,
         login: &token.login,
@@ -93,7 +93,7 @@ fn describe(access: &Access, token: &TokenInfo) -> Value {
         revoked_at: token.revoked_at,
         parent: token.parent.map(|parent| parent.to_string()),
     };
-    serde_json::to_value(shown).expect("a token is a struct of plain values")
+    serde_json::to_value(displayed).expect("a token is a struct of plain values")
 }
 
 /// Returns the tokens of the account, oldest first. A token that may not manage tokens sees itself only.
@@ -170,10 +170,10 @@ async fn create_once(call: &RestCall<'_>) -> Result<Response, Rejection> {
         err => Rejection::unavailable(&err),
     })?;
     let tokens = visible_tokens(call).await?;
-    let mut shown = describe(&call.access, find(call, &tokens, &number.to_string())?);
-    let stored = JsonText(shown.to_string().into());
-    shown["token"] = token.into();
-    let mut response = json_reply(StatusCode::CREATED, &shown);
+    let mut displayed = describe(&call.access, find(call, &tokens, &number.to_string())?);
+    let stored = JsonText(displayed.to_string().into());
+    displayed["token"] = token.into();
+    let mut response = json_reply(StatusCode::CREATED, &displayed);
     response.extensions_mut().insert(stored);
     let address = call.gateway.public_url(&format!("v1/tokens/{number}"));
     set_header(&mut response, header::LOCATION, &address);

@@ -63,7 +63,7 @@ pub(super) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
 
 /// A track.
 #[derive(Serialize)]
-struct ShownTrack<'t> {
+struct TrackView<'t> {
     id: String,
     query: String,
     url: &'t str,
@@ -77,14 +77,14 @@ fn describe(gateway: &Gateway, resource: &Resource) -> Option<Value> {
         return None;
     }
     let track = Track::from_topic(&gateway.settings.public_url, &resource.topic)?.ok()?;
-    let shown = ShownTrack {
+    let displayed = TrackView {
         id: resource.id.to_string(),
         query: track.query.to_string(),
         url: track.topic.as_str(),
         title: &resource.status.title,
         entries: resource.head.0,
     };
-    Some(serde_json::to_value(shown).expect("a track is a struct of plain values"))
+    Some(serde_json::to_value(displayed).expect("a track is a struct of plain values"))
 }
 
 /// Subscribes to the track of a query, and opens it if that is necessary.
@@ -129,8 +129,8 @@ async fn find(call: &RestCall<'_>, id: &str) -> Result<(Resource, Value), Reject
     let id = feed_id::parse(id).ok_or_else(not_found)?;
     let resource = store.get(id).await.map_err(unavailable)?.ok_or_else(not_found)?;
     let own = store.subscribed_by(account, &[resource.id]).await.map_err(unavailable)?;
-    let shown = describe(call.gateway, &resource).filter(|_| !own.is_empty());
-    Ok((resource, shown.ok_or_else(not_found)?))
+    let displayed = describe(call.gateway, &resource).filter(|_| !own.is_empty());
+    Ok((resource, displayed.ok_or_else(not_found)?))
 }
 
 async fn show(gateway: &Arc<Gateway>, request: &Request, id: &str) -> Result<Response, Rejection> {

@@ -85,7 +85,7 @@ async fn accepted(call: &RestCall<'_>, id: &str) -> Result<Response, Rejection> 
 /// The result of a test.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct ShownTest<'r> {
+struct TestView<'r> {
     delivered: bool,
     code: &'r str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -119,7 +119,7 @@ async fn test_once(call: &RestCall<'_>, id: &str) -> Result<Response, Rejection>
     }
     let sent = call.gateway.test_notifier.send(&listed.subscription).await;
     match sent.map_err(|err| Rejection::unavailable(&err))? {
-        TestOutcome::Sent(report) => Ok(json_reply(StatusCode::OK, &shown_test(&report))),
+        TestOutcome::Sent(report) => Ok(json_reply(StatusCode::OK, &test_view(&report))),
         TestOutcome::Busy => {
             Err(Rejection::overloaded("Too many tests are in progress, please try again.", BUSY_S))
         }
@@ -131,8 +131,8 @@ async fn test_once(call: &RestCall<'_>, id: &str) -> Result<Response, Rejection>
     }
 }
 
-fn shown_test(report: &TestReport) -> ShownTest<'_> {
-    ShownTest {
+fn test_view(report: &TestReport) -> TestView<'_> {
+    TestView {
         delivered: report.is_accepted,
         code: report.code,
         status: report.response.status,

@@ -141,7 +141,7 @@ pub(in crate::http::routes::v1) async fn subscribe(
             let findings = findings.map_err(|err| Rejection::unavailable(&err))?;
             Ok(created(call, &made, &findings, held.is_none()))
         }
-        _ => Ok(json_reply(StatusCode::ACCEPTED, &ShownPending::new(&intent.request))),
+        _ => Ok(json_reply(StatusCode::ACCEPTED, &PendingView::new(&intent.request))),
     }
 }
 
@@ -185,11 +185,11 @@ fn created(
     findings: &TopicFindings,
     is_new: bool,
 ) -> Response {
-    let mut shown = view::subscription(call, made);
-    shown["found"] = serde_json::to_value(ShownFindings::new(&made.resource, findings))
+    let mut displayed = view::subscription(call, made);
+    displayed["found"] = serde_json::to_value(FindingsView::new(&made.resource, findings))
         .expect("findings are a struct of plain values");
     let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
-    let mut response = json_reply(status, &shown);
+    let mut response = json_reply(status, &displayed);
     let address = call.gateway.public_url(&format!("v1/subscriptions/{}", made.subscription.id));
     set_header(&mut response, header::LOCATION, &address);
     response
@@ -197,48 +197,48 @@ fn created(
 
 /// A subscription that begins once its callback has agreed.
 #[derive(Serialize)]
-struct ShownPending<'s> {
+struct PendingView<'s> {
     state: &'static str,
     url: &'s str,
     callback: &'s str,
 }
 
-impl ShownPending<'_> {
-    fn new(request: &SubscriptionRequest) -> ShownPending<'_> {
+impl PendingView<'_> {
+    fn new(request: &SubscriptionRequest) -> PendingView<'_> {
         let (url, callback) = (request.topic.subscribed_as(), request.callback.as_str());
-        ShownPending { state: "verifying", url, callback }
+        PendingView { state: "verifying", url, callback }
     }
 }
 
 /// What the fetches of a URL have found so far.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct ShownFindings<'s> {
+struct FindingsView<'s> {
     fetched: bool,
     kind: &'static str,
     entries: i64,
     #[serde(skip_serializing_if = "Option::is_none")]
     failure: Option<&'s str>,
-    feeds: Vec<ShownOffer<'s>>,
+    feeds: Vec<OfferView<'s>>,
 }
 
 /// A feed that a page links to.
 #[derive(Serialize)]
-struct ShownOffer<'s> {
+struct OfferView<'s> {
     url: &'s str,
     #[serde(rename = "type")]
     media_type: &'s str,
     title: &'s str,
 }
 
-impl<'s> ShownFindings<'s> {
-    fn new(resource: &'s Resource, findings: &'s TopicFindings) -> ShownFindings<'s> {
-        let feeds = findings.feeds.iter().map(|offer| ShownOffer {
+impl<'s> FindingsView<'s> {
+    fn new(resource: &'s Resource, findings: &'s TopicFindings) -> FindingsView<'s> {
+        let feeds = findings.feeds.iter().map(|offer| OfferView {
             url: &offer.href,
             media_type: &offer.mime,
             title: &offer.title,
         });
-        ShownFindings {
+        FindingsView {
             fetched: resource.status.last_fetch.is_some(),
             kind: feed_view::kind(resource),
             entries: resource.head.0,

@@ -16,7 +16,7 @@ use feedgate_protocol::signature::SignatureMethod;
 /// A subscription.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct ShownSubscription<'s> {
+struct SubscriptionView<'s> {
     id: String,
     url: &'s str,
     callback: &'s str,
@@ -31,18 +31,18 @@ struct ShownSubscription<'s> {
     #[serde(skip_serializing_if = "Option::is_none")]
     secret_fingerprint: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    previous_secret: Option<ShownPreviousSecret>,
+    previous_secret: Option<PreviousSecretView>,
     #[serde(skip_serializing_if = "Option::is_none")]
     signature: Option<&'static str>,
     created_at: DateTime<Utc>,
     lease_until: DateTime<Utc>,
-    delivery: ShownDelivery<'s>,
+    delivery: DeliveryView<'s>,
     feed: Value,
 }
 
 /// The secret before the current one, while it is used.
 #[derive(Serialize)]
-struct ShownPreviousSecret {
+struct PreviousSecretView {
     fingerprint: String,
     until: DateTime<Utc>,
 }
@@ -50,7 +50,7 @@ struct ShownPreviousSecret {
 /// How far a subscription has been delivered.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct ShownDelivery<'s> {
+struct DeliveryView<'s> {
     cursor: i64,
     lag: i64,
     failures: u32,
@@ -59,14 +59,14 @@ struct ShownDelivery<'s> {
     #[serde(skip_serializing_if = "Option::is_none")]
     paused_since: Option<DateTime<Utc>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    last_attempt: Option<ShownLastAttempt<'s>>,
+    last_attempt: Option<LastAttemptView<'s>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     next_attempt_at: Option<DateTime<Utc>>,
 }
 
 /// The last attempt to deliver.
 #[derive(Serialize)]
-struct ShownLastAttempt<'s> {
+struct LastAttemptView<'s> {
     at: DateTime<Utc>,
     #[serde(skip_serializing_if = "Option::is_none")]
     status: Option<u16>,
@@ -82,7 +82,7 @@ pub(in crate::http::routes::v1) fn subscription(
     let now = runner::now();
     let signing = &subscription.signing;
     let previous = signing.previous.as_ref().filter(|previous| previous.until > now);
-    let shown = ShownSubscription {
+    let displayed = SubscriptionView {
         id: subscription.id.to_string(),
         url: subscription.topic.subscribed_as(),
         callback: subscription.callback.as_str(),
@@ -94,7 +94,7 @@ pub(in crate::http::routes::v1) fn subscription(
         filter: subscription.filter.as_ref().map(EntryFilter::as_str),
         digest: delivery.next_digest_at.is_some(),
         secret_fingerprint: signing.secret.as_ref().map(Secret::fingerprint),
-        previous_secret: previous.map(|previous| ShownPreviousSecret {
+        previous_secret: previous.map(|previous| PreviousSecretView {
             fingerprint: previous.secret.fingerprint(),
             until: previous.until,
         }),
@@ -104,18 +104,18 @@ pub(in crate::http::routes::v1) fn subscription(
         delivery: deliveries(listed, now),
         feed: feed_view::feed(call, resource),
     };
-    serde_json::to_value(shown).expect("a subscription is a struct of plain values")
+    serde_json::to_value(displayed).expect("a subscription is a struct of plain values")
 }
 
-fn deliveries(listed: &ListedSubscription, now: DateTime<Utc>) -> ShownDelivery<'_> {
+fn deliveries(listed: &ListedSubscription, now: DateTime<Utc>) -> DeliveryView<'_> {
     let ListedSubscription { subscription, delivery, .. } = listed;
-    ShownDelivery {
+    DeliveryView {
         cursor: subscription.cursor.0,
         lag: delivery.lag(subscription),
         failures: subscription.failures,
         failing_since: subscription.failing_since,
         paused_since: delivery.paused_at,
-        last_attempt: delivery.last_attempt.as_ref().map(|last| ShownLastAttempt {
+        last_attempt: delivery.last_attempt.as_ref().map(|last| LastAttemptView {
             at: last.at,
             status: last.response.status,
             excerpt: &last.response.excerpt,
