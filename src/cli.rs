@@ -10,7 +10,9 @@ mod completions;
 pub mod consume;
 mod copy;
 mod demo;
+mod event_printer;
 mod export;
+mod forward;
 mod healthcheck;
 mod help;
 mod import;
@@ -30,6 +32,7 @@ mod rotate_key;
 mod serve;
 mod simulate;
 mod subscribe;
+mod tail;
 pub(crate) mod terminal;
 mod token;
 
@@ -70,6 +73,7 @@ enum Command {
     Replay(replay::ReplayArgs),
     Consume(consume::ConsumeArgs),
     Listen(listen::ListenArgs),
+    Tail(Box<tail::TailArgs>),
     SimulateSchedule(simulate::SimulateArgs),
     Token(token::TokenArgs),
     Account(account::AccountArgs),
@@ -100,6 +104,7 @@ pub async fn run() -> ExitCode {
         Command::Replay(args) => replay::run(&args).await,
         Command::Consume(args) => consume::run(args).await,
         Command::Listen(args) => listen::run(&args).await,
+        Command::Tail(args) => tail::run(&args).await,
         Command::SimulateSchedule(args) => simulate::run(&args),
         Command::Token(args) => token::run(args).await,
         Command::Account(args) => account::run(args).await,

@@ -207,6 +207,24 @@ pub(super) const REPLAY: HelpEnd = HelpEnd {
     documentation: "docs/operations.md",
 };
 
+pub(super) const TAIL: HelpEnd = HelpEnd {
+    note: "Exit code 3: the gateway was not reached, is busy or limits requests. Once it was reached, tail \
+           connects again after each interruption and continues where it was.",
+    success: "it was interrupted, or the reader of the output has closed it",
+    failure: REFUSED,
+    environment: &[
+        "FEEDGATE_TOKEN           the login and the token, with a colon between; --user takes precedence",
+        "FEEDGATE_WEBHOOK_SECRET  the secret that signs; --secret-file takes precedence",
+    ],
+    examples: &[
+        "export FEEDGATE_TOKEN=ann:0123456789",
+        "feedgate tail --forward-to http://localhost:3000 --server https://gateway.example.org",
+        "feedgate tail https://example.org/feed --subscribe --count 3 --forward-to http://localhost:3000",
+        "feedgate tail https://example.org/feed | jq -r '.items[].title'",
+    ],
+    documentation: "docs/receiving.md#without-a-public-address",
+};
+
 pub(super) const SIMULATE: HelpEnd = HelpEnd {
     note: "",
     success: "the tables were printed",

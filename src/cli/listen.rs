@@ -30,6 +30,8 @@ use crate::http::serve::listener::Listener;
 use crate::net::HttpClient;
 use feedgate_protocol::Protocol;
 
+use super::event_printer::EventPrinter;
+use super::forward::ForwardTarget;
 use super::is_output_closed;
 use super::remote::{self, AccountCredentials};
 use super::serve::Signals;
@@ -37,8 +39,8 @@ use super::{Outcome, help};
 
 use callback::{ExpectedCallback, ListenEvent, ReceivedNotification};
 use follow::{FollowedFeed, RegistrationMethod};
-use forward::ForwardTarget;
-use report::{EventPrinter, NotificationSummary, reason};
+use forward::forward;
+use report::{NotificationSummary, print_notification, reason};
 use signatures::SignatureVerdicts;
 
 /// The most events that wait to be printed: notifications may hold whole documents. When the
@@ -299,9 +301,9 @@ impl Session {
         let (topic, detail) = one.describe_notification(&received, verdicts);
         let event = if received.is_test { "tested" } else { "notified" };
         let summary = NotificationSummary { event, topic: &topic, detail: &detail };
-        self.printer.print_notification(&received, verdicts, summary);
-        if let Some(forward) = &self.forward {
-            self.printer.print("forwarded", &topic, &forward.forward(&received).await);
+        print_notification(self.printer, &received, verdicts, summary);
+        if let Some(target) = &self.forward {
+            self.printer.print("forwarded", &topic, &forward(target, &received).await);
         }
         if received.is_test {
             return; // a test of the callback does not mean that there are new entries

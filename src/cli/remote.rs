@@ -1,4 +1,4 @@
-//! What `subscribe`, `unsubscribe`, `list` and `replay` share: requests to a gateway that runs
+//! What `subscribe`, `unsubscribe`, `list`, `replay` and `tail` share: requests to a gateway that runs
 //! anywhere.
 //!
 //! With credentials, requests go to the account API at `/`; without them, to the hub at `/hub`. An
@@ -22,8 +22,8 @@ use serde_json::{Value, json};
 use url::Url;
 use url::form_urlencoded::Serializer;
 
-use crate::config::Config;
-use crate::net::{CallbackRequest, FetchError, HttpClient};
+use crate::config::{BadConfig, Config};
+use crate::net::{CallbackRequest, FetchError, HttpClient, OpenResponse};
 
 use super::{Outcome, print_line, print_note};
 
@@ -42,7 +42,7 @@ const TRY_AGAIN: u8 = 3;
 pub(super) struct RemoteArgs {
     /// The URL of the gateway.
     #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8080")]
-    server: Url,
+    pub(super) server: Url,
     /// The login and the token of an account. FEEDGATE_TOKEN has the same form, and is not shown in
     /// the list of processes. Without either, requests go to the WebSub hub at /hub.
     #[arg(long, value_name = "LOGIN:TOKEN", value_parser = credentials)]
@@ -53,6 +53,13 @@ pub(super) struct RemoteArgs {
     /// Read settings from this TOML file.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
+}
+
+impl RemoteArgs {
+    /// Reads the settings.
+    pub(super) fn load_config(&self) -> Result<Config, BadConfig> {
+        Ok(Config::load(self.config.clone(), &[])?.0)
+    }
 }
 
 /// A login and a token, separated by a colon.
@@ -123,10 +130,23 @@ pub(super) enum RemoteError {
     NoCredentials,
 }
 
+impl RemoteError {
+    /// Whether the same request may succeed later.
+    pub(super) fn is_passing(&self) -> bool {
+        match self {
+            RemoteError::Refused { status, .. } => {
+                status.is_server_error() || *status == StatusCode::TOO_MANY_REQUESTS
+            }
+            RemoteError::Unreachable { .. } => true,
+            RemoteError::NoCredentials => false,
+        }
+    }
+}
+
 impl RemoteGateway {
     /// Opens the gateway that the options name. The user named it, so that any address is allowed.
     pub(super) fn open(args: &RemoteArgs) -> Result<RemoteGateway, Box<dyn Error>> {
-        let (config, _) = Config::load(args.config.clone(), &[])?;
+        let config = args.load_config()?;
         let mut settings = config.net(config.public_url.as_ref().unwrap_or(&args.server));
         settings.allow_callbacks = vec![Ipv4Net::default().into(), Ipv6Net::default().into()];
         settings.callback_timeout = PATIENCE;
@@ -161,6 +181,41 @@ impl RemoteGateway {
         method: Method,
         parameters: &[(&str, &str)],
     ) -> Result<RemoteReply, RemoteError> {
+        let call = self.request(method, parameters);
+        let sent = self.client.call_reading(call, LONGEST_RESPONSE_BYTES).await;
+        let reply = sent.map_err(|reason| self.unreachable(reason))?;
+        if !reply.status.is_success() {
+            return Err(self.refusal(reply.status, &reply.body));
+        }
+        let note = reply.headers.get("x-feedgate-note").map(|note| quoted(note.as_bytes()));
+        Ok(RemoteReply { status: reply.status, body: reply.body, note })
+    }
+
+    /// Opens a stream of the account, behind the event with this id if one is given.
+    pub(super) async fn open_stream(
+        &self,
+        parameters: &[(&str, &str)],
+        last_event_id: Option<&str>,
+    ) -> Result<OpenResponse, RemoteError> {
+        if !self.has_account() {
+            return Err(RemoteError::NoCredentials);
+        }
+        let mut call = self.request(Method::GET, parameters);
+        call.headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
+        if let Some(Ok(id)) = last_event_id.map(HeaderValue::from_str) {
+            call.headers.insert("last-event-id", id);
+        }
+        let opened = self.client.open(call).await;
+        let mut response = opened.map_err(|reason| self.unreachable(reason))?;
+        if response.status().is_success() {
+            return Ok(response);
+        }
+        let body = response.next_piece(PATIENCE).await.ok().flatten().unwrap_or_default();
+        Err(self.refusal(response.status(), &body))
+    }
+
+    /// Returns a request to the account API, or to the hub without credentials.
+    fn request(&self, method: Method, parameters: &[(&str, &str)]) -> CallbackRequest {
         let mut url = self.server.clone();
         if let Ok(mut path) = url.path_segments_mut() {
             path.pop_if_empty().push(if self.has_account() { "" } else { "hub" });
@@ -178,15 +233,11 @@ impl RemoteGateway {
                 form
             }
         };
-        let call = CallbackRequest { method, url, headers, body: body.into() };
-        let sent = self.client.call_reading(call, LONGEST_RESPONSE_BYTES).await;
-        let server = self.server.to_string();
-        let reply = sent.map_err(|reason| RemoteError::Unreachable { server, reason })?;
-        if !reply.status.is_success() {
-            return Err(self.refusal(reply.status, &reply.body));
-        }
-        let note = reply.headers.get("x-feedgate-note").map(|note| quoted(note.as_bytes()));
-        Ok(RemoteReply { status: reply.status, body: reply.body, note })
+        CallbackRequest { method, url, headers, body: body.into() }
+    }
+
+    fn unreachable(&self, reason: FetchError) -> RemoteError {
+        RemoteError::Unreachable { server: self.server.to_string(), reason }
     }
 
     fn headers(&self) -> HeaderMap {
@@ -220,20 +271,16 @@ impl RemoteGateway {
     /// Reports an error, and returns the exit code for it.
     pub(super) fn fail(&self, err: &RemoteError) -> Outcome {
         print_note(err.to_string());
-        let (status, code, is_passing) = match err {
-            RemoteError::Refused { status, code, .. } => {
-                let is_passing =
-                    status.is_server_error() || *status == StatusCode::TOO_MANY_REQUESTS;
-                (Some(status.as_u16()), code.as_deref(), is_passing)
-            }
-            RemoteError::Unreachable { reason, .. } => (None, Some(reason.code()), true),
+        let (status, code) = match err {
+            RemoteError::Refused { status, code, .. } => (Some(status.as_u16()), code.as_deref()),
+            RemoteError::Unreachable { reason, .. } => (None, Some(reason.code())),
             RemoteError::NoCredentials => return Ok(ExitCode::from(2)),
         };
         if self.is_json {
             let object = json!({ "status": status, "code": code, "error": err.to_string() });
             print_line(object.to_string());
         }
-        Ok(if is_passing { ExitCode::from(TRY_AGAIN) } else { ExitCode::FAILURE })
+        Ok(if err.is_passing() { ExitCode::from(TRY_AGAIN) } else { ExitCode::FAILURE })
     }
 }
 

@@ -11,10 +11,12 @@ use super::SETTINGS;
 use super::setting::{Origin, PREFIX, Setting};
 
 /// Names in the environment that begin like settings but are none.
-const NOT_SETTINGS: [&str; 6] = [
+const NOT_SETTINGS: [&str; 7] = [
     "FEEDGATE_CONFIG",
     // The credentials of the commands that send requests to a gateway.
     "FEEDGATE_TOKEN",
+    // The secret with which `feedgate tail` signs.
+    "FEEDGATE_WEBHOOK_SECRET",
     // Used by the test suite.
     "FEEDGATE_TEST_",
     // Kubernetes sets these in every container beside a service called "feedgate".

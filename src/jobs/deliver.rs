@@ -28,6 +28,7 @@ mod events;
 mod host_queues;
 mod hub_url;
 mod message;
+mod streamed_notification;
 mod test_notification;
 #[cfg(test)]
 mod test_subscriptions;
@@ -59,6 +60,7 @@ pub(crate) use compose::{ComposedRange, Composer, LogGap, LogRange};
 use delivery_result_batcher::{DeliveryResultBatcher, PendingRecord};
 use host_queues::{DeliveryPermit, HostQueues};
 pub(crate) use message::X_HOPS;
+pub(crate) use streamed_notification::{StreamCallback, StreamedNotification};
 pub(crate) use test_notification::{TestNotifier, TestOutcome, TestReport};
 
 /// The most results of one task that wait to be stored while the task continues.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::header::USER_AGENT;
 use http::{HeaderMap, Method, StatusCode};
-use reqwest::Request;
+use reqwest::{Request, Response};
 use tokio::time::{Instant, timeout, timeout_at};
 use url::Url;
 
@@ -93,11 +93,28 @@ impl HttpClient {
         call: CallbackRequest,
         limit_bytes: usize,
     ) -> Result<CallbackResponse, FetchError> {
+        let deadline = Instant::now() + self.inner.settings.callback_timeout;
+        let mut response = self.execute_call(call, deadline).await?;
+        let is_public = response.remote_addr().is_some_and(|peer| is_public(peer.ip()));
+        let is_late = Instant::now() > deadline;
+        let deadline = if is_late { Instant::now() + STOOD_STILL } else { deadline };
+        let body = body::read_start(&mut response, limit_bytes, deadline).await;
+        Ok(CallbackResponse {
+            status: response.status(),
+            headers: std::mem::take(response.headers_mut()),
+            body,
+            is_public,
+        })
+    }
+
+    /// Sends one request, and returns the response once its status code has arrived.
+    pub(super) async fn execute_call(
+        &self,
+        call: CallbackRequest,
+        deadline: Instant,
+    ) -> Result<Response, FetchError> {
         let (inner, callbacks) = (&self.inner, self.guarded(Purpose::Callback));
         callbacks.check(&call.url)?;
-        let allowed = inner.settings.callback_timeout;
-        let deadline = Instant::now() + allowed;
-
         let url = call.url.clone();
         let mut request = Request::new(call.method, call.url);
         *request.headers_mut() = call.headers;
@@ -119,18 +136,9 @@ impl HttpClient {
             }
         };
         let sent = looking_up_with(inner.lookups.for_owner(self.requester), sent);
+        let allowed = inner.settings.callback_timeout;
         let sent = await_answer(deadline, sent).await.ok_or(FetchError::TimedOut(allowed))?;
-        let mut response = sent.map_err(|err| failure::from_client(&err, &url))?;
-        let is_public = response.remote_addr().is_some_and(|peer| is_public(peer.ip()));
-        let is_late = Instant::now() > deadline;
-        let deadline = if is_late { Instant::now() + STOOD_STILL } else { deadline };
-        let body = body::read_start(&mut response, limit_bytes, deadline).await;
-        Ok(CallbackResponse {
-            status: response.status(),
-            headers: std::mem::take(response.headers_mut()),
-            body,
-            is_public,
-        })
+        sent.map_err(|err| failure::from_client(&err, &url))
     }
 }
 

@@ -48,6 +48,7 @@ pub(crate) async fn run_pages(pages: &[PathBuf]) -> usize {
         ("127.0.0.1:8080", gateway.clone()),
         ("https://blog.rust-lang.org/feed.xml", publisher.url("/feed.xml")),
         ("https://example.com/callback", handler.to_string()),
+        ("http://localhost:3000", subscriber.url("")),
         ("HANDLER_DOMAIN=example.com", domain),
         ("HANDLER_PORT=80", port),
     ];

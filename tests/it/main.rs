@@ -86,6 +86,7 @@ mod sub_path;
 mod subscribing;
 mod superfeedr;
 mod support;
+mod tail;
 mod tls;
 mod transfer;
 mod upstream;

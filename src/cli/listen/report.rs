@@ -1,15 +1,14 @@
-//! The output of `feedgate listen`: lines for people, or with `--json` one object per event.
+//! What `feedgate listen` prints of a notification: its headers and its body, below its line.
 //!
 //! What senders wrote is printed without control characters, so that no sender can control the
 //! terminal (S42). JSON escapes them.
 
-use chrono::SecondsFormat;
 use http::HeaderMap;
 use serde_json::{Map, Value, json};
 
+use crate::cli::event_printer::EventPrinter;
 use crate::cli::print_line;
 use crate::cli::terminal::printable;
-use crate::jobs::runner;
 
 use super::callback::ReceivedNotification;
 use super::signatures::SignatureVerdicts;
@@ -25,57 +24,34 @@ pub(super) struct NotificationSummary<'a> {
     pub(super) detail: &'a str,
 }
 
-/// Prints events.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct EventPrinter {
-    pub(super) is_json: bool,
-}
-
-impl EventPrinter {
-    /// Prints what happened to the subscription to a topic.
-    pub(super) fn print(self, event: &str, topic: &str, detail: &str) {
-        let at = runner::now().to_rfc3339_opts(SecondsFormat::Secs, true);
-        if self.is_json {
-            let object = json!({ "at": at, "event": event, "topic": topic, "detail": detail });
-            return print_line(object.to_string());
-        }
-        let line = format!("{at}  {event:<10} {topic}  {detail}");
-        print_line(printable(&line).trim_end());
+/// Prints a notification with its headers and its body.
+pub(super) fn print_notification(
+    printer: EventPrinter,
+    received: &ReceivedNotification,
+    verdicts: SignatureVerdicts,
+    summary: NotificationSummary<'_>,
+) {
+    let NotificationSummary { event, topic, detail } = summary;
+    let body = String::from_utf8_lossy(&received.body);
+    if printer.is_json {
+        let details = json!({
+            "signatures": verdicts.to_json(),
+            "headers": headers_as_json(&received.headers),
+            "body": body,
+        });
+        return printer.print_with(event, topic, detail, details);
     }
-
-    /// Prints a notification with its headers and its body.
-    pub(super) fn print_notification(
-        self,
-        received: &ReceivedNotification,
-        verdicts: SignatureVerdicts,
-        summary: NotificationSummary<'_>,
-    ) {
-        let NotificationSummary { event, topic, detail } = summary;
-        let body = String::from_utf8_lossy(&received.body);
-        if self.is_json {
-            let object = json!({
-                "at": runner::now().to_rfc3339_opts(SecondsFormat::Secs, true),
-                "event": event,
-                "topic": topic,
-                "detail": detail,
-                "signatures": verdicts.to_json(),
-                "headers": headers_as_json(&received.headers),
-                "body": body,
-            });
-            return print_line(object.to_string());
-        }
-        self.print(event, topic, detail);
-        for (name, value) in &received.headers {
-            let value = String::from_utf8_lossy(value.as_bytes());
-            print_line(format!("    {name}: {}", printable(&value)));
-        }
-        let printed: String = body.chars().take(PRINTED_CHARS).collect();
-        for line in printed.lines() {
-            print_line(format!("    | {}", printable(line)));
-        }
-        if printed.len() < body.len() {
-            print_line(format!("    | ... {} bytes in all", received.body.len()));
-        }
+    printer.print(event, topic, detail);
+    for (name, value) in &received.headers {
+        let value = String::from_utf8_lossy(value.as_bytes());
+        print_line(format!("    {name}: {}", printable(&value)));
+    }
+    let printed: String = body.chars().take(PRINTED_CHARS).collect();
+    for line in printed.lines() {
+        print_line(format!("    | {}", printable(line)));
+    }
+    if printed.len() < body.len() {
+        print_line(format!("    | ... {} bytes in all", received.body.len()));
     }
 }
 

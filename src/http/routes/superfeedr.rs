@@ -58,6 +58,7 @@ use api_reply::ApiReply;
 use batch::Batch;
 use delivery_control::DeliveryControl;
 use index_page::index_page;
+pub(crate) use stream::StreamPosition;
 use wait::Wait;
 
 /// A topic and a callback have 2 kB each, percent-encoded three bytes to one, and publishers

@@ -88,6 +88,18 @@ impl<'a> Message<'a> {
         Message { subscription, payload, cause: Cause::Test, credits: None, hops: 1, at }
     }
 
+    /// Returns the message of a notification that a client of a stream passes on `at` this time, after
+    /// so many others.
+    pub(super) fn of_streamed(
+        subscription: &'a Subscription,
+        payload: &'a Payload,
+        acknowledged: i64,
+        at: DateTime<Utc>,
+    ) -> Message<'a> {
+        let (cause, credits) = (Cause::Change, Some(CREDITS - acknowledged - 1));
+        Message { subscription, payload, cause, credits, hops: 1, at }
+    }
+
     /// Returns the request that delivers the message.
     pub(super) fn call(&self, settings: &DeliverySettings) -> CallbackRequest {
         let Subscription { protocol, callback, topic, .. } = self.subscription;

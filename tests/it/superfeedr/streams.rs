@@ -130,6 +130,22 @@ async fn r12_events_begin_with_the_newest_entries_and_continue_with_notification
     assert_eq!(by_parameter.json_event().await.1.last(), entries.first());
 }
 
+#[tokio::test]
+async fn a_stream_that_begins_without_entries_tells_its_position() {
+    let world = World::subscribed("json").await;
+    let mut stream = world.open(&[("count", "0")], &[EVENTS]).await;
+    let (id, data) = stream.event_of("position").await;
+    assert_eq!(data, "{}");
+    world.publish(4).await;
+    assert_eq!(stream.json_event().await.1, ids(&[4]));
+    drop(stream);
+    let mut resumed = world.open(&[("count", "0")], &[EVENTS, ("last-event-id", &id)]).await;
+    assert_eq!(resumed.json_event().await.1, ids(&[4]), "what came behind the position");
+    let mut documents = world.open(&[("count", "0"), ("wait", "stream")], &[]).await;
+    world.publish(5).await;
+    assert_eq!(entry_ids(&documents.until("</feed>\n").await), ids(&[5]));
+}
+
 /// Row R-12.
 #[tokio::test]
 async fn r12_a_stream_continues_after_a_restart() {

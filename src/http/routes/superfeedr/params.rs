@@ -54,6 +54,11 @@ pub(super) fn count(form: &Form) -> Result<usize, Rejection> {
     number(form, "count", COUNT)
 }
 
+/// Returns whether a stream begins with no entries, only with those that come.
+pub(super) fn has_no_beginning(form: &Form) -> bool {
+    form.get("count") == Some("0")
+}
+
 /// Returns which entries are requested; `None`: all.
 pub(super) fn filter(form: &Form) -> Result<Option<EntryFilter>, Rejection> {
     form.get("filter").map(EntryFilter::parse).transpose().map_err(|reason| {

@@ -32,6 +32,7 @@ use feedgate_core::subscription::Format;
 use feedgate_protocol::form::Form;
 
 use entry_stream::EntryStream;
+pub(crate) use position::StreamPosition;
 use scope::StreamScope;
 
 /// The number of seconds after which a client repeats a request that found too many streams open.

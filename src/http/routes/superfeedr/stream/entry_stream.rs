@@ -22,7 +22,7 @@ use crate::http::kit::slots::HeldSlot;
 use crate::http::routes::superfeedr::entries_document::EntriesDocument;
 use crate::http::routes::superfeedr::entries_format::EntriesFormat;
 use crate::http::routes::superfeedr::wait::Framing;
-use crate::http::routes::superfeedr::{address, combined, retrieve};
+use crate::http::routes::superfeedr::{address, combined, params, retrieve};
 use crate::http::state::Gateway;
 use crate::jobs::deliver::{ComposedRange, LogGap, LogRange};
 use feedgate_core::account::AccountId;
@@ -105,7 +105,9 @@ impl EntryStream {
         for gap in &resumed.gaps {
             self.push_gap(gap);
         }
-        if !resumed.is_position {
+        if !resumed.is_position && params::has_no_beginning(&self.scope.form) {
+            self.push_position();
+        } else if !resumed.is_position {
             let address = address::of_document(&self.gateway, request, &self.scope.form);
             let resources = logs.into_iter().map(|(id, log)| (id, log.resource)).collect();
             self.begin_with_entries(&resources, &address).await?;
@@ -251,6 +253,14 @@ impl EntryStream {
                 format!("id: {id}\nevent: gap\ndata: {}\n\n", gap.to_json()).into()
             }
         });
+    }
+
+    /// Adds the position at which the stream begins, for a client that is sent no entries with it.
+    fn push_position(&mut self) {
+        if self.framing == Framing::Events {
+            let id = self.logs.position();
+            self.pending.push_back(format!("id: {id}\nevent: position\ndata: {{}}\n\n").into());
+        }
     }
 
     /// Adds a document, framed. The document itself is shared by all streams that send it.

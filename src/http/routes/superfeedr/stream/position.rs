@@ -11,12 +11,12 @@ use feedgate_core::resource::ResourceId;
 
 /// The last record that was sent of each log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct StreamPosition(pub(super) BTreeMap<ResourceId, Seq>);
+pub(crate) struct StreamPosition(pub(crate) BTreeMap<ResourceId, Seq>);
 
 impl StreamPosition {
     /// Parses the id of an event. Returns `None` if it is not one of ours, such as the id of an
     /// event of another server, or none at all.
-    pub(super) fn parse(id: &str) -> Option<StreamPosition> {
+    pub(crate) fn parse(id: &str) -> Option<StreamPosition> {
         let pair = |text: &str| {
             let (resource, seq) = text.split_once('.')?;
             let (resource, seq) = (resource.parse().ok()?, seq.parse().ok()?);
