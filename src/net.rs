@@ -10,6 +10,7 @@ mod admitted_groups;
 mod allowed_networks;
 mod body;
 mod callback;
+mod callback_headers;
 mod credentials;
 mod decode;
 mod failure;
@@ -55,6 +56,7 @@ use fetch_owner::FetchOwner;
 
 pub use admitted_groups::ClaimedGroup;
 pub use callback::{CallbackRequest, CallbackResponse};
+pub(crate) use callback_headers::insert_callback_headers;
 pub(crate) use feedgate_core::address_rules::{address_and_network, network};
 pub use feedgate_core::address_rules::{is_inner, is_metadata, is_public};
 pub(crate) use fetch_limit::{SLOW_AFTER, SLOW_LANE};

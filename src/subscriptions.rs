@@ -54,8 +54,10 @@ use crate::metrics::Metrics;
 use crate::net::HttpClient;
 use crate::verification_limits::{VerificationLimits, VerificationPermit};
 use feedgate_core::account::AccountId;
+use feedgate_core::callback_headers::CallbackHeaders;
 use feedgate_core::intent::{DueIntent, Intent, IntentMode};
 use feedgate_core::store::{EventArrival, StoreError, SubscriptionFilter};
+use feedgate_core::subscription::SubscriptionRequest;
 use feedgate_core::topic::{Callback, Topic};
 use feedgate_protocol::Protocol;
 use feedgate_store::Store;
@@ -376,7 +378,8 @@ impl SubscriptionService {
             _ if intent.request.callback.is_null_device() => Ok(()),
             Ok(visit) => {
                 let fetch = self.callback_client(&intent.request, &intent.request.callback);
-                let verified = verify::intent(&fetch, intent).await;
+                let headers = self.callback_headers(&intent.request).await;
+                let verified = verify::intent(&fetch, intent, &headers).await;
                 match &verified {
                     Err(why) if why.unsent_retry_in().is_some() => visit.ends_unsent(),
                     verified => visit.ends(verified.is_ok()),
@@ -390,6 +393,28 @@ impl SubscriptionService {
         let event = events::verified(&intent.request, intent.mode.as_str(), &verified, at);
         self.event_log.record(event.lasting(begun.elapsed()));
         verified
+    }
+
+    /// Returns the headers for the callback of a request: those that it names, or those of the subscription
+    /// that it renews or ends. Without the store, the callback is verified without any.
+    async fn callback_headers(&self, request: &SubscriptionRequest) -> CallbackHeaders {
+        if request.headers.is_some() || request.account.is_none() {
+            return request.headers.clone().unwrap_or_default();
+        }
+        let filter = SubscriptionFilter {
+            account: request.account,
+            topic: Some(request.topic.as_str().to_owned()),
+            callback: Some(request.callback.as_str().to_owned()),
+            limit: MOST_COMPARED,
+            ..SubscriptionFilter::default()
+        };
+        let listed = self.store.list(&filter).await.map(|(listed, _)| listed).unwrap_or_default();
+        let mut held = listed.into_iter().map(|listed| listed.subscription);
+        let same = held.find(|held| {
+            held.protocol.as_str() == request.protocol.as_str()
+                && held.topic.alias() == request.topic.alias()
+        });
+        same.map(|held| held.headers).unwrap_or_default()
     }
 
     /// Carries out a verified intent. Returns `false` if a later one has replaced it, or its claim

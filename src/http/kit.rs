@@ -6,6 +6,7 @@ pub(crate) mod bearer;
 pub(crate) mod body;
 pub(crate) mod body_owner;
 pub(crate) mod browser_view;
+pub(crate) mod callback_credentials;
 pub(crate) mod client_address;
 pub(crate) mod conditional;
 pub(crate) mod content_coding;

@@ -11,7 +11,10 @@ use http::{HeaderMap, Method, StatusCode};
 use url::Url;
 
 use crate::jobs::runner::nonce;
-use crate::net::{CallbackRequest, CallbackResponse, FetchError, HttpClient};
+use crate::net::{
+    CallbackRequest, CallbackResponse, FetchError, HttpClient, insert_callback_headers,
+};
+use feedgate_core::callback_headers::CallbackHeaders;
 use feedgate_core::event::AnswerExcerpt;
 use feedgate_core::intent::{Intent, IntentMode};
 use feedgate_core::schedule::FailureClass;
@@ -141,8 +144,13 @@ impl NotVerified {
 /// Verifies an intent by a challenge that the callback must echo (WebSub `#hub-verifies-intent`).
 ///
 /// "The subscriber MUST confirm … by responding with an HTTP success (2xx) code with a response
-/// body equal to the hub.challenge parameter"; one trailing line end is tolerated (rule D13).
-pub(super) async fn intent(fetch: &HttpClient, intent: &Intent) -> Result<(), NotVerified> {
+/// body equal to the hub.challenge parameter"; one trailing line end is tolerated (rule D13). `headers` are
+/// the credentials for the callback.
+pub(super) async fn intent(
+    fetch: &HttpClient,
+    intent: &Intent,
+    headers: &CallbackHeaders,
+) -> Result<(), NotVerified> {
     let challenge = nonce();
     let request = &intent.request;
     let lease = request.lease.as_secs().to_string();
@@ -158,7 +166,7 @@ pub(super) async fn intent(fetch: &HttpClient, intent: &Intent) -> Result<(), No
     if let Some(token) = &intent.verify_token {
         query.push(("hub.verify_token", token.as_str()));
     }
-    let reply = get(fetch, request.callback.url().clone(), &query).await?;
+    let reply = get(fetch, request.callback.url().clone(), &query, Some(headers)).await?;
     let body = reply.body.strip_suffix(b"\n").unwrap_or(&reply.body);
     let body = body.strip_suffix(b"\r").unwrap_or(body);
     match body == challenge.as_bytes() {
@@ -172,7 +180,8 @@ pub(super) async fn intent(fetch: &HttpClient, intent: &Intent) -> Result<(), No
 pub(super) async fn denied(fetch: &HttpClient, intent: &Intent, reason: &str) {
     let topic = intent.request.topic.subscribed_as();
     let query = [("hub.mode", "denied"), ("hub.topic", topic), ("hub.reason", reason)];
-    if let Err(err) = get(fetch, intent.request.callback.url().clone(), &query).await {
+    let headers = intent.request.headers.as_ref();
+    if let Err(err) = get(fetch, intent.request.callback.url().clone(), &query, headers).await {
         tracing::debug!(code = err.code(), "sending a denial to a callback failed");
     }
 }
@@ -187,7 +196,7 @@ pub(super) async fn challenged(
 ) -> Result<(), NotVerified> {
     let challenge = nonce();
     let query = [("url", topic), ("challenge", &challenge)];
-    let reply = get(fetch, callback, &query).await.map_err(|why| match why {
+    let reply = get(fetch, callback, &query, None).await.map_err(|why| match why {
         NotVerified::Redirect { status, mut target, excerpt } => {
             remove_pairs(&mut target, &query);
             NotVerified::Redirect { status, target, excerpt }
@@ -211,7 +220,7 @@ pub(super) async fn cancelled(
 ) -> Result<(), NotVerified> {
     let challenge = nonce();
     let query = [("url", topic), ("cancel", &challenge)];
-    let reply = match get(fetch, callback, &query).await {
+    let reply = match get(fetch, callback, &query, None).await {
         Err(NotVerified::Status(StatusCode::GONE, _)) => return Ok(()),
         reply => reply?,
     };
@@ -262,15 +271,20 @@ async fn post(
 }
 
 /// Sends a GET with these parameters after those of the callback's own query (WebSub
-/// `#subscriber-sends-subscription-request`: "appended … using the & character").
+/// `#subscriber-sends-subscription-request`: "appended … using the & character"), and with the credentials of
+/// the callback. Redirects are not followed, so that no other server receives them.
 async fn get(
     fetch: &HttpClient,
     mut callback: Url,
     query: &[(&str, &str)],
+    chosen: Option<&CallbackHeaders>,
 ) -> Result<CallbackResponse, NotVerified> {
     callback.query_pairs_mut().extend_pairs(query);
     callback.set_fragment(None);
-    let (headers, from) = (HeaderMap::new(), callback.clone());
+    let (mut headers, from) = (HeaderMap::new(), callback.clone());
+    if let Some(chosen) = chosen {
+        insert_callback_headers(&mut headers, chosen);
+    }
     let call = CallbackRequest { method: Method::GET, url: callback, headers, body: Bytes::new() };
     successful(fetch.call(call).await, &from)
 }

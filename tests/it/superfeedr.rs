@@ -2,6 +2,7 @@
 
 mod attempts;
 mod batch;
+mod callback_headers;
 mod control;
 mod credentials;
 mod digests;

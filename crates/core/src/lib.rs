@@ -9,6 +9,7 @@ pub mod archive_identity;
 pub mod attempt;
 pub mod backfill;
 pub mod backlog_smoothing;
+pub mod callback_headers;
 pub mod callback_slots;
 pub mod change_detection;
 pub mod claim;

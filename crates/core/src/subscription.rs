@@ -8,6 +8,7 @@ use chrono::{DateTime, Utc};
 use feedgate_protocol::Protocol;
 
 use super::account::AccountId;
+use super::callback_headers::CallbackHeaders;
 use super::claim::ClaimToken;
 use super::query::EntryFilter;
 use super::record::{Audience, Seq};
@@ -199,6 +200,8 @@ pub struct SubscriptionRequest {
     pub filter: Option<EntryFilter>,
     /// How notifications are signed.
     pub signing: SigningRequest,
+    /// The headers that are sent to the callback; `None`: those of the subscription that is renewed.
+    pub headers: Option<CallbackHeaders>,
     /// Whether the newest entries are sent once a day as a digest (row S-14).
     pub digest: bool,
     /// The requested lease.
@@ -232,6 +235,7 @@ impl SubscriptionRequest {
             is_sanitized: false,
             filter: None,
             signing: SigningRequest::default(),
+            headers: None,
             digest: false,
             lease: Lease::WEBSUB,
             registrant: RegistrantNetwork::UNKNOWN,
@@ -267,6 +271,7 @@ impl SubscriptionRequest {
             filter: self.filter.clone(),
             status_told,
             signing: self.new_signing(),
+            headers: self.headers.clone().unwrap_or_default(),
             cursor,
             failures: 0,
             failing_since: None,
@@ -358,6 +363,8 @@ pub struct Subscription {
     pub status_told: i64,
     /// How notifications are signed.
     pub signing: Signing,
+    /// The headers that are sent to the callback.
+    pub headers: CallbackHeaders,
     /// The last number acknowledged: of a record, or of a body version for [`Format::Raw`] and all
     /// rssCloud subscriptions.
     pub cursor: Seq,
@@ -386,6 +393,7 @@ impl Subscription {
             is_sanitized: self.is_sanitized,
             filter: self.filter.clone(),
             signing: SigningRequest { secret, method, ..SigningRequest::default() },
+            headers: Some(self.headers.clone()),
             lease: if self.account.is_some() { Lease::ACCOUNT } else { Lease::WEBSUB },
             ..SubscriptionRequest::new(topic, callback, self.protocol.clone())
         }

@@ -28,7 +28,7 @@ use crate::http::kit::rejected_request::RejectedRequest;
 use crate::http::kit::rejection::Rejection;
 use crate::http::kit::reply::with_method_help;
 use crate::http::kit::request::Request;
-use crate::http::routes::websub::reject_filter;
+use crate::http::routes::websub::{reject_callback_credentials, reject_filter};
 use crate::http::state::Gateway;
 use crate::jobs::runner;
 use crate::subscriptions::cancellation::Cancelled;
@@ -193,6 +193,7 @@ async fn admit_registration(
     let form = read_form(request)?;
     require(&form, &["port", "path", "protocol"])?;
     reject_filter(&form)?;
+    reject_callback_credentials(&form)?;
     let text = |name| form.get(name).unwrap_or_default().to_owned();
     let fields = HandlerFields {
         procedure: text("notifyProcedure"),

@@ -15,6 +15,7 @@ use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use crate::http::kit::anonymous_access::Permission;
+use crate::http::kit::callback_credentials::PARAMETERS;
 use crate::http::kit::endpoint::Endpoint;
 use crate::http::kit::params::{self, BodyFormats};
 use crate::http::kit::permissions;
@@ -213,6 +214,7 @@ fn intent(form: &Form, mode: IntentMode) -> Result<Intent, Rejection> {
     let is_new = mode == IntentMode::Subscribe;
     reject_sanitize(form)?;
     reject_filter(form)?;
+    reject_callback_credentials(form)?;
     let requested = SubscriptionRequest {
         signing: if is_new { signing(form)? } else { SigningRequest::default() },
         lease: Lease::websub(if is_new { lease(form)? } else { None }),
@@ -277,6 +279,17 @@ pub(crate) fn reject_filter(form: &Form) -> Result<(), Rejection> {
             "filter has no effect here, because there are no entries to choose from. Subscribe at / \
              with format=atom or format=json.",
         )),
+        None => Ok(()),
+    }
+}
+
+/// Rejects credentials for the callback, which an account must vouch for.
+pub(crate) fn reject_callback_credentials(form: &Form) -> Result<(), Rejection> {
+    match PARAMETERS.into_iter().find(|name| form.get(name).is_some()) {
+        Some(name) => {
+            let reason = format!("{name} has no effect here. Subscribe at / with an account.");
+            Err(Rejection::bad_request(reason))
+        }
         None => Ok(()),
     }
 }
@@ -364,6 +377,8 @@ mod tests {
             (format!("{good}&hub.verify_token=%00"),            "hub.verify_token cannot be used: the character U+0000 is not allowed."),
             (format!("{good}&sanitize=false"),                  ""),
             (format!("{good}&sanitize=true"),                   "sanitize has no effect here, because the topic is delivered unchanged. Subscribe at / with format=atom or format=json."),
+            (format!("{good}&callback_headers="),               ""),
+            (format!("{good}&callback_authorization=Bearer+a"), "callback_authorization has no effect here. Subscribe at / with an account."),
             (format!("{good}&filter="),                         ""),
             (format!("{good}&filter=a"),                        "filter has no effect here, because there are no entries to choose from. Subscribe at / with format=atom or format=json."),
             (format!("{good}&sanitize=maybe"),                  "sanitize must be true or false, not maybe."),

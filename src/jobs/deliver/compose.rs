@@ -32,6 +32,7 @@ use feedgate_store::Store;
 
 use body_key::BodyKey;
 pub(crate) use body_key::LogRange;
+pub(super) use documents::JSON;
 use documents::leave_out_replaced;
 
 /// The most records in one delivery; the rest is due again at once (rule D2).

@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use http::header::{CONTENT_TYPE, LINK};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 
-use crate::net::CallbackRequest;
+use crate::net::{CallbackRequest, insert_callback_headers};
 use feedgate_core::record::Seq;
 use feedgate_core::subscription::{DueSubscription, Format, Subscription};
 use feedgate_protocol::Protocol;
@@ -105,6 +105,7 @@ impl<'a> Message<'a> {
         let Subscription { protocol, callback, topic, .. } = self.subscription;
         let url = callback.url();
         let mut headers = rsscloud::headers(protocol, url);
+        insert_callback_headers(&mut headers, &self.subscription.headers);
         insert_header(&mut headers, X_HOPS, &self.hops.to_string());
         let body = match protocol {
             Protocol::WebSub => {

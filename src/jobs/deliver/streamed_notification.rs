@@ -5,7 +5,8 @@ use bytes::Bytes;
 use chrono::{DateTime, Utc};
 
 use super::DeliverySettings;
-use super::compose::{ATOM, JSON, Payload, StatusInclusion};
+use super::compose::{JSON, Payload, StatusInclusion};
+use feedgate_core::document_format::DocumentFormat;
 use super::message::Message;
 use crate::net::CallbackRequest;
 use feedgate_core::account::AccountId;
@@ -68,7 +69,7 @@ impl StreamedNotification {
         let mut subscription = requested.begin(id, Seq(self.first.0 - 1), 0, at);
         subscription.failures = failures;
         let payload = Payload {
-            content_type: if self.format == Format::Json { JSON } else { ATOM }.to_owned(),
+            content_type: if self.format == Format::Json { JSON } else { DocumentFormat::Atom.media_type() }.to_owned(),
             body: self.body.clone(),
             first: self.first,
             last: self.last,

@@ -2,6 +2,7 @@
 
 use chrono::DateTime;
 
+use feedgate_core::callback_headers::CallbackHeaders;
 use feedgate_core::claim::ClaimToken;
 use feedgate_core::record::Seq;
 use feedgate_core::registrant::RegistrantNetwork;
@@ -28,6 +29,7 @@ pub(super) fn subscription() -> Subscription {
         filter: None,
         status_told: 0,
         signing: Signing::default(),
+        headers: CallbackHeaders::default(),
         cursor: Seq(0),
         failures: 0,
         failing_since: None,

@@ -193,3 +193,32 @@ async fn q05_the_forms_that_subscribe_take_a_filter() {
     let page = ada.page(&link(&list, "console/subscriptions")).await;
     assert!(page.contains("<code>laurel -remake</code>"), "{page}");
 }
+
+#[tokio::test]
+async fn the_forms_that_subscribe_take_headers_for_the_callback_and_never_show_them() {
+    let world = World::with_tides(1, &[]).await;
+    make_token(&world, "ada", Scopes::all()).await;
+    let ada = Visitor::sign_in(&world, "ada", "ada").await;
+    for path in [preview(&world.topic), "/console/opml".to_owned()] {
+        assert!(ada.page(&path).await.contains("name=\"callback_headers\""), "{path}");
+    }
+    let form = [("url", world.topic.as_str()), ("callback_headers", "Host: s3cret.test")];
+    let response = ada.act("/console/feeds/add", &form).await;
+    assert_eq!(response.status(), StatusCode::UNPROCESSABLE_ENTITY);
+    let page = response.text().await.unwrap();
+    assert!(page.contains("The headers cannot be used: host cannot be chosen."), "{page}");
+    assert!(!page.contains("s3cret"), "{page}");
+
+    let callback = world.subscriber.url("/cb");
+    let form = [
+        ("url", world.topic.as_str()),
+        ("callback", callback.as_str()),
+        ("callback_headers", "Authorization: Bearer t0ken-of-ada"),
+    ];
+    let response = ada.act("/console/feeds/add", &form).await;
+    assert!(!response.text().await.unwrap().contains("t0ken-of-ada"));
+    let list = ada.page("/console/subscriptions").await;
+    let page = ada.page(&link(&list, "console/subscriptions")).await;
+    assert!(page.contains("authorization with the fingerprint <code>sha256:"), "{page}");
+    assert!(!page.contains("t0ken-of-ada"), "{page}");
+}

@@ -2,6 +2,7 @@
 
 use std::sync::LazyLock;
 
+use feedgate_core::callback_headers::CallbackHeaders;
 use feedgate_core::claim::ClaimToken;
 use feedgate_core::intent::{DueIntent, Intent, IntentMode, VerifyToken};
 use feedgate_core::query::EntryFilter;
@@ -50,6 +51,7 @@ async fn an_intent_waits_until_it_is_ended(database: Database) {
         ..SigningRequest::default()
     };
     one.request.format = Format::Atom;
+    one.request.headers = CallbackHeaders::parse("x-key: k3y", "Bearer t0ken").ok();
     one.request.is_sanitized = true;
     one.request.filter = EntryFilter::parse("laurel | hardy").ok();
     one.verify_token = VerifyToken::parse("token").ok();

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::thread;
 
 use feedgate_core::account::AccountId;
+use feedgate_core::callback_headers::CallbackHeaders;
 use feedgate_core::intent::{Intent, IntentMode, VerifyToken};
 use feedgate_core::poll::Poll;
 use feedgate_core::signing::Secret;
@@ -31,10 +32,12 @@ on_both_stores!(
 );
 
 /// Every column with secrets.
-const COLUMNS: [&str; 5] = [
+const COLUMNS: [&str; 7] = [
     "subscriptions.secret",
     "subscriptions.previous_secret",
+    "subscriptions.header_secret",
     "intents.secret",
+    "intents.header_secret",
     "intents.verify_token",
     "upstreams.secret",
 ];
@@ -83,11 +86,19 @@ fn signed(callback: usize, secret: &str) -> SubscriptionRequest {
     request
 }
 
+/// A header for a callback.
+fn headers(name: &str) -> Option<CallbackHeaders> {
+    Some(CallbackHeaders::parse(&format!("x-{name}: s3cret-{name}"), "").unwrap())
+}
+
 /// Stores a secret in each column.
 async fn fill(store: &Arc<Store>) {
-    let made = store.subscribe(&signed(1, "s3cret-previous"), at(0)).await.unwrap();
+    let first = SubscriptionRequest { headers: headers("held"), ..signed(1, "s3cret-previous") };
+    let made = store.subscribe(&first, at(0)).await.unwrap();
     store.subscribe(&signed(1, "s3cret-present"), at(1)).await.unwrap();
-    let mut intent = Intent::new(IntentMode::Subscribe, signed(2, "s3cret-requested"));
+    let requested = signed(2, "s3cret-requested");
+    let requested = SubscriptionRequest { headers: headers("requested"), ..requested };
+    let mut intent = Intent::new(IntentMode::Subscribe, requested);
     intent.verify_token = Some(VerifyToken::parse("s3cret-token").unwrap());
     store.enqueue_intent(&intent, at(0)).await.unwrap();
     let upstream = UpstreamFinding::Upstream(Proposal {
@@ -111,7 +122,9 @@ async fn assert_readable(store: &Arc<Store>, seconds: i64) {
     let signing = &page[0].subscription.signing;
     assert_eq!(signing.secret.as_ref().unwrap().expose(), "s3cret-present");
     assert_eq!(signing.previous.as_ref().unwrap().secret.expose(), "s3cret-previous");
+    assert_eq!(Some(&page[0].subscription.headers), headers("held").as_ref());
     let due = store.claim_intents(now, until, &few(5)).await.unwrap().remove(0).intent;
+    assert_eq!(due.request.headers, headers("requested"));
     assert_eq!(due.request.signing.secret.unwrap().expose(), "s3cret-requested");
     assert_eq!(due.verify_token.unwrap().as_str(), "s3cret-token");
     let due = store.claim_upstreams(now, until, &few(5)).await.unwrap().remove(0);
@@ -145,13 +158,13 @@ async fn s36_no_column_contains_a_secret(database: Database) {
     fill(&without).await;
     let plain = stored(&database).await;
     assert_eq!(plain.len(), COLUMNS.len());
-    assert!(plain.iter().all(|(_, value)| value.starts_with("s3cret-")), "{plain:?}");
+    assert!(plain.iter().all(|(_, value)| value.contains("s3cret-")), "{plain:?}");
     assert_readable(&without, 100).await;
 
     let with = open(&database, keys(1, &[])).await;
     assert_readable(&with, 200).await;
     let rotated = rotate(&database, keys(1, &[]), |_| {}).await;
-    assert_eq!((rotated.rewritten, rotated.is_complete()), (5, true), "{rotated:?}");
+    assert_eq!((rotated.rewritten, rotated.is_complete()), (7, true), "{rotated:?}");
     assert_eq!(assert_sealed(&database, 1).await, COLUMNS.len());
     assert_readable(&with, 300).await;
     let again = rotate(&database, keys(1, &[]), |_| {}).await;
@@ -279,7 +292,7 @@ async fn s36_a_rotation_notices_a_gateway_with_another_key(database: Database) {
         }
     });
     let late = late.await;
-    assert_eq!((late.rewritten, late.late, late.is_complete()), (6, 1, false), "{late:?}");
+    assert_eq!((late.rewritten, late.late, late.is_complete()), (8, 1, false), "{late:?}");
     assert_eq!(refusal(&database, keys(2, &[])).await.code(), "other_secrets_key");
     let done = rotate(&database, keys(2, &[1]), |_| {}).await;
     assert!(done.is_complete(), "{done:?}");
@@ -302,7 +315,7 @@ async fn s36_a_secret_that_cannot_be_read_keeps_its_key(database: Database) {
     fill(&store).await;
     database.run("update upstreams set secret = secret || 'AAAA'").await;
     let rotated = rotate(&database, keys(2, &[1]), |_| {}).await;
-    assert_eq!((rotated.rewritten, rotated.unreadable), (4, 1), "{rotated:?}");
+    assert_eq!((rotated.rewritten, rotated.unreadable), (6, 1), "{rotated:?}");
     let reason = &rotated.unreadable_reasons[0];
     assert!(reason.starts_with("upstreams.secret of the row ["), "{reason}");
     assert_eq!(refusal(&database, keys(2, &[])).await.code(), "other_secrets_key");

@@ -3,7 +3,9 @@
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use crate::delivery::row::{self, account, alias, callback, number, signature_method, subscriber};
+use crate::delivery::row::{
+    self, account, alias, callback, headers, number, signature_method, subscriber,
+};
 use crate::engine::columns::{columns, excluded, inserted};
 use crate::engine::envelope::RowIdentity;
 use crate::engine::row::Row;
@@ -20,6 +22,8 @@ use feedgate_protocol::signature::SignatureMethod;
 
 /// The column with the secret that is requested.
 pub(crate) const SECRET: &str = "intents.secret";
+/// The column with the headers that are requested for the callback.
+pub(crate) const HEADERS: &str = "intents.header_secret";
 /// The column with the text that is sent back to the callback.
 pub(crate) const VERIFY_TOKEN: &str = "intents.verify_token";
 
@@ -32,6 +36,7 @@ pub(super) struct StoredIntent<'i> {
     pub(super) intent: &'i Intent,
     pub(super) secret: Option<String>,
     pub(super) verify_token: Option<String>,
+    pub(super) headers: Option<String>,
 }
 
 columns! {
@@ -43,7 +48,7 @@ columns! {
             mode, verify_token, backfill, parameters, is_verified,
             request: SubscriptionRequest {
                 account, format, updates, statuses, is_sanitized, filter, digest, lease, registrant,
-                signing: SigningRequest { secret, ends_secret, method, overlap },
+                signing: SigningRequest { secret, ends_secret, method, overlap }, headers,
                 ..SubscriptionRequest::new(topic, callback, protocol)
             },
         }
@@ -70,6 +75,8 @@ columns! {
     "secret_overlap_s" overlap_seconds(stored.request()) => overlap = overlap(row)?;
     "verify_token" stored.verify_token.clone()
         => verify_token = verify_token(row, || subscriber(&topic, &callback, &protocol))?;
+    "header_secret" stored.headers.clone()
+        => headers = headers(row, HEADERS, || subscriber(&topic, &callback, &protocol))?;
     "backfill" stored.intent.backfill => backfill = row.int()? != 0;
     "parameters" stored.intent.parameters.as_str() => parameters = row.text()?;
     "registrant_network" stored.request().registrant.as_number()

@@ -5,7 +5,7 @@ use sha2::{Digest, Sha256};
 
 use crate::backfill;
 use crate::delivery::intent_columns::{
-    COLUMNS, KEEP, SECRET, StoredIntent, VERIFY_TOKEN, read_intent, secret_text,
+    COLUMNS, HEADERS, KEEP, SECRET, StoredIntent, VERIFY_TOKEN, read_intent, secret_text,
 };
 use crate::delivery::row::{number, subscriber};
 use crate::delivery::subscriptions::subscribe;
@@ -17,6 +17,7 @@ use crate::engine::sql::params;
 use crate::engine::tx::{Tx, Wake};
 use crate::{Db, Store};
 use feedgate_core::backfill::BackfillShare;
+use feedgate_core::callback_headers::CallbackHeaders;
 use feedgate_core::claim::ClaimToken;
 use feedgate_core::intent::{DueIntent, Intent, IntentMode, VerifyToken};
 use feedgate_core::registrant::RegistrantNetwork;
@@ -238,12 +239,14 @@ async fn enqueue_intent(
     let secret = tx.seal(SECRET, &identity, secret_text(request))?;
     let verify_token = intent.verify_token.as_ref().map(VerifyToken::as_str);
     let verify_token = tx.seal(VERIFY_TOKEN, &identity, verify_token)?;
+    let headers = request.headers.as_ref().map(CallbackHeaders::expose);
+    let headers = tx.seal(HEADERS, &identity, headers.as_deref())?;
     tx.execute(FORGET, params![hash.clone()]).await?;
     let subject = params![request.topic.as_str(), request.callback.as_str()];
     let is_subscriber = tx.first(IS_SUBSCRIBER, subject).await?.is_some();
     let host = if is_subscriber { String::new() } else { request.limited_name() };
     let schedule = [hash.into(), host.into(), due_at.into(), claim.0.into()];
-    let params = StoredIntent { intent, secret, verify_token }.params(schedule);
+    let params = StoredIntent { intent, secret, verify_token, headers }.params(schedule);
     let kept = tx.first(&KEEP, &params).await?;
     tx.wake(Wake::Intents);
     kept.ok_or_else(|| StoreError::Corrupt("an intent vanished".to_owned()))?.int()

@@ -6,13 +6,14 @@ use chrono::{DateTime, Utc};
 
 use crate::delivery::generations::next_generation;
 use crate::delivery::row::{
-    OPTIONS, PREVIOUS_SECRET, SECRET, number, option_values, subscriber, subscription,
+    HEADERS, OPTIONS, PREVIOUS_SECRET, SECRET, number, option_values, subscriber, subscription,
     subscription_columns,
 };
 use crate::delivery::{backlogs, digests};
 use crate::engine::columns::assigned;
 use crate::engine::sql::params;
 use crate::engine::tx::Tx;
+use feedgate_core::callback_headers::CallbackHeaders;
 use feedgate_core::resource::Resource;
 use feedgate_core::signing::{Secret, Signing};
 use feedgate_core::store::StoreError;
@@ -76,12 +77,13 @@ fn rights(
 
 /// Replaces the options of a subscription, whose values come after its own parameters.
 static RENEW: LazyLock<String> = LazyLock::new(|| {
-    let options = assigned(&OPTIONS, 13);
+    let options = assigned(&OPTIONS, 14);
     format!(
         "update subscriptions
            set secret = $3, cursor = $4, lease_until = $5, acknowledged_status = $7,
                failures = 0, failed_changes = 0, failed_upto = 0, failing_since = null,
                retry_at = null,
+               header_secret = coalesce($13, header_secret),
                signature_method = $8, previous_secret = $9, previous_secret_until = $10,
                digest_at = case when cast($11 as bigint) is null then null
                                 else coalesce(digest_at, $11) end,
@@ -124,6 +126,8 @@ async fn renew(
     let secret = tx.seal(SECRET, &identity, secret)?;
     let previous_secret = previous.map(|previous| previous.secret.expose());
     let previous_secret = tx.seal(PREVIOUS_SECRET, &identity, previous_secret)?;
+    let headers = request.headers.as_ref().map(CallbackHeaders::expose);
+    let headers = tx.seal(HEADERS, &identity, headers.as_deref())?;
     let own = params![
         known.id.resource.0,
         known.id.number,
@@ -137,6 +141,7 @@ async fn renew(
         previous.map(|previous| previous.until),
         digests::first(request, now),
         request.registrant.as_number(),
+        headers,
     ];
     let params = [own.as_slice(), &option_values(request)].concat();
     let renewed = tx.first(&RENEW, &params).await?;

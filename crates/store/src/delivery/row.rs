@@ -5,6 +5,7 @@ use crate::engine::row::Row;
 use crate::engine::sql::Value;
 use crate::resources::row::topic;
 use feedgate_core::account::AccountId;
+use feedgate_core::callback_headers::CallbackHeaders;
 use feedgate_core::delivery_health::{AttemptResponse, DeliveryHealth, LastAttempt};
 use feedgate_core::query::EntryFilter;
 use feedgate_core::record::Seq;
@@ -25,7 +26,7 @@ macro_rules! own_columns {
         "s.id, s.account_id, s.alias, s.callback, s.protocol, s.procedure, s.format,
          s.updates, s.statuses, s.is_sanitized, s.acknowledged_status, s.secret, s.signature_method,
          s.previous_secret, s.previous_secret_until, s.cursor, s.failures, s.failing_since,
-         s.lease_until, s.created_at, s.entry_filter, s.registrant_network"
+         s.lease_until, s.created_at, s.entry_filter, s.registrant_network, s.header_secret"
     };
 }
 pub(crate) use own_columns;
@@ -58,6 +59,9 @@ pub(super) fn option_values(request: &SubscriptionRequest) -> [Value; OPTIONS.le
 pub(crate) const SECRET: &str = "subscriptions.secret";
 /// The column with the secret before it.
 pub(crate) const PREVIOUS_SECRET: &str = "subscriptions.previous_secret";
+
+/// The column with the headers for the callback of a subscription.
+pub(crate) const HEADERS: &str = "subscriptions.header_secret";
 
 /// Returns what identifies the row of a subscription in its table, and that of a request for it, but for
 /// the number of its account, which an import changes.
@@ -114,6 +118,8 @@ pub(crate) fn subscription_to(
     let (failing_since, lease_until, created_at) = (row.opt_time()?, row.time()?, row.time()?);
     let filter = row.opt_text()?.map(EntryFilter::from_stored);
     let registrant = RegistrantNetwork::from_number(row.int()?);
+    let headers = headers(row, HEADERS, || subscriber(&topic, &callback, &protocol))?;
+    let headers = headers.unwrap_or_default();
     Ok(Subscription {
         id,
         account,
@@ -127,6 +133,7 @@ pub(crate) fn subscription_to(
         filter,
         status_told,
         signing,
+        headers,
         cursor,
         failures,
         failing_since,
@@ -242,4 +249,15 @@ pub(crate) fn secret(
 ) -> Result<Option<Secret>, StoreError> {
     let Some(key) = row.opt_secret(column, identity)? else { return Ok(None) };
     Secret::new(key).map(Some).map_err(|err| StoreError::Corrupt(err.to_string()))
+}
+
+/// Reads the headers for a callback from a column of a row, which `identity` identifies.
+pub(crate) fn headers(
+    row: &mut Row,
+    column: &'static str,
+    identity: impl FnOnce() -> RowIdentity,
+) -> Result<Option<CallbackHeaders>, StoreError> {
+    let Some(text) = row.opt_secret(column, identity)? else { return Ok(None) };
+    let headers = CallbackHeaders::from_stored(&text);
+    headers.map(Some).ok_or_else(|| StoreError::Corrupt(format!("{column} has no headers")))
 }

@@ -11,7 +11,7 @@ use futures_util::future::try_join_all;
 
 use crate::cells::merge::merge;
 use crate::delivery::renewal::{newest_number, renew_known};
-use crate::delivery::row::{OPTIONS, SECRET, number, option_values, subscriber};
+use crate::delivery::row::{HEADERS, OPTIONS, SECRET, number, option_values, subscriber};
 use crate::delivery::subscriber_counts::{CountedSubscription, count_begun, count_of};
 use crate::delivery::unsubscribe::unsubscribe;
 use crate::delivery::{backlogs, digests, kept_cursors, listing, pausing, progress, replays};
@@ -22,6 +22,7 @@ use crate::log::account_budget;
 use crate::resources::ensure::ensure;
 use crate::{Db, Store};
 use feedgate_core::account::AccountId;
+use feedgate_core::callback_headers::CallbackHeaders;
 use feedgate_core::host_groups::HostGroups;
 use feedgate_core::record::Seq;
 use feedgate_core::resource::{Resource, ResourceId};
@@ -274,7 +275,7 @@ async fn make_all(
 }
 
 /// The columns of a new subscription besides its options.
-const OWN: [&str; 15] = [
+const OWN: [&str; 16] = [
     "resource_id",
     "account_id",
     "callback",
@@ -290,6 +291,7 @@ const OWN: [&str; 15] = [
     "digest_at",
     "begun_after",
     "registrant_network",
+    "header_secret",
 ];
 
 /// Stores a subscription, unless there is one with this account, callback, protocol and alias.
@@ -320,6 +322,9 @@ async fn make(
     let identity = subscriber(topic, callback, &request.protocol);
     let secret = request.signing.secret.as_ref().map(Secret::expose);
     let secret = tx.seal(SECRET, &identity, secret)?;
+    let headers = request.headers.as_ref().filter(|headers| !headers.is_empty());
+    let headers = headers.map(CallbackHeaders::expose);
+    let headers = tx.seal(HEADERS, &identity, headers.as_deref())?;
     let own = params![
         resource.id.0,
         number(request.account),
@@ -336,6 +341,7 @@ async fn make(
         digests::first(request, now),
         begun_after,
         request.registrant.as_number(),
+        headers,
     ];
     let params = [own.as_slice(), &option_values(request)].concat();
     let Some(mut made) = tx.first(&MAKE, &params).await? else { return Ok(None) };

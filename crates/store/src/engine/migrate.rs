@@ -71,6 +71,7 @@ pub const MIGRATIONS: &[Migration] = &[
     migration!("0029", "answered_at"),
     migration!("0030", "followed_pages"),
     migration!("0031", "rest"),
+    migration!("0032", "callback_headers"),
 ];
 
 /// Returns the version of the schema once all of these migrations are applied.

@@ -4,8 +4,12 @@
 //! replaced only if it is still the one that was read: what a gateway has stored meanwhile stays. A
 //! rotation that was interrupted begins anew, and leaves alone what it has encrypted before.
 
-use crate::delivery::intent_columns::{SECRET as INTENT_SECRET, VERIFY_TOKEN};
-use crate::delivery::row::{PREVIOUS_SECRET, SECRET, alias, callback, protocol, subscriber};
+use crate::delivery::intent_columns::{
+    HEADERS as INTENT_HEADERS, SECRET as INTENT_SECRET, VERIFY_TOKEN,
+};
+use crate::delivery::row::{
+    HEADERS, PREVIOUS_SECRET, SECRET, alias, callback, protocol, subscriber,
+};
 use crate::engine::envelope::{RowIdentity, SecretKey};
 use crate::engine::migrate::MIGRATIONS;
 use crate::engine::row::Row;
@@ -185,6 +189,24 @@ const COLUMNS: &[SecretColumn] = &[
                and subscriptions.id = {given id} and previous_secret = {given found}",
     },
     SecretColumn {
+        name: HEADERS,
+        key: &["resource_id", "id"],
+        read: "
+            select s.resource_id, s.id,
+                   (select r.topic from resources r where r.id = s.resource_id), s.alias,
+                   s.callback, s.protocol, s.procedure, s.header_secret
+              from subscriptions s
+             where (s.resource_id, s.id) > ($1, $2)
+             order by s.resource_id, s.id limit $3",
+        identity: subscriber_of,
+        write: "
+            update subscriptions
+               set header_secret = {given sealed}
+            {from rows}
+             where subscriptions.resource_id = {given resource_id}
+               and subscriptions.id = {given id} and header_secret = {given found}",
+    },
+    SecretColumn {
         name: INTENT_SECRET,
         key: &["id"],
         read: "
@@ -198,6 +220,21 @@ const COLUMNS: &[SecretColumn] = &[
                set secret = {given sealed}
             {from rows}
              where intents.id = {given id} and secret = {given found}",
+    },
+    SecretColumn {
+        name: INTENT_HEADERS,
+        key: &["id"],
+        read: "
+            select id, topic, alias, callback, protocol, procedure, header_secret
+              from intents
+             where id > $1
+             order by id limit $2",
+        identity: subscriber_of,
+        write: "
+            update intents
+               set header_secret = {given sealed}
+            {from rows}
+             where intents.id = {given id} and header_secret = {given found}",
     },
     SecretColumn {
         name: VERIFY_TOKEN,

@@ -44,8 +44,10 @@ const fn secret(table: &'static str, column: &'static str, is_needed: bool) -> S
 pub(super) const SECRETS: &[SecretColumn] = &[
     secret("subscriptions", "secret", false),
     secret("subscriptions", "previous_secret", false),
+    secret("subscriptions", "header_secret", false),
     // The subscriber repeats its request; a gateway subscribes to hubs again.
     secret("intents", "secret", true),
+    secret("intents", "header_secret", true),
     secret("intents", "verify_token", true),
     secret("upstreams", "secret", true),
 ];
@@ -86,9 +88,15 @@ mod tests {
                 if let Some(rest) = line.strip_prefix("create table ") {
                     table = rest.trim_end_matches(" (");
                 }
-                let column = line.split_whitespace().next().unwrap_or_default();
+                let (mut column, mut is_column) = (line.trim_start(), line.starts_with("    "));
+                if let Some(rest) = line.strip_prefix("alter table ")
+                    && let Some((altered, added)) = rest.split_once(" add column ")
+                {
+                    (table, column, is_column) = (altered, added, true);
+                }
+                let column = column.split_whitespace().next().unwrap_or_default();
                 let is_secret = column.ends_with("secret") || column == "verify_token";
-                if is_secret && line.starts_with("    ") && exported_table(table).is_some() {
+                if is_secret && is_column && exported_table(table).is_some() {
                     found.push((table, column));
                 }
             }

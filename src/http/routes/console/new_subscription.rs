@@ -7,6 +7,7 @@ use maud::{Markup, html};
 
 use super::visit::Visit;
 use crate::http::kit::auth;
+use crate::http::kit::callback_credentials::callback_credentials;
 use crate::http::kit::params;
 use crate::http::kit::rejection::Rejection;
 use crate::http::routes::websub::describe_forbidden;
@@ -17,6 +18,7 @@ use crate::subscriptions::{
     FirstFetchWait, Follow, RequestTerms, SubscriptionRefusal, Verification,
 };
 use feedgate_core::account::{AccountId, Scope};
+use feedgate_core::callback_headers::CallbackHeaders;
 use feedgate_core::intent::{Intent, IntentMode};
 use feedgate_core::query::{EntryFilter, Query};
 use feedgate_core::signing::{BadSecret, Secret, SigningRequest};
@@ -49,6 +51,7 @@ pub(super) struct NewSubscription {
     follow: Follow,
     is_sanitized: bool,
     filter: Option<EntryFilter>,
+    headers: Option<CallbackHeaders>,
 }
 
 /// What came of a subscription request.
@@ -97,6 +100,10 @@ impl NewSubscription {
             Ok(secret) => secret,
             Err(why) => return Ok(Err(describe_secret(why))),
         };
+        let headers = match callback_credentials(&visit.form) {
+            Ok(headers) => headers,
+            Err(why) => return Ok(Err(format!("The headers cannot be used: {why}."))),
+        };
         let backfill = visit.form.is_set("backfill");
         let follow = Follow::new(Some(visit.form.is_set("follow")), false);
         Ok(Ok(NewSubscription {
@@ -108,6 +115,7 @@ impl NewSubscription {
             follow,
             is_sanitized,
             filter,
+            headers,
         }))
     }
 
@@ -156,6 +164,7 @@ impl NewSubscription {
             is_sanitized: self.is_sanitized,
             filter: self.filter.clone(),
             signing: SigningRequest { secret: self.secret.clone(), ..SigningRequest::default() },
+            headers: self.headers.clone(),
             lease: Lease::ACCOUNT,
             ..SubscriptionRequest::new(topic.clone(), self.callback.clone(), Protocol::WebSub)
         };
@@ -305,6 +314,14 @@ pub(super) fn fields(visit: &Visit) -> Markup {
         small #secret-note {
             "Notifications are signed with it. If there is a callback and no secret, one is \
              generated and displayed once."
+        }
+        label for="callback_headers" { "Headers for the callback " small { "(optional)" } }
+        textarea id="callback_headers" name="callback_headers" rows="2" autocomplete="off"
+            spellcheck="false" placeholder="Authorization: Bearer 0123456789"
+            aria-describedby="callback-headers-note" {}
+        small #callback-headers-note {
+            "Credentials that are sent with each request to the callback, one header on each line. \
+             They are stored like a secret and never displayed."
         }
     }
 }

@@ -311,6 +311,15 @@ fn facts(visit: &Visit, listed: &ListedSubscription, now: DateTime<Utc>) -> Mark
                     ", is used until " (timestamp(previous.until))
                 }
             }
+            @if !subscription.headers.is_empty() {
+                dt { "Headers for the callback" }
+                dd {
+                    @for (n, (name, print)) in subscription.headers.fingerprints().enumerate() {
+                        @if n > 0 { ", " }
+                        (name) " with the fingerprint " code { (print) }
+                    }
+                }
+            }
             @if let Some(at) = delivery.next_digest_at {
                 dt { "Next digest" } dd { (relative_time(at, now)) }
             }

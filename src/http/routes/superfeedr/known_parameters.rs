@@ -37,6 +37,8 @@ const SUBSCRIBE: &[&str] = &[
     "hub.secret",
     "signature",
     "secret_overlap_seconds",
+    "callback_headers",
+    "callback_authorization",
     "hub.verify",
     "hub.verify_token",
     "hub.lease_seconds",

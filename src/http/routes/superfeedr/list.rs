@@ -20,6 +20,7 @@ use crate::http::state::Gateway;
 use crate::jobs::runner;
 use feedgate_core::account::Access;
 use feedgate_core::backfill::{Backfill, BackfillEnd};
+use feedgate_core::callback_headers::CallbackHeaders;
 use feedgate_core::query::EntryFilter;
 use feedgate_core::resource::ResourceId;
 use feedgate_core::signing::Secret;
@@ -166,6 +167,7 @@ fn subscription(gateway: &Gateway, listed: &ListedSubscription, is_detailed: boo
         "previousSecret": previous.map(|previous| previous.secret.fingerprint()),
         "previousSecretUntil": previous.map(|previous| previous.until.timestamp()),
         "signature": subscription.signing.method.map(SignatureMethod::as_str),
+        "callbackHeaders": callback_headers(&subscription.headers),
         "sanitize": subscription.is_sanitized,
         "filter": subscription.filter.as_ref().map(EntryFilter::as_str),
         "feed": feed,
@@ -173,6 +175,11 @@ fn subscription(gateway: &Gateway, listed: &ListedSubscription, is_detailed: boo
         "leaseUntil": subscription.lease_until.timestamp(),
         "delivery": delivery(listed, now),
     } })
+}
+
+/// Returns the names of the headers for a callback, each with the fingerprint of its value.
+fn callback_headers(headers: &CallbackHeaders) -> Value {
+    headers.fingerprints().collect()
 }
 
 /// Returns the delivery health of a subscription.

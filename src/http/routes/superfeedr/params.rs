@@ -2,9 +2,11 @@
 
 use std::cmp::Ordering;
 
+use crate::http::kit::callback_credentials::callback_credentials;
 use crate::http::kit::content_coding::weight;
 use crate::http::kit::rejection::Rejection;
 use crate::http::kit::request::Request;
+use feedgate_core::callback_headers::CallbackHeaders;
 use feedgate_core::query::EntryFilter;
 use feedgate_core::subscription::Format;
 use feedgate_core::topic::{Callback, Topic};
@@ -64,6 +66,14 @@ pub(super) fn filter(form: &Form) -> Result<Option<EntryFilter>, Rejection> {
     form.get("filter").map(EntryFilter::parse).transpose().map_err(|reason| {
         let reason = format!("Please provide a valid filter. ({reason}.)");
         Rejection::unprocessable(reason).with_code("bad_query")
+    })
+}
+
+/// Returns the headers that are sent to the callback; `None` if none are named.
+pub(super) fn callback_headers(form: &Form) -> Result<Option<CallbackHeaders>, Rejection> {
+    callback_credentials(form).map_err(|reason| {
+        let reason = format!("Please provide valid headers for the callback. ({reason}.)");
+        Rejection::unprocessable(reason).with_code("bad_callback_headers")
     })
 }
 

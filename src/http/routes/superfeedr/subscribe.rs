@@ -130,6 +130,7 @@ async fn intent(
         is_sanitized,
         filter,
         signing: signing(form)?,
+        headers: params::callback_headers(form)?,
         digest: digest(form, format)?,
         lease: Lease::ACCOUNT,
         ..SubscriptionRequest::new(topic, callback, Protocol::WebSub)

@@ -33,8 +33,8 @@ pub(super) struct SecretRemover {
 }
 
 impl SecretRemover {
-    /// Returns what removes the secrets of a subscription: the keys of its signatures, and the
-    /// credentials in the URL of its topic. That of a callback never has any.
+    /// Returns what removes the secrets of a subscription: the keys of its signatures, the headers for its
+    /// callback, and the credentials in the URL of its topic. That of a callback never has any.
     pub(super) fn for_subscription(subscription: &Subscription) -> SecretRemover {
         let signing = &subscription.signing;
         let previous = signing.previous.iter().map(|previous| &previous.secret);
@@ -43,6 +43,7 @@ impl SecretRemover {
         let topic = &subscription.topic;
         let urls = [topic.as_str(), topic.subscribed_as()];
         secrets.extend(urls.into_iter().flat_map(forms_of_credentials));
+        secrets.extend(subscription.headers.pairs().flat_map(|(_, value)| forms_of_header(value)));
         secrets.retain(|secret| !secret.is_empty());
         secrets.sort_unstable_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
         secrets.dedup();
@@ -86,6 +87,23 @@ fn forms_of_secret(secret: &Secret) -> Vec<String> {
         hex::encode(&key),
     ]);
     forms.extend(String::from_utf8(key));
+    forms
+}
+
+/// Returns the value of a header, and the credentials in it, also decoded. Values that are shorter than any
+/// secret would be found in everything.
+fn forms_of_header(value: &str) -> Vec<String> {
+    const SHORTEST: usize = 4;
+    let mut forms = vec![value.to_owned()];
+    if let Some((_, credentials)) = value.split_once(' ') {
+        forms.push(credentials.to_owned());
+        let pair =
+            BASE64_STANDARD.decode(credentials).ok().and_then(|it| String::from_utf8(it).ok());
+        let password = pair.as_deref().and_then(|pair| pair.split_once(':'));
+        forms.extend(password.map(|(_, password)| password.to_owned()));
+        forms.extend(pair);
+    }
+    forms.retain(|form| form.len() >= SHORTEST);
     forms
 }
 
@@ -134,6 +152,7 @@ mod tests {
     use super::*;
     use crate::jobs::deliver::test_subscriptions;
     use chrono::DateTime;
+    use feedgate_core::callback_headers::CallbackHeaders;
     use feedgate_core::signing::{PreviousSecret, Signing};
     use feedgate_core::topic::Topic;
 
@@ -147,6 +166,8 @@ mod tests {
         SecretRemover::for_subscription(&Subscription {
             topic: Topic::parse("https://ada:feed%21pass@feeds.test/").unwrap(),
             signing: Signing { secret, method, previous: Some(previous) },
+            headers: CallbackHeaders::parse("x-key: k3y-of-ada\nx-n: 7", "Basic bob:sesame")
+                .unwrap(),
             ..test_subscriptions::subscription()
         })
     }
@@ -165,6 +186,9 @@ mod tests {
             ("the password is feed!pass",             "the password is …"),
             (authorization.as_str(),                  "Basic …"),
             ("sha256=6f70656e736573616d65",           "sha256=…"),
+            ("k3y-of-ada for 7",                      "… for 7"),
+            ("Basic Ym9iOnNlc2FtZQ==",                "…"),
+            ("bob:sesame, sesame",                    "…, …"),
             ("nothing of all this",                   "nothing of all this"),
         ];
         let remover = remover();

@@ -15,7 +15,7 @@ use feedgate_feed::render::{self, StatusReport};
 
 /// The media type of JSON, which has no charset parameter (RFC 8259 `#section-11`). `Content-Type`
 /// of feeds has none either, because clients compare it whole; the document declares its encoding.
-const JSON: &str = "application/json";
+pub(in crate::jobs::deliver) const JSON: &str = "application/json";
 
 /// Removes records of an entry that a newer record replaces, unless the topic shows all versions. JSON has
 /// no form for a deleted entry.
