@@ -16,6 +16,7 @@ mod forward;
 mod healthcheck;
 mod help;
 mod import;
+mod import_superfeedr;
 mod list;
 mod listen;
 mod man;
@@ -84,6 +85,7 @@ enum Command {
     RotateKey(rotate_key::RotateKeyArgs),
     Export(export::ExportArgs),
     Import(import::ImportArgs),
+    ImportSuperfeedr(Box<import_superfeedr::ImportSuperfeedrArgs>),
     CheckConfig(check_config::CheckConfigArgs),
     Healthcheck(healthcheck::HealthcheckArgs),
     Completions(completions::CompletionsArgs),
@@ -115,6 +117,7 @@ pub async fn run() -> ExitCode {
         Command::RotateKey(args) => rotate_key::run(args).await,
         Command::Export(args) => export::run(args).await,
         Command::Import(args) => import::run(args).await,
+        Command::ImportSuperfeedr(args) => import_superfeedr::run(&args).await,
         Command::CheckConfig(args) => check_config::run(&args),
         Command::Healthcheck(args) => healthcheck::run(args).await,
         Command::Completions(args) => completions::run(&args),

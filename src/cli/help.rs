@@ -340,6 +340,23 @@ pub(super) const IMPORT: HelpEnd = HelpEnd {
     documentation: "docs/operations.md#export-and-import",
 };
 
+pub(super) const IMPORT_SUPERFEEDR: HelpEnd = HelpEnd {
+    note: "Exit code 3: a server was not reached, is busy or limits requests. The same command goes on later.",
+    success: "all was done, and all feeds that were compared have the same entries",
+    failure: "some was not, or differs: each has a line on standard output; or the command failed",
+    environment: &[
+        "SUPERFEEDR_TOKEN  the login and a token at Superfeedr, with a colon between",
+        "FEEDGATE_TOKEN    the login and the token at the gateway; --user takes precedence",
+    ],
+    examples: &[
+        "export SUPERFEEDR_TOKEN FEEDGATE_TOKEN  # both LOGIN:TOKEN",
+        "feedgate import-superfeedr --state move.jsonl --server https://gateway.example.org",
+        "feedgate import-superfeedr --state move.jsonl --server https://gateway.example.org --compare --for 2d",
+        "feedgate import-superfeedr --state move.jsonl --server https://gateway.example.org --switch",
+    ],
+    documentation: "docs/from-superfeedr.md#moving-an-account",
+};
+
 pub(super) const CHECK_CONFIG: HelpEnd = HelpEnd {
     note: "",
     success: "all settings are valid",

@@ -1,5 +1,5 @@
 //! What `subscribe`, `unsubscribe`, `list`, `replay` and `tail` share: requests to a gateway that runs
-//! anywhere.
+//! anywhere. `import-superfeedr` takes its options and credentials from here too.
 //!
 //! With credentials, requests go to the account API at `/`; without them, to the hub at `/hub`. An
 //! error quotes the reply of the server. The exit code distinguishes a request that the server has
@@ -35,7 +35,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// The longest response that is read: a page of 500 subscriptions with long URLs.
 const LONGEST_RESPONSE_BYTES: usize = 8 * 1024 * 1024;
 /// The exit code of a request that can be repeated later.
-const TRY_AGAIN: u8 = 3;
+pub(super) const TRY_AGAIN: u8 = 3;
 
 /// The server that a command sends its request to.
 #[derive(Debug, Args)]
@@ -46,7 +46,7 @@ pub(super) struct RemoteArgs {
     /// The login and the token of an account. FEEDGATE_TOKEN has the same form, and is not shown in
     /// the list of processes. Without either, requests go to the WebSub hub at /hub.
     #[arg(long, value_name = "LOGIN:TOKEN", value_parser = credentials)]
-    user: Option<AccountCredentials>,
+    pub(super) user: Option<AccountCredentials>,
     /// Print the result as JSON.
     #[arg(long)]
     pub(super) json: bool,
@@ -60,6 +60,16 @@ impl RemoteArgs {
     pub(super) fn load_config(&self) -> Result<Config, BadConfig> {
         Ok(Config::load(self.config.clone(), &[])?.0)
     }
+
+    /// Returns the client for the servers that the options name. The user named them, so that any address
+    /// is allowed.
+    pub(super) fn client(&self) -> Result<HttpClient, Box<dyn Error>> {
+        let config = self.load_config()?;
+        let mut settings = config.net(config.public_url.as_ref().unwrap_or(&self.server));
+        settings.allow_callbacks = vec![Ipv4Net::default().into(), Ipv6Net::default().into()];
+        settings.callback_timeout = PATIENCE;
+        Ok(HttpClient::new(settings))
+    }
 }
 
 /// A login and a token, separated by a colon.
@@ -69,6 +79,20 @@ pub(super) struct AccountCredentials(String);
 impl fmt::Debug for AccountCredentials {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("AccountCredentials")
+    }
+}
+
+impl AccountCredentials {
+    /// The login.
+    pub(super) fn login(&self) -> &str {
+        self.0.split(':').next().unwrap_or_default()
+    }
+
+    /// Returns the header with the credentials.
+    pub(super) fn to_header(&self) -> Result<HeaderValue, Box<dyn Error>> {
+        let mut basic = HeaderValue::from_str(&format!("Basic {}", STANDARD.encode(&self.0)))?;
+        basic.set_sensitive(true);
+        Ok(basic)
     }
 }
 
@@ -86,18 +110,26 @@ pub(super) fn credentials(text: &str) -> Result<AccountCredentials, String> {
 pub(super) fn authorization(
     option: Option<&AccountCredentials>,
 ) -> Result<Option<HeaderValue>, Box<dyn Error>> {
-    let given = match option {
-        Some(given) => given.clone(),
-        None => {
-            // Not a setting: it belongs to the client, and `serve` must not refuse it.
-            let Some(text) = std::env::var_os(CREDENTIALS) else { return Ok(None) };
-            let text = text.to_string_lossy();
-            credentials(&text).map_err(|why| format!("{CREDENTIALS}: {why}"))?
-        }
-    };
-    let mut basic = HeaderValue::from_str(&format!("Basic {}", STANDARD.encode(given.0)))?;
-    basic.set_sensitive(true);
-    Ok(Some(basic))
+    let given = given_credentials(option)?;
+    given.map(|given| given.to_header()).transpose()
+}
+
+/// Returns the credentials for a gateway, which are those of the option or of the environment.
+pub(super) fn given_credentials(
+    option: Option<&AccountCredentials>,
+) -> Result<Option<AccountCredentials>, String> {
+    match option {
+        Some(given) => Ok(Some(given.clone())),
+        None => credentials_in(CREDENTIALS),
+    }
+}
+
+/// Returns the credentials in an environment variable, if it is set.
+pub(super) fn credentials_in(variable: &str) -> Result<Option<AccountCredentials>, String> {
+    // Not a setting: it belongs to the client, and `serve` must not refuse it.
+    let Some(text) = std::env::var_os(variable) else { return Ok(None) };
+    let given = credentials(&text.to_string_lossy()).map_err(|why| format!("{variable}: {why}"))?;
+    Ok(Some(given))
 }
 
 /// A gateway, and the account at it.
@@ -144,14 +176,10 @@ impl RemoteError {
 }
 
 impl RemoteGateway {
-    /// Opens the gateway that the options name. The user named it, so that any address is allowed.
+    /// Opens the gateway that the options name.
     pub(super) fn open(args: &RemoteArgs) -> Result<RemoteGateway, Box<dyn Error>> {
-        let config = args.load_config()?;
-        let mut settings = config.net(config.public_url.as_ref().unwrap_or(&args.server));
-        settings.allow_callbacks = vec![Ipv4Net::default().into(), Ipv6Net::default().into()];
-        settings.callback_timeout = PATIENCE;
         Ok(RemoteGateway {
-            client: HttpClient::new(settings),
+            client: args.client()?,
             server: args.server.clone(),
             authorization: authorization(args.user.as_ref())?,
             is_json: args.json,
@@ -286,7 +314,7 @@ impl RemoteGateway {
 
 /// Returns a text of the server in one line, without control characters, which could control the
 /// terminal (S42).
-fn quoted(text: &[u8]) -> String {
+pub(super) fn quoted(text: &[u8]) -> String {
     const LONGEST_CHARS: usize = 500;
     let text = String::from_utf8_lossy(text);
     let text = text.trim().chars().take(LONGEST_CHARS);

@@ -34,6 +34,7 @@ mod fragments;
 mod gauges;
 mod held_jobs;
 mod histories;
+mod import_superfeedr;
 mod json_schema;
 mod killed;
 mod listen;

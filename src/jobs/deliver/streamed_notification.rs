@@ -6,10 +6,10 @@ use chrono::{DateTime, Utc};
 
 use super::DeliverySettings;
 use super::compose::{JSON, Payload, StatusInclusion};
-use feedgate_core::document_format::DocumentFormat;
 use super::message::Message;
 use crate::net::CallbackRequest;
 use feedgate_core::account::AccountId;
+use feedgate_core::document_format::DocumentFormat;
 use feedgate_core::record::Seq;
 use feedgate_core::resource::ResourceId;
 use feedgate_core::signing::{Secret, SigningRequest};
@@ -69,7 +69,12 @@ impl StreamedNotification {
         let mut subscription = requested.begin(id, Seq(self.first.0 - 1), 0, at);
         subscription.failures = failures;
         let payload = Payload {
-            content_type: if self.format == Format::Json { JSON } else { DocumentFormat::Atom.media_type() }.to_owned(),
+            content_type: if self.format == Format::Json {
+                JSON
+            } else {
+                DocumentFormat::Atom.media_type()
+            }
+            .to_owned(),
             body: self.body.clone(),
             first: self.first,
             last: self.last,

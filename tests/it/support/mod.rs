@@ -21,6 +21,7 @@ pub(crate) mod rss_validator;
 pub(crate) mod server;
 pub(crate) mod shell;
 pub(crate) mod subscriber;
+pub(crate) mod superfeedr;
 pub(crate) mod tcp_proxy;
 pub(crate) mod tracked;
 pub(crate) mod validator;
