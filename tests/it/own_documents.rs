@@ -43,7 +43,8 @@ async fn a04_what_is_no_log_is_refused_and_what_can_be_subscribed_to_is_named() 
         assert!(text.contains(&words), "{path}: {text}");
     }
     assert!(world.subscriber.requests_to("/cb").is_empty(), "and nobody is asked");
-    let archive = gateway.url("/feeds/1/recent");
+    let found = client().get(gateway.url(&format!("/feeds?topic={}", world.topic)));
+    let archive = found.send().await.unwrap().url().to_string();
     gateway.subscribe_websub(&archive, &world.subscriber.url("/cb"), &[]).await;
 }
 

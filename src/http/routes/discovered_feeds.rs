@@ -18,6 +18,10 @@ use feedgate_protocol::form::Form;
 /// The header with a note for people.
 const NOTE: HeaderName = HeaderName::from_static("x-feedgate-note");
 
+/// Marks a response whose notes a client should not overlook: the topic has no entries.
+#[derive(Clone, Copy, Debug)]
+struct HasNoEntries;
+
 /// The header with the topic that is subscribed to, if it is not the one that was named.
 const TOPIC: HeaderName = HeaderName::from_static("x-feedgate-topic");
 
@@ -72,6 +76,9 @@ pub(crate) fn announce(response: &mut Response, offers: &[DiscoveredFeed]) {
 /// has no entries.
 pub(crate) fn announce_findings(response: &mut Response, findings: &TopicFindings) {
     announce(response, &findings.feeds);
+    if findings.failure.is_some() || findings.emptiness.is_some() {
+        response.extensions_mut().insert(HasNoEntries);
+    }
     let headers = response.headers_mut();
     match findings.emptiness {
         Some(TopicEmptiness::NoFeed) if findings.feeds.is_empty() => {
@@ -87,18 +94,17 @@ pub(crate) fn announce_findings(response: &mut Response, findings: &TopicFinding
     }
 }
 
-/// Returns a response to a subscription with its notes in a body, if there are any and the client names
-/// JSON among the types that it accepts. The status code 204 allows no body.
+/// Returns a response to a subscription with its notes in a body, if the topic has no entries and the
+/// client names JSON among the types that it accepts. The status code 204 allows no body. Clients that
+/// expect it get it for all other topics.
 pub(crate) fn with_notes_in_body(request: &Request, response: Response) -> Response {
-    let is_empty = matches!(response.status(), StatusCode::NO_CONTENT | StatusCode::ACCEPTED);
-    let Some(note) = note(&response).filter(|_| is_empty && accepts_json(request)) else {
-        return response;
-    };
+    let is_wanted = response.status() == StatusCode::NO_CONTENT
+        && response.extensions().get::<HasNoEntries>().is_some()
+        && accepts_json(request);
+    let Some(note) = note(&response).filter(|_| is_wanted) else { return response };
     let body = json!({ "note": note, "topic": followed(&response) });
     let (mut parts, _) = response.into_parts();
-    if parts.status == StatusCode::NO_CONTENT {
-        parts.status = StatusCode::OK;
-    }
+    parts.status = StatusCode::OK;
     parts.headers.remove(header::CONTENT_LENGTH);
     let mut response = Response::from_parts(parts, body.to_string().into());
     set_header(&mut response, header::CONTENT_TYPE, "application/json; charset=utf-8");

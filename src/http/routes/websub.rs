@@ -93,10 +93,12 @@ async fn carry_out(gateway: &Gateway, request: &Request) -> Result<Response, Rej
     match gateway.subscribe.carry_out(&intent, terms, runner::now()).await {
         Ok(SubscribeOutcome::Now) => {
             let mut response = empty(StatusCode::NO_CONTENT);
-            discovered_feeds::announce_followed(&mut response, &followed);
-            let findings = gateway.subscribe.findings(&intent.request.topic, false).await;
-            let findings = findings.map_err(|err| Rejection::unavailable(&err))?;
-            discovered_feeds::announce_findings(&mut response, &findings);
+            if mode == IntentMode::Subscribe {
+                discovered_feeds::announce_followed(&mut response, &followed);
+                let findings = gateway.subscribe.findings(&intent.request.topic, false).await;
+                let findings = findings.map_err(|err| Rejection::unavailable(&err))?;
+                discovered_feeds::announce_findings(&mut response, &findings);
+            }
             Ok(response)
         }
         Ok(SubscribeOutcome::Later) => {

@@ -125,7 +125,9 @@ async fn h05_what_strangers_may_not_read_they_may_not_subscribe_to() {
         let rpc = rpc.text().await.unwrap();
         assert!(rpc.contains("from accounts only"), "{path}: {rpc}");
     }
-    let topic = gateway.url("/feeds/1/recent");
+    let target = (http::Method::GET, &*format!("/feeds?topic={feed}"));
+    let found = send(&gateway, Caller::Account, target, ("text/plain", "")).await;
+    let topic = found.url().to_string();
     let own = subscribe(&gateway, Caller::Account, &topic, &callback).await;
     assert_eq!(own, "204 ", "an account may");
     let alias = "http://track.superfeedr.com/?query=apple";

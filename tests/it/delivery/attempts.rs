@@ -93,7 +93,7 @@ fn check_request(attempt: &DeliveryAttempt) {
         found.map(|header| header.value.as_str()).unwrap_or_default()
     };
     assert_eq!(value("x-feedgate-seq"), "1-3");
-    assert!(value("x-hub-signature").starts_with("sha1="), "{request:?}");
+    assert!(value("x-hub-signature").starts_with("sha256="), "{request:?}");
     assert!(value("x-pubsubhubbub-callback").ends_with("/in"), "{request:?}");
     assert!(attempt.error.is_empty());
 }
