@@ -29,8 +29,8 @@ async fn a02_s37_what_belongs_to_another_account_is_not_found() {
     let track = world.rest_post("/v1/tracks", track).await.json["feed"]["id"].take();
     let track = format!("/v1/tracks/{}", track.as_str().unwrap());
     let token = path_of("tokens", &world.rest_get("/v1/tokens/self").await.json);
-    let stranger =
-        world.create_token("stranger", "subscribe unsubscribe list retrieve tokens").await;
+    let outsider =
+        world.create_token("outsider", "subscribe unsubscribe list retrieve tokens").await;
     #[rustfmt::skip]
     let calls = [
         (Method::GET,    subscription.clone()),
@@ -54,7 +54,7 @@ async fn a02_s37_what_belongs_to_another_account_is_not_found() {
         (Method::GET,    format!("/v1/streams?feed={feed}")),
     ];
     for (method, path) in calls {
-        let reply = world.rest_as(&stranger, method.clone(), &path, None).await;
+        let reply = world.rest_as(&outsider, method.clone(), &path, None).await;
         assert_eq!(reply.status, StatusCode::NOT_FOUND, "{method} {path}: {}", reply.json);
         if method == Method::GET && !path.contains("stream") {
             let own = world.rest_get(&path).await;
@@ -62,7 +62,7 @@ async fn a02_s37_what_belongs_to_another_account_is_not_found() {
         }
     }
     for list in ["/v1/subscriptions", "/v1/feeds", "/v1/tracks"] {
-        let reply = world.rest_as(&stranger, Method::GET, list, None).await;
+        let reply = world.rest_as(&outsider, Method::GET, list, None).await;
         assert_eq!(reply.json, json!({ "data": [] }), "{list}");
     }
 }
