@@ -139,18 +139,18 @@ async fn a05_what_is_pushed_for_an_address_of_ours_has_the_ids_that_it_has_there
         told.insert(*path, world.subscriber.notified(path).remove(0));
     }
 
-    let mut shown = Vec::new();
+    let mut displayed = Vec::new();
     for url in [&recent, &recent.replace("recent", "documents/3")] {
         let (feed, mut ids) = identity(&world.gateway.fetch(url).await.1);
         assert!(feed.starts_with("urn:uuid:"), "{feed}");
-        shown.append(&mut ids);
+        displayed.append(&mut ids);
     }
-    shown.dedup();
+    displayed.dedup();
     let (feed, of_recent) = identity(&told["/recent"].text());
     assert_eq!(feed, identity(&world.gateway.fetch(&recent).await.1).0);
     assert!(of_recent.contains(&entry_id("tides", 6)), "{of_recent:?}");
     assert!(of_recent.iter().any(|id| id.starts_with("urn:uuid:")), "the update: {of_recent:?}");
-    assert!(of_recent.iter().all(|id| shown.contains(id)), "{of_recent:?} of {shown:?}");
+    assert!(of_recent.iter().all(|id| displayed.contains(id)), "{of_recent:?} of {displayed:?}");
     assert_eq!(identity(&told["/document"].text()), (feed.clone(), of_recent.clone()));
 
     let new = [entry_id("tides", 6), entry_id("tides", 5)];
@@ -186,8 +186,8 @@ async fn a05_a_collection_has_one_identity_by_push_and_by_get() {
     world.gateway.post("/hub", &[("hub.mode", "publish"), ("hub.url", &world.topic)]).await;
     world.subscriber.until("/all", has(2)).await;
     let told = world.subscriber.notified("/all").remove(0);
-    let (_, shown) = world.gateway.fetch(&recent).await;
-    assert_eq!(identity(&told.text()), identity(&shown));
+    let (_, displayed) = world.gateway.fetch(&recent).await;
+    assert_eq!(identity(&told.text()), identity(&displayed));
     let (status, rss) = world.gateway.fetch(&format!("{recent}.rss")).await;
     assert_eq!(status, StatusCode::OK);
     assert!(rss.contains(&format!("<source url=\"{}\">tides</source>", world.topic)), "{rss}");

@@ -8,6 +8,7 @@ use url::Url;
 use crate::iri;
 use crate::model::{Content, Element, Entry, Feed, Link, Person, Text, TextKind};
 use crate::own_elements;
+use crate::text_extraction::printable;
 
 use super::json::modules::{self, ITUNES, MEDIA};
 use super::json::parts::{attribute, text};
@@ -72,12 +73,15 @@ pub(super) fn summary(entry: &Entry) -> Option<TextValue<'_>> {
 }
 
 /// Returns the id of an entry as its source wrote it: Atom requires an IRI, and other ids are wrapped in
-/// one. An id that was changed to tell entries apart that share one stays changed.
+/// one. An id that was changed to tell entries apart that share one stays changed, and so does one with
+/// characters that XML forbids.
 pub(super) fn source_id(entry: &Entry) -> Cow<'_, str> {
     let stated = own_elements::stated_value(&entry.extensions, "id");
     let is_wrapped = |stated: &String| {
         let id = stated.trim();
-        entry.id.strip_prefix("urn:uuid:") == Some(id) || entry.id == iri::urn("guid", id)
+        let is_sound = !id.is_empty() && printable(id) == id;
+        let is_uuid = entry.id.strip_prefix("urn:uuid:") == Some(id);
+        is_sound && (is_uuid || entry.id == iri::urn("guid", id))
     };
     match stated.filter(is_wrapped) {
         Some(stated) => Cow::Owned(stated),
@@ -213,6 +217,7 @@ mod tests {
             (&*of_uuid,            Some(uuid),   uuid),
             ("urn:guid:14:abcdef", Some("14"),   "urn:guid:14:abcdef"),
             ("https://a.test/1",   Some("x"),    "https://a.test/1"),
+            ("urn:guid:%00",       Some("\0"),   "urn:guid:%00"),
         ];
         for (id, stated, want) in cases {
             let stated = stated.map(|stated| own_elements::stated("id", stated.to_owned()));

@@ -102,13 +102,9 @@ pub(super) async fn serve(
 /// the source was read. `None` if documents were deleted: the link to the previous one disappears with
 /// it, at an unknown time.
 fn last_change(resource: &Resource, newest: &LocatedPage) -> Option<DateTime<Utc>> {
+    let appended_at = (!newest.page.is_empty()).then_some(newest.page.ended_at);
     let is_whole = newest.oldest == 1;
-    is_whole.then(|| {
-        resource
-            .status
-            .last_parse
-            .map_or(newest.page.ended_at, |parsed| parsed.max(newest.page.ended_at))
-    })
+    appended_at.max(resource.status.last_parse).filter(|_| is_whole)
 }
 
 /// Returns the key of the feed of the newest `count` entries that match a filter.

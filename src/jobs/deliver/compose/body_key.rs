@@ -34,6 +34,9 @@ pub(super) struct BodyKey {
     pub(super) after: Seq,
     pub(super) owed: Seq,
     pub(super) format: Format,
+    /// Whether a body in Atom is converted to the format that the topic names, if it is the address of a
+    /// feed of this gateway. A stream has one format, whatever its topics are.
+    pub(super) is_converted: bool,
     pub(super) least: Audience,
     pub(super) is_open: bool,
     /// The least version of the status that is owed; 0 where the body includes none. A body with an
@@ -61,6 +64,7 @@ impl BodyKey {
             after: subscription.cursor,
             owed: due.owed,
             format: subscription.format,
+            is_converted: true,
             least: subscription.updates.least(),
             is_open: subscription.account.is_none(),
             status: if says_status { due.status } else { 0 },
@@ -80,6 +84,7 @@ impl BodyKey {
             after: subscription.cursor,
             owed: subscription.cursor,
             format: subscription.format,
+            is_converted: true,
             least: subscription.updates.least(),
             is_open: subscription.account.is_none(),
             status: 0,
@@ -104,6 +109,7 @@ impl BodyKey {
             after: range.after,
             owed: range.upto,
             format: range.format,
+            is_converted: false,
             least: range.least,
             is_open: false,
             status: 0,

@@ -73,7 +73,7 @@ impl Composer {
         if key.format == Format::Json {
             return (JSON, json(resource, status, key, &atom));
         }
-        let format = own.map(|own| own.format).unwrap_or_default();
+        let format = own.filter(|_| key.is_converted).map(|own| own.format).unwrap_or_default();
         let body = format.convert(resource, atom, Some(&resource.status));
         (format.media_type(), body)
     }

@@ -60,7 +60,7 @@ fn related(entry: &Entry) -> Option<String> {
 /// Sets the content, which is required, and the summary.
 fn insert_texts(item: &mut Map<String, Value>, entry: &Entry) {
     let summary = summary(entry);
-    let shown = summary.as_ref().map(|text| match text {
+    let displayed = summary.as_ref().map(|text| match text {
         TextValue::Plain(text) => text.trim().to_owned(),
         TextValue::Html(html) => text_extraction::plain(html),
     });
@@ -70,7 +70,7 @@ fn insert_texts(item: &mut Map<String, Value>, entry: &Entry) {
         TextValue::Html(html) => ("content_html", html),
     };
     item.insert(key.to_owned(), Value::from(body.as_ref()));
-    insert_some(item, "summary", shown.filter(|text| !text.is_empty()));
+    insert_some(item, "summary", displayed.filter(|text| !text.is_empty()));
 }
 
 /// Returns the address of the picture of an entry.
