@@ -1,5 +1,6 @@
 //! Tests of the classification, case by case.
 
+mod articles;
 mod dates;
 mod real_entries;
 
@@ -100,45 +101,6 @@ fn letters(changes: &ChangeSet) -> String {
         EntryChange::Repeated => '2',
     };
     changes.verdicts.iter().map(letter).collect()
-}
-
-#[test]
-fn n07_a_changed_article_is_sent_like_a_changed_page() {
-    let article = |text: &str, describes_page: bool| {
-        let entry = entry("https://a.test/1", "https://a.test/1", text, Some(-9));
-        document(vec![Entry { describes_page, ..entry }])
-    };
-    for (describes_page, audience, new) in
-        [(true, Audience::Everybody, 1), (false, Audience::Askers, 0)]
-    {
-        let before = article("tides", describes_page);
-        let mut held = known_entry(&before.candidates[0], 1);
-        (held.revised, held.revised_at) = (MOST_UPDATES - 1, Some(at(-1)));
-        let known: Known = std::iter::once((before.candidates[0].id, held.clone())).collect();
-        let after = article("ebb", describes_page);
-        let changes = classify(&after, &known, &standing(), at(0));
-        assert_eq!(changes.verdicts, [EntryChange::Updated(held.clone(), audience)]);
-        assert_eq!((changes.new_records(), changes.updated()), (new, 1));
-
-        held.revised = MOST_UPDATES;
-        let known: Known = std::iter::once((before.candidates[0].id, held.clone())).collect();
-        let changes = classify(&after, &known, &standing(), at(0));
-        let is_sent = matches!(changes.verdicts[0], EntryChange::Updated(_, Audience::Everybody));
-        assert_eq!(is_sent, describes_page, "an article has no limit");
-    }
-}
-
-#[test]
-fn n07_an_article_without_its_text_has_changed_when_its_date_has() {
-    let digest = |hours: i64, content: Option<Content>, describes_page: bool| {
-        let entry = entry("https://a.test/1", "https://a.test/1", "tides", Some(-9));
-        let updated = Some(at(hours).fixed_offset());
-        document(vec![Entry { updated, content, describes_page, ..entry }]).candidates[0].digest
-    };
-    let text = || Some(Content::Text(Text::plain("tides")));
-    assert_ne!(digest(-2, None, true), digest(-1, None, true));
-    assert_eq!(digest(-2, text(), true), digest(-1, text(), true));
-    assert_eq!(digest(-2, None, false), digest(-1, None, false));
 }
 
 /// Row N-14.

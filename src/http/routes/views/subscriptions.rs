@@ -235,7 +235,7 @@ fn feed(
 
 fn subscription(open: &OpenSubscription, is_own: bool) -> Value {
     let redacted = || redaction::callback(&open.callback);
-    let mut shown = json!({
+    let mut listed = json!({
         "url": if is_own { open.callback.clone() } else { redacted() },
         "protocol": protocol_word(&open.protocol, open.callback.get(..6)),
         "ctConsecutiveErrors": open.errors,
@@ -247,9 +247,9 @@ fn subscription(open: &OpenSubscription, is_own: bool) -> Value {
     // The lease of a renewal is not stored, only its end.
     if open.protocol == WEBSUB && open.is_unchanged {
         let lease_s = (open.lease_until - open.created_at).num_seconds();
-        shown["details"] = json!({ "leaseSeconds": lease_s });
+        listed["details"] = json!({ "leaseSeconds": lease_s });
     }
-    shown
+    listed
 }
 
 /// Returns the name of a protocol on the wire of rssCloud.
