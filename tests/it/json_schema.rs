@@ -233,10 +233,10 @@ async fn f9_a_video_has_content_summary_and_picture() {
     assert_eq!(item["summary"], "The flood of November.");
     let picture = &item["standardLinks"]["picture"][0];
     assert_eq!(picture["href"], "https://i1.ytimg.test/1.jpg");
-    let group = &item["media"]["group"][0];
-    assert_eq!(group["content"][0]["width"], "640");
-    assert_eq!(group["description"], json!([{ "value": "The flood of November." }]));
-    assert_eq!(group["community"][0]["statistics"][0]["views"], "7");
+    let content = &item["media"]["content"][0];
+    assert_eq!(content["width"], "640");
+    assert_eq!(content["description"], json!([{ "value": "The flood of November." }]));
+    assert_eq!(content["community"][0]["statistics"][0]["views"], "7");
 }
 
 #[tokio::test]

@@ -7,6 +7,7 @@ use crate::http::kit::rejection::{Rejection, RejectionCode};
 use crate::http::routes::websub::describe_forbidden;
 use crate::net::{FetchError, Purpose};
 use crate::subscriptions::{NotFollowed, NotValidated, NotVerified, SubscriptionRefusal};
+use feedgate_core::own_document::OwnDocument;
 
 /// Returns the rejection of a request that was refused.
 pub(super) fn reject_refusal(refusal: SubscriptionRefusal) -> Rejection {
@@ -22,6 +23,10 @@ fn reject_followed(reason: &NotFollowed) -> Rejection {
     Rejection::unprocessable(format!("{BAD_TOPIC} ({reason})"))
 }
 
+fn reject_own_document(document: &OwnDocument) -> Rejection {
+    Rejection::unprocessable(format!("{BAD_TOPIC} ({})", document.advice()))
+}
+
 fn describe_refusal(refusal: SubscriptionRefusal) -> Rejection {
     match refusal {
         SubscriptionRefusal::Forbidden(purpose, reason) => {
@@ -34,9 +39,7 @@ fn describe_refusal(refusal: SubscriptionRefusal) -> Rejection {
         SubscriptionRefusal::OwnCallback => {
             Rejection::unprocessable(format!("{BAD_CALLBACK} (It is an address of this gateway.)"))
         }
-        SubscriptionRefusal::OwnDocument(document) => {
-            Rejection::unprocessable(format!("{BAD_TOPIC} ({})", document.advice()))
-        }
+        SubscriptionRefusal::OwnDocument(document) => reject_own_document(&document),
         SubscriptionRefusal::BadPart(reason) => Rejection::unprocessable(format!(
             "{BAD_TOPIC} (The fragment of the URL cannot be used: {reason})"
         )),
