@@ -206,7 +206,7 @@ async fn nothing_is_lost_while_the_gateway_is_gone_and_nothing_comes_twice() {
         })
         .await;
     let posted = world.subscriber.notified("/local");
-    let mut ids: Vec<_> = posted.iter().flat_map(|request| item_ids(request)).collect();
+    let mut ids: Vec<_> = posted.iter().flat_map(item_ids).collect();
     ids.sort();
     assert_eq!(ids, [3, 4, 5].map(|item| entry_id("tides", item)));
     let secret = secret.split_whitespace().last().unwrap();

@@ -5,6 +5,7 @@
 //! up by their hash, so that the time that takes says nothing about them (rule S33).
 
 use std::fmt;
+use std::sync::{Arc, OnceLock};
 
 use base64::Engine;
 use base64::alphabet;
@@ -17,7 +18,7 @@ use crate::http::kit::rejection::Rejection;
 use crate::http::kit::request::Request;
 use crate::http::state::Gateway;
 use crate::jobs::runner;
-use feedgate_core::account::{Access, Scope, TokenHash};
+use feedgate_core::account::{Access, AccountId, Scope, TokenHash};
 use feedgate_core::store::StoreError;
 use feedgate_protocol::form::Form;
 
@@ -32,6 +33,8 @@ const LENIENT: GeneralPurpose = GeneralPurpose::new(
 pub(crate) struct Credentials {
     login: Option<String>,
     token: TokenHash,
+    /// Where the account of the request is remembered.
+    account: Arc<OnceLock<AccountId>>,
 }
 
 /// Does not print the token.
@@ -61,7 +64,8 @@ impl Credentials {
                 (Some(login), token)
             }
         };
-        Ok(Credentials { login, token: TokenHash::from_token(&token) })
+        let account = Arc::clone(&request.account);
+        Ok(Credentials { login, token: TokenHash::from_token(&token), account })
     }
 
     /// Returns whether the credentials are still those of an account.
@@ -76,6 +80,7 @@ impl Credentials {
     pub(crate) async fn authenticate(&self, gateway: &Gateway) -> Result<Access, Rejection> {
         match self.find_access(gateway).await {
             Ok(Some(access)) => {
+                self.account.get_or_init(|| access.account);
                 gateway.account_rate_limit.admit(access.account, 1)?;
                 Ok(access)
             }
@@ -151,9 +156,7 @@ pub(crate) async fn authenticate(
     request: &Request,
     form: &Form,
 ) -> Result<Access, Rejection> {
-    let access = Credentials::read(request, form)?.authenticate(gateway).await?;
-    request.note_account(access.account);
-    Ok(access)
+    Credentials::read(request, form)?.authenticate(gateway).await
 }
 
 /// Rejects a token that lacks `scope`.

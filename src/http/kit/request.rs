@@ -82,12 +82,6 @@ impl Request {
             && parse_bearer(self.header("authorization")).is_none()
     }
 
-    /// Remembers for which account the request was authenticated, so that the response tells what is left
-    /// of its budget.
-    pub(crate) fn note_account(&self, account: AccountId) {
-        self.account.get_or_init(|| account);
-    }
-
     /// Returns whether this is a call of the REST API, whose errors are always problem documents.
     pub(crate) fn is_rest(&self) -> bool {
         self.path == "/v1" || self.path.starts_with("/v1/")

@@ -162,11 +162,7 @@ async fn a05_what_is_pushed_for_an_address_of_ours_has_the_ids_that_it_has_there
     ids.sort_by(|one, other| other.cmp(one));
     assert_eq!((source, ids), (world.topic.clone(), new.to_vec()), "as before");
 
-    let rss = &told["/rss"];
-    assert_eq!(rss.header("content-type"), Some("application/rss+xml"));
-    let text = rss.text();
-    assert!(of_recent.iter().all(|id| text.contains(&format!(">{id}</guid>"))), "{text}");
-    assert!(text.contains(&format!("<atom:id>{feed}</atom:id>")), "{text}");
+    assert_rss_has_ids(&told["/rss"], &feed, &of_recent);
     let json = &told["/json"];
     assert_eq!(json.header("content-type"), Some("application/feed+json"));
     assert_json_feed(&json.text());
@@ -174,6 +170,13 @@ async fn a05_what_is_pushed_for_an_address_of_ours_has_the_ids_that_it_has_there
     assert_eq!(value["_feedgate"]["id"], feed);
     assert_eq!(value["feed_url"], format!("{plain}.json"));
     assert_eq!(value["items"].as_array().unwrap().len(), 2);
+}
+
+fn assert_rss_has_ids(told: &ReceivedRequest, feed: &str, entries: &[String]) {
+    assert_eq!(told.header("content-type"), Some("application/rss+xml"));
+    let text = told.text();
+    assert!(entries.iter().all(|id| text.contains(&format!(">{id}</guid>"))), "{text}");
+    assert!(text.contains(&format!("<atom:id>{feed}</atom:id>")), "{text}");
 }
 
 #[tokio::test]
