@@ -81,6 +81,14 @@ impl Tail {
         timeout(PATIENCE, find).await.unwrap_or_else(|_| panic!("{text} was waited for in vain"))
     }
 
+    /// Waits until it has printed so many lines: one for each answer of the local program.
+    async fn prints(&mut self, count: usize) {
+        for _ in 0..count {
+            let line = timeout(PATIENCE, self.printed.next_line()).await.expect("a line");
+            assert!(line.unwrap().is_some(), "it ended");
+        }
+    }
+
     /// Interrupts it, waits until it has ended, and returns the position that it prints.
     async fn ends(mut self) -> String {
         let id = i32::try_from(self.child.id().unwrap()).unwrap();
@@ -218,11 +226,12 @@ async fn nothing_is_lost_while_the_gateway_is_gone_and_nothing_comes_twice() {
         })
     );
 
+    let before = posted.len();
+    tail.prints(before).await;
     let position = tail.ends().await;
     world.publish_tides(6).await;
     let mut tail = Tail::start(&world, &["--forward-to", &local, "--from", &position]);
     tail.note("signed with").await;
-    let before = posted.len();
     let posted = world.posted(before + 1).await;
     assert_eq!(item_ids(&posted[before]), [entry_id("tides", 6)]);
     tail.ends().await;

@@ -94,6 +94,7 @@ fn apply_signing(body: &JsonBody, request: &mut SubscriptionRequest) -> Result<(
             })
         });
         request.signing.secret = secret.transpose()?;
+        request.signing.ends_secret = request.signing.secret.is_none();
     }
     if body.has("signature") {
         let methods = SignatureMethod::ALL.map(|method| (method.as_str(), method));
