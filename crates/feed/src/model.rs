@@ -370,10 +370,10 @@ impl Feed {
         pages.next().map(|link| link.href.clone())
     }
 
-    /// Returns whether the date of an update is all that says that an entry has changed: that of a page in
-    /// a sitemap, or of an article that its page describes without the text.
-    pub fn is_changed_by_date(&self, entry: &Entry) -> bool {
-        self.format == FeedFormat::Sitemap || (entry.describes_page && entry.content.is_none())
+    /// Returns whether the date of an update is all that says that an entry has changed, as of a page in a
+    /// sitemap. That of an article is no such date: many pages write the time of the request.
+    pub fn is_changed_by_date(&self) -> bool {
+        self.format == FeedFormat::Sitemap
     }
 
     /// Returns whether the id of any entry was generated.

@@ -36,7 +36,7 @@ pub(super) fn semantic_digest(feed: &mut Feed) -> Digest {
     let mut by_id: Vec<&Entry> = entries.iter().collect();
     by_id.sort_by(|one, other| one.id.cmp(&other.id));
     let digest_of = |entry: &Entry| {
-        let rendered = rendered(entry, feed.is_changed_by_date(entry));
+        let rendered = rendered(entry, feed.is_changed_by_date());
         hex::encode(Digest::from_parts(&[&rendered]).0)
     };
     let mut parts: Vec<String> = by_id.into_iter().map(digest_of).collect();

@@ -1,12 +1,13 @@
 //! A page that was read as a feed, and states no entries any more, or advertises a feed now.
 //!
-//! It is a document from now on, unless another page stands in for it:
+//! It may be a page that stands in for it for a while, or what a server sends once in a while. Which it is shows
+//! in time: it is a failure first, and a document when it has been there for some time, because a document
+//! stays one, whatever is marked up in it, while anybody is subscribed.
 //!
 //! * A page with the title or the preferred address of the one before is that page. If its content has
-//!   changed, it is sent, like any change of a document.
+//!   changed, it is sent then, like any change of a document.
 //! * A page that asks for a password, where the one before did not, is a login page, and is never stored.
-//! * Any other page may be an error page, or the page with another title. Which it is shows in time: it is a
-//!   failure first, and a document, which is sent to nobody, when it has been there for some time.
+//! * Any other page is sent to nobody.
 
 use chrono::{DateTime, TimeDelta, Utc};
 
@@ -22,7 +23,7 @@ use super::known_as::was_page;
 use super::observation::{Failure, Found, NOT_A_FEED, Observation};
 
 /// How long another page must have been in place of one, and how many polls must have found it, until it is
-/// no longer taken for an error page: as long as a resource must be gone (`schedule/backoff.rs`).
+/// no longer taken for one that stands in: as long as a resource must be gone (`schedule/backoff.rs`).
 const LASTING: TimeDelta = TimeDelta::hours(48);
 const LASTING_POLLS: u32 = 3;
 
@@ -60,17 +61,15 @@ impl Poller {
             return Ok(());
         };
         received.body = page;
+        let is_lasting = is_lasting(&resource.status, &resource.polling, at);
         let why = match succession {
-            Succession::Same => return Ok(()),
-            Succession::Revised => {
-                received.revises_page = true;
-                return Ok(());
-            }
-            Succession::Other if is_lasting(&resource.status, &resource.polling, at) => {
-                return Ok(());
-            }
-            Succession::Other => "no longer the page that was a feed: it has another title",
             Succession::Login => "no longer the page that was a feed: it asks for a password",
+            _ if is_lasting => {
+                received.revises_page = succession == Succession::Revised;
+                return Ok(());
+            }
+            Succession::Same | Succession::Revised => "the page states no entries any more",
+            Succession::Other => "no longer the page that was a feed: it has another title",
         };
         observation.found = Found::Failure(Failure::unusable(NOT_A_FEED, why.to_owned()));
         Ok(())

@@ -205,10 +205,8 @@ impl FeedDocument {
         for (candidate, id) in candidates.iter_mut().zip(renamed.unwrap_or_default()) {
             candidate.renamed = Some(EntryKey::from_id(&id));
         }
-        for (candidate, entry) in candidates.iter_mut().zip(&feed.entries) {
-            if feed.is_changed_by_date(entry) {
-                candidate.identify_by_date();
-            }
+        if feed.is_changed_by_date() {
+            candidates.iter_mut().for_each(Candidate::identify_by_date);
         }
         let mut gap = feed.gap;
         if !oldest_first {

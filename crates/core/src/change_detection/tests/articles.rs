@@ -27,16 +27,3 @@ fn n07_a_changed_article_is_sent_like_a_changed_page() {
         assert_eq!(is_sent, describes_page, "an article has no limit");
     }
 }
-
-#[test]
-fn n07_an_article_without_its_text_has_changed_when_its_date_has() {
-    let digest = |hours: i64, content: Option<Content>, describes_page: bool| {
-        let entry = entry("https://a.test/1", "https://a.test/1", "tides", Some(-9));
-        let updated = Some(at(hours).fixed_offset());
-        document(vec![Entry { updated, content, describes_page, ..entry }]).candidates[0].digest
-    };
-    let text = || Some(Content::Text(Text::plain("tides")));
-    assert_ne!(digest(-2, None, true), digest(-1, None, true));
-    assert_eq!(digest(-2, text(), true), digest(-1, text(), true));
-    assert_eq!(digest(-2, None, false), digest(-1, None, false));
-}
