@@ -171,7 +171,7 @@ pub(super) async fn intent(
     let body = body.strip_suffix(b"\r").unwrap_or(body);
     match body == challenge.as_bytes() {
         true => Ok(()),
-        false => Err(NotVerified::Challenge(reply.excerpt())),
+        false => Err(NotVerified::Challenge(excerpt(&reply, Some(headers)))),
     }
 }
 
@@ -267,7 +267,7 @@ async fn post(
     let body = rsscloud::changed(protocol, topic);
     let from = callback.clone();
     let call = CallbackRequest { method: Method::POST, url: callback, headers, body: body.into() };
-    successful(fetch.call(call).await, &from)
+    successful(fetch.call(call).await, &from, None)
 }
 
 /// Sends a GET with these parameters after those of the callback's own query (WebSub
@@ -286,7 +286,15 @@ async fn get(
         insert_callback_headers(&mut headers, chosen);
     }
     let call = CallbackRequest { method: Method::GET, url: callback, headers, body: Bytes::new() };
-    successful(fetch.call(call).await, &from)
+    successful(fetch.call(call).await, &from, chosen)
+}
+
+/// Returns the beginning of a response; nothing if the request had credentials, which the response may repeat.
+fn excerpt(reply: &CallbackResponse, chosen: Option<&CallbackHeaders>) -> AnswerExcerpt {
+    match chosen.is_some_and(|chosen| !chosen.is_empty()) {
+        true => AnswerExcerpt::new(b"", reply.is_public),
+        false => reply.excerpt(),
+    }
 }
 
 /// Removes parameters that were added to the URL that redirected, if the target repeats them.
@@ -319,9 +327,10 @@ fn unreachable(err: FetchError) -> NotVerified {
 fn successful(
     answer: Result<CallbackResponse, FetchError>,
     from: &Url,
+    chosen: Option<&CallbackHeaders>,
 ) -> Result<CallbackResponse, NotVerified> {
     let reply = answer.map_err(unreachable)?;
-    let (status, excerpt) = (reply.status, reply.excerpt());
+    let (status, excerpt) = (reply.status, excerpt(&reply, chosen));
     match reply.redirect_target(from) {
         _ if status.is_success() => Ok(reply),
         Some(target) => Err(NotVerified::Redirect { status, target: Box::new(target), excerpt }),

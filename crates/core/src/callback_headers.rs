@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 
 /// Headers that an owner cannot choose.
 #[rustfmt::skip]
-const REFUSED: [&str; 38] = [
+const REFUSED: [&str; 49] = [
     // Of the connection (RFC 9110 `#field.connection`).
     "connection", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade", "expect",
     "http2-settings",
@@ -24,10 +24,12 @@ const REFUSED: [&str; 38] = [
     "signature-agent",
     // Where a request comes from, and what is at that address only.
     "forwarded", "via", "x-real-ip", "true-client-ip", "x-original-url", "x-rewrite-url",
-    "x-http-method-override", "metadata", "metadata-flavor",
+    "x-http-method-override", "x-http-method", "x-method-override", "metadata", "metadata-flavor",
+    "x-aliyun-ecs-metadata-token", "x-client-ip", "x-cluster-client-ip", "fastly-client-ip", "cf-connecting-ip",
+    "cf-connecting-ipv6", "x-forwarded", "x-original-host", "x-host",
 ];
 /// The beginnings of others.
-const REFUSED_BEGINNINGS: [&str; 9] = [
+const REFUSED_BEGINNINGS: [&str; 10] = [
     "content-",
     "proxy-",
     "sec-",
@@ -37,6 +39,7 @@ const REFUSED_BEGINNINGS: [&str; 9] = [
     "x-superfeedr-",
     "x-feedgate-",
     "x-aws-ec2-",
+    "x-envoy-",
 ];
 /// The name of the header that [`CallbackHeaders::parse`] makes of an authorization.
 const AUTHORIZATION: &str = "authorization";

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use tracing::{debug, info, warn};
 
-use super::attempt_log::EndedAttempt;
+use super::attempt_log::{EndedAttempt, SecretRemover};
 use super::compose::{OwedContent, Payload, StatusInclusion};
 use super::concurrency_limit::Attempt;
 use super::message::Message;
@@ -63,6 +63,7 @@ impl Deliverer {
         let (at, begun) = (runner::now(), Instant::now());
         let client = super::client_for(&self.client, subscription);
         let answer = call(&client, &request, begun).await;
+        let answer = answer.map(|reply| without_credentials(reply, subscription));
         if let Err(FetchError::GatewayBusy(_)) = &answer {
             self.claims.release_unsent(due).await.map_err(Arc::new)?;
             return Ok(None);
@@ -104,6 +105,19 @@ impl Deliverer {
             self.metrics.waited((runner::now() - at).to_std().unwrap_or_default());
         }
     }
+}
+
+/// Returns a response whose body does not repeat the credentials that the callback was sent: the beginning of
+/// one that refuses is shown to the owner, and to the operator.
+pub(super) fn without_credentials(
+    mut reply: CallbackResponse,
+    subscription: &Subscription,
+) -> CallbackResponse {
+    if !reply.status.is_success() && !subscription.headers.is_empty() {
+        let secrets = SecretRemover::for_subscription(subscription);
+        reply.body = secrets.remove_from_bytes(&reply.body).into();
+    }
+    reply
 }
 
 async fn call(

@@ -11,6 +11,8 @@
 mod attempt_record;
 mod secret_remover;
 
+pub(super) use secret_remover::SecretRemover;
+
 use std::error::Error;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;

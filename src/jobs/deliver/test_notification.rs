@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Semaphore;
 
+use super::attempt::without_credentials;
 use super::compose::Composer;
 use super::message::Message;
 use super::{DeliverySettings, verdict};
@@ -79,6 +80,7 @@ impl TestNotifier {
         let begun = Instant::now();
         let client = super::client_for(&self.client, subscription);
         let answer = client.call(message.call(&self.settings)).await;
+        let answer = answer.map(|reply| without_credentials(reply, subscription));
         if let Err(FetchError::GatewayBusy(_)) = &answer {
             return Ok(TestOutcome::Busy);
         }

@@ -27,7 +27,7 @@ pub(super) fn is_credential(name: &HeaderName) -> bool {
 
 /// Removes the secrets of one subscription from texts. `Debug` does not print them.
 #[derive(Clone, Default)]
-pub(super) struct SecretRemover {
+pub(in crate::jobs::deliver) struct SecretRemover {
     /// The secrets in all forms in which they occur, longest first, none of them empty.
     secrets: Vec<String>,
 }
@@ -35,7 +35,7 @@ pub(super) struct SecretRemover {
 impl SecretRemover {
     /// Returns what removes the secrets of a subscription: the keys of its signatures, the headers for its
     /// callback, and the credentials in the URL of its topic. That of a callback never has any.
-    pub(super) fn for_subscription(subscription: &Subscription) -> SecretRemover {
+    pub(in crate::jobs::deliver) fn for_subscription(subscription: &Subscription) -> SecretRemover {
         let signing = &subscription.signing;
         let previous = signing.previous.iter().map(|previous| &previous.secret);
         let mut secrets: Vec<String> =
@@ -62,7 +62,7 @@ impl SecretRemover {
     }
 
     /// Returns the bytes without secrets.
-    pub(super) fn remove_from_bytes(&self, bytes: &[u8]) -> Vec<u8> {
+    pub(in crate::jobs::deliver) fn remove_from_bytes(&self, bytes: &[u8]) -> Vec<u8> {
         self.secrets.iter().fold(bytes.to_vec(), |bytes, secret| without(bytes, secret.as_bytes()))
     }
 }
