@@ -65,7 +65,10 @@ impl OwnDocument {
                 _ => None,
             },
             ["feeds"] => Some(OwnDocument::ArchiveOfTopic(parameter("topic"))),
-            ["feeds", _] | ["feeds" | "collections", _, "recent"] | ["all", "recent"] => {
+            ["feeds", name] if is_number(name.split('.').next().unwrap_or_default()) => {
+                Some(OwnDocument::MissingArchive)
+            }
+            ["feeds" | "collections", _, "recent"] | ["all", "recent"] => {
                 Some(OwnDocument::MissingArchive)
             }
             ["accounts", _, "recent"] => Some(OwnDocument::ArchiveOfAccount),
@@ -119,8 +122,11 @@ fn track(public_url: &Url, query: &str) -> Option<String> {
 }
 
 /// Returns whether a path is that of an hour of changes: `2026/11/28/03.xml`.
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
 fn is_hour(date: [&str; 3], hour: &str) -> bool {
-    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     date.into_iter().all(is_number) && hour.strip_suffix(".xml").is_some_and(is_number)
 }
 

@@ -158,12 +158,12 @@ async fn select(
 ) -> Result<Selection, NotRendered> {
     let read = if filter.is_some() { MAX_COUNT } else { limit };
     let range = EntryRange { limit: read, max_bytes: Some(MAX_BYTES), ..EntryRange::default() };
+    // Each number of entries, and each filter, is a document of its own, which clients can choose.
+    let compared = if filter.is_some() { MAX_COUNT / COMPARED_PER_REQUEST } else { 0 };
+    gateway.anonymous_rate_limit.admit(request, compared)?;
     let mut records = gateway.store.read_current(resource.id, &range).await?;
     let bytes: usize = records.iter().map(|record| record.atom.len()).sum();
-    // Each number of entries, and each filter, is a document of its own, which clients can choose.
-    let compared = if filter.is_some() { records.len() } else { 0 };
-    let requests = bytes / BYTES_PER_REQUEST + compared / COMPARED_PER_REQUEST;
-    gateway.anonymous_rate_limit.admit(request, requests)?;
+    gateway.anonymous_rate_limit.admit(request, bytes / BYTES_PER_REQUEST)?;
     // Older documents have entries that do not match.
     let is_cut = filter.is_none() && (records.len() == limit || bytes >= MAX_BYTES);
     if let Some(filter) = filter {

@@ -143,14 +143,16 @@ async fn end(gateway: &Arc<Gateway>, request: &Request, id: &str) -> Result<Resp
     let call = RestCall::begin(gateway, request, Scope::Unsubscribe, &[]).await?;
     let (resource, _) = find(&call, id).await?;
     let (account, resource) = (call.access.account, Some(resource.id));
+    let mut after = 0;
     loop {
-        let range = SubscriptionRange { account, resource, after: 0, limit: BATCH };
+        let range = SubscriptionRange { account, resource, after, limit: BATCH };
         let held = gateway.store.list_range(range).await;
         let held = held.map_err(|err| Rejection::unavailable(&err))?;
         if held.is_empty() {
             return Ok(empty(StatusCode::NO_CONTENT));
         }
         for listed in held {
+            after = listed.subscription.id.number;
             let intent = Intent::new(IntentMode::Unsubscribe, listed.subscription.to_request());
             let terms = RequestTerms::of_account(Verification::None, FirstFetchWait::Moment);
             let ended = gateway.subscribe.carry_out(&intent, terms, runner::now()).await;

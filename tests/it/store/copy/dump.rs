@@ -9,8 +9,9 @@ use crate::support::postgres::{Database, connect};
 pub(super) type Dump = BTreeMap<String, Vec<String>>;
 
 /// Tables that a copy writes in another form.
-const OTHER_TABLES: [&str; 13] = [
+const OTHER_TABLES: [&str; 14] = [
     "clocks",
+    "idempotency_keys",
     "sessions",
     "nodes",
     "callback_slots",

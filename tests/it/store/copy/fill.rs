@@ -7,7 +7,6 @@ use feedgate_core::backfill::{BackfillShare, Chain, PastPage};
 use feedgate_core::collection::{Collection, CollectionKind};
 use feedgate_core::event::{Event, EventKind};
 use feedgate_core::host::HostRefusal;
-use feedgate_core::idempotency::IdempotencyKey;
 use feedgate_core::intent::{Intent, IntentMode, VerifyToken};
 use feedgate_core::password::{Password, PasswordHash};
 use feedgate_core::ping::TimeUnit;
@@ -197,8 +196,6 @@ async fn other_work(store: &ClaimingStore) {
     store.receive(&ping(3 * 3_600, "https://feeds.test/feed1"), Duration::ZERO).await.unwrap();
     store.claim_maintenance_task("measure", at(1), Duration::from_secs(60)).await.unwrap();
     store.save_poll_factor(1.5).await.unwrap();
-    let key = IdempotencyKey { account: AccountId(1), key: [1; 32], request: [2; 32] };
-    store.begin_idempotent(&key, at(1)).await.unwrap();
 }
 
 async fn hosts(store: &ClaimingStore) {

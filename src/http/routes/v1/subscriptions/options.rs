@@ -30,8 +30,8 @@ const STATUSES: [(&str, Statuses); 3] = [
     ("never", Statuses::Never),
 ];
 
-/// Replaces the options of `request` that the body has. A filter, a secret or a signature that is null
-/// is removed.
+/// Replaces the options of `request` that the body has. A filter or a secret that is null is
+/// removed.
 pub(super) fn apply(body: &JsonBody, request: &mut SubscriptionRequest) -> Result<(), Rejection> {
     if let Some(format) = body.word("format", &FORMATS)? {
         request.format = format;

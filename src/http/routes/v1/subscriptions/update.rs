@@ -13,6 +13,7 @@ use crate::http::routes::v1::json_body::JsonBody;
 use crate::http::state::Gateway;
 use crate::jobs::runner;
 use feedgate_core::account::Scope;
+use feedgate_core::signing::SigningRequest;
 use feedgate_core::subscription::SubscriptionRequest;
 
 /// Changes what the body names. Options that it does not name stay.
@@ -29,7 +30,10 @@ pub(super) async fn update(
     let (store, now, id) = (&gateway.store, runner::now(), listed.subscription.id);
     if options::FIELDS.iter().any(|name| body.has(name)) {
         let digest = listed.delivery.next_digest_at.is_some();
-        let mut changed = SubscriptionRequest { digest, ..listed.subscription.to_request() };
+        // What is not named stays as it is stored, also what another request changes meanwhile.
+        let (signing, headers) = (SigningRequest::default(), None);
+        let kept = listed.subscription.to_request();
+        let mut changed = SubscriptionRequest { digest, signing, headers, ..kept };
         options::apply(&body, &mut changed)?;
         store.subscribe(&changed, now).await.map_err(unavailable)?;
     }
