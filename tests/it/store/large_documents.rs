@@ -35,7 +35,7 @@ in_one_cell!(h01_a_third_large_document_of_a_network_waits_for_the_first_two);
 const ENTRIES: usize = 1_050;
 const MOST_IN_A_PART: usize = 200;
 /// So many that another write certainly comes before the last part.
-const MANY: usize = 4_000;
+const MANY: usize = 10_000;
 
 fn ids(count: usize) -> Vec<String> {
     (0..count).map(|n| format!("urn:e:{n}")).collect()
