@@ -17,7 +17,7 @@ const MOST: i64 = 8;
 impl Store {
     /// Returns the topics, with `alias` as their alias, to which an account is subscribed under that
     /// address, or subscribers without an account (`None`): with one callback, or with any. They are in
-    /// the order of their callbacks, and a few at most.
+    /// the order of their URLs, and a few at most.
     pub async fn subscribed_under(
         &self,
         account: Option<AccountId>,
@@ -26,7 +26,9 @@ impl Store {
     ) -> Result<Vec<Topic>, StoreError> {
         let callback = callback.map(Callback::as_str);
         let found = self.each(|db| db.subscribed_under(account, alias, callback)).await?;
-        Ok(found.into_iter().flatten().collect())
+        let mut found: Vec<Topic> = found.into_iter().flatten().collect();
+        found.sort_by(|one, other| one.as_str().cmp(other.as_str()));
+        Ok(found)
     }
 }
 
