@@ -23,24 +23,17 @@ const MOST_KEY_CHARS: usize = 255;
 /// After how many seconds a client may repeat a request that is being carried out.
 const RETRY_AFTER_S: u64 = 1;
 
-/// What becomes of a call.
-pub(super) enum ClaimedCall {
-    /// It is to be carried out.
-    New(PendingAnswer),
-    /// It was answered before.
-    Answered(Response),
-}
-
-/// The answer of a call that is being carried out.
-pub(super) struct PendingAnswer(Option<IdempotencyKey>);
-
-/// Finds out whether a call was answered before. Calls without a key never were.
-pub(super) async fn claim(call: &RestCall<'_>) -> Result<ClaimedCall, Rejection> {
-    let Some(key) = key(call)? else { return Ok(ClaimedCall::New(PendingAnswer(None))) };
+/// Carries out a call, unless it was answered before: then the answer is that one. Calls without a key are
+/// carried out always.
+pub(super) async fn once(
+    call: &RestCall<'_>,
+    work: impl Future<Output = Result<Response, Rejection>>,
+) -> Result<Response, Rejection> {
+    let Some(key) = key(call)? else { return work.await };
     let claim = call.gateway.store.begin_idempotent(&key, runner::now()).await;
     match claim.map_err(|err| Rejection::unavailable(&err))? {
-        IdempotencyClaim::Begun => Ok(ClaimedCall::New(PendingAnswer(Some(key)))),
-        IdempotencyClaim::Answered(answer) => Ok(ClaimedCall::Answered(response(answer))),
+        IdempotencyClaim::Begun => finish(call, &key, work.await).await,
+        IdempotencyClaim::Answered(answer) => Ok(response(answer)),
         IdempotencyClaim::InProgress => {
             let reason = "The same request is being carried out, please repeat it in a moment.";
             let rejection = Rejection::new(StatusCode::CONFLICT, reason);
@@ -84,26 +77,23 @@ fn response(answer: IdempotentAnswer) -> Response {
     response
 }
 
-impl PendingAnswer {
-    /// Stores the answer of a call that succeeded, and forgets one that did not.
-    pub(super) async fn finish(
-        self,
-        call: &RestCall<'_>,
-        result: Result<Response, Rejection>,
-    ) -> Result<Response, Rejection> {
-        let Some(key) = self.0 else { return result };
-        let answer = result.as_ref().ok().map(|response| {
-            let header = response.headers().get(header::LOCATION);
-            let location = header.and_then(|value| value.to_str().ok()).unwrap_or_default();
-            let body = response.extensions().get::<JsonText>().map(|text| text.0.to_string());
-            IdempotentAnswer {
-                status: response.status().as_u16(),
-                location: location.to_owned(),
-                body: body.unwrap_or_default(),
-            }
-        });
-        let finished = call.gateway.store.finish_idempotent(&key, answer).await;
-        finished.map_err(|err| Rejection::unavailable(&err))?;
-        result
-    }
+/// Stores the answer of a call that succeeded, and forgets one that did not.
+async fn finish(
+    call: &RestCall<'_>,
+    key: &IdempotencyKey,
+    result: Result<Response, Rejection>,
+) -> Result<Response, Rejection> {
+    let answer = result.as_ref().ok().map(|response| {
+        let header = response.headers().get(header::LOCATION);
+        let location = header.and_then(|value| value.to_str().ok()).unwrap_or_default();
+        let body = response.extensions().get::<JsonText>().map(|text| text.0.to_string());
+        IdempotentAnswer {
+            status: response.status().as_u16(),
+            location: location.to_owned(),
+            body: body.unwrap_or_default(),
+        }
+    });
+    let finished = call.gateway.store.finish_idempotent(key, answer).await;
+    finished.map_err(|err| Rejection::unavailable(&err))?;
+    result
 }

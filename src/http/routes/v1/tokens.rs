@@ -12,7 +12,7 @@ use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use super::call::{JsonText, RestCall, json_reply, to_response};
-use super::idempotency::{self, ClaimedCall};
+use super::idempotency;
 use super::json_body::{JsonBody, reject_field};
 use super::paging::PageRequest;
 use crate::http::kit::auth;
@@ -142,11 +142,7 @@ fn find<'t>(
 /// request is without it.
 async fn create(gateway: &Arc<Gateway>, request: &Request) -> Result<Response, Rejection> {
     let call = RestCall::begin(gateway, request, Scope::Tokens, &[]).await?;
-    let once = match idempotency::claim(&call).await? {
-        ClaimedCall::New(once) => once,
-        ClaimedCall::Answered(response) => return Ok(response),
-    };
-    once.finish(&call, create_once(&call).await).await
+    idempotency::once(&call, create_once(&call)).await
 }
 
 async fn create_once(call: &RestCall<'_>) -> Result<Response, Rejection> {

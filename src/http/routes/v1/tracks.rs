@@ -12,7 +12,7 @@ use warp::reply::Response;
 
 use super::call::{RestCall, json_reply, to_response};
 use super::feed_id;
-use super::idempotency::{self, ClaimedCall};
+use super::idempotency;
 use super::json_body::JsonBody;
 use super::paging::PageRequest;
 use super::refusal::reject_refusal;
@@ -90,11 +90,7 @@ fn describe(gateway: &Gateway, resource: &Resource) -> Option<Value> {
 /// Subscribes to the track of a query, and opens it if that is necessary.
 async fn open(gateway: &Arc<Gateway>, request: &Request) -> Result<Response, Rejection> {
     let call = RestCall::begin(gateway, request, Scope::Subscribe, &[]).await?;
-    let once = match idempotency::claim(&call).await? {
-        ClaimedCall::New(once) => once,
-        ClaimedCall::Answered(response) => return Ok(response),
-    };
-    once.finish(&call, open_once(&call).await).await
+    idempotency::once(&call, open_once(&call)).await
 }
 
 async fn open_once(call: &RestCall<'_>) -> Result<Response, Rejection> {

@@ -10,7 +10,7 @@ use super::{owned, view};
 use crate::http::kit::rejection::Rejection;
 use crate::http::kit::request::Request;
 use crate::http::routes::v1::call::{RestCall, json_reply};
-use crate::http::routes::v1::idempotency::{self, ClaimedCall};
+use crate::http::routes::v1::idempotency;
 use crate::http::routes::v1::json_body::JsonBody;
 use crate::http::state::Gateway;
 use crate::jobs::deliver::{TestOutcome, TestReport};
@@ -28,11 +28,7 @@ pub(super) async fn retry(
     id: &str,
 ) -> Result<Response, Rejection> {
     let call = RestCall::begin(gateway, request, Scope::Subscribe, &[]).await?;
-    let once = match idempotency::claim(&call).await? {
-        ClaimedCall::New(once) => once,
-        ClaimedCall::Answered(response) => return Ok(response),
-    };
-    once.finish(&call, retry_once(&call, id).await).await
+    idempotency::once(&call, retry_once(&call, id)).await
 }
 
 async fn retry_once(call: &RestCall<'_>, id: &str) -> Result<Response, Rejection> {
@@ -56,11 +52,7 @@ pub(super) async fn replay(
     id: &str,
 ) -> Result<Response, Rejection> {
     let call = RestCall::begin(gateway, request, Scope::Retrieve, &[]).await?;
-    let once = match idempotency::claim(&call).await? {
-        ClaimedCall::New(once) => once,
-        ClaimedCall::Answered(response) => return Ok(response),
-    };
-    once.finish(&call, replay_once(&call, id).await).await
+    idempotency::once(&call, replay_once(&call, id)).await
 }
 
 async fn replay_once(call: &RestCall<'_>, id: &str) -> Result<Response, Rejection> {
@@ -102,11 +94,7 @@ pub(super) async fn test(
     id: &str,
 ) -> Result<Response, Rejection> {
     let call = RestCall::begin(gateway, request, Scope::Subscribe, &[]).await?;
-    let once = match idempotency::claim(&call).await? {
-        ClaimedCall::New(once) => once,
-        ClaimedCall::Answered(response) => return Ok(response),
-    };
-    once.finish(&call, test_once(&call, id).await).await
+    idempotency::once(&call, test_once(&call, id)).await
 }
 
 async fn test_once(call: &RestCall<'_>, id: &str) -> Result<Response, Rejection> {

@@ -14,7 +14,7 @@ use crate::http::kit::reply::set_header;
 use crate::http::kit::request::Request;
 use crate::http::routes::v1::call::{RestCall, json_reply};
 use crate::http::routes::v1::feed_view;
-use crate::http::routes::v1::idempotency::{self, ClaimedCall};
+use crate::http::routes::v1::idempotency;
 use crate::http::routes::v1::json_body::JsonBody;
 use crate::http::routes::v1::refusal::reject_refusal;
 use crate::http::state::Gateway;
@@ -45,11 +45,7 @@ pub(super) async fn create(
     request: &Request,
 ) -> Result<Response, Rejection> {
     let call = RestCall::begin(gateway, request, Scope::Subscribe, &[]).await?;
-    let once = match idempotency::claim(&call).await? {
-        ClaimedCall::New(once) => once,
-        ClaimedCall::Answered(response) => return Ok(response),
-    };
-    once.finish(&call, create_once(&call).await).await
+    idempotency::once(&call, create_once(&call)).await
 }
 
 async fn create_once(call: &RestCall<'_>) -> Result<Response, Rejection> {
@@ -127,11 +123,8 @@ pub(in crate::http::routes::v1) async fn subscribe(
     let parameters = for_publisher(&requested)?;
     let intent = Intent { backfill, parameters, ..Intent::new(IntentMode::Subscribe, requested) };
     let followed = service.follow(intent, follow, CallerNetworks::Inner, now).await;
-    let (mut intent, _) = followed.map_err(reject_refusal)?;
-    let held = find_held(call, &intent.request).await?;
-    if let Some(held) = &held {
-        keep_secret(body, &mut intent.request, held);
-    }
+    let (intent, _) = followed.map_err(reject_refusal)?;
+    let is_new = find_held(call, &intent.request).await?.is_none();
     let terms = RequestTerms::of_account(verification, FirstFetchWait::End);
     let outcome = service.carry_out(&intent, terms, now).await.map_err(reject_refusal)?;
     let made = find_held(call, &intent.request).await?;
@@ -139,21 +132,9 @@ pub(in crate::http::routes::v1) async fn subscribe(
         (SubscribeOutcome::Now, Some(made)) => {
             let findings = service.findings(&made.subscription.topic, false).await;
             let findings = findings.map_err(|err| Rejection::unavailable(&err))?;
-            Ok(created(call, &made, &findings, held.is_none()))
+            Ok(created(call, &made, &findings, is_new))
         }
         _ => Ok(json_reply(StatusCode::ACCEPTED, &PendingView::new(&intent.request))),
-    }
-}
-
-/// Keeps the secret of a subscription that is created again, unless the body has one or says that there
-/// is none: its notifications stay signed.
-fn keep_secret(body: &JsonBody, request: &mut SubscriptionRequest, held: &ListedSubscription) {
-    let signing = &held.subscription.signing;
-    if !body.has("secret") {
-        request.signing.secret = signing.secret.clone();
-    }
-    if !body.has("signature") {
-        request.signing.method = signing.method;
     }
 }
 
