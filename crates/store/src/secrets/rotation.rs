@@ -150,107 +150,73 @@ struct SecretColumn {
     write: &'static str,
 }
 
+/// A column of `subscriptions`.
+macro_rules! of_subscriptions {
+    ($name:expr, $column:literal) => {
+        SecretColumn {
+            name: $name,
+            key: &["resource_id", "id"],
+            read: concat!(
+                "select s.resource_id, s.id,
+                        (select r.topic from resources r where r.id = s.resource_id), s.alias,
+                        s.callback, s.protocol, s.procedure, s.",
+                $column,
+                "  from subscriptions s
+                  where (s.resource_id, s.id) > ($1, $2)
+                  order by s.resource_id, s.id limit $3"
+            ),
+            identity: subscriber_of,
+            write: concat!(
+                "update subscriptions
+                    set ",
+                $column,
+                "       = {given sealed}
+                 {from rows}
+                  where subscriptions.resource_id = {given resource_id}
+                    and subscriptions.id = {given id} and ",
+                $column,
+                "       = {given found}"
+            ),
+        }
+    };
+}
+
+/// A column of `intents`.
+macro_rules! of_intents {
+    ($name:expr, $column:literal) => {
+        SecretColumn {
+            name: $name,
+            key: &["id"],
+            read: concat!(
+                "select id, topic, alias, callback, protocol, procedure, ",
+                $column,
+                "  from intents
+                  where id > $1
+                  order by id limit $2"
+            ),
+            identity: subscriber_of,
+            write: concat!(
+                "update intents
+                    set ",
+                $column,
+                "       = {given sealed}
+                 {from rows}
+                  where intents.id = {given id} and ",
+                $column,
+                "       = {given found}"
+            ),
+        }
+    };
+}
+
 /// Every column that `Tx::seal` is called for.
 const COLUMNS: &[SecretColumn] = &[
-    SecretColumn {
-        name: SECRET,
-        key: &["resource_id", "id"],
-        read: "
-            select s.resource_id, s.id,
-                   (select r.topic from resources r where r.id = s.resource_id), s.alias,
-                   s.callback, s.protocol, s.procedure, s.secret
-              from subscriptions s
-             where (s.resource_id, s.id) > ($1, $2)
-             order by s.resource_id, s.id limit $3",
-        identity: subscriber_of,
-        write: "
-            update subscriptions
-               set secret = {given sealed}
-            {from rows}
-             where subscriptions.resource_id = {given resource_id}
-               and subscriptions.id = {given id} and secret = {given found}",
-    },
-    SecretColumn {
-        name: PREVIOUS_SECRET,
-        key: &["resource_id", "id"],
-        read: "
-            select s.resource_id, s.id,
-                   (select r.topic from resources r where r.id = s.resource_id), s.alias,
-                   s.callback, s.protocol, s.procedure, s.previous_secret
-              from subscriptions s
-             where (s.resource_id, s.id) > ($1, $2)
-             order by s.resource_id, s.id limit $3",
-        identity: subscriber_of,
-        write: "
-            update subscriptions
-               set previous_secret = {given sealed}
-            {from rows}
-             where subscriptions.resource_id = {given resource_id}
-               and subscriptions.id = {given id} and previous_secret = {given found}",
-    },
-    SecretColumn {
-        name: HEADERS,
-        key: &["resource_id", "id"],
-        read: "
-            select s.resource_id, s.id,
-                   (select r.topic from resources r where r.id = s.resource_id), s.alias,
-                   s.callback, s.protocol, s.procedure, s.header_secret
-              from subscriptions s
-             where (s.resource_id, s.id) > ($1, $2)
-             order by s.resource_id, s.id limit $3",
-        identity: subscriber_of,
-        write: "
-            update subscriptions
-               set header_secret = {given sealed}
-            {from rows}
-             where subscriptions.resource_id = {given resource_id}
-               and subscriptions.id = {given id} and header_secret = {given found}",
-    },
-    SecretColumn {
-        name: INTENT_SECRET,
-        key: &["id"],
-        read: "
-            select id, topic, alias, callback, protocol, procedure, secret
-              from intents
-             where id > $1
-             order by id limit $2",
-        identity: subscriber_of,
-        write: "
-            update intents
-               set secret = {given sealed}
-            {from rows}
-             where intents.id = {given id} and secret = {given found}",
-    },
-    SecretColumn {
-        name: INTENT_HEADERS,
-        key: &["id"],
-        read: "
-            select id, topic, alias, callback, protocol, procedure, header_secret
-              from intents
-             where id > $1
-             order by id limit $2",
-        identity: subscriber_of,
-        write: "
-            update intents
-               set header_secret = {given sealed}
-            {from rows}
-             where intents.id = {given id} and header_secret = {given found}",
-    },
-    SecretColumn {
-        name: VERIFY_TOKEN,
-        key: &["id"],
-        read: "
-            select id, topic, alias, callback, protocol, procedure, verify_token
-              from intents
-             where id > $1
-             order by id limit $2",
-        identity: subscriber_of,
-        write: "
-            update intents
-               set verify_token = {given sealed}
-            {from rows}
-             where intents.id = {given id} and verify_token = {given found}",
-    },
+    of_subscriptions!(SECRET, "secret"),
+    of_subscriptions!(PREVIOUS_SECRET, "previous_secret"),
+    of_subscriptions!(HEADERS, "header_secret"),
+    of_intents!(INTENT_SECRET, "secret"),
+    of_intents!(INTENT_HEADERS, "header_secret"),
+    of_intents!(VERIFY_TOKEN, "verify_token"),
     SecretColumn {
         name: UPSTREAM_SECRET,
         key: &["resource_id"],
