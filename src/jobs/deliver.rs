@@ -56,7 +56,7 @@ use attempt_log::AttemptLog;
 use claim_checks::ClaimChecks;
 use claims::DeliveryClaims;
 use compose::AnonymousContents;
-pub(crate) use compose::{ComposedRange, Composer, LogGap, LogRange};
+pub(crate) use compose::{ComposedRange, Composer, LogGap, LogRange, matching_records};
 use delivery_result_batcher::{DeliveryResultBatcher, PendingRecord};
 use host_queues::{DeliveryPermit, HostQueues};
 pub(crate) use message::X_HOPS;

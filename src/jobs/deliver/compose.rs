@@ -22,7 +22,7 @@ use url::Url;
 
 use crate::byte_cache::{ByteCache, ByteSize, CacheName};
 use crate::net::{HttpClient, is_inner};
-use feedgate_core::query::EntryFilter;
+use feedgate_core::query::EntryMatcher;
 use feedgate_core::record::{Record, Seq};
 use feedgate_core::resource::{Resource, ResourceId, ResourceKind};
 use feedgate_core::store::{OwedRange, StoreError};
@@ -345,7 +345,9 @@ impl Composer {
             if let Some(filter) = &key.filter {
                 // The next delivery goes on behind records of which none matches, so that each compares a
                 // bounded number.
-                break (matching(filter, resource, records).await?, last);
+                let matcher = filter.matcher();
+                let matcher = matcher.map_err(|err| StoreError::Corrupt(err.to_string()))?;
+                break (matching_records(&matcher, resource, records).await, last);
             }
             if is_all || !records.is_empty() {
                 break (records, last);
@@ -408,12 +410,11 @@ impl Composer {
 }
 
 /// Returns the records that match a filter.
-async fn matching(
-    filter: &EntryFilter,
+pub(crate) async fn matching_records(
+    matcher: &EntryMatcher,
     resource: &Resource,
     records: Vec<Record>,
-) -> Result<Vec<Record>, StoreError> {
-    let matcher = filter.matcher().map_err(|err| StoreError::Corrupt(err.to_string()))?;
+) -> Vec<Record> {
     let mut matching = Vec::new();
     for record in records {
         if matcher.matches(resource, &record) {
@@ -422,5 +423,5 @@ async fn matching(
         // Comparing an entry takes a fraction of a millisecond.
         yield_now().await;
     }
-    Ok(matching)
+    matching
 }

@@ -8,7 +8,6 @@
 
 use chrono::{DateTime, Utc};
 use sha2::{Digest, Sha256};
-use tokio::task::yield_now;
 use url::form_urlencoded::Serializer;
 use warp::reply::Response;
 
@@ -22,6 +21,7 @@ use crate::http::kit::params;
 use crate::http::kit::rejection::Rejection;
 use crate::http::kit::request::Request;
 use crate::http::state::Gateway;
+use crate::jobs::deliver::matching_records;
 use crate::jobs::runner;
 use feedgate_core::archive_identity::collected_record;
 use feedgate_core::document_format::DocumentFormat;
@@ -167,7 +167,8 @@ async fn select(
     // Older documents have entries that do not match.
     let is_cut = filter.is_none() && (records.len() == limit || bytes >= MAX_BYTES);
     if let Some(filter) = filter {
-        records = matching(resource, records, filter).await?;
+        let matcher = filter.matcher().map_err(reject_filter)?;
+        records = matching_records(&matcher, resource, records).await;
         records.truncate(limit);
     }
     if resource.kind == ResourceKind::Collection {
@@ -176,24 +177,6 @@ async fn select(
         records = archived.into_iter().map(|held| collected_record(topic, held)).collect();
     }
     Ok(Selection { records, is_cut })
-}
-
-/// Returns the records that match a filter.
-async fn matching(
-    resource: &Resource,
-    records: Vec<Record>,
-    filter: &EntryFilter,
-) -> Result<Vec<Record>, Rejection> {
-    let matcher = filter.matcher().map_err(reject_filter)?;
-    let mut matching = Vec::new();
-    for record in records {
-        if matcher.matches(resource, &record) {
-            matching.push(record);
-        }
-        // Comparing an entry takes a fraction of a millisecond.
-        yield_now().await;
-    }
-    Ok(matching)
 }
 
 /// Returns the filter that the request names (row Q-5).

@@ -8,6 +8,7 @@ use feedgate_core::change_detection::{Candidate, FeedDocument};
 use feedgate_core::host_groups::HostGroups;
 use feedgate_core::page::PageLimits;
 use feedgate_core::ping_forwarding::PingForwarding;
+use feedgate_core::query::EntryFilter;
 use feedgate_core::resource::ResourceId;
 use feedgate_core::subscription::SubscriptionId;
 use feedgate_core::topic::{Callback, Topic};
