@@ -38,10 +38,10 @@ pub struct IdempotentAnswer {
 pub enum IdempotencyClaim {
     /// The request is to be carried out.
     Begun,
-    /// The same request is being carried out.
+    /// A request with this key and this content is being carried out.
     InProgress,
     /// The key was used for another request.
     OtherRequest,
-    /// The same request was answered.
+    /// A request with this key and this content was answered.
     Answered(IdempotentAnswer),
 }

@@ -1,7 +1,7 @@
 //! Documents of this gateway that are no logs: nobody can be notified of their changes.
 //!
-//! They are at addresses of the gateway too, and readers that find one try to subscribe to it. What can
-//! be subscribed to instead is the log that they show a part of.
+//! Readers that find such a document try to subscribe to its address. What can be subscribed to instead is
+//! the log that the document shows a part of.
 
 use url::Url;
 

@@ -132,7 +132,7 @@ async fn end_at_superfeedr(
         Ok((Ok(here), Ok(there))) if !was_notified => missing_there(&here, &there),
         Ok(_) => 0,
         Err(err) if err.ends_run() => return Err(err),
-        // It was decided before that differences do not matter.
+        // Only subscriptions whose differences do not matter, or were looked for before, come here.
         Err(_) => 0,
     };
     let named = [("hub.topic", &*key.topic), ("hub.callback", &*key.callback)];

@@ -172,7 +172,7 @@ async fn redirect_to_archive(gateway: &Gateway, request: &Request) -> Response {
     let mut response = empty(StatusCode::FOUND);
     let format = query.get("format").and_then(DocumentFormat::from_word).unwrap_or_default();
     let (id, extension) = (resource.id, format.extension());
-    // These are parameters of the plain feed.
+    // Only the plain feed has these parameters.
     let selecting = ["count", "filter"].into_iter();
     let selecting = selecting.filter_map(|name| Some((name, query.get(name)?)));
     let selecting = Serializer::new(String::new()).extend_pairs(selecting).finish();

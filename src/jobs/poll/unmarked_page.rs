@@ -1,8 +1,8 @@
 //! A page that was read as a feed, and states no entries any more, or advertises a feed now.
 //!
-//! It may be a page that stands in for it for a while, or what a server sends once in a while. Which it is shows
-//! in time: it is a failure first, and a document when it has been there for some time, because a document
-//! stays one, whatever is marked up in it, while anybody is subscribed.
+//! A page without entries may stand in for the one before, or be what a server sends once in a while. Which it
+//! is shows in time: such a page is a failure first, and a document when it has been there for some time,
+//! because a document stays one, whatever is marked up in it, while anybody is subscribed.
 //!
 //! * A page with the title or the preferred address of the one before is that page. If its content has
 //!   changed, it is sent then, like any change of a document.

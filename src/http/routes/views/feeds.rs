@@ -22,9 +22,9 @@ const OPML: &str = "text/x-opml; charset=utf-8";
 /// Whose addresses of the feeds the list has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum ListedUrls {
-    /// Those of this gateway, at which the feeds are Atom whatever their sources are.
+    /// The addresses at this gateway, where feeds are Atom whatever their sources are.
     Gateway,
-    /// Those of the sources.
+    /// The addresses of the sources.
     Source,
 }
 
