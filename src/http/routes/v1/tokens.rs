@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
+use futures_util::FutureExt;
 use http::{Method, StatusCode, header};
 use serde::Serialize;
 use serde_json::Value;
@@ -40,11 +41,10 @@ pub(super) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
     let all = warp::path!("v1" / "tokens").boxed();
     let one = warp::path!("v1" / "tokens" / String).boxed();
     ALL.route(gateway, all, |gateway, request| async move {
-        let result = match request.method {
-            Method::POST => create(&gateway, &request).await,
-            _ => list(&gateway, &request).await,
-        };
-        to_response(&request, result)
+        match request.method {
+            Method::POST => create(gateway, request).await,
+            _ => to_response(&request, list(&gateway, &request).await),
+        }
     })
     .or(ONE.route_with_param(gateway, one, |gateway, request, id| async move {
         let result = match request.method {
@@ -140,9 +140,8 @@ fn find<'t>(
 
 /// Creates a token. The reply is the only one that has it: what is stored for a client that repeats the
 /// request is without it.
-async fn create(gateway: &Arc<Gateway>, request: &Request) -> Result<Response, Rejection> {
-    let call = RestCall::begin(gateway, request, Scope::Tokens, &[]).await?;
-    idempotency::once(&call, create_once(&call)).await
+async fn create(gateway: Arc<Gateway>, request: Request) -> Response {
+    idempotency::once(gateway, request, Scope::Tokens, |call| create_once(call).boxed()).await
 }
 
 async fn create_once(call: &RestCall<'_>) -> Result<Response, Rejection> {
