@@ -10,7 +10,7 @@ use crate::http::kit::rejection::Rejection;
 use crate::http::kit::request::Request;
 
 /// The fields of a body. A field that is null counts as missing, unless a call says otherwise.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct JsonBody(Map<String, Value>);
 
 impl JsonBody {
