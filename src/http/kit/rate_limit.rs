@@ -166,6 +166,11 @@ pub(crate) struct RowCharge<'l> {
 }
 
 impl RowCharge<'_> {
+    /// Returns to the budget what this many rows that were read did not need.
+    pub(crate) fn return_unread(self, read: usize) {
+        self.return_unused(RowsRead { read, skipped: 0 });
+    }
+
     /// Returns to the budget what the rows that were read did not need.
     pub(crate) fn return_unused(self, rows: RowsRead) {
         let unused = self.requests.saturating_sub(rows.requests());

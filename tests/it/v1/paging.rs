@@ -114,3 +114,29 @@ async fn a02_a_page_that_cannot_be_is_rejected() {
         assert_eq!(reply.problem(), (status, code, field), "{path}: {}", reply.json);
     }
 }
+
+#[tokio::test]
+async fn a02_a_long_page_costs_as_many_requests_as_it_may_take_reading() {
+    let settings = [("FEEDGATE_ACCOUNT_REQUESTS_PER_MIN", "40")];
+    let world = World::with_tides(1, &settings).await;
+    let made = world.create_subscription("/cb").await;
+    let id = made["id"].as_str().unwrap();
+    let remaining = |header: &str| -> u32 {
+        let count = header.split_once("r=").and_then(|(_, rest)| rest.split(';').next());
+        count.unwrap().parse().unwrap()
+    };
+    // 200 rows are 13 requests.
+    while remaining(world.rest_get("/v1/tokens/self").await.header("ratelimit")) > 11 {}
+    for path in [
+        format!("/v1/attempts?subscription={id}&limit=200"),
+        format!("/v1/deliveries?subscription={id}&limit=1"),
+        "/v1/tracks?limit=200".to_owned(),
+        "/v1/tokens?limit=200".to_owned(),
+        "/v1/feeds?limit=200".to_owned(),
+        "/v1/subscriptions?limit=200".to_owned(),
+    ] {
+        assert_eq!(world.rest_get(&path).await.problem(), (429, "rate_limited", ""), "{path}");
+    }
+    let short = world.rest_get(&format!("/v1/attempts?subscription={id}&limit=1")).await;
+    assert_eq!(short.status, StatusCode::OK, "{}", short.json);
+}

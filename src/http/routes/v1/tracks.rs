@@ -110,8 +110,10 @@ async fn list(gateway: &Arc<Gateway>, request: &Request) -> Result<Response, Rej
     let call = RestCall::begin(gateway, request, Scope::List, &["limit", "cursor"]).await?;
     let page = PageRequest::from_call(&call, "tracks")?;
     let after = ResourceId(page.after_number()?);
+    let charge = call.admit_rows(page.limit)?;
     let found = gateway.store.resources_of_account(call.access.account, after, page.limit).await;
     let found = found.map_err(|err| Rejection::unavailable(&err))?;
+    charge.return_unread(found.resources.len());
     let data = found.resources.iter().filter_map(|resource| describe(gateway, resource));
     Ok(page.to_reply(&call, data.collect(), found.next))
 }
