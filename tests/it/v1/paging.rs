@@ -60,6 +60,10 @@ async fn a02_lists_are_read_to_their_end_page_by_page() {
     let tides = feeds.iter().find(|feed| feed["url"] == world.topic.as_str()).unwrap();
     let tides = tides["id"].as_str().unwrap();
     let winds = world.publisher.url("/winds");
+    for name in ["one", "two"] {
+        let made = world.rest_post("/v1/tokens", json!({ "name": name })).await;
+        assert_eq!(made.status, StatusCode::CREATED, "{}", made.json);
+    }
     #[rustfmt::skip]
     let lists = [
         ("/v1/subscriptions".to_owned(),                     6),
@@ -76,7 +80,7 @@ async fn a02_lists_are_read_to_their_end_page_by_page() {
         (format!("/v1/feeds/{tides}/entries"),               5),
         (format!("/v1/feeds/{tides}/entries?filter=text"),   5),
         (format!("/v1/feeds/{tides}/entries?filter=storm"),  0),
-        ("/v1/tokens".to_owned(),                            1),
+        ("/v1/tokens".to_owned(),                            3),
         ("/v1/tracks".to_owned(),                            0),
     ];
     for (path, want) in lists {
