@@ -154,7 +154,8 @@ fn for_publisher(request: &SubscriptionRequest) -> Result<String, Rejection> {
         ("hub.callback", request.callback.as_str()),
     ];
     let parameters = parameters.map(|(name, value)| (name.to_owned(), value.to_owned()));
-    params::for_publisher(&Form::from_pairs(parameters.into_iter()).unwrap_or_default())
+    let form = Form::from_pairs(parameters.into_iter());
+    params::for_publisher(&form.map_err(|err| Rejection::unprocessable(format!("{err}.")))?)
 }
 
 fn created(
