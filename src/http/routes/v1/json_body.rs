@@ -109,6 +109,20 @@ impl JsonBody {
         })
     }
 
+    /// Returns the names and texts of the object in a field.
+    pub(super) fn named_texts(&self, name: &str) -> Result<Option<Vec<(&str, &str)>>, Rejection> {
+        let members = match self.0.get(name) {
+            None | Some(Value::Null) => return Ok(None),
+            Some(Value::Object(members)) => members,
+            Some(other) => return Err(wrong_type(name, "an object of texts", other)),
+        };
+        let texts = members.iter().map(|(key, value)| match value {
+            Value::String(text) => Ok((key.as_str(), text.as_str())),
+            other => Err(wrong_type(name, "an object of texts", other)),
+        });
+        texts.collect::<Result<_, _>>().map(Some)
+    }
+
     /// Returns the texts of the list in a field.
     pub(super) fn texts(&self, name: &str) -> Result<Option<Vec<&str>>, Rejection> {
         let items = match self.0.get(name) {
