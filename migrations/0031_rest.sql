@@ -9,7 +9,7 @@ create table idempotency_keys (
     account_id   bigint not null,
     key_hash     bytea  not null,            -- SHA-256 of the key
     request_hash bytea  not null,            -- SHA-256 of the method, the path and the body
-    created_at   bigint not null,            -- when the request was begun
+    created_at   bigint not null,            -- when the request was begun, or its claim renewed
     status       bigint not null default 0,  -- of the answer; 0: there is none yet
     location     text   not null default '', -- the header Location of the answer
     body         text   not null default '', -- of the answer, in JSON

@@ -234,6 +234,7 @@ impl SubscriptionService {
             return Err(why);
         }
         let track = self.described_track(intent, now)?;
+        self.check_filter_of_feed(intent, now)?;
         let own_log = self.of_own_log(intent, track.as_ref()).await?;
         let of_feed = self.of_followed_feed(intent).await?;
         let requested = own_log.as_ref().or(of_feed.as_ref()).unwrap_or(intent);

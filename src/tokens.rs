@@ -2,7 +2,9 @@
 
 use chrono::{DateTime, Utc};
 
-use feedgate_core::account::{Access, NewToken, Scope, Scopes, TokenHash};
+use feedgate_core::account::{
+    Access, ChildTokenOutcome, MOST_TOKENS, NewToken, Scope, Scopes, TokenHash,
+};
 use feedgate_core::store::StoreError;
 use feedgate_store::Store;
 
@@ -39,6 +41,9 @@ pub enum ChildTokenError {
     /// The token that creates it lacks a scope.
     #[error("your token does not have the scope {}", .0.as_str())]
     MissingScope(Scope),
+    /// The account has as many tokens as it may have.
+    #[error("the account has {MOST_TOKENS} valid tokens")]
+    TooMany,
     /// The token that creates it was revoked or has ended.
     #[error("your token is not valid any more")]
     ParentEnded,
@@ -70,8 +75,11 @@ pub async fn create_child_token(
     request.expires_at = parent.end_of_child(request.expires_at);
     let (token, new) = generate(request)?;
     let created = store.create_child_token(&new, parent.token, now).await;
-    let number = created.map_err(TokenError::from)?.ok_or(ChildTokenError::ParentEnded)?;
-    Ok((token, number))
+    match created.map_err(TokenError::from)? {
+        ChildTokenOutcome::Created(id) => Ok((token, id.0)),
+        ChildTokenOutcome::ParentEnded => Err(ChildTokenError::ParentEnded),
+        ChildTokenOutcome::TooMany => Err(ChildTokenError::TooMany),
+    }
 }
 
 /// Returns a random token, and what is stored of it.

@@ -181,7 +181,7 @@ impl Config {
             save_hours: self.hourly_changes_retention,
             rows: maintenance::RowRetention {
                 moves: self.move_retention,
-                revoked_tokens: self.revoked_token_retention,
+                ended_tokens: self.revoked_token_retention,
                 backfills: self.backfill_retention,
             },
             retention: ArchiveRetention {

@@ -462,7 +462,8 @@ settings! {
         FEEDGATE_MOVE_RETENTION_DAYS = "365" => move_retention: Option<Duration>,
             days_or_forever(0..=100_000);
 
-        /// How long API tokens are listed after they were revoked; 0 keeps them forever.
+        /// How long API tokens are listed after they were revoked or expired; 0 keeps them forever. Of one
+        /// account, the newest 1,000 are listed at most.
         FEEDGATE_REVOKED_TOKEN_RETENTION_DAYS = "30" => revoked_token_retention: Option<Duration>,
             days_or_forever(0..=100_000);
 

@@ -136,7 +136,7 @@ pub struct RowRetention {
     /// Permanent redirects that were followed.
     pub moves: Option<Duration>,
     /// API tokens, after their revocation.
-    pub revoked_tokens: Option<Duration>,
+    pub ended_tokens: Option<Duration>,
     /// Backfills, after their end.
     pub backfills: Option<Duration>,
 }
@@ -262,11 +262,11 @@ async fn prune(
 ) -> Result<u64, StoreError> {
     let hours_before = settings.save_hours.map(|keep| now - keep);
     let lines = store.prune_changes(now - settings.keep_pings, hours_before).await?;
-    let RowRetention { moves, revoked_tokens, backfills } = settings.rows;
+    let RowRetention { moves, ended_tokens, backfills } = settings.rows;
     let before = PruneBefore {
         host_records: Some(now - HOST_RECORD_RETENTION),
         moves: moves.map(|keep| now - keep),
-        revoked_tokens: revoked_tokens.map(|keep| now - keep),
+        ended_tokens: ended_tokens.map(|keep| now - keep),
         sessions: Some(now - SESSION_IDLE),
         nodes: Some(now - NODE_RETENTION),
         backfills: backfills.map(|keep| now - keep),

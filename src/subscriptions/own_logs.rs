@@ -14,7 +14,7 @@ use crate::jobs::collect::unguessable;
 use feedgate_core::account::AccountId;
 use feedgate_core::intent::{Intent, IntentMode};
 use feedgate_core::own_archive::{ArchiveAddress, ArchivedLog, archived_log};
-use feedgate_core::query::EntryFilter;
+use feedgate_core::query::{EntryFilter, QueryError};
 use feedgate_core::resource::{Resource, ResourceKind};
 use feedgate_core::store::StoreError;
 use feedgate_core::subscription::{Format, SubscriptionRequest};
@@ -33,6 +33,24 @@ impl SubscriptionService {
             self.event_log.record(events::refused(intent, &why, now));
             why
         })
+    }
+
+    /// Checks the filter in the topic of a request to subscribe, if that is the address of a feed of this
+    /// gateway.
+    pub(super) fn check_filter_of_feed(
+        &self,
+        intent: &Intent,
+        now: DateTime<Utc>,
+    ) -> Result<(), SubscriptionRefusal> {
+        let address = intent.request.topic.subscribed_as();
+        match self.filter_of_feed(address) {
+            Some(Err(reason)) if intent.mode == IntentMode::Subscribe => {
+                let why = SubscriptionRefusal::BadFilter(reason);
+                self.event_log.record(events::refused(intent, &why, now));
+                Err(why)
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Returns the track with this topic, if it is that of a track.
@@ -106,7 +124,7 @@ impl SubscriptionService {
         }
         let format = track.and_then(|track| track.format).unwrap_or(Format::Atom);
         let mut intent = intent.clone();
-        if let Some(filter) = address.and_then(|address| self.filter_of_feed(&address)) {
+        if let Some(Ok(filter)) = topic.alias().and_then(|address| self.filter_of_feed(address)) {
             intent.request.filter.get_or_insert(filter);
         }
         intent.request.topic = topic;
@@ -120,9 +138,10 @@ impl SubscriptionService {
 
     /// Returns the filter of the feed of this gateway at an address: who subscribes to it is sent what it
     /// shows.
-    fn filter_of_feed(&self, address: &Topic) -> Option<EntryFilter> {
-        let address = ArchiveAddress::parse(self.public_url.as_ref()?, address.as_str())?;
-        EntryFilter::parse(&address.filter?).ok()
+    fn filter_of_feed(&self, address: &str) -> Option<Result<EntryFilter, QueryError>> {
+        let address = ArchiveAddress::parse(self.public_url.as_ref()?, address)?;
+        let filter = address.filter.filter(|filter| !filter.trim().is_empty())?;
+        Some(EntryFilter::parse(&filter))
     }
 
     /// Returns the topic to which an account subscribes, or did, when it names `topic`: that of a log

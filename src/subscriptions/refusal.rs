@@ -1,6 +1,7 @@
 //! The reasons why a subscription request is refused.
 
 use feedgate_core::own_document::OwnDocument;
+use feedgate_core::query::QueryError;
 use feedgate_core::store::StoreError;
 use feedgate_core::track::TrackError;
 use feedgate_feed::documents::InvalidFragment;
@@ -34,6 +35,9 @@ pub enum SubscriptionRefusal {
     /// The topic is that of a track, and its query cannot be used.
     #[error("the query of the track cannot be used")]
     BadTrack(#[from] TrackError),
+    /// The topic is a feed of this gateway, and the filter in its address cannot be used.
+    #[error("the filter in the address of the feed cannot be used")]
+    BadFilter(#[source] QueryError),
     /// The feed of the page at the topic was requested, and is not subscribed to.
     #[error(transparent)]
     NotFollowed(#[from] NotFollowed),
@@ -82,7 +86,7 @@ impl SubscriptionRefusal {
             Self::OwnCallback => "own_callback",
             Self::OwnDocument(_) => "own_document",
             Self::BadPart(_) => "bad_fragment",
-            Self::BadTrack(_) => "bad_query",
+            Self::BadTrack(_) | Self::BadFilter(_) => "bad_query",
             Self::NotFollowed(why) => why.code(),
             Self::QuotaExceeded(why) => why.code(),
             Self::Unreadable(_) => "unreadable_resource",

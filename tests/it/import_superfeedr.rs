@@ -156,6 +156,27 @@ async fn what_superfeedr_had_not_sent_is_sent_at_the_switch() {
 }
 
 #[tokio::test]
+async fn what_cannot_be_compared_at_the_switch_stays_at_superfeedr() {
+    let moved = Move::of_tides(3).await;
+    moved.run(&[], 0).await;
+    moved.gateway_has(3).await;
+    moved.run(&["--compare"], 0).await;
+    moved.publish_here(5).await;
+    moved.put_there(1..5);
+    moved.superfeedr.be_unreadable(true);
+    let kept = moved.run(&["--switch"], 1).await;
+    assert_eq!(summary(&kept, ["switched", "failed"]), [0, 1]);
+    assert!(kept[0]["reason"].as_str().unwrap().contains("not compared again"), "{kept:?}");
+    assert_eq!(moved.superfeedr.subscriptions().len(), 1);
+    moved.superfeedr.be_unreadable(false);
+    let switched = moved.run(&["--switch"], 0).await;
+    assert_eq!(summary(&switched, ["switched", "failed"]), [1, 0]);
+    moved.world.subscriber.until("/cb", |told| !told.is_empty()).await;
+    let told = moved.world.subscriber.notified("/cb");
+    assert_eq!(entry_ids(&told[0].text()), [entry_id("tides", 5)]);
+}
+
+#[tokio::test]
 async fn a_feed_with_differences_stays_unless_told_otherwise() {
     let moved = Move::of_tides(3).await;
     let uncompared = moved.run(&["--switch"], 1).await;

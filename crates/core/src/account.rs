@@ -169,6 +169,22 @@ fn is_ancestor(ancestor: i64, id: i64, tokens: &[TokenInfo]) -> bool {
     line.take(tokens.len()).any(|parent| parent == ancestor)
 }
 
+/// The most valid tokens of an account, unless the command line creates more; and how many that have ended
+/// are listed at most. A program that makes a token for each of its users fits, and the list of all is read
+/// when one is revoked.
+pub const MOST_TOKENS: usize = 1_000;
+
+/// What became of a token that is created with another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChildTokenOutcome {
+    /// It has this number.
+    Created(TokenId),
+    /// The token that creates it is not valid any more.
+    ParentEnded,
+    /// The account has [`MOST_TOKENS`] valid ones.
+    TooMany,
+}
+
 /// A token to be stored.
 #[derive(Clone, PartialEq, Eq)]
 pub struct NewToken {

@@ -41,14 +41,13 @@ const REFUSED_BEGINNINGS: [&str; 10] = [
     "x-aws-ec2-",
     "x-envoy-",
 ];
-/// The name of the header that [`CallbackHeaders::parse`] makes of an authorization.
-const AUTHORIZATION: &str = "authorization";
-
 /// Headers for a callback, each with a value that is a secret. `Debug` prints only their names.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct CallbackHeaders(Vec<(String, String)>);
 
 impl CallbackHeaders {
+    /// The name of the header that is made of an authorization.
+    pub const AUTHORIZATION: &'static str = "authorization";
     /// The most headers.
     pub const MAX_HEADERS: usize = 8;
     /// The most bytes of all names and values together: room for a signed token, which servers accept
@@ -59,13 +58,22 @@ impl CallbackHeaders {
     /// `Basic LOGIN:PASSWORD`, which is encoded, or any other value of the header `Authorization`.
     pub fn parse(lines: &str, authorization: &str) -> Result<CallbackHeaders, BadCallbackHeaders> {
         let lines = lines.lines().map(str::trim).filter(|line| !line.is_empty());
+        let pairs = lines.map(|line| line.split_once(':').ok_or(BadCallbackHeaders::NoColon));
+        CallbackHeaders::from_pairs(pairs.collect::<Result<Vec<_>, _>>()?, authorization)
+    }
+
+    /// Checks names with values, and reads an authorization as [`parse`](Self::parse) does.
+    pub fn from_pairs<'p>(
+        pairs: impl IntoIterator<Item = (&'p str, &'p str)>,
+        authorization: &str,
+    ) -> Result<CallbackHeaders, BadCallbackHeaders> {
         let mut headers: Vec<(String, String)> = Vec::new();
-        for line in lines {
-            let (name, value) = line.split_once(':').ok_or(BadCallbackHeaders::NoColon)?;
+        for (name, value) in pairs {
             headers.push((checked_name(name)?, value.trim().to_owned()));
         }
         if !authorization.trim().is_empty() {
-            headers.push((AUTHORIZATION.to_owned(), authorization_value(authorization.trim())?));
+            headers
+                .push((Self::AUTHORIZATION.to_owned(), authorization_value(authorization.trim())?));
         }
         for (n, (name, value)) in headers.iter().enumerate() {
             let is_printable = value.bytes().all(|byte| matches!(byte, b'\t' | b' '..=b'~'));

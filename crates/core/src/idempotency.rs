@@ -6,8 +6,9 @@ use crate::account::AccountId;
 
 /// How long an answer is kept for clients that repeat their request.
 pub const ANSWER_KEPT: TimeDelta = TimeDelta::hours(24);
-/// How long a request may take: one that has no answer then was lost with its node, and may be repeated.
-pub const LONGEST_REQUEST: TimeDelta = TimeDelta::seconds(60);
+/// How long ago the claim of a request was renewed at the latest: one that is older was lost with its node,
+/// and the request may be repeated.
+pub const LONGEST_SILENCE: TimeDelta = TimeDelta::seconds(60);
 /// The most keys of one account; the oldest give way.
 pub const MOST_KEYS: usize = 1_000;
 

@@ -148,7 +148,7 @@ pub struct PruneBefore {
     /// Permanent redirects that were followed. The URL that a resource has now stays.
     pub moves: Option<DateTime<Utc>>,
     /// API tokens, by the time of their revocation.
-    pub revoked_tokens: Option<DateTime<Utc>>,
+    pub ended_tokens: Option<DateTime<Utc>>,
     /// Sessions of the console, by the time when they were last used.
     pub sessions: Option<DateTime<Utc>>,
     /// Nodes, by the time when they last reported.

@@ -12,9 +12,10 @@ use super::engine::row::Row;
 use super::engine::sql::params;
 use super::engine::tx::Tx;
 use crate::accounts::tokens::token_info;
+use crate::log::row::most;
 use crate::{Db, Store};
 use feedgate_core::account::{
-    AccountHoldings, AccountId, AccountInfo, NewToken, TokenId, TokenInfo,
+    AccountHoldings, AccountId, AccountInfo, ChildTokenOutcome, NewToken, TokenId, TokenInfo,
 };
 use feedgate_core::password::PasswordHash;
 use feedgate_core::store::StoreError;
@@ -35,14 +36,14 @@ impl Store {
         self.shared.write(move |tx| Box::pin(tokens::create(tx, token, None, now))).await
     }
 
-    /// Stores a token that was created with the token `parent`, with which it is revoked. Returns its
-    /// number; `None` if the parent is not valid any more.
+    /// Stores a token that was created with the token `parent`, with which it is revoked. Tokens of the
+    /// account that have ended are deleted if there are too many.
     pub async fn create_child_token(
         &self,
         token: &NewToken,
         parent: TokenId,
         now: DateTime<Utc>,
-    ) -> Result<Option<i64>, StoreError> {
+    ) -> Result<ChildTokenOutcome, StoreError> {
         let token = token.clone();
         self.shared.write(move |tx| Box::pin(tokens::create_child(tx, token, parent, now))).await
     }
@@ -56,6 +57,23 @@ impl Store {
               join accounts a on a.id = t.account_id
              order by t.id";
         let rows = self.shared.rows(ALL, &[]).await?;
+        rows.into_iter().map(token_info).collect()
+    }
+
+    /// Returns up to `limit` tokens of an account whose numbers are greater than `after`, oldest first.
+    pub async fn tokens_after(
+        &self,
+        account: AccountId,
+        after: i64,
+        limit: usize,
+    ) -> Result<Vec<TokenInfo>, StoreError> {
+        const PAGE: &str = "
+            select t.id, a.login, t.name, t.scopes, t.manages_tokens, t.created_at, t.revoked_at,
+                   t.expires_at, t.used_at, t.parent_id
+              from tokens t
+              join accounts a on a.id = t.account_id
+             where t.account_id = $1 and t.id > $2 order by t.id limit $3";
+        let rows = self.shared.rows(PAGE, params![account.0, after, most(limit)]).await?;
         rows.into_iter().map(token_info).collect()
     }
 

@@ -1,7 +1,9 @@
 //! Answers to requests with a key, so that a client may repeat a request of which it has seen no answer.
 //!
 //! A request is stored before it is carried out. Of two at the same time, one finds the row of the other. A
-//! row without an answer was lost with its node once it is older than a request can be.
+//! row without an answer is a claim, which whoever carries out the request renews. One that was not renewed
+//! was lost with its node, and the next claim has another time: by that, a result of the lost one is told
+//! apart, and changes nothing.
 
 use chrono::{DateTime, Utc};
 
@@ -10,7 +12,7 @@ use crate::engine::sql::params;
 use crate::engine::tx::Tx;
 use crate::log::row::most;
 use feedgate_core::idempotency::{
-    ANSWER_KEPT, IdempotencyClaim, IdempotencyKey, IdempotentAnswer, LONGEST_REQUEST, MOST_KEYS,
+    ANSWER_KEPT, IdempotencyClaim, IdempotencyKey, IdempotentAnswer, LONGEST_SILENCE, MOST_KEYS,
 };
 use feedgate_core::store::StoreError;
 
@@ -29,15 +31,33 @@ impl Store {
         self.shared.write(move |tx| Box::pin(begin(tx, key, now))).await
     }
 
-    /// Stores the answer to a request that was begun. `None` forgets the request, which may be repeated
-    /// then.
+    /// Renews the claim from the time `claimed_at`: the request is still being carried out. Returns `false`
+    /// if the claim was lost.
+    pub async fn renew_idempotent(
+        &self,
+        key: &IdempotencyKey,
+        claimed_at: DateTime<Utc>,
+        now: DateTime<Utc>,
+    ) -> Result<bool, StoreError> {
+        const RENEW: &str = "
+            update idempotency_keys set created_at = $4
+             where account_id = $1 and key_hash = $2 and created_at = $3 and status = 0";
+        let params = params![key.account.0, key.key.to_vec(), claimed_at, now].to_vec();
+        let renewed =
+            self.shared.write(move |tx| Box::pin(async move { tx.execute(RENEW, &params).await }));
+        Ok(renewed.await? > 0)
+    }
+
+    /// Stores the answer to a request that was claimed at the time `claimed_at`. `None` forgets the request,
+    /// which may be repeated then. Changes nothing if the claim was lost.
     pub async fn finish_idempotent(
         &self,
         key: &IdempotencyKey,
+        claimed_at: DateTime<Utc>,
         answer: Option<IdempotentAnswer>,
     ) -> Result<(), StoreError> {
         let key = *key;
-        self.shared.write(move |tx| Box::pin(finish(tx, key, answer))).await
+        self.shared.write(move |tx| Box::pin(finish(tx, key, claimed_at, answer))).await
     }
 }
 
@@ -62,7 +82,7 @@ async fn begin(
     let (key, request) = (key.to_vec(), request.to_vec());
     let begun = params![account.0, key.clone(), request.clone(), now];
     if tx.execute(BEGIN, begun).await? > 0 {
-        trim(tx, account.0).await?;
+        trim(tx, account.0, now).await?;
         return Ok(IdempotencyClaim::Begun);
     }
     let Some(mut row) = tx.first(HELD, params![account.0, key]).await? else {
@@ -70,7 +90,7 @@ async fn begin(
     };
     let (held_request, since) = (row.blob()?, row.time()?);
     let status = u16::try_from(row.small()?).unwrap_or_default();
-    let kept = if status == 0 { LONGEST_REQUEST } else { ANSWER_KEPT };
+    let kept = if status == 0 { LONGEST_SILENCE } else { ANSWER_KEPT };
     if since + kept <= now {
         tx.execute(BEGIN_AGAIN, begun).await?;
         return Ok(IdempotencyClaim::Begun);
@@ -85,38 +105,39 @@ async fn begin(
     })
 }
 
-/// Deletes the oldest keys of an account that has too many.
-async fn trim(tx: &Tx<'_>, account: i64) -> Result<(), StoreError> {
+/// Deletes the oldest keys of an account that has too many, but none whose request is being carried out.
+async fn trim(tx: &Tx<'_>, account: i64, now: DateTime<Utc>) -> Result<(), StoreError> {
     const TRIM: &str = "
         delete from idempotency_keys
          where (account_id, key_hash) in (
                select account_id, key_hash from idempotency_keys
-                where account_id = $1
+                where account_id = $1 and (status <> 0 or created_at <= $4)
                   and created_at <= (select created_at from idempotency_keys
                                       where account_id = $1
                                       order by created_at desc limit 1 offset $2)
                 order by created_at limit $3)";
-    tx.execute(TRIM, params![account, most(MOST_KEYS), FEW]).await.map(drop)
+    let lost_before = now - LONGEST_SILENCE;
+    tx.execute(TRIM, params![account, most(MOST_KEYS), FEW, lost_before]).await.map(drop)
 }
 
 async fn finish(
     tx: &Tx<'_>,
     key: IdempotencyKey,
+    claimed_at: DateTime<Utc>,
     answer: Option<IdempotentAnswer>,
 ) -> Result<(), StoreError> {
     const ANSWER: &str = "
         update idempotency_keys set status = $4, location = $5, body = $6
-         where account_id = $1 and key_hash = $2 and request_hash = $3 and status = 0";
+         where account_id = $1 and key_hash = $2 and created_at = $3 and status = 0";
     const FORGET: &str = "
         delete from idempotency_keys
-         where account_id = $1 and key_hash = $2 and request_hash = $3 and status = 0";
-    let IdempotencyKey { account, key, request } = key;
-    let (key, request) = (key.to_vec(), request.to_vec());
+         where account_id = $1 and key_hash = $2 and created_at = $3 and status = 0";
+    let (account, key) = (key.account, key.key.to_vec());
     match answer {
         Some(IdempotentAnswer { status, location, body }) => {
-            let params = params![account.0, key, request, i64::from(status), location, body];
+            let params = params![account.0, key, claimed_at, i64::from(status), location, body];
             tx.execute(ANSWER, params).await.map(drop)
         }
-        None => tx.execute(FORGET, params![account.0, key, request]).await.map(drop),
+        None => tx.execute(FORGET, params![account.0, key, claimed_at]).await.map(drop),
     }
 }

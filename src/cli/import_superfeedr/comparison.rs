@@ -142,12 +142,15 @@ pub(super) fn compare_entries(
 }
 
 /// Returns how many of the newest entries here contain all that Superfeedr does not list, and so has not
-/// sent. 0 if nothing is missing there, or if nothing can be compared.
-pub(super) fn missing_there(here: &[ListedEntry], there: &[ListedEntry]) -> usize {
+/// sent. 0 if nothing is missing there; `None` if nothing can be compared.
+pub(super) fn missing_there(here: &[ListedEntry], there: &[ListedEntry]) -> Option<usize> {
+    if here.is_empty() {
+        return Some(0);
+    }
     let (in_here, in_there) = (EntryIndex::new(here), EntryIndex::new(there));
     let is_there = |entry: &ListedEntry| in_there.contains(entry, &in_here);
-    let Some(oldest) = here.iter().rposition(is_there) else { return 0 };
-    here[..oldest].iter().rposition(|entry| !is_there(entry)).map_or(0, |at| at + 1)
+    let oldest = here.iter().rposition(is_there)?;
+    Some(here[..oldest].iter().rposition(|entry| !is_there(entry)).map_or(0, |at| at + 1))
 }
 
 /// Returns the names of the entries that the other list does not have, down to the oldest one that it
@@ -209,12 +212,13 @@ mod tests {
         for (here, there, want, missing) in cases {
             let (ours, theirs) = (entries(here), entries(there));
             assert_eq!(compare_entries(None, &ours, &theirs), want, "{here} | {there}");
-            assert_eq!(missing_there(&ours, &theirs), missing, "{here} | {there}");
+            assert_eq!(missing_there(&ours, &theirs), Some(missing), "{here} | {there}");
         }
         for (here, there) in [("1", ""), ("", "1"), ("2", "1")] {
             let compared = compare_entries(None, &entries(here), &entries(there));
             assert!(matches!(compared, TopicComparison::NotCompared { .. }), "{here} | {there}");
-            assert_eq!(missing_there(&entries(here), &entries(there)), 0);
+            let missing = missing_there(&entries(here), &entries(there));
+            assert_eq!(missing, here.is_empty().then_some(0), "{here} | {there}");
         }
     }
 

@@ -67,7 +67,8 @@ pub(super) async fn switch(
     }
     let progress = Progress::of_items(ready.len() as u64);
     for part in ready.chunks(MADE_TOGETHER) {
-        let failed = switch_part(account, journal, part, printer).await?;
+        let terms = SwitchTerms { account, despite_differences };
+        let failed = switch_part(terms, journal, part, printer).await?;
         counts.failed += failed.len();
         counts.switched += part.len() - failed.len();
         remaining.extend(failed);
@@ -83,18 +84,18 @@ pub(super) async fn switch(
 
 /// Switches some subscriptions. Returns the topics of those for which it failed.
 async fn switch_part<'s>(
-    account: &MovedAccount,
+    terms: SwitchTerms<'_>,
     journal: &mut ImportJournal,
     part: &[&'s SourceSubscription],
     printer: &mut ResultPrinter,
 ) -> Result<Vec<&'s str>, MoveError> {
     let wanted: Vec<_> = part.iter().map(|source| source.clone_at_gateway()).collect();
-    let made = subscribe_batch(&account.gateway, &wanted).await?;
+    let made = subscribe_batch(&terms.account.gateway, &wanted).await?;
     let made = part.iter().zip(made).map(|(source, made)| {
         let was_notified = journal.is_imported(&source.key);
         async move {
             let switched = match made {
-                Ok(_) => end_at_superfeedr(account, &source.key, was_notified).await,
+                Ok(_) => terms.end_at_superfeedr(&source.key, was_notified).await,
                 Err(reason) => Ok(Err(reason)),
             };
             (*source, switched)
@@ -117,36 +118,58 @@ async fn switch_part<'s>(
     failure.map_or(Ok(failed), |err| Err(err.into()))
 }
 
-/// Ends a subscription at Superfeedr that the gateway has. Returns why it could not be; the error is one
-/// that ends the run.
-async fn end_at_superfeedr(
-    account: &MovedAccount,
-    key: &SubscriptionKey,
-    was_notified: bool,
-) -> Result<Result<(), String>, AccountApiError> {
-    let refused = |err: AccountApiError| match err.ends_run() {
-        true => Err(err),
-        false => Ok(Err(err.to_string())),
-    };
-    let missing = match retrieve_both(account, &key.topic).await {
-        Ok((Ok(here), Ok(there))) if !was_notified => missing_there(&here, &there),
-        Ok(_) => 0,
-        Err(err) if err.ends_run() => return Err(err),
-        // Only subscriptions whose differences do not matter, or were looked for before, come here.
-        Err(_) => 0,
-    };
-    let named = [("hub.topic", &*key.topic), ("hub.callback", &*key.callback)];
-    if missing > 0 {
-        let count = missing.to_string();
-        let replay = [&[("hub.mode", "replay"), ("count", &*count)], &named[..]].concat();
-        if let Err(err) = account.gateway.post(&replay).await {
-            return refused(err);
+/// What subscriptions are switched.
+#[derive(Clone, Copy)]
+struct SwitchTerms<'a> {
+    account: &'a MovedAccount,
+    /// Whether also those whose entries cannot be compared.
+    despite_differences: bool,
+}
+
+impl SwitchTerms<'_> {
+    /// Ends a subscription at Superfeedr that the gateway has. Returns why it could not be; the error is one
+    /// that ends the run.
+    async fn end_at_superfeedr(
+        self,
+        key: &SubscriptionKey,
+        was_notified: bool,
+    ) -> Result<Result<(), String>, AccountApiError> {
+        let refused = |err: AccountApiError| match err.ends_run() {
+            true => Err(err),
+            false => Ok(Err(err.to_string())),
+        };
+        let missing = match was_notified {
+            true => 0,
+            false => match self.count_missing(&key.topic).await? {
+                Ok(missing) => missing,
+                Err(_) if self.despite_differences => 0,
+                Err(reason) => return Ok(Err(format!("not compared again: {reason}"))),
+            },
+        };
+        let named = [("hub.topic", &*key.topic), ("hub.callback", &*key.callback)];
+        if missing > 0 {
+            let count = missing.to_string();
+            let replay = [&[("hub.mode", "replay"), ("count", &*count)], &named[..]].concat();
+            if let Err(err) = self.account.gateway.post(&replay).await {
+                return refused(err);
+            }
+        }
+        let end = [&[("hub.mode", "unsubscribe")], &named[..]].concat();
+        match self.account.superfeedr.post(&end).await {
+            Ok(_) => Ok(Ok(())),
+            Err(err) => refused(err),
         }
     }
-    let end = [&[("hub.mode", "unsubscribe")], &named[..]].concat();
-    match account.superfeedr.post(&end).await {
-        Ok(_) => Ok(Ok(())),
-        Err(err) => refused(err),
+
+    /// Returns how many of the newest entries here Superfeedr has not sent, or why nobody knows.
+    async fn count_missing(self, topic: &str) -> Result<Result<usize, String>, AccountApiError> {
+        match retrieve_both(self.account, topic).await {
+            Ok((Ok(here), Ok(there))) => Ok(missing_there(&here, &there)
+                .ok_or_else(|| "no entry is at both services".to_owned())),
+            Ok((Err(reason), _) | (_, Err(reason))) => Ok(Err(reason)),
+            Err(err) if err.ends_run() => Err(err),
+            Err(err) => Ok(Err(err.to_string())),
+        }
     }
 }
 

@@ -10,6 +10,7 @@
 use std::fmt;
 use std::hash::{BuildHasher, Hash, RandomState};
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -17,6 +18,7 @@ use tokio::time::Instant;
 
 use crate::http::kit::rejection::Rejection;
 use crate::http::kit::request::Request;
+use crate::http::kit::slots::{HeldSlot, NoSlot, Slots};
 use crate::net::network;
 use feedgate_core::account::AccountId;
 
@@ -32,6 +34,12 @@ const FREE_ROWS: usize = 100;
 const ROWS_PER_REQUEST: usize = 8;
 /// The number of rows that can be skipped in an index in the time in which one is read.
 const SKIPPED_PER_ROW: usize = 32;
+
+/// The POSTs to the REST API that a node carries out together, although their clients may have closed their
+/// connections. Each has a body of 64 kB at most.
+const MAX_POSTS: usize = 2_000;
+/// Those of one account.
+const MAX_POSTS_OF_ACCOUNT: usize = 500;
 
 /// The pushes of one topic in a minute: twice as many as fetches that pings cause.
 const PUSHES_OF_TOPIC_PER_MIN: usize = 120;
@@ -89,25 +97,34 @@ impl AnonymousRateLimit {
 
 /// The budgets of all accounts (rule S44).
 #[derive(Debug)]
-pub struct AccountRateLimit(RequestBudgets);
+pub struct AccountRateLimit {
+    requests: RequestBudgets,
+    /// The POSTs to the REST API that are being carried out.
+    posts: Arc<Slots<AccountId>>,
+}
 
 impl AccountRateLimit {
     /// Allows each account `per_minute` requests, from `now` on.
     pub fn new(per_minute: usize, now: Instant) -> AccountRateLimit {
-        AccountRateLimit(RequestBudgets::new(per_minute, now))
+        let requests = RequestBudgets::new(per_minute, now);
+        AccountRateLimit { requests, posts: Arc::new(Slots::new(MAX_POSTS, MAX_POSTS_OF_ACCOUNT)) }
     }
 
     /// Takes `count` requests from the budget of the account, as
     /// [`AnonymousRateLimit::admit`] does.
     pub(crate) fn admit(&self, account: AccountId, count: usize) -> Result<(), Rejection> {
-        self.0
-            .take_requests(account, count, Instant::now())
-            .map_err(Rejection::account_rate_limited)
+        let taken = self.requests.take_requests(account, count, Instant::now());
+        taken.map_err(Rejection::account_rate_limited)
+    }
+
+    /// Counts a POST of the account as being carried out, until what is returned is dropped.
+    pub(crate) fn begin_post(&self, account: AccountId) -> Result<HeldSlot<AccountId>, NoSlot> {
+        self.posts.acquire(account)
     }
 
     /// Returns what is left of the budget of the account.
     pub(crate) fn quota(&self, account: AccountId) -> RequestQuota {
-        self.0.quota("account", account, Instant::now())
+        self.requests.quota("account", account, Instant::now())
     }
 
     /// Takes from the budget of the account what an answer costs for which at most these rows are
@@ -117,7 +134,7 @@ impl AccountRateLimit {
         account: AccountId,
         most: RowsRead,
     ) -> Result<RowCharge<'_>, Rejection> {
-        let requests = most.requests().min(self.0.size() / 2);
+        let requests = most.requests().min(self.requests.size() / 2);
         self.admit(account, requests)?;
         Ok(RowCharge { limit: self, account, requests })
     }
@@ -149,10 +166,15 @@ pub(crate) struct RowCharge<'l> {
 }
 
 impl RowCharge<'_> {
+    /// Returns to the budget what this many rows that were read did not need.
+    pub(crate) fn return_unread(self, read: usize) {
+        self.return_unused(RowsRead { read, skipped: 0 });
+    }
+
     /// Returns to the budget what the rows that were read did not need.
     pub(crate) fn return_unused(self, rows: RowsRead) {
         let unused = self.requests.saturating_sub(rows.requests());
-        self.limit.0.return_requests(self.account, unused);
+        self.limit.requests.return_requests(self.account, unused);
     }
 }
 
@@ -328,7 +350,7 @@ mod tests {
     fn s44_accounts_have_budgets_of_their_own() {
         let began = Instant::now();
         let limit = AccountRateLimit::new(60, began);
-        let take = |account, count| limit.0.take_requests(AccountId(account), count, began);
+        let take = |account, count| limit.requests.take_requests(AccountId(account), count, began);
         assert_eq!(take(1, 60), Ok(()));
         assert_eq!(take(1, 1), Err(1));
         assert_eq!(take(2, 60), Ok(()));

@@ -95,12 +95,14 @@ pub(crate) fn announce_findings(response: &mut Response, findings: &TopicFinding
 }
 
 /// Returns a response to a subscription with its notes in a body, if the topic has no entries and the
-/// client names JSON among the types that it accepts. The status code 204 allows no body. Clients that
-/// expect it get it for all other topics.
+/// client accepts JSON and not everything. The status code 204 allows no body. Libraries that name JSON
+/// before `*/*` in every request, such as axios, are no sign that a program reads a body: those written for
+/// Superfeedr expect 204.
 pub(crate) fn with_notes_in_body(request: &Request, response: Response) -> Response {
     let is_wanted = response.status() == StatusCode::NO_CONTENT
         && response.extensions().get::<HasNoEntries>().is_some()
-        && accepts_json(request);
+        && accepts_json(request)
+        && !request.header("accept").contains("*/*");
     let Some(note) = note(&response).filter(|_| is_wanted) else { return response };
     let body = json!({ "note": note, "topic": followed(&response) });
     let (mut parts, _) = response.into_parts();

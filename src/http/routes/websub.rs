@@ -189,6 +189,10 @@ fn reject_refusal(mode: IntentMode, refusal: &SubscriptionRefusal) -> Rejection 
         SubscriptionRefusal::BadTrack(reason) => {
             Rejection::bad_request(format!("hub.topic cannot be used: {reason}."))
         }
+        SubscriptionRefusal::BadFilter(reason) => {
+            Rejection::bad_request(format!("The filter in hub.topic cannot be used: {reason}."))
+                .with_code(refusal.code())
+        }
         SubscriptionRefusal::NotFollowed(reason) => {
             Rejection::bad_request(format!("hub.topic cannot be followed: {reason}."))
                 .with_code(refusal.code())

@@ -25,7 +25,7 @@ const X_REPLAY_OF: HeaderName = HeaderName::from_static("x-feedgate-replay-of");
 const X_TEST: HeaderName = HeaderName::from_static("x-feedgate-test");
 /// How many gateways the news of a notification has passed, this one included.
 pub(crate) const X_HOPS: HeaderName = HeaderName::from_static("x-feedgate-hops");
-const WEBHOOK_ID: HeaderName = HeaderName::from_static("webhook-id");
+pub(super) const WEBHOOK_ID: HeaderName = HeaderName::from_static("webhook-id");
 const WEBHOOK_TIMESTAMP: HeaderName = HeaderName::from_static("webhook-timestamp");
 const WEBHOOK_SIGNATURE: HeaderName = HeaderName::from_static("webhook-signature");
 

@@ -88,6 +88,23 @@ async fn f2_an_account_can_list_retrieve_and_replay_what_it_subscribed_to_as_an_
 }
 
 #[tokio::test]
+async fn a_filter_that_cannot_be_used_in_the_address_of_a_feed_is_refused() {
+    let world = World::with_archive().await;
+    let feed = world.recent().await.replace("/recent", "");
+    let (bad, callback) = (format!("{feed}?filter=-tides"), world.subscriber.url("/cb"));
+    let form =
+        |topic| [("hub.mode", "subscribe"), ("hub.topic", topic), ("hub.callback", &callback)];
+    let (status, why) = world.gateway.post("/hub", &form(&bad)).await;
+    assert_eq!(status, StatusCode::BAD_REQUEST, "{why}");
+    assert!(why.contains("The filter in hub.topic cannot be used"), "{why}");
+    let (status, why) = world.gateway.superfeedr(&form(&bad)).await;
+    assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "{why}");
+    assert!(why.contains("The filter cannot be used"), "{why}");
+    let (status, why) = world.gateway.superfeedr(&form(&format!("{feed}?filter="))).await;
+    assert_eq!(status, StatusCode::NO_CONTENT, "without a filter: {why}");
+}
+
+#[tokio::test]
 async fn f2_a_document_of_a_collection_is_its_log() {
     let world = World::with_tides(1, &[("FEEDGATE_COLLECT_ALL", "on")]).await;
     let document = world.gateway.url("/all/documents/1");

@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 
-use feedgate_core::account::{AccountHoldings, NewToken, Scope, Scopes, TokenHash, TokenId};
+use feedgate_core::account::{
+    AccountHoldings, ChildTokenOutcome, MOST_TOKENS, NewToken, Scope, Scopes, TokenHash, TokenId,
+};
 use feedgate_core::password::{Password, PasswordHash};
 use feedgate_core::store::{StoreError, SubscriptionFilter};
 use feedgate_core::subscription::SubscriptionRequest;
@@ -17,6 +19,7 @@ use crate::support::postgres::Database;
 on_both_stores!(
     a_token_opens_its_account_until_it_is_revoked,
     a_token_ends_with_the_one_that_created_it,
+    a02_an_account_has_a_bounded_number_of_tokens,
     a_token_with_an_end_is_refused_from_then_on,
     t10_a_removed_account_takes_its_subscriptions_with_it,
     h01_an_account_is_removed_in_short_transactions,
@@ -235,6 +238,34 @@ async fn a_token_opens_its_account_until_it_is_revoked(database: Database) {
     assert_eq!((tokens[1].scopes, tokens[1].revoked_at), (Scopes::all(), None));
 }
 
+async fn a02_an_account_has_a_bounded_number_of_tokens(database: Database) {
+    let store = database.open().await;
+    let one = store.create_token(&new_token("ada", "one"), at(0)).await.unwrap();
+    let child = async |secret: String, expires_at, now| {
+        let token = NewToken { expires_at, ..new_token("ada", &secret) };
+        store.create_child_token(&token, TokenId(one), at(now)).await.unwrap()
+    };
+    for n in 0..MOST_TOKENS + 3 {
+        let made = child(format!("short {n}"), Some(at(2)), if n < 500 { 1 } else { 2 }).await;
+        assert!(matches!(made, ChildTokenOutcome::Created(_)), "{n}: {made:?}");
+    }
+    for n in 1..MOST_TOKENS {
+        let made = child(format!("long {n}"), None, 3).await;
+        assert!(matches!(made, ChildTokenOutcome::Created(_)), "{n}: {made:?}");
+    }
+    assert_eq!(child("another".to_owned(), None, 3).await, ChildTokenOutcome::TooMany);
+    let all = store.tokens_of("ada").await.unwrap();
+    assert_eq!(all.len(), 2 * MOST_TOKENS, "three that had ended gave way");
+    assert_eq!(all[0].id, one);
+    let account = store.authenticate("ada", &TokenHash::from_token("one"), at(3)).await.unwrap();
+    let account = account.unwrap().account;
+    let page = store.tokens_after(account, all[4].id, 2).await.unwrap();
+    assert_eq!(page, all[5..7]);
+    assert!(store.revoke_token(all[1_500].id, at(4)).await.unwrap());
+    let made = child("another".to_owned(), None, 5).await;
+    assert!(matches!(made, ChildTokenOutcome::Created(_)), "{made:?}");
+}
+
 async fn a_token_ends_with_the_one_that_created_it(database: Database) {
     let store = database.open().await;
     let one = NewToken { expires_at: Some(at(900)), ..new_token("ada", "one") };
@@ -243,13 +274,13 @@ async fn a_token_ends_with_the_one_that_created_it(database: Database) {
         let token = new_token("ada", secret);
         store.create_child_token(&token, TokenId(parent), at(now)).await.unwrap()
     };
-    let two = child("two", one, 2).await.unwrap();
-    child("three", two, 3).await.unwrap();
+    let ChildTokenOutcome::Created(TokenId(two)) = child("two", one, 2).await else { panic!() };
+    assert!(matches!(child("three", two, 3).await, ChildTokenOutcome::Created(_)));
     let tokens = store.tokens_of("ada").await.unwrap();
     assert!(tokens.iter().all(|token| token.expires_at == Some(at(900))), "{tokens:?}");
     assert!(store.revoke_token(one, at(4)).await.unwrap());
     let tokens = store.tokens_of("ada").await.unwrap();
     assert_eq!(tokens.len(), 3);
     assert!(tokens.iter().all(|token| token.revoked_at == Some(at(4))), "{tokens:?}");
-    assert_eq!(child("four", two, 5).await, None, "it is not valid any more");
+    assert_eq!(child("four", two, 5).await, ChildTokenOutcome::ParentEnded);
 }

@@ -10,6 +10,7 @@ use crate::support::postgres::Database;
 on_both_stores!(
     a02_a_request_is_carried_out_once_and_answered_again,
     a02_a_request_that_was_lost_or_failed_may_be_repeated,
+    a02_a_request_that_is_being_carried_out_is_not_lost,
     a02_of_many_at_the_same_time_one_is_carried_out,
     a02_an_account_has_a_bounded_number_of_keys,
 );
@@ -28,7 +29,7 @@ async fn a02_a_request_is_carried_out_once_and_answered_again(database: Database
     assert_eq!(begin(key(1, 1, 1), 0).await, IdempotencyClaim::Begun);
     assert_eq!(begin(key(1, 1, 1), 1).await, IdempotencyClaim::InProgress);
     assert_eq!(begin(key(1, 1, 2), 1).await, IdempotencyClaim::OtherRequest);
-    store.finish_idempotent(&key(1, 1, 1), Some(answer())).await.unwrap();
+    store.finish_idempotent(&key(1, 1, 1), at(0), Some(answer())).await.unwrap();
     assert_eq!(begin(key(1, 1, 1), 86_399).await, IdempotencyClaim::Answered(answer()));
     assert_eq!(begin(key(1, 1, 2), 86_399).await, IdempotencyClaim::OtherRequest);
     assert_eq!(begin(key(2, 1, 2), 1).await, IdempotencyClaim::Begun, "another account");
@@ -44,10 +45,24 @@ async fn a02_a_request_that_was_lost_or_failed_may_be_repeated(database: Databas
     assert_eq!(begin(key(1, 1, 1), 0).await, IdempotencyClaim::Begun);
     assert_eq!(begin(key(1, 1, 1), 59).await, IdempotencyClaim::InProgress);
     assert_eq!(begin(key(1, 1, 1), 60).await, IdempotencyClaim::Begun, "its node was lost");
-    store.finish_idempotent(&key(1, 1, 1), None).await.unwrap();
-    assert_eq!(begin(key(1, 1, 2), 61).await, IdempotencyClaim::Begun, "it failed");
-    store.finish_idempotent(&key(1, 1, 1), Some(answer())).await.unwrap();
-    assert_eq!(begin(key(1, 1, 2), 62).await, IdempotencyClaim::InProgress, "not of this request");
+    store.finish_idempotent(&key(1, 1, 1), at(0), Some(answer())).await.unwrap();
+    assert_eq!(begin(key(1, 1, 1), 61).await, IdempotencyClaim::InProgress, "the answer is late");
+    store.finish_idempotent(&key(1, 1, 1), at(60), None).await.unwrap();
+    assert_eq!(begin(key(1, 1, 2), 62).await, IdempotencyClaim::Begun, "it failed");
+}
+
+async fn a02_a_request_that_is_being_carried_out_is_not_lost(database: Database) {
+    let store = database.open().await;
+    let key = key(1, 1, 1);
+    let begin = async |now| store.begin_idempotent(&key, at(now)).await.unwrap();
+    let renew = async |from, now| store.renew_idempotent(&key, at(from), at(now)).await.unwrap();
+    assert_eq!(begin(0).await, IdempotencyClaim::Begun);
+    assert!(renew(0, 50).await);
+    assert_eq!(begin(109).await, IdempotencyClaim::InProgress);
+    assert!(!renew(0, 109).await, "this claim has ended");
+    store.finish_idempotent(&key, at(50), Some(answer())).await.unwrap();
+    assert!(!renew(50, 109).await, "it has an answer");
+    assert_eq!(begin(111).await, IdempotencyClaim::Answered(answer()));
 }
 
 async fn a02_of_many_at_the_same_time_one_is_carried_out(database: Database) {
@@ -70,9 +85,17 @@ async fn a02_an_account_has_a_bounded_number_of_keys(database: Database) {
         let (key, now) = (own(n), at(0) + chrono::TimeDelta::milliseconds(n as i64));
         let claim = store.begin_idempotent(&key, now);
         assert_eq!(claim.await.unwrap(), IdempotencyClaim::Begun);
+        if n > 0 {
+            store.finish_idempotent(&key, now, Some(answer())).await.unwrap();
+        }
     }
-    let begin = async |n| store.begin_idempotent(&own(n), at(10)).await.unwrap();
-    assert_eq!(begin(MOST_KEYS + 4).await, IdempotencyClaim::InProgress, "the newest are kept");
-    assert_eq!(begin(5).await, IdempotencyClaim::InProgress);
-    assert_eq!(begin(4).await, IdempotencyClaim::Begun, "the oldest have given way");
+    let begin = async |n, now| store.begin_idempotent(&own(n), at(now)).await.unwrap();
+    let answered = IdempotencyClaim::Answered(answer());
+    assert_eq!(begin(MOST_KEYS + 4, 10).await, answered, "the newest are kept");
+    assert_eq!(begin(5, 10).await, answered);
+    assert_eq!(begin(4, 10).await, IdempotencyClaim::Begun, "the oldest have given way");
+    assert_eq!(begin(0, 10).await, IdempotencyClaim::InProgress, "but none without an answer");
+    assert_eq!(begin(MOST_KEYS + 5, 99).await, IdempotencyClaim::Begun);
+    let old = PruneBefore { idempotency_keys: Some(at(9)), ..PruneBefore::default() };
+    assert_eq!(store.prune(&old).await.unwrap(), 998, "a lost one gives way as well");
 }

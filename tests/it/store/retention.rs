@@ -7,7 +7,7 @@ use super::{at, in_one_cell, on_both_stores, request, subscribe};
 use crate::support::postgres::Database;
 
 on_both_stores! {
-    revoked_tokens_are_deleted_and_valid_ones_stay,
+    tokens_that_have_ended_are_deleted_and_valid_ones_stay,
     backfills_are_deleted_once_they_have_ended,
 }
 
@@ -39,21 +39,27 @@ async fn moves_are_deleted_however_many_they_are(database: Database) {
     assert_eq!(store.prune(&before).await.unwrap(), 0);
 }
 
-async fn revoked_tokens_are_deleted_and_valid_ones_stay(database: Database) {
+async fn tokens_that_have_ended_are_deleted_and_valid_ones_stay(database: Database) {
     let store = database.open().await;
     let mut ids = Vec::new();
-    for name in ["long ago", "lately", "valid"] {
+    for (name, end) in [
+        ("long ago", None),
+        ("expired", Some(at(19))),
+        ("lately", None),
+        ("expires", Some(at(20))),
+        ("valid", None),
+    ] {
         let hash = TokenHash::from_token(name);
         let (login, name, scopes) = ("ada".to_owned(), name.to_owned(), Scopes::all());
-        let token = NewToken { login, name, scopes, hash, expires_at: None };
+        let token = NewToken { login, name, scopes, hash, expires_at: end };
         ids.push(store.create_token(&token, at(0)).await.unwrap());
     }
     store.revoke_token(ids[0], at(10)).await.unwrap();
-    store.revoke_token(ids[1], at(20)).await.unwrap();
-    let before = PruneBefore { revoked_tokens: Some(at(20)), ..PruneBefore::default() };
-    assert_eq!(store.prune(&before).await.unwrap(), 1);
+    store.revoke_token(ids[2], at(20)).await.unwrap();
+    let before = PruneBefore { ended_tokens: Some(at(20)), ..PruneBefore::default() };
+    assert_eq!(store.prune(&before).await.unwrap(), 2);
     let left = store.list_tokens().await.unwrap();
-    assert_eq!(left.iter().map(|token| token.id).collect::<Vec<_>>(), ids[1..]);
+    assert_eq!(left.iter().map(|token| token.id).collect::<Vec<_>>(), ids[2..]);
     let valid = store.authenticate("ada", &TokenHash::from_token("valid"), at(0)).await.unwrap();
     assert!(valid.is_some());
 }

@@ -70,7 +70,7 @@ async fn sessions_that_were_not_used_are_deleted(database: Database) {
 
     // A token that is deleted takes its sessions with it.
     store.revoke_token(number, at(30)).await.unwrap();
-    let before = PruneBefore { revoked_tokens: Some(at(40)), ..PruneBefore::default() };
+    let before = PruneBefore { ended_tokens: Some(at(40)), ..PruneBefore::default() };
     assert_eq!(store.prune(&before).await.unwrap(), 1);
     assert_eq!(store.session(&new, IDLE, at(41)).await.unwrap(), None);
 }

@@ -7,12 +7,13 @@ use super::World;
 use crate::store::on_both_stores;
 use crate::support::gateway::Gateway;
 use crate::support::postgres::Database;
-use crate::support::server::ReceivedRequest;
+use crate::support::server::{ReceivedRequest, Server, say};
 use crate::support::until;
 
 on_both_stores!(
     credentials_are_sent_with_each_request_and_kept_until_they_are_replaced,
     credentials_that_cannot_be_sent_are_refused_by_name,
+    credentials_that_a_callback_repeats_are_not_recorded,
 );
 
 /// Credentials, and the names and fingerprints of the headers that they become.
@@ -137,4 +138,43 @@ async fn credentials_that_cannot_be_sent_are_refused_by_name(database: Database)
     let (status, why) = world.gateway.post("/hub", &form).await;
     assert_eq!(status, StatusCode::BAD_REQUEST, "{why}");
     assert!(why.contains("callback_authorization has no effect here"), "{why}");
+}
+
+async fn credentials_that_a_callback_repeats_are_not_recorded(database: Database) {
+    let world = world(database).await;
+    // An error page with all that the request had, also in the forms in which a program reads it.
+    let echo = Server::start(|request: ReceivedRequest| async move {
+        let text = |name| request.header(name).unwrap_or_default();
+        let (authorization, cookie) = (text("authorization"), text("cookie"));
+        let unpadded = authorization.trim_end_matches('=');
+        let body = format!("{authorization}\n{unpadded}\n{cookie}\nopensesame s3ssion csrf-t0ken");
+        let mut reply = say(StatusCode::IM_A_TEAPOT, body);
+        reply.headers_mut().insert("x-echo", unpadded.parse().unwrap());
+        reply
+    })
+    .await;
+    let headers = "Cookie: sid=s3ssion; csrf=\"csrf-t0ken\"";
+    let (callback, topic) = (echo.url("/cb"), world.topic.as_str());
+    let form = [
+        ("hub.mode", "subscribe"),
+        ("hub.topic", topic),
+        ("hub.callback", &callback),
+        ("callback_headers", headers),
+        ("callback_authorization", AUTHORIZATION),
+    ];
+    let (status, why) = world.gateway.superfeedr(&form).await;
+    assert_eq!(status, StatusCode::NO_CONTENT, "{why}");
+    world.publish(3).await;
+    let mut displayed = String::new();
+    until("the attempt is recorded", async || {
+        let attempts = [("hub.mode", "attempts"), ("hub.topic", topic)];
+        displayed = world.ask(Method::GET, &attempts, &[]).await.text;
+        displayed.contains("418")
+    })
+    .await;
+    displayed += &world.ask(Method::GET, &[("hub.mode", "list")], &[]).await.text;
+    displayed += &world.gateway.get("/log.json").await.1;
+    for secret in ["YW5uOm9wZW5zZXNhbWU", "opensesame", "s3ssion", "csrf-t0ken"] {
+        assert!(!displayed.contains(secret), "{secret}: {displayed}");
+    }
 }

@@ -42,6 +42,8 @@ struct State {
     /// Of so many requests, the last one is told to come back later.
     busy_every: usize,
     busy_until: Option<Instant>,
+    /// Whether no entries can be retrieved.
+    is_unreadable: bool,
     requests: usize,
     /// Requests that came since it was busy for the last time, while it was.
     early: usize,
@@ -89,6 +91,11 @@ impl Superfeedr {
     /// Makes a topic have these entries, newest first.
     pub(crate) fn put(&self, topic: &str, ids: Vec<String>) {
         self.state.lock().unwrap().entries.insert(topic.to_owned(), ids);
+    }
+
+    /// Answers that entries cannot be retrieved, from now on or no longer.
+    pub(crate) fn be_unreadable(&self, is_unreadable: bool) {
+        self.state.lock().unwrap().is_unreadable = is_unreadable;
     }
 
     /// Answers one of so many requests with 429.
@@ -158,6 +165,9 @@ impl State {
     }
 
     fn retrieve(&self, topic: &str, count: &str) -> Answer {
+        if self.is_unreadable {
+            return say(StatusCode::NOT_FOUND, "this feed cannot be retrieved now");
+        }
         if !self.subscriptions.iter().any(|held| held.topic == topic) {
             return say(StatusCode::NOT_FOUND, "you are not subscribed to this feed");
         }

@@ -58,6 +58,14 @@ async fn a02_entries_are_streamed_as_events() {
     }
     let wrong = world.rest_get("/v1/streams?count=many").await;
     assert_eq!(wrong.status, StatusCode::UNPROCESSABLE_ENTITY, "{}", wrong.json);
+    for (selection, field) in [
+        ("subscription=".to_owned(), "subscription"),
+        ("feed=+".to_owned(), "feed"),
+        (format!("subscription={id}&feed={feed}"), "feed"),
+    ] {
+        let refused = world.rest_get(&format!("/v1/streams?{selection}")).await;
+        assert_eq!(refused.problem(), (422, "invalid_parameter", field), "{selection}");
+    }
     let unsubscribed = json!({ "url": world.publisher.url("/other") });
     world.publisher.put_rss("/other", crate::support::feeds::rss("other", 1..2));
     let other = unsubscribed["url"].as_str().unwrap();

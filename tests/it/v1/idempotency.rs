@@ -1,11 +1,15 @@
 //! Requests that are repeated with an `Idempotency-Key`.
 
+use std::sync::Arc;
+
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 
 use super::RestReply;
 use crate::support::gateway::TOKEN;
-use crate::support::server::client;
+use crate::support::server::{ReceivedRequest, Server, client, say};
+use crate::support::until;
 use crate::support::world::World;
 
 impl World {
@@ -74,4 +78,36 @@ async fn a02_of_two_at_the_same_time_one_is_carried_out() {
     let listed = world.rest_get("/v1/tokens").await.json;
     let named = listed["data"].as_array().unwrap().iter().filter(|token| token["name"] == "once");
     assert_eq!(named.count(), 1, "{listed}");
+}
+
+#[tokio::test]
+async fn a02_a_request_is_carried_out_although_its_client_closes_the_connection() {
+    let world = World::with_tides(1, &[]).await;
+    let (requested, agrees) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let signals = (Arc::clone(&requested), Arc::clone(&agrees));
+    let callback = Server::start(move |request: ReceivedRequest| {
+        let (requested, agrees) = signals.clone();
+        async move {
+            requested.notify_one();
+            agrees.notified().await;
+            say(StatusCode::OK, request.query("hub.challenge").unwrap_or_default().to_owned())
+        }
+    })
+    .await;
+    let body = json!({ "url": world.topic, "callback": callback.url("/cb"), "verify": "sync" });
+    let call = || world.post_once("one", "/v1/subscriptions", &body);
+    tokio::select! {
+        reply = call() => panic!("the callback has not agreed: {}", reply.json),
+        () = requested.notified() => {}
+    }
+    assert_eq!(call().await.problem(), (409, "request_in_progress", ""));
+    agrees.notify_one();
+    let mut reply = call().await;
+    until("the request is answered", async || {
+        reply = call().await;
+        reply.status != StatusCode::CONFLICT
+    })
+    .await;
+    assert_eq!(reply.status, StatusCode::CREATED, "{}", reply.json);
+    assert_eq!(reply.header("idempotency-replayed"), "true");
 }

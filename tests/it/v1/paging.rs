@@ -60,6 +60,10 @@ async fn a02_lists_are_read_to_their_end_page_by_page() {
     let tides = feeds.iter().find(|feed| feed["url"] == world.topic.as_str()).unwrap();
     let tides = tides["id"].as_str().unwrap();
     let winds = world.publisher.url("/winds");
+    for name in ["one", "two"] {
+        let made = world.rest_post("/v1/tokens", json!({ "name": name })).await;
+        assert_eq!(made.status, StatusCode::CREATED, "{}", made.json);
+    }
     #[rustfmt::skip]
     let lists = [
         ("/v1/subscriptions".to_owned(),                     6),
@@ -76,7 +80,7 @@ async fn a02_lists_are_read_to_their_end_page_by_page() {
         (format!("/v1/feeds/{tides}/entries"),               5),
         (format!("/v1/feeds/{tides}/entries?filter=text"),   5),
         (format!("/v1/feeds/{tides}/entries?filter=storm"),  0),
-        ("/v1/tokens".to_owned(),                            1),
+        ("/v1/tokens".to_owned(),                            3),
         ("/v1/tracks".to_owned(),                            0),
     ];
     for (path, want) in lists {
@@ -113,4 +117,30 @@ async fn a02_a_page_that_cannot_be_is_rejected() {
         let reply = world.rest_get(&path).await;
         assert_eq!(reply.problem(), (status, code, field), "{path}: {}", reply.json);
     }
+}
+
+#[tokio::test]
+async fn a02_a_long_page_costs_as_many_requests_as_it_may_take_reading() {
+    let settings = [("FEEDGATE_ACCOUNT_REQUESTS_PER_MIN", "40")];
+    let world = World::with_tides(1, &settings).await;
+    let made = world.create_subscription("/cb").await;
+    let id = made["id"].as_str().unwrap();
+    let remaining = |header: &str| -> u32 {
+        let count = header.split_once("r=").and_then(|(_, rest)| rest.split(';').next());
+        count.unwrap().parse().unwrap()
+    };
+    // 200 rows are 13 requests.
+    while remaining(world.rest_get("/v1/tokens/self").await.header("ratelimit")) > 11 {}
+    for path in [
+        format!("/v1/attempts?subscription={id}&limit=200"),
+        format!("/v1/deliveries?subscription={id}&limit=1"),
+        "/v1/tracks?limit=200".to_owned(),
+        "/v1/tokens?limit=200".to_owned(),
+        "/v1/feeds?limit=200".to_owned(),
+        "/v1/subscriptions?limit=200".to_owned(),
+    ] {
+        assert_eq!(world.rest_get(&path).await.problem(), (429, "rate_limited", ""), "{path}");
+    }
+    let short = world.rest_get(&format!("/v1/attempts?subscription={id}&limit=1")).await;
+    assert_eq!(short.status, StatusCode::OK, "{}", short.json);
 }

@@ -71,6 +71,56 @@ async fn a02_a_subscription_is_read_changed_and_ended() {
 }
 
 #[tokio::test]
+async fn a02_a_callback_is_sent_the_credentials_of_its_subscription() {
+    let world = World::with_tides(1, &[]).await;
+    let body = json!({
+        "url": world.topic,
+        "callback": world.subscriber.url("/cb"),
+        "callbackHeaders": { "X-Api-Key": "k3y-0123456789" },
+        "callbackAuthorization": "Basic ann:opensesame",
+    });
+    let made = world.rest_post("/v1/subscriptions", body).await;
+    assert_eq!(made.status, StatusCode::CREATED, "{}", made.json);
+    let fingerprints =
+        json!({ "authorization": "sha256:1edb0e74", "x-api-key": "sha256:2f414e49" });
+    assert_eq!(made.json["callbackHeaders"], fingerprints);
+    assert!(!made.json.to_string().contains("opensesame"), "{}", made.json);
+    let path = path_of("subscriptions", &made.json);
+    let sent = async |count: usize| {
+        world.report_tides(1 + count).await;
+        world.subscriber.until("/cb", |told| told.len() == count).await;
+        let told = world.subscriber.notified("/cb").remove(count - 1);
+        ["authorization", "x-api-key", "x-tenant"]
+            .map(|name| told.header(name).unwrap_or_default().to_owned())
+    };
+    assert_eq!(sent(1).await, ["Basic YW5uOm9wZW5zZXNhbWU=", "k3y-0123456789", ""]);
+    #[rustfmt::skip]
+    let changes = [
+        (json!({ "digest": false }),                        ["Basic YW5uOm9wZW5zZXNhbWU=", "k3y-0123456789", ""]),
+        (json!({ "callbackAuthorization": "Bearer t0ken" }), ["Bearer t0ken", "k3y-0123456789", ""]),
+        (json!({ "callbackHeaders": { "x-tenant": "7" } }), ["Bearer t0ken", "", "7"]),
+        (json!({ "callbackAuthorization": null }),          ["", "", "7"]),
+        (json!({ "callbackHeaders": null }),                ["", "", ""]),
+    ];
+    for (count, (change, want)) in (2..).zip(changes) {
+        let changed = world.rest(Method::PATCH, &path, Some(change.clone())).await;
+        assert_eq!(changed.status, StatusCode::OK, "{}", changed.json);
+        assert_eq!(sent(count).await, want, "{change}");
+    }
+    #[rustfmt::skip]
+    let refused = [
+        (json!({ "callbackHeaders": { "host": "a.test" } }), "bad_callback_headers", "callbackHeaders"),
+        (json!({ "callbackHeaders": { "x-a": "1\nx-b: 2" } }), "bad_callback_headers", "callbackHeaders"),
+        (json!({ "callbackHeaders": "x-a: 1" }),             "invalid_field",        "callbackHeaders"),
+        (json!({ "callbackAuthorization": "t0ken" }),        "bad_callback_headers", "callbackAuthorization"),
+    ];
+    for (change, code, field) in refused {
+        let refused = world.rest(Method::PATCH, &path, Some(change.clone())).await;
+        assert_eq!(refused.problem(), (422, code, field), "{change}: {}", refused.json);
+    }
+}
+
+#[tokio::test]
 async fn a02_a_paused_subscription_is_sent_nothing_until_it_is_resumed() {
     let world = World::with_tides(3, &[]).await;
     let path = path_of("subscriptions", &world.create_subscription("/cb").await);

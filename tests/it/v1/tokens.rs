@@ -62,6 +62,9 @@ async fn a02_a_token_creates_none_with_more_rights_and_revokes_none() {
     let stronger = path_of("tokens", &world.rest_get("/v1/tokens/self").await.json);
     let refused = world.rest_as(&manager, Method::DELETE, &stronger, None).await;
     assert_eq!(refused.problem(), (403, "missing_scope", ""));
+    for path in ["/v1/tokens/0", "/v1/tokens/+1", "/v1/tokens/x", "/v1/tokens/9999999"] {
+        assert_eq!(world.rest_get(path).await.problem(), (404, "not_found", ""), "{path}");
+    }
     let own = world.rest_as(&manager, Method::DELETE, "/v1/tokens/self", None).await;
     assert_eq!(own.status, StatusCode::NO_CONTENT);
 }

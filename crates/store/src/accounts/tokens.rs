@@ -10,8 +10,15 @@ use crate::accounts::check_login;
 use crate::engine::row::Row;
 use crate::engine::sql::params;
 use crate::engine::tx::Tx;
-use feedgate_core::account::{Access, AccountId, NewToken, Scope, Scopes, TokenId, TokenInfo};
+use crate::log::row::most;
+use feedgate_core::account::{
+    Access, AccountId, ChildTokenOutcome, MOST_TOKENS, NewToken, Scope, Scopes, TokenId, TokenInfo,
+};
 use feedgate_core::store::StoreError;
+
+/// The most tokens that are deleted when one is created: more than end meanwhile, so that those of an
+/// account that had too many become fewer.
+const FEW: i64 = 100;
 
 /// Stores a token, and its account if that is missing.
 pub(super) async fn create(
@@ -44,22 +51,52 @@ pub(super) async fn create(
     tx.first(TOKEN, params).await?.ok_or_else(vanished)?.int()
 }
 
-/// Stores a token that ends with its parent. Returns `None` if the parent is not valid any more.
+/// Stores a token that ends with its parent.
 pub(super) async fn create_child(
     tx: &Tx<'_>,
     mut token: NewToken,
     parent: TokenId,
     now: DateTime<Utc>,
-) -> Result<Option<i64>, StoreError> {
+) -> Result<ChildTokenOutcome, StoreError> {
+    // Of several at the same time, each counts those before it.
+    const ACCOUNT: &str = "select id from accounts where login = $1 {for update}";
     const PARENT: &str = "
         select expires_at from tokens
          where id = $1 and revoked_at is null and (expires_at is null or expires_at > $2)
                {for share}";
+    if let Some(mut account) = tx.first(ACCOUNT, params![token.login.as_str()]).await? {
+        let account = account.int()?;
+        if !has_room(tx, account, now).await? {
+            return Ok(ChildTokenOutcome::TooMany);
+        }
+        trim_ended(tx, account, now).await?;
+    }
     let Some(mut held) = tx.first(PARENT, params![parent.0, now]).await? else {
-        return Ok(None);
+        return Ok(ChildTokenOutcome::ParentEnded);
     };
     token.expires_at = [token.expires_at, held.opt_time()?].into_iter().flatten().min();
-    create(tx, token, Some(parent), now).await.map(Some)
+    let created = create(tx, token, Some(parent), now).await?;
+    Ok(ChildTokenOutcome::Created(TokenId(created)))
+}
+
+/// Returns whether an account may have another valid token.
+async fn has_room(tx: &Tx<'_>, account: i64, now: DateTime<Utc>) -> Result<bool, StoreError> {
+    const VALID: &str = "
+        select 1 from tokens
+         where account_id = $1 and revoked_at is null and (expires_at is null or expires_at > $2)
+         limit 1 offset $3";
+    let last = most(MOST_TOKENS - 1);
+    Ok(tx.first(VALID, params![account, now, last]).await?.is_none())
+}
+
+/// Deletes the oldest tokens that have ended, of an account that has too many of them.
+async fn trim_ended(tx: &Tx<'_>, account: i64, now: DateTime<Utc>) -> Result<(), StoreError> {
+    const TRIM: &str = "
+        delete from tokens
+         where id in (select id from tokens
+                       where account_id = $1 and (revoked_at is not null or expires_at <= $2)
+                       order by id desc limit $4 offset $3)";
+    tx.execute(TRIM, params![account, now, most(MOST_TOKENS), FEW]).await.map(drop)
 }
 
 /// Revokes a token with those that were created with it.

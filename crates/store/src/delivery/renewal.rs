@@ -4,21 +4,64 @@ use std::sync::LazyLock;
 
 use chrono::{DateTime, Utc};
 
+use crate::Store;
 use crate::delivery::generations::next_generation;
 use crate::delivery::row::{
     HEADERS, OPTIONS, PREVIOUS_SECRET, SECRET, number, option_values, subscriber, subscription,
     subscription_columns,
 };
-use crate::delivery::{backlogs, digests};
+use crate::delivery::{backlogs, digests, listing};
 use crate::engine::columns::assigned;
 use crate::engine::sql::params;
 use crate::engine::tx::Tx;
+use crate::resources::row;
 use feedgate_core::callback_headers::CallbackHeaders;
 use feedgate_core::resource::Resource;
 use feedgate_core::signing::{Secret, Signing};
-use feedgate_core::store::StoreError;
-use feedgate_core::subscription::{Format, Subscription, SubscriptionRequest};
+use feedgate_core::store::{ListedSubscription, StoreError};
+use feedgate_core::subscription::{Format, Subscription, SubscriptionId, SubscriptionRequest};
 use feedgate_protocol::signature::SignatureMethod;
+
+/// Changing the options of subscriptions.
+impl Store {
+    /// Renews the subscription with this number, with the options that `change` returns for it. No other
+    /// request changes it in between, and one that has ended stays ended: returns `false` then. The inner
+    /// error is that of `change`, after which nothing is changed.
+    pub async fn change_subscription<C, E>(
+        &self,
+        id: SubscriptionId,
+        change: C,
+        now: DateTime<Utc>,
+    ) -> Result<Result<bool, E>, StoreError>
+    where
+        C: FnOnce(&ListedSubscription) -> Result<SubscriptionRequest, E> + Clone + Send + 'static,
+        E: Send + 'static,
+    {
+        self.of_number(id.resource.0)
+            .write(move |tx| Box::pin(renew_existing(tx, id, change, now)))
+            .await
+    }
+}
+
+async fn renew_existing<C, E>(
+    tx: &Tx<'_>,
+    id: SubscriptionId,
+    change: C,
+    now: DateTime<Utc>,
+) -> Result<Result<bool, E>, StoreError>
+where
+    C: FnOnce(&ListedSubscription) -> Result<SubscriptionRequest, E>,
+{
+    row::lock(tx, vec![id.resource.0]).await?;
+    let Some(known) = listing::listed(tx, id).await? else { return Ok(Ok(false)) };
+    match change(&known) {
+        Ok(request) => {
+            renew(tx, &known.resource, &known.subscription, &request, now).await?;
+            Ok(Ok(true))
+        }
+        Err(refused) => Ok(Err(refused)),
+    }
+}
 
 /// Renews the subscription that exists with the account, callback, protocol and alias of `request`.
 pub(super) async fn renew_known(

@@ -36,10 +36,14 @@ pub(super) async fn delete(db: &Db, before: &PruneBefore) -> Result<u64, StoreEr
         delete from moves
          where (resource_id, id) in (select resource_id, id from moves
                                       where at < $1 order by at limit $2)";
-    const TOKENS: &str = "
+    const REVOKED_TOKENS: &str = "
         delete from tokens
          where id in (select id from tokens
                        where revoked_at < $1 order by revoked_at limit $2)";
+    const EXPIRED_TOKENS: &str = "
+        delete from tokens
+         where id in (select id from tokens
+                       where expires_at < $1 order by expires_at limit $2)";
     const SESSIONS: &str = "
         delete from sessions
          where hash in (select hash from sessions
@@ -64,7 +68,8 @@ pub(super) async fn delete(db: &Db, before: &PruneBefore) -> Result<u64, StoreEr
         (REFUSALS, before.host_records),
         (ROBOTS, before.host_records),
         (MOVES, before.moves),
-        (TOKENS, before.revoked_tokens),
+        (REVOKED_TOKENS, before.ended_tokens),
+        (EXPIRED_TOKENS, before.ended_tokens),
         (SESSIONS, before.sessions),
         (NODES, before.nodes),
         (BACKFILLS, before.backfills),

@@ -84,6 +84,9 @@ pub(super) async fn issue(visit: &Visit, login: &str, scopes: Scopes) -> Result<
             let reason = format!("Your token does not have the scope {}.", scope.as_str());
             Rejection::new(StatusCode::FORBIDDEN, reason)
         }
+        err @ ChildTokenError::TooMany => Rejection::unprocessable(format!(
+            "The token was not created: {err}. Revoke some first."
+        )),
         ChildTokenError::ParentEnded => {
             Rejection::new(StatusCode::FORBIDDEN, "Your token is not valid any more.")
         }

@@ -249,6 +249,9 @@ pub(super) fn describe_refusal(refusal: &SubscriptionRefusal) -> String {
         SubscriptionRefusal::BadTrack(why) => {
             format!("The query of the track cannot be used: {why}.")
         }
+        SubscriptionRefusal::BadFilter(why) => {
+            format!("The filter in the address cannot be used: {why}.")
+        }
         SubscriptionRefusal::NotFollowed(why) => {
             format!("The page cannot be followed: {why}.")
         }

@@ -1,5 +1,7 @@
 //! One subscription: its state, its last attempt, and what can be done with it.
 
+use std::convert::Infallible;
+
 use chrono::{DateTime, Utc};
 use http::StatusCode;
 use maud::{Markup, html};
@@ -192,10 +194,15 @@ async fn rotate_secret(visit: &Visit, listed: &ListedSubscription) -> Result<Don
     let overlap = SecretOverlap::from_secs(OVERLAP_S);
     let signing =
         SigningRequest { secret: Some(secret.clone()), overlap, ..SigningRequest::default() };
-    let request = SubscriptionRequest { signing, ..request_of(listed) };
-    let stored = visit.gateway.store.subscribe(&request, runner::now()).await;
-    stored.map_err(|err| Rejection::unavailable(&err))?;
-    Ok(Done::NewSecret(secret))
+    let change = move |held: &ListedSubscription| {
+        Ok::<_, Infallible>(SubscriptionRequest { signing, ..request_of(held) })
+    };
+    let changed =
+        visit.gateway.store.change_subscription(subscription.id, change, runner::now()).await;
+    match changed.map_err(|err| Rejection::unavailable(&err))? {
+        Ok(true) => Ok(Done::NewSecret(secret)),
+        Ok(false) => Err(Rejection::new(StatusCode::NOT_FOUND, "The subscription has ended.")),
+    }
 }
 
 async fn end(visit: &Visit, listed: &ListedSubscription) -> Result<(), Rejection> {

@@ -30,11 +30,20 @@ pub(super) fn longest_text_bytes(gateway: &Gateway, body: &[u8]) -> usize {
     if is_call(body) { call_limit_bytes(gateway) } else { LONGEST_TEXT_BYTES }
 }
 
-/// Returns whether a message is a call of this procedure, by how it begins.
+/// Returns whether a message is a call of this procedure, by how it begins. A `system.multicall` that
+/// contains one is not: its calls are as short as all others.
 pub(super) fn is_call(body: &[u8]) -> bool {
-    let name = b"saverss";
     let head = &body[..body.len().min(NAME_WITHIN_BYTES)];
-    head.windows(name.len()).any(|word| word.eq_ignore_ascii_case(name))
+    let named = match find(head, b"methodname") {
+        Some(at) => head[at..].split(|byte| matches!(byte, b'<' | b'>')).nth(1),
+        None => Some(head), // an envelope of SOAP
+    };
+    named.is_some_and(|named| find(named, b"saverss").is_some())
+}
+
+/// Returns where a word in lower case is in a text, ignoring case.
+fn find(text: &[u8], word: &[u8]) -> Option<usize> {
+    text.windows(word.len()).position(|part| part.eq_ignore_ascii_case(word))
 }
 
 /// The login and the password, or a token, of an author.
@@ -87,6 +96,11 @@ mod tests {
             ("<?xml version='1.0'?><methodCall><methodName>rssCloud.saveRss</methodName>", true),
             ("<E:Envelope><E:Body><m:saverss>", true),
             ("<methodCall><methodName>rssCloud.ping</methodName>", false),
+            (
+                "<methodCall><methodName>system.multicall</methodName><params><param><value><array><data>\
+              <value><struct><member><name>methodName</name><value>rssCloud.saveRss</value>",
+                false,
+            ),
             (&late, false),
             ("", false),
         ];

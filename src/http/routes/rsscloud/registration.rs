@@ -192,6 +192,7 @@ pub(crate) fn reject_refusal(what: &str, refusal: &SubscriptionRefusal) -> Rejec
         | SubscriptionRefusal::NoHandler
         | SubscriptionRefusal::OwnDocument(_)
         | SubscriptionRefusal::BadTrack(_)
+        | SubscriptionRefusal::BadFilter(_)
         | SubscriptionRefusal::NotFollowed(_)
         | SubscriptionRefusal::Superseded
         | SubscriptionRefusal::Several(_) => {

@@ -19,7 +19,8 @@ pub(super) enum EntriesFormat {
 
 impl EntriesFormat {
     /// Returns the format that is requested by `format`, which takes precedence, or by `Accept`; `None` if
-    /// it prefers none. Whoever likes a format of notifications as well as others gets that one.
+    /// it prefers none. Whoever likes a format of notifications, or everything, as well as others gets a
+    /// format of notifications: clients of Superfeedr that send `application/rss+xml, */*` expect Atom.
     pub(super) fn requested(
         request: &Request,
         form: &Form,
@@ -39,7 +40,7 @@ impl EntriesFormat {
                 ))
             });
         }
-        let known = ["application/json", DocumentFormat::Atom.media_type()];
+        let known = ["application/json", DocumentFormat::Atom.media_type(), "*/*"];
         let known =
             known.into_iter().map(|media_type| params::media_type_weight(accept, media_type)).max();
         let best = |best: (u32, Option<DocumentFormat>), format: DocumentFormat| {
@@ -76,7 +77,8 @@ mod tests {
             (Some("json-feed"), "",                                          reader(json_feed)),
             (Some("json"),      "application/rss+xml",                       known(Format::Json)),
             (Some("atom"),      "",                                          known(Format::Atom)),
-            (None,               "application/rss+xml, */*",                  reader(rss)),
+            (None,               "application/rss+xml, */*",                  Ok(None)),
+            (None,               "application/rss+xml, */*;q=.8",             reader(rss)),
             (None,               "application/feed+json",                     reader(json_feed)),
             (None,               "application/rss+xml, application/atom+xml", known(Format::Atom)),
             (None,               "application/json, application/feed+json",   known(Format::Json)),

@@ -46,6 +46,9 @@ fn describe_refusal(refusal: SubscriptionRefusal) -> Rejection {
         SubscriptionRefusal::BadTrack(reason) => {
             Rejection::unprocessable(format!("{BAD_TOPIC} (The track cannot be used: {reason}.)"))
         }
+        SubscriptionRefusal::BadFilter(reason) => {
+            Rejection::unprocessable(format!("{BAD_TOPIC} (The filter cannot be used: {reason}.)"))
+        }
         SubscriptionRefusal::NotFollowed(reason) => reject_followed(&reason),
         SubscriptionRefusal::Busy(busy) => Rejection::busy(busy),
         SubscriptionRefusal::NotVerified(NotVerified::Unreachable(reason)) => {

@@ -46,9 +46,11 @@ async fn list(gateway: &Arc<Gateway>, request: &Request) -> Result<Response, Rej
     let page = PageRequest::from_call(&call, "attempts")?;
     let before = page.parse_after(|text| text.parse().ok())?;
     let listed = named_subscription(&call).await?;
+    let charge = call.admit_rows(page.limit)?;
     let range = AttemptRange { before, limit: page.limit };
     let found = gateway.store.attempts(listed.subscription.id, range).await;
     let found = found.map_err(|err| Rejection::unavailable(&err))?;
+    charge.return_unread(found.len());
     let next = found.last().filter(|_| found.len() == page.limit).map(|last| last.id);
     let data = found.into_iter().map(|stored| attempt_view::attempt(&call, stored));
     Ok(page.to_reply(&call, data.collect(), next))
@@ -91,7 +93,10 @@ async fn show(gateway: &Arc<Gateway>, request: &Request, id: &str) -> Result<Res
     let found = gateway.store.attempt(id.subscription, id.number).await;
     let stored = found.map_err(|err| Rejection::unavailable(&err))?.ok_or_else(not_found)?;
     let payload = match with_payload {
-        true => payload(gateway, &listed, &stored.attempt).await,
+        true => {
+            call.admit_rows(stored.attempt.request.entries)?;
+            payload(gateway, &listed, &stored.attempt).await
+        }
         false => Ok(None),
     };
     let payload = payload.map_err(|err| Rejection::unavailable(&err))?;

@@ -7,6 +7,7 @@ use serde::Serialize;
 use warp::reply::Response;
 
 use crate::http::kit::auth;
+use crate::http::kit::rate_limit::{RowCharge, RowsRead};
 use crate::http::kit::rejection::Rejection;
 use crate::http::kit::reply::{set_header, with_content_type};
 use crate::http::kit::request::Request;
@@ -50,6 +51,12 @@ impl<'c> RestCall<'c> {
             return Err(unknown("unknown_parameter", name, reason));
         }
         Ok(RestCall { gateway, request, query, access })
+    }
+
+    /// Takes from the budget of the account what it costs to read this many rows at most.
+    pub(super) fn admit_rows(&self, read: usize) -> Result<RowCharge<'_>, Rejection> {
+        let most = RowsRead { read, skipped: 0 };
+        self.gateway.account_rate_limit.admit_rows(self.access.account, most)
     }
 
     /// Returns the rejection of a parameter whose value cannot be used.

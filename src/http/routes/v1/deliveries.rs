@@ -27,7 +27,7 @@ use feedgate_core::subscription::SubscriptionId;
 const ENDPOINT: Endpoint =
     Endpoint { name: "v1_deliveries", methods: &["GET"], body_limit_bytes: 1_024 };
 
-/// The attempts that are read for one answer. Few subscriptions have as many
+/// The attempts that are read together. Few subscriptions have as many, and none has more than 1,000
 /// (`FEEDGATE_ATTEMPTS_PER_SUBSCRIPTION`).
 const MOST_READ: usize = 200;
 
@@ -84,9 +84,35 @@ async fn show(gateway: &Arc<Gateway>, request: &Request, id: &str) -> Result<Res
         StatusCode::NOT_FOUND => not_found(),
         _ => why,
     })?;
-    let read = read_attempts(&call, listed.subscription.id, None).await?;
-    let found = group(&read).into_iter().find(|attempts| id_of(attempts) == id);
-    Ok(json_reply(StatusCode::OK, &describe(found.ok_or_else(not_found)?)))
+    let found = find_attempts(&call, listed.subscription.id, id).await?;
+    match found.is_empty() {
+        true => Err(not_found()),
+        false => Ok(json_reply(StatusCode::OK, &describe(&found))),
+    }
+}
+
+/// Returns the attempts of the delivery with this id, which follow each other.
+async fn find_attempts(
+    call: &RestCall<'_>,
+    subscription: SubscriptionId,
+    id: &str,
+) -> Result<Vec<StoredAttempt>, Rejection> {
+    let (mut found, mut before) = (Vec::new(), None);
+    loop {
+        let read = read_attempts(call, subscription, before).await?;
+        before = read.last().map(|oldest| oldest.id);
+        let is_last = read.len() < MOST_READ;
+        for stored in read {
+            if id_of(std::slice::from_ref(&stored)) == id {
+                found.push(stored);
+            } else if !found.is_empty() {
+                return Ok(found);
+            }
+        }
+        if is_last {
+            return Ok(found);
+        }
+    }
 }
 
 async fn read_attempts(
@@ -94,9 +120,12 @@ async fn read_attempts(
     id: SubscriptionId,
     before: Option<i64>,
 ) -> Result<Vec<StoredAttempt>, Rejection> {
+    let charge = call.admit_rows(MOST_READ)?;
     let range = AttemptRange { before, limit: MOST_READ };
     let read = call.gateway.store.attempts(id, range).await;
-    read.map_err(|err| Rejection::unavailable(&err))
+    let read = read.map_err(|err| Rejection::unavailable(&err))?;
+    charge.return_unread(read.len());
+    Ok(read)
 }
 
 /// Returns the attempts of each delivery. Those of one delivery follow each other, because a

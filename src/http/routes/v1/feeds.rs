@@ -14,7 +14,6 @@ use super::call::{RestCall, json_reply, to_response};
 use super::paging::{MAX_LIMIT, PageRequest};
 use super::{entry_view, feed_id, feed_view};
 use crate::http::kit::endpoint::Endpoint;
-use crate::http::kit::rate_limit::RowsRead;
 use crate::http::kit::rejection::Rejection;
 use crate::http::kit::request::Request;
 use crate::http::state::Gateway;
@@ -61,11 +60,10 @@ async fn list(gateway: &Arc<Gateway>, request: &Request) -> Result<Response, Rej
         return Ok(page.to_reply(&call, data, None::<i64>));
     }
     let (account, after) = (call.access.account, ResourceId(page.after_number()?));
-    let most = RowsRead { read: page.limit, skipped: 0 };
-    let charge = gateway.account_rate_limit.admit_rows(account, most)?;
+    let charge = call.admit_rows(page.limit)?;
     let found = gateway.store.resources_of_account(account, after, page.limit).await;
     let found = found.map_err(|err| Rejection::unavailable(&err))?;
-    charge.return_unused(RowsRead { read: found.resources.len(), skipped: 0 });
+    charge.return_unread(found.resources.len());
     let data = found.resources.iter().map(|resource| feed_view::feed(&call, resource)).collect();
     Ok(page.to_reply(&call, data, found.next))
 }
@@ -121,12 +119,11 @@ async fn list_entries(
     let matcher = matcher(&call)?;
     let resource = find(&call, id).await?;
     let limit = if matcher.is_some() { MAX_LIMIT } else { page.limit };
-    let most = RowsRead { read: limit, skipped: 0 };
-    let charge = gateway.account_rate_limit.admit_rows(call.access.account, most)?;
+    let charge = call.admit_rows(limit)?;
     let span = EntryRange { after: None, before, limit, max_bytes: Some(MAX_BYTES) };
     let read = gateway.store.read_current(resource.id, &span).await;
     let read = read.map_err(|err| Rejection::unavailable(&err))?;
-    charge.return_unused(RowsRead { read: read.len(), skipped: 0 });
+    charge.return_unread(read.len());
     let is_cut = read.len() == limit || bytes(&read) >= MAX_BYTES;
     let (mut data, mut next): (Vec<Value>, _) = (Vec::new(), None);
     for (compared, record) in (1..).zip(&read) {

@@ -2,16 +2,29 @@
 //! is carried out once, and the answer is the same for a day.
 //!
 //! Only successes are stored: a request that was rejected may be repeated with the same key once it is
-//! corrected.
+//! corrected. A POST is carried out to its end although its client closes the connection meanwhile, so
+//! that the answer is there when the client repeats it.
 
+use std::error::Error;
+use std::panic::resume_unwind;
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use futures_util::future::BoxFuture;
 use http::{HeaderName, StatusCode, header};
 use sha2::{Digest, Sha256};
+use tokio::time::sleep;
+use tracing::{error, warn};
 use warp::reply::Response;
 
-use super::call::{JsonText, RestCall, json_text_reply};
+use super::call::{JsonText, RestCall, json_text_reply, to_response};
 use crate::http::kit::rejection::Rejection;
 use crate::http::kit::reply::set_header;
+use crate::http::kit::request::Request;
+use crate::http::state::Gateway;
 use crate::jobs::runner;
+use feedgate_core::account::Scope;
 use feedgate_core::idempotency::{IdempotencyClaim, IdempotencyKey, IdempotentAnswer};
 
 /// The header with the key.
@@ -20,19 +33,53 @@ const KEY: &str = "idempotency-key";
 const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 /// The longest key, in characters.
 const MOST_KEY_CHARS: usize = 255;
-/// After how many seconds a client may repeat a request that is being carried out.
+/// After how many seconds a client may repeat a request that is being carried out, or for which there is
+/// no room.
 const RETRY_AFTER_S: u64 = 1;
+/// How often the claim of a request is renewed: a third of the time after which it counts as lost
+/// (`LONGEST_SILENCE`).
+const RENEW_EVERY: Duration = Duration::from_secs(20);
 
-/// Carries out a call, unless it was answered before: then the answer is that one. Calls without a key are
-/// carried out always.
-pub(super) async fn once(
-    call: &RestCall<'_>,
-    work: impl Future<Output = Result<Response, Rejection>>,
-) -> Result<Response, Rejection> {
-    let Some(key) = key(call)? else { return work.await };
-    let claim = call.gateway.store.begin_idempotent(&key, runner::now()).await;
+/// Authenticates a POST that needs `scope`, and carries out its `work`, unless it was answered before: then
+/// the answer is that one. Calls without a key are carried out always.
+pub(super) async fn once<W>(
+    gateway: Arc<Gateway>,
+    request: Request,
+    scope: Scope,
+    work: W,
+) -> Response
+where
+    W: for<'c> FnOnce(&'c RestCall<'c>) -> BoxFuture<'c, Result<Response, Rejection>>,
+    W: Send + 'static,
+{
+    // A task of its own is not cancelled when the connection of its client is.
+    let carried_out = tokio::spawn(async move {
+        let result = authenticate_and_carry_out(&gateway, &request, scope, work).await;
+        to_response(&request, result)
+    });
+    carried_out.await.unwrap_or_else(|stopped| resume_unwind(stopped.into_panic()))
+}
+
+async fn authenticate_and_carry_out<W>(
+    gateway: &Arc<Gateway>,
+    request: &Request,
+    scope: Scope,
+    work: W,
+) -> Result<Response, Rejection>
+where
+    W: for<'c> FnOnce(&'c RestCall<'c>) -> BoxFuture<'c, Result<Response, Rejection>>,
+{
+    let call = RestCall::begin(gateway, request, scope, &[]).await?;
+    let slot = gateway.account_rate_limit.begin_post(call.access.account);
+    let _slot = slot.map_err(|_| {
+        let reason = "Too many requests are being carried out, please try again in a moment.";
+        Rejection::overloaded(reason, RETRY_AFTER_S)
+    })?;
+    let Some(key) = key(&call)? else { return work(&call).await };
+    let now = runner::now();
+    let claim = gateway.store.begin_idempotent(&key, now).await;
     match claim.map_err(|err| Rejection::unavailable(&err))? {
-        IdempotencyClaim::Begun => finish(call, &key, work.await).await,
+        IdempotencyClaim::Begun => carry_out_claimed(&call, &key, now, work(&call)).await,
         IdempotencyClaim::Answered(answer) => Ok(response(answer)),
         IdempotencyClaim::InProgress => {
             let reason = "The same request is being carried out, please repeat it in a moment.";
@@ -77,23 +124,45 @@ fn response(answer: IdempotentAnswer) -> Response {
     response
 }
 
-/// Stores the answer of a call that succeeded, and forgets one that did not.
-async fn finish(
+/// Carries out a call whose claim is from the time `claimed_at`, which is renewed meanwhile. Stores the answer
+/// of a call that succeeded, and forgets one that did not.
+async fn carry_out_claimed(
     call: &RestCall<'_>,
     key: &IdempotencyKey,
-    result: Result<Response, Rejection>,
+    mut claimed_at: DateTime<Utc>,
+    mut work: BoxFuture<'_, Result<Response, Rejection>>,
 ) -> Result<Response, Rejection> {
-    let answer = result.as_ref().ok().map(|response| {
-        let header = response.headers().get(header::LOCATION);
-        let location = header.and_then(|value| value.to_str().ok()).unwrap_or_default();
-        let body = response.extensions().get::<JsonText>().map(|text| text.0.to_string());
-        IdempotentAnswer {
-            status: response.status().as_u16(),
-            location: location.to_owned(),
-            body: body.unwrap_or_default(),
+    let store = &call.gateway.store;
+    let result = loop {
+        tokio::select! {
+            result = &mut work => break result,
+            () = sleep(RENEW_EVERY) => {}
         }
-    });
-    let finished = call.gateway.store.finish_idempotent(key, answer).await;
-    finished.map_err(|err| Rejection::unavailable(&err))?;
+        let now = runner::now();
+        match store.renew_idempotent(key, claimed_at, now).await {
+            Ok(true) => claimed_at = now,
+            Ok(false) => {}
+            Err(err) => {
+                let error = &err as &dyn Error;
+                warn!(error, "the claim of an idempotency key was not renewed");
+            }
+        }
+    };
+    let answer = result.as_ref().ok().map(stored_answer);
+    // The work is done: a client that sees its answer does not repeat it.
+    if let Err(err) = store.finish_idempotent(key, claimed_at, answer).await {
+        error!(error = &err as &dyn Error, "the answer to an idempotency key was not stored");
+    }
     result
+}
+
+fn stored_answer(response: &Response) -> IdempotentAnswer {
+    let header = response.headers().get(header::LOCATION);
+    let location = header.and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let body = response.extensions().get::<JsonText>().map(|text| text.0.to_string());
+    IdempotentAnswer {
+        status: response.status().as_u16(),
+        location: location.to_owned(),
+        body: body.unwrap_or_default(),
+    }
 }

@@ -10,7 +10,7 @@ use crate::http::kit::rejection::Rejection;
 use crate::http::kit::request::Request;
 
 /// The fields of a body. A field that is null counts as missing, unless a call says otherwise.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct JsonBody(Map<String, Value>);
 
 impl JsonBody {
@@ -107,6 +107,20 @@ impl JsonBody {
             let (first, last) = (range.start(), range.end());
             reject_field(name, format!("{name} must be a whole number from {first} to {last}."))
         })
+    }
+
+    /// Returns the names and texts of the object in a field.
+    pub(super) fn named_texts(&self, name: &str) -> Result<Option<Vec<(&str, &str)>>, Rejection> {
+        let members = match self.0.get(name) {
+            None | Some(Value::Null) => return Ok(None),
+            Some(Value::Object(members)) => members,
+            Some(other) => return Err(wrong_type(name, "an object of texts", other)),
+        };
+        let texts = members.iter().map(|(key, value)| match value {
+            Value::String(text) => Ok((key.as_str(), text.as_str())),
+            other => Err(wrong_type(name, "an object of texts", other)),
+        });
+        texts.collect::<Result<_, _>>().map(Some)
     }
 
     /// Returns the texts of the list in a field.

@@ -27,6 +27,7 @@ fn field_of(refusal: &SubscriptionRefusal) -> Option<&'static str> {
         | SubscriptionRefusal::OwnDocument(_)
         | SubscriptionRefusal::BadPart(_)
         | SubscriptionRefusal::BadTrack(_)
+        | SubscriptionRefusal::BadFilter(_)
         | SubscriptionRefusal::NotFollowed(_)
         | SubscriptionRefusal::NotValidated(_) => Some("url"),
         SubscriptionRefusal::Forbidden(Purpose::Callback, _)
@@ -59,6 +60,9 @@ fn describe_refusal(refusal: SubscriptionRefusal) -> Rejection {
         }
         SubscriptionRefusal::BadTrack(reason) => {
             unprocessable(format!("The track cannot be used: {reason}."))
+        }
+        SubscriptionRefusal::BadFilter(reason) => {
+            unprocessable(format!("The filter in url cannot be used: {reason}."))
         }
         SubscriptionRefusal::NotFollowed(reason) => {
             unprocessable(format!("url cannot be followed: {reason}."))

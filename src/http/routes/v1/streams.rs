@@ -46,13 +46,25 @@ async fn open(gateway: &Arc<Gateway>, request: &Request) -> Result<Response, Rej
         pairs.extend(call.query.get_verbatim(name).map(|value| (name, value.to_owned())));
     }
     let pairs = pairs.into_iter().map(|(name, value)| (name.to_owned(), value));
-    let form = Form::from_pairs(pairs).unwrap_or_default();
+    let form = Form::from_pairs(pairs);
+    let form = form.map_err(|err| Rejection::unprocessable(format!("{err}.")))?;
     stream::events(gateway, request, &form, &call.access).await
 }
 
 /// Returns the topic that is streamed, as the account subscribes to it, and the filter of its
 /// subscription; no topic for all subscriptions of the account.
 async fn selected(call: &RestCall<'_>) -> Result<(Option<String>, Option<String>), Rejection> {
+    for name in ["subscription", "feed"] {
+        // An id that a program has forgotten to fill in must not select everything.
+        if call.query.has(name) && call.query.get(name).is_none() {
+            let reason = format!("{name} must be an id, or be left out for all subscriptions.");
+            return Err(RestCall::reject_parameter(name, reason));
+        }
+    }
+    if call.query.has("subscription") && call.query.has("feed") {
+        let reason = "subscription and feed cannot be used together.".to_owned();
+        return Err(RestCall::reject_parameter("feed", reason));
+    }
     if let Some(id) = call.query.get("subscription") {
         let subscription = owned::find(call, id).await?.subscription;
         let filter = subscription.filter.as_ref().map(EntryFilter::as_str).map(str::to_owned);

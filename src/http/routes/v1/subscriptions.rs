@@ -49,27 +49,20 @@ pub(super) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
     ALL.route(gateway, all, handle_all)
         .or(ONE.route_with_param(gateway, one, handle_one))
         .unify()
-        .or(ACTION.route_with_param(gateway, retry, |gateway, request, id| async move {
-            to_response(&request, actions::retry(&gateway, &request, &id).await)
-        }))
+        .or(ACTION.route_with_param(gateway, retry, actions::retry))
         .unify()
-        .or(ACTION.route_with_param(gateway, replay, |gateway, request, id| async move {
-            to_response(&request, actions::replay(&gateway, &request, &id).await)
-        }))
+        .or(ACTION.route_with_param(gateway, replay, actions::replay))
         .unify()
-        .or(ACTION.route_with_param(gateway, test, |gateway, request, id| async move {
-            to_response(&request, actions::test(&gateway, &request, &id).await)
-        }))
+        .or(ACTION.route_with_param(gateway, test, actions::test))
         .unify()
         .boxed()
 }
 
 async fn handle_all(gateway: Arc<Gateway>, request: Request) -> Response {
-    let result = match request.method {
-        Method::POST => create::create(&gateway, &request).await,
-        _ => list::list(&gateway, &request).await,
-    };
-    to_response(&request, result)
+    match request.method {
+        Method::POST => create::create(gateway, request).await,
+        _ => to_response(&request, list::list(&gateway, &request).await),
+    }
 }
 
 async fn handle_one(gateway: Arc<Gateway>, request: Request, id: String) -> Response {

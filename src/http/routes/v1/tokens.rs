@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
+use futures_util::FutureExt;
 use http::{Method, StatusCode, header};
 use serde::Serialize;
 use serde_json::Value;
@@ -23,7 +24,7 @@ use crate::http::kit::request::Request;
 use crate::http::state::Gateway;
 use crate::jobs::runner;
 use crate::tokens::{self, ChildTokenError, TokenRequest};
-use feedgate_core::account::{Access, Scope, Scopes, TokenInfo};
+use feedgate_core::account::{Access, MOST_TOKENS, Scope, Scopes, TokenInfo};
 
 const ALL: Endpoint =
     Endpoint { name: "v1_tokens", methods: &["GET", "POST"], body_limit_bytes: 16 << 10 };
@@ -40,11 +41,10 @@ pub(super) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
     let all = warp::path!("v1" / "tokens").boxed();
     let one = warp::path!("v1" / "tokens" / String).boxed();
     ALL.route(gateway, all, |gateway, request| async move {
-        let result = match request.method {
-            Method::POST => create(&gateway, &request).await,
-            _ => list(&gateway, &request).await,
-        };
-        to_response(&request, result)
+        match request.method {
+            Method::POST => create(gateway, request).await,
+            _ => to_response(&request, list(&gateway, &request).await),
+        }
     })
     .or(ONE.route_with_param(gateway, one, |gateway, request, id| async move {
         let result = match request.method {
@@ -96,13 +96,24 @@ fn describe(access: &Access, token: &TokenInfo) -> Value {
     serde_json::to_value(displayed).expect("a token is a struct of plain values")
 }
 
-/// Returns the tokens of the account, oldest first. A token that may not manage tokens sees itself only.
-async fn visible_tokens(call: &RestCall<'_>) -> Result<Vec<TokenInfo>, Rejection> {
-    let tokens = call.gateway.store.tokens_of(&call.access.login).await;
-    let mut tokens = tokens.map_err(|err| Rejection::unavailable(&err))?;
+/// Returns up to `limit` tokens of the account after the number `after`, oldest first. A token that may not
+/// manage tokens sees itself only.
+async fn visible_tokens(
+    call: &RestCall<'_>,
+    mut after: i64,
+    mut limit: usize,
+) -> Result<Vec<TokenInfo>, Rejection> {
     if !call.access.scopes.allow(Scope::Tokens) {
-        tokens.retain(|token| token.id == call.access.token.0);
+        let own = call.access.token.0;
+        if after >= own {
+            return Ok(Vec::new());
+        }
+        (after, limit) = (own - 1, 1);
     }
+    let charge = call.admit_rows(limit)?;
+    let tokens = call.gateway.store.tokens_after(call.access.account, after, limit).await;
+    let tokens = tokens.map_err(|err| Rejection::unavailable(&err))?;
+    charge.return_unread(tokens.len());
     Ok(tokens)
 }
 
@@ -111,8 +122,7 @@ async fn list(gateway: &Arc<Gateway>, request: &Request) -> Result<Response, Rej
     let call = RestCall::begin(gateway, request, None, &["limit", "cursor"]).await?;
     let page = PageRequest::from_call(&call, "tokens")?;
     let after = page.after_number()?;
-    let mut tokens = visible_tokens(&call).await?;
-    tokens.retain(|token| token.id > after);
+    let mut tokens = visible_tokens(&call, after, page.limit + 1).await?;
     let has_more = tokens.len() > page.limit;
     tokens.truncate(page.limit);
     let next = tokens.last().filter(|_| has_more).map(|last| last.id);
@@ -122,27 +132,24 @@ async fn list(gateway: &Arc<Gateway>, request: &Request) -> Result<Response, Rej
 
 async fn show(gateway: &Arc<Gateway>, request: &Request, id: &str) -> Result<Response, Rejection> {
     let call = RestCall::begin(gateway, request, None, &[]).await?;
-    let tokens = visible_tokens(&call).await?;
-    let token = find(&call, &tokens, id)?;
-    Ok(json_reply(StatusCode::OK, &describe(&call.access, token)))
+    let token = find(&call, id).await?;
+    Ok(json_reply(StatusCode::OK, &describe(&call.access, &token)))
 }
 
-fn find<'t>(
-    call: &RestCall<'_>,
-    tokens: &'t [TokenInfo],
-    id: &str,
-) -> Result<&'t TokenInfo, Rejection> {
-    let own = call.access.token.0.to_string();
-    let id = if id == SELF { own.as_str() } else { id };
-    let found = tokens.iter().find(|token| token.id.to_string() == id);
-    found.ok_or_else(|| Rejection::new(StatusCode::NOT_FOUND, "There is no token with this id."))
+async fn find(call: &RestCall<'_>, id: &str) -> Result<TokenInfo, Rejection> {
+    let not_found = || Rejection::new(StatusCode::NOT_FOUND, "There is no token with this id.");
+    let number = match id {
+        SELF => call.access.token.0,
+        id => id.parse().map_err(|_| not_found())?,
+    };
+    let found = visible_tokens(call, number.saturating_sub(1), 1).await?.pop();
+    found.filter(|token| id == SELF || token.id.to_string() == id).ok_or_else(not_found)
 }
 
 /// Creates a token. The reply is the only one that has it: what is stored for a client that repeats the
 /// request is without it.
-async fn create(gateway: &Arc<Gateway>, request: &Request) -> Result<Response, Rejection> {
-    let call = RestCall::begin(gateway, request, Scope::Tokens, &[]).await?;
-    idempotency::once(&call, create_once(&call)).await
+async fn create(gateway: Arc<Gateway>, request: Request) -> Response {
+    idempotency::once(gateway, request, Scope::Tokens, |call| create_once(call).boxed()).await
 }
 
 async fn create_once(call: &RestCall<'_>) -> Result<Response, Rejection> {
@@ -160,13 +167,17 @@ async fn create_once(call: &RestCall<'_>) -> Result<Response, Rejection> {
             let reason = format!("Your token does not have the scope {}.", scope.as_str());
             Rejection::new(StatusCode::FORBIDDEN, reason).with_field("scopes")
         }
+        ChildTokenError::TooMany => {
+            let reason =
+                format!("This account has {MOST_TOKENS} valid tokens. Please revoke some first.");
+            Rejection::unprocessable(reason).with_code("too_many_tokens")
+        }
         ChildTokenError::ParentEnded => {
             Rejection::new(StatusCode::UNAUTHORIZED, "Your token is not valid any more.")
         }
         err => Rejection::unavailable(&err),
     })?;
-    let tokens = visible_tokens(call).await?;
-    let mut displayed = describe(&call.access, find(call, &tokens, &number.to_string())?);
+    let mut displayed = describe(&call.access, &find(call, &number.to_string()).await?);
     let stored = JsonText(displayed.to_string().into());
     displayed["token"] = token.into();
     let mut response = json_reply(StatusCode::CREATED, &displayed);
@@ -210,6 +221,22 @@ fn expires_at(body: &JsonBody, now: DateTime<Utc>) -> Result<Option<DateTime<Utc
     })
 }
 
+/// Checks that the token of a call may revoke another one.
+async fn check_revocation(call: &RestCall<'_>, token: &TokenInfo) -> Result<(), Rejection> {
+    auth::require(&call.access, Scope::Tokens)?;
+    // Those that have ended are read as well.
+    let charge = call.admit_rows(2 * MOST_TOKENS)?;
+    let tokens = call.gateway.store.tokens_of(&call.access.login).await;
+    let tokens = tokens.map_err(|err| Rejection::unavailable(&err))?;
+    charge.return_unread(tokens.len());
+    if call.access.may_revoke(token, &tokens) {
+        return Ok(());
+    }
+    let reason = "Your token cannot revoke one with more rights or a later end, nor the one that it was \
+                  created with.";
+    Err(Rejection::new(StatusCode::FORBIDDEN, reason))
+}
+
 /// Revokes a token with those that were created with it. A token may always revoke itself.
 async fn revoke(
     gateway: &Arc<Gateway>,
@@ -217,15 +244,9 @@ async fn revoke(
     id: &str,
 ) -> Result<Response, Rejection> {
     let call = RestCall::begin(gateway, request, None, &[]).await?;
-    let tokens = visible_tokens(&call).await?;
-    let token = find(&call, &tokens, id)?;
+    let token = find(&call, id).await?;
     if token.id != call.access.token.0 {
-        auth::require(&call.access, Scope::Tokens)?;
-    }
-    if !call.access.may_revoke(token, &tokens) {
-        let reason = "Your token cannot revoke one with more rights or a later end, nor the one that it \
-                      was created with.";
-        return Err(Rejection::new(StatusCode::FORBIDDEN, reason));
+        check_revocation(&call, &token).await?;
     }
     let revoked = gateway.store.revoke_token(token.id, runner::now()).await;
     revoked.map_err(|err| Rejection::unavailable(&err))?;

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use futures_util::FutureExt;
 use http::{Method, StatusCode};
 use serde::Serialize;
 use serde_json::Value;
@@ -44,11 +45,10 @@ pub(super) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
     let all = warp::path!("v1" / "tracks").boxed();
     let one = warp::path!("v1" / "tracks" / String).boxed();
     ALL.route(gateway, all, |gateway, request| async move {
-        let result = match request.method {
-            Method::POST => open(&gateway, &request).await,
-            _ => list(&gateway, &request).await,
-        };
-        to_response(&request, result)
+        match request.method {
+            Method::POST => open(gateway, request).await,
+            _ => to_response(&request, list(&gateway, &request).await),
+        }
     })
     .or(ONE.route_with_param(gateway, one, |gateway, request, id| async move {
         let result = match request.method {
@@ -88,9 +88,8 @@ fn describe(gateway: &Gateway, resource: &Resource) -> Option<Value> {
 }
 
 /// Subscribes to the track of a query, and opens it if that is necessary.
-async fn open(gateway: &Arc<Gateway>, request: &Request) -> Result<Response, Rejection> {
-    let call = RestCall::begin(gateway, request, Scope::Subscribe, &[]).await?;
-    idempotency::once(&call, open_once(&call)).await
+async fn open(gateway: Arc<Gateway>, request: Request) -> Response {
+    idempotency::once(gateway, request, Scope::Subscribe, |call| open_once(call).boxed()).await
 }
 
 async fn open_once(call: &RestCall<'_>) -> Result<Response, Rejection> {
@@ -111,8 +110,10 @@ async fn list(gateway: &Arc<Gateway>, request: &Request) -> Result<Response, Rej
     let call = RestCall::begin(gateway, request, Scope::List, &["limit", "cursor"]).await?;
     let page = PageRequest::from_call(&call, "tracks")?;
     let after = ResourceId(page.after_number()?);
+    let charge = call.admit_rows(page.limit)?;
     let found = gateway.store.resources_of_account(call.access.account, after, page.limit).await;
     let found = found.map_err(|err| Rejection::unavailable(&err))?;
+    charge.return_unread(found.resources.len());
     let data = found.resources.iter().filter_map(|resource| describe(gateway, resource));
     Ok(page.to_reply(&call, data.collect(), found.next))
 }

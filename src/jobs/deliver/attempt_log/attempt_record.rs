@@ -8,6 +8,7 @@ use http::header::CONTENT_TYPE;
 
 use super::secret_remover::{self, SecretRemover};
 use crate::jobs::deliver::compose::Payload;
+use crate::jobs::deliver::message::WEBHOOK_ID;
 use crate::jobs::deliver::verdict::{self, DeliveryVerdict};
 use crate::net::{CallbackRequest, CallbackResponse, FetchError};
 use feedgate_core::attempt::{
@@ -115,20 +116,21 @@ fn recorded_body(body: &[u8], secrets: &SecretRemover) -> Vec<u8> {
     body
 }
 
-/// Returns the first headers of a message, without secrets and within the bounds of a record.
-/// Values of headers that carry credentials or the state of a session are left out.
+/// Returns headers of a message, without secrets and within the bounds of a record: those that do not fit
+/// are left out, and `webhook-id`, by which the attempts of a delivery are found, comes first. Values of headers that carry credentials or the state of a session are left out.
 fn recorded_headers(headers: &HeaderMap, secrets: &SecretRemover) -> Vec<HeaderLine> {
     let (mut lines, mut bytes) = (Vec::new(), 0);
-    for (name, value) in headers.iter().take(MOST_HEADERS) {
+    let (id, others): (Vec<_>, Vec<_>) = headers.iter().partition(|(name, _)| *name == WEBHOOK_ID);
+    for (name, value) in id.into_iter().chain(others).take(MOST_HEADERS) {
         let value = match secret_remover::is_credential(name) || value.is_sensitive() {
             true => secret_remover::REMOVED.to_owned(),
             false => secrets.remove_from(&String::from_utf8_lossy(value.as_bytes())),
         };
         let name = name.as_str().to_owned();
-        bytes += name.len() + value.len();
-        if bytes > MOST_HEADER_BYTES {
-            break;
+        if bytes + name.len() + value.len() > MOST_HEADER_BYTES {
+            continue;
         }
+        bytes += name.len() + value.len();
         lines.push(HeaderLine { name, value });
     }
     lines
@@ -152,7 +154,12 @@ mod tests {
         for _ in 0..9 {
             long.append("x-long", "y".repeat(1_000).parse().unwrap());
         }
-        assert_eq!(recorded_headers(&long, &none).len(), 4, "the fifth does not fit");
+        long.append("x-short", "z".parse().unwrap());
+        long.append(WEBHOOK_ID, "7-1-2".parse().unwrap());
+        let lines = recorded_headers(&long, &none);
+        let names: Vec<_> = lines.iter().map(|line| line.name.as_str()).collect();
+        let want = ["webhook-id", "x-long", "x-long", "x-long", "x-long", "x-short"];
+        assert_eq!(names, want, "the fifth long one does not fit");
     }
 
     #[test]

@@ -81,30 +81,41 @@ fn forms_of_secret(secret: &Secret) -> Vec<String> {
         text.split_once('_').filter(|(prefix, _)| *prefix == "whsec").map(|it| it.1.into()),
     );
     let key = secret.standard_key();
-    forms.extend([
-        BASE64_STANDARD.encode(&key),
-        BASE64_STANDARD_NO_PAD.encode(&key),
-        hex::encode(&key),
-    ]);
+    forms.extend([BASE64_STANDARD.encode(&key), hex::encode(&key)]);
+    forms.extend(base64_texts(&BASE64_STANDARD_NO_PAD.encode(&key)));
     forms.extend(String::from_utf8(key));
     forms
 }
 
-/// Returns the value of a header, and the credentials in it, also decoded. Values that are shorter than any
-/// secret would be found in everything.
+/// Returns the value of a header, and the credentials in it: also decoded, without the padding of base64, and
+/// each part of a cookie or of a list of parameters. Values that are shorter than any secret would be found
+/// in everything.
 fn forms_of_header(value: &str) -> Vec<String> {
     const SHORTEST: usize = 4;
-    let mut forms = vec![value.to_owned()];
-    if let Some((_, credentials)) = value.split_once(' ') {
-        forms.push(credentials.to_owned());
-        let pair =
-            BASE64_STANDARD.decode(credentials).ok().and_then(|it| String::from_utf8(it).ok());
-        let password = pair.as_deref().and_then(|pair| pair.split_once(':'));
-        forms.extend(password.map(|(_, password)| password.to_owned()));
-        forms.extend(pair);
+    let is_scheme = |word: &str| word.bytes().all(|it| it.is_ascii_alphanumeric() || it == b'-');
+    let credentials = match value.split_once(' ') {
+        Some((scheme, credentials)) if is_scheme(scheme) => credentials,
+        _ => value,
+    };
+    let mut forms = vec![value.to_owned(), credentials.to_owned()];
+    let unpadded = credentials.trim_end_matches('=');
+    forms.extend(base64_texts(unpadded));
+    let decoded = BASE64_STANDARD_NO_PAD.decode(unpadded).ok();
+    let pair = decoded.and_then(|it| String::from_utf8(it).ok());
+    if let Some((name, password)) = pair.as_deref().and_then(|pair| pair.split_once(':')) {
+        forms.extend([format!("{name}:{password}"), password.to_owned()]);
+    }
+    for part in credentials.split([';', ',']) {
+        let value = part.split_once('=').map_or(part, |(_, value)| value);
+        forms.extend([part, value].map(|it| it.trim_matches([' ', '"', '=']).to_owned()));
     }
     forms.retain(|form| form.len() >= SHORTEST);
     forms
+}
+
+/// Returns a text in base64 without padding, in both alphabets.
+fn base64_texts(unpadded: &str) -> [String; 2] {
+    [unpadded.to_owned(), unpadded.replace('+', "-").replace('/', "_")]
 }
 
 /// Returns the credentials in a URL as they are written there, as a server reads them, and as they
@@ -123,12 +134,10 @@ fn forms_of_credentials(url: &str) -> Vec<String> {
 
 fn pair_forms(name: &str, password: &str) -> Vec<String> {
     let pair = format!("{}:{}", decoded(name), decoded(password));
-    vec![
-        format!("{name}:{password}@"),
-        format!("{name}@"),
-        BASE64_STANDARD.encode(&pair),
-        BASE64_STANDARD_NO_PAD.encode(&pair),
-    ]
+    let mut forms =
+        vec![format!("{name}:{password}@"), format!("{name}@"), BASE64_STANDARD.encode(&pair)];
+    forms.extend(base64_texts(&BASE64_STANDARD_NO_PAD.encode(&pair)));
+    forms
 }
 
 fn decoded(text: &str) -> String {
@@ -166,8 +175,11 @@ mod tests {
         SecretRemover::for_subscription(&Subscription {
             topic: Topic::parse("https://ada:feed%21pass@feeds.test/").unwrap(),
             signing: Signing { secret, method, previous: Some(previous) },
-            headers: CallbackHeaders::parse("x-key: k3y-of-ada\nx-n: 7", "Basic bob:sesame")
-                .unwrap(),
+            headers: CallbackHeaders::parse(
+                "x-key: k3y-of-ada\nx-n: 7\ncookie: sid=c00kie-1; csrf=\"t0k3n\"; n=1",
+                "Basic bob:sesame",
+            )
+            .unwrap(),
             ..test_subscriptions::subscription()
         })
     }
@@ -188,7 +200,10 @@ mod tests {
             ("sha256=6f70656e736573616d65",           "sha256=…"),
             ("k3y-of-ada for 7",                      "… for 7"),
             ("Basic Ym9iOnNlc2FtZQ==",                "…"),
+            ("{\"got\":\"Ym9iOnNlc2FtZQ\"}",          "{\"got\":\"…\"}"),
             ("bob:sesame, sesame",                    "…, …"),
+            ("cookies: {sid: c00kie-1, csrf: t0k3n}", "cookies: {sid: …, csrf: …}"),
+            ("Basic authentication, n=1",             "Basic authentication, n=1"),
             ("nothing of all this",                   "nothing of all this"),
         ];
         let remover = remover();

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use futures_util::FutureExt;
 use http::StatusCode;
 use serde::Serialize;
 use warp::reply::Response;
@@ -22,13 +23,11 @@ use feedgate_core::account::Scope;
 const BUSY_S: u64 = 5;
 
 /// Delivers at once what waits for the time of its next retry.
-pub(super) async fn retry(
-    gateway: &Arc<Gateway>,
-    request: &Request,
-    id: &str,
-) -> Result<Response, Rejection> {
-    let call = RestCall::begin(gateway, request, Scope::Subscribe, &[]).await?;
-    idempotency::once(&call, retry_once(&call, id)).await
+pub(super) async fn retry(gateway: Arc<Gateway>, request: Request, id: String) -> Response {
+    idempotency::once(gateway, request, Scope::Subscribe, move |call| {
+        async move { retry_once(call, &id).await }.boxed()
+    })
+    .await
 }
 
 async fn retry_once(call: &RestCall<'_>, id: &str) -> Result<Response, Rejection> {
@@ -46,13 +45,11 @@ async fn retry_once(call: &RestCall<'_>, id: &str) -> Result<Response, Rejection
 }
 
 /// Sends the newest entries once more.
-pub(super) async fn replay(
-    gateway: &Arc<Gateway>,
-    request: &Request,
-    id: &str,
-) -> Result<Response, Rejection> {
-    let call = RestCall::begin(gateway, request, Scope::Retrieve, &[]).await?;
-    idempotency::once(&call, replay_once(&call, id)).await
+pub(super) async fn replay(gateway: Arc<Gateway>, request: Request, id: String) -> Response {
+    idempotency::once(gateway, request, Scope::Retrieve, move |call| {
+        async move { replay_once(call, &id).await }.boxed()
+    })
+    .await
 }
 
 async fn replay_once(call: &RestCall<'_>, id: &str) -> Result<Response, Rejection> {
@@ -88,13 +85,11 @@ struct TestView<'r> {
 }
 
 /// Sends a notification that reports nothing.
-pub(super) async fn test(
-    gateway: &Arc<Gateway>,
-    request: &Request,
-    id: &str,
-) -> Result<Response, Rejection> {
-    let call = RestCall::begin(gateway, request, Scope::Subscribe, &[]).await?;
-    idempotency::once(&call, test_once(&call, id)).await
+pub(super) async fn test(gateway: Arc<Gateway>, request: Request, id: String) -> Response {
+    idempotency::once(gateway, request, Scope::Subscribe, move |call| {
+        async move { test_once(call, &id).await }.boxed()
+    })
+    .await
 }
 
 async fn test_once(call: &RestCall<'_>, id: &str) -> Result<Response, Rejection> {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use futures_util::FutureExt;
 use http::{StatusCode, header};
 use serde::Serialize;
 use warp::reply::Response;
@@ -40,12 +41,8 @@ const VERIFICATIONS: [(&str, Verification); 3] =
     [("none", Verification::None), ("sync", Verification::Sync), ("async", Verification::Async)];
 
 /// Creates the subscription that the body describes.
-pub(super) async fn create(
-    gateway: &Arc<Gateway>,
-    request: &Request,
-) -> Result<Response, Rejection> {
-    let call = RestCall::begin(gateway, request, Scope::Subscribe, &[]).await?;
-    idempotency::once(&call, create_once(&call)).await
+pub(super) async fn create(gateway: Arc<Gateway>, request: Request) -> Response {
+    idempotency::once(gateway, request, Scope::Subscribe, |call| create_once(call).boxed()).await
 }
 
 async fn create_once(call: &RestCall<'_>) -> Result<Response, Rejection> {
@@ -157,7 +154,8 @@ fn for_publisher(request: &SubscriptionRequest) -> Result<String, Rejection> {
         ("hub.callback", request.callback.as_str()),
     ];
     let parameters = parameters.map(|(name, value)| (name.to_owned(), value.to_owned()));
-    params::for_publisher(&Form::from_pairs(parameters.into_iter()).unwrap_or_default())
+    let form = Form::from_pairs(parameters.into_iter());
+    params::for_publisher(&form.map_err(|err| Rejection::unprocessable(format!("{err}.")))?)
 }
 
 fn created(

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use warp::reply::Response;
 
 use super::view;
-use crate::http::kit::rate_limit::RowsRead;
 use crate::http::kit::rejection::Rejection;
 use crate::http::kit::request::Request;
 use crate::http::routes::v1::call::RestCall;
@@ -38,12 +37,11 @@ pub(super) async fn list(gateway: &Arc<Gateway>, request: &Request) -> Result<Re
     };
     let limit = if selection.compares() { MOST_COMPARED } else { page.limit };
     let account = call.access.account;
-    let charge =
-        gateway.account_rate_limit.admit_rows(account, RowsRead { read: limit, skipped: 0 })?;
+    let charge = call.admit_rows(limit)?;
     let found =
         gateway.store.list_range(SubscriptionRange { account, resource, after, limit }).await;
     let found = found.map_err(|err| Rejection::unavailable(&err))?;
-    charge.return_unused(RowsRead { read: found.len(), skipped: 0 });
+    charge.return_unread(found.len());
     let (mut data, mut next) = (Vec::new(), None);
     for (compared, listed) in (1..).zip(&found) {
         if selection.matches(listed) {

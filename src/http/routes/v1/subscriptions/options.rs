@@ -2,13 +2,14 @@
 
 use crate::http::kit::rejection::Rejection;
 use crate::http::routes::v1::json_body::{JsonBody, reject_field};
+use feedgate_core::callback_headers::{BadCallbackHeaders, CallbackHeaders};
 use feedgate_core::query::EntryFilter;
 use feedgate_core::signing::{Secret, SecretOverlap};
 use feedgate_core::subscription::{Format, Statuses, SubscriptionRequest, Updates};
 use feedgate_protocol::signature::SignatureMethod;
 
 /// The fields of options.
-pub(super) const FIELDS: [&str; 9] = [
+pub(super) const FIELDS: [&str; 11] = [
     "format",
     "updates",
     "statuses",
@@ -18,7 +19,14 @@ pub(super) const FIELDS: [&str; 9] = [
     "secret",
     "signature",
     "secretOverlapSeconds",
+    HEADERS,
+    AUTHORIZATION,
 ];
+
+/// The field with headers for the callback.
+const HEADERS: &str = "callbackHeaders";
+/// The field with the header `Authorization` for the callback.
+const AUTHORIZATION: &str = "callbackAuthorization";
 
 const FORMATS: [(&str, Format); 3] =
     [("json", Format::Json), ("atom", Format::Atom), ("raw", Format::Raw)];
@@ -30,8 +38,8 @@ const STATUSES: [(&str, Statuses); 3] = [
     ("never", Statuses::Never),
 ];
 
-/// Replaces the options of `request` that the body has. A filter or a secret that is null is
-/// removed.
+/// Replaces the options of `request` that the body has. A filter, a secret or headers that are null are
+/// removed. Headers that the body does not have are those of the subscription that exists.
 pub(super) fn apply(body: &JsonBody, request: &mut SubscriptionRequest) -> Result<(), Rejection> {
     if let Some(format) = body.word("format", &FORMATS)? {
         request.format = format;
@@ -52,7 +60,37 @@ pub(super) fn apply(body: &JsonBody, request: &mut SubscriptionRequest) -> Resul
         request.filter = filter(body)?;
     }
     apply_signing(body, request)?;
+    let held = request.headers.take().unwrap_or_default();
+    request.headers = changed_headers(body, &held)?;
     check_format(request)
+}
+
+/// Returns the headers for the callback that the body changes, where `held` are those before; `None` if it
+/// changes none.
+fn changed_headers(
+    body: &JsonBody,
+    held: &CallbackHeaders,
+) -> Result<Option<CallbackHeaders>, Rejection> {
+    let (names_headers, names_authorization) = (body.has(HEADERS), body.has(AUTHORIZATION));
+    if !names_headers && !names_authorization {
+        return Ok(None);
+    }
+    let given = body.named_texts(HEADERS)?.unwrap_or_default();
+    let is_authorization = |name: &str| name.eq_ignore_ascii_case(CallbackHeaders::AUTHORIZATION);
+    let replaces_authorization =
+        names_authorization || given.iter().any(|(name, _)| is_authorization(name));
+    let kept = held.pairs().filter(|(name, _)| match is_authorization(name) {
+        true => !replaces_authorization,
+        false => !names_headers,
+    });
+    let authorization = body.text(AUTHORIZATION)?.unwrap_or_default();
+    let headers = CallbackHeaders::from_pairs(kept.chain(given), authorization);
+    headers.map(Some).map_err(|reason| {
+        let is_its = reason == BadCallbackHeaders::Authorization || !names_headers;
+        let field = if is_its { AUTHORIZATION } else { HEADERS };
+        let sentence = format!("{field} cannot be used: {reason}.");
+        Rejection::unprocessable(sentence).with_code("bad_callback_headers").with_field(field)
+    })
 }
 
 /// Rejects options that need entries for a subscription that receives the topic unchanged.

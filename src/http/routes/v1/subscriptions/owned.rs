@@ -26,7 +26,8 @@ pub(super) fn reject_paused() -> Rejection {
     Rejection::new(StatusCode::CONFLICT, reason).with_code("paused")
 }
 
-fn not_found() -> Rejection {
+/// Returns the rejection of a call that names no subscription of the account.
+pub(super) fn not_found() -> Rejection {
     let reason = "There is no subscription with this id.";
     Rejection::new(StatusCode::NOT_FOUND, reason).with_code("no_subscription")
 }

@@ -1,5 +1,7 @@
-//! A subscription as the REST API shows it. A secret is shown as a fingerprint, because a token for
+//! A subscription as the REST API shows it. Secrets are shown as fingerprints, because a token for
 //! listing is no reason to be able to sign. What has no value is left out.
+
+use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -34,6 +36,8 @@ struct SubscriptionView<'s> {
     previous_secret: Option<PreviousSecretView>,
     #[serde(skip_serializing_if = "Option::is_none")]
     signature: Option<&'static str>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    callback_headers: BTreeMap<&'s str, String>,
     created_at: DateTime<Utc>,
     lease_until: DateTime<Utc>,
     delivery: DeliveryView<'s>,
@@ -99,6 +103,7 @@ pub(in crate::http::routes::v1) fn subscription(
             until: previous.until,
         }),
         signature: signing.method.map(SignatureMethod::as_str),
+        callback_headers: subscription.headers.fingerprints().collect(),
         created_at: subscription.created_at,
         lease_until: subscription.lease_until,
         delivery: deliveries(listed, now),
