@@ -213,6 +213,9 @@ fn add_what_generators_cannot_read(document: &mut Value) {
             content["text/plain"] = text.clone();
         }
     }
+    let content = &mut document["components"]["requestBodies"]["HubCall"]["content"];
+    let schema = content["application/x-www-form-urlencoded"]["schema"].clone();
+    content["multipart/form-data"] = json!({ "schema": schema });
     let content = &mut document["components"]["requestBodies"]["SuperfeedrCall"]["content"];
     let form = content["application/json"]["schema"].clone();
     let batch = json!({ "type": "array", "minItems": 1, "maxItems": 500, "items": form });
