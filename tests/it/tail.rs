@@ -6,7 +6,6 @@ use std::process::Stdio;
 
 use feedgate_protocol::signature::holds;
 use feedgate_protocol::standard_webhooks::sign;
-use http::StatusCode;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader, Lines};
@@ -115,13 +114,6 @@ impl World {
         let callback = world.gateway.url("/dev/null");
         world.gateway.subscribe_superfeedr(&world.topic, &callback, "json").await;
         world
-    }
-
-    /// Makes the feed hold the items 1 to `items`, and pings.
-    async fn publish_tides(&self, items: usize) {
-        self.put_tides(items);
-        let (status, text) = self.gateway.post("/ping", &[("url", &self.topic)]).await;
-        assert!(status == StatusCode::OK && text.contains("success=\"true\""), "{text}");
     }
 
     /// Waits until the local program was sent so many notifications, and returns them.

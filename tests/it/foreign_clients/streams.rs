@@ -9,14 +9,6 @@ use crate::support::world::World;
 /// The login of the tests, as browsers send it that cannot set headers.
 const AUTHORIZATION: &str = "dGVzdGVyOnMzY3JldA==";
 
-impl World {
-    async fn publish_items(&self, items: usize) {
-        self.put_tides(items);
-        let form = [("hub.mode", "publish"), ("hub.url", &self.topic)];
-        assert!(self.gateway.post("/hub", &form).await.0.is_success());
-    }
-}
-
 /// Rows.
 #[tokio::test]
 async fn the_library_of_npm_receives_each_entry_once_over_a_restart() {
@@ -45,13 +37,13 @@ async fn receives_each_entry_once(start: impl Fn(&str) -> Client) {
     for n in [2, 1] {
         assert_eq!(client.next_line().await, entry(n), "the newest first");
     }
-    world.publish_items(3).await;
+    world.publish_tides(3).await;
     assert_eq!(client.next_line().await, entry(3));
 
     world.gateway.kill();
     world.gateway.restart().await;
-    world.publish_items(4).await;
+    world.publish_tides(4).await;
     assert_eq!(client.next_line().await, entry(4), "the client goes on where it was");
-    world.publish_items(5).await;
+    world.publish_tides(5).await;
     assert_eq!(client.next_line().await, entry(5));
 }

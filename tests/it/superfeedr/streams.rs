@@ -308,5 +308,5 @@ async fn at_shutdown_a_stream_ends_with_a_hint_when_to_reconnect() {
     let mut stream = world.open(&[], &[EVENTS]).await;
     stream.json_event().await;
     world.gateway.terminate();
-    assert_eq!(stream.end().await, "retry: 1000\n\n");
+    assert_eq!(stream.end().await, "retry: 1000\n");
 }

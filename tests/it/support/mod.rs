@@ -12,6 +12,7 @@ pub(crate) mod feeds;
 pub(crate) mod gateway;
 pub(crate) mod nginx;
 pub(crate) mod origin;
+pub(crate) mod pages;
 pub(crate) mod ports;
 pub(crate) mod postgres;
 pub(crate) mod publisher;

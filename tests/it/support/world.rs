@@ -1,5 +1,7 @@
 //! A publisher with one feed, a subscriber, and a gateway between them.
 
+use http::StatusCode;
+
 use super::feeds::rss;
 use super::gateway::Gateway;
 use super::postgres::{Database, Kind};
@@ -50,6 +52,13 @@ impl World {
         let subscriber = Subscriber::start().await;
         let topic = publisher.url("/feed");
         World { publisher, subscriber, gateway, topic, database }
+    }
+
+    /// Makes the feed hold the items 1 to `items`, and pings.
+    pub(crate) async fn publish_tides(&self, items: usize) {
+        self.put_tides(items);
+        let (status, text) = self.gateway.post("/ping", &[("url", &self.topic)]).await;
+        assert!(status == StatusCode::OK && text.contains("success=\"true\""), "{text}");
     }
 
     /// Makes the feed hold the items 1 to `items`; tells nobody.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"net/http"
 	"os"
 )
 
@@ -14,7 +15,11 @@ func main() {
 		panic(err)
 	}
 	body := []byte(given.Body)
-	hub := VerifyHubSignature(body, given.Headers["x-hub-signature"], given.Secret)
-	webhook := VerifyWebhook(body, given.Headers, given.Secret)
+	headers := http.Header{}
+	for name, value := range given.Headers {
+		headers.Set(name, value)
+	}
+	hub := VerifyHubSignature(body, headers.Get("x-hub-signature"), given.Secret)
+	webhook := VerifyWebhook(body, headers, given.Secret)
 	json.NewEncoder(os.Stdout).Encode([]bool{hub, webhook})
 }

@@ -307,7 +307,8 @@ impl EntryStream {
     fn end(&mut self) {
         self.is_ended = true;
         if self.framing == Framing::Events {
-            self.pending.push_back(format!("retry: {RECONNECT_MS}\n\n").into());
+            // No empty line follows, for which httpx-sse would return an event without data.
+            self.pending.push_back(format!("retry: {RECONNECT_MS}\n").into());
         }
     }
 }
