@@ -259,22 +259,35 @@ impl SubscriptionService {
         }))
     }
 
-    /// Ends what a request has replaced: the other subscriptions of its callback under the address that
-    /// it names.
-    pub(super) async fn end_replaced(
+    /// Returns a request with what it replaces: the other subscriptions of its callback under the address
+    /// that it names. They end in one transaction with the change that is requested.
+    pub(super) async fn with_replaced(
+        &self,
+        request: &SubscriptionRequest,
+    ) -> Result<SubscriptionRequest, StoreError> {
+        let SubscriptionRequest { topic, callback, account, .. } = request;
+        let mut request = request.clone();
+        let Ok(address) = Topic::parse(topic.subscribed_as()) else { return Ok(request) };
+        if !self.is_own_log(&address) {
+            let under =
+                self.store.subscribed_under(*account, address.as_str(), Some(callback)).await?;
+            let itself = topic.alias().is_some().then_some(address);
+            request.replaces = under.into_iter().chain(itself).collect();
+            request.replaces.retain(|other| other != topic);
+        }
+        Ok(request)
+    }
+
+    /// Ends what a request has replaced in other cells of the store, which no transaction reaches together. If
+    /// the gateway ends before that, the next request under the address does it.
+    pub(super) async fn end_replaced_elsewhere(
         &self,
         request: &SubscriptionRequest,
     ) -> Result<(), StoreError> {
-        let SubscriptionRequest { topic, callback, account, .. } = request;
-        let Ok(address) = Topic::parse(topic.subscribed_as()) else { return Ok(()) };
-        if self.is_own_log(&address) {
-            return Ok(());
-        }
-        let under = self.store.subscribed_under(*account, address.as_str(), Some(callback)).await?;
-        let itself = topic.alias().is_some().then_some(address);
-        for other in under.into_iter().chain(itself).filter(|other| other != topic) {
+        let SubscriptionRequest { replaces, account, callback, .. } = request;
+        for other in replaces {
             let protocol = Some(Protocol::WebSub.as_str());
-            self.store.unsubscribe(*account, &other, callback, protocol).await?;
+            self.store.unsubscribe(*account, other, callback, protocol).await?;
         }
         Ok(())
     }

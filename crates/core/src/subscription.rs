@@ -208,6 +208,9 @@ pub struct SubscriptionRequest {
     pub lease: Lease,
     /// The network of the client that requests an open subscription.
     pub registrant: RegistrantNetwork,
+    /// The topics that the callback is subscribed to under the same address: their subscriptions end together
+    /// with the change that is requested. They are not stored with a request that waits.
+    pub replaces: Vec<Topic>,
 }
 
 impl SubscriptionRequest {
@@ -239,6 +242,7 @@ impl SubscriptionRequest {
             digest: false,
             lease: Lease::WEBSUB,
             registrant: RegistrantNetwork::UNKNOWN,
+            replaces: Vec::new(),
         }
     }
 

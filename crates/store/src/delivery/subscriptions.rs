@@ -13,7 +13,7 @@ use crate::cells::merge::merge;
 use crate::delivery::renewal::{newest_number, renew_known};
 use crate::delivery::row::{HEADERS, OPTIONS, SECRET, number, option_values, subscriber};
 use crate::delivery::subscriber_counts::{CountedSubscription, count_begun, count_of};
-use crate::delivery::unsubscribe::unsubscribe;
+use crate::delivery::unsubscribe::{end_replaced, unsubscribe};
 use crate::delivery::{backlogs, digests, kept_cursors, listing, pausing, progress, replays};
 use crate::engine::columns::inserted;
 use crate::engine::sql::params;
@@ -246,6 +246,9 @@ pub(crate) async fn subscribe_together(
             tx.wake(Wake::Resources);
         }
         count_begun(tx, begun.into_iter()).await?;
+    }
+    for (request, _) in &requests {
+        end_replaced(tx, request).await?;
     }
     Ok(subscriptions)
 }

@@ -6,6 +6,7 @@ use crate::engine::sql::params;
 use crate::engine::tx::Tx;
 use feedgate_core::account::AccountId;
 use feedgate_core::store::StoreError;
+use feedgate_core::subscription::SubscriptionRequest;
 use feedgate_core::topic::{Callback, Topic};
 
 /// Ends the subscription to a topic with a callback, in all protocols if none is named.
@@ -36,4 +37,16 @@ pub(crate) async fn unsubscribe(
     let is_ended = !ended.is_empty();
     count_off(tx, ended).await?;
     Ok(is_ended)
+}
+
+/// Ends the subscriptions that a request replaces, as far as their topics are in this cell.
+pub(crate) async fn end_replaced(
+    tx: &Tx<'_>,
+    request: &SubscriptionRequest,
+) -> Result<(), StoreError> {
+    let protocol = Some(request.protocol.as_str());
+    for topic in &request.replaces {
+        unsubscribe(tx, request.account, (topic, &request.callback), protocol).await?;
+    }
+    Ok(())
 }
