@@ -29,6 +29,7 @@ mod permits;
 mod pings;
 mod preview;
 mod quotas;
+pub mod reading_lists;
 mod refusal;
 pub mod registration;
 mod request_checks;

@@ -34,6 +34,8 @@ struct SubscriptionView<'s> {
     previous_secret: Option<PreviousSecretView>,
     #[serde(skip_serializing_if = "Option::is_none")]
     signature: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    listed_by: Option<&'s str>,
     created_at: DateTime<Utc>,
     lease_until: DateTime<Utc>,
     delivery: DeliveryView<'s>,
@@ -99,6 +101,7 @@ pub(in crate::http::routes::v1) fn subscription(
             until: previous.until,
         }),
         signature: signing.method.map(SignatureMethod::as_str),
+        listed_by: subscription.listed_by(),
         created_at: subscription.created_at,
         lease_until: subscription.lease_until,
         delivery: deliveries(listed, now),
