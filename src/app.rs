@@ -43,8 +43,7 @@ use crate::jobs::signing_keys::SigningKeyring;
 use crate::jobs::upstream::{self, UpstreamClient};
 use crate::metrics::Metrics;
 use crate::net::HttpClient;
-use crate::subscriptions::SubscriptionService;
-use crate::subscriptions::verification_job::VerificationJob;
+use crate::subscriptions::{SubscriptionService, reading_lists, verification_job};
 use crate::tokens::{TokenError, TokenRequest, create_token};
 use feedgate_core::account::Scopes;
 use feedgate_core::node::{NodeId, NodeInfo};
@@ -55,8 +54,6 @@ use feedgate_store::Store;
 /// How long a worker sleeps when nothing is due. A wake signal ends the sleep; the interval is
 /// for items that become due by the clock alone, and for signals that were lost.
 const IDLE: Duration = Duration::from_millis(500);
-/// Verifications of intent that run at the same time.
-const VERIFICATION_CONCURRENCY: usize = 64;
 /// Requests to ping targets that run at the same time.
 const FORWARDING_CONCURRENCY: usize = 8;
 /// Chunks of fan-outs that run at the same time: they would wait for each other's locks.
@@ -321,7 +318,8 @@ impl Services {
     /// Starts a worker for each kind of job. They run until `shared.stop` is cancelled.
     fn spawn_workers(self, shared: Shared, config: &Config) -> JoinSet<()> {
         let wake = shared.store.wake_signals();
-        let verifier = VerificationJob::new(self.subscribe);
+        let list_reader = reading_lists::ReadingListJob::new(Arc::clone(&self.subscribe));
+        let verifier = verification_job::VerificationJob::new(self.subscribe);
         let mut workers = Workers {
             tasks: JoinSet::new(),
             shutdown_grace: config.shutdown_grace,
@@ -331,7 +329,8 @@ impl Services {
         workers.spawn(Arc::new(self.deliverer), config.delivery_concurrency, wake.subscriptions);
         let fan_out = FanOutJob::new(Arc::clone(&shared.store));
         workers.spawn(Arc::new(fan_out), FAN_OUT_CONCURRENCY, wake.fan_outs);
-        workers.spawn(Arc::new(verifier), VERIFICATION_CONCURRENCY, wake.intents);
+        workers.spawn(Arc::new(verifier), verification_job::CONCURRENCY, wake.intents);
+        workers.spawn(Arc::new(list_reader), reading_lists::CONCURRENCY, Arc::default());
         workers.spawn(Arc::new(self.collector), COLLECTION_CONCURRENCY, wake.collections);
         let indexer = Arc::new(self.search_indexer);
         workers.spawn(indexer, SEARCH_INDEX_CONCURRENCY, Arc::default());

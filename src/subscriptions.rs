@@ -29,6 +29,7 @@ mod permits;
 mod pings;
 mod preview;
 mod quotas;
+pub mod reading_lists;
 mod refusal;
 pub mod registration;
 mod request_checks;
@@ -316,12 +317,13 @@ impl SubscriptionService {
                     }
                     return validated.map_err(Into::into);
                 }
+                let request = &self.with_replaced(request).await?;
                 let held = match intent.backfill {
                     true => self.store.subscribe_with_history(request, now).await?,
                     false => self.store.subscribe(request, now).await?,
                 };
                 self.event_log.record(events::kept(request, &held, now));
-                self.end_replaced(request).await?;
+                self.end_replaced_elsewhere(request).await?;
                 self.validate_later(intent, &validated, now).await?;
             }
             IntentMode::Unsubscribe => {
@@ -333,7 +335,7 @@ impl SubscriptionService {
                     protocol,
                 );
                 let came = if ended.await? { EventArrival::Ended } else { EventArrival::Nothing };
-                self.end_replaced(request).await?;
+                self.end_replaced_elsewhere(&self.with_replaced(request).await?).await?;
                 self.event_log.record(events::settled(intent, Some(came), now));
             }
         }
@@ -423,10 +425,12 @@ impl SubscriptionService {
     async fn apply_intent(&self, due: &DueIntent, now: DateTime<Utc>) -> Result<bool, StoreError> {
         let intent = &due.intent;
         self.ensure_first_fetch(intent, now).await?;
-        let came = self.store.complete_intent(due, now).await?;
+        let request = self.with_replaced(&intent.request).await?;
+        let due = DueIntent { intent: Intent { request, ..intent.clone() }, ..due.clone() };
+        let came = self.store.complete_intent(&due, now).await?;
         self.event_log.record(events::settled(intent, came, now));
         if came.is_some() {
-            self.end_replaced(&intent.request).await?;
+            self.end_replaced_elsewhere(&due.intent.request).await?;
         }
         Ok(came.is_some())
     }

@@ -7,6 +7,7 @@
 //!
 //! * Following is a property of the request: a subscription stays with its feed, whatever the page
 //!   advertises later. If the feed fails, a renewal looks at the page again.
+//! * A document that is a reading list is followed in another way (`reading_lists.rs`).
 //! * A callback has one subscription under an address. The newest request decides whether it is one to
 //!   the page or to the feed.
 
@@ -24,6 +25,7 @@ use feedgate_core::store::{StoreError, SubscriptionFilter};
 use feedgate_core::subscription::SubscriptionRequest;
 use feedgate_core::topic::{Callback, Topic};
 use feedgate_feed::documents::DiscoveredFeed;
+use feedgate_feed::parse::is_feed_list;
 use feedgate_protocol::Protocol;
 
 /// The maximum length of the address of a followed page and its callback together, in bytes. Both are
@@ -64,6 +66,8 @@ pub enum FollowOutcome {
     Feed(Topic),
     /// The page itself, because it advertises none.
     None,
+    /// The document, which is a reading list, and the feeds that it states.
+    List,
     /// The topic, which is no page to follow, or is not to be followed.
     Unsought,
 }
@@ -121,7 +125,7 @@ impl SubscriptionService {
         let found = found.inspect_err(|why| {
             self.event_log.record(events::refused(&intent, why, now));
         })?;
-        Ok((followed(intent, &found), found))
+        Ok((followed(intent, follow, &found), found))
     }
 
     async fn followed_feed(
@@ -189,12 +193,28 @@ impl SubscriptionService {
         }
         match (resource.kind, busy) {
             (ResourceKind::Feed | ResourceKind::Collection, _) => Ok(FollowOutcome::Unsought),
-            (ResourceKind::Other, _) if !resource.status.is_failing() => Ok(FollowOutcome::None),
+            (ResourceKind::Other, _) if !resource.status.is_failing() => {
+                Ok(self.followed_document(&resource, request).await?)
+            }
             (_, Some(busy)) => Err(busy.into()),
             (ResourceKind::Other | ResourceKind::Unknown, None) => {
                 Err(NotFollowed::Unread(describe_unread(&resource)).into())
             }
         }
+    }
+
+    /// Returns what is followed of a document that advertises no feed. Reading lists are for accounts.
+    async fn followed_document(
+        &self,
+        resource: &Resource,
+        request: &SubscriptionRequest,
+    ) -> Result<FollowOutcome, StoreError> {
+        if request.account.is_none() {
+            return Ok(FollowOutcome::None);
+        }
+        let stored = self.store.body(resource.id).await?;
+        let is_list = stored.is_some_and(|(_, body)| is_feed_list(&body.bytes));
+        Ok(if is_list { FollowOutcome::List } else { FollowOutcome::None })
     }
 
     /// Returns the topic of the feed that a page advertises. The credentials of its address are used
@@ -259,31 +279,50 @@ impl SubscriptionService {
         }))
     }
 
-    /// Ends what a request has replaced: the other subscriptions of its callback under the address that
-    /// it names.
-    pub(super) async fn end_replaced(
+    /// Returns a request with what it replaces: the other subscriptions of its callback under the address
+    /// that it names. They end in one transaction with the change that is requested.
+    pub(super) async fn with_replaced(
+        &self,
+        request: &SubscriptionRequest,
+    ) -> Result<SubscriptionRequest, StoreError> {
+        let SubscriptionRequest { topic, callback, account, .. } = request;
+        let mut request = request.clone();
+        let Ok(address) = Topic::parse(topic.subscribed_as()) else { return Ok(request) };
+        if !self.is_own_log(&address) {
+            let under =
+                self.store.subscribed_under(*account, address.as_str(), Some(callback)).await?;
+            let itself = topic.alias().is_some().then_some(address);
+            request.replaces = under.into_iter().chain(itself).collect();
+            request.replaces.retain(|other| other != topic);
+        }
+        Ok(request)
+    }
+
+    /// Ends what a request has replaced in other cells of the store, which no transaction reaches together. If
+    /// the gateway ends before that, the next request under the address does it.
+    pub(super) async fn end_replaced_elsewhere(
         &self,
         request: &SubscriptionRequest,
     ) -> Result<(), StoreError> {
-        let SubscriptionRequest { topic, callback, account, .. } = request;
-        let Ok(address) = Topic::parse(topic.subscribed_as()) else { return Ok(()) };
-        if self.is_own_log(&address) {
-            return Ok(());
-        }
-        let under = self.store.subscribed_under(*account, address.as_str(), Some(callback)).await?;
-        let itself = topic.alias().is_some().then_some(address);
-        for other in under.into_iter().chain(itself).filter(|other| other != topic) {
+        let SubscriptionRequest { replaces, account, callback, .. } = request;
+        for other in replaces {
             let protocol = Some(Protocol::WebSub.as_str());
-            self.store.unsubscribe(*account, &other, callback, protocol).await?;
+            self.store.unsubscribe(*account, other, callback, protocol).await?;
         }
         Ok(())
     }
 }
 
-/// Returns an intent for the feed that was found.
-fn followed(mut intent: Intent, found: &FollowOutcome) -> Intent {
-    if let (FollowOutcome::Feed(feed), IntentMode::Subscribe) = (found, intent.mode) {
-        intent.request.topic = feed.clone();
+/// Returns an intent for what was found.
+fn followed(mut intent: Intent, follow: Follow, found: &FollowOutcome) -> Intent {
+    let request = &mut intent.request;
+    match (found, intent.mode) {
+        (FollowOutcome::Feed(feed), IntentMode::Subscribe) => request.topic = feed.clone(),
+        (FollowOutcome::List, IntentMode::Subscribe) => {
+            request.reading_list = Some(request.topic.as_str().to_owned());
+        }
+        _ if follow == Follow::Refused => request.reading_list = Some(String::new()),
+        _ => {}
     }
     intent
 }

@@ -31,6 +31,8 @@ const WAITS: [Duration; 4] = [
     Duration::from_secs(5 * 60),
     Duration::from_secs(30 * 60),
 ];
+/// Verifications that run at the same time.
+pub const CONCURRENCY: usize = 64;
 /// The time over which intents are spread that wait for permits of the same network.
 const FULL_NETWORK_SPREAD: Duration = Duration::from_secs(60);
 

@@ -6,6 +6,7 @@ mod entries;
 mod feeds;
 mod idempotency;
 mod paging;
+mod reading_lists;
 mod rights;
 mod subscriptions;
 mod tokens;

@@ -38,6 +38,7 @@ pub mod polling_hints;
 pub mod publisher_secrets;
 pub mod query;
 pub mod rank;
+pub mod reading_list;
 pub mod record;
 pub mod redaction;
 pub mod registrant;

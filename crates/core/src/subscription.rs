@@ -208,6 +208,13 @@ pub struct SubscriptionRequest {
     pub lease: Lease,
     /// The network of the client that requests an open subscription.
     pub registrant: RegistrantNetwork,
+    /// The URL of the reading list that is followed, which is the topic itself, or for which the
+    /// subscription is made; empty: none. `None`: the topic is followed if it was until now, and what was
+    /// made for a list becomes the owner's.
+    pub reading_list: Option<String>,
+    /// The topics that the callback is subscribed to under the same address: their subscriptions end together
+    /// with the change that is requested. They are not stored with a request that waits.
+    pub replaces: Vec<Topic>,
 }
 
 impl SubscriptionRequest {
@@ -239,6 +246,8 @@ impl SubscriptionRequest {
             digest: false,
             lease: Lease::WEBSUB,
             registrant: RegistrantNetwork::UNKNOWN,
+            reading_list: None,
+            replaces: Vec::new(),
         }
     }
 
@@ -278,6 +287,7 @@ impl SubscriptionRequest {
             lease_until: self.lease.end(now),
             created_at: now,
             registrant: self.registrant,
+            reading_list: self.reading_list.clone().unwrap_or_default(),
         }
     }
 
@@ -378,9 +388,22 @@ pub struct Subscription {
     pub created_at: DateTime<Utc>,
     /// The network from which it was requested, if it is open.
     pub registrant: RegistrantNetwork,
+    /// The URL of the reading list that it follows, or for which it was made; empty: none.
+    pub reading_list: String,
 }
 
 impl Subscription {
+    /// Returns whether the feeds of its topic, a reading list, are subscribed to.
+    pub fn follows_list(&self) -> bool {
+        self.reading_list == self.topic.as_str()
+    }
+
+    /// Returns the URL of the reading list for which it was made.
+    pub fn listed_by(&self) -> Option<&str> {
+        let is_listed = !self.reading_list.is_empty() && !self.follows_list();
+        is_listed.then_some(self.reading_list.as_str())
+    }
+
     /// Returns the request that would make the same subscription, but for its digest.
     pub fn to_request(&self) -> SubscriptionRequest {
         let (topic, callback) = (self.topic.clone(), self.callback.clone());

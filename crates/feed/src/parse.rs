@@ -49,7 +49,7 @@ pub use formats::ListedSitemap;
 #[cfg(feature = "html")]
 pub(crate) use memory_bound::has_too_many_values;
 pub use memory_bound::{max_memory, memory_bound};
-pub use opml::{ListedFeed, NotAList, listed_feeds};
+pub use opml::{FeedList, ListedFeed, NotAList, is_feed_list, listed_feeds, read_feed_list};
 pub(crate) use trace::{SourceLocation, SourceTrace};
 
 use url::Url;

@@ -296,15 +296,15 @@ impl Store {
     }
 
     /// Extends those of the claims that were not lost to `until`. Returns the keys of their rows.
-    pub(crate) async fn renew_claims(
+    pub(crate) async fn renew_claims<const KEYS: usize>(
         &self,
-        table: ClaimedTable<1>,
-        claims: &[ClaimedKey<1>],
+        table: ClaimedTable<KEYS>,
+        claims: &[ClaimedKey<KEYS>],
         until: DateTime<Utc>,
-    ) -> Result<Vec<[i64; 1]>, StoreError> {
+    ) -> Result<Vec<[i64; KEYS]>, StoreError> {
         let renewed = self.gather(
             claims,
-            |([number], _)| *number,
+            |(key, _)| key[0],
             |db, claims| {
                 db.write(move |tx| Box::pin(async move { table.renew(tx, claims, until).await }))
             },

@@ -22,6 +22,7 @@ pub(crate) mod pausing;
 pub(crate) mod ping_forwarding;
 pub(crate) mod portions;
 mod progress;
+pub(crate) mod reading_lists;
 mod renewal;
 pub(crate) mod replays;
 mod result_columns;

@@ -56,6 +56,9 @@ pub(crate) fn announce_followed(response: &mut Response, found: &FollowOutcome) 
             let note = "the page advertises no feed, so the page itself is subscribed to";
             add(headers, NOTE, note);
         }
+        FollowOutcome::List => {
+            add(headers, NOTE, "the reading list is followed: its feeds are subscribed to");
+        }
         FollowOutcome::Unsought => {}
     }
 }

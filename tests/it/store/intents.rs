@@ -54,6 +54,7 @@ async fn an_intent_waits_until_it_is_ended(database: Database) {
     one.request.headers = CallbackHeaders::parse("x-key: k3y", "Bearer t0ken").ok();
     one.request.is_sanitized = true;
     one.request.filter = EntryFilter::parse("laurel | hardy").ok();
+    one.request.reading_list = Some("https://list.test/".to_owned());
     one.verify_token = VerifyToken::parse("token").ok();
     store.enqueue_intent(&one, at(1)).await.unwrap();
     store.enqueue_intent(&intent("https://two.test/"), at(2)).await.unwrap();

@@ -43,6 +43,7 @@ mod plans;
 mod properties;
 mod queue;
 mod queue_claims;
+mod reading_lists;
 mod redirected_hosts;
 mod resource_claims;
 mod retention;

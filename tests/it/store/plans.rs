@@ -21,9 +21,9 @@ use super::{
     callback_slots, changes, claims, clock, collections, deliveries, delivery_queue, digests,
     endings, entries, events, fan_outs, generations, hosts, idempotency, intents, large_documents,
     log, maintenance, moves, nodes, nul, page_bytes, pages, pausing, ping_targets, pings, queue,
-    queue_claims, redirected_hosts, resource_claims, retention, search, secrets, sessions,
-    signing_keys, statuses, storage, subscription_counts, subscriptions, survey, tracks, upstreams,
-    visibility,
+    queue_claims, reading_lists, redirected_hosts, resource_claims, retention, search, secrets,
+    sessions, signing_keys, statuses, storage, subscription_counts, subscriptions, survey, tracks,
+    upstreams, visibility,
 };
 use crate::support::postgres::{Database, Kind};
 use access::Access;
@@ -160,6 +160,7 @@ fn contract_cases() -> Vec<super::Case> {
         pings::contract_cases(),
         queue::contract_cases(),
         queue_claims::contract_cases(),
+        reading_lists::contract_cases(),
         redirected_hosts::contract_cases(),
         retention::contract_cases(),
         search::contract_cases(),

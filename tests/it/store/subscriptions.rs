@@ -28,6 +28,7 @@ on_both_stores!(
     a_hundred_registrations_at_once_are_all_stored,
     account_callback_and_protocol_tell_subscriptions_apart,
     p52_a_subscription_is_found_under_the_address_of_the_page_that_it_follows,
+    p52_what_a_request_replaces_ends_in_its_transaction,
     lists_come_in_pages,
     a_list_counts_only_so_many_after_its_page,
 );
@@ -365,4 +366,16 @@ async fn p52_a_subscription_is_found_under_the_address_of_the_page_that_it_follo
     assert_eq!(found(None, "", None).await, [], "a topic is no alias");
     assert!(store.unsubscribe(Some(ada), &a.0, &a.1, None).await.unwrap());
     assert_eq!(found(Some(ada), page, Some(&a.1)).await, []);
+}
+
+async fn p52_what_a_request_replaces_ends_in_its_transaction(database: Database) {
+    let store = database.open().await;
+    let page = store.subscribe(&request("page", "https://callback.test/"), at(0)).await.unwrap();
+    let feed = page.topic.clone().with_alias(Some("https://page.test/".to_owned()));
+    let replaces = vec![page.topic.clone()];
+    let of_page = request("page", "https://callback.test/");
+    let followed = SubscriptionRequest { topic: feed, replaces, ..of_page };
+    let made = store.subscribe(&followed, at(1)).await.unwrap();
+    let listed = listed(&store).await;
+    assert_eq!(listed.iter().map(|one| one.id).collect::<Vec<_>>(), [made.id]);
 }

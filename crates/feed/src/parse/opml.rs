@@ -9,7 +9,7 @@ use std::fmt;
 use super::memory_bound::max_nodes;
 use super::tree::XmlElement;
 use super::{decode, tree};
-use crate::repair::RepairCode;
+use crate::repair::{Repair, RepairCode};
 
 /// A feed in a subscription list.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,6 +43,26 @@ impl fmt::Display for NotAList {
 
 impl std::error::Error for NotAList {}
 
+/// A subscription list, with what was wrong with its document.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FeedList {
+    /// The feeds in the order of the document.
+    pub feeds: Vec<ListedFeed>,
+    /// The first fault of the document, because of which it may state more feeds than were found; `None`: it is
+    /// sound.
+    pub fault: Option<RepairCode>,
+}
+
+/// The beginning of a document in which the element `opml` is looked for, in bytes: a declaration and
+/// comments may precede it.
+const PROLOG_BYTES: usize = 4 << 10;
+
+/// Returns whether a document probably is a subscription list, by its beginning.
+pub fn is_feed_list(bytes: &[u8]) -> bool {
+    let start = &bytes[..bytes.len().min(PROLOG_BYTES)];
+    decode::decode(start, None, &mut Vec::new()).to_ascii_lowercase().contains("<opml")
+}
+
 /// Returns the feeds of an OPML document in its order, whatever outlines they are nested in.
 /// Outlines without the address of a feed, such as folders, are left out.
 ///
@@ -54,14 +74,32 @@ impl std::error::Error for NotAList {}
 /// # Ok::<(), feedgate_feed::parse::NotAList>(())
 /// ```
 pub fn listed_feeds(bytes: &[u8]) -> Result<Vec<ListedFeed>, NotAList> {
+    let (is_list, feeds, repairs) = read(bytes);
+    if repairs.iter().any(|repair| is_left_out(repair.code)) {
+        return Err(NotAList::TooDeep);
+    }
+    if is_list { Ok(feeds) } else { Err(NotAList::Other) }
+}
+
+/// Returns the feeds of an OPML document, as [`listed_feeds`] does, as far as they can be read.
+pub fn read_feed_list(bytes: &[u8]) -> Result<FeedList, NotAList> {
+    let (is_list, feeds, repairs) = read(bytes);
+    let mut codes = repairs.iter().map(|repair| repair.code);
+    let fault = codes.find(|code| is_left_out(*code) || !code.is_adaptation());
+    if is_list { Ok(FeedList { feeds, fault }) } else { Err(NotAList::Other) }
+}
+
+/// Returns whether parts of a document with this repair were left out.
+fn is_left_out(code: RepairCode) -> bool {
+    matches!(code, RepairCode::TooDeep | RepairCode::TooManyNodes)
+}
+
+/// Returns whether a document is a subscription list, its feeds, and what was repaired.
+fn read(bytes: &[u8]) -> (bool, Vec<ListedFeed>, Vec<Repair>) {
     let mut repairs = Vec::new();
     let text = decode::decode(bytes, None, &mut repairs);
     let tidy = tree::tidy(Cow::Borrowed(&*text), &mut repairs);
     let tree = tree::build(&tidy, max_nodes(tidy.len()), &mut repairs);
-    let left_out = [RepairCode::TooDeep, RepairCode::TooManyNodes];
-    if repairs.iter().any(|repair| left_out.contains(&repair.code)) {
-        return Err(NotAList::TooDeep);
-    }
     let mut is_list = false;
     let mut lines =
         Lines { text: &text, offsets: tree::OriginalOffsets::new(&text, &tidy), at: (0, 1) };
@@ -77,7 +115,7 @@ pub fn listed_feeds(bytes: &[u8]) -> Result<Vec<ListedFeed>, NotAList> {
             feeds.push(ListedFeed { url: url.to_owned(), title: title.unwrap_or_default(), line });
         }
     }
-    if is_list { Ok(feeds) } else { Err(NotAList::Other) }
+    (is_list, feeds, repairs)
 }
 
 /// Returns the address of the feed of an outline. Some programs write it as `url`, with a type.
@@ -139,6 +177,30 @@ mod tests {
         }
         let unclosed = "<outline xmlUrl='http://a.test/'>".repeat(1_000);
         assert_eq!(urls(&format!("<opml><body>{unclosed}")), Err(NotAList::TooDeep));
+    }
+
+    #[test]
+    fn a36_the_feeds_of_a_broken_list_are_read_with_its_fault() {
+        let sound = "<?xml version='1.0'?><opml version='2.0'><head><title>a</title></head><body>\
+                     <outline text='a'><outline text='b' xmlUrl='http://a.test/?x=1&amp;y=2'/></outline>\
+                     </body></opml>";
+        let cut = &sound[..sound.len() - 20];
+        let deep = format!("<opml>{}", "<outline>".repeat(1_000));
+        #[rustfmt::skip]
+        let cases: [(&str, &str, Option<(usize, bool)>); 6] = [
+            ("sound",    sound,                                Some((1, true))),
+            ("empty",    "<opml version='2.0'><body/></opml>", Some((0, true))),
+            ("cut off",  cut,                                  Some((1, false))),
+            ("bare",     &sound.replace("&amp;", "&"),         Some((1, false))),
+            ("too deep", &deep,                                Some((0, false))),
+            ("a page",   "<html><body>Sorry</body></html>",    None),
+        ];
+        for (why, list, want) in cases {
+            let read = read_feed_list(list.as_bytes()).ok();
+            let read = read.map(|list| (list.feeds.len(), list.fault.is_none()));
+            assert_eq!(read, want, "{why}");
+            assert_eq!(is_feed_list(list.as_bytes()), want.is_some(), "{why}");
+        }
     }
 
     #[test]

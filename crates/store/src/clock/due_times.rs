@@ -41,6 +41,7 @@ pub(super) const TABLES: &[DueTimes] = &[
     due_times("search_cursors", &["resource_id"], &["due_at"]),
     due_times("backfills", &["resource_id"], &["due_at"]),
     due_times("intents", &["id"], &["due_at"]),
+    due_times("reading_lists", &["resource_id", "subscription_id"], &["due_at"]),
     due_times("resources", &["id"], &["due_at", "next_fetch", "claimed_until", "left_alone_until", "fetched_at",
         "answered_at", "appends_paid_at", "anonymous_paid_at", "unwatched_since"]),
     due_times("backlogs", &["resource_id", "number"], &["due_at", "claimed_until"]),

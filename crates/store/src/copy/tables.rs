@@ -118,6 +118,8 @@ pub(crate) const TABLES: &[CopiedTable] = &[
     of_resource("kept_cursors", &["resource_id", "hash"]),
     // A fan-out begins anew: subscriptions that it has marked before are not marked again.
     table("fan_outs", &["resource_id"], Resource("resource_id"), &[RESOURCE_ID, ("next_id", Zero)]),
+    with_long_column(table("reading_lists", &["resource_id", "subscription_id"], Resource("resource_id"),
+        &[RESOURCE_ID, ("subscription_id", Number), CLAIM_TOKEN]), "report"),
     table("intents", &["id"], Text("topic"), &[("id", Number), CLAIM_TOKEN]),
     table("forwarded_pings", &["id"], Text("feed_url"), &[("id", Number), CLAIM_TOKEN]),
     table("changes", &["id"], ResourceOrText("resource_id", "url"),
@@ -195,7 +197,7 @@ mod tests {
     #[rustfmt::skip]
     const NO_NUMBERS: &[&str] = &[
         "stored_files.account_id", "tokens.account_id", "subscriptions.account_id",
-        "backlogs.account_id",
+        "backlogs.account_id", "reading_lists.account_id",
         "intents.account_id", "collections.account_id", "events.account_id", // accounts are shared
         "accounts.id", "tokens.id", "tokens.parent_id", "events.id", // shared
         "secret_keys.id", // of a key

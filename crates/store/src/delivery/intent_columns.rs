@@ -48,6 +48,7 @@ columns! {
             mode, verify_token, backfill, parameters, is_verified,
             request: SubscriptionRequest {
                 account, format, updates, statuses, is_sanitized, filter, digest, lease, registrant,
+                reading_list,
                 signing: SigningRequest { secret, ends_secret, method, overlap }, headers,
                 ..SubscriptionRequest::new(topic, callback, protocol)
             },
@@ -81,6 +82,7 @@ columns! {
     "parameters" stored.intent.parameters.as_str() => parameters = row.text()?;
     "registrant_network" stored.request().registrant.as_number()
         => registrant = RegistrantNetwork::from_number(row.int()?);
+    "reading_list" stored.request().reading_list.as_deref() => reading_list = row.opt_text()?;
     "is_verified" stored.intent.is_verified => is_verified = row.int()? != 0;
 }
 

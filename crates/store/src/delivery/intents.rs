@@ -9,7 +9,7 @@ use crate::delivery::intent_columns::{
 };
 use crate::delivery::row::{number, subscriber};
 use crate::delivery::subscriptions::subscribe;
-use crate::delivery::unsubscribe::unsubscribe;
+use crate::delivery::unsubscribe::{end_replaced, unsubscribe};
 use crate::engine::claims::ClaimedTable;
 use crate::engine::lease::ClaimLease;
 use crate::engine::row::Row;
@@ -168,6 +168,7 @@ impl Store {
                         }
                     }
                     IntentMode::Unsubscribe => {
+                        end_replaced(tx, &request).await?;
                         let protocol = Some(request.protocol.as_str());
                         let named = (&request.topic, &request.callback);
                         match unsubscribe(tx, request.account, named, protocol).await? {

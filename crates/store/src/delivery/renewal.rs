@@ -120,13 +120,13 @@ fn rights(
 
 /// Replaces the options of a subscription, whose values come after its own parameters.
 static RENEW: LazyLock<String> = LazyLock::new(|| {
-    let options = assigned(&OPTIONS, 14);
+    let options = assigned(&OPTIONS, 15);
     format!(
         "update subscriptions
            set secret = $3, cursor = $4, lease_until = $5, acknowledged_status = $7,
                failures = 0, failed_changes = 0, failed_upto = 0, failing_since = null,
                retry_at = null,
-               header_secret = coalesce($13, header_secret),
+               header_secret = coalesce($13, header_secret), reading_list = $14,
                signature_method = $8, previous_secret = $9, previous_secret_until = $10,
                digest_at = case when cast($11 as bigint) is null then null
                                 else coalesce(digest_at, $11) end,
@@ -171,6 +171,9 @@ async fn renew(
     let previous_secret = tx.seal(PREVIOUS_SECRET, &identity, previous_secret)?;
     let headers = request.headers.as_ref().map(CallbackHeaders::expose);
     let headers = tx.seal(HEADERS, &identity, headers.as_deref())?;
+    let kept_list = known.reading_list.as_str();
+    let kept_list = if known.follows_list() { kept_list } else { "" };
+    let reading_list = request.reading_list.as_deref().unwrap_or(kept_list);
     let own = params![
         known.id.resource.0,
         known.id.number,
@@ -185,6 +188,7 @@ async fn renew(
         digests::first(request, now),
         request.registrant.as_number(),
         headers,
+        reading_list,
     ];
     let params = [own.as_slice(), &option_values(request)].concat();
     let renewed = tx.first(&RENEW, &params).await?;

@@ -26,7 +26,8 @@ macro_rules! own_columns {
         "s.id, s.account_id, s.alias, s.callback, s.protocol, s.procedure, s.format,
          s.updates, s.statuses, s.is_sanitized, s.acknowledged_status, s.secret, s.signature_method,
          s.previous_secret, s.previous_secret_until, s.cursor, s.failures, s.failing_since,
-         s.lease_until, s.created_at, s.entry_filter, s.registrant_network, s.header_secret"
+         s.lease_until, s.created_at, s.entry_filter, s.registrant_network, s.header_secret,
+         s.reading_list"
     };
 }
 pub(crate) use own_columns;
@@ -120,6 +121,7 @@ pub(crate) fn subscription_to(
     let registrant = RegistrantNetwork::from_number(row.int()?);
     let headers = headers(row, HEADERS, || subscriber(&topic, &callback, &protocol))?;
     let headers = headers.unwrap_or_default();
+    let reading_list = row.text()?;
     Ok(Subscription {
         id,
         account,
@@ -140,6 +142,7 @@ pub(crate) fn subscription_to(
         lease_until,
         created_at,
         registrant,
+        reading_list,
     })
 }
 

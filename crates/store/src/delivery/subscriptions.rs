@@ -13,8 +13,10 @@ use crate::cells::merge::merge;
 use crate::delivery::renewal::{newest_number, renew_known};
 use crate::delivery::row::{HEADERS, OPTIONS, SECRET, number, option_values, subscriber};
 use crate::delivery::subscriber_counts::{CountedSubscription, count_begun, count_of};
-use crate::delivery::unsubscribe::unsubscribe;
-use crate::delivery::{backlogs, digests, kept_cursors, listing, pausing, progress, replays};
+use crate::delivery::unsubscribe::{end_replaced, unsubscribe};
+use crate::delivery::{
+    backlogs, digests, kept_cursors, listing, pausing, progress, reading_lists, replays,
+};
 use crate::engine::columns::inserted;
 use crate::engine::sql::params;
 use crate::engine::tx::{Tx, Wake};
@@ -247,6 +249,10 @@ pub(crate) async fn subscribe_together(
         }
         count_begun(tx, begun.into_iter()).await?;
     }
+    for (subscription, (request, now)) in subscriptions.iter().zip(&requests) {
+        reading_lists::follow_list(tx, subscription, request, *now).await?;
+        end_replaced(tx, request).await?;
+    }
     Ok(subscriptions)
 }
 
@@ -275,7 +281,7 @@ async fn make_all(
 }
 
 /// The columns of a new subscription besides its options.
-const OWN: [&str; 16] = [
+const OWN: [&str; 17] = [
     "resource_id",
     "account_id",
     "callback",
@@ -292,6 +298,7 @@ const OWN: [&str; 16] = [
     "begun_after",
     "registrant_network",
     "header_secret",
+    "reading_list",
 ];
 
 /// Stores a subscription, unless there is one with this account, callback, protocol and alias.
@@ -342,6 +349,7 @@ async fn make(
         begun_after,
         request.registrant.as_number(),
         headers,
+        request.reading_list.as_deref().unwrap_or_default(),
     ];
     let params = [own.as_slice(), &option_values(request)].concat();
     let Some(mut made) = tx.first(&MAKE, &params).await? else { return Ok(None) };

@@ -73,6 +73,7 @@ pub const MIGRATIONS: &[Migration] = &[
     migration!("0031", "rest"),
     migration!("0032", "callback_headers"),
     migration!("0036", "token_ends"),
+    migration!("0034", "reading_lists"),
 ];
 
 /// Returns the version of the schema once all of these migrations are applied.

@@ -9,6 +9,7 @@ use chrono::{DateTime, Utc};
 use futures_util::try_join;
 
 use crate::changes::{self, pings};
+use crate::delivery::reading_lists;
 use crate::engine::sql::params;
 use crate::engine::tx::Tx;
 use crate::log::append_budget::{self, AppendBudget, ChargedResource};
@@ -153,6 +154,7 @@ async fn record_rest(
                 entry_id,
                 atom,
             });
+            reading_lists::mark_changed_due(tx, id, poll.at).await?;
             append(tx, page_limits, id, poll.at, records).await?
         }
         (None, _) => RecordBatch::after(before.log.head).appended(),

@@ -6,6 +6,7 @@ mod end;
 mod list;
 mod options;
 pub(super) mod owned;
+mod reading_list;
 mod update;
 mod view;
 
@@ -36,6 +37,8 @@ const ONE: Endpoint = Endpoint {
     methods: &["GET", "PATCH", "DELETE"],
     body_limit_bytes: BODY_LIMIT_BYTES,
 };
+const READING_LIST: Endpoint =
+    Endpoint { name: "v1_subscriptions", methods: &["GET"], body_limit_bytes: 1_024 };
 const ACTION: Endpoint =
     Endpoint { name: "v1_subscriptions", methods: &["POST"], body_limit_bytes: BODY_LIMIT_BYTES };
 
@@ -46,6 +49,7 @@ pub(super) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
     let retry = warp::path!("v1" / "subscriptions" / String / "retry").boxed();
     let replay = warp::path!("v1" / "subscriptions" / String / "replay").boxed();
     let test = warp::path!("v1" / "subscriptions" / String / "test").boxed();
+    let list = warp::path!("v1" / "subscriptions" / String / "reading-list").boxed();
     ALL.route(gateway, all, handle_all)
         .or(ONE.route_with_param(gateway, one, handle_one))
         .unify()
@@ -54,6 +58,10 @@ pub(super) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
         .or(ACTION.route_with_param(gateway, replay, actions::replay))
         .unify()
         .or(ACTION.route_with_param(gateway, test, actions::test))
+        .unify()
+        .or(READING_LIST.route_with_param(gateway, list, |gateway, request, id| async move {
+            to_response(&request, reading_list::feeds(&gateway, &request, &id).await)
+        }))
         .unify()
         .boxed()
 }
@@ -77,5 +85,9 @@ async fn handle_one(gateway: Arc<Gateway>, request: Request, id: String) -> Resp
 async fn show(gateway: &Arc<Gateway>, request: &Request, id: &str) -> Result<Response, Rejection> {
     let call = RestCall::begin(gateway, request, Scope::List, &[]).await?;
     let listed = owned::find(&call, id).await?;
-    Ok(json_reply(StatusCode::OK, &view::subscription(&call, &listed)))
+    let mut displayed = view::subscription(&call, &listed);
+    if let Some(list) = reading_list::summary(gateway, &listed.subscription).await? {
+        displayed["readingList"] = list;
+    }
+    Ok(json_reply(StatusCode::OK, &displayed))
 }

@@ -122,6 +122,10 @@ async fn feeds(store: &ClaimingStore) {
             assert!(store.replay(id, Seq::NONE, at(31)).await.unwrap());
         }
     }
+    let mut list = request("feed0", "https://callback.test/list");
+    list.account = Some(AccountId(1));
+    list.reading_list = Some(list.topic.as_str().to_owned());
+    store.subscribe(&list, at(30)).await.unwrap();
     let mut ended = request("feed0", "https://ended.test/");
     ended.lease = Lease::from(Duration::from_secs(10));
     store.subscribe(&ended, at(30)).await.unwrap();

@@ -123,6 +123,8 @@ const ROWS: &[(&str, &str, u32, &str)] = &[
      "n % 300 + 1, case when n % 10 = 0 then n % 10000 + 1 else 0 end, 'https://s' || n % 1000 || '.test/' || n,
       's' || n % 1000 || '.test:443', case when n % 3 = 0 then 'websub' else 'http-post' end, '', 'atom', n * 1000, n,
       5, case when n % 100 = 0 then 1 else 0 end, case when n % 100 = 0 then n end"),
+    ("reading_lists", "resource_id, subscription_id, account_id, topic, callback, due_at, report", 10_000,
+     "n, n, n, 'https://h.test/' || n, 'https://s.test/' || n, n, '{}'"),
     ("backlogs", "resource_id, number, account_id, host, size, due_at, claimed_until", 20_000,
      "n % 300 + 1, n, case when n % 10 = 0 then n % 10000 + 1 else 0 end, 's' || n / 20 || '.test:443', n % 9 + 1, n,
       case when n % 2 = 0 then n end"),

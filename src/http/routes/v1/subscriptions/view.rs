@@ -38,6 +38,8 @@ struct SubscriptionView<'s> {
     signature: Option<&'static str>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     callback_headers: BTreeMap<&'s str, String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    listed_by: Option<&'s str>,
     created_at: DateTime<Utc>,
     lease_until: DateTime<Utc>,
     delivery: DeliveryView<'s>,
@@ -104,6 +106,7 @@ pub(in crate::http::routes::v1) fn subscription(
         }),
         signature: signing.method.map(SignatureMethod::as_str),
         callback_headers: subscription.headers.fingerprints().collect(),
+        listed_by: subscription.listed_by(),
         created_at: subscription.created_at,
         lease_until: subscription.lease_until,
         delivery: deliveries(listed, now),

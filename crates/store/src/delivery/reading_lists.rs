@@ -1,0 +1,243 @@
+//! Reading lists that accounts follow: when each is read again, the subscriptions that were made for it, and
+//! the report on its feeds.
+//!
+//! A list is due when its document has changed, when its subscription is made, renewed or ended, and
+//! once in a while. What is due while it is read ends the claim of whoever reads it: it is read once more, and
+//! the result of the first reading is dropped.
+
+use chrono::{DateTime, Utc};
+
+use crate::delivery::row::{callback, subscription, subscription_columns};
+use crate::delivery::subscriber_counts::{CountedSubscription, count_off, counted_columns};
+use crate::engine::claims::{ClaimedTable, KeyedRow};
+use crate::engine::sql::{json, params};
+use crate::engine::tx::Tx;
+use crate::log::row::most;
+use crate::resources::row::topic;
+use crate::{Db, Store};
+use feedgate_core::account::AccountId;
+use feedgate_core::claim::ClaimToken;
+use feedgate_core::reading_list::{DueReadingList, ReadingListReport};
+use feedgate_core::resource::ResourceId;
+use feedgate_core::store::StoreError;
+use feedgate_core::subscription::{Subscription, SubscriptionId, SubscriptionRequest};
+use feedgate_core::topic::{Callback, Topic};
+
+/// The claims of reading lists.
+const LISTS: ClaimedTable<2> = ClaimedTable {
+    columns: ", claim_token, account_id, topic, callback, report",
+    ..ClaimedTable::new("reading_lists", ["resource_id", "subscription_id"])
+};
+
+/// Reading lists.
+impl Store {
+    /// Claims up to `limit` reading lists that are due at `now`, until `until`.
+    pub async fn claim_reading_lists(
+        &self,
+        now: DateTime<Utc>,
+        until: DateTime<Utc>,
+        limit: usize,
+    ) -> Result<Vec<DueReadingList>, StoreError> {
+        let claimed = self.claim_in_turn(limit, |db, limit| {
+            let lease = db.claims.lease(now, until);
+            db.write(move |tx| {
+                Box::pin(async move {
+                    let claimed = LISTS.claim_due(tx, lease, &[], limit).await?;
+                    claimed.into_iter().map(due_list).collect()
+                })
+            })
+        });
+        claimed.await
+    }
+
+    /// Extends those of `claims` that were not lost to `until`, and returns the subscriptions of their lists.
+    pub async fn renew_reading_list_claims(
+        &self,
+        claims: &[(SubscriptionId, ClaimToken)],
+        until: DateTime<Utc>,
+    ) -> Result<Vec<SubscriptionId>, StoreError> {
+        let claims: Vec<_> = claims.iter().map(|(id, token)| (key(*id), *token)).collect();
+        let renewed = self.renew_claims(LISTS, &claims, until).await?.into_iter();
+        let id = |[resource, number]: [i64; 2]| SubscriptionId {
+            resource: ResourceId(resource),
+            number,
+        };
+        Ok(renewed.map(id).collect())
+    }
+
+    /// Stores the report on a list that was read, and when it is read again. If the claim was lost, nothing
+    /// changes.
+    pub async fn store_reading_list_report(
+        &self,
+        due: &DueReadingList,
+        report: &ReadingListReport,
+        next_at: DateTime<Utc>,
+    ) -> Result<(), StoreError> {
+        const STORE: &str = "
+            update reading_lists
+               set report = $4, due_at = $5, claim_token = 0
+             where resource_id = $1 and subscription_id = $2 and claim_token = $3";
+        let report = json(report);
+        let ([resource, number], claim) = (key(due.id), due.claim);
+        let stored = self.of_number(resource).write(move |tx| {
+            Box::pin(async move {
+                tx.execute(STORE, params![resource, number, claim.0, report, next_at]).await
+            })
+        });
+        stored.await.map(drop)
+    }
+
+    /// Makes a claimed list due at `at`. If the claim was lost, nothing changes.
+    pub async fn release_reading_list(
+        &self,
+        due: &DueReadingList,
+        at: DateTime<Utc>,
+    ) -> Result<(), StoreError> {
+        let claimed = (key(due.id), due.claim);
+        let released = self
+            .of_number(due.id.resource.0)
+            .write(move |tx| Box::pin(async move { LISTS.release(tx, claimed, at, "").await }));
+        released.await.map(drop)
+    }
+
+    /// Forgets a claimed list that is not followed any more. If the claim was lost, nothing changes.
+    pub async fn forget_reading_list(&self, due: &DueReadingList) -> Result<(), StoreError> {
+        let claimed = (key(due.id), due.claim);
+        let forgotten = self
+            .of_number(due.id.resource.0)
+            .write(move |tx| Box::pin(async move { LISTS.delete_claimed(tx, claimed).await }));
+        forgotten.await.map(drop)
+    }
+
+    /// Returns the report on the list that a subscription follows.
+    pub async fn reading_list_report(
+        &self,
+        id: SubscriptionId,
+    ) -> Result<Option<ReadingListReport>, StoreError> {
+        const REPORT: &str = "
+            select report from reading_lists where resource_id = $1 and subscription_id = $2";
+        let db = self.of_number(id.resource.0);
+        let rows = db.rows(REPORT, params![id.resource.0, id.number]).await?;
+        rows.into_iter().next().map(|mut row| row.json()).transpose()
+    }
+
+    /// Returns up to `limit` subscriptions of each cell that were made for a list, and whether they are sent a
+    /// digest.
+    pub async fn subscribed_by_list(
+        &self,
+        account: AccountId,
+        list: &Topic,
+        callback: &Callback,
+        limit: usize,
+    ) -> Result<Vec<(Subscription, bool)>, StoreError> {
+        let found = self.each(|db| db.subscribed_by_list(account, list, callback, limit));
+        Ok(found.await?.into_iter().flatten().collect())
+    }
+
+    /// Ends a subscription that was made for a reading list. Returns `false` if there is none: its owner may have
+    /// made it their own.
+    pub async fn end_listed(&self, listed: &Subscription) -> Result<bool, StoreError> {
+        const LOCK: &str = "select id from resources where id = $1 {for update}";
+        const END: &str = concat!(
+            "delete from subscriptions
+              where resource_id = $1 and id = $2 and reading_list = $3 returning ",
+            counted_columns!()
+        );
+        let (id, list) = (listed.id, listed.reading_list.clone());
+        let ended = self.of_number(id.resource.0).write(move |tx| {
+            Box::pin(async move {
+                tx.first(LOCK, params![id.resource.0]).await?;
+                let ended = tx.query(END, params![id.resource.0, id.number, list]).await?;
+                let ended = ended.into_iter().map(|mut row| CountedSubscription::read(&mut row));
+                let ended = ended.collect::<Result<Vec<_>, _>>()?;
+                let is_ended = !ended.is_empty();
+                count_off(tx, ended).await?;
+                Ok(is_ended)
+            })
+        });
+        ended.await
+    }
+}
+
+impl Db {
+    async fn subscribed_by_list(
+        &self,
+        account: AccountId,
+        list: &Topic,
+        callback: &Callback,
+        limit: usize,
+    ) -> Result<Vec<(Subscription, bool)>, StoreError> {
+        const LISTED: &str = concat!(
+            "select ",
+            subscription_columns!(),
+            ", case when s.digest_at is null then 0 else 1 end
+               from subscriptions s join resources r on r.id = s.resource_id
+              where s.reading_list = $1 and s.reading_list <> '' and s.account_id = $2
+                and s.callback = $3 and r.topic <> $1
+              limit $4"
+        );
+        let params = params![list.as_str(), account.0, callback.as_str(), most(limit)];
+        let rows = self.rows(LISTED, params).await?;
+        rows.into_iter().map(|mut row| Ok((subscription(&mut row)?, row.int()? != 0))).collect()
+    }
+}
+
+/// Notes that a subscription follows a list, or does not any more. The list is due at once.
+pub(crate) async fn follow_list(
+    tx: &Tx<'_>,
+    made: &Subscription,
+    request: &SubscriptionRequest,
+    now: DateTime<Utc>,
+) -> Result<(), StoreError> {
+    const FOLLOW: &str = "
+        insert into reading_lists (resource_id, subscription_id, account_id, topic, callback, due_at, report)
+        values ($1, $2, $3, $4, $5, $6, $7)
+            on conflict (resource_id, subscription_id) do update
+           set due_at = excluded.due_at, claim_token = 0";
+    match (&request.reading_list, made.account) {
+        (_, Some(account)) if made.follows_list() => {
+            let [resource, number] = key(made.id);
+            let (list, callback) = (made.topic.as_str(), made.callback.as_str());
+            let none = json(&ReadingListReport::default());
+            let params = params![resource, number, account.0, list, callback, now, none];
+            tx.execute(FOLLOW, params).await.map(drop)
+        }
+        (Some(_), Some(_)) if made.reading_list.is_empty() => mark_due(tx, made.id).await,
+        _ => Ok(()),
+    }
+}
+
+/// Makes the list due that a subscription follows or has followed.
+pub(crate) async fn mark_due(tx: &Tx<'_>, id: SubscriptionId) -> Result<(), StoreError> {
+    const DUE: &str = "
+        update reading_lists set due_at = 0, claim_token = 0
+         where resource_id = $1 and subscription_id = $2";
+    tx.execute(DUE, params![id.resource.0, id.number]).await.map(drop)
+}
+
+/// Makes the lists due whose document has changed.
+pub(crate) async fn mark_changed_due(
+    tx: &Tx<'_>,
+    document: ResourceId,
+    now: DateTime<Utc>,
+) -> Result<(), StoreError> {
+    const DUE: &str =
+        "update reading_lists set due_at = $2, claim_token = 0 where resource_id = $1";
+    tx.execute(DUE, params![document.0, now]).await.map(drop)
+}
+
+fn key(id: SubscriptionId) -> [i64; 2] {
+    [id.resource.0, id.number]
+}
+
+/// Reads a list that was claimed.
+fn due_list(([resource, number], mut row): KeyedRow<2>) -> Result<DueReadingList, StoreError> {
+    Ok(DueReadingList {
+        id: SubscriptionId { resource: ResourceId(resource), number },
+        claim: ClaimToken(row.int()?),
+        account: AccountId(row.int()?),
+        topic: topic(&mut row)?,
+        callback: callback(&mut row)?,
+        report: row.json()?,
+    })
+}

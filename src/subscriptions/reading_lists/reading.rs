@@ -1,0 +1,233 @@
+//! One reading of a reading list: subscribes to its feeds, ends what was made for feeds that were removed, and
+//! reports what came of each.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use chrono::{DateTime, Utc};
+use futures_util::future::BoxFuture;
+use futures_util::{FutureExt, StreamExt, TryStreamExt, stream};
+use url::form_urlencoded::Serializer;
+
+use super::{ListedSubscriptions, MAX_LISTED_FEEDS, StatedFeeds, TOO_MANY_CHANGES};
+use crate::jobs::runner;
+use crate::subscriptions::{
+    FirstFetchWait, RequestTerms, SubscriptionRefusal, SubscriptionService, Verification,
+};
+use feedgate_core::intent::{Intent, IntentMode};
+use feedgate_core::reading_list::{ReadingListFeed, ReadingListReport, ReadingListState};
+use feedgate_core::store::{ListedSubscription, StoreError};
+use feedgate_core::subscription::{Subscription, SubscriptionRequest};
+use feedgate_core::topic::Topic;
+
+/// The maximum number of removed feeds that a report names.
+const MAX_REMOVED: usize = 500;
+/// The maximum number of subscriptions that are made for a list in an hour: all of them, and as many others.
+const MAX_MADE_IN_HOUR: usize = 2 * MAX_LISTED_FEEDS;
+/// The feeds of a list that are subscribed to at the same time.
+const CONCURRENCY: usize = 4;
+
+/// A list that is read.
+pub(super) struct Reading<'r> {
+    service: &'r SubscriptionService,
+    /// The subscription to the document.
+    list: &'r ListedSubscription,
+    /// The report before.
+    before: HashMap<&'r str, &'r ReadingListFeed>,
+    /// What was made for the list before.
+    listed: ListedSubscriptions,
+    now: DateTime<Utc>,
+    /// Why the account may have no more subscriptions.
+    quota: OnceLock<Outcome>,
+    /// How many subscriptions were made for the list in this hour.
+    made_in_hour: AtomicUsize,
+}
+
+/// What came of a feed.
+#[derive(Clone, Debug)]
+struct Outcome {
+    state: ReadingListState,
+    code: &'static str,
+    reason: String,
+}
+
+impl From<ReadingListState> for Outcome {
+    fn from(state: ReadingListState) -> Outcome {
+        Outcome { state, code: "", reason: String::new() }
+    }
+}
+
+impl<'r> Reading<'r> {
+    pub(super) fn new(
+        service: &'r SubscriptionService,
+        list: &'r ListedSubscription,
+        before: &'r ReadingListReport,
+        listed: ListedSubscriptions,
+    ) -> Reading<'r> {
+        let now = runner::now();
+        let hour = |at: DateTime<Utc>| at.timestamp() / 3_600;
+        let is_same_hour = before.read_at.is_some_and(|read_at| hour(read_at) == hour(now));
+        let made_in_hour = AtomicUsize::new(if is_same_hour { before.made_in_hour } else { 0 });
+        let before = before.feeds.iter().map(|feed| (feed.url.as_str(), feed)).collect();
+        Reading { service, list, before, listed, now, quota: OnceLock::new(), made_in_hour }
+    }
+
+    /// Brings the subscriptions into step with what is stated, and returns the report.
+    pub(super) async fn carry_out(
+        &self,
+        stated: StatedFeeds,
+    ) -> Result<ReadingListReport, StoreError> {
+        let StatedFeeds { urls, problem } = stated;
+        let (first, rest) = urls.split_at(urls.len().min(MAX_LISTED_FEEDS));
+        let held = rest.iter().filter(|url| self.listed.contains_key(*url));
+        let taken: Vec<&String> = first.iter().chain(held).collect();
+        let omitted = urls.len() - taken.len();
+        let mut reading: Vec<BoxFuture<'_, Result<ReadingListFeed, StoreError>>> = Vec::new();
+        for url in taken {
+            reading.push(self.read_feed(url).boxed());
+        }
+        let mut feeds: Vec<ReadingListFeed> =
+            stream::iter(reading).buffered(CONCURRENCY).try_collect().await?;
+        let stated: HashSet<&str> = urls.iter().map(String::as_str).collect();
+        match problem {
+            None => feeds.extend(self.end_unstated(&stated).await?),
+            Some(_) => feeds.extend(self.kept_feeds(&stated)),
+        }
+        let made_in_hour = self.made_in_hour.load(Ordering::Relaxed);
+        let (read_at, stated) = (Some(self.now), urls.len());
+        Ok(ReadingListReport { read_at, problem, stated, omitted, made_in_hour, feeds })
+    }
+
+    /// Subscribes to a feed that is stated, unless that was done before.
+    async fn read_feed(&self, url: &str) -> Result<ReadingListFeed, StoreError> {
+        let outcome = match self.listed.get(url) {
+            Some((made, is_digest)) => {
+                self.renew_if_changed(made, *is_digest).await?;
+                ReadingListState::Subscribed.into()
+            }
+            None => self.subscribe(url).await?,
+        };
+        Ok(self.report(url, outcome))
+    }
+
+    /// Gives a subscription the options of the list, if they have changed since.
+    async fn renew_if_changed(
+        &self,
+        made: &Subscription,
+        is_digest: bool,
+    ) -> Result<(), StoreError> {
+        if made.topic.alias().is_some() {
+            return Ok(()); // a log of this gateway decides about its format
+        }
+        let mut wanted = self.request(made.topic.clone());
+        let reading_list = wanted.reading_list.clone();
+        let request = SubscriptionRequest { digest: is_digest, reading_list, ..made.to_request() };
+        if request == wanted {
+            return Ok(());
+        }
+        wanted.signing.ends_secret = wanted.signing.secret.is_none();
+        self.service.store.subscribe(&wanted, self.now).await.map(drop)
+    }
+
+    /// Subscribes to a feed for which there is no subscription of the list. One that was ended is not made
+    /// again.
+    async fn subscribe(&self, url: &str) -> Result<Outcome, StoreError> {
+        let topic = match Topic::parse(url) {
+            Ok(topic) => topic,
+            Err(why) => return Ok(refused("bad_topic", why.to_string())),
+        };
+        let Subscription { account, callback, .. } = &self.list.subscription;
+        if let Some(account) = account
+            && self.service.find_held(*account, &topic, callback).await?.is_some()
+        {
+            return Ok(ReadingListState::Existing.into());
+        }
+        let had = self.before.get(url).map(|feed| feed.state);
+        if matches!(had, Some(ReadingListState::Subscribed | ReadingListState::Ended)) {
+            return Ok(ReadingListState::Ended.into());
+        }
+        if let Some(quota) = self.quota.get() {
+            return Ok(quota.clone());
+        }
+        if self.made_in_hour.fetch_add(1, Ordering::Relaxed) >= MAX_MADE_IN_HOUR {
+            return Ok(refused(TOO_MANY_CHANGES, "the list has changed too often".to_owned()));
+        }
+        let terms = RequestTerms::of_account(Verification::None, FirstFetchWait::None);
+        let intent = self.intent(topic);
+        match self.service.carry_out(&intent, terms, self.now).await {
+            Ok(_) => Ok(ReadingListState::Subscribed.into()),
+            Err(SubscriptionRefusal::Store(err)) => Err(err),
+            Err(refusal) => {
+                let outcome = refused(refusal.code(), refusal.to_string());
+                if matches!(refusal, SubscriptionRefusal::QuotaExceeded(_)) {
+                    self.quota.get_or_init(|| outcome.clone());
+                }
+                Ok(outcome)
+            }
+        }
+    }
+
+    fn intent(&self, topic: Topic) -> Intent {
+        let request = self.request(topic);
+        let parameters = [
+            ("hub.mode", IntentMode::Subscribe.as_str()),
+            ("hub.topic", request.topic.as_str()),
+            ("hub.callback", request.callback.as_str()),
+        ];
+        let parameters = Serializer::new(String::new()).extend_pairs(parameters).finish();
+        Intent { parameters, ..Intent::new(IntentMode::Subscribe, request) }
+    }
+
+    /// Returns the request for a subscription with the options of the list.
+    fn request(&self, topic: Topic) -> SubscriptionRequest {
+        let ListedSubscription { subscription: list, delivery, .. } = self.list;
+        SubscriptionRequest {
+            topic,
+            digest: delivery.next_digest_at.is_some(),
+            reading_list: Some(list.reading_list.clone()),
+            ..list.to_request()
+        }
+    }
+
+    /// Ends what was made for feeds that are not stated, and returns the feeds that were removed from the
+    /// list, the newest first.
+    async fn end_unstated(
+        &self,
+        stated: &HashSet<&str>,
+    ) -> Result<Vec<ReadingListFeed>, StoreError> {
+        let mut removed = Vec::new();
+        for (url, (made, _)) in self.listed.iter().filter(|(url, _)| !stated.contains(url.as_str()))
+        {
+            self.service.end_listed(made).await?;
+            removed.push(self.report(url, ReadingListState::Removed.into()));
+        }
+        let had = [ReadingListState::Subscribed, ReadingListState::Removed];
+        let others = self.before.iter().filter(|(url, feed)| {
+            had.contains(&feed.state) && !stated.contains(*url) && !self.listed.contains_key(**url)
+        });
+        removed.extend(others.map(|(url, _)| self.report(url, ReadingListState::Removed.into())));
+        removed.sort_by(|one, other| other.at.cmp(&one.at).then_with(|| one.url.cmp(&other.url)));
+        removed.truncate(MAX_REMOVED);
+        Ok(removed)
+    }
+
+    /// Returns the feeds that are not stated by a document which may have stated more.
+    fn kept_feeds(&self, stated: &HashSet<&str>) -> Vec<ReadingListFeed> {
+        let before = self.before.values().filter(|feed| !stated.contains(feed.url.as_str()));
+        let mut kept: Vec<_> = before.map(|feed| (*feed).clone()).collect();
+        kept.sort_by(|one, other| one.url.cmp(&other.url));
+        kept
+    }
+
+    fn report(&self, url: &str, outcome: Outcome) -> ReadingListFeed {
+        let Outcome { state, code, reason } = outcome;
+        let before = self.before.get(url).filter(|before| before.state == state);
+        let at = before.map_or(self.now, |before| before.at);
+        ReadingListFeed { url: url.to_owned(), state, code: code.to_owned(), reason, at }
+    }
+}
+
+fn refused(code: &'static str, reason: String) -> Outcome {
+    Outcome { state: ReadingListState::Refused, code, reason }
+}
