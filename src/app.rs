@@ -3,13 +3,13 @@
 //! `serve`, `demo` and the tests all start a node here. Nothing is global: two nodes can run in
 //! one process.
 
+mod first_token;
 mod outgoing;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use chrono::{DateTime, Utc};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -45,8 +45,7 @@ use crate::metrics::Metrics;
 use crate::net::HttpClient;
 use crate::subscriptions::SubscriptionService;
 use crate::subscriptions::verification_job::VerificationJob;
-use crate::tokens::{TokenError, TokenRequest, create_token};
-use feedgate_core::account::Scopes;
+use crate::tokens::TokenError;
 use feedgate_core::node::{NodeId, NodeInfo};
 use feedgate_core::store::StoreError;
 use feedgate_store as store;
@@ -132,7 +131,7 @@ impl Running {
         checked.unwrap_or_else(|err| Err(StoreError::Database(Box::new(err))))?;
         let clock_sync = ClockSync::start(Arc::clone(&store)).await?;
         forward_pings::forget_other_targets(&store, &config.ping_targets).await?;
-        let admin_token = first_token(&store, runner::now()).await?;
+        let admin_token = first_token::create(&store, runner::now()).await?;
 
         let metrics = Metrics::new();
         let observed = metrics.clone();
@@ -399,21 +398,6 @@ pub async fn open_store(config: &Config) -> Result<Arc<Store>, StartError> {
 /// Opens the store that `config` names, which a gateway must have used before.
 pub async fn open_existing_store(config: &Config) -> Result<Arc<Store>, StartError> {
     Ok(store::open_existing(&config.store()).await?)
-}
-
-/// Creates a token for the operator if there are no tokens yet.
-async fn first_token(store: &Store, now: DateTime<Utc>) -> Result<Option<String>, StartError> {
-    if !store.list_tokens().await?.is_empty() {
-        return Ok(None);
-    }
-    let (login, name) = ("admin".to_owned(), "first start".to_owned());
-    let request = TokenRequest { login, name, scopes: Scopes::all(), expires_at: None };
-    match create_token(store, request, now).await {
-        Ok((token, _)) => Ok(Some(token)),
-        // The operator removed this account, and creates tokens of others when they are needed.
-        Err(TokenError::Store(StoreError::AccountRemoved(_))) => Ok(None),
-        Err(err) => Err(err.into()),
-    }
 }
 
 impl std::fmt::Debug for Running {

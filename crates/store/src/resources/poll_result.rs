@@ -179,7 +179,7 @@ pub(crate) async fn record_alone(tx: &Tx<'_>, ending: PollResult) -> RecordOutco
     let (id, ending) = (ending.id, vec![ending]);
     let held = lock(tx, LOCK, &ending).await?;
     let outcome = record_locked(tx, ending, &held).await?.pop().flatten();
-    outcome.unwrap_or_else(|| Err(missing(id)))
+    outcome.unwrap_or_else(|| Err(details::missing(id)))
 }
 
 /// Stores the polls of resources whose rows are locked.
@@ -224,11 +224,6 @@ async fn record_locked(
     }
     end(tx, &now).await?;
     Ok(results)
-}
-
-/// Returns the error of a resource that does not exist, or no longer exists.
-pub(crate) fn missing(id: ResourceId) -> StoreError {
-    StoreError::Corrupt(format!("there is no resource {id}"))
 }
 
 async fn lock(
