@@ -28,6 +28,7 @@ use crate::http::{
     AccountRateLimit, AnonymousRateLimit, ArchiveDocumentCache, CachedGauges, Gateway,
     HttpSettings, Imports, RecentRegistrants, Router, VerificationRateLimit,
 };
+use crate::jobs::alerts::{self, AlertNotifier, AlertSender};
 use crate::jobs::backfill::{self, Backfiller};
 use crate::jobs::clock_sync::ClockSync;
 use crate::jobs::collect::Collector;
@@ -235,6 +236,7 @@ struct Services {
     search_indexer: SearchIndexer,
     upstreams: Option<Arc<UpstreamClient>>,
     backfiller: Backfiller,
+    alert_notifier: AlertNotifier,
 }
 
 impl Services {
@@ -283,6 +285,7 @@ impl Services {
             search_indexer,
             upstreams,
             backfiller,
+            alert_notifier: AlertNotifier::new(client()),
         })
     }
 
@@ -306,6 +309,7 @@ impl Services {
             gauges: CachedGauges::new(settings.gauges_max_age),
             composer: self.deliverer.composer(),
             test_notifier: self.deliverer.test_notifier(),
+            alert_notifier: self.alert_notifier.clone(),
             heads: Arc::clone(&self.heads),
             request_signer: shared.client.request_signer().clone(),
             streams: Arc::new(Slots::new(settings.max_streams, settings.max_streams_per_account)),
@@ -337,6 +341,10 @@ impl Services {
         if let Some(upstreams) = self.upstreams {
             workers.spawn(upstreams, UPSTREAM_CONCURRENCY, Arc::default());
         }
+        let quota = config.subscription_quotas().per_account;
+        let (store, lease) = (Arc::clone(&shared.store), config.job_lease);
+        let alerts = AlertSender::new(store, self.alert_notifier, quota, lease);
+        workers.spawn(Arc::new(alerts), alerts::CONCURRENCY, Arc::default());
         if !config.ping_targets.is_empty() {
             let (store, targets) = (Arc::clone(&shared.store), config.ping_targets.clone());
             let (client, metrics) = (shared.client, shared.metrics);

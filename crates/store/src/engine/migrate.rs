@@ -72,6 +72,7 @@ pub const MIGRATIONS: &[Migration] = &[
     migration!("0030", "followed_pages"),
     migration!("0031", "rest"),
     migration!("0032", "callback_headers"),
+    migration!("0033", "alerts"),
 ];
 
 /// Returns the version of the schema once all of these migrations are applied.

@@ -151,6 +151,8 @@ const ROWS: &[(&str, &str, u32, &str)] = &[
     ("change_hours", "hour, unit, count, parts", 10_000, "n * 3600000000::bigint, 'second', n, 1"),
     ("change_hour_parts", "hour, part, lines", 10_000, "n * 3600000000::bigint, 0, decode(repeat('00', 500), 'hex')"),
     ("accounts", "id, login, password_hash, created_at", 10_000, "n, 'a' || n, 'x', n"),
+    ("alert_addresses", "account_id, url, kinds, created_at, feeds_told_until, due_at", 10_000,
+     "n, 'https://a.test/' || n, 'failing', n, n, n"),
     ("tokens", "account_id, name, scopes, hash, created_at, revoked_at", 10_000,
      "(n - 1) % 10000 + 1, 'n', 'read', decode(md5(n::text), 'hex'), n, case when n % 10 = 0 then n end"),
     ("idempotency_keys", "account_id, key_hash, request_hash, created_at, status, body", 20_000,
