@@ -3,13 +3,13 @@
 //! `serve`, `demo` and the tests all start a node here. Nothing is global: two nodes can run in
 //! one process.
 
+mod first_token;
 mod outgoing;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use chrono::{DateTime, Utc};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -28,6 +28,7 @@ use crate::http::{
     AccountRateLimit, AnonymousRateLimit, ArchiveDocumentCache, CachedGauges, Gateway,
     HttpSettings, Imports, RecentRegistrants, Router, VerificationRateLimit,
 };
+use crate::jobs::alerts::{self, AlertNotifier, AlertSender};
 use crate::jobs::backfill::{self, Backfiller};
 use crate::jobs::clock_sync::ClockSync;
 use crate::jobs::collect::Collector;
@@ -44,8 +45,7 @@ use crate::jobs::upstream::{self, UpstreamClient};
 use crate::metrics::Metrics;
 use crate::net::HttpClient;
 use crate::subscriptions::{SubscriptionService, reading_lists, verification_job};
-use crate::tokens::{TokenError, TokenRequest, create_token};
-use feedgate_core::account::Scopes;
+use crate::tokens::TokenError;
 use feedgate_core::node::{NodeId, NodeInfo};
 use feedgate_core::store::StoreError;
 use feedgate_store as store;
@@ -129,7 +129,7 @@ impl Running {
         checked.unwrap_or_else(|err| Err(StoreError::Database(Box::new(err))))?;
         let clock_sync = ClockSync::start(Arc::clone(&store)).await?;
         forward_pings::forget_other_targets(&store, &config.ping_targets).await?;
-        let admin_token = first_token(&store, runner::now()).await?;
+        let admin_token = first_token::create(&store, runner::now()).await?;
 
         let metrics = Metrics::new();
         let observed = metrics.clone();
@@ -233,6 +233,7 @@ struct Services {
     search_indexer: SearchIndexer,
     upstreams: Option<Arc<UpstreamClient>>,
     backfiller: Backfiller,
+    alert_notifier: AlertNotifier,
 }
 
 impl Services {
@@ -281,6 +282,7 @@ impl Services {
             search_indexer,
             upstreams,
             backfiller,
+            alert_notifier: AlertNotifier::new(client()),
         })
     }
 
@@ -304,6 +306,7 @@ impl Services {
             gauges: CachedGauges::new(settings.gauges_max_age),
             composer: self.deliverer.composer(),
             test_notifier: self.deliverer.test_notifier(),
+            alert_notifier: self.alert_notifier.clone(),
             heads: Arc::clone(&self.heads),
             request_signer: shared.client.request_signer().clone(),
             streams: Arc::new(Slots::new(settings.max_streams, settings.max_streams_per_account)),
@@ -337,6 +340,10 @@ impl Services {
         if let Some(upstreams) = self.upstreams {
             workers.spawn(upstreams, UPSTREAM_CONCURRENCY, Arc::default());
         }
+        let quota = config.subscription_quotas().per_account;
+        let (store, lease) = (Arc::clone(&shared.store), config.job_lease);
+        let alerts = AlertSender::new(store, self.alert_notifier, quota, lease);
+        workers.spawn(Arc::new(alerts), alerts::CONCURRENCY, Arc::default());
         if !config.ping_targets.is_empty() {
             let (store, targets) = (Arc::clone(&shared.store), config.ping_targets.clone());
             let (client, metrics) = (shared.client, shared.metrics);
@@ -398,21 +405,6 @@ pub async fn open_store(config: &Config) -> Result<Arc<Store>, StartError> {
 /// Opens the store that `config` names, which a gateway must have used before.
 pub async fn open_existing_store(config: &Config) -> Result<Arc<Store>, StartError> {
     Ok(store::open_existing(&config.store()).await?)
-}
-
-/// Creates a token for the operator if there are no tokens yet.
-async fn first_token(store: &Store, now: DateTime<Utc>) -> Result<Option<String>, StartError> {
-    if !store.list_tokens().await?.is_empty() {
-        return Ok(None);
-    }
-    let (login, name) = ("admin".to_owned(), "first start".to_owned());
-    let request = TokenRequest { login, name, scopes: Scopes::all(), expires_at: None };
-    match create_token(store, request, now).await {
-        Ok((token, _)) => Ok(Some(token)),
-        // The operator removed this account, and creates tokens of others when they are needed.
-        Err(TokenError::Store(StoreError::AccountRemoved(_))) => Ok(None),
-        Err(err) => Err(err.into()),
-    }
 }
 
 impl std::fmt::Debug for Running {

@@ -1,6 +1,7 @@
 //! Background jobs. Each item is claimed in the store, and may be processed twice; the heartbeat, the clock and
 //! the signing keys are work of every node.
 
+pub mod alerts;
 pub mod backfill;
 pub(crate) mod claim_renewal;
 pub mod clock_sync;

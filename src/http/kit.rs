@@ -1,5 +1,6 @@
 //! Common code of all endpoints: reading a request, rejecting it, and writing the reply.
 
+pub(crate) mod alert_callback;
 pub(crate) mod anonymous_access;
 pub(crate) mod auth;
 pub(crate) mod bearer;

@@ -21,6 +21,7 @@ use crate::http::routes::archive::document_cache::ArchiveDocumentCache;
 use crate::http::routes::console::opml::imports::Imports;
 use crate::http::routes::ops::gauges::CachedGauges;
 use crate::http::routes::rsscloud::aliases::CloudAliases;
+use crate::jobs::alerts::AlertNotifier;
 use crate::jobs::deliver::{Composer, TestNotifier};
 use crate::jobs::upstream::UpstreamClient;
 use crate::metrics::Metrics;
@@ -138,6 +139,8 @@ pub struct Gateway {
     pub(crate) composer: Arc<Composer>,
     /// Sends test notifications.
     pub(crate) test_notifier: TestNotifier,
+    /// Sends tests to alert addresses.
+    pub(crate) alert_notifier: AlertNotifier,
     /// The heads of the logs that clients wait for.
     pub heads: Arc<HeadWatch>,
     /// The open streams of entries, counted by account.

@@ -62,6 +62,7 @@ use host_queues::{DeliveryPermit, HostQueues};
 pub(crate) use message::X_HOPS;
 pub(crate) use streamed_notification::{StreamCallback, StreamedNotification};
 pub(crate) use test_notification::{TestNotifier, TestOutcome, TestReport};
+pub(in crate::jobs) use verdict::{attempt_response, result_code};
 
 /// The most results of one task that wait to be stored while the task continues.
 const MOST_UNRECORDED: usize = 64;

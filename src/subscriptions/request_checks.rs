@@ -7,7 +7,7 @@ use crate::net::Purpose;
 use feedgate_core::intent::Intent;
 use feedgate_core::own_document::OwnDocument;
 use feedgate_core::subscription::SubscriptionRequest;
-use feedgate_core::topic::Topic;
+use feedgate_core::topic::{Callback, Topic};
 use feedgate_feed::documents::Fragment;
 
 impl SubscriptionService {
@@ -40,19 +40,27 @@ impl SubscriptionService {
         request: &SubscriptionRequest,
         is_own_log: bool,
     ) -> Result<(), SubscriptionRefusal> {
-        let refused = |url: &Url, purpose| match self.fetch.refuses(url, purpose) {
-            Some(why) => Err(SubscriptionRefusal::Forbidden(purpose, why)),
-            None => Ok(()),
-        };
         // The fragment of a log of this gateway keeps it secret, and selects nothing.
         if !is_own_log {
-            refused(&request.topic.fetch_url(), Purpose::Topic)?;
+            self.check_address(&request.topic.fetch_url(), Purpose::Topic)?;
             check_part(&request.topic)?;
         }
-        self.check_is_elsewhere(&request.callback)?;
-        match request.callback.is_null_device() {
+        self.check_callback(&request.callback)
+    }
+
+    /// Refuses a callback at an address of this gateway, or at a literal address that is forbidden.
+    pub fn check_callback(&self, callback: &Callback) -> Result<(), SubscriptionRefusal> {
+        self.check_is_elsewhere(callback)?;
+        match callback.is_null_device() {
             true => Ok(()),
-            false => refused(request.callback.url(), Purpose::Callback),
+            false => self.check_address(callback.url(), Purpose::Callback),
+        }
+    }
+
+    fn check_address(&self, url: &Url, purpose: Purpose) -> Result<(), SubscriptionRefusal> {
+        match self.fetch.refuses(url, purpose) {
+            Some(why) => Err(SubscriptionRefusal::Forbidden(purpose, why)),
+            None => Ok(()),
         }
     }
 }

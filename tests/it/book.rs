@@ -17,6 +17,12 @@ async fn the_chapter_on_troubleshooting_works_as_written() {
     assert!(blocks > 10, "{blocks} blocks were found");
 }
 
+#[tokio::test]
+async fn the_chapter_on_alerts_works_as_written() {
+    let blocks = run_pages(&[root().join("docs/alerts.md")]).await;
+    assert_eq!(blocks, 3);
+}
+
 #[test]
 fn the_index_lists_every_chapter() {
     let docs = root().join("docs");

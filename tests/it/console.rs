@@ -1,6 +1,7 @@
 //! The console as a program sees it; `console/pages.rs` opens it in a browser.
 
 mod add_feed;
+mod alerts;
 mod entry;
 mod feeds;
 mod live;

@@ -1,6 +1,7 @@
 //! Everything tested from outside the crate, in one binary so that it links once.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
+mod alerts;
 mod anonymous;
 mod anonymous_clients;
 mod api_pages;

@@ -55,6 +55,11 @@ pub(crate) fn assert_notification(text: &str) {
     assert_valid_json(&SCHEMA, text);
 }
 
+/// Fails with everything that is wrong with the body of a request to an alert address.
+pub(crate) fn assert_alerts(text: &str) {
+    assert_valid_json(&json_schema("alert.schema.json"), text);
+}
+
 /// Fails with everything that is wrong with a JSON Feed.
 pub(crate) fn assert_json_feed(text: &str) {
     static SCHEMA: LazyLock<jsonschema::Validator> =

@@ -1,5 +1,6 @@
 //! The REST API: every resource, as a program with a token uses it.
 
+mod alerts;
 mod attempts;
 mod creating;
 mod entries;

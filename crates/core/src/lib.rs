@@ -5,6 +5,7 @@
 
 pub mod account;
 pub mod address_rules;
+pub mod alert;
 pub mod archive_identity;
 pub mod attempt;
 pub mod backfill;

@@ -188,6 +188,11 @@ impl Status {
     pub fn is_failing(&self) -> bool {
         !self.error.is_empty()
     }
+
+    /// Whether the resource is gone for good, as far as its server says.
+    pub fn is_gone(&self) -> bool {
+        self.error == "gone"
+    }
 }
 
 #[cfg(test)]

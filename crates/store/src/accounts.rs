@@ -300,6 +300,7 @@ async fn remove_owner(
         update accounts set password_hash = null, removed_at = $2
          where login = $1 and removed_at is null
         returning id";
+    const ALERTS: &str = "delete from alert_addresses where account_id = $1";
     if is_nobodys(login) {
         return Ok(None);
     }
@@ -307,6 +308,7 @@ async fn remove_owner(
         return Ok(None);
     };
     let account = account.int()?;
+    tx.execute(ALERTS, params![account]).await?;
     let tokens = tokens::revoke_all(tx, account, now).await?;
     Ok(Some((AccountId(account), tokens)))
 }

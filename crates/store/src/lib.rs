@@ -14,6 +14,7 @@
 //! * Work is claimed by moving its due time: a claim expires without a cleanup job.
 
 mod accounts;
+mod alerts;
 mod backfill;
 mod backup;
 mod cells;

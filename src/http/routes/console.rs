@@ -5,6 +5,7 @@
 //! without scripts. A change is a POST with the token of the session (S38), and ends with a redirect,
 //! so that reloading a page never repeats a change.
 
+mod account_alerts;
 mod account_tokens;
 mod accounts;
 mod add_feed;

@@ -1,5 +1,5 @@
 //! `/schemas/…`: the schemas of what feedgate sends, as they are in `schemas/`: JSON Schema of
-//! notifications in JSON and of JSON feeds, and RELAX NG of its XML documents.
+//! notifications in JSON, of alerts and of JSON feeds, and RELAX NG of its XML documents.
 
 use std::sync::Arc;
 
@@ -27,11 +27,16 @@ struct Schema {
     text: &'static str,
 }
 
-const SCHEMAS: [Schema; 5] = [
+const SCHEMAS: [Schema; 6] = [
     Schema {
         name: "notification.schema.json",
         media_type: JSON_SCHEMA,
         text: include_str!("../../../schemas/notification.schema.json"),
+    },
+    Schema {
+        name: "alert.schema.json",
+        media_type: JSON_SCHEMA,
+        text: include_str!("../../../schemas/alert.schema.json"),
     },
     Schema {
         name: "json-feed.schema.json",

@@ -10,6 +10,7 @@
 //! * A POST with an `Idempotency-Key` is carried out once.
 //! * A list has a bounded page, and a cursor for the next one if there may be more.
 
+mod alerts;
 mod attempt_view;
 mod attempts;
 mod call;
@@ -60,6 +61,8 @@ pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
         .or(tokens::routes(gateway))
         .unify()
         .or(tracks::routes(gateway))
+        .unify()
+        .or(alerts::routes(gateway))
         .unify()
         .or(streams::routes(gateway))
         .unify()

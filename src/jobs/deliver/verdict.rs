@@ -108,7 +108,9 @@ pub(super) fn health_transition(
 }
 
 /// Returns the code of the result, for metrics and the event log.
-pub(super) fn result_code(response: &Result<CallbackResponse, FetchError>) -> &'static str {
+pub(in crate::jobs) fn result_code(
+    response: &Result<CallbackResponse, FetchError>,
+) -> &'static str {
     match response {
         Ok(reply) if reply.status.is_success() => "ok",
         Ok(reply) if reply.status.is_redirection() => "redirect",
@@ -121,7 +123,9 @@ pub(super) fn result_code(response: &Result<CallbackResponse, FetchError>) -> &'
 
 /// Returns what the owner of the subscription is shown of the response: of a success its status
 /// code. The body of a response from an address that is not public is the operator's only.
-pub(super) fn attempt_response(answer: &Result<CallbackResponse, FetchError>) -> AttemptResponse {
+pub(in crate::jobs) fn attempt_response(
+    answer: &Result<CallbackResponse, FetchError>,
+) -> AttemptResponse {
     match answer {
         Ok(reply) => {
             let status = Some(reply.status.as_u16());

@@ -2,6 +2,7 @@
 
 mod account_lists;
 mod accounts;
+pub(crate) mod alerts;
 mod append_budgets;
 mod attempts;
 mod backfills;

@@ -17,7 +17,7 @@ use std::collections::BTreeSet;
 use futures_util::StreamExt;
 
 use super::{
-    account_lists, accounts, append_budgets, attempts, backfills, backlogs, baselines,
+    account_lists, accounts, alerts, append_budgets, attempts, backfills, backlogs, baselines,
     callback_slots, changes, claims, clock, collections, deliveries, delivery_queue, digests,
     endings, entries, events, fan_outs, generations, hosts, idempotency, intents, large_documents,
     log, maintenance, moves, nodes, nul, page_bytes, pages, pausing, ping_targets, pings, queue,
@@ -125,6 +125,7 @@ fn contract_cases() -> Vec<super::Case> {
         one_cell_cases(),
         account_lists::contract_cases(),
         accounts::contract_cases(),
+        alerts::contract_cases(),
         append_budgets::contract_cases(),
         attempts::contract_cases(),
         backfills::contract_cases(),

@@ -37,13 +37,14 @@ pub(super) const TABLES: &[DueTimes] = &[
         &["lease_until", "previous_secret_until", "digest_at", "failing_since", "retry_at", "created_at"]),
     due_times("maintenance_tasks", &[], &["claimed_until"]),
     due_times("forwarded_pings", &["id"], &["due_at"]),
+    due_times("alert_addresses", &["account_id"], &["due_at", "feeds_told_until", "attempted_at"]),
     due_times("collection_cursors", &["resource_id", "collection_id"], &["due_at"]),
     due_times("search_cursors", &["resource_id"], &["due_at"]),
     due_times("backfills", &["resource_id"], &["due_at"]),
     due_times("intents", &["id"], &["due_at"]),
     due_times("reading_lists", &["resource_id", "subscription_id"], &["due_at"]),
     due_times("resources", &["id"], &["due_at", "next_fetch", "claimed_until", "left_alone_until", "fetched_at",
-        "answered_at", "appends_paid_at", "anonymous_paid_at", "unwatched_since"]),
+        "answered_at", "appends_paid_at", "anonymous_paid_at", "unwatched_since", "gone_at", "moved_at"]),
     due_times("backlogs", &["resource_id", "number"], &["due_at", "claimed_until"]),
 ];
 
@@ -61,6 +62,7 @@ mod tests {
         ("accounts.created_at", "is shown"),
         ("accounts.deactivated_at", "is compared with subscriptions.paused_at"),
         ("accounts.removed_at", "is a date; a week is added to it"),
+        ("alert_addresses.created_at", "is shown"),
         ("backfills.ended_at", "begins a retention of days"),
         ("backfills.started_at", "is shown"),
         ("changes.at", "was published in changes.xml"),

@@ -143,6 +143,7 @@ pub(crate) const TABLES: &[CopiedTable] = &[
     table("control_values", &["name"], Shared, &[]),
     table("secret_keys", &["id"], Shared, &[]),
     table("signing_keys", &["generation"], Shared, &[]),
+    table("alert_addresses", &["account_id"], Shared, &[CLAIM_TOKEN]),
 ];
 
 /// The tables of a cell whose rows are numbered.
@@ -197,7 +198,7 @@ mod tests {
     #[rustfmt::skip]
     const NO_NUMBERS: &[&str] = &[
         "stored_files.account_id", "tokens.account_id", "subscriptions.account_id",
-        "backlogs.account_id", "reading_lists.account_id",
+        "backlogs.account_id", "reading_lists.account_id", "alert_addresses.account_id",
         "intents.account_id", "collections.account_id", "events.account_id", // accounts are shared
         "accounts.id", "tokens.id", "tokens.parent_id", "events.id", // shared
         "secret_keys.id", // of a key

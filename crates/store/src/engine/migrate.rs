@@ -72,8 +72,9 @@ pub const MIGRATIONS: &[Migration] = &[
     migration!("0030", "followed_pages"),
     migration!("0031", "rest"),
     migration!("0032", "callback_headers"),
-    migration!("0036", "token_ends"),
+    migration!("0033", "alerts"),
     migration!("0034", "reading_lists"),
+    migration!("0035", "token_ends"),
 ];
 
 /// Returns the version of the schema once all of these migrations are applied.

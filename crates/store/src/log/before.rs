@@ -64,14 +64,14 @@ pub(crate) async fn lock(tx: &Tx<'_>, id: ResourceId) -> Result<Before, StoreErr
           from resources r join resource_details d on d.resource_id = r.id
          where r.id = $1";
     let row = tx.first(LOCK, params![id.0]).await?;
-    let mut row = row.ok_or_else(|| poll_result::missing(id))?;
+    let mut row = row.ok_or_else(|| details::missing(id))?;
     let log = LogState { head: row.int()?, body_version: row.int()? };
     let (kind, claim) = (row.word(ResourceKind::from_word)?, ClaimToken(row.int()?));
     let (host, pinged, spacing_us) = (row.text()?, row.int()?, row.int()?);
     let demand = poll_result::demand(&mut row)?;
     let (appends_paid_at, subscribers) = (row.time()?, row.small()?);
     let details = tx.first(DETAILS, params![id.0]).await?;
-    let (status, polling) = details::read(&mut details.ok_or_else(|| poll_result::missing(id))?)?;
+    let (status, polling) = details::read(&mut details.ok_or_else(|| details::missing(id))?)?;
     let versions = Versions::from_status(&status);
     #[rustfmt::skip]
     let held = ResourceBefore {

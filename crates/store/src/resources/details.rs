@@ -42,6 +42,11 @@ pub(crate) async fn keep_status(
     tx.execute(KEEP, params![id.0, json(status)]).await.map(drop)
 }
 
+/// Returns the error of a resource that does not exist, or no longer exists.
+pub(crate) fn missing(id: ResourceId) -> StoreError {
+    StoreError::Corrupt(format!("there is no resource {id}"))
+}
+
 /// Serializes a document without its default values: it is written seldom and read before every
 /// poll.
 pub(crate) fn json<T: Serialize + Default>(document: &T) -> String {

@@ -65,18 +65,19 @@ pub(crate) async fn move_to(
         insert into moves (resource_id, at, from_url, to_url) values ($1, $2, $3, $4)";
     let Some(mut old) = tx.first(OLD, params![id.0, url]).await? else { return Ok(()) };
     tx.execute(KEEP, params![id.0, at, old.text()?, url]).await?;
-    fetch_at(tx, groups, id, url).await
+    fetch_at(tx, groups, id, (url, Some(at))).await
 }
 
 async fn fetch_at(
     tx: &Tx<'_>,
     groups: &HostGroups,
     id: ResourceId,
-    url: &str,
+    (url, moved_at): (&str, Option<DateTime<Utc>>),
 ) -> Result<(), StoreError> {
-    const MOVE: &str = "update resources set fetch_url = $2, host = $3 where id = $1";
+    const MOVE: &str =
+        "update resources set fetch_url = $2, host = $3, moved_at = $4 where id = $1";
     let group = Url::parse(url).map(|url| groups.name(&url)).unwrap_or_default();
-    tx.execute(MOVE, params![id.0, url, group]).await?;
+    tx.execute(MOVE, params![id.0, url, group, moved_at]).await?;
     pings::name(tx, id, "fetch", url).await
 }
 
@@ -108,7 +109,7 @@ async fn undo(
         return Ok(false);
     }
     tx.execute(UNDO, params![id.0, number, now]).await?;
-    fetch_at(tx, groups, id, &undone.from).await?;
+    fetch_at(tx, groups, id, (&undone.from, None)).await?;
     if let Some(mut row) = tx.first(REMEMBERED, params![id.0]).await? {
         let mut polling: Polling = row.json()?;
         polling.moved = Some(RedirectSighting::undone(polling.moved.as_ref(), undone.to));

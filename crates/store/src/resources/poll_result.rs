@@ -39,6 +39,7 @@ pub(crate) struct PollResult {
     next_fetch: DateTime<Utc>,
     demand: Demand,
     is_failing: bool,
+    is_gone: bool,
     versions: Versions,
     period_s: u32,
     left_alone_until: Option<DateTime<Utc>>,
@@ -94,6 +95,7 @@ impl PollResult {
             next_fetch: poll.next_fetch,
             demand: poll.demand,
             is_failing: status.is_failing(),
+            is_gone: status.is_gone(),
             versions: Versions::from_status(status),
             period_s: status.period_s,
             left_alone_until: poll.polling.left_alone_until,
@@ -179,7 +181,7 @@ pub(crate) async fn record_alone(tx: &Tx<'_>, ending: PollResult) -> RecordOutco
     let (id, ending) = (ending.id, vec![ending]);
     let held = lock(tx, LOCK, &ending).await?;
     let outcome = record_locked(tx, ending, &held).await?.pop().flatten();
-    outcome.unwrap_or_else(|| Err(missing(id)))
+    outcome.unwrap_or_else(|| Err(details::missing(id)))
 }
 
 /// Stores the polls of resources whose rows are locked.
@@ -224,11 +226,6 @@ async fn record_locked(
     }
     end(tx, &now).await?;
     Ok(results)
-}
-
-/// Returns the error of a resource that does not exist, or no longer exists.
-pub(crate) fn missing(id: ResourceId) -> StoreError {
-    StoreError::Corrupt(format!("there is no resource {id}"))
 }
 
 async fn lock(
@@ -312,6 +309,7 @@ async fn move_on(
            set poll_times = {given poll_times}, failing = {given failing},
                answered_at = case when {given failing} = 0 and {given is_well} = 1
                                   then {given at} else answered_at end,
+               gone_at = case when {given gone} = 1 then coalesce(gone_at, {given at}) else null end,
                next_fetch = {given next_fetch}, due_at = {given next_fetch}, claimed_until = null,
                claim_token = 0, pinged = {given pinged}, fetched_at = {given at}, delay_reason = nullif({given reason}, ''),
                status_version = {given version}, announced_status_version = {given announced},
@@ -338,6 +336,7 @@ async fn move_on(
         ("poll_times", texts(|ending| &ending.pace)),
         ("failing", ints(|ending| ending.is_failing.into())),
         ("is_well", ints(|ending| ending.is_well.into())),
+        ("gone", ints(|ending| ending.is_gone.into())),
         ("next_fetch", Value::Ints(next)),
         ("reason", Value::Texts(reasons)),
         ("pinged", Value::Ints(pinged.collect())),

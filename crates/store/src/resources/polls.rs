@@ -18,6 +18,7 @@ use crate::log::document_parts::AppendProgress;
 use crate::log::entries::{self, OldEntries};
 use crate::log::recording::{self, PushedPart, Recorded, Recording};
 use crate::resources::claim::{self, ClaimedResources, RenewedClaims};
+use crate::resources::details;
 use crate::resources::poll_result::{self, PollResult, StoredResult};
 use crate::resources::release;
 use crate::{Db, Store};
@@ -288,7 +289,7 @@ impl Db {
                     StoredResult::DetailsChanged => {}
                 }
             }
-            return Err(poll_result::missing(id));
+            return Err(details::missing(id));
         }
         let mut recording = Recording::new(poll.clone());
         let _place = match recording.is_divided() {

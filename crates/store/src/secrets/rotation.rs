@@ -4,6 +4,7 @@
 //! replaced only if it is still the one that was read: what a gateway has stored meanwhile stays. A
 //! rotation that was interrupted begins anew, and leaves alone what it has encrypted before.
 
+use crate::alerts;
 use crate::delivery::intent_columns::{
     HEADERS as INTENT_HEADERS, SECRET as INTENT_SECRET, VERIFY_TOKEN,
 };
@@ -246,6 +247,21 @@ const COLUMNS: &[SecretColumn] = &[
                set seed = {given sealed}
             {from rows}
              where signing_keys.generation = {given generation} and seed = {given found}",
+    },
+    SecretColumn {
+        name: alerts::SECRET,
+        key: &["account_id"],
+        read: "
+            select account_id, account_id, secret
+              from alert_addresses
+             where account_id > $1
+             order by account_id limit $2",
+        identity: |row| Ok(alerts::identity(row.int()?)),
+        write: "
+            update alert_addresses
+               set secret = {given sealed}
+            {from rows}
+             where alert_addresses.account_id = {given account_id} and secret = {given found}",
     },
 ];
 

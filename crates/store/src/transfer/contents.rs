@@ -25,6 +25,8 @@ const LEFT_OUT: &[&str] = &[
     "control_values",
     // Another gateway signs with keys of its own.
     "signing_keys",
+    // The owner of an account names an address to each gateway that is to send alerts there.
+    "alert_addresses",
 ];
 
 /// A column with a secret.

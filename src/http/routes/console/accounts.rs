@@ -5,8 +5,8 @@ use http::StatusCode;
 use maud::{Markup, html};
 use warp::reply::Response;
 
-use super::account_tokens;
 use super::visit::Visit;
+use super::{account_alerts, account_tokens};
 use crate::http::kit::auth;
 use crate::http::kit::html::parts::{Tone, badge, counted, grouped, timestamp};
 use crate::http::kit::rejection::Rejection;
@@ -93,6 +93,8 @@ pub(super) async fn account(visit: &Visit, login: &str) -> Result<Response, Reje
             p role="status" { "The account is deactivated, and its deliveries are paused." }
         },
         "activated" => html! { p role="status" { "The account is active." } },
+        "alerts" => html! { p role="status" { "Alerts are sent to this URL from now on." } },
+        "no-alerts" => html! { p role="status" { "No alerts are sent any more." } },
         _ => html! {},
     };
     show(visit, &account, note).await
@@ -108,6 +110,10 @@ pub(super) async fn act(visit: &Visit, login: &str) -> Result<Response, Rejectio
             show(visit, &account, account_tokens::issue(visit, login, scopes).await?).await
         }
         "revoke-token" => account_tokens::revoke(visit, login, &path(login)).await,
+        // The alert address is the owner's concern alone: it may have a key in it.
+        "set-alerts" | "delete-alerts" if login != visit.access()?.login => Err(not_found()),
+        "set-alerts" => account_alerts::set(visit, &path(login)).await,
+        "delete-alerts" => account_alerts::delete(visit, &path(login)).await,
         action if !visit.is_admin() || login == visit.access()?.login => {
             let reason = match action {
                 "deactivate" | "remove" => "The account that you are signed in with stays.",
@@ -145,6 +151,10 @@ async fn find(visit: &Visit, login: &str) -> Result<AccountInfo, Rejection> {
 async fn show(visit: &Visit, account: &AccountInfo, note: Markup) -> Result<Response, Rejection> {
     let tokens = visit.gateway.store.tokens_of(&account.login).await.map_err(unavailable)?;
     let action = visit.address(&path(&account.login));
+    let alerts = match account.login == visit.access()?.login {
+        true => account_alerts::section(visit, &action).await?,
+        false => html! {},
+    };
     let content = html! {
         (note)
         dl.facts {
@@ -154,6 +164,7 @@ async fn show(visit: &Visit, account: &AccountInfo, note: Markup) -> Result<Resp
         }
         h2 { "Tokens" }
         (account_tokens::section(visit, &tokens, &action)?)
+        (alerts)
         @if visit.is_admin() && account.login != visit.access()?.login {
             h2 { "Account" }
             form.inline method="post" action=(action) {

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use super::call::{describe_unknown, unknown};
 use crate::http::kit::rejection::Rejection;
 use crate::http::kit::request::Request;
+use feedgate_core::signing::Secret;
 
 /// The fields of a body. A field that is null counts as missing, unless a call says otherwise.
 #[derive(Clone, Debug, Default)]
@@ -121,6 +122,16 @@ impl JsonBody {
             other => Err(wrong_type(name, "an object of texts", other)),
         });
         texts.collect::<Result<_, _>>().map(Some)
+    }
+
+    /// Returns the secret in a field; an empty text is none.
+    pub(super) fn secret(&self, name: &str) -> Result<Option<Secret>, Rejection> {
+        let secret = self.text(name)?.filter(|text| !text.is_empty());
+        let secret = secret.map(|text| {
+            Secret::new(text.to_owned())
+                .map_err(|reason| reject_field(name, format!("{name} cannot be used: {reason}.")))
+        });
+        secret.transpose()
     }
 
     /// Returns the texts of the list in a field.

@@ -1,6 +1,6 @@
 //! `/v1/subscriptions`: the subscriptions of an account, their options, and their deliveries.
 
-mod actions;
+pub(super) mod actions;
 pub(super) mod create;
 mod end;
 mod list;

@@ -62,8 +62,7 @@ pub(super) fn status(resource: &Resource, observation: &Observation, plan: &Poll
     {
         status.http_message = format!("{}; {offers}", status.http_message);
     }
-    let is_gone = |status: &Status| status.error == "gone";
-    if before.is_failing() != status.is_failing() || is_gone(before) != is_gone(&status) {
+    if before.is_failing() != status.is_failing() || before.is_gone() != status.is_gone() {
         let state = if status.is_failing() { status.error.clone() } else { "ok".to_owned() };
         status.change(&state, observation.at);
     }

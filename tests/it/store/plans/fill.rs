@@ -156,6 +156,8 @@ const ROWS: &[(&str, &str, u32, &str)] = &[
     ("tokens", "account_id, name, scopes, hash, created_at, revoked_at, expires_at", 10_000,
      "(n - 1) % 10000 + 1, 'n', 'read', decode(md5(n::text), 'hex'), n, case when n % 10 = 0 then n end,
       case when n % 10 = 1 then n end"),
+    ("alert_addresses", "account_id, url, kinds, created_at, feeds_told_until, due_at", 10_000,
+      "n, 'https://a.test/' || n, 'failing', n, n, n"),
     ("idempotency_keys", "account_id, key_hash, request_hash, created_at, status, body", 20_000,
      "n % 10000 + 1, decode(md5(n::text), 'hex'), decode(md5(n::text), 'hex'), n, 201, repeat('x', 200)"),
     ("sessions", "hash, token_id, created_at, used_at", 10_000,

@@ -95,13 +95,18 @@ pub(super) async fn test(gateway: Arc<Gateway>, request: Request, id: String) ->
 async fn test_once(call: &RestCall<'_>, id: &str) -> Result<Response, Rejection> {
     JsonBody::read(call.request, &[])?;
     let listed = owned::find(call, id).await?;
-    let conflict = |reason| Rejection::new(StatusCode::CONFLICT, reason);
     if listed.subscription.callback.is_null_device() {
         let reason = "There is nothing to test: no notification is sent to this callback.";
-        return Err(conflict(reason).with_code("null_device"));
+        return Err(Rejection::new(StatusCode::CONFLICT, reason).with_code("null_device"));
     }
     let sent = call.gateway.test_notifier.send(&listed.subscription).await;
-    match sent.map_err(|err| Rejection::unavailable(&err))? {
+    test_reply(sent.map_err(|err| Rejection::unavailable(&err))?)
+}
+
+/// Returns the reply to a test: what the callback responded.
+pub(in crate::http::routes::v1) fn test_reply(outcome: TestOutcome) -> Result<Response, Rejection> {
+    let conflict = |reason| Rejection::new(StatusCode::CONFLICT, reason);
+    match outcome {
         TestOutcome::Sent(report) => Ok(json_reply(StatusCode::OK, &test_view(&report))),
         TestOutcome::Busy => {
             Err(Rejection::overloaded("Too many tests are in progress, please try again.", BUSY_S))

@@ -4,7 +4,7 @@ use crate::http::kit::rejection::Rejection;
 use crate::http::routes::v1::json_body::{JsonBody, reject_field};
 use feedgate_core::callback_headers::{BadCallbackHeaders, CallbackHeaders};
 use feedgate_core::query::EntryFilter;
-use feedgate_core::signing::{Secret, SecretOverlap};
+use feedgate_core::signing::SecretOverlap;
 use feedgate_core::subscription::{Format, Statuses, SubscriptionRequest, Updates};
 use feedgate_protocol::signature::SignatureMethod;
 
@@ -125,13 +125,7 @@ pub(in crate::http::routes::v1) fn filter(
 
 fn apply_signing(body: &JsonBody, request: &mut SubscriptionRequest) -> Result<(), Rejection> {
     if body.has("secret") {
-        let secret = body.text("secret")?.filter(|text| !text.is_empty());
-        let secret = secret.map(|text| {
-            Secret::new(text.to_owned()).map_err(|reason| {
-                reject_field("secret", format!("secret cannot be used: {reason}."))
-            })
-        });
-        request.signing.secret = secret.transpose()?;
+        request.signing.secret = body.secret("secret")?;
         request.signing.ends_secret = request.signing.secret.is_none();
     }
     if body.has("signature") {
