@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use foldhash::HashSet;
 use futures_util::future::{join_all, try_join_all};
 use tracing::warn;
@@ -335,6 +335,7 @@ async fn store_results(
     settled: &[DeliveryResult],
     now: DateTime<Utc>,
 ) -> Result<(), StoreError> {
+    let clock = db.clock_moves.stamp();
     let ended = db.held_backlogs.begin_storing();
     let backlogs = db.held_backlogs.backlogs_of(settled.iter().map(|result| result.id));
     let results: Vec<_> = settled.iter().cloned().zip(backlogs).collect();
@@ -345,13 +346,15 @@ async fn store_results(
     let owed_more = match stored.await {
         Ok(owed_more) => owed_more,
         Err(err) => {
-            db.held_backlogs.end_storing(Err(ended));
+            db.held_backlogs.end_storing(Err(moved(ended, db.clock_moves.since(clock))));
             return Err(err);
         }
     };
     let claims: Vec<_> = settled.iter().map(|result| (result.id, result.claim)).collect();
     let retries = settled.iter().filter_map(|result| match result.outcome {
-        DeliveryOutcome::Failed { retry_at: Some(at) } => Some((result.id, at)),
+        DeliveryOutcome::Failed { retry_at: Some(at) } => {
+            Some((result.id, at + db.clock_moves.since(clock)))
+        }
         _ => None,
     });
     let retries: Vec<_> = retries.collect();
@@ -368,12 +371,20 @@ async fn end_idle_claims(db: &Db, ended: Vec<EndedClaim>, now: DateTime<Utc>) {
     if ended.is_empty() {
         return;
     }
-    let ends = ended.clone();
+    let (ends, clock) = (ended.clone(), db.clock_moves.stamp());
     let stored = db.write(move |tx| Box::pin(async move { end_claims(tx, &ends, now).await }));
     if let Err(err) = stored.await {
         warn!(error = &err as &dyn Error, "the end of claims of deliveries was not stored");
-        db.held_backlogs.put_back(ended);
+        db.held_backlogs.put_back(moved(ended, db.clock_moves.since(clock)));
     }
+}
+
+/// Moves the times of ended claims that are kept, because the clock was set meanwhile.
+fn moved(mut ended: Vec<EndedClaim>, by: TimeDelta) -> Vec<EndedClaim> {
+    for ended in &mut ended {
+        ended.again_at = ended.again_at.map(|at| at + by);
+    }
+    ended
 }
 
 async fn end_claims(

@@ -162,6 +162,7 @@ impl<const KEYS: usize> ClaimedTable<KEYS> {
             "update {name} set due_at = $1, claim_token = 0{set} {{from rows}}
               where {is_given} and claim_token = {{given token}}"
         );
+        let due_at = tx.at(due_at);
         Ok(tx.execute_rows(&release, params![due_at], &self.claimed_rows(&[claimed])).await? > 0)
     }
 
