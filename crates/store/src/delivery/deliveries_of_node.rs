@@ -14,6 +14,7 @@ use futures_util::future::{join_all, try_join_all};
 use tracing::warn;
 
 use crate::cells::claiming::CellClaims;
+use crate::clock::clock_moves::ClockStamp;
 use crate::delivery::backlogs::{self, EndedClaim};
 use crate::delivery::claim::{self, ClaimSearch, ClaimedPortions, SearchEnd};
 use crate::delivery::held_backlogs::{ContinuedPortions, StoredResults};
@@ -176,6 +177,7 @@ async fn claim(
     limits: &ClaimLimits,
     from: QueuePosition,
 ) -> Result<ClaimedSubscriptions, StoreError> {
+    let clock = db.clock_moves.stamp();
     begin_marked_passes(db, now).await?;
     let (begun, served) = (Instant::now(), db.served_hosts.at(now));
     let busy: HashSet<&str> = limits.busy.iter().map(String::as_str).collect();
@@ -192,18 +194,21 @@ async fn claim(
         })
     });
     let (claimed, SearchEnd { position, skipped, is_end }) = claimed.await?;
-    let due = hold_claimed(db, claimed, continued, (now, until, begun)).await;
+    let due = hold_claimed(db, claimed, continued, (now, until, begun), clock).await;
     Ok(ClaimedSubscriptions { due, position, skipped, is_end })
 }
 
 /// Notes what was claimed in the place of the portions that continue passes, and returns it. The claim began
-/// at `now` and `begun`. What is at hosts that this node does not serve any more is given back.
+/// at `now` and `begun`, by `clock`. What is at hosts that this node does not serve any more is given back.
 async fn hold_claimed(
     db: &Db,
     claimed: ClaimedPortions,
     continued: ContinuedPortions,
     (now, until, begun): (DateTime<Utc>, DateTime<Utc>, Instant),
+    clock: ClockStamp,
 ) -> Vec<DueSubscription> {
+    let by = db.clock_moves.since(clock);
+    let (now, until) = (now + by, until + by);
     let ClaimedPortions { mut due, portions, are_some_locked } = claimed;
     let served = db.served_hosts.at(now + begun.elapsed());
     let is_left = |portion: &&ReadPortion| !served.serves(&portion.host);
@@ -277,7 +282,7 @@ async fn claim_of_host(
     host: &str,
     limit: usize,
 ) -> Result<Vec<DueSubscription>, StoreError> {
-    let begun = Instant::now();
+    let (begun, clock) = (Instant::now(), db.clock_moves.stamp());
     if !db.served_hosts.at(now).serves(host) {
         return Ok(Vec::new());
     }
@@ -292,7 +297,7 @@ async fn claim_of_host(
         })
     });
     let claimed = claimed.await?;
-    Ok(hold_claimed(db, claimed, continued, (now, until, begun)).await)
+    Ok(hold_claimed(db, claimed, continued, (now, until, begun), clock).await)
 }
 
 /// Renews all claims of this node. Returns which of `known` are still held.
@@ -361,6 +366,7 @@ async fn store_results(
     let stored = StoredResults { claims: &claims, owed_more: &owed_more, retries: &retries };
     let are_others_storing = db.held_backlogs.end_storing(Ok(stored));
     if !are_others_storing {
+        let now = now + db.clock_moves.since(clock);
         end_idle_claims(db, db.held_backlogs.take_ended(), now).await;
     }
     Ok(())

@@ -152,6 +152,12 @@ impl<'a> Tx<'a> {
         self.clock.get().map_or(at, |(moves, stamp)| at + moves.since(*stamp))
     }
 
+    /// Returns whether the clock was set since the caller read its times. Then nothing is claimed: a claim that
+    /// ends by the time before would last for hours if its node dies.
+    pub(crate) fn has_clock_moved(&self) -> bool {
+        self.clock.get().is_some_and(|(moves, stamp)| moves.stamp() != *stamp)
+    }
+
     /// Returns the text that is stored for a secret. `column` is `TABLE.COLUMN`, and `row` identifies
     /// the row.
     pub(crate) fn seal(
