@@ -33,6 +33,7 @@ pub mod reading_lists;
 mod refusal;
 pub mod registration;
 mod request_checks;
+mod taken_over;
 mod validation;
 pub mod verification_job;
 mod verify;
@@ -249,7 +250,7 @@ impl SubscriptionService {
         let intent = opened.as_ref().unwrap_or(requested);
         match verification {
             Verification::None => self.vouched(intent, wait, now).await?,
-            Verification::Sync => self.verified_now(intent, wait, now).await?,
+            Verification::Sync => return self.verified_now(intent, wait, now).await,
             Verification::Async => {
                 self.check_waiting(&intent.request).await?;
                 self.enqueue_after_first_fetch(intent, now).await?;
@@ -267,7 +268,7 @@ impl SubscriptionService {
         intent: &Intent,
         wait: FirstFetchWait,
         now: DateTime<Utc>,
-    ) -> Result<(), SubscriptionRefusal> {
+    ) -> Result<SubscribeOutcome, SubscriptionRefusal> {
         self.check_failures(&intent.request).await?;
         let until = self.claims.end_of_claim(runner::now());
         let due = self.store.enqueue_claimed_intent(intent, now, until).await?;
@@ -280,7 +281,7 @@ impl SubscriptionService {
             if let Ok(permit) = visit {
                 self.send_denial(intent, why, permit);
             }
-            return validated.map_err(Into::into);
+            return validated.map(|()| SubscribeOutcome::Now).map_err(Into::into);
         }
         if let Err(why) = self.verify(intent, visit).await {
             self.store.end_intent(&due).await?;
@@ -291,10 +292,10 @@ impl SubscriptionService {
             return Err(SubscriptionRefusal::QuotaExceeded(why));
         }
         if !self.apply_intent(&due, now).await? {
-            return Err(SubscriptionRefusal::Superseded);
+            return self.outcome_elsewhere(&due).await;
         }
         self.validate_later(intent, &validated, now).await?;
-        Ok(())
+        Ok(SubscribeOutcome::Now)
     }
 
     /// Carries out at once what an account vouches for. Intents that still wait for verification

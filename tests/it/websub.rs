@@ -1,6 +1,7 @@
 //! The open WebSub hub, from the request to the notification.
 
 mod conformance;
+mod taken_over;
 mod validation;
 
 use http::{Method, StatusCode};

@@ -1,6 +1,6 @@
 //! The result of one poll.
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use feedgate_feed::Body;
 
 use super::change_detection::FeedDocument;
@@ -104,4 +104,13 @@ pub struct Poll {
     /// Whether status and polling state equal those of the claimed resource except for their
     /// [`PollTimes`](super::poll_times::PollTimes), so that the store need not write the rest.
     pub leaves_details: bool,
+}
+
+impl Poll {
+    /// Moves what was read by a clock that was set by `by` since.
+    pub fn move_times(&mut self, by: TimeDelta) {
+        self.at += by;
+        self.next_fetch += by;
+        self.polling.left_alone_until = self.polling.left_alone_until.map(|until| until + by);
+    }
 }

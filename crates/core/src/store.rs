@@ -27,7 +27,7 @@ pub use attempts::{AttemptRange, AttemptRetention};
 pub use backfills::{CommitProgress, DueBackfill, StagedPage};
 pub use changes::{ChangeLine, ChangesHour, ChangesWindow};
 pub use clock::{ClockMark, ClockReading};
-pub use events::{DroppedSubscription, EventArrival, EventNumbers};
+pub use events::{DroppedSubscription, EventArrival, EventNumbers, IntentFate};
 pub use gauges::{CellQueues, EndedTransaction, Gauges, OldestDue, TransactionObserver};
 pub use store_error::StoreError;
 pub use subscriptions::{

@@ -4,6 +4,7 @@
 //! They move in portions, each in a transaction that also stores how far the move has come. So any node can go
 //! on where another has stopped, and nothing moves twice.
 
+pub(crate) mod clock_moves;
 mod due_times;
 
 use std::time::Duration;
@@ -65,7 +66,10 @@ impl Store {
 
     /// Moves the due times that this node has in memory, when it goes by the new time.
     pub fn move_times_in_memory(&self, by: TimeDelta) {
-        self.cells.iter().for_each(|cell| cell.held_backlogs.move_times(by));
+        for cell in &self.cells {
+            cell.clock_moves.note(by);
+            cell.held_backlogs.move_times(by);
+        }
     }
 }
 
@@ -161,7 +165,9 @@ async fn move_portion(tx: &Tx<'_>, generation: i64, by: i64) -> Result<bool, Sto
         return Ok(true); // another node has moved this portion
     }
     if let Some(table) = table {
-        move_rows(tx, table, by, (after, upto.unwrap_or([i64::MAX; 2]))).await?;
+        let upto = upto.unwrap_or([i64::MAX; 2]);
+        move_rows(tx, table, by, (after, upto)).await?;
+        move_rows_with(tx, table, by, (after[0], upto[0])).await?;
     }
     if !is_moving {
         Wake::ALL.into_iter().for_each(|whom| tx.wake(whom));
@@ -197,6 +203,28 @@ async fn end_of_portion(
     found.map(|mut row| Ok([row.int()?, row.int()?])).transpose()
 }
 
+/// Moves the times of the rows of the resources from the first on, and before the second, that move together with
+/// those of a table.
+async fn move_rows_with(
+    tx: &Tx<'_>,
+    table: &DueTimes,
+    by: i64,
+    (first, before): (i64, i64),
+) -> Result<(), StoreError> {
+    let Some((table, columns)) = table.with else { return Ok(()) };
+    let moved = moved(columns);
+    let rows = format!("update {table} set {moved} where resource_id >= $2 and resource_id < $3");
+    tx.execute(&rows, params![by, first, before]).await.map(drop)
+}
+
+/// Returns the assignments that move these columns.
+fn moved(columns: &[&str]) -> String {
+    let moved = |column: &&str| {
+        format!("{column} = case when {column} = 0 then 0 else {column} + cast($1 as bigint) end")
+    };
+    columns.iter().map(moved).collect::<Vec<_>>().join(", ")
+}
+
 /// Moves the times of the rows whose keys are after the first of two keys, up to the second.
 async fn move_rows(
     tx: &Tx<'_>,
@@ -204,11 +232,8 @@ async fn move_rows(
     by: i64,
     (after, upto): ([i64; 2], [i64; 2]),
 ) -> Result<(), StoreError> {
-    let DueTimes { table, key, columns } = table;
-    let moved = |column: &&str| {
-        format!("{column} = case when {column} = 0 then 0 else {column} + cast($1 as bigint) end")
-    };
-    let moved = columns.iter().map(moved).collect::<Vec<_>>().join(", ");
+    let DueTimes { table, key, columns, .. } = table;
+    let moved = moved(columns);
     match key {
         [] => {
             let all = format!("update {table} set {moved}");

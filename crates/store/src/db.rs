@@ -8,6 +8,7 @@ use futures_util::future::BoxFuture;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::changes::ping_batcher::PingBatcher;
+use crate::clock::clock_moves::ClockMoves;
 use crate::copy::copy_state;
 use crate::delivery::account_turns::AccountTurns;
 use crate::delivery::held_backlogs::HeldBacklogs;
@@ -49,6 +50,8 @@ pub(crate) struct Db {
     pub(crate) ping_batches: AtomicU64,
     /// The version of the schema that this program works with.
     pub(crate) schema_version: i64,
+    /// By how much the clock of this node was set.
+    pub(crate) clock_moves: ClockMoves,
     /// The source of the leases of claims.
     pub(crate) claims: Leases,
     /// Which accounts are next when deliveries are claimed.
@@ -143,6 +146,7 @@ impl Db {
             pings: PingBatcher::start(Weak::clone(db)),
             ping_batches: AtomicU64::new(0),
             schema_version,
+            clock_moves: ClockMoves::default(),
             claims: Leases::new(),
             account_turns: Arc::default(),
             held_backlogs: Arc::default(),
@@ -209,7 +213,7 @@ impl Db {
         F: Clone + Send + 'static,
     {
         let started = Instant::now();
-        let op = with_keys(&self.secret_keys, op);
+        let op = with_clock(&self.clock_moves, with_keys(&self.secret_keys, op));
         let result = match &self.engine {
             Engine::Sqlite(sqlite) => sqlite.write(size, op).await,
             Engine::Postgres(postgres) => postgres.write(op).await,
@@ -270,6 +274,24 @@ where
         if let Some(keys) = &keys {
             tx.use_keys(keys);
         }
+        op(tx)
+    }
+}
+
+/// Returns `op`, in whose transaction [`Tx::at`] moves the times that were read until now by as much as the
+/// clock of this node is set meanwhile.
+fn with_clock<T, F>(
+    moves: &ClockMoves,
+    op: F,
+) -> impl for<'t> FnOnce(&'t Tx<'t>) -> BoxFuture<'t, Result<T, StoreError>> + Clone + Send + 'static
+where
+    T: Send + 'static,
+    F: for<'t> FnOnce(&'t Tx<'t>) -> BoxFuture<'t, Result<T, StoreError>>,
+    F: Clone + Send + 'static,
+{
+    let (moves, stamp) = (moves.clone(), moves.stamp());
+    move |tx| {
+        tx.use_clock(&moves, stamp);
         op(tx)
     }
 }

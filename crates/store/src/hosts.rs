@@ -189,6 +189,9 @@ pub(super) async fn claim_groups(
            set last_fetch_at = excluded.last_fetch_at, fetch_interval = excluded.fetch_interval,
                next_fetch_at = excluded.next_fetch_at
          where hosts.next_fetch_at <= excluded.last_fetch_at";
+    if tx.has_clock_moved() {
+        return Ok(HashSet::new());
+    }
     // All nodes lock groups in one order, so that two nodes do not wait for each other.
     names.sort_unstable();
     names.dedup();
@@ -226,7 +229,7 @@ pub(super) async fn renew_groups(
     // other.
     names.sort_unstable();
     names.dedup();
-    let params = params![lease.ends, lease.now];
+    let params = params![tx.at(lease.ends), tx.at(lease.now)];
     tx.execute_rows(RENEW, params, &[("host", Value::Texts(names))]).await.map(drop)
 }
 
@@ -245,7 +248,8 @@ pub(super) async fn hold_group(
                                     then excluded.next_fetch_at else hosts.next_fetch_at end";
     let pause = pauses(tx, groups, std::slice::from_ref(&name), lease.now).await?;
     let pause = pause.first().copied().unwrap_or_default();
-    tx.execute(HOLD, params![name, lease.now, pause, lease.ends]).await.map(drop)
+    let (now, ends) = (tx.at(lease.now), tx.at(lease.ends));
+    tx.execute(HOLD, params![name, now, pause, ends]).await.map(drop)
 }
 
 /// Releases groups whose polls have ended: the next poll may begin after the pause of its group, or

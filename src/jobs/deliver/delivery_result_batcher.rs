@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::claims::release_failed;
+use crate::clock::Stopwatch;
 use crate::jobs::runner;
-use feedgate_core::store::{DeliveryResult, StoreError};
+use feedgate_core::store::{DeliveryOutcome, DeliveryResult, StoreError};
 use feedgate_store::{BatchLimits, Batcher, PendingResult, Store};
 
 const LIMITS: BatchLimits = BatchLimits {
@@ -23,7 +24,7 @@ type Stored = Result<(), Arc<StoreError>>;
 /// Collects results and records them.
 #[derive(Debug)]
 pub(super) struct DeliveryResultBatcher {
-    batcher: Batcher<DeliveryResult, Stored>,
+    batcher: Batcher<(DeliveryResult, Stopwatch), Stored>,
 }
 
 impl DeliveryResultBatcher {
@@ -35,7 +36,7 @@ impl DeliveryResultBatcher {
 
     /// Hands in the result of one delivery. Waits while too many results are pending.
     pub(super) async fn submit(&self, result: DeliveryResult) -> PendingRecord {
-        PendingRecord(self.batcher.submit(result).await)
+        PendingRecord(self.batcher.submit((result, Stopwatch::start())).await)
     }
 }
 
@@ -52,7 +53,8 @@ impl PendingRecord {
 
 /// Records a batch in one transaction. If that fails, each result is recorded by itself: a result
 /// that cannot be stored must not cause the others to be delivered again.
-async fn record_batch(store: Arc<Store>, batch: Vec<DeliveryResult>) -> Vec<Stored> {
+async fn record_batch(store: Arc<Store>, batch: Vec<(DeliveryResult, Stopwatch)>) -> Vec<Stored> {
+    let batch: Vec<_> = batch.into_iter().map(by_clock_of_now).collect();
     let stored = store.record_deliveries(&batch, runner::now()).await.map_err(Arc::new);
     if stored.is_ok() {
         return vec![stored; batch.len()];
@@ -71,4 +73,12 @@ async fn record_batch(store: Arc<Store>, batch: Vec<DeliveryResult>) -> Vec<Stor
         release_failed(&store, &failed).await;
     }
     each
+}
+
+/// Returns a result whose retry is put off by as much as the clock was set since it came.
+fn by_clock_of_now((mut result, since): (DeliveryResult, Stopwatch)) -> DeliveryResult {
+    if let DeliveryOutcome::Failed { retry_at: Some(at) } = &mut result.outcome {
+        *at += since.clock_set_by();
+    }
+    result
 }

@@ -273,6 +273,10 @@ impl<'a> Owner<'a> {
                 self.counts.count(format!("{} answered", name.split('(').next().unwrap()));
                 true
             }
+            // A worker verifies it too: the claim of the request was lost while the database was stopped.
+            Answered::With(StatusCode::ACCEPTED) if verb != Verb::Subscribe => {
+                self.unknown(number, slot, begun).await
+            }
             // There was nothing to retry.
             Answered::With(StatusCode::UNPROCESSABLE_ENTITY) if verb == Verb::Retry => true,
             Answered::With(status)
@@ -284,14 +288,17 @@ impl<'a> Owner<'a> {
             }
             Answered::NotReached => false,
             // A verification may have failed because the node was suspended.
-            Answered::Unknown | Answered::With(_) => {
-                self.counts.count("calls of owners without an answer");
-                self.lives[number].unknown_since = Some(begun);
-                self.begin(slot);
-                sleep(AFTER_UNKNOWN).await;
-                false
-            }
+            Answered::Unknown | Answered::With(_) => self.unknown(number, slot, begun).await,
         }
+    }
+
+    /// Begins another life, because nobody knows whether the last change was made. Returns that it was not.
+    async fn unknown(&mut self, number: usize, slot: usize, begun: Instant) -> bool {
+        self.counts.count("calls of owners without an answer");
+        self.lives[number].unknown_since = Some(begun);
+        self.begin(slot);
+        sleep(AFTER_UNKNOWN).await;
+        false
     }
 
     /// Calls the nodes in turn, from this one on, until one is reached.

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use chrono::TimeDelta;
-use feedgate_core::store::ClockMark;
+use chrono::{DateTime, TimeDelta, Utc};
+use feedgate_core::poll::{NewContent, Poll};
+use feedgate_core::store::{ClockMark, DeliveryOutcome};
 
 use super::{at, on_both_stores, poll, resource, room, subscribe};
 use crate::support::claiming_store::ClaimingStore;
@@ -14,6 +15,8 @@ on_both_stores! {
     e03_a_move_that_has_ended_leaves_due_times_alone,
     e03_many_due_times_move_in_portions,
     e03_it_is_recorded_when_a_node_worked,
+    e03_what_waits_while_the_clock_is_set_back_is_due_by_the_clock_of_now,
+    e03_retries_move_together_with_the_backlogs_that_hold_them,
 }
 
 async fn e03_all_due_times_move_once_whoever_moves_them(database: Database) {
@@ -97,4 +100,54 @@ async fn e03_it_is_recorded_when_a_node_worked(database: Database) {
     store.record_clock(0, &late).await.unwrap();
     let reading = store.read_clock(at(10)).await.unwrap();
     assert_eq!(reading.mark, Some(moved), "that node has not noticed yet");
+}
+
+async fn e03_what_waits_while_the_clock_is_set_back_is_due_by_the_clock_of_now(database: Database) {
+    let store = ClaimingStore::new(database.open().await);
+    let id = subscribe(&store, "a", "https://callback.test/").await.id;
+    let other = subscribe(&store, "b", "https://callback.test/").await.id.resource;
+    for resource in [id.resource, other] {
+        store.record(resource, &poll(at(1), &["1"])).await.unwrap();
+    }
+    let due = store.claim_subscriptions(at(100), at(110), &room()).await.unwrap();
+    assert!(due.iter().any(|due| due.subscription.id == id), "{due:?}");
+
+    let failed = [(id, DeliveryOutcome::Failed { retry_at: Some(at(110)) })];
+    let same = Poll { found: NewContent::Nothing, ..poll(at(100), &[]) };
+    let writes = database.block_writes().await;
+    let (recorded, polled, ()) = tokio::join!(
+        store.record_deliveries(&failed, at(100)),
+        store.record(other, &same),
+        async {
+            store.move_times_in_memory(TimeDelta::minutes(-1));
+            writes.end().await;
+        }
+    );
+    recorded.unwrap();
+    polled.unwrap();
+    let back = |at: DateTime<Utc>| (at - TimeDelta::minutes(1)).timestamp_micros().to_string();
+    let retry =
+        database.texts("select cast(retry_at as text) from subscriptions where retry_at > 0");
+    assert_eq!(retry.await, [back(at(110))]);
+    let backlog =
+        format!("select cast(due_at as text) from backlogs where resource_id = {}", id.resource.0);
+    assert_eq!(database.texts(&backlog).await, [back(at(110))]);
+    let next_fetch = resource(&store, other).await.next_fetch.timestamp_micros().to_string();
+    assert_eq!(next_fetch, back(same.next_fetch));
+}
+
+async fn e03_retries_move_together_with_the_backlogs_that_hold_them(database: Database) {
+    let store = ClaimingStore::new(database.open().await);
+    let id = subscribe(&store, "a", "https://callback.test/").await.id;
+    store.record(id.resource, &poll(at(1), &["1"])).await.unwrap();
+    store.claim_subscriptions(at(2), at(10), &room()).await.unwrap();
+    let failed = [(id, DeliveryOutcome::Failed { retry_at: Some(at(60)) })];
+    store.record_deliveries(&failed, at(3)).await.unwrap();
+    let second = TimeDelta::seconds(1);
+    store.record_clock_set(0, second).await.unwrap();
+    store.move_due_times(1, second).await.unwrap();
+    let moved = at(61).timestamp_micros().to_string();
+    let times = "select cast(retry_at as text) from subscriptions
+                 union all select cast(due_at as text) from backlogs";
+    assert_eq!(database.texts(times).await, [moved.clone(), moved]);
 }

@@ -190,6 +190,27 @@ impl Database {
         }
     }
 
+    /// Lets all writes of resources wait until they are allowed again.
+    pub(crate) async fn block_writes(&self) -> BlockedWrites {
+        match self.url.strip_prefix("sqlite:") {
+            Some(path) => {
+                let conn = rusqlite::Connection::open(path).unwrap();
+                conn.execute_batch("begin immediate").unwrap();
+                BlockedWrites::Sqlite(conn)
+            }
+            None => {
+                let mut clients = Vec::new();
+                for schema in self.schemas() {
+                    let client = connect(&self.url).await;
+                    let lock = format!("begin; select from {schema}.resources for update");
+                    client.batch_execute(&lock).await.unwrap();
+                    clients.push(client);
+                }
+                BlockedWrites::Postgres(clients)
+            }
+        }
+    }
+
     /// The first column of what a query finds past the store, in any cell, which is text.
     pub(crate) async fn texts(&self, sql: &str) -> Vec<String> {
         match self.url.strip_prefix("sqlite:") {
@@ -269,4 +290,24 @@ pub(crate) async fn connect(url: &str) -> tokio_postgres::Client {
     let (client, connection) = tokio_postgres::connect(url, NoTls).await.unwrap();
     tokio::spawn(connection);
     client
+}
+
+/// Writes that wait.
+pub(crate) enum BlockedWrites {
+    Sqlite(rusqlite::Connection),
+    Postgres(Vec<tokio_postgres::Client>),
+}
+
+impl BlockedWrites {
+    /// Allows them again.
+    pub(crate) async fn end(self) {
+        match self {
+            BlockedWrites::Sqlite(conn) => conn.execute_batch("rollback").unwrap(),
+            BlockedWrites::Postgres(clients) => {
+                for client in clients {
+                    client.batch_execute("rollback").await.unwrap();
+                }
+            }
+        }
+    }
 }

@@ -153,8 +153,12 @@ async fn answer(request: &ReceivedRequest, behavior: Behavior) -> Answer {
         Behavior::Failing(_) | Behavior::Accepting | Behavior::Leaving => {}
     }
     let leaving = request.query("cancel").filter(|_| behavior == Behavior::Leaving);
-    let challenge = request.query("hub.challenge").or(request.query("challenge")).or(leaving);
-    say(StatusCode::OK, challenge.unwrap_or("ok").to_owned())
+    say(StatusCode::OK, challenge(request).or(leaving).unwrap_or("ok").to_owned())
+}
+
+/// What proves that a callback agrees.
+pub(crate) fn challenge(request: &ReceivedRequest) -> Option<&str> {
+    request.query("hub.challenge").or(request.query("challenge"))
 }
 
 /// Whether `X-Hub-Signature` of a notification was made with `secret`.

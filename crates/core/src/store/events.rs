@@ -15,6 +15,17 @@ pub enum EventArrival {
     Nothing,
 }
 
+/// What became of an intent whose claim was lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IntentFate {
+    /// It waits for whoever has claimed it since.
+    Waiting,
+    /// A newer one has replaced it.
+    Replaced,
+    /// It was carried out or refused, or replaced by one that was.
+    Ended,
+}
+
 /// A subscription that was deleted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DroppedSubscription {

@@ -18,6 +18,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::Db;
 use crate::changes::pings::{self, LockedRows, PingBatch};
+use crate::clock::clock_moves::ClockStamp;
 use crate::engine::batcher::{BatchLimits, Batcher};
 use feedgate_core::ping::Ping;
 use feedgate_core::store::StoreError;
@@ -48,6 +49,8 @@ pub(crate) struct PingBatcher {
 struct WaitingPing {
     ping: Ping,
     spacing: Duration,
+    /// The clock by which the ping came.
+    clock: ClockStamp,
     /// Gets the number of resources that the ping names.
     reply: oneshot::Sender<Stored>,
 }
@@ -79,11 +82,12 @@ async fn store_batch(
     batch: Vec<(Ping, Duration)>,
 ) -> Vec<oneshot::Receiver<Stored>> {
     let Some(db) = db.upgrade() else { return Vec::new() };
+    let clock = db.clock_moves.stamp();
     let (waiting, stored) = batch
         .into_iter()
         .map(|(ping, spacing)| {
             let (reply, stored) = oneshot::channel();
-            (WaitingPing { ping, spacing, reply }, stored)
+            (WaitingPing { ping, spacing, clock, reply }, stored)
         })
         .unzip();
     let left = store(&db, waiting, LockedRows::Skip).await;
@@ -139,7 +143,7 @@ async fn store_waiting(db: &Db, limits: &Limits, group: Vec<WaitingPing>) {
 async fn store(db: &Db, batch: Vec<WaitingPing>, locked_rows: LockedRows) -> Vec<WaitingPing> {
     // The spacing is a setting, so all pings have the same.
     let spacing = batch.iter().map(|waiting| waiting.spacing).max().unwrap_or_default();
-    let pings = batch.iter().map(|waiting| waiting.ping.clone()).collect();
+    let pings = batch.iter().map(|waiting| waiting.ping_by_clock_of_now(db)).collect();
     let number = db.ping_batches.fetch_add(1, Ordering::Relaxed);
     let received = PingBatch { pings, spacing, locked_rows, number, listed: db.listed };
     match db.write(move |tx| Box::pin(async move { pings::receive(tx, &received).await })).await {
@@ -159,6 +163,11 @@ async fn store(db: &Db, batch: Vec<WaitingPing>, locked_rows: LockedRows) -> Vec
 }
 
 impl WaitingPing {
+    fn ping_by_clock_of_now(&self, db: &Db) -> Ping {
+        let at = self.ping.at + db.clock_moves.since(self.clock);
+        Ping { at, ..self.ping.clone() }
+    }
+
     /// Replies, unless the ping was skipped: then it is returned.
     fn reply((waiting, named): (WaitingPing, Option<usize>)) -> Option<WaitingPing> {
         let Some(named) = named else { return Some(waiting) };

@@ -204,6 +204,7 @@ async fn mark_pinged(
     if ids.is_empty() {
         return Ok(());
     }
+    let at = tx.at(at);
     let spacing = i64::try_from(spacing.as_micros()).unwrap_or(i64::MAX / 4);
     let overdraft = append_budget::OVERDRAFT.num_microseconds().unwrap_or_default();
     tx.wake(Wake::Resources);

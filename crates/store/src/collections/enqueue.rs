@@ -30,6 +30,7 @@ pub(crate) async fn enqueue(
                 select collection_id from collection_members where resource_id = $1) those
          where true
             on conflict (resource_id, collection_id) do update set upto = excluded.upto";
+    let at = tx.at(at);
     if tx.execute(OWE, params![id.0, head_before, at, head]).await? > 0 {
         tx.wake(Wake::Collections);
     }

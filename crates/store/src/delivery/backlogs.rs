@@ -111,7 +111,7 @@ pub(crate) async fn mark(tx: &Tx<'_>, marks: Marks, now: DateTime<Utc>) -> Resul
     let mut backlogs: Vec<_> = marks.backlogs.into_iter().collect();
     // Rows are locked in the order of their keys, so that no two transactions wait for each other.
     backlogs.sort_unstable_by_key(|((resource, ..), (number, _))| (*resource, *number));
-    let due_at = vec![now.timestamp_micros(); backlogs.len()];
+    let due_at = vec![tx.at(now).timestamp_micros(); backlogs.len()];
     let (mut resources, mut accounts, mut hosts) = (Vec::new(), Vec::new(), Vec::new());
     let (mut numbers, mut sizes) = (Vec::new(), Vec::new());
     for ((resource, account, host), (number, size)) in backlogs {
@@ -274,8 +274,9 @@ async fn keep_backlogs(
     let [resources, numbers, tokens] = held_columns(&claims);
     let again = kept.iter().map(|ended| {
         let again_at = ended.again_at.or_else(|| ended.is_due.then_some(now));
-        again_at.map(|at| at.timestamp_micros())
+        again_at.map(|at| tx.at(at).timestamp_micros())
     });
+    let now = tx.at(now);
     let at_end = kept.iter().map(|ended| i64::from(ended.is_at_end));
     let repeated = kept.iter().map(|ended| i64::from(ended.is_repeated));
     let columns = [

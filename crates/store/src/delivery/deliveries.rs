@@ -53,7 +53,7 @@ pub(crate) async fn store_results(
     }
     let common = CommonResults::take_from(&mut results);
     for (result, newest) in results {
-        columns.add(result, newest);
+        columns.add(tx, result, newest);
     }
     let mut rows = common.store(tx, now).await?;
     rows.extend(columns.store(tx, now).await?);
@@ -75,11 +75,11 @@ struct ColumnsByOutcome {
 }
 
 impl ColumnsByOutcome {
-    fn add(&mut self, result: &DeliveryResult, newest: Newest) {
+    fn add(&mut self, tx: &Tx<'_>, result: &DeliveryResult, newest: Newest) {
         let (columns, numbers) = match result.outcome {
             DeliveryOutcome::Delivered { .. } => (&mut self.delivered, acknowledged(result)),
             DeliveryOutcome::Failed { retry_at: Some(at) } => {
-                (&mut self.waiting, [at.timestamp_micros(), 0])
+                (&mut self.waiting, [tx.at(at).timestamp_micros(), 0])
             }
             DeliveryOutcome::Failed { retry_at: None } => (&mut self.failed, [WITH_NEXT_CHANGE, 0]),
             DeliveryOutcome::Suspended => (&mut self.suspended, [0, 0]),

@@ -8,12 +8,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use foldhash::HashSet;
 use futures_util::future::{join_all, try_join_all};
 use tracing::warn;
 
 use crate::cells::claiming::CellClaims;
+use crate::clock::clock_moves::ClockStamp;
 use crate::delivery::backlogs::{self, EndedClaim};
 use crate::delivery::claim::{self, ClaimSearch, ClaimedPortions, SearchEnd};
 use crate::delivery::held_backlogs::{ContinuedPortions, StoredResults};
@@ -176,6 +177,7 @@ async fn claim(
     limits: &ClaimLimits,
     from: QueuePosition,
 ) -> Result<ClaimedSubscriptions, StoreError> {
+    let clock = db.clock_moves.stamp();
     begin_marked_passes(db, now).await?;
     let (begun, served) = (Instant::now(), db.served_hosts.at(now));
     let busy: HashSet<&str> = limits.busy.iter().map(String::as_str).collect();
@@ -192,18 +194,21 @@ async fn claim(
         })
     });
     let (claimed, SearchEnd { position, skipped, is_end }) = claimed.await?;
-    let due = hold_claimed(db, claimed, continued, (now, until, begun)).await;
+    let due = hold_claimed(db, claimed, continued, (now, until, begun), clock).await;
     Ok(ClaimedSubscriptions { due, position, skipped, is_end })
 }
 
 /// Notes what was claimed in the place of the portions that continue passes, and returns it. The claim began
-/// at `now` and `begun`. What is at hosts that this node does not serve any more is given back.
+/// at `now` and `begun`, by `clock`. What is at hosts that this node does not serve any more is given back.
 async fn hold_claimed(
     db: &Db,
     claimed: ClaimedPortions,
     continued: ContinuedPortions,
     (now, until, begun): (DateTime<Utc>, DateTime<Utc>, Instant),
+    clock: ClockStamp,
 ) -> Vec<DueSubscription> {
+    let by = db.clock_moves.since(clock);
+    let (now, until) = (now + by, until + by);
     let ClaimedPortions { mut due, portions, are_some_locked } = claimed;
     let served = db.served_hosts.at(now + begun.elapsed());
     let is_left = |portion: &&ReadPortion| !served.serves(&portion.host);
@@ -277,7 +282,7 @@ async fn claim_of_host(
     host: &str,
     limit: usize,
 ) -> Result<Vec<DueSubscription>, StoreError> {
-    let begun = Instant::now();
+    let (begun, clock) = (Instant::now(), db.clock_moves.stamp());
     if !db.served_hosts.at(now).serves(host) {
         return Ok(Vec::new());
     }
@@ -292,7 +297,7 @@ async fn claim_of_host(
         })
     });
     let claimed = claimed.await?;
-    Ok(hold_claimed(db, claimed, continued, (now, until, begun)).await)
+    Ok(hold_claimed(db, claimed, continued, (now, until, begun), clock).await)
 }
 
 /// Renews all claims of this node. Returns which of `known` are still held.
@@ -335,6 +340,7 @@ async fn store_results(
     settled: &[DeliveryResult],
     now: DateTime<Utc>,
 ) -> Result<(), StoreError> {
+    let clock = db.clock_moves.stamp();
     let ended = db.held_backlogs.begin_storing();
     let backlogs = db.held_backlogs.backlogs_of(settled.iter().map(|result| result.id));
     let results: Vec<_> = settled.iter().cloned().zip(backlogs).collect();
@@ -345,19 +351,22 @@ async fn store_results(
     let owed_more = match stored.await {
         Ok(owed_more) => owed_more,
         Err(err) => {
-            db.held_backlogs.end_storing(Err(ended));
+            db.held_backlogs.end_storing(Err(moved(ended, db.clock_moves.since(clock))));
             return Err(err);
         }
     };
     let claims: Vec<_> = settled.iter().map(|result| (result.id, result.claim)).collect();
     let retries = settled.iter().filter_map(|result| match result.outcome {
-        DeliveryOutcome::Failed { retry_at: Some(at) } => Some((result.id, at)),
+        DeliveryOutcome::Failed { retry_at: Some(at) } => {
+            Some((result.id, at + db.clock_moves.since(clock)))
+        }
         _ => None,
     });
     let retries: Vec<_> = retries.collect();
     let stored = StoredResults { claims: &claims, owed_more: &owed_more, retries: &retries };
     let are_others_storing = db.held_backlogs.end_storing(Ok(stored));
     if !are_others_storing {
+        let now = now + db.clock_moves.since(clock);
         end_idle_claims(db, db.held_backlogs.take_ended(), now).await;
     }
     Ok(())
@@ -368,12 +377,20 @@ async fn end_idle_claims(db: &Db, ended: Vec<EndedClaim>, now: DateTime<Utc>) {
     if ended.is_empty() {
         return;
     }
-    let ends = ended.clone();
+    let (ends, clock) = (ended.clone(), db.clock_moves.stamp());
     let stored = db.write(move |tx| Box::pin(async move { end_claims(tx, &ends, now).await }));
     if let Err(err) = stored.await {
         warn!(error = &err as &dyn Error, "the end of claims of deliveries was not stored");
-        db.held_backlogs.put_back(ended);
+        db.held_backlogs.put_back(moved(ended, db.clock_moves.since(clock)));
     }
+}
+
+/// Moves the times of ended claims that are kept, because the clock was set meanwhile.
+fn moved(mut ended: Vec<EndedClaim>, by: TimeDelta) -> Vec<EndedClaim> {
+    for ended in &mut ended {
+        ended.again_at = ended.again_at.map(|at| at + by);
+    }
+    ended
 }
 
 async fn end_claims(

@@ -21,7 +21,7 @@ use feedgate_core::callback_headers::CallbackHeaders;
 use feedgate_core::claim::ClaimToken;
 use feedgate_core::intent::{DueIntent, Intent, IntentMode, VerifyToken};
 use feedgate_core::registrant::RegistrantNetwork;
-use feedgate_core::store::{ClaimLimits, EventArrival, StoreError};
+use feedgate_core::store::{ClaimLimits, EventArrival, IntentFate, StoreError};
 use feedgate_core::subscription::SubscriptionRequest;
 
 /// Intents that wait for verification.
@@ -182,6 +182,24 @@ impl Store {
         settled.await
     }
 
+    /// Returns what became of an intent whose claim was lost.
+    pub async fn intent_fate(&self, due: &DueIntent) -> Result<IntentFate, StoreError> {
+        const LATEST: &str = "select id from intents where hash = $1";
+        let hash = hash(&due.intent.request);
+        let latest = self.each(|db| {
+            let hash = hash.clone();
+            db.read(move |tx| Box::pin(async move { tx.first(LATEST, params![hash]).await }))
+        });
+        let mut fate = IntentFate::Ended;
+        for mut row in latest.await?.into_iter().flatten() {
+            match row.int()? == due.id {
+                true => return Ok(IntentFate::Waiting),
+                false => fate = IntentFate::Replaced,
+            }
+        }
+        Ok(fate)
+    }
+
     /// Deletes an intent that was refused. If the claim was lost, nothing changes.
     pub async fn end_intent(&self, due: &DueIntent) -> Result<(), StoreError> {
         let claimed = ([due.id], due.claim);
@@ -246,7 +264,7 @@ async fn enqueue_intent(
     let subject = params![request.topic.as_str(), request.callback.as_str()];
     let is_subscriber = tx.first(IS_SUBSCRIBER, subject).await?.is_some();
     let host = if is_subscriber { String::new() } else { request.limited_name() };
-    let schedule = [hash.into(), host.into(), due_at.into(), claim.0.into()];
+    let schedule = [hash.into(), host.into(), tx.at(due_at).into(), claim.0.into()];
     let params = StoredIntent { intent, secret, verify_token, headers }.params(schedule);
     let kept = tx.first(&KEEP, &params).await?;
     tx.wake(Wake::Intents);

@@ -111,6 +111,9 @@ impl<const KEYS: usize> ClaimedTable<KEYS> {
         lease: ClaimLease,
         keys: &[[i64; KEYS]],
     ) -> Result<Vec<KeyedRow<KEYS>>, StoreError> {
+        if tx.has_clock_moved() {
+            return Ok(Vec::new());
+        }
         let ClaimedTable { name, columns, is_free, ends, set, has_token, .. } = self;
         let (is_given, key) = (self.is_given(), self.qualified_key());
         let token = if *has_token { ", claim_token = $3" } else { "" };
@@ -144,6 +147,7 @@ impl<const KEYS: usize> ClaimedTable<KEYS> {
              returning {key}"
         );
         claimed.sort_unstable_by_key(|(key, _)| *key); // as in `claim`
+        let until = tx.at(until);
         let renewed = tx.query_rows(&renew, params![until], &self.claimed_rows(&claimed)).await?;
         Ok(split_keys(renewed)?.into_iter().map(|(key, _)| key).collect())
     }
@@ -162,6 +166,7 @@ impl<const KEYS: usize> ClaimedTable<KEYS> {
             "update {name} set due_at = $1, claim_token = 0{set} {{from rows}}
               where {is_given} and claim_token = {{given token}}"
         );
+        let due_at = tx.at(due_at);
         Ok(tx.execute_rows(&release, params![due_at], &self.claimed_rows(&[claimed])).await? > 0)
     }
 

@@ -5,12 +5,14 @@
 //! Joined futures send their statements together. PostgreSQL may run them in any order, so a statement
 //! that others depend on is awaited first.
 
+use crate::clock::clock_moves::{ClockMoves, ClockStamp};
 use crate::engine::envelope::{RowIdentity, SecretKeys};
 use crate::engine::error::store_error;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use chrono::{DateTime, Utc};
 use futures_util::TryStreamExt;
 use tokio_postgres::types::ToSql;
 
@@ -30,6 +32,8 @@ pub(crate) struct Tx<'a> {
     woken: AtomicU8,
     /// The keys of encrypted columns; unset if there are none.
     keys: OnceLock<Arc<SecretKeys>>,
+    /// How the clock is set, and the clock by which the caller of the operation read its times.
+    clock: OnceLock<(ClockMoves, ClockStamp)>,
     /// How many more statements may change rows.
     statements_left: AtomicU32,
     has_too_many_statements: AtomicBool,
@@ -99,6 +103,7 @@ impl<'a> Tx<'a> {
             conn,
             woken: AtomicU8::new(0),
             keys: OnceLock::new(),
+            clock: OnceLock::new(),
             statements_left: AtomicU32::new(u32::MAX),
             has_too_many_statements: AtomicBool::new(false),
         }
@@ -134,6 +139,23 @@ impl<'a> Tx<'a> {
     /// Encrypts the secrets that the transaction stores, and opens those that it reads.
     pub(crate) fn use_keys(&self, keys: &Arc<SecretKeys>) {
         self.keys.get_or_init(|| Arc::clone(keys));
+    }
+
+    /// Sets the clock by which the caller of the operation has read its times.
+    pub(crate) fn use_clock(&self, moves: &ClockMoves, stamp: ClockStamp) {
+        self.clock.get_or_init(|| (moves.clone(), stamp));
+    }
+
+    /// Returns a due time that the caller of the operation has computed, by the clock of now. It is called
+    /// once for each, where the time is stored or compared with stored ones, after the rows are locked.
+    pub(crate) fn at(&self, at: DateTime<Utc>) -> DateTime<Utc> {
+        self.clock.get().map_or(at, |(moves, stamp)| at + moves.since(*stamp))
+    }
+
+    /// Returns whether the clock was set since the caller read its times. Then nothing is claimed: a claim that
+    /// ends by the time before would last for hours if its node dies.
+    pub(crate) fn has_clock_moved(&self) -> bool {
+        self.clock.get().is_some_and(|(moves, stamp)| moves.stamp() != *stamp)
     }
 
     /// Returns the text that is stored for a secret. `column` is `TABLE.COLUMN`, and `row` identifies

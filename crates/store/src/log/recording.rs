@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::engine::sqlite::WriteSize;
 use crate::log::document_parts::{AppendProgress, PART_BYTES, PART_ENTRIES};
@@ -39,6 +39,13 @@ impl Recording {
     /// Returns when the poll ended.
     pub(crate) fn at(&self) -> DateTime<Utc> {
         self.poll.at
+    }
+
+    /// Moves the times of the poll, because the clock was set since it ended.
+    pub(crate) fn move_times(&mut self, by: TimeDelta) {
+        if !by.is_zero() {
+            Arc::make_mut(&mut self.poll).move_times(by);
+        }
     }
 
     /// Returns whether it is stored in several transactions.

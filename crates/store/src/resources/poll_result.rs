@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use chrono::{DateTime, TimeDelta, Utc};
 use futures_util::try_join;
 
+use crate::clock::clock_moves::{ClockMoves, ClockStamp};
 use crate::engine::row::Row;
 use crate::engine::sql::{self, Value, params};
 use crate::engine::tx::{Tx, Wake};
@@ -34,6 +35,8 @@ use feedgate_core::upstream::UpstreamFinding;
 pub(crate) struct PollResult {
     id: ResourceId,
     claim: ClaimToken,
+    /// The clock by which its times were read.
+    clock: ClockStamp,
     at: DateTime<Utc>,
     is_well: bool,
     next_fetch: DateTime<Utc>,
@@ -79,8 +82,14 @@ pub(crate) struct ResourceBefore {
 
 impl PollResult {
     /// Returns the result of this poll, which found nothing but its status, or whose findings have
-    /// been stored. `with_details` includes the details even if they are unchanged.
-    pub(crate) fn from_poll(id: ResourceId, poll: &Poll, with_details: bool) -> PollResult {
+    /// been stored. `with_details` includes the details even if they are unchanged, and `clock` is the one by
+    /// which the times of the poll were read.
+    pub(crate) fn from_poll(
+        id: ResourceId,
+        poll: &Poll,
+        with_details: bool,
+        clock: ClockStamp,
+    ) -> PollResult {
         let status = &poll.status;
         let kept = || Details {
             measured: Measured::from_status(status),
@@ -90,6 +99,7 @@ impl PollResult {
         PollResult {
             id,
             claim: poll.claim,
+            clock,
             at: poll.at,
             is_well: poll.answered_well,
             next_fetch: poll.next_fetch,
@@ -102,6 +112,17 @@ impl PollResult {
             pace: sql::json(&PollTimes::from_stored(status, &poll.polling)),
             details: (with_details || !poll.leaves_details).then(kept),
         }
+    }
+
+    /// Moves its times by as much as the clock was set since they were read.
+    pub(crate) fn by_clock_of_now(mut self, moves: &ClockMoves) -> PollResult {
+        let clock = moves.stamp();
+        let by = moves.since(self.clock);
+        self.clock = clock;
+        self.at += by;
+        self.next_fetch += by;
+        self.left_alone_until = self.left_alone_until.map(|until| until + by);
+        self
     }
 }
 
@@ -278,8 +299,9 @@ pub(crate) async fn end(
 ) -> Result<(), StoreError> {
     let mut groups: BTreeMap<&str, (bool, DateTime<Utc>)> = BTreeMap::new();
     for (ending, held) in ended {
-        let group = groups.entry(&held.host).or_insert((false, ending.at));
-        *group = (group.0 || ending.is_well, group.1.max(ending.at));
+        let at = tx.at(ending.at);
+        let group = groups.entry(&held.host).or_insert((false, at));
+        *group = (group.0 || ending.is_well, group.1.max(at));
     }
     let release = hosts::release(tx, &groups);
     let names = groups.keys().map(|&name| name.to_owned()).collect();
@@ -316,20 +338,21 @@ async fn move_on(
                period_s = {given period_s}, left_alone_until = {given left_alone_until}
           {from rows}
          where resources.id = {given id}";
+    let at = ended.iter().map(|(ending, _)| tx.at(ending.at).timestamp_micros());
     let ints = |of: fn(&PollResult) -> i64| Value::Ints(ended.iter().map(|(e, _)| of(e)).collect());
     let texts = |of: fn(&PollResult) -> &String| {
         Value::Texts(ended.iter().map(|(e, _)| of(e).clone()).collect())
     };
     let (mut next, mut reasons) = (Vec::new(), Vec::new());
     for (ending, held) in ended {
-        let (due_at, reason) = next_fetch(ending, held, queues.get_mut(&held.host));
+        let (due_at, reason) = next_fetch(tx, ending, held, queues.get_mut(&held.host));
         next.push(due_at);
         reasons.push(reason);
     }
     let pinged = ended.iter().map(|(_, held)| i64::from(held.pinged == 1));
     let left_alone = ended
         .iter()
-        .map(|(ending, _)| ending.left_alone_until.map(|until| until.timestamp_micros()));
+        .map(|(ending, _)| ending.left_alone_until.map(|until| tx.at(until).timestamp_micros()));
     let left_alone = Value::OptInts(left_alone.collect());
     let columns = [
         ("id", ints(|ending| ending.id.0)),
@@ -340,7 +363,7 @@ async fn move_on(
         ("next_fetch", Value::Ints(next)),
         ("reason", Value::Texts(reasons)),
         ("pinged", Value::Ints(pinged.collect())),
-        ("at", ints(|ending| ending.at.timestamp_micros())),
+        ("at", Value::Ints(at.collect())),
         ("version", ints(|ending| ending.versions.all)),
         ("announced", ints(|ending| ending.versions.announced)),
         ("period_s", ints(|ending| ending.period_s.into())),
@@ -352,17 +375,18 @@ async fn move_on(
 /// Returns when a resource is polled next, in microseconds since 1970, and the reason if it must
 /// wait for its group.
 fn next_fetch(
+    tx: &Tx<'_>,
     ending: &PollResult,
     held: &ResourceBefore,
     queue: Option<&mut GroupQueue>,
 ) -> (i64, String) {
     let earliest = append_budget::earliest(held.appends_paid_at);
-    let wanted = ending.next_fetch.max(earliest);
+    let wanted = tx.at(ending.next_fetch).max(earliest);
     match queue {
         // The change that a ping reported may have been written after the server responded.
         _ if held.pinged == 1 => {
-            let spaced = ending.at + TimeDelta::microseconds(held.spacing_us);
-            let spaced = spaced.max(ending.left_alone_until.unwrap_or(spaced));
+            let spaced = tx.at(ending.at) + TimeDelta::microseconds(held.spacing_us);
+            let spaced = spaced.max(ending.left_alone_until.map_or(spaced, |until| tx.at(until)));
             (wanted.min(spaced.max(earliest)).timestamp_micros(), String::new())
         }
         Some(queue) => {

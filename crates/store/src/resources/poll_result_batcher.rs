@@ -64,6 +64,7 @@ impl PollResultBatcher {
             }
             RecordedTogether::Failed => None,
         };
+        let ending = ending.by_clock_of_now(&db.clock_moves);
         db.write(move |tx| Box::pin(poll_result::record_alone(tx, ending))).await
     }
 
@@ -95,6 +96,7 @@ async fn record_together(db: Weak<Db>, batch: Vec<PollResult>) -> Vec<RecordedTo
     // A caller that waits for its result keeps the database open.
     let Some(db) = db.upgrade() else { return Vec::new() };
     let count = batch.len();
+    let batch = batch.into_iter().map(|result| result.by_clock_of_now(&db.clock_moves)).collect();
     let recorded = db.write(move |tx| Box::pin(poll_result::record_together(tx, batch))).await;
     let Ok(outcomes) = recorded else {
         return (0..count).map(|_| RecordedTogether::Failed).collect();

@@ -280,9 +280,10 @@ impl Db {
     }
 
     async fn record(&self, id: ResourceId, poll: &Poll) -> Result<Option<Appended>, StoreError> {
+        let mut clock = self.clock_moves.stamp();
         if poll_result::is_all(poll) {
             for with_details in [false, true] {
-                let result = PollResult::from_poll(id, poll, with_details);
+                let result = PollResult::from_poll(id, poll, with_details, clock);
                 match self.poll_results.record(self, result).await? {
                     StoredResult::Stored(appended) => return Ok(Some(appended)),
                     StoredResult::ClaimLost => return Ok(None),
@@ -302,6 +303,8 @@ impl Db {
         let _permit = self.append_permit().await?;
         let size = recording.write_size();
         loop {
+            recording.move_times(self.clock_moves.since(clock));
+            clock = self.clock_moves.stamp();
             match self.record_part(id, size, recording.clone(), poll.silent).await? {
                 Recorded::ClaimLost => return Ok(None),
                 Recorded::Part(rest) => recording = rest,

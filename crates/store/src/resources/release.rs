@@ -11,7 +11,7 @@ use feedgate_core::store::{ReleasedResource, StoreError};
 
 /// Ends the claim of a resource and of its host group, unless the claim was lost.
 pub(crate) async fn release(tx: &Tx<'_>, released: ReleasedResource) -> Result<(), StoreError> {
-    let at = released.at;
+    let at = tx.at(released.at);
     let is_due = released.put_off.is_none();
     let Some(host) = end_claims(tx, &[released]).await?.pop() else { return Ok(()) };
     hosts::release(tx, &BTreeMap::from([(host.as_str(), (false, at))])).await?;
@@ -38,7 +38,7 @@ pub(crate) async fn end_claims(
          where resources.id = {given id} and claim_token = {given token}
            and claimed_until is not null
         returning host";
-    let micros = |at: &DateTime<Utc>| at.timestamp_micros();
+    let micros = |at: &DateTime<Utc>| tx.at(*at).timestamp_micros();
     let due_at = released.iter().map(|one| one.put_off.as_ref().map(|(due_at, _)| due_at));
     let reasons = released.iter().map(|one| one.put_off.as_ref().map(|(_, why)| why));
     let left_alone = released.iter().map(|one| one.left_alone_until.as_ref().map(micros));

@@ -41,7 +41,7 @@ pub(crate) async fn queue(
         select cast($1 as bigint), cast($2 as bigint), cast($3 as bigint), cast($4 as bigint)
           from database_properties where name = 'search_index'
             on conflict (resource_id) do update set upto = excluded.upto";
-    tx.execute(QUEUE, params![id.0, head_before, head, at]).await.map(drop)
+    tx.execute(QUEUE, params![id.0, head_before, head, tx.at(at)]).await.map(drop)
 }
 
 /// The claims of cursors. Appends extend them, and lock them until they end. A result of a claim that was lost
