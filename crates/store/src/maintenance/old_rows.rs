@@ -20,6 +20,15 @@ const COLLECTED: &str = "
             where at < $1 order by at limit $2)
        and at < $1";
 
+const REVOKED_TOKENS: &str = "
+    delete from tokens
+     where id in (select id from tokens
+                   where revoked_at < $1 order by revoked_at limit $2)";
+const EXPIRED_TOKENS: &str = "
+    delete from tokens
+     where id in (select id from tokens
+                   where expires_at < $1 order by expires_at limit $2)";
+
 /// Deletes the rows from before the times that `before` names. Returns how many.
 pub(super) async fn delete(db: &Db, before: &PruneBefore) -> Result<u64, StoreError> {
     const REFUSALS: &str = "
@@ -36,14 +45,6 @@ pub(super) async fn delete(db: &Db, before: &PruneBefore) -> Result<u64, StoreEr
         delete from moves
          where (resource_id, id) in (select resource_id, id from moves
                                       where at < $1 order by at limit $2)";
-    const REVOKED_TOKENS: &str = "
-        delete from tokens
-         where id in (select id from tokens
-                       where revoked_at < $1 order by revoked_at limit $2)";
-    const EXPIRED_TOKENS: &str = "
-        delete from tokens
-         where id in (select id from tokens
-                       where expires_at < $1 order by expires_at limit $2)";
     const SESSIONS: &str = "
         delete from sessions
          where hash in (select hash from sessions

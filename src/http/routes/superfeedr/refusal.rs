@@ -1,5 +1,7 @@
 //! Why a subscription request is refused, in Superfeedr's words.
 
+use std::fmt::Display;
+
 use super::params::{BAD_CALLBACK, BAD_TOPIC};
 use http::StatusCode;
 
@@ -27,6 +29,23 @@ fn reject_own_document(document: &OwnDocument) -> Rejection {
     Rejection::unprocessable(format!("{BAD_TOPIC} ({})", document.advice()))
 }
 
+fn describe_not_verified(reason: NotVerified) -> Rejection {
+    let unreachable = |reason: &dyn Display| {
+        Rejection::unprocessable(format!("Your callback URL could not be reached: {reason}."))
+    };
+    match reason {
+        NotVerified::Unreachable(FetchError::Unreachable { host, detail, .. }) => {
+            unreachable(&format_args!("{host}: {detail}"))
+        }
+        NotVerified::Unreachable(reason) => unreachable(&reason),
+        NotVerified::NoPublicAddress(_) => unreachable(&reason),
+        NotVerified::RateLimited { retry_after } => Rejection::callback_rate_limited(retry_after),
+        reason => Rejection::unprocessable(format!(
+            "Your callback URL didn't echo the challenge. Please make sure it does. ({reason})"
+        )),
+    }
+}
+
 fn describe_refusal(refusal: SubscriptionRefusal) -> Rejection {
     match refusal {
         SubscriptionRefusal::Forbidden(purpose, reason) => {
@@ -51,22 +70,7 @@ fn describe_refusal(refusal: SubscriptionRefusal) -> Rejection {
         }
         SubscriptionRefusal::NotFollowed(reason) => reject_followed(&reason),
         SubscriptionRefusal::Busy(busy) => Rejection::busy(busy),
-        SubscriptionRefusal::NotVerified(NotVerified::Unreachable(reason)) => {
-            let reason = match reason {
-                FetchError::Unreachable { host, detail, .. } => format!("{host}: {detail}"),
-                other => other.to_string(),
-            };
-            Rejection::unprocessable(format!("Your callback URL could not be reached: {reason}."))
-        }
-        SubscriptionRefusal::NotVerified(reason @ NotVerified::NoPublicAddress(_)) => {
-            Rejection::unprocessable(format!("Your callback URL could not be reached: {reason}."))
-        }
-        SubscriptionRefusal::NotVerified(NotVerified::RateLimited { retry_after }) => {
-            Rejection::callback_rate_limited(retry_after)
-        }
-        SubscriptionRefusal::NotVerified(reason) => Rejection::unprocessable(format!(
-            "Your callback URL didn't echo the challenge. Please make sure it does. ({reason})"
-        )),
+        SubscriptionRefusal::NotVerified(reason) => describe_not_verified(reason),
         SubscriptionRefusal::NotValidated(NotValidated::RateLimited { retry_after }) => {
             Rejection::callback_rate_limited(retry_after)
         }

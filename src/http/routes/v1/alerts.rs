@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
+use futures_util::FutureExt;
 use http::{Method, StatusCode};
 use serde::Serialize;
 use serde_json::Value;
@@ -47,7 +48,7 @@ pub(super) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
             to_response(&request, result)
         })
         .or(TEST.route(gateway, test, |gateway, request| async move {
-            to_response(&request, send_test(&gateway, &request).await)
+            send_test(gateway, request).await
         }))
         .unify()
         .boxed()
@@ -156,13 +157,13 @@ async fn delete(gateway: &Arc<Gateway>, request: &Request) -> Result<Response, R
 }
 
 /// Sends a message that reports nothing.
-async fn send_test(gateway: &Arc<Gateway>, request: &Request) -> Result<Response, Rejection> {
-    let call = RestCall::begin(gateway, request, Scope::Subscribe, &[]).await?;
-    idempotency::once(&call, async {
-        JsonBody::read(request, &[])?;
-        let state = find(&call).await?;
-        let sent = gateway.alert_notifier.send_test(&state.address, &call.access.login).await;
-        test_reply(sent)
-    })
-    .await
+async fn send_test(gateway: Arc<Gateway>, request: Request) -> Response {
+    idempotency::once(gateway, request, Scope::Subscribe, |call| send_test_once(call).boxed()).await
+}
+
+async fn send_test_once(call: &RestCall<'_>) -> Result<Response, Rejection> {
+    JsonBody::read(call.request, &[])?;
+    let state = find(call).await?;
+    let notifier = &call.gateway.alert_notifier;
+    test_reply(notifier.send_test(&state.address, &call.access.login).await)
 }
