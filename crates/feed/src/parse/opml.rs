@@ -186,13 +186,14 @@ mod tests {
                      </body></opml>";
         let cut = &sound[..sound.len() - 20];
         let deep = format!("<opml>{}", "<outline>".repeat(1_000));
+        let bare = sound.replace("&amp;", "&");
         #[rustfmt::skip]
-        let cases: [(&str, &str, Option<(usize, bool)>); 6] = [
+        let cases = [
             ("sound",    sound,                                Some((1, true))),
             ("empty",    "<opml version='2.0'><body/></opml>", Some((0, true))),
             ("cut off",  cut,                                  Some((1, false))),
-            ("bare",     &sound.replace("&amp;", "&"),         Some((1, false))),
-            ("too deep", &deep,                                Some((0, false))),
+            ("bare",     bare.as_str(),                        Some((1, false))),
+            ("too deep", deep.as_str(),                        Some((0, false))),
             ("a page",   "<html><body>Sorry</body></html>",    None),
         ];
         for (why, list, want) in cases {
