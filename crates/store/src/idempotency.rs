@@ -39,9 +39,10 @@ impl Store {
         claimed_at: DateTime<Utc>,
         now: DateTime<Utc>,
     ) -> Result<bool, StoreError> {
+        // No index is of a sum, so that the row is found by its key, here and in `finish`.
         const RENEW: &str = "
             update idempotency_keys set created_at = $4
-             where account_id = $1 and key_hash = $2 and created_at = $3 and status = 0";
+             where account_id = $1 and key_hash = $2 and created_at + 0 = $3 and status = 0";
         let params = params![key.account.0, key.key.to_vec(), claimed_at, now].to_vec();
         let renewed =
             self.shared.write(move |tx| Box::pin(async move { tx.execute(RENEW, &params).await }));
@@ -128,10 +129,10 @@ async fn finish(
 ) -> Result<(), StoreError> {
     const ANSWER: &str = "
         update idempotency_keys set status = $4, location = $5, body = $6
-         where account_id = $1 and key_hash = $2 and created_at = $3 and status = 0";
+         where account_id = $1 and key_hash = $2 and created_at + 0 = $3 and status = 0";
     const FORGET: &str = "
         delete from idempotency_keys
-         where account_id = $1 and key_hash = $2 and created_at = $3 and status = 0";
+         where account_id = $1 and key_hash = $2 and created_at + 0 = $3 and status = 0";
     let (account, key) = (key.account, key.key.to_vec());
     match answer {
         Some(IdempotentAnswer { status, location, body }) => {
