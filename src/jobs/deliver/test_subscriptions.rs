@@ -37,6 +37,7 @@ pub(super) fn subscription() -> Subscription {
         lease_until: DateTime::UNIX_EPOCH,
         created_at: DateTime::UNIX_EPOCH,
         registrant: RegistrantNetwork::UNKNOWN,
+        reading_list: String::new(),
     }
 }
 

@@ -10,7 +10,7 @@ use chrono::{DateTime, Utc};
 use crate::delivery::row::{callback, subscription, subscription_columns};
 use crate::delivery::subscriber_counts::{CountedSubscription, count_off, counted_columns};
 use crate::engine::claims::{ClaimedTable, KeyedRow};
-use crate::engine::sql::{json, params};
+use crate::engine::sql::{Value, json, params};
 use crate::engine::tx::Tx;
 use crate::log::row::most;
 use crate::resources::row::topic;
@@ -23,6 +23,8 @@ use feedgate_core::store::StoreError;
 use feedgate_core::subscription::{Subscription, SubscriptionId, SubscriptionRequest};
 use feedgate_core::topic::{Callback, Topic};
 
+/// The most lists of one document that are due at once when it changes: an append waits for them.
+const MOST_MARKED: i64 = 1_000;
 /// The claims of reading lists.
 const LISTS: ClaimedTable<2> = ClaimedTable {
     columns: ", claim_token, account_id, topic, callback, report",
@@ -215,15 +217,27 @@ pub(crate) async fn mark_due(tx: &Tx<'_>, id: SubscriptionId) -> Result<(), Stor
     tx.execute(DUE, params![id.resource.0, id.number]).await.map(drop)
 }
 
-/// Makes the lists due whose document has changed.
+/// Makes the lists due whose document has changed: [`MOST_MARKED`] of them, and the others when they are read
+/// anyway.
 pub(crate) async fn mark_changed_due(
     tx: &Tx<'_>,
     document: ResourceId,
     now: DateTime<Utc>,
 ) -> Result<(), StoreError> {
-    const DUE: &str =
-        "update reading_lists set due_at = $2, claim_token = 0 where resource_id = $1";
-    tx.execute(DUE, params![document.0, now]).await.map(drop)
+    const FOLLOWED: &str = "
+        select subscription_id from reading_lists
+         where resource_id = $1 order by subscription_id limit $2";
+    const CHANGED: &str = "
+        update reading_lists set due_at = $2, claim_token = 0
+         where resource_id = $1 and subscription_id in ({ids $3})";
+    let followed = tx.query(FOLLOWED, params![document.0, MOST_MARKED]).await?;
+    let followed = followed.into_iter().map(|mut row| row.int());
+    let followed = followed.collect::<Result<Vec<_>, StoreError>>()?;
+    if followed.is_empty() {
+        return Ok(());
+    }
+    let params = [document.0.into(), now.into(), Value::Ints(followed)];
+    tx.execute(CHANGED, &params).await.map(drop)
 }
 
 fn key(id: SubscriptionId) -> [i64; 2] {
