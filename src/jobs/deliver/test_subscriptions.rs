@@ -27,7 +27,6 @@ pub(super) fn subscription() -> Subscription {
         statuses: Statuses::default(),
         is_sanitized: false,
         filter: None,
-        reading_list: String::new(),
         status_told: 0,
         signing: Signing::default(),
         headers: CallbackHeaders::default(),
