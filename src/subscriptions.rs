@@ -65,6 +65,7 @@ use feedgate_protocol::Protocol;
 use feedgate_store::Store;
 
 use first_fetch::{ANSWER_WAIT, FIRST_FETCH_WAIT, SYNC_WAIT};
+use held_subscriptions::filter_for;
 use preview::PreviewLimit;
 use verification_job::VerificationJob;
 
@@ -405,14 +406,12 @@ impl SubscriptionService {
         if request.headers.is_some() || request.account.is_none() {
             return request.headers.clone().unwrap_or_default();
         }
-        let filter = SubscriptionFilter {
-            account: request.account,
-            topic: Some(request.topic.as_str().to_owned()),
-            callback: Some(request.callback.as_str().to_owned()),
-            limit: MOST_COMPARED,
-            ..SubscriptionFilter::default()
-        };
-        let listed = self.store.list(&filter).await.map(|(listed, _)| listed).unwrap_or_default();
+        let listed = self
+            .store
+            .list(&filter_for(request))
+            .await
+            .map(|(listed, _)| listed)
+            .unwrap_or_default();
         let mut held = listed.into_iter().map(|listed| listed.subscription);
         let same = held.find(|held| {
             held.protocol.as_str() == request.protocol.as_str()

@@ -5,7 +5,7 @@ use feedgate_core::account::AccountId;
 use feedgate_core::record::Seq;
 use feedgate_core::resource::ResourceKind;
 use feedgate_core::store::{ListedSubscription, StoreError, SubscriptionFilter};
-use feedgate_core::subscription::Format;
+use feedgate_core::subscription::{Format, SubscriptionRequest};
 use feedgate_core::topic::{Callback, Topic};
 
 /// The maximum number of subscriptions of one callback to one resource, under several addresses, that are
@@ -14,6 +14,17 @@ const MOST_COMPARED: usize = 8;
 
 /// The most entries that are replayed at the request of a program (P-1).
 pub const MAX_REPLAYED: i64 = 50;
+
+/// Selects the subscriptions of the account of a request that have its callback and its resource.
+pub(super) fn filter_for(request: &SubscriptionRequest) -> SubscriptionFilter {
+    SubscriptionFilter {
+        account: request.account,
+        topic: Some(request.topic.as_str().to_owned()),
+        callback: Some(request.callback.as_str().to_owned()),
+        limit: MOST_COMPARED,
+        ..SubscriptionFilter::default()
+    }
+}
 
 impl SubscriptionService {
     /// Returns the subscription of an account to `topic` with this callback. One under the address that

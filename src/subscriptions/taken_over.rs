@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
+use super::held_subscriptions::filter_for;
 use super::{SubscribeOutcome, SubscriptionRefusal, SubscriptionService};
 use feedgate_core::intent::{DueIntent, IntentMode};
-use feedgate_core::store::{IntentFate, StoreError, SubscriptionFilter};
+use feedgate_core::store::{IntentFate, StoreError};
 
 /// The longest wait for the worker. It verifies the callback as this node did.
 const WAIT: Duration = Duration::from_secs(10);
@@ -39,15 +40,7 @@ impl SubscriptionService {
 
     /// Returns whether there is a subscription, or none, as the request wants.
     async fn is_carried_out(&self, due: &DueIntent) -> Result<bool, StoreError> {
-        let request = &due.intent.request;
-        let filter = SubscriptionFilter {
-            account: request.account,
-            topic: Some(request.topic.as_str().to_owned()),
-            callback: Some(request.callback.as_str().to_owned()),
-            limit: 1,
-            ..SubscriptionFilter::default()
-        };
-        let (_, count) = self.store.list(&filter).await?;
+        let (_, count) = self.store.list(&filter_for(&due.intent.request)).await?;
         Ok((count > 0) == (due.intent.mode == IntentMode::Subscribe))
     }
 }

@@ -213,7 +213,7 @@ impl Db {
         F: Clone + Send + 'static,
     {
         let started = Instant::now();
-        let op = with_clock(&self.clock_moves, with_keys(&self.secret_keys, op));
+        let op = self.with_context(op);
         let result = match &self.engine {
             Engine::Sqlite(sqlite) => sqlite.write(size, op).await,
             Engine::Postgres(postgres) => postgres.write(op).await,
@@ -230,13 +230,39 @@ impl Db {
         F: Clone + Send + 'static,
     {
         let started = Instant::now();
-        let op = with_keys(&self.secret_keys, op);
+        let op = self.with_context(op);
         let result = match &self.engine {
             Engine::Sqlite(sqlite) => sqlite.read(op).await,
             Engine::Postgres(postgres) => postgres.read(op).await,
         };
         self.report_transaction("read", started);
         result
+    }
+
+    /// Returns `op` with the keys of encrypted columns, if there are any, and with the clock by which its times
+    /// were read: [`Tx::at`] moves them by as much as the clock of this node is set meanwhile.
+    fn with_context<T, F>(
+        &self,
+        op: F,
+    ) -> impl for<'t> FnOnce(&'t Tx<'t>) -> BoxFuture<'t, Result<T, StoreError>>
+    + Clone
+    + Send
+    + 'static
+    + use<T, F>
+    where
+        T: Send + 'static,
+        F: for<'t> FnOnce(&'t Tx<'t>) -> BoxFuture<'t, Result<T, StoreError>>,
+        F: Clone + Send + 'static,
+    {
+        let keys = (!self.secret_keys.is_empty()).then(|| Arc::clone(&self.secret_keys));
+        let (moves, stamp) = (self.clock_moves.clone(), self.clock_moves.stamp());
+        move |tx| {
+            if let Some(keys) = &keys {
+                tx.use_keys(keys);
+            }
+            tx.use_clock(&moves, stamp);
+            op(tx)
+        }
     }
 
     /// Reports the end of a transaction to the observer, if there is one.
@@ -256,42 +282,5 @@ impl Db {
             Engine::Sqlite(sqlite) => sqlite.close().await,
             Engine::Postgres(postgres) => postgres.close(),
         }
-    }
-}
-
-/// Returns `op` with the keys of encrypted columns, if there are any.
-fn with_keys<T, F>(
-    keys: &Arc<SecretKeys>,
-    op: F,
-) -> impl for<'t> FnOnce(&'t Tx<'t>) -> BoxFuture<'t, Result<T, StoreError>> + Clone + Send + 'static
-where
-    T: Send + 'static,
-    F: for<'t> FnOnce(&'t Tx<'t>) -> BoxFuture<'t, Result<T, StoreError>>,
-    F: Clone + Send + 'static,
-{
-    let keys = (!keys.is_empty()).then(|| Arc::clone(keys));
-    move |tx| {
-        if let Some(keys) = &keys {
-            tx.use_keys(keys);
-        }
-        op(tx)
-    }
-}
-
-/// Returns `op`, in whose transaction [`Tx::at`] moves the times that were read until now by as much as the
-/// clock of this node is set meanwhile.
-fn with_clock<T, F>(
-    moves: &ClockMoves,
-    op: F,
-) -> impl for<'t> FnOnce(&'t Tx<'t>) -> BoxFuture<'t, Result<T, StoreError>> + Clone + Send + 'static
-where
-    T: Send + 'static,
-    F: for<'t> FnOnce(&'t Tx<'t>) -> BoxFuture<'t, Result<T, StoreError>>,
-    F: Clone + Send + 'static,
-{
-    let (moves, stamp) = (moves.clone(), moves.stamp());
-    move |tx| {
-        tx.use_clock(&moves, stamp);
-        op(tx)
     }
 }

@@ -156,7 +156,8 @@ async fn ids_of_rest_api(
     let first = async |path: String| {
         let mut first = Value::Null;
         until("the list has an item", async || {
-            first = gateway.own(&path).await["data"][0]["id"].take();
+            let list = gateway.own(&path).await;
+            first = list["data"][0]["id"].clone();
             !first.is_null()
         })
         .await;
@@ -185,12 +186,13 @@ const CLOSED_ANSWERS: [&str; 6] =
 
 /// The same for the answers of the REST API.
 #[rustfmt::skip]
-const CLOSED_REST_ANSWERS: [&str; 26] = [
+const CLOSED_REST_ANSWERS: [&str; 31] = [
     "RestProblem", "AccountSubscription", "PreviousSecret", "DeliveryProgress", "LastAttempt",
     "FetchFindings", "FeedLink", "SubscriptionList", "PendingSubscription", "CallbackTest", "Feed",
     "PollStatus", "FeedList", "Entry", "EntryList", "DeliveryAttempt", "AttemptRequest",
     "AttemptResponse", "AttemptPayload", "DeliveryAttemptList", "Delivery", "DeliveryList", "Token",
-    "TokenList", "Track", "TrackList",
+    "TokenList", "Track", "TrackList", "ReadingList", "ReadingListFeed", "ReadingListFeeds",
+    "AlertAddress", "AlertAttempt",
 ];
 
 /// Adds to the document what the program accepts, and what is only a sentence in the document because

@@ -35,6 +35,7 @@ mod moves;
 mod nodes;
 mod nul;
 mod opening;
+mod option_changes;
 mod page_bytes;
 mod pages;
 mod pausing;

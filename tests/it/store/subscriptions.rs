@@ -5,7 +5,7 @@ use std::time::Duration;
 use feedgate_core::account::{AccountId, NewToken, Scopes, TokenHash};
 use feedgate_core::record::Seq;
 use feedgate_core::signing::{PreviousSecret, Secret, SecretOverlap, Signing, SigningRequest};
-use feedgate_core::store::{DeliveryOutcome, ListedSubscription, SubscriptionFilter};
+use feedgate_core::store::{DeliveryOutcome, SubscriptionFilter};
 use feedgate_core::subscription::{Format, Lease, SubscriptionRequest};
 use feedgate_feed::Body;
 use feedgate_protocol::Protocol;
@@ -19,7 +19,6 @@ use crate::support::postgres::Database;
 on_both_stores!(
     a_subscription_keeps_what_was_wished,
     a_renewal_keeps_the_cursor_and_forgets_failures,
-    a02_a_change_renews_what_there_is_and_creates_nothing,
     a_secret_that_is_replaced_is_kept_for_the_overlap,
     h06_a_renewal_by_a_stranger_ends_no_secret_and_no_lease,
     a_renewal_leaves_a_delivery_in_hand_alone,
@@ -62,39 +61,6 @@ async fn a_subscription_keeps_what_was_wished(database: Database) {
     assert_eq!(listed(&store).await, [made]);
     let gauges = store.gauges(at(6)).await.unwrap();
     assert_eq!((gauges.resources, gauges.subscriptions, gauges.due), (1, 1, 0));
-}
-
-async fn a02_a_change_renews_what_there_is_and_creates_nothing(database: Database) {
-    let store = database.open().await;
-    let wished = SubscriptionRequest {
-        account: Some(AccountId(7)),
-        ..request("a", "https://callback.test/")
-    };
-    let made = store.subscribe(&wished, at(0)).await.unwrap();
-    let sanitized = |held: &ListedSubscription| {
-        let request = held.subscription.to_request();
-        Ok::<_, &str>(SubscriptionRequest { is_sanitized: true, ..request })
-    };
-    let in_json = |held: &ListedSubscription| {
-        let request = held.subscription.to_request();
-        Ok::<_, &str>(SubscriptionRequest { format: Format::Json, ..request })
-    };
-    let (one, other) = tokio::join!(
-        store.change_subscription(made.id, sanitized, at(1)),
-        store.change_subscription(made.id, in_json, at(1)),
-    );
-    assert_eq!((one.unwrap(), other.unwrap()), (Ok(true), Ok(true)));
-    let held = store.listed(made.id).await.unwrap().unwrap().subscription;
-    assert_eq!((held.is_sanitized, held.format), (true, Format::Json), "both changes stay");
-    let refused = store.change_subscription(made.id, |_| Err("refused"), at(2)).await.unwrap();
-    assert_eq!(refused, Err("refused"));
-
-    let (topic, callback) = (&wished.topic, &wished.callback);
-    assert!(store.unsubscribe(wished.account, topic, callback, None).await.unwrap());
-    let late = store.change_subscription(made.id, in_json, at(3)).await.unwrap();
-    assert_eq!(late, Ok(false));
-    assert!(store.listed(made.id).await.unwrap().is_none());
-    assert_eq!(resource(&store, made.id.resource).await.subscribers, 0);
 }
 
 async fn a_renewal_keeps_the_cursor_and_forgets_failures(database: Database) {
