@@ -176,31 +176,28 @@ impl Db {
     }
 }
 
-/// The feeds of an account that were found to be gone, or moved, in a range of time.
-macro_rules! changed_feeds {
-    ($column:literal) => {
-        concat!(
-            "select r.id, r.topic, r.",
-            $column,
-            ", r.fetch_url
-               from resources r
-              where r.",
-            $column,
-            "   > $2 and r.",
-            $column,
-            "   <= $3
-                and exists (select 1 from subscriptions s
-                             where s.account_id = $1 and s.account_id <> 0
-                               and s.resource_id = r.id)
-              order by r.",
-            $column,
-            " limit $4"
-        )
-    };
-}
+/// The feeds of an account that were found to be gone in a range of time. The subscriptions are looked for one
+/// feed at a time, because few feeds change and an account may have many subscriptions.
+const GONE: &str = "
+    select r.id, r.topic, r.gone_at, r.fetch_url
+      from resources r
+     where r.gone_at > $2 and r.gone_at <= $3
+       and (select 1 from subscriptions s
+             where s.account_id = $1 and s.account_id <> 0 and s.resource_id = r.id
+             limit 1) = 1
+     order by r.gone_at
+     limit $4";
 
-const GONE: &str = changed_feeds!("gone_at");
-const MOVED: &str = changed_feeds!("moved_at");
+/// The same of feeds that moved.
+const MOVED: &str = "
+    select r.id, r.topic, r.moved_at, r.fetch_url
+      from resources r
+     where r.moved_at > $2 and r.moved_at <= $3
+       and (select 1 from subscriptions s
+             where s.account_id = $1 and s.account_id <> 0 and s.resource_id = r.id
+             limit 1) = 1
+     order by r.moved_at
+     limit $4";
 
 fn kind_of(state: i64) -> AlertKind {
     match state {

@@ -29,6 +29,10 @@ const fn allow_either(
 /// Why PostgreSQL reads a whole table.
 const ONE_ROW: &str = "the table has one row";
 
+/// Why the rows between two keys are read when the clock of the database was set.
+const PORTION: &str =
+    "when the clock of the database was set: the rows between two keys, which are a portion apart";
+
 /// Why all slots of hosts are read.
 const SLOTS: &str = "there are 128 slots";
 
@@ -46,8 +50,8 @@ pub(super) const ALLOWED: &[Allowed] = &[
     allow("clock.rs POSITION", "all of clocks", ONE_ROW),
     allow("clock.rs SET", "all of clocks", ONE_ROW),
     allow("clock.rs STATE", "all of clocks", ONE_ROW),
-    allow("clock.rs move_rows", "",
-        "when the clock of the database was set: the rows between two keys, which are a portion apart"),
+    allow("clock.rs moved", "", PORTION),
+    allow("clock.rs move_rows_with", "backlogs where", PORTION),
     allow_either("delivery/listing.rs list_page", "subscriptions where (account_id=?)",
         "those of one account, of which a page is sorted"),
     allow("accounts.rs ALL", "all of",
