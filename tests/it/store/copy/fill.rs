@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use feedgate_core::account::{AccountId, NewToken, Scopes, TokenHash};
+use feedgate_core::alert::{AlertAddress, AlertKind};
 use feedgate_core::backfill::{BackfillShare, Chain, PastPage};
 use feedgate_core::collection::{Collection, CollectionKind};
 use feedgate_core::event::{Event, EventKind};
@@ -19,6 +20,7 @@ use feedgate_core::stored_file::{
     FileContent, FileLocation, FileToSave, PathSegment, Quota, WriteCondition,
 };
 use feedgate_core::subscription::{Format, Lease, Statuses};
+use feedgate_core::topic::Callback;
 use feedgate_core::upstream::{AdvertisedUpstream, Proposal, UpstreamFinding};
 use feedgate_feed::Body;
 use feedgate_protocol::Protocol;
@@ -126,6 +128,13 @@ async fn feeds(store: &ClaimingStore) {
     list.account = Some(AccountId(1));
     list.reading_list = Some(list.topic.as_str().to_owned());
     store.subscribe(&list, at(30)).await.unwrap();
+    let alerts = AlertAddress {
+        account: AccountId(1),
+        callback: Callback::parse("https://alerts.test/").unwrap(),
+        secret: None,
+        kinds: AlertKind::ALL.to_vec(),
+    };
+    store.set_alert_address(&alerts, at(30)).await.unwrap();
     let mut ended = request("feed0", "https://ended.test/");
     ended.lease = Lease::from(Duration::from_secs(10));
     store.subscribe(&ended, at(30)).await.unwrap();
