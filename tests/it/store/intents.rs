@@ -8,7 +8,7 @@ use feedgate_core::intent::{DueIntent, Intent, IntentMode, VerifyToken};
 use feedgate_core::query::EntryFilter;
 use feedgate_core::registrant::{RegistrantNetwork, Requester};
 use feedgate_core::signing::{Secret, SecretOverlap, SigningRequest};
-use feedgate_core::store::ClaimLimits;
+use feedgate_core::store::{ClaimLimits, IntentFate};
 use feedgate_core::subscription::Format;
 use feedgate_protocol::Protocol;
 use feedgate_protocol::signature::SignatureMethod;
@@ -24,6 +24,7 @@ on_both_stores!(
     one_wish_intended_many_times_at_once_is_one_intent,
     an_intent_that_was_replaced_settles_nothing,
     an_intent_is_settled_once,
+    e01_what_became_of_an_intent_whose_claim_was_lost_is_known,
     f19_an_intent_that_is_released_is_due_without_an_attempt,
     s26_a_host_that_many_name_hides_no_other,
     s26_who_renews_is_not_counted_with_the_host,
@@ -265,4 +266,17 @@ async fn h01_requesters_are_claimed_side_by_side_at_one_host(database: Database)
     let other = RegistrantNetwork::from_client("198.51.100.1".parse().ok());
     assert_eq!(clients, [other, other]);
     store.close().await;
+}
+
+async fn e01_what_became_of_an_intent_whose_claim_was_lost_is_known(database: Database) {
+    let store = database.open().await;
+    let one = intent("https://one.test/");
+    let held = store.enqueue_claimed_intent(&one, at(1), at(2)).await.unwrap();
+    let taken_over = store.claim_intents(at(3), at(9), &few(1)).await.unwrap().remove(0);
+    assert_eq!(store.complete_intent(&held, at(3)).await.unwrap(), None);
+    assert_eq!(store.intent_fate(&held).await.unwrap(), IntentFate::Waiting);
+    assert!(store.complete_intent(&taken_over, at(4)).await.unwrap().is_some());
+    assert_eq!(store.intent_fate(&held).await.unwrap(), IntentFate::Ended);
+    store.enqueue_intent(&one, at(5)).await.unwrap();
+    assert_eq!(store.intent_fate(&held).await.unwrap(), IntentFate::Replaced);
 }

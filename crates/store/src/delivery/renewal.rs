@@ -6,6 +6,7 @@ use chrono::{DateTime, Utc};
 
 use crate::Store;
 use crate::delivery::generations::next_generation;
+use crate::delivery::reading_lists;
 use crate::delivery::row::{
     HEADERS, OPTIONS, PREVIOUS_SECRET, SECRET, number, option_values, subscriber, subscription,
     subscription_columns,
@@ -57,6 +58,7 @@ where
     match change(&known) {
         Ok(request) => {
             renew(tx, &known.resource, &known.subscription, &request, now).await?;
+            reading_lists::follow_list(tx, &known.subscription, &request, now).await?;
             Ok(Ok(true))
         }
         Err(refused) => Ok(Err(refused)),

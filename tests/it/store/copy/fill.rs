@@ -27,6 +27,7 @@ use feedgate_protocol::Protocol;
 use feedgate_protocol::robots::Robots;
 use url::Url;
 
+use crate::store::alerts::account;
 use crate::store::attempts::attempt;
 use crate::store::collections::{named, publish, settle};
 use crate::store::pings::ping;
@@ -129,7 +130,7 @@ async fn feeds(store: &ClaimingStore) {
     list.reading_list = Some(list.topic.as_str().to_owned());
     store.subscribe(&list, at(30)).await.unwrap();
     let alerts = AlertAddress {
-        account: AccountId(1),
+        account: account(store, "bob", "one").await,
         callback: Callback::parse("https://alerts.test/").unwrap(),
         secret: None,
         kinds: AlertKind::ALL.to_vec(),
