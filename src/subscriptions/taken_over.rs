@@ -9,6 +9,7 @@ use super::held_subscriptions::filter_for;
 use super::{SubscribeOutcome, SubscriptionRefusal, SubscriptionService};
 use feedgate_core::intent::{DueIntent, IntentMode};
 use feedgate_core::store::{IntentFate, StoreError};
+use feedgate_core::subscription::Subscription;
 
 /// The longest wait for the worker. It verifies the callback as this node did.
 const WAIT: Duration = Duration::from_secs(10);
@@ -29,6 +30,7 @@ impl SubscriptionService {
                 IntentFate::Ended if self.is_carried_out(due).await? => {
                     return Ok(SubscribeOutcome::Now);
                 }
+                // It was refused, or a newer one was carried out since.
                 IntentFate::Ended => return Err(SubscriptionRefusal::Superseded),
                 IntentFate::Waiting if begun.elapsed() >= WAIT => {
                     return Ok(SubscribeOutcome::Later);
@@ -40,7 +42,17 @@ impl SubscriptionService {
 
     /// Returns whether there is a subscription, or none, as the request wants.
     async fn is_carried_out(&self, due: &DueIntent) -> Result<bool, StoreError> {
-        let (_, count) = self.store.list(&filter_for(&due.intent.request)).await?;
-        Ok((count > 0) == (due.intent.mode == IntentMode::Subscribe))
+        let request = &due.intent.request;
+        let is_subscribe = due.intent.mode == IntentMode::Subscribe;
+        let (listed, _) = self.store.list(&filter_for(request)).await?;
+        let is_as_requested = |held: &Subscription| {
+            held.protocol == request.protocol
+                && held.topic.alias() == request.topic.alias()
+                && (!is_subscribe
+                    || held.signing.secret == request.signing.secret
+                        && held.filter == request.filter
+                        && held.format == request.format)
+        };
+        Ok(listed.iter().any(|held| is_as_requested(&held.subscription)) == is_subscribe)
     }
 }

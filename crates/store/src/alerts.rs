@@ -138,16 +138,21 @@ impl Store {
     ) -> Result<(), StoreError> {
         const TOLD: &str = "
             update alert_addresses
-               set claim_token = 0, failures = 0, due_at = $3, feeds_told_until = $4, is_quota_told = $5,
+               set claim_token = 0, failures = 0, due_at = $3, feeds_told_until = feeds_told_until + $4,
+                   is_quota_told = $5,
                    attempted_at = coalesce($6, attempted_at), attempt_code = coalesce($7, attempt_code)
              where account_id = $1 and claim_token = $2";
         self.mark_subscriptions_told(told.subscriptions).await?;
         let (account, claim) = (state.address.account.0, state.claim.0);
-        let (until, is_quota_told) = (told.feeds_until, told.is_quota_near);
+        // By how much: the time itself moves if the clock is set while alerts are sent.
+        let further = told.feeds_until - state.feeds_told_until;
+        let (further, is_quota_told) =
+            (further.num_microseconds().unwrap_or(0), told.is_quota_near);
         let recorded = self.shared.write(move |tx| {
             Box::pin(async move {
                 let (at, code) = attempt.map(|attempt| (attempt.at, attempt.code)).unzip();
-                let values = params![account, claim, due_at, until, is_quota_told, at, code];
+                let values =
+                    params![account, claim, tx.at(due_at), further, is_quota_told, at, code];
                 tx.execute(TOLD, values).await
             })
         });
@@ -169,7 +174,7 @@ impl Store {
         let (account, claim) = (state.address.account.0, state.claim.0);
         let recorded = self.shared.write(move |tx| {
             Box::pin(async move {
-                let values = params![account, claim, retry_at, attempt.at, attempt.code];
+                let values = params![account, claim, tx.at(retry_at), attempt.at, attempt.code];
                 tx.execute(FAILED, values).await
             })
         });

@@ -66,10 +66,8 @@ impl Store {
 
     /// Moves the due times that this node has in memory, when it goes by the new time.
     pub fn move_times_in_memory(&self, by: TimeDelta) {
-        for cell in &self.cells {
-            cell.clock_moves.note(by);
-            cell.held_backlogs.move_times(by);
-        }
+        self.databases().for_each(|db| db.clock_moves.note(by));
+        self.cells.iter().for_each(|cell| cell.held_backlogs.move_times(by));
     }
 }
 

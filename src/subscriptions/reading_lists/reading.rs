@@ -13,13 +13,15 @@ use url::form_urlencoded::Serializer;
 use super::{ListedSubscriptions, MAX_LISTED_FEEDS, StatedFeeds, TOO_MANY_CHANGES};
 use crate::jobs::runner;
 use crate::subscriptions::{
-    FirstFetchWait, RequestTerms, SubscriptionRefusal, SubscriptionService, Verification,
+    CallerNetworks, FirstFetchWait, RequestTerms, SubscriptionRefusal, SubscriptionService,
+    Verification,
 };
 use feedgate_core::intent::{Intent, IntentMode};
 use feedgate_core::reading_list::{ReadingListFeed, ReadingListReport, ReadingListState};
 use feedgate_core::store::{ListedSubscription, StoreError};
 use feedgate_core::subscription::{Subscription, SubscriptionRequest};
 use feedgate_core::topic::Topic;
+use feedgate_core::visibility::SourceNetwork;
 
 /// The maximum number of removed feeds that a report names.
 const MAX_REMOVED: usize = 500;
@@ -153,6 +155,13 @@ impl<'r> Reading<'r> {
         if self.made_in_hour.fetch_add(1, Ordering::Relaxed) >= MAX_MADE_IN_HOUR {
             return Ok(refused(TOO_MANY_CHANGES, "the list has changed too often".to_owned()));
         }
+        // Whoever writes a public document does not have the rights of the account that follows it.
+        if self.list.resource.exposure.source_network != SourceNetwork::Inner
+            && let Err(refusal) =
+                self.service.check_topic_network(&topic, CallerNetworks::Public).await
+        {
+            return Ok(refused(refusal.code(), refusal.to_string()));
+        }
         let terms = RequestTerms::of_account(Verification::None, FirstFetchWait::None);
         let intent = self.intent(topic);
         match self.service.carry_out(&intent, terms, self.now).await {
@@ -214,9 +223,15 @@ impl<'r> Reading<'r> {
 
     /// Returns the feeds that are not stated by a document which may have stated more.
     fn kept_feeds(&self, stated: &HashSet<&str>) -> Vec<ReadingListFeed> {
-        let before = self.before.values().filter(|feed| !stated.contains(feed.url.as_str()));
+        let had = [ReadingListState::Subscribed, ReadingListState::Ended];
+        let before = self
+            .before
+            .values()
+            .filter(|feed| had.contains(&feed.state) && !stated.contains(feed.url.as_str()));
         let mut kept: Vec<_> = before.map(|feed| (*feed).clone()).collect();
-        kept.sort_by(|one, other| one.url.cmp(&other.url));
+        // What is subscribed to comes first, and is not forgotten.
+        kept.sort_by_cached_key(|feed| (!self.listed.contains_key(&feed.url), feed.url.clone()));
+        kept.truncate(2 * MAX_LISTED_FEEDS);
         kept
     }
 

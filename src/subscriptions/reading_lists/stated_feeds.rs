@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use feedgate_core::topic::Topic;
 use feedgate_feed::parse::{FeedList, read_feed_list};
 
 /// The feeds of a list, and whether it states all of its feeds.
@@ -23,6 +24,7 @@ impl StatedFeeds {
         };
         let mut known = HashSet::from([url.to_owned()]);
         let urls = feeds.into_iter().map(|feed| feed.url);
+        let urls = urls.filter(|url| url.len() <= Topic::LONGEST_BYTES);
         let urls: Vec<String> = urls.filter(|url| known.insert(url.clone())).collect();
         let problem = match fault {
             Some(fault) => Some(format!("the document is not well-formed ({})", fault.as_str())),

@@ -83,6 +83,7 @@ impl Store {
         let ([resource, number], claim) = (key(due.id), due.claim);
         let stored = self.of_number(resource).write(move |tx| {
             Box::pin(async move {
+                let next_at = tx.at(next_at);
                 tx.execute(STORE, params![resource, number, claim.0, report, next_at]).await
             })
         });
@@ -201,6 +202,7 @@ pub(crate) async fn follow_list(
             let [resource, number] = key(made.id);
             let (list, callback) = (made.topic.as_str(), made.callback.as_str());
             let none = json(&ReadingListReport::default());
+            let now = tx.at(now);
             let params = params![resource, number, account.0, list, callback, now, none];
             tx.execute(FOLLOW, params).await.map(drop)
         }

@@ -95,6 +95,7 @@ fn form(visit: &Visit, state: Option<&AlertAddressState>, action: &str) -> Marku
 pub(super) async fn set(visit: &Visit, page: &str) -> Result<Response, Rejection> {
     let access = visit.access()?;
     auth::require(access, Scope::Subscribe)?;
+    auth::require(access, Scope::List)?; // alerts tell what the list of subscriptions does
     let callback = parse_alert_callback(&visit.gateway, visit.value("url").trim())?;
     let kinds: Vec<AlertKind> = visit.form.all("kind").filter_map(AlertKind::from_word).collect();
     if kinds.is_empty() {

@@ -16,6 +16,7 @@ use super::idempotency;
 use super::json_body::{JsonBody, reject_field};
 use super::subscriptions::actions::test_reply;
 use crate::http::kit::alert_callback::parse_alert_callback;
+use crate::http::kit::auth;
 use crate::http::kit::endpoint::Endpoint;
 use crate::http::kit::rejection::Rejection;
 use crate::http::kit::reply::empty;
@@ -108,6 +109,8 @@ async fn find(call: &RestCall<'_>) -> Result<AlertAddressState, Rejection> {
 /// Sets the alert address. Without a secret in the body, the one before is kept; null removes it.
 async fn set(gateway: &Arc<Gateway>, request: &Request) -> Result<Response, Rejection> {
     let call = RestCall::begin(gateway, request, Scope::Subscribe, &[]).await?;
+    // Alerts tell what the list of subscriptions does.
+    auth::require(&call.access, Scope::List)?;
     let body = JsonBody::read(request, &["url", "secret", "kinds"])?;
     let (store, account) = (&gateway.store, call.access.account);
     let callback = parse_alert_callback(gateway, body.required_text("url")?.trim())?;
