@@ -132,8 +132,11 @@ impl Store {
         why: &str,
     ) -> Result<(), StoreError> {
         let db = self.of_number(id.0);
-        let (waiting, why) = (vec![(id.0, until)], why.to_owned());
-        db.write(move |tx| Box::pin(async move { put_off(tx, waiting, &why).await })).await
+        let why = why.to_owned();
+        let put_off = db.write(move |tx| {
+            Box::pin(async move { put_off(tx, vec![(id.0, tx.at(until))], &why).await })
+        });
+        put_off.await
     }
 
     /// Returns the last `robots.txt` of a server (scheme, host and port), and when it was fetched.

@@ -6,6 +6,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use feedgate_core::poll::{NewContent, Poll};
 use feedgate_core::store::{ClockMark, DeliveryOutcome};
 
+use super::hosts::refused;
 use super::{at, on_both_stores, poll, resource, room, subscribe};
 use crate::support::claiming_store::ClaimingStore;
 use crate::support::postgres::{Database, Kind};
@@ -150,4 +151,25 @@ async fn e03_retries_move_together_with_the_backlogs_that_hold_them(database: Da
     let times = "select cast(retry_at as text) from subscriptions
                  union all select cast(due_at as text) from backlogs";
     assert_eq!(database.texts(times).await, [moved.clone(), moved]);
+}
+
+/// On PostgreSQL, no operation on hosts waits before it begins.
+#[tokio::test]
+async fn e03_a_refusal_that_waits_while_the_clock_is_set_back_pauses_its_host_no_longer() {
+    let mut ends = Vec::new();
+    for by in [TimeDelta::zero(), TimeDelta::minutes(-1)] {
+        let database = Database::new(Kind::Sqlite).await;
+        let store = database.open().await;
+        let id = subscribe(&store, "a", "https://callback.test/").await.id.resource;
+        let refusal = refused(&store, id, 429, at(100));
+        let writes = database.block_writes().await;
+        let (verdict, ()) = tokio::join!(store.record_refusal(&refusal), async {
+            store.move_times_in_memory(by);
+            writes.end().await;
+        });
+        let (until, _) = verdict.unwrap().unwrap().leave_alone;
+        assert_eq!(store.paused_hosts(at(0), 5).await.unwrap()[0].until, until);
+        ends.push(until);
+    }
+    assert_eq!(ends[0] - ends[1], TimeDelta::minutes(1));
 }

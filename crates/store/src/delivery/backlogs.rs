@@ -13,7 +13,7 @@
 //!   numbers: a pass. A mark during a pass is another pass, which begins when all of this one are claimed.
 //! * The row is deleted at the end of a pass without a mark, if no subscription waits for a retry.
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use foldhash::HashMap;
 
 use crate::delivery::owed::is_ready;
@@ -191,6 +191,13 @@ pub(crate) struct EndedClaim {
     pub(crate) again_at: Option<DateTime<Utc>>,
     /// Whether another pass follows this one, which has not ended.
     pub(crate) is_repeated: bool,
+}
+
+impl EndedClaim {
+    /// Moves its times, because the clock was set.
+    pub(crate) fn move_times(&mut self, by: TimeDelta) {
+        self.again_at = self.again_at.map(|at| at + by);
+    }
 }
 
 /// The time of the next retry of a subscription in a row of `backlogs`.

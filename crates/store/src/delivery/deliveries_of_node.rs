@@ -387,9 +387,7 @@ async fn end_idle_claims(db: &Db, ended: Vec<EndedClaim>, now: DateTime<Utc>) {
 
 /// Moves the times of ended claims that are kept, because the clock was set meanwhile.
 fn moved(mut ended: Vec<EndedClaim>, by: TimeDelta) -> Vec<EndedClaim> {
-    for ended in &mut ended {
-        ended.again_at = ended.again_at.map(|at| at + by);
-    }
+    ended.iter_mut().for_each(|ended| ended.move_times(by));
     ended
 }
 

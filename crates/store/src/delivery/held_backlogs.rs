@@ -197,7 +197,7 @@ impl HeldBacklogs {
             backlog.move_times(by);
         }
         for ended in &mut state.ended {
-            ended.again_at = ended.again_at.map(|at| at + by);
+            ended.move_times(by);
         }
     }
 

@@ -21,7 +21,7 @@ const MOST_REFUSALS: i64 = 1_000;
 /// whether a stranger was the first to name it.
 pub(super) async fn record_refusal(
     tx: &Tx<'_>,
-    (refused, is_anonymous): (HostRefusal, bool),
+    (mut refused, is_anonymous): (HostRefusal, bool),
     least: Duration,
 ) -> Result<Option<HostBackoff>, StoreError> {
     const KEEP: &str = "
@@ -37,10 +37,11 @@ pub(super) async fn record_refusal(
            set backoff_until = $2, learned_interval = $3, last_backoff_at = $4, backoffs = $5,
                next_fetch_at = case when next_fetch_at < $2 then $2 else next_fetch_at end
          where host = $1";
+    tx.execute(MAKE, params![refused.group.as_str()]).await?;
+    let (host, well_at) = known(tx, &refused.group, "{for update}").await?;
+    refused.at = tx.at(refused.at);
     let name = refused.group.as_str();
     let code = i64::from(refused.http_code);
-    tx.execute(MAKE, params![name]).await?;
-    let (host, well_at) = known(tx, name, "{for update}").await?;
     if is_no_evidence((&refused, is_anonymous), well_at) {
         return Ok(None);
     }
@@ -101,7 +102,12 @@ impl Pause {
 impl Db {
     /// Delays the resources of a group until after a pause.
     pub(crate) async fn pause_group(&self, paused: Pause) -> Result<(), StoreError> {
-        self.write(move |tx| Box::pin(pause(tx, paused))).await
+        let moved = move |tx: &Tx<'_>| Pause {
+            begins: tx.at(paused.begins),
+            until: tx.at(paused.until),
+            ..paused
+        };
+        self.write(move |tx| Box::pin(pause(tx, moved(tx)))).await
     }
 }
 

@@ -35,7 +35,9 @@ pub(super) async fn admit(
                next_fetch_at = case when hosts.next_fetch_at < excluded.next_fetch_at
                                     then excluded.next_fetch_at else hosts.next_fetch_at end,
                redirect_free_at = excluded.redirect_free_at";
-    if let Some(mut row) = tx.first(KNOWN, params![group.as_str()]).await? {
+    let known = tx.first(KNOWN, params![group.as_str()]).await?;
+    let now = tx.at(now);
+    if let Some(mut row) = known {
         let (paused_until, free_at, redirect_free_at) = (row.time()?, row.time()?, row.time()?);
         let free_at = free_at.max(redirect_free_at);
         if paused_until > now {

@@ -9,7 +9,6 @@ use chrono::{DateTime, Utc};
 use futures_util::try_join;
 
 use crate::changes::{self, pings};
-use crate::clock::clock_moves::ClockStamp;
 use crate::delivery::reading_lists;
 use crate::engine::sql::params;
 use crate::engine::tx::Tx;
@@ -183,8 +182,7 @@ async fn record_rest(
     store_site_and_upstream(tx, id, &mut poll, &after).await?;
     let held = charge(tx, budget, (before, first), (&after, cost_bytes), &mut poll).await?;
     keep_measured(&before.status, &after, &mut poll);
-    let result = PollResult::from_poll(id, &poll, true, ClockStamp::default());
-    poll_result::end(tx, &[(result, held)]).await?;
+    poll_result::end(tx, &[(PollResult::from_poll(id, &poll, true), held)]).await?;
     let appended = Appended { head: Seq(after.head), new: after.new_records };
     Ok(Recorded::All(appended, old_entries))
 }

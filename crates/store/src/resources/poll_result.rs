@@ -9,9 +9,8 @@ mod end_of_poll;
 
 use std::collections::{HashMap, HashSet};
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 
-use crate::clock::clock_moves::{ClockMoves, ClockStamp};
 use crate::engine::row::Row;
 use crate::engine::sql::{self, Value};
 use crate::engine::tx::Tx;
@@ -35,8 +34,6 @@ pub(crate) use end_of_poll::end;
 pub(crate) struct PollResult {
     id: ResourceId,
     claim: ClaimToken,
-    /// The clock by which its times were read.
-    clock: ClockStamp,
     at: DateTime<Utc>,
     is_well: bool,
     next_fetch: DateTime<Utc>,
@@ -82,14 +79,8 @@ pub(crate) struct ResourceBefore {
 
 impl PollResult {
     /// Returns the result of this poll, which found nothing but its status, or whose findings have
-    /// been stored. `with_details` includes the details even if they are unchanged, and `clock` is the one by
-    /// which the times of the poll were read.
-    pub(crate) fn from_poll(
-        id: ResourceId,
-        poll: &Poll,
-        with_details: bool,
-        clock: ClockStamp,
-    ) -> PollResult {
+    /// been stored. `with_details` includes the details even if they are unchanged.
+    pub(crate) fn from_poll(id: ResourceId, poll: &Poll, with_details: bool) -> PollResult {
         let status = &poll.status;
         let kept = || Details {
             measured: Measured::from_status(status),
@@ -99,7 +90,6 @@ impl PollResult {
         PollResult {
             id,
             claim: poll.claim,
-            clock,
             at: poll.at,
             is_well: poll.answered_well,
             next_fetch: poll.next_fetch,
@@ -114,11 +104,8 @@ impl PollResult {
         }
     }
 
-    /// Moves its times by as much as the clock was set since they were read.
-    pub(crate) fn by_clock_of_now(mut self, moves: &ClockMoves) -> PollResult {
-        let clock = moves.stamp();
-        let by = moves.since(self.clock);
-        self.clock = clock;
+    /// Moves its times, because the clock was set since they were read.
+    pub(crate) fn moved(mut self, by: TimeDelta) -> PollResult {
         self.at += by;
         self.next_fetch += by;
         self.left_alone_until = self.left_alone_until.map(|until| until + by);

@@ -11,6 +11,7 @@ use tokio::sync::Semaphore;
 use tokio::time::{Duration, timeout};
 
 use crate::Db;
+use crate::clock::clock_moves::ClockStamp;
 use crate::engine::batcher::{BatchLimits, Batcher};
 use crate::resources::poll_result::{self, PollResult, RecordOutcome};
 use feedgate_core::store::StoreError;
@@ -32,7 +33,7 @@ const STOP_WITHIN: Duration = Duration::from_secs(5);
 /// Collects results of polls and records them.
 #[derive(Debug)]
 pub(crate) struct PollResultBatcher {
-    batcher: Batcher<PollResult, RecordedTogether>,
+    batcher: Batcher<(PollResult, ClockStamp), RecordedTogether>,
     alone: Semaphore,
 }
 
@@ -54,9 +55,14 @@ impl PollResultBatcher {
         PollResultBatcher { batcher: Batcher::start(LIMITS, record), alone }
     }
 
-    /// Returns once this poll is recorded.
-    pub(crate) async fn record(&self, db: &Db, ending: PollResult) -> RecordOutcome {
-        let recorded = self.batcher.submit(ending.clone()).await;
+    /// Returns once this poll is recorded, whose times were read by `clock`.
+    pub(crate) async fn record(
+        &self,
+        db: &Db,
+        ending: PollResult,
+        clock: ClockStamp,
+    ) -> RecordOutcome {
+        let recorded = self.batcher.submit((ending.clone(), clock)).await;
         let _permit = match recorded.result().await.ok_or(StoreError::Closed)? {
             RecordedTogether::Recorded(outcome) => return outcome,
             RecordedTogether::Locked => {
@@ -64,7 +70,7 @@ impl PollResultBatcher {
             }
             RecordedTogether::Failed => None,
         };
-        let ending = ending.by_clock_of_now(&db.clock_moves);
+        let ending = ending.moved(db.clock_moves.since(clock));
         db.write(move |tx| Box::pin(poll_result::record_alone(tx, ending))).await
     }
 
@@ -92,11 +98,16 @@ impl PollResultBatcher {
 }
 
 /// Records polls in one transaction.
-async fn record_together(db: Weak<Db>, batch: Vec<PollResult>) -> Vec<RecordedTogether> {
+async fn record_together(
+    db: Weak<Db>,
+    batch: Vec<(PollResult, ClockStamp)>,
+) -> Vec<RecordedTogether> {
     // A caller that waits for its result keeps the database open.
     let Some(db) = db.upgrade() else { return Vec::new() };
     let count = batch.len();
-    let batch = batch.into_iter().map(|result| result.by_clock_of_now(&db.clock_moves)).collect();
+    let moved =
+        |(result, clock): (PollResult, ClockStamp)| result.moved(db.clock_moves.since(clock));
+    let batch = batch.into_iter().map(moved).collect();
     let recorded = db.write(move |tx| Box::pin(poll_result::record_together(tx, batch))).await;
     let Ok(outcomes) = recorded else {
         return (0..count).map(|_| RecordedTogether::Failed).collect();

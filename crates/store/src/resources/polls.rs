@@ -283,8 +283,8 @@ impl Db {
         let mut clock = self.clock_moves.stamp();
         if poll_result::is_all(poll) {
             for with_details in [false, true] {
-                let result = PollResult::from_poll(id, poll, with_details, clock);
-                match self.poll_results.record(self, result).await? {
+                let result = PollResult::from_poll(id, poll, with_details);
+                match self.poll_results.record(self, result, clock).await? {
                     StoredResult::Stored(appended) => return Ok(Some(appended)),
                     StoredResult::ClaimLost => return Ok(None),
                     StoredResult::DetailsChanged => {}
