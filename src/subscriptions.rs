@@ -406,12 +406,8 @@ impl SubscriptionService {
         if request.headers.is_some() || request.account.is_none() {
             return request.headers.clone().unwrap_or_default();
         }
-        let listed = self
-            .store
-            .list(&filter_for(request))
-            .await
-            .map(|(listed, _)| listed)
-            .unwrap_or_default();
+        let filter = filter_for(request.account, &request.topic, &request.callback);
+        let listed = self.store.list(&filter).await.map(|(listed, _)| listed).unwrap_or_default();
         let mut held = listed.into_iter().map(|listed| listed.subscription);
         let same = held.find(|held| {
             held.protocol.as_str() == request.protocol.as_str()

@@ -5,22 +5,26 @@ use feedgate_core::account::AccountId;
 use feedgate_core::record::Seq;
 use feedgate_core::resource::ResourceKind;
 use feedgate_core::store::{ListedSubscription, StoreError, SubscriptionFilter};
-use feedgate_core::subscription::{Format, SubscriptionRequest};
+use feedgate_core::subscription::Format;
 use feedgate_core::topic::{Callback, Topic};
 
 /// The maximum number of subscriptions of one callback to one resource, under several addresses, that are
 /// compared.
-const MOST_COMPARED: usize = 8;
+const MOST_COMPARED: usize = 16;
 
 /// The most entries that are replayed at the request of a program (P-1).
 pub const MAX_REPLAYED: i64 = 50;
 
-/// Selects the subscriptions of the account of a request that have its callback and its resource.
-pub(super) fn filter_for(request: &SubscriptionRequest) -> SubscriptionFilter {
+/// Selects the subscriptions of an account, or of anybody, to the resource of `topic` with this callback.
+pub(super) fn filter_for(
+    account: Option<AccountId>,
+    topic: &Topic,
+    callback: &Callback,
+) -> SubscriptionFilter {
     SubscriptionFilter {
-        account: request.account,
-        topic: Some(request.topic.as_str().to_owned()),
-        callback: Some(request.callback.as_str().to_owned()),
+        account,
+        topic: Some(topic.as_str().to_owned()),
+        callback: Some(callback.as_str().to_owned()),
         limit: MOST_COMPARED,
         ..SubscriptionFilter::default()
     }
@@ -36,13 +40,7 @@ impl SubscriptionService {
         callback: &Callback,
     ) -> Result<Option<ListedSubscription>, StoreError> {
         let topic = self.resolve(topic, Some(account), Some(callback)).await?;
-        let filter = SubscriptionFilter {
-            account: Some(account),
-            topic: Some(topic.as_str().to_owned()),
-            callback: Some(callback.as_str().to_owned()),
-            limit: MOST_COMPARED,
-            ..SubscriptionFilter::default()
-        };
+        let filter = filter_for(Some(account), &topic, callback);
         let (mut listed, _) = self.store.list(&filter).await?;
         listed.sort_by_key(|held| held.subscription.topic.subscribed_as() != topic.subscribed_as());
         Ok(listed.into_iter().next())

@@ -20,12 +20,13 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
+use super::held_subscriptions::filter_for;
 use super::{QuotaExceeded, SubscriptionService, events};
 use crate::jobs::claim_renewal::{ClaimRenewal, HeldClaim};
 use crate::jobs::runner::{self, Job};
 use feedgate_core::intent::{Intent, IntentMode};
 use feedgate_core::reading_list::{DueReadingList, ReadingListReport};
-use feedgate_core::store::{EventArrival, ListedSubscription, StoreError, SubscriptionFilter};
+use feedgate_core::store::{EventArrival, ListedSubscription, StoreError};
 use feedgate_core::subscription::{Subscription, SubscriptionId};
 
 use reading::Reading;
@@ -35,8 +36,6 @@ use stated_feeds::StatedFeeds;
 pub const CONCURRENCY: usize = 2;
 /// The maximum number of feeds of a list that are subscribed to: as many as in one import of the console.
 const MAX_LISTED_FEEDS: usize = 2_000;
-/// The maximum number of subscriptions that are compared: one for each protocol and address.
-const MOST_COMPARED: usize = 16;
 /// How long reading a list waits for memory.
 const ADMISSION_WAIT: Duration = Duration::from_secs(5);
 /// The code of a feed that is not subscribed to because the list has had too many others in this hour.
@@ -78,9 +77,7 @@ impl ReadingListJob {
         let (store, due) = (&self.subscribe.store, &claimed.due);
         let listed = self.subscribe.subscribed_by_list(due).await?;
         let Some(list) = self.subscribe.followed_list(due).await? else {
-            for (subscription, _) in listed.values() {
-                self.subscribe.end_listed(subscription).await?;
-            }
+            self.end_all(&listed).await?;
             return store.forget_reading_list(due).await;
         };
         if list.subscription.id != due.id {
@@ -102,7 +99,21 @@ impl ReadingListJob {
         }
         let report = Reading::new(&self.subscribe, &list, &due.report, listed);
         let report = report.carry_out(stated).await?;
-        store.store_reading_list_report(due, &report, next_at(repeat(&report))).await
+        let next_at = next_at(repeat(&report));
+        let is_stored = store.store_reading_list_report(due, &report, next_at).await?;
+        // The account may have ended the list meanwhile, and with it what had been made until then.
+        if !is_stored && self.subscribe.followed_list(due).await?.is_none() {
+            let listed = self.subscribe.subscribed_by_list(due).await?;
+            self.end_all(&listed).await?;
+        }
+        Ok(())
+    }
+
+    async fn end_all(&self, listed: &ListedSubscriptions) -> Result<(), StoreError> {
+        for (subscription, _) in listed.values() {
+            self.subscribe.end_listed(subscription).await?;
+        }
+        Ok(())
     }
 }
 
@@ -123,13 +134,7 @@ impl SubscriptionService {
         &self,
         due: &DueReadingList,
     ) -> Result<Option<ListedSubscription>, StoreError> {
-        let filter = SubscriptionFilter {
-            account: Some(due.account),
-            topic: Some(due.topic.as_str().to_owned()),
-            callback: Some(due.callback.as_str().to_owned()),
-            limit: MOST_COMPARED,
-            ..SubscriptionFilter::default()
-        };
+        let filter = filter_for(Some(due.account), &due.topic, &due.callback);
         let (found, _) = self.store.list(&filter).await?;
         Ok(found.into_iter().find(|held| held.subscription.follows_list()))
     }

@@ -30,7 +30,7 @@ impl SubscriptionService {
                 IntentFate::Ended if self.is_carried_out(due).await? => {
                     return Ok(SubscribeOutcome::Now);
                 }
-                // It was refused, or a newer one was carried out since.
+                // The request was refused, or a newer one was carried out since.
                 IntentFate::Ended => return Err(SubscriptionRefusal::Superseded),
                 IntentFate::Waiting if begun.elapsed() >= WAIT => {
                     return Ok(SubscribeOutcome::Later);
@@ -44,7 +44,8 @@ impl SubscriptionService {
     async fn is_carried_out(&self, due: &DueIntent) -> Result<bool, StoreError> {
         let request = &due.intent.request;
         let is_subscribe = due.intent.mode == IntentMode::Subscribe;
-        let (listed, _) = self.store.list(&filter_for(request)).await?;
+        let filter = filter_for(request.account, &request.topic, &request.callback);
+        let (listed, _) = self.store.list(&filter).await?;
         let is_as_requested = |held: &Subscription| {
             held.protocol == request.protocol
                 && held.topic.alias() == request.topic.alias()

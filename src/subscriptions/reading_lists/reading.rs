@@ -104,32 +104,40 @@ impl<'r> Reading<'r> {
     /// Subscribes to a feed that is stated, unless that was done before.
     async fn read_feed(&self, url: &str) -> Result<ReadingListFeed, StoreError> {
         let outcome = match self.listed.get(url) {
-            Some((made, is_digest)) => {
-                self.renew_if_changed(made, *is_digest).await?;
-                ReadingListState::Subscribed.into()
-            }
+            Some((made, is_digest)) => self.renew_if_changed(made, *is_digest).await?.into(),
             None => self.subscribe(url).await?,
         };
         Ok(self.report(url, outcome))
     }
 
-    /// Gives a subscription the options of the list, if they have changed since.
+    /// Gives a subscription the options of the list, if they have changed since, unless its owner has changed
+    /// or ended it meanwhile.
     async fn renew_if_changed(
         &self,
         made: &Subscription,
         is_digest: bool,
-    ) -> Result<(), StoreError> {
+    ) -> Result<ReadingListState, StoreError> {
         if made.topic.alias().is_some() {
-            return Ok(()); // a log of this gateway decides about its format
+            return Ok(ReadingListState::Subscribed); // a log of this gateway decides about its format
         }
         let mut wanted = self.request(made.topic.clone());
         let reading_list = wanted.reading_list.clone();
         let request = SubscriptionRequest { digest: is_digest, reading_list, ..made.to_request() };
         if request == wanted {
-            return Ok(());
+            return Ok(ReadingListState::Subscribed);
         }
         wanted.signing.ends_secret = wanted.signing.secret.is_none();
-        self.service.store.subscribe(&wanted, self.now).await.map(drop)
+        let list = made.reading_list.clone();
+        let change = move |held: &ListedSubscription| match held.subscription.reading_list == list {
+            true => Ok(wanted),
+            false => Err(ReadingListState::Existing),
+        };
+        let changed = self.service.store.change_subscription(made.id, change, self.now).await?;
+        Ok(match changed {
+            Ok(true) => ReadingListState::Subscribed,
+            Ok(false) => ReadingListState::Ended,
+            Err(state) => state,
+        })
     }
 
     /// Subscribes to a feed for which there is no subscription of the list. One that was ended is not made

@@ -13,7 +13,7 @@ use crate::engine::claims::{ClaimedTable, KeyedRow};
 use crate::engine::sql::{Value, json, params};
 use crate::engine::tx::Tx;
 use crate::log::row::most;
-use crate::resources::row::topic;
+use crate::resources::row::{self, topic};
 use crate::{Db, Store};
 use feedgate_core::account::AccountId;
 use feedgate_core::claim::ClaimToken;
@@ -67,14 +67,14 @@ impl Store {
         Ok(renewed.map(id).collect())
     }
 
-    /// Stores the report on a list that was read, and when it is read again. If the claim was lost, nothing
-    /// changes.
+    /// Stores the report on a list that was read, and when it is read again. Returns `false` without changes if
+    /// the claim was lost.
     pub async fn store_reading_list_report(
         &self,
         due: &DueReadingList,
         report: &ReadingListReport,
         next_at: DateTime<Utc>,
-    ) -> Result<(), StoreError> {
+    ) -> Result<bool, StoreError> {
         const STORE: &str = "
             update reading_lists
                set report = $4, due_at = $5, claim_token = 0
@@ -87,7 +87,7 @@ impl Store {
                 tx.execute(STORE, params![resource, number, claim.0, report, next_at]).await
             })
         });
-        stored.await.map(drop)
+        Ok(stored.await? > 0)
     }
 
     /// Makes a claimed list due at `at`. If the claim was lost, nothing changes.
@@ -140,7 +140,6 @@ impl Store {
     /// Ends a subscription that was made for a reading list. Returns `false` if there is none: its owner may have
     /// made it their own.
     pub async fn end_listed(&self, listed: &Subscription) -> Result<bool, StoreError> {
-        const LOCK: &str = "select id from resources where id = $1 {for update}";
         const END: &str = concat!(
             "delete from subscriptions
               where resource_id = $1 and id = $2 and reading_list = $3 returning ",
@@ -149,7 +148,7 @@ impl Store {
         let (id, list) = (listed.id, listed.reading_list.clone());
         let ended = self.of_number(id.resource.0).write(move |tx| {
             Box::pin(async move {
-                tx.first(LOCK, params![id.resource.0]).await?;
+                row::lock(tx, vec![id.resource.0]).await?;
                 let ended = tx.query(END, params![id.resource.0, id.number, list]).await?;
                 let ended = ended.into_iter().map(|mut row| CountedSubscription::read(&mut row));
                 let ended = ended.collect::<Result<Vec<_>, _>>()?;
