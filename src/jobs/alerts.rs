@@ -12,7 +12,7 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use tracing::{debug, warn};
 
 use crate::jobs::claim_renewal::{ClaimRenewal, HeldClaim};
@@ -20,7 +20,7 @@ use crate::jobs::deliver::result_code;
 use crate::jobs::runner::{self, Job};
 use crate::net::{CallbackResponse, FetchError};
 use feedgate_core::account::AccountId;
-use feedgate_core::alert::{AlertAddressState, AlertAttempt, OwedAlerts};
+use feedgate_core::alert::{AlertAddressState, AlertAttempt, OwedAlerts, SPACING};
 use feedgate_core::store::StoreError;
 use feedgate_store::Store;
 
@@ -30,9 +30,7 @@ pub(crate) use notifier::AlertNotifier;
 pub const CONCURRENCY: usize = 8;
 /// How often an address is looked for alerts: a callback counts as failing after half an hour of failures, so
 /// half a minute more does not matter, and a thousand addresses cost some hundred short statements a second.
-const LOOK_EVERY: Duration = Duration::from_secs(30);
-/// The least time between two requests to an address.
-const SPACING: Duration = Duration::from_secs(10);
+const LOOK_EVERY: TimeDelta = TimeDelta::seconds(30);
 /// The waits before failed alerts are sent again: after the first failure, the second, and so on. The last wait
 /// is repeated.
 const RETRY_STEPS_S: [u64; 6] = [10, 60, 300, 1_800, 7_200, 21_600];

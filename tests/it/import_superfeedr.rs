@@ -36,6 +36,17 @@ impl Move {
         moved
     }
 
+    /// One whose services were compared before the items 4 and 5 came, of which Superfeedr lists 4 alone.
+    async fn of_tides_that_superfeedr_has_not_sent() -> Move {
+        let moved = Move::of_tides(3).await;
+        moved.run(&[], 0).await;
+        moved.gateway_has(3).await;
+        moved.run(&["--compare"], 0).await;
+        moved.publish_here(5).await;
+        moved.put_there(1..5);
+        moved
+    }
+
     fn subscribe_there(&self, callback: &str) {
         self.superfeedr.subscribe(Subscribed {
             topic: self.world.topic.clone(),
@@ -143,12 +154,7 @@ async fn an_account_moves_and_its_callback_misses_nothing() {
 
 #[tokio::test]
 async fn what_superfeedr_had_not_sent_is_sent_at_the_switch() {
-    let moved = Move::of_tides(3).await;
-    moved.run(&[], 0).await;
-    moved.gateway_has(3).await;
-    moved.run(&["--compare"], 0).await;
-    moved.publish_here(5).await;
-    moved.put_there(1..5);
+    let moved = Move::of_tides_that_superfeedr_has_not_sent().await;
     moved.run(&["--switch"], 0).await;
     moved.world.subscriber.until("/cb", |told| !told.is_empty()).await;
     let told = moved.world.subscriber.notified("/cb");
@@ -157,12 +163,7 @@ async fn what_superfeedr_had_not_sent_is_sent_at_the_switch() {
 
 #[tokio::test]
 async fn what_cannot_be_compared_at_the_switch_stays_at_superfeedr() {
-    let moved = Move::of_tides(3).await;
-    moved.run(&[], 0).await;
-    moved.gateway_has(3).await;
-    moved.run(&["--compare"], 0).await;
-    moved.publish_here(5).await;
-    moved.put_there(1..5);
+    let moved = Move::of_tides_that_superfeedr_has_not_sent().await;
     moved.superfeedr.be_unreadable(true);
     let kept = moved.run(&["--switch"], 1).await;
     assert_eq!(summary(&kept, ["switched", "failed"]), [0, 1]);

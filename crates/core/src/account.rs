@@ -177,7 +177,7 @@ pub const MOST_TOKENS: usize = 1_000;
 /// What became of a token that is created with another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChildTokenOutcome {
-    /// It has this number.
+    /// The token was created, with this number.
     Created(TokenId),
     /// The token that creates it is not valid any more.
     ParentEnded,

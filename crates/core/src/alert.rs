@@ -3,7 +3,7 @@
 //! There is no queue of alerts. What an account is to be told is the difference between what it was told
 //! and what is so now; so each alert is sent once, and what has changed back before it was sent is not.
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 
 use super::account::AccountId;
 use super::claim::ClaimToken;
@@ -13,6 +13,9 @@ use super::signing::Secret;
 use super::subscription::SubscriptionId;
 use super::topic::Callback;
 use super::words::words;
+
+/// The least time between two requests to an alert address.
+pub const SPACING: TimeDelta = TimeDelta::seconds(10);
 
 /// The owner of this share of a quota is told that it is nearly used up, in percent …
 const NEAR_PERCENT: u64 = 90;

@@ -121,11 +121,11 @@ fn track(public_url: &Url, query: &str) -> Option<String> {
     Some(track.topic.as_str().to_owned())
 }
 
-/// Returns whether a path is that of an hour of changes: `2026/11/28/03.xml`.
 fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
+/// Returns whether a path is that of an hour of changes: `2026/11/28/03.xml`.
 fn is_hour(date: [&str; 3], hour: &str) -> bool {
     date.into_iter().all(is_number) && hour.strip_suffix(".xml").is_some_and(is_number)
 }

@@ -51,7 +51,7 @@ pub struct ReadingListFeed {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReadingListState {
-    /// It is subscribed to for the list.
+    /// The account is subscribed to the feed for the list.
     Subscribed,
     /// The account subscribed to it by itself, or for another list.
     Existing,
@@ -59,7 +59,7 @@ pub enum ReadingListState {
     Refused,
     /// Its subscription was ended by the account or the callback. It is not subscribed to again.
     Ended,
-    /// It was removed from the list, and its subscription has ended.
+    /// The feed was removed from the list, and its subscription has ended.
     Removed,
 }
 

@@ -7,7 +7,7 @@
 
 mod owed;
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 
 use crate::Store;
 use crate::delivery::row::secret;
@@ -16,15 +16,15 @@ use crate::engine::envelope::RowIdentity;
 use crate::engine::row::Row;
 use crate::engine::sql::params;
 use feedgate_core::account::AccountId;
-use feedgate_core::alert::{AlertAddress, AlertAddressState, AlertAttempt, AlertKind, ToldAlerts};
+use feedgate_core::alert::{
+    AlertAddress, AlertAddressState, AlertAttempt, AlertKind, SPACING, ToldAlerts,
+};
 use feedgate_core::claim::ClaimToken;
 use feedgate_core::store::StoreError;
 use feedgate_core::topic::Callback;
 
 /// The column with the secrets.
 pub(crate) const SECRET: &str = "alert_addresses.secret";
-/// The least time between two requests to an address.
-const SPACING: TimeDelta = TimeDelta::seconds(10);
 
 /// The columns of an address behind its account, as [`read`] reads them.
 macro_rules! address_columns {

@@ -38,7 +38,7 @@ const SKIPPED_PER_ROW: usize = 32;
 /// The POSTs to the REST API that a node carries out together, although their clients may have closed their
 /// connections. Each has a body of 64 kB at most.
 const MAX_POSTS: usize = 2_000;
-/// Those of one account.
+/// The POSTs that a node carries out together for one account.
 const MAX_POSTS_OF_ACCOUNT: usize = 500;
 
 /// The pushes of one topic in a minute: twice as many as fetches that pings cause.

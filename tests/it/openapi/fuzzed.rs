@@ -184,7 +184,7 @@ async fn ids_of_rest_api(
 const CLOSED_ANSWERS: [&str; 6] =
     ["DetailedList", "Rights", "TestReport", "ListedAttempts", "ListedAttempt", "HeaderLine"];
 
-/// The same for the answers of the REST API.
+/// Schemas of answers of the REST API to which the test permits no further members.
 #[rustfmt::skip]
 const CLOSED_REST_ANSWERS: [&str; 31] = [
     "RestProblem", "AccountSubscription", "PreviousSecret", "DeliveryProgress", "LastAttempt",

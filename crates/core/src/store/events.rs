@@ -18,11 +18,11 @@ pub enum EventArrival {
 /// What became of an intent whose claim was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IntentFate {
-    /// It waits for whoever has claimed it since.
+    /// The intent waits for whoever has claimed it since.
     Waiting,
-    /// A newer one has replaced it.
+    /// A newer intent has replaced it.
     Replaced,
-    /// It was carried out or refused, or replaced by one that was.
+    /// The intent was carried out or refused, or replaced by one that was.
     Ended,
 }
 

@@ -188,7 +188,8 @@ const GONE: &str = "
      order by r.gone_at
      limit $4";
 
-/// The same of feeds that moved.
+/// The feeds of an account that were found to have moved in a range of time, looked for in the same way as
+/// those that are gone.
 const MOVED: &str = "
     select r.id, r.topic, r.moved_at, r.fetch_url
       from resources r

@@ -224,7 +224,7 @@ fn expires_at(body: &JsonBody, now: DateTime<Utc>) -> Result<Option<DateTime<Utc
 /// Checks that the token of a call may revoke another one.
 async fn check_revocation(call: &RestCall<'_>, token: &TokenInfo) -> Result<(), Rejection> {
     auth::require(&call.access, Scope::Tokens)?;
-    // Those that have ended are read as well.
+    // Tokens that have ended are read as well.
     let charge = call.admit_rows(2 * MOST_TOKENS)?;
     let tokens = call.gateway.store.tokens_of(&call.access.login).await;
     let tokens = tokens.map_err(|err| Rejection::unavailable(&err))?;

@@ -117,7 +117,8 @@ fn recorded_body(body: &[u8], secrets: &SecretRemover) -> Vec<u8> {
 }
 
 /// Returns headers of a message, without secrets and within the bounds of a record: those that do not fit
-/// are left out, and `webhook-id`, by which the attempts of a delivery are found, comes first. Values of headers that carry credentials or the state of a session are left out.
+/// are left out, and `webhook-id`, by which the attempts of a delivery are found, comes first. Values of
+/// headers that carry credentials or the state of a session are left out.
 fn recorded_headers(headers: &HeaderMap, secrets: &SecretRemover) -> Vec<HeaderLine> {
     let (mut lines, mut bytes) = (Vec::new(), 0);
     let (id, others): (Vec<_>, Vec<_>) = headers.iter().partition(|(name, _)| *name == WEBHOOK_ID);
