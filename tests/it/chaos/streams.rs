@@ -28,11 +28,21 @@ pub(super) struct StreamClient<'a> {
     /// The entries, in the order in which they came.
     received: Vec<String>,
     pub(super) connections: usize,
+    /// What came of the last request.
+    answer: String,
 }
 
 impl<'a> StreamClient<'a> {
     pub(super) fn new(cast: &'a Cast, feed: usize, random: Random) -> StreamClient<'a> {
-        StreamClient { cast, feed, random, position: None, received: Vec::new(), connections: 0 }
+        StreamClient {
+            cast,
+            feed,
+            random,
+            position: None,
+            received: Vec::new(),
+            connections: 0,
+            answer: String::new(),
+        }
     }
 
     /// Reads until then; loses its connection now and then, and resumes at another node.
@@ -60,9 +70,10 @@ impl<'a> StreamClient<'a> {
         assert_eq!(
             self.received,
             want[from..],
-            "a_stream_never_passes_over_entries: the stream of feed {}, at {:?}",
+            "a_stream_never_passes_over_entries: the stream of feed {}, at {:?}, after {}",
             self.feed,
-            self.position
+            self.position,
+            self.answer
         );
     }
 
@@ -84,7 +95,9 @@ impl<'a> StreamClient<'a> {
         if let Some(position) = &self.position {
             request = request.header("last-event-id", position);
         }
-        let Ok(Ok(mut response)) = timeout(CONNECT, request.send()).await else { return };
+        let sent = timeout(CONNECT, request.send()).await;
+        self.answer = format!("{sent:?}");
+        let Ok(Ok(mut response)) = sent else { return };
         if !response.status().is_success() {
             return;
         }

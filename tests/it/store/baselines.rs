@@ -24,6 +24,7 @@ on_both_stores!(
     h14_each_subscription_is_sent_what_was_published_since_it_was_made,
     h14_what_returns_after_a_while_without_subscriptions_is_baseline,
     e03_a_clock_that_was_set_makes_nothing_baseline,
+    e03_an_answer_of_another_time_hides_no_entry_from_who_was_subscribed,
 );
 
 /// Two subscribers of a resource that was not polled yet: to its entries, and to its body.
@@ -226,4 +227,21 @@ async fn e03_a_clock_that_was_set_makes_nothing_baseline(database: Database) {
         [(made, 1, 2)],
         "publishers have the right time"
     );
+}
+
+/// As if the clock is set back by six hours while the answer is recorded: it is dated before the subscription.
+async fn e03_an_answer_of_another_time_hides_no_entry_from_who_was_subscribed(database: Database) {
+    let store = ClaimingStore::new(database.open().await);
+    let later = |seconds: i64| 6 * 3_600 + seconds;
+    let made = store.subscribe(&request("a", "https://x.test/"), at(later(0))).await.unwrap().id;
+    let (id, kind) = (made.resource, Some(ResourceKind::Feed));
+    let known = Poll { kind, ..first(1, &["1"]) };
+    claim(&store, id, later(1)).await;
+    store.record(id, &known).await.unwrap();
+
+    claim(&store, id, later(10)).await;
+    store.record(id, &failed(at(later(11)), &known)).await.unwrap();
+    claim(&store, id, later(20)).await;
+    store.record(id, &Poll { kind, ..found(later(21), &["1", "2"]) }).await.unwrap();
+    assert_eq!(due(&store, later(22)).await, [(made, 1, 2)]);
 }

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use futures_util::future::try_join_all;
 
 use crate::cells::merge::merge;
@@ -38,6 +38,9 @@ use feedgate_core::subscription::{
 };
 use feedgate_core::topic::{Callback, Topic};
 use feedgate_protocol::signature::SignatureMethod;
+
+/// How long what a resource had when it answered tells what existed before a first subscription.
+const BASELINE_VALID_FOR: TimeDelta = TimeDelta::hours(1);
 
 /// Subscriptions and their deliveries.
 impl Store {
@@ -211,6 +214,8 @@ pub(crate) async fn subscribe_together(
     const COUNT: &str = "
         update resources
            set subscribers = subscribers + $2, unwatched_since = null, was_watched = 1,
+               is_baseline_known = case when subscribers = 0 and answered_at < $6 then 0
+                                        else is_baseline_known end,
                appends_paid_at = case when cast($3 as bigint) = 1 then 0
                                       when appends_paid_at > anonymous_paid_at
                                            and cast($4 as bigint) < 0
@@ -241,8 +246,8 @@ pub(crate) async fn subscribe_together(
         let networks = requests.iter().map(|(request, _)| request.registrant.as_number());
         let network = networks.min().unwrap_or_default();
         let count = begun.len() as i64;
-        let params =
-            params![resource.id.0, count, ends_wait, network, account_budget::day_of(*now)];
+        let (day, known_since) = (account_budget::day_of(*now), *now - BASELINE_VALID_FOR);
+        let params = params![resource.id.0, count, ends_wait, network, day, known_since];
         tx.execute(COUNT, params).await?;
         if resource.subscribers == 0 {
             tx.wake(Wake::Resources);

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 
 use crate::engine::sql::params;
 use crate::engine::tx::Tx;
@@ -12,9 +12,6 @@ use feedgate_core::change_detection::FeedDocument;
 use feedgate_core::poll::Poll;
 use feedgate_core::resource::ResourceKind;
 use feedgate_core::store::StoreError;
-
-/// How long a document that was read before the first subscription tells what existed before it.
-const BASELINE_VALID_FOR: TimeDelta = TimeDelta::hours(1);
 
 /// If this is the first document since the resource has subscriptions, moves its entries that are new to
 /// any of them behind the others, makes the poll silent, and returns when the earliest subscription
@@ -26,21 +23,19 @@ pub(super) async fn put_published_since_last(
     document: &mut Arc<FeedDocument>,
 ) -> Result<Option<DateTime<Utc>>, StoreError> {
     const EARLIEST: &str = "
-        select min(created_at), (select answered_at from resources where id = $1)
+        select min(created_at), (select is_baseline_known from resources where id = $1)
           from subscriptions
          where resource_id = $1";
     let is_first = poll.silent && !poll.is_baseline && before.kind == ResourceKind::Unknown;
-    // Nobody was subscribed for a while, and it has been failing since somebody is.
+    // Nobody was subscribed for a while, and it has been failing since somebody is, as is known below.
     let may_return = !poll.silent && before.polling.failing_since.is_some();
     if before.subscribers() == 0 || !(is_first || may_return) {
         return Ok(None);
     }
     let Some(mut row) = tx.first(EARLIEST, params![before.id().0]).await? else { return Ok(None) };
-    let (earliest, answered_at) = (row.opt_time()?, row.opt_time()?);
+    let (earliest, is_baseline_known) = (row.opt_time()?, row.int()? == 1);
     let Some(earliest) = earliest else { return Ok(None) };
-    // Of these only the first moves with the clock, as the time of a subscription does.
-    let last_good = answered_at.or(before.polling.rate_at);
-    if may_return && last_good.is_none_or(|at| at + BASELINE_VALID_FOR >= earliest) {
+    if may_return && is_baseline_known {
         return Ok(None);
     }
     Arc::make_mut(poll).silent = true;

@@ -56,6 +56,8 @@ async fn move_on(
            set poll_times = {given poll_times}, failing = {given failing},
                answered_at = case when {given failing} = 0 and {given is_well} = 1
                                   then {given at} else answered_at end,
+               is_baseline_known = case when {given failing} = 0 and {given is_well} = 1
+                                        then 1 else is_baseline_known end,
                gone_at = case when {given gone} = 1 then coalesce(gone_at, {given at}) else null end,
                next_fetch = {given next_fetch}, due_at = {given next_fetch}, claimed_until = null,
                claim_token = 0, pinged = {given pinged}, fetched_at = {given at}, delay_reason = nullif({given reason}, ''),
