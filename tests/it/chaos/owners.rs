@@ -287,6 +287,8 @@ impl<'a> Owner<'a> {
                 panic!("a_subscription_lasts_until_it_is_ended: {verb:?}: {status}\n{trace}")
             }
             Answered::NotReached => false,
+            // Whether it was made or not, the subscription is the same: who changes nothing stays subscribed.
+            Answered::Unknown | Answered::With(_) if verb == Verb::Retry => true,
             // A verification may have failed because the node was suspended.
             Answered::Unknown | Answered::With(_) => self.unknown(number, slot, begun).await,
         }
