@@ -3,12 +3,15 @@
 //! hyper holds 16 KiB of buffers for each connection of HTTP/1, for the next request and its
 //! response. Thousands of clients that listen to a stream for hours send no further request, so the
 //! listener takes their connections back from hyper once the response has begun.
+//!
+//! Invariant: while a client reads nothing, its body is at rest between two pieces. The making of a piece
+//! may hold a connection of the database or what others wait for, so it is never left in the middle.
 
 use std::collections::VecDeque;
 use std::error::Error;
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
 
 use bytes::{Buf, Bytes};
@@ -49,9 +52,14 @@ where
     let head = head(&response);
     stream.write_all(&head).await?;
     drop(head);
-    let mut pieces = Pieces { body: response.into_body(), is_ended: false };
+    let mut pieces = Pieces { body: response.into_body(), ahead: None, is_ended: false };
     while let Some(mut chunk) = poll_fn(|cx| pieces.poll_chunk(cx)).await? {
-        stream.write_all_buf(&mut chunk).await?;
+        let mut written = pin!(stream.write_all_buf(&mut chunk));
+        poll_fn(|cx| {
+            pieces.make_ahead(cx);
+            written.as_mut().poll(cx)
+        })
+        .await?;
     }
     stream.write_all(b"0\r\n\r\n").await?;
     stream.shutdown().await
@@ -78,6 +86,8 @@ fn head<B>(response: &Response<B>) -> Vec<u8> {
 /// The body of a response, piece by piece.
 struct Pieces<B> {
     body: B,
+    /// The piece after the last one that was taken, if it is made already.
+    ahead: Option<io::Result<Bytes>>,
     is_ended: bool,
 }
 
@@ -90,19 +100,16 @@ where
     fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Option<Chunk>>> {
         let (mut pieces, mut length) = (VecDeque::new(), 0);
         while !self.is_ended && pieces.len() < PIECES && length < ENOUGH_BYTES {
-            match Pin::new(&mut self.body).poll_frame(cx) {
-                Poll::Ready(Some(frame)) => {
-                    // A chunk of length 0 would end the body.
-                    if let Ok(piece) = frame.map_err(io::Error::other)?.into_data()
-                        && !piece.is_empty()
-                    {
-                        length += piece.len();
-                        pieces.push_back(piece);
-                    }
+            self.make_ahead(cx);
+            match self.ahead.take() {
+                Some(piece) => {
+                    let piece = piece?;
+                    length += piece.len();
+                    pieces.push_back(piece);
                 }
-                Poll::Ready(None) => self.is_ended = true,
-                Poll::Pending if pieces.is_empty() => return Poll::Pending,
-                Poll::Pending => break,
+                None if self.is_ended => {}
+                None if pieces.is_empty() => return Poll::Pending,
+                None => break,
             }
         }
         if pieces.is_empty() {
@@ -111,6 +118,21 @@ where
         pieces.push_front(format!("{length:x}\r\n").into());
         pieces.push_back(Bytes::from_static(b"\r\n"));
         Poll::Ready(Ok(Some(Chunk { pieces })))
+    }
+
+    /// Lets the body go on until its next piece is made.
+    fn make_ahead(&mut self, cx: &mut Context<'_>) {
+        while self.ahead.is_none() && !self.is_ended {
+            match Pin::new(&mut self.body).poll_frame(cx) {
+                // A chunk of length 0 would end the body.
+                Poll::Ready(Some(Ok(frame))) => {
+                    self.ahead = frame.into_data().ok().filter(|piece| !piece.is_empty()).map(Ok);
+                }
+                Poll::Ready(Some(Err(err))) => self.ahead = Some(Err(io::Error::other(err))),
+                Poll::Ready(None) => self.is_ended = true,
+                Poll::Pending => return,
+            }
+        }
     }
 }
 
@@ -147,10 +169,15 @@ impl Buf for Chunk {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
     use futures_util::stream;
     use http_body_util::StreamBody;
     use hyper::body::Frame;
     use tokio::io::{AsyncReadExt, duplex};
+    use tokio::sync::{Notify, Semaphore};
+    use tokio::time::timeout;
 
     use super::*;
 
@@ -182,6 +209,31 @@ mod tests {
             sent(pieces).await.1,
             format!("{HEAD}10\r\n{}\r\n1\r\nx\r\n0\r\n\r\n", "x".repeat(PIECES))
         );
+    }
+
+    #[tokio::test]
+    async fn a_piece_is_finished_although_the_client_reads_nothing() {
+        let connection = Arc::new(Semaphore::new(1));
+        let (asked, answer) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+        let parts = (Arc::clone(&connection), Arc::clone(&asked), Arc::clone(&answer));
+        let pieces = stream::unfold((0, parts), |(n, parts)| async move {
+            if n > 0 {
+                let _held = parts.0.acquire().await.unwrap();
+                parts.1.notify_one();
+                parts.2.notified().await;
+            }
+            let piece = Frame::data(Bytes::from_static(&[b'x'; 64]));
+            Some((Ok::<_, io::Error>(piece), (n + 1, parts)))
+        });
+        let (ours, mut theirs) = duplex(16);
+        let sending = tokio::spawn(send(ours, Response::new(StreamBody::new(Box::pin(pieces)))));
+        let mut head = vec![0; head(&Response::new(())).len()];
+        theirs.read_exact(&mut head).await.unwrap();
+        asked.notified().await;
+        answer.notify_one();
+        let free = timeout(Duration::from_secs(10), connection.acquire()).await;
+        assert!(free.is_ok(), "the second piece was left in the middle");
+        sending.abort();
     }
 
     #[tokio::test]
