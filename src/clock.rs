@@ -102,6 +102,13 @@ impl Stopwatch {
         let by = now() - self.started_at - passed;
         if by.abs() > TOLERANCE { by } else { TimeDelta::zero() }
     }
+
+    /// Starts again. Returns by how much the clock was set since the start.
+    pub(crate) fn restart(&mut self) -> TimeDelta {
+        let by = self.clock_set_by();
+        *self = Stopwatch::start();
+        by
+    }
 }
 
 fn clock() -> MutexGuard<'static, Clock> {

@@ -123,10 +123,10 @@ impl Job for PingForwarder {
     const NAME: &'static str = "ping forwarding";
 
     async fn claim(&self, limit: usize) -> Result<Vec<Self::Item>, StoreError> {
-        let now = runner::now();
-        let until = self.claims.end_of_claim(now);
         let mut jobs = Vec::new();
         for target in &self.targets {
+            let now = runner::now();
+            let until = self.claims.end_of_claim(now);
             let (name, limits) = (target.name(), self.permits.claim_limits(limit - jobs.len()));
             let host = host(&name);
             if limits.limit == 0 || limits.busy.contains(&host) {

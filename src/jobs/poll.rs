@@ -269,11 +269,12 @@ impl Poller {
         mut observation: Observation,
         now: DateTime<Utc>,
     ) -> Result<(), StoreError> {
-        let resource = &due.resource;
+        let (resource, mut clock) = (&due.resource, Stopwatch::start());
         let memory = observation.found.memory(); // until everything is recorded
         let records = self.detect_changes(due, &mut observation, now).await?;
         let upstream = self.advertised_upstream(resource, &observation);
         let is_network_outage = self.is_network_outage(due, &observation).await?;
+        observation.move_times(clock.restart());
         let refusal = self.report_refusal(due, &observation).await?;
         let answered_well = self.credit_servers(resource, &observation).await?;
         let is_redirected =
@@ -294,6 +295,7 @@ impl Poller {
         } else {
             redirects::apply_redirect(&mut report.poll, resource, &location);
         }
+        report.poll.move_times(clock.restart());
         self.record(due, report).await
     }
 
@@ -396,8 +398,9 @@ impl Job for Poller {
     const WAKE_DELAY: Duration = Duration::from_millis(5);
 
     async fn claim(&self, limit: usize) -> Result<Vec<Self::Item>, StoreError> {
+        self.check_standstill(runner::now()).await?;
+        // Read behind the check, which takes long if the clock was set.
         let now = runner::now();
-        self.check_standstill(now).await?;
         let (limits, until) = (self.permits.claim_limits(limit), self.claims.end_of_claim(now));
         let due = self.store.claim_resources(now, until, &limits).await?;
         let claimed = due.into_iter().map(|due| {

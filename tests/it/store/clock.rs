@@ -10,6 +10,7 @@ use super::hosts::refused;
 use super::{at, on_both_stores, poll, resource, room, subscribe};
 use crate::support::claiming_store::ClaimingStore;
 use crate::support::postgres::{Database, Kind};
+use crate::support::until;
 
 on_both_stores! {
     e03_all_due_times_move_once_whoever_moves_them,
@@ -18,6 +19,7 @@ on_both_stores! {
     e03_it_is_recorded_when_a_node_worked,
     e03_what_waits_while_the_clock_is_set_back_is_due_by_the_clock_of_now,
     e03_retries_move_together_with_the_backlogs_that_hold_them,
+    e03_a_claim_that_waits_while_the_clock_is_set_back_claims_nothing,
 }
 
 async fn e03_all_due_times_move_once_whoever_moves_them(database: Database) {
@@ -151,6 +153,28 @@ async fn e03_retries_move_together_with_the_backlogs_that_hold_them(database: Da
     let times = "select cast(retry_at as text) from subscriptions
                  union all select cast(due_at as text) from backlogs";
     assert_eq!(database.texts(times).await, [moved.clone(), moved]);
+}
+
+async fn e03_a_claim_that_waits_while_the_clock_is_set_back_claims_nothing(database: Database) {
+    const WAITING: &str = "
+        select pid::text from pg_stat_activity
+         where wait_event_type = 'Lock' and query like '%claimed_until%'";
+    let store = database.open().await;
+    let id = subscribe(&store, "a", "https://callback.test/").await.id.resource;
+    let writes = database.block_writes().await;
+    let (now, room) = (at(90_000), room());
+    let claim = store.claim_resources(now, now + Duration::from_secs(30), &room);
+    let (claimed, ()) = tokio::join!(claim, async {
+        if database.kind() == Kind::Postgres {
+            until("the claim waits", async || !database.texts(WAITING).await.is_empty()).await;
+        }
+        store.move_times_in_memory(TimeDelta::hours(-6));
+        writes.end().await;
+    });
+    assert_eq!(claimed.unwrap().len(), 0);
+    let hour = Duration::from_secs(3_600);
+    let claimed = store.claim_resource(id, at(70_000), at(70_000) + hour).await.unwrap();
+    assert!(claimed.is_some(), "the row is as it was");
 }
 
 /// On PostgreSQL, no operation on hosts waits before it begins.

@@ -169,7 +169,8 @@ impl Postgres {
     }
 
     /// Runs `op` in a transaction, all or nothing. A copy of it runs again if the transaction
-    /// ended in a deadlock, a serialization failure, or with its connection.
+    /// ended in a deadlock, a serialization failure, or with its connection, or if the clock of this
+    /// node was set meanwhile.
     pub(crate) async fn write<T, F>(&self, op: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
@@ -197,6 +198,9 @@ impl Postgres {
         let (done, woken) = {
             let tx = Tx::new(Conn::Transaction(&transaction));
             let done = op(&tx).await?;
+            if tx.was_clock_set_meanwhile() {
+                return Err(FailedTransaction::of_another_time());
+            }
             (done, tx.woken())
         };
         transaction.commit().await.map_err(|err| FailedTransaction::at_commit(store_error(err)))?;

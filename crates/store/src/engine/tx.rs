@@ -32,11 +32,20 @@ pub(crate) struct Tx<'a> {
     woken: AtomicU8,
     /// The keys of encrypted columns; unset if there are none.
     keys: OnceLock<Arc<SecretKeys>>,
-    /// How the clock is set, and the clock by which the caller of the operation read its times.
-    clock: OnceLock<(ClockMoves, ClockStamp)>,
+    clock: OnceLock<TxClock>,
     /// How many more statements may change rows.
     statements_left: AtomicU32,
     has_too_many_statements: AtomicBool,
+}
+
+/// The clock of this node, as a transaction knows it.
+struct TxClock {
+    /// How it is set.
+    moves: ClockMoves,
+    /// The clock by which the caller of the operation read its times.
+    of_caller: ClockStamp,
+    /// The clock when the transaction began.
+    at_begin: ClockStamp,
 }
 
 /// A connection of either database.
@@ -143,19 +152,31 @@ impl<'a> Tx<'a> {
 
     /// Sets the clock by which the caller of the operation has read its times.
     pub(crate) fn use_clock(&self, moves: &ClockMoves, stamp: ClockStamp) {
-        self.clock.get_or_init(|| (moves.clone(), stamp));
+        let at_begin = moves.stamp();
+        self.clock.get_or_init(|| TxClock { moves: moves.clone(), of_caller: stamp, at_begin });
     }
 
     /// Returns a due time that the caller of the operation has computed, by the clock of now. It is called
     /// once for each, where the time is stored or compared with stored ones, after the rows are locked.
     pub(crate) fn at(&self, at: DateTime<Utc>) -> DateTime<Utc> {
-        self.clock.get().map_or(at, |(moves, stamp)| at + moves.since(*stamp))
+        self.clock.get().map_or(at, |clock| at + clock.moves.since(clock.of_caller))
     }
 
     /// Returns whether the clock was set since the caller read its times. Then nothing is claimed: a claim that
     /// ends by the time before would last for hours if its node dies.
     pub(crate) fn has_clock_moved(&self) -> bool {
-        self.clock.get().is_some_and(|(moves, stamp)| moves.stamp() != *stamp)
+        self.clock.get().is_some_and(|clock| clock.moves.stamp() != clock.of_caller)
+    }
+
+    /// Returns whether the clock was set since the transaction began. What it wrote while it waited for a lock
+    /// may be by the time before, in rows that have been moved already.
+    pub(crate) fn was_clock_set_meanwhile(&self) -> bool {
+        self.clock.get().is_some_and(|clock| clock.moves.stamp() != clock.at_begin)
+    }
+
+    /// Returns the clock by which the caller of the operation has read its times.
+    pub(crate) fn clock_stamp(&self) -> ClockStamp {
+        self.clock.get().map(|clock| clock.of_caller).unwrap_or_default()
     }
 
     /// Returns the text that is stored for a secret. `column` is `TABLE.COLUMN`, and `row` identifies

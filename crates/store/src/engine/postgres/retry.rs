@@ -6,7 +6,8 @@
 //! first statement. The same applies if only the rejection of a later statement was seen, and to a
 //! transaction whose connection was lost or refused, which happens while a server restarts, be it
 //! this one or, on Citus, the one that holds the schema. A connection that is lost while the
-//! transaction commits is another matter: the commit may have reached the server.
+//! transaction commits is another matter: the commit may have reached the server. A transaction during which
+//! the clock of this node was set is rolled back, and repeated with the times of the new one.
 
 use std::error::Error;
 use std::io;
@@ -41,18 +42,26 @@ pub(super) struct FailedTransaction {
     err: StoreError,
     /// Whether its commit had been sent, so that its changes may have been stored.
     is_commit_sent: bool,
+    /// Whether it was rolled back because the clock was set meanwhile.
+    is_of_another_time: bool,
 }
 
 impl From<StoreError> for FailedTransaction {
     fn from(err: StoreError) -> FailedTransaction {
-        FailedTransaction { err, is_commit_sent: false }
+        FailedTransaction { err, is_commit_sent: false, is_of_another_time: false }
     }
 }
 
 impl FailedTransaction {
     /// Returns the failure of a transaction whose commit had been sent.
     pub(super) fn at_commit(err: StoreError) -> FailedTransaction {
-        FailedTransaction { err, is_commit_sent: true }
+        FailedTransaction { err, is_commit_sent: true, is_of_another_time: false }
+    }
+
+    /// Returns the failure of a transaction that is rolled back because the clock was set meanwhile.
+    pub(super) fn of_another_time() -> FailedTransaction {
+        let err = StoreError::Database("the clock was set during the transaction".into());
+        FailedTransaction { err, is_commit_sent: false, is_of_another_time: true }
     }
 
     /// Returns when the transaction may be repeated after its attempt number `attempt`, counted
@@ -77,6 +86,9 @@ impl FailedTransaction {
     }
 
     fn most_attempts(&self) -> u32 {
+        if self.is_of_another_time {
+            return CONFLICT_ATTEMPTS;
+        }
         let StoreError::Database(err) = &self.err else { return 1 };
         let Some(err) = err.downcast_ref::<tokio_postgres::Error>() else { return 1 };
         if is_conflict(err) {
