@@ -20,9 +20,9 @@ pub(super) struct BackupArgs {
 }
 
 pub(super) fn run(args: &BackupArgs) -> Outcome {
-    let (config, _) = args.settings.load(&[])?;
+    let (config, sources) = args.settings.load(&[])?;
     let url = config.store().url;
-    print_database(&url);
+    print_database(&config, &sources);
     let counts = store::back_up(&url, &args.file)?;
     print_line(format!("{} has {}", args.file.display(), describe(counts)));
     Ok(ExitCode::SUCCESS)

@@ -26,9 +26,9 @@ pub(super) struct ExportArgs {
 }
 
 pub(super) async fn run(args: ExportArgs) -> Outcome {
-    let (config, _) = args.settings.load(&[])?;
+    let (config, sources) = args.settings.load(&[])?;
     let settings = config.store();
-    print_database(&settings.url);
+    print_database(&config, &sources);
     let exported = if args.file.as_os_str() == "-" {
         write(&settings, args.with_secrets, io::stdout()).await?.0
     } else {

@@ -16,9 +16,9 @@ pub(super) struct MigrateArgs {
 }
 
 pub(super) async fn run(args: MigrateArgs) -> Outcome {
-    let (config, _) = args.settings.load(&[])?;
+    let (config, sources) = args.settings.load(&[])?;
+    print_database(&config, &sources);
     let store = open_store(&config).await?;
-    print_database(&config.store().url);
     store.ready().await?;
     store.close().await;
     print_line("the schema is up to date");

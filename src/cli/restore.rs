@@ -22,9 +22,9 @@ pub(super) struct RestoreArgs {
 }
 
 pub(super) fn run(args: &RestoreArgs) -> Outcome {
-    let (config, _) = args.settings.load(&[])?;
+    let (config, sources) = args.settings.load(&[])?;
     let url = config.store().url;
-    print_database(&url);
+    print_database(&config, &sources);
     let counts = store::restore(&args.file, &url)?;
     print_line(format!("restored {}", describe(counts)));
     Ok(ExitCode::SUCCESS)

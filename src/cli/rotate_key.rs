@@ -21,9 +21,9 @@ pub(super) struct RotateKeyArgs {
 }
 
 pub(super) async fn run(args: RotateKeyArgs) -> Outcome {
-    let (config, _) = args.settings.load(&[])?;
+    let (config, sources) = args.settings.load(&[])?;
     let settings = config.store();
-    print_database(&settings.url);
+    print_database(&config, &sources);
     let mut printed_at = Instant::now();
     let mut report = |progress: &RotationProgress| {
         if printed_at.elapsed() >= REPORT_INTERVAL {

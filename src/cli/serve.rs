@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use feedgate_store as store;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tracing::warn;
+use tracing::{info, warn};
 use tracing_subscriber::EnvFilter;
 
 use crate::app::Running;
@@ -34,9 +34,13 @@ pub(super) struct ServeArgs {
 
 pub(super) async fn run(args: ServeArgs) -> Outcome {
     let listen = [(FEEDGATE_LISTEN.name, args.listen.as_deref())];
-    let (config, _) = args.settings.load(&listen)?;
+    let (config, sources) = args.settings.load(&listen)?;
     let output = LogOutput::start()?;
     start_logging(&config, &output);
+    info!("{}", super::database_in_use(&config, &sources));
+    for setting in &sources.overridden {
+        warn!("{setting}");
+    }
     let ended = serve(config, &output).await;
     // Printed like the log, because nobody may be reading that.
     let ended = ended.or_else(|err| match super::is_broken_pipe(&*err) {

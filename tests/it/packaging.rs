@@ -131,11 +131,13 @@ fn the_sample_settings_are_valid() {
     let checked = feedgate(&["check-config", "--config", sample.to_str().unwrap()]);
     assert!(checked.status.success(), "{}", text(&checked.stderr));
 
-    // The settings that are commented out are valid, too.
+    // The settings that are commented out are valid, too; files with secrets are not there.
     let folder = tempfile::tempdir().unwrap();
     let all = fs::read_to_string(&sample).unwrap();
     let lines = all.lines().map(|line| match line.strip_prefix("# ") {
-        Some(setting) if setting.contains(" = \"") => format!("{setting}\n"),
+        Some(setting) if setting.contains(" = \"") && !setting.contains("_file") => {
+            format!("{setting}\n")
+        }
         _ => format!("{line}\n"),
     });
     fs::write(folder.path().join("all.toml"), lines.collect::<String>()).unwrap();
@@ -143,4 +145,21 @@ fn the_sample_settings_are_valid() {
     let checked = feedgate(&["check-config", "--config", all.to_str().unwrap()]);
     assert!(checked.status.success(), "{}", text(&checked.stderr));
     assert!(text(&checked.stdout).contains("feeds.example.org"));
+}
+
+/// Everything that an operator starts reads one configuration: what the unit or a shell of the compose file
+/// set alone would be unknown to `feedgate token create`.
+#[test]
+fn the_service_and_the_commands_read_one_configuration() {
+    let packaging = Path::new(env!("CARGO_MANIFEST_DIR")).join("packaging");
+    let read = |file| fs::read_to_string(packaging.join(file)).unwrap();
+    let unit = read("systemd/feedgate.service");
+    let environment = unit.lines().find(|line| line.starts_with("Environment"));
+    assert_eq!(environment, None, "the unit sets what commands do not know");
+    let settings: toml::Table = read("feedgate.toml").parse().unwrap();
+    assert_eq!(settings["database"].as_str(), Some("sqlite:/var/lib/feedgate"));
+    assert!(unit.contains("StateDirectory=feedgate\n"), "{unit}");
+    let compose = read("compose/compose.yaml");
+    assert!(!compose.contains("export "), "a command in the container does not know it: {compose}");
+    assert!(compose.contains("FEEDGATE_DATABASE: "), "{compose}");
 }

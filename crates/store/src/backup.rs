@@ -80,8 +80,12 @@ pub fn restore(file: &Path, url: &str) -> Result<BackupCounts, BackupError> {
 /// Fails unless the file at `path` is the database of a gateway.
 pub(crate) fn check_exists(path: &Path) -> Result<(), StoreError> {
     let missing = || StoreError::NoDatabase { place: format!("in {}", path.display()) };
-    if !path.is_file() {
-        return Err(missing());
+    match fs::metadata(path) {
+        Ok(file) if file.is_file() => {}
+        Err(err) if err.kind() == ErrorKind::PermissionDenied => {
+            return Err(StoreError::Database(Box::new(err)));
+        }
+        _ => return Err(missing()),
     }
     wal::check(path)?;
     let conn = open_file(path).map_err(store_error)?;
