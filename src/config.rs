@@ -20,6 +20,7 @@ use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use url::Url;
 
 use layers::Layers;
@@ -36,6 +37,12 @@ pub const SECRETS_IN_CLEAR: &str =
 /// The file with settings that every command reads if no other is named, wherever it is started: that of
 /// the Debian package.
 const DEFAULT_FILE: &str = "/etc/feedgate/feedgate.toml";
+
+/// The addresses of this machine.
+pub(crate) const LOOPBACK_NETWORKS: [IpNet; 2] = [
+    IpNet::V4(Ipv4Net::new_assert(Ipv4Addr::new(127, 0, 0, 0), 8)),
+    IpNet::V6(Ipv6Net::new_assert(Ipv6Addr::LOCALHOST, 128)),
+];
 
 /// The format of log lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

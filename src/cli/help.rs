@@ -86,6 +86,7 @@ pub(super) const SERVE: HelpEnd = HelpEnd {
     environment: SETTINGS,
     examples: &[
         "feedgate serve",
+        "feedgate serve --allow-local",
         "feedgate serve --listen 0.0.0.0:8080 --database sqlite:/var/lib/feedgate",
     ],
     documentation: "docs/operations.md",

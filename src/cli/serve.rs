@@ -30,16 +30,29 @@ pub(super) struct ServeArgs {
     settings: SettingsArgs,
     #[arg(long, value_name = "ADDRESS:PORT", help = FEEDGATE_LISTEN.option_help())]
     listen: Option<String>,
+    /// Allow feeds and callbacks on this machine, for trying things out. Without it, they are allowed only
+    /// as far as FEEDGATE_EGRESS_ALLOW_… lists their addresses.
+    #[arg(long)]
+    allow_local: bool,
 }
+
+/// What `--allow-local` means for others.
+const LOCAL_IS_ALLOWED: &str = "--allow-local: feeds and callbacks on this machine are allowed, so accounts and \
+     programs on this machine can make the gateway send requests to services here; do not use it where \
+     strangers have accounts";
 
 pub(super) async fn run(args: ServeArgs) -> Outcome {
     let listen = [(FEEDGATE_LISTEN.name, args.listen.as_deref())];
-    let (config, sources) = args.settings.load(&listen)?;
+    let (mut config, sources) = args.settings.load(&listen)?;
     let output = LogOutput::start()?;
     start_logging(&config, &output);
     info!("{}", super::database_in_use(&config, &sources));
     for setting in &sources.overridden {
         warn!("{setting}");
+    }
+    if args.allow_local {
+        config.allow_this_machine();
+        warn!("{LOCAL_IS_ALLOWED}");
     }
     let ended = serve(config, &output).await;
     // Printed like the log, because nobody may be reading that.

@@ -7,7 +7,7 @@ use chrono::TimeDelta;
 use url::Url;
 
 use super::memory_limit::memory_limit_bytes;
-use super::{Config, url_at};
+use super::{Config, LOOPBACK_NETWORKS, url_at};
 use crate::authoring;
 use crate::disk_space::DiskSpace;
 use crate::document_budget::SMALLEST_BUDGET_BYTES;
@@ -73,6 +73,12 @@ impl Config {
         // Everything else that has a meaning in a URL is encoded by this call.
         url.set_password(Some(&password.reveal().replace('%', "%25"))).ok()?;
         Some(url.into())
+    }
+
+    /// Allows topics and callbacks on this machine, beside the networks that are set.
+    pub fn allow_this_machine(&mut self) {
+        self.allow_topics.extend(LOOPBACK_NETWORKS);
+        self.allow_callbacks.extend(LOOPBACK_NETWORKS);
     }
 
     /// Returns which resources lists contain.

@@ -29,7 +29,8 @@ async fn an_address_that_is_not_public_is_refused_at_once() {
         let ask = |mode| [("hub.mode", mode), ("hub.topic", topic), ("hub.callback", callback)];
         let want = format!(
             "{host} is not a public address; an operator can allow it with \
-             FEEDGATE_EGRESS_ALLOW_{setting}_CIDRS"
+             FEEDGATE_EGRESS_ALLOW_{setting}_CIDRS{}",
+            if host == "::1" { " or feedgate serve --allow-local" } else { "" }
         );
         let (status, why) = gateway.post("/hub", &ask("subscribe")).await;
         assert_eq!(status, StatusCode::BAD_REQUEST, "{topic} {callback}: {why}");

@@ -28,12 +28,10 @@ use super::tally::{Channel, DemoEvent, Received};
 
 type Failure = Box<dyn Error>;
 
-/// The settings that differ from the defaults: the gateway may reach this machine and nothing else,
-/// and the publisher, which is part of the demo, is polled without politeness limits.
-const SETTINGS: [(&str, &str); 6] = [
+/// The settings that differ from the defaults: the publisher, which is part of the demo, is polled without
+/// politeness limits.
+const SETTINGS: [(&str, &str); 4] = [
     ("FEEDGATE_LISTEN", "127.0.0.1:0"),
-    ("FEEDGATE_EGRESS_ALLOW_TOPIC_CIDRS", "127.0.0.0/8"),
-    ("FEEDGATE_EGRESS_ALLOW_CALLBACK_CIDRS", "127.0.0.0/8"),
     ("FEEDGATE_HOST_MIN_INTERVAL_MS", "0"),
     ("FEEDGATE_PING_MIN_INTERVAL_MS", "0"),
     ("FEEDGATE_LOG", "error"),
@@ -65,11 +63,12 @@ impl Stage {
         let folder = database.is_none().then_some(folder);
         let temporary = folder.as_ref().map(|folder| format!("sqlite:{}", folder.display()));
         let database = database.map(str::to_owned).or(temporary).unwrap_or_default();
-        let config = Config::read(|name| match name {
+        let mut config = Config::read(|name| match name {
             "FEEDGATE_DATABASE" => Some(database.clone()),
             "FEEDGATE_CELLS" => Some(cells.to_string()),
             _ => SETTINGS.iter().find(|(held, _)| *held == name).map(|(_, to)| (*to).to_owned()),
         })?;
+        config.allow_this_machine();
 
         let (at_work, stop) = (TaskTracker::new(), CancellationToken::new());
         let publisher = Publisher::default();

@@ -7,6 +7,7 @@
 
 pub(crate) mod publish;
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use http::StatusCode;
@@ -344,10 +345,18 @@ pub(crate) fn describe_forbidden(purpose: Purpose, err: &FetchError) -> String {
     };
     match err {
         FetchError::Forbidden { host } => {
-            format!("{host} is not a public address; an operator can allow it with {setting}")
+            let option = if is_loopback(host) { " or feedgate serve --allow-local" } else { "" };
+            format!(
+                "{host} is not a public address; an operator can allow it with {setting}{option}"
+            )
         }
         other => other.to_string(),
     }
+}
+
+fn is_loopback(host: &str) -> bool {
+    let is_loopback = |ip: IpAddr| ip.to_canonical().is_loopback();
+    host == "localhost" || host.parse().is_ok_and(is_loopback)
 }
 
 #[cfg(test)]
