@@ -4,6 +4,7 @@
 use std::error::Error;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
@@ -19,6 +20,7 @@ use crate::config::Config;
 use crate::http::serve::listener::{Listener, ListenerSettings};
 use crate::net::HttpClient;
 
+use super::console_sign_in::ConsoleSignIn;
 use super::desk::Desk;
 use super::publisher::{Publisher, topic};
 use super::readers::DemoReader;
@@ -54,6 +56,7 @@ pub(super) struct Stage {
     at_work: TaskTracker,
     stop: CancellationToken,
     folder: Option<PathBuf>,
+    console: Option<Arc<ConsoleSignIn>>,
 }
 
 impl Stage {
@@ -98,6 +101,7 @@ impl Stage {
             at_work,
             stop,
             folder,
+            console: None,
         };
         let (reader, topics, found) = (&stage.reader, &stage.topics, &stage.found);
         stage.spawn(reader.clone().walk_archives(topics.clone(), found.clone()));
@@ -155,10 +159,26 @@ impl Stage {
         });
     }
 
+    /// Returns an address that opens the console, once and within ten minutes.
+    pub(super) async fn open_console(&mut self) -> Result<Url, Failure> {
+        let console =
+            ConsoleSignIn::create(self.gateway.store(), self.gateway.public_url()).await?;
+        let console = Arc::new(console);
+        let path = console.path();
+        self.console = Some(Arc::clone(&console));
+        let address = open(console.routes(), &self.at_work, &self.stop).await?;
+        Ok(address.join(&path)?)
+    }
+
     /// Ends the subscriptions, stops all parts, and removes the folder.
     pub(super) async fn strike(self) {
         if let Err(err) = self.desk.end_all(self.gateway.store(), &self.topics).await {
             print_line(format!("the subscriptions of the demo could not be ended: {err}"));
+        }
+        if let Some(console) = &self.console
+            && let Err(err) = console.revoke().await
+        {
+            print_line(format!("the token of the console could not be revoked: {err}"));
         }
         self.stop.cancel();
         self.gateway.stop().await;
