@@ -1,6 +1,7 @@
 //! What packages contain.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
@@ -162,4 +163,29 @@ fn the_service_and_the_commands_read_one_configuration() {
     let compose = read("compose/compose.yaml");
     assert!(!compose.contains("export "), "a command in the container does not know it: {compose}");
     assert!(compose.contains("FEEDGATE_DATABASE: "), "{compose}");
+}
+
+#[test]
+fn the_first_start_of_the_compose_file_makes_the_key_for_secrets_once() {
+    let compose = Path::new(env!("CARGO_MANIFEST_DIR")).join("packaging/compose/compose.yaml");
+    let compose = fs::read_to_string(compose).unwrap();
+    let (_, rest) = compose.split_once("    command:\n      - |\n").unwrap();
+    let lines = rest.lines().take_while(|line| line.starts_with("        "));
+    let script = lines.map(|line| format!("{}\n", line.trim())).collect::<String>();
+    let folder = tempfile::tempdir().unwrap();
+    let script = script.replace("/data", folder.path().to_str().unwrap());
+    let script = script.replace("exec feedgate serve", "exec true");
+    let key = folder.path().join("secrets.key");
+    let start = || {
+        let done = Command::new("/bin/sh").args(["-euc", &script]).output().unwrap();
+        assert!(done.status.success(), "{script}{}", text(&done.stderr));
+        fs::read_to_string(&key).unwrap()
+    };
+    let made = start();
+    assert_eq!(start(), made, "the second start keeps it");
+    assert_eq!(fs::metadata(&key).unwrap().permissions().mode() & 0o777, 0o600);
+    let mut check = Command::new(env!("CARGO_BIN_EXE_feedgate"));
+    check.arg("check-config").env_clear().current_dir(folder.path());
+    let checked = check.env("FEEDGATE_SECRETS_KEY_FILE", &key).output().unwrap();
+    assert!(checked.status.success(), "{}", text(&checked.stderr));
 }
