@@ -44,8 +44,7 @@ const LOCAL_IS_ALLOWED: &str = "--allow-local: feeds and callbacks on this machi
 pub(super) async fn run(args: ServeArgs) -> Outcome {
     let listen = [(FEEDGATE_LISTEN.name, args.listen.as_deref())];
     let (mut config, sources) = args.settings.load(&listen)?;
-    let output = LogOutput::start()?;
-    start_logging(&config, &output);
+    let output = start_logging(&config)?;
     info!("{}", super::database_in_use(&config, &sources));
     for setting in &sources.overridden {
         warn!("{setting}");
@@ -151,10 +150,11 @@ impl Signals {
     }
 }
 
-/// Starts logging according to the settings.
-fn start_logging(config: &Config, output: &LogOutput) {
+/// Starts logging to standard error according to the settings.
+pub(super) fn start_logging(config: &Config) -> io::Result<LogOutput> {
+    let log = LogOutput::start()?;
     let filter = EnvFilter::new(&config.log);
-    let output = output.clone();
+    let output = log.clone();
     let lines = tracing_subscriber::fmt().with_env_filter(filter);
     // Reports of its own would be printed in a way that panics if standard error is closed.
     let lines = lines.log_internal_errors(false).with_writer(move || output.clone());
@@ -165,4 +165,5 @@ fn start_logging(config: &Config, output: &LogOutput) {
     };
     // A second command in the same process, as in tests, keeps the log of the first one.
     begun.unwrap_or_default();
+    Ok(log)
 }

@@ -52,6 +52,9 @@ const WAITS: [Duration; 3] =
 /// The longest `Retry-After` that is honoured before a document is retried.
 const LONGEST_WAIT: Duration = Duration::from_secs(3_600);
 
+/// After how many documents of a backfill the log says how far it is.
+const LOGGED_PAGES: u32 = 50;
+
 /// After how long the disk space is checked again for a backfill that waits: each check is a write.
 const DISK_CHECK_AGAIN: TimeDelta = TimeDelta::minutes(10);
 
@@ -185,11 +188,7 @@ impl Backfiller {
         }
         match page::read(fetched, &backfill, &resource, &url, now).await {
             Ok(page) => {
-                debug!(
-                    resource = resource.id.0,
-                    entries = page.entries.len(),
-                    "backfill page read"
-                );
+                log_page(resource.id, backfill.pages + 1, page.entries.len());
                 let now = runner::now();
                 match self.store.stage_backfill(&backfill, claim, page, now).await? {
                     StagedPage::Staged => Ok(()),
@@ -294,6 +293,14 @@ impl Backfiller {
             report_lost_claim(backfill.resource);
         }
         Ok(())
+    }
+}
+
+/// Logs that a document was read, and from time to time how many of a history are.
+fn log_page(id: ResourceId, pages: u32, entries: usize) {
+    debug!(resource = id.0, pages, entries, "backfill page read");
+    if pages.is_multiple_of(LOGGED_PAGES) {
+        info!(resource = id.0, pages, "backfill in progress");
     }
 }
 
