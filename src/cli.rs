@@ -36,6 +36,7 @@ mod subscribe;
 mod tail;
 pub(crate) mod terminal;
 mod token;
+mod web_url;
 
 use std::error::Error;
 use std::io::{self, IsTerminal, Write};

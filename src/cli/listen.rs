@@ -38,6 +38,7 @@ use super::forward::ForwardTarget;
 use super::is_output_closed;
 use super::remote::{self, AccountCredentials};
 use super::serve::Signals;
+use super::web_url::web_url;
 use super::{Outcome, help};
 
 use callback::{ExpectedCallback, ListenEvent, ReceivedNotification};
@@ -61,10 +62,10 @@ const LEAVES_WITHIN: Duration = Duration::from_secs(10);
 #[command(after_long_help = help::LISTEN.text())]
 pub(super) struct ListenArgs {
     /// The URL of the cloud, hub or gateway. Without it, each feed's own is used.
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", value_parser = web_url)]
     cloud: Option<Url>,
     /// A feed to subscribe to. Can be repeated.
-    #[arg(long = "feed", value_name = "URL", required = true)]
+    #[arg(long = "feed", value_name = "URL", required = true, value_parser = web_url)]
     feeds: Vec<Url>,
     /// The protocol of the subscription and of the notifications. The default with --cloud is the
     /// account API if there are credentials, otherwise websub if the path ends with "hub", xml-rpc if
@@ -78,7 +79,7 @@ pub(super) struct ListenArgs {
     #[arg(long)]
     json: bool,
     /// Forward each notification to this URL, with its headers, and print the response.
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", value_parser = web_url)]
     forward_to: Option<Url>,
     /// The port to receive notifications on; 0 picks a free one.
     #[arg(long, default_value_t = 0)]
