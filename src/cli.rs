@@ -36,6 +36,7 @@ mod subscribe;
 mod tail;
 pub(crate) mod terminal;
 mod token;
+mod web_url;
 
 use std::error::Error;
 use std::io::{self, IsTerminal, Write};
@@ -45,7 +46,7 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use crate::config::{BadConfig, Config, Effective, FEEDGATE_DATABASE};
+use crate::config::{BadConfig, Config, FEEDGATE_DATABASE, SettingSources};
 
 use terminal::escaped;
 
@@ -164,7 +165,7 @@ impl SettingsArgs {
     pub(crate) fn load(
         &self,
         options: &[(&'static str, Option<&str>)],
-    ) -> Result<(Config, Vec<Effective>), BadConfig> {
+    ) -> Result<(Config, SettingSources), BadConfig> {
         let database = [(FEEDGATE_DATABASE.name, self.database.as_deref())];
         let given = database.iter().chain(options);
         let given: Vec<(&'static str, String)> =
@@ -204,9 +205,19 @@ pub(crate) fn print_note(text: impl AsRef<str>) {
     writeln!(io::stderr().lock(), "feedgate: {}", escaped(text.as_ref())).unwrap_or_default();
 }
 
-/// Prints which database a command uses, so that a wrong folder or a forgotten setting is noticed.
-fn print_database(url: &str) {
-    print_note(format!("using the database {}", feedgate_store::database_place(url)));
+/// Prints which database and which file of settings a command uses, so that a wrong folder or a forgotten
+/// setting is noticed.
+fn print_database(config: &Config, sources: &SettingSources) {
+    print_note(database_in_use(config, sources));
+}
+
+/// Says which database and which file of settings a process uses.
+fn database_in_use(config: &Config, sources: &SettingSources) -> String {
+    let place = feedgate_store::database_place(&config.store().url);
+    match &sources.file {
+        Some(file) => format!("using the database {place} and the settings in {file}"),
+        None => format!("using the database {place}"),
+    }
 }
 
 fn print_error(err: &dyn Error) {

@@ -16,9 +16,11 @@ mod setting;
 mod settings;
 mod values;
 
+use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use url::Url;
 
 use layers::Layers;
@@ -31,6 +33,16 @@ pub use values::Expected;
 /// What `feedgate serve` and `feedgate check-config` say if no key for secrets is set.
 pub const SECRETS_IN_CLEAR: &str =
     "FEEDGATE_SECRETS_KEY is not set: secrets in the database are stored in clear";
+
+/// The file with settings that every command reads if no other is named, wherever it is started: that of
+/// the Debian package.
+const DEFAULT_FILE: &str = "/etc/feedgate/feedgate.toml";
+
+/// The addresses of this machine.
+pub(crate) const LOOPBACK_NETWORKS: [IpNet; 2] = [
+    IpNet::V4(Ipv4Net::new_assert(Ipv4Addr::new(127, 0, 0, 0), 8)),
+    IpNet::V6(Ipv6Net::new_assert(Ipv6Addr::LOCALHOST, 128)),
+];
 
 /// The format of log lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,25 +69,31 @@ pub struct Effective {
     pub origin: Origin,
 }
 
+/// Where the settings of a process come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SettingSources {
+    /// All settings, with their origins.
+    pub effective: Vec<Effective>,
+    /// The TOML file that was read.
+    pub file: Option<String>,
+    /// A sentence for each setting that was given in several places with different values.
+    pub overridden: Vec<String>,
+}
+
 impl Config {
     /// Reads the settings of this process from the command line (`options`), the environment, and
-    /// the TOML file named by `file` or `FEEDGATE_CONFIG`.
+    /// the TOML file named by `file` or `FEEDGATE_CONFIG`, or else `/etc/feedgate/feedgate.toml` if it
+    /// exists.
     pub fn load(
         file: Option<PathBuf>,
         options: &[(&'static str, String)],
-    ) -> Result<(Config, Vec<Effective>), BadConfig> {
+    ) -> Result<(Config, SettingSources), BadConfig> {
         let environment: Vec<(String, String)> = std::env::vars_os()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
             .collect();
         let named = environment.iter().find(|(name, _)| name == "FEEDGATE_CONFIG");
         let path = file.or_else(|| named.map(|(_, path)| PathBuf::from(path)));
-        let text = path.map(|path| {
-            let name = path.display().to_string();
-            std::fs::read_to_string(&path)
-                .map(|text| (name.clone(), text))
-                .map_err(|err| BadConfig(vec![format!("cannot read {name}: {err}")]))
-        });
-        let text = text.transpose()?;
+        let text = read_file(path.as_deref(), Path::new(DEFAULT_FILE))?;
         let toml = text.as_ref().map(|(name, text)| (name.as_str(), text.as_str()));
 
         let layers = Layers::merge(options, &environment, toml);
@@ -86,8 +104,13 @@ impl Config {
             Effective { name: setting.name, value: setting.masked(&value), origin }
         });
         let effective = effective.collect();
+        let sources = SettingSources {
+            effective,
+            file: text.map(|(name, _)| name),
+            overridden: layers.overridden.clone(),
+        };
         match Config::read_from(&|name| layers.get(name)) {
-            Ok(config) if layers.faults.is_empty() => Ok((config, effective)),
+            Ok(config) if layers.faults.is_empty() => Ok((config, sources)),
             Ok(_) => Err(BadConfig(layers.faults)),
             Err(BadConfig(more)) => Err(BadConfig([layers.faults, more].concat())),
         }
@@ -104,6 +127,17 @@ impl Config {
         let config = Config::read_with(&mut reader);
         config.check_together(&mut reader);
         if reader.faults.is_empty() { Ok(config) } else { Err(BadConfig(reader.faults)) }
+    }
+}
+
+/// Returns the name and the text of the file at `named`, or else of the one at `default` if it exists. A
+/// file that exists and cannot be read is never skipped: the process would use another database.
+fn read_file(named: Option<&Path>, default: &Path) -> Result<Option<(String, String)>, BadConfig> {
+    let path = named.unwrap_or(default);
+    match std::fs::read_to_string(path) {
+        Ok(text) => Ok(Some((path.display().to_string(), text))),
+        Err(err) if named.is_none() && err.kind() == ErrorKind::NotFound => Ok(None),
+        Err(err) => Err(BadConfig(vec![format!("cannot read {}: {err}", path.display())])),
     }
 }
 
@@ -161,6 +195,47 @@ mod tests {
             assert!(faults.iter().any(|fault| fault.contains(name)), "{name}: {faults:?}");
         }
         assert_eq!(faults.len(), cases.len(), "{faults:?}");
+    }
+
+    #[test]
+    fn one_file_is_found_from_everywhere_and_none_is_skipped() {
+        let folder = tempfile::tempdir().unwrap();
+        let [named, default] = ["named.toml", "default.toml"].map(|name| folder.path().join(name));
+        let read = |named: Option<&Path>| {
+            let read = read_file(named, &default);
+            read.map(|read| read.map(|(_, text)| text)).map_err(|BadConfig(faults)| faults.concat())
+        };
+        assert_eq!(read(None), Ok(None), "no file is needed");
+        assert!(read(Some(&named)).unwrap_err().starts_with("cannot read "));
+        std::fs::write(&named, "log = 'warn'").unwrap();
+        std::fs::create_dir(&default).unwrap();
+        assert!(read(None).unwrap_err().contains("default.toml"), "it exists, but is unreadable");
+        std::fs::remove_dir(&default).unwrap();
+        std::fs::write(&default, "log = 'info'").unwrap();
+        assert_eq!(read(None), Ok(Some("log = 'info'".to_owned())));
+        assert_eq!(read(Some(&named)), Ok(Some("log = 'warn'".to_owned())));
+    }
+
+    #[test]
+    fn the_password_of_the_database_can_be_given_apart_from_its_url() {
+        let password = ("FEEDGATE_DATABASE_PASSWORD", "p@ss/wörd %20");
+        let url = |database| {
+            let read = read(&[("FEEDGATE_DATABASE", database), password]);
+            read.map(|config| config.store().url).map_err(|BadConfig(faults)| faults.concat())
+        };
+        let with_password = url("postgres://me@db.test/x?sslmode=require").unwrap();
+        assert_eq!(
+            with_password,
+            "postgres://me:p%40ss%2Fw%C3%B6rd%20%2520@db.test/x?sslmode=require"
+        );
+        let parsed: tokio_postgres::Config = with_password.parse().unwrap();
+        assert_eq!(parsed.get_password(), Some("p@ss/wörd %20".as_bytes()));
+        for database in ["sqlite:feedgate-data", "postgres://me:pw@db.test/x", "postgres:///x"] {
+            assert!(
+                url(database).unwrap_err().contains("FEEDGATE_DATABASE_PASSWORD"),
+                "{database}"
+            );
+        }
     }
 
     #[test]

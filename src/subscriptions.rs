@@ -70,6 +70,7 @@ use preview::PreviewLimit;
 use verification_job::VerificationJob;
 
 pub use caller_networks::CallerNetworks;
+pub(crate) use caller_networks::is_on_this_machine;
 pub use discovered_feeds::{TopicEmptiness, TopicFindings};
 pub use followed_pages::{Follow, FollowOutcome, NotFollowed, advertised_feed};
 pub use held_subscriptions::{MAX_REPLAYED, replay_cursor};

@@ -79,7 +79,7 @@ struct AccountLogin {
 }
 
 pub(super) async fn run(args: AccountArgs) -> Outcome {
-    let (config, _) = args.settings.load(&[])?;
+    let (config, sources) = args.settings.load(&[])?;
     // The password is read before the store is opened, so that an invalid one changes nothing.
     let password = match &args.what {
         What::Add(whose) | What::Passwd(whose) => Some(password(whose)?),
@@ -88,8 +88,8 @@ pub(super) async fn run(args: AccountArgs) -> Outcome {
         | What::Deactivate { .. }
         | What::Activate { .. } => None,
     };
+    print_database(&config, &sources);
     let store = open_existing_store(&config).await?;
-    print_database(&config.store().url);
     let done = carry_out(&store, &args.what, password).await;
     store.close().await;
     done

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use feedgate_store::{self as store, BackupCounts};
 
+use super::progress::Progress;
 use super::{Outcome, SettingsArgs, help, print_database, print_line};
 
 /// Write a backup of the database to a file. Gateways may go on running. A PostgreSQL database is
@@ -20,10 +21,13 @@ pub(super) struct BackupArgs {
 }
 
 pub(super) fn run(args: &BackupArgs) -> Outcome {
-    let (config, _) = args.settings.load(&[])?;
+    let (config, sources) = args.settings.load(&[])?;
     let url = config.store().url;
-    print_database(&url);
-    let counts = store::back_up(&url, &args.file)?;
+    print_database(&config, &sources);
+    let bar = Progress::of_bytes(1);
+    let written = store::back_up(&url, &args.file, &|bytes, of| bar.set("", bytes, of));
+    bar.finish();
+    let counts = written?;
     print_line(format!("{} has {}", args.file.display(), describe(counts)));
     Ok(ExitCode::SUCCESS)
 }

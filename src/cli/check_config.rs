@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use super::{Outcome, SettingsArgs, help, print_line, print_note};
+use super::{Outcome, SettingsArgs, help, print_database, print_line, print_note};
 use crate::config::{SECRETS_IN_CLEAR, reference};
 use crate::http::serve::listener;
 
@@ -16,8 +16,8 @@ pub(super) struct CheckConfigArgs {
 }
 
 pub(super) fn run(args: &CheckConfigArgs) -> Outcome {
-    let (config, effective) = args.settings.load(&[])?;
-    for setting in effective {
+    let (config, sources) = args.settings.load(&[])?;
+    for setting in &sources.effective {
         let assignment = format!("{}={}", setting.name, setting.value);
         print_line(format!("{assignment:<60} # {}", setting.origin.as_str()));
     }
@@ -27,5 +27,7 @@ pub(super) fn run(args: &CheckConfigArgs) -> Outcome {
         Some(key) => format!("secrets in the database are encrypted with the key {}", key.id()),
         None => SECRETS_IN_CLEAR.to_owned(),
     });
+    print_database(&config, &sources);
+    sources.overridden.iter().for_each(print_note);
     Ok(ExitCode::SUCCESS)
 }

@@ -18,6 +18,7 @@ use std::time::Duration;
 use tokio::time::sleep;
 use url::Url;
 
+use super::web_url::web_url;
 use super::{Outcome, help};
 use crate::config::Config;
 use crate::http::routes::archive::render::Order;
@@ -34,6 +35,7 @@ use walk::{CaughtUp, Stopped};
 pub(super) struct ConsumeArgs {
     /// The URL of the recent document of the archive. That of a private archive contains the login and
     /// the token of an account, which are sent to this server only.
+    #[arg(value_parser = web_url)]
     url: Url,
     /// Begin after the newest entry with this id. Without it, or a position saved by --state, begin
     /// with the oldest entry of the archive.

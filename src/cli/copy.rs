@@ -1,16 +1,12 @@
 //! `feedgate copy`: copies a gateway into a new PostgreSQL database, with another number of cells.
 
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
 
 use feedgate_store::{self as store, CopyProgress};
 
 use super::progress::Progress;
 use super::{Outcome, SettingsArgs, help, print_line, print_note};
 use crate::config::{FEEDGATE_CELLS, FEEDGATE_COPY_FROM, FEEDGATE_DATABASE};
-
-/// The least time between two lines about the same table.
-const REPORT_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Copy a gateway into a new PostgreSQL database, which may have another number of cells. No node
 /// may run on either of them. If the copy is interrupted, the same command continues it.
@@ -41,21 +37,16 @@ pub(super) async fn run(args: CopyArgs) -> Outcome {
         config.copy().ok_or("name the database to copy: --from or FEEDGATE_COPY_FROM")?;
     let [from, to] = [&settings.from, &settings.to.url].map(|url| store::database_place(url));
     print_note(format!("copying the database {from} to {to}"));
-    let mut printed: Option<(&str, Instant)> = None;
     let bar = Progress::of_items(0);
     let mut report = |progress: &CopyProgress| {
-        if bar.is_visible() {
-            return bar.set(progress.table, progress.rows, progress.of);
-        }
-        let is_recent = printed
-            .is_some_and(|(table, at)| table == progress.table && at.elapsed() < REPORT_INTERVAL);
-        if !is_recent || progress.rows >= progress.of {
-            printed = Some((progress.table, Instant::now()));
+        bar.set(progress.table, progress.rows, progress.of);
+        if !bar.is_visible() && progress.rows >= progress.of {
             print_line(format!("{}: {} of {} rows", progress.table, progress.rows, progress.of));
         }
     };
-    let copied = store::copy(&settings, &mut report).await?;
+    let copied = store::copy(&settings, &mut report).await;
     bar.finish();
+    let copied = copied?;
     print_line(match copied.was_complete {
         true => "the copy is complete already".to_owned(),
         false => format!("the copy is complete; this run copied {} rows", copied.rows),

@@ -14,6 +14,7 @@ use url::Url;
 use crate::config::Config;
 use crate::net::{CallbackRequest, HttpClient};
 
+use super::web_url::web_url;
 use super::{Outcome, SettingsArgs, help, print_line};
 
 /// How long to wait for the response: longer than the gateway takes to detect that it is not ready.
@@ -26,7 +27,7 @@ pub(super) struct HealthcheckArgs {
     #[command(flatten)]
     settings: SettingsArgs,
     /// The URL of the gateway, instead of the address that the settings tell it to listen on.
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", value_parser = web_url)]
     url: Option<Url>,
 }
 

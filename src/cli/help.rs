@@ -22,13 +22,13 @@ pub(super) struct HelpEnd {
 
 /// The variables of a command that reads the settings of a gateway.
 const SETTINGS: &[&str] = &[
-    "FEEDGATE_CONFIG    the file with settings; --config takes precedence",
+    "FEEDGATE_CONFIG    the file with settings, by default /etc/feedgate/feedgate.toml; --config takes precedence",
     "FEEDGATE_DATABASE  the database; --database takes precedence",
     "FEEDGATE_…         every other setting; \"feedgate serve --help\" lists all of them",
 ];
 /// The variables of a command that reads settings and no database.
 const SETTINGS_WITHOUT_DATABASE: &[&str] = &[
-    "FEEDGATE_CONFIG    the file with settings; --config takes precedence",
+    "FEEDGATE_CONFIG    the file with settings, by default /etc/feedgate/feedgate.toml; --config takes precedence",
     "FEEDGATE_…         every other setting; \"feedgate serve --help\" lists all of them",
 ];
 const NONE: &[&str] = &["no variables are read"];
@@ -67,7 +67,7 @@ fn part<'l>(heading: &str, lines: impl Iterator<Item = &'l str>) -> String {
 
 pub(super) const PROGRAM: HelpEnd = HelpEnd {
     note: "Settings come from the command line, from the environment (FEEDGATE_…) and from the file that \
-           --config or FEEDGATE_CONFIG names.",
+           --config or FEEDGATE_CONFIG names, or else from /etc/feedgate/feedgate.toml.",
     success: "the command did what it says",
     failure: FAILED,
     environment: SETTINGS,
@@ -86,6 +86,7 @@ pub(super) const SERVE: HelpEnd = HelpEnd {
     environment: SETTINGS,
     examples: &[
         "feedgate serve",
+        "feedgate serve --allow-local",
         "feedgate serve --listen 0.0.0.0:8080 --database sqlite:/var/lib/feedgate",
     ],
     documentation: "docs/operations.md",

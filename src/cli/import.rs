@@ -28,7 +28,7 @@ pub(super) struct ImportArgs {
 }
 
 pub(super) async fn run(args: ImportArgs) -> Outcome {
-    let (config, _) = args.settings.load(&[])?;
+    let (config, sources) = args.settings.load(&[])?;
     let settings = config.store();
     let (file, bytes): (Box<dyn BufRead>, u64) = if args.file.as_os_str() == "-" {
         (Box::new(BufReader::new(io::stdin())), 0)
@@ -40,7 +40,7 @@ pub(super) async fn run(args: ImportArgs) -> Outcome {
     };
     let mut lines = (1..).zip(file.lines());
     let header = lines.next().map(|(_, line)| line).transpose()?.unwrap_or_default();
-    print_database(&settings.url);
+    print_database(&config, &sources);
     let mut importer = Importer::begin(&settings, &header, runner::now()).await?;
     let progress = Progress::of_bytes(bytes);
     for (number, line) in lines {

@@ -3,7 +3,8 @@
 //! The command subscribes to feeds by any protocol, prints the notifications and the new entries,
 //! renews its subscriptions in time, and unsubscribes when it is interrupted. Requests are sent by
 //! the same guarded client as those of `serve`: private addresses are reached only if
-//! `FEEDGATE_EGRESS_ALLOW_…_CIDRS` lists them.
+//! `FEEDGATE_EGRESS_ALLOW_…_CIDRS` lists them, or if the user named them: the gateway of `--cloud`, and feeds
+//! on this machine with their hubs there.
 
 mod account;
 mod callback;
@@ -20,14 +21,16 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use http::HeaderValue;
+use ipnet::{Ipv4Net, Ipv6Net};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
-use crate::config::Config;
+use crate::config::{Config, LOOPBACK_NETWORKS};
 use crate::http::serve::listener::Listener;
 use crate::net::HttpClient;
+use crate::subscriptions::is_on_this_machine;
 use feedgate_protocol::Protocol;
 
 use super::event_printer::EventPrinter;
@@ -35,6 +38,7 @@ use super::forward::ForwardTarget;
 use super::is_output_closed;
 use super::remote::{self, AccountCredentials};
 use super::serve::Signals;
+use super::web_url::web_url;
 use super::{Outcome, help};
 
 use callback::{ExpectedCallback, ListenEvent, ReceivedNotification};
@@ -58,10 +62,10 @@ const LEAVES_WITHIN: Duration = Duration::from_secs(10);
 #[command(after_long_help = help::LISTEN.text())]
 pub(super) struct ListenArgs {
     /// The URL of the cloud, hub or gateway. Without it, each feed's own is used.
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", value_parser = web_url)]
     cloud: Option<Url>,
     /// A feed to subscribe to. Can be repeated.
-    #[arg(long = "feed", value_name = "URL", required = true)]
+    #[arg(long = "feed", value_name = "URL", required = true, value_parser = web_url)]
     feeds: Vec<Url>,
     /// The protocol of the subscription and of the notifications. The default with --cloud is the
     /// account API if there are credentials, otherwise websub if the path ends with "hub", xml-rpc if
@@ -75,7 +79,7 @@ pub(super) struct ListenArgs {
     #[arg(long)]
     json: bool,
     /// Forward each notification to this URL, with its headers, and print the response.
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", value_parser = web_url)]
     forward_to: Option<Url>,
     /// The port to receive notifications on; 0 picks a free one.
     #[arg(long, default_value_t = 0)]
@@ -135,6 +139,14 @@ pub(super) async fn run(args: &ListenArgs) -> Outcome {
     let own = Url::parse(&format!("http://127.0.0.1:{port}/"))?;
     let mut net = config.net(config.public_url.as_ref().unwrap_or(&own));
     net.callback_timeout = RESPONDS_WITHIN;
+    if args.cloud.is_some() {
+        // Nothing else is called then, and the user named it.
+        net.allow_callbacks = vec![Ipv4Net::default().into(), Ipv6Net::default().into()];
+    }
+    if args.feeds.iter().any(is_on_this_machine) {
+        net.allow_topics.extend(LOOPBACK_NETWORKS);
+        net.allow_callbacks.extend(LOOPBACK_NETWORKS);
+    }
     let fetch = HttpClient::new(net);
 
     let method = registration_method(args)?;

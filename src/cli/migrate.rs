@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use crate::app::open_store;
 
+use super::serve::start_logging;
 use super::{Outcome, SettingsArgs, help, print_database, print_line};
 
 /// Migrate the schema of the database to the current version. Every start does this, too.
@@ -16,9 +17,12 @@ pub(super) struct MigrateArgs {
 }
 
 pub(super) async fn run(args: MigrateArgs) -> Outcome {
-    let (config, _) = args.settings.load(&[])?;
-    let store = open_store(&config).await?;
-    print_database(&config.store().url);
+    let (config, sources) = args.settings.load(&[])?;
+    print_database(&config, &sources);
+    let log = start_logging(&config)?;
+    let opened = open_store(&config).await;
+    log.flush();
+    let store = opened?;
     store.ready().await?;
     store.close().await;
     print_line("the schema is up to date");

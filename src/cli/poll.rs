@@ -30,6 +30,7 @@ use feedgate_core::resource::ResourceKind;
 use feedgate_core::schedule::{
     self, NewRecords, PollFinding, PollPlan, PollSetback, ScheduleBounds, ScheduleInput,
 };
+use feedgate_core::topic::{BadAddress, Topic};
 
 /// Poll a URL once, as if for the first time, and print the requests and responses, what was
 /// parsed, and when it would be polled again. Exits with 1 if the fetch failed.
@@ -72,6 +73,9 @@ impl Polled<'_> {
 }
 
 pub(super) async fn run(args: &PollArgs) -> Outcome {
+    if let Err(reason @ BadAddress::NoScheme(_)) = Topic::parse(args.url.as_str()) {
+        return Err(reason.into());
+    }
     let (config, _) = Config::load(args.config.clone(), &[])?;
     let own = format!("http://{}/", config.listen);
     let public_url = config.public_url.clone().map_or_else(|| Url::parse(&own), Ok)?;

@@ -23,6 +23,7 @@ use feedgate_core::password::Password;
 use feedgate_core::stored_file::{DEFAULT_NAME, PathSegment};
 use feedgate_protocol::rss::{FeedEdit, Post, SHORT_CHARS};
 
+use super::web_url::web_url;
 use super::{Outcome, SettingsArgs, help, print_line};
 
 /// The message if no option says where the feed is.
@@ -45,7 +46,7 @@ pub(super) struct PostArgs {
     #[arg(long, value_name = "NAME")]
     category: Vec<String>,
     /// The URL of a picture, an audio file or a video.
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", value_parser = web_url)]
     enclosure: Option<Url>,
     /// The URL of the page that the post is about.
     #[arg(long, value_name = "URL")]
@@ -60,10 +61,10 @@ pub(super) struct PostArgs {
     #[arg(long, value_name = "FILE", conflicts_with = "user")]
     feed: Option<PathBuf>,
     /// The public URL of that file.
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", value_parser = web_url)]
     url: Option<Url>,
     /// The gateway that the feed names as its cloud, or that stores the feed for --user.
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", value_parser = web_url)]
     cloud: Option<Url>,
     /// Store the feed at the gateway, in this account.
     #[arg(long, value_name = "LOGIN", requires = "cloud", value_parser = login)]

@@ -25,6 +25,7 @@ use url::form_urlencoded::Serializer;
 use crate::config::{BadConfig, Config};
 use crate::net::{CallbackRequest, FetchError, HttpClient, OpenResponse};
 
+use super::web_url::web_url;
 use super::{Outcome, print_line, print_note};
 
 /// The environment variable with the credentials.
@@ -41,7 +42,7 @@ pub(super) const TRY_AGAIN: u8 = 3;
 #[derive(Debug, Args)]
 pub(super) struct RemoteArgs {
     /// The URL of the gateway.
-    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8080")]
+    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8080", value_parser = web_url)]
     pub(super) server: Url,
     /// The login and the token of an account. FEEDGATE_TOKEN has the same form, and is not shown in
     /// the list of processes. Without either, requests go to the WebSub hub at /hub.

@@ -7,6 +7,7 @@ use serde_json::json;
 use url::Url;
 
 use super::remote::{RemoteArgs, RemoteGateway};
+use super::web_url::web_url;
 use super::{Outcome, help};
 
 /// Send the newest entries of a topic to a callback again.
@@ -19,7 +20,7 @@ pub(super) struct ReplayArgs {
     #[arg(value_name = "TOPIC")]
     topic: String,
     /// The callback of the subscription.
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", value_parser = web_url)]
     callback: Url,
     /// The number of entries, 50 at most.
     #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=50))]

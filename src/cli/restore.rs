@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use feedgate_store as store;
 
 use super::backup::describe;
+use super::progress::Progress;
 use super::{Outcome, SettingsArgs, help, print_database, print_line};
 
 /// Restore a backup to the database, which must be missing or empty. No gateway may run on it. A
@@ -22,10 +23,13 @@ pub(super) struct RestoreArgs {
 }
 
 pub(super) fn run(args: &RestoreArgs) -> Outcome {
-    let (config, _) = args.settings.load(&[])?;
+    let (config, sources) = args.settings.load(&[])?;
     let url = config.store().url;
-    print_database(&url);
-    let counts = store::restore(&args.file, &url)?;
+    print_database(&config, &sources);
+    let bar = Progress::of_bytes(1);
+    let restored = store::restore(&args.file, &url, &|bytes, of| bar.set("", bytes, of));
+    bar.finish();
+    let counts = restored?;
     print_line(format!("restored {}", describe(counts)));
     Ok(ExitCode::SUCCESS)
 }

@@ -2,14 +2,11 @@
 //! run.
 
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
 
 use feedgate_store::{self as store, RotatedSecrets, RotationProgress};
 
+use super::progress::Progress;
 use super::{Outcome, SettingsArgs, help, print_database, print_line, print_note};
-
-/// The least time between two lines about the progress.
-const REPORT_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Encrypt all secrets in the database with FEEDGATE_SECRETS_KEY: those that are stored in clear, and
 /// those that are encrypted with one of FEEDGATE_SECRETS_OLD_KEYS. Gateways may go on running.
@@ -21,18 +18,15 @@ pub(super) struct RotateKeyArgs {
 }
 
 pub(super) async fn run(args: RotateKeyArgs) -> Outcome {
-    let (config, _) = args.settings.load(&[])?;
+    let (config, sources) = args.settings.load(&[])?;
     let settings = config.store();
-    print_database(&settings.url);
-    let mut printed_at = Instant::now();
-    let mut report = |progress: &RotationProgress| {
-        if printed_at.elapsed() >= REPORT_INTERVAL {
-            printed_at = Instant::now();
-            print_note(format!("{}: {} rows read", progress.column, progress.rows));
-        }
-    };
-    let rotated = store::rotate_secrets(&settings, &mut report).await?;
-    let rotated = rotated.ok_or("set FEEDGATE_SECRETS_KEY to the key to encrypt with")?;
+    print_database(&config, &sources);
+    let bar = Progress::of_items(0);
+    let mut report =
+        |progress: &RotationProgress| bar.set(progress.column, progress.rows, progress.of);
+    let rotated = store::rotate_secrets(&settings, &mut report).await;
+    bar.finish();
+    let rotated = rotated?.ok_or("set FEEDGATE_SECRETS_KEY to the key to encrypt with")?;
     print_line(format!(
         "{} secrets were encrypted with the key {}",
         rotated.rewritten, rotated.key_id

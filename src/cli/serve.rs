@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use feedgate_store as store;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tracing::warn;
+use tracing::{info, warn};
 use tracing_subscriber::EnvFilter;
 
 use crate::app::Running;
@@ -30,13 +30,29 @@ pub(super) struct ServeArgs {
     settings: SettingsArgs,
     #[arg(long, value_name = "ADDRESS:PORT", help = FEEDGATE_LISTEN.option_help())]
     listen: Option<String>,
+    /// Allow feeds and callbacks on this machine, for trying things out. Without it, they are allowed only
+    /// as far as FEEDGATE_EGRESS_ALLOW_… lists their addresses.
+    #[arg(long)]
+    allow_local: bool,
 }
+
+/// What `--allow-local` means for others.
+const LOCAL_IS_ALLOWED: &str = "--allow-local: feeds and callbacks on this machine are allowed, so accounts and \
+     programs on this machine can make the gateway send requests to services here; do not use it where \
+     strangers have accounts";
 
 pub(super) async fn run(args: ServeArgs) -> Outcome {
     let listen = [(FEEDGATE_LISTEN.name, args.listen.as_deref())];
-    let (config, _) = args.settings.load(&listen)?;
-    let output = LogOutput::start()?;
-    start_logging(&config, &output);
+    let (mut config, sources) = args.settings.load(&listen)?;
+    let output = start_logging(&config)?;
+    info!("{}", super::database_in_use(&config, &sources));
+    for setting in &sources.overridden {
+        warn!("{setting}");
+    }
+    if args.allow_local {
+        config.allow_this_machine();
+        warn!("{LOCAL_IS_ALLOWED}");
+    }
     let ended = serve(config, &output).await;
     // Printed like the log, because nobody may be reading that.
     let ended = ended.or_else(|err| match super::is_broken_pipe(&*err) {
@@ -134,10 +150,11 @@ impl Signals {
     }
 }
 
-/// Starts logging according to the settings.
-fn start_logging(config: &Config, output: &LogOutput) {
+/// Starts logging to standard error according to the settings.
+pub(super) fn start_logging(config: &Config) -> io::Result<LogOutput> {
+    let log = LogOutput::start()?;
     let filter = EnvFilter::new(&config.log);
-    let output = output.clone();
+    let output = log.clone();
     let lines = tracing_subscriber::fmt().with_env_filter(filter);
     // Reports of its own would be printed in a way that panics if standard error is closed.
     let lines = lines.log_internal_errors(false).with_writer(move || output.clone());
@@ -148,4 +165,5 @@ fn start_logging(config: &Config, output: &LogOutput) {
     };
     // A second command in the same process, as in tests, keeps the log of the first one.
     begun.unwrap_or_default();
+    Ok(log)
 }

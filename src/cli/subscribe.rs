@@ -10,6 +10,7 @@ use serde_json::json;
 use url::Url;
 
 use super::remote::{RemoteArgs, RemoteGateway};
+use super::web_url::web_url;
 use super::{Outcome, help};
 
 /// Subscribe a callback to a topic.
@@ -22,7 +23,7 @@ pub(super) struct SubscribeArgs {
     #[arg(value_name = "TOPIC")]
     topic: String,
     /// The URL to notify.
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", value_parser = web_url)]
     callback: Url,
     /// The key of the signatures; - reads it from standard input.
     #[arg(long, value_name = "SECRET")]
@@ -54,7 +55,7 @@ pub(super) struct UnsubscribeArgs {
     #[arg(value_name = "TOPIC")]
     topic: String,
     /// The callback of the subscription. Not needed if the account has one subscription to the topic.
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", value_parser = web_url)]
     callback: Option<Url>,
     /// Verify the callback before the command ends (sync), or after it (async).
     #[arg(long, value_enum)]

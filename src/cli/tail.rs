@@ -23,6 +23,7 @@ use url::Url;
 use super::event_printer::EventPrinter;
 use super::remote::{RemoteArgs, RemoteError, RemoteGateway};
 use super::serve::Signals;
+use super::web_url::web_url;
 use super::{Outcome, help, is_output_closed, print_line, print_note};
 use feedgate_core::subscription::Format;
 
@@ -48,7 +49,7 @@ pub(super) struct TailArgs {
     #[arg(value_name = "TOPIC")]
     topic: Option<String>,
     /// Post each notification to this URL. Without it, the documents are printed.
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", value_parser = web_url)]
     forward_to: Option<Url>,
     /// Subscribe the account to TOPIC first. The subscription stays when the command ends.
     #[arg(long, requires = "topic")]

@@ -62,9 +62,9 @@ enum What {
 }
 
 pub(super) async fn run(args: TokenArgs) -> Outcome {
-    let (config, _) = args.settings.load(&[])?;
+    let (config, sources) = args.settings.load(&[])?;
+    print_database(&config, &sources);
     let store = open_existing_store(&config).await?;
-    print_database(&config.store().url);
     let now = runner::now();
     let mut code = ExitCode::SUCCESS;
     match args.what {

@@ -10,6 +10,13 @@ impl Config {
             let names = [&FEEDGATE_TLS_CERT, &FEEDGATE_TLS_KEY].map(|name| reader.spelled(name));
             reader.faults.push(format!("set both {} and {}, or neither", names[0], names[1]));
         }
+        if self.database_password.is_some() && self.database_url().is_none() {
+            let names = [&FEEDGATE_DATABASE_PASSWORD, &FEEDGATE_DATABASE];
+            let [password, database] = names.map(|name| reader.spelled(name));
+            reader.faults.push(format!(
+                "{password} is for {database} that is postgres://USER@HOST/DATABASE, without a password"
+            ));
+        }
         // If a lease ended while its request was in progress, another node would repeat the
         // request.
         let timeouts = [

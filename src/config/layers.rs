@@ -31,9 +31,20 @@ const FARTHEST: usize = 3;
 /// The values given in all layers, with their origins.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Layers {
-    given: BTreeMap<&'static str, (String, Origin)>,
+    given: BTreeMap<&'static str, Given>,
     /// The faults of the layers themselves.
     pub(super) faults: Vec<String>,
+    /// The values that others override: a sentence for each, which shows no value.
+    pub(super) overridden: Vec<String>,
+}
+
+/// A value of a setting.
+#[derive(Clone, Debug)]
+struct Given {
+    value: String,
+    origin: Origin,
+    /// The name as it was given.
+    spelled: String,
 }
 
 impl Layers {
@@ -49,14 +60,17 @@ impl Layers {
         }
         layers.add_environment(environment);
         for (name, value) in options {
-            layers.given.insert(name, (value.clone(), Origin::CommandLine));
+            if let Some(target) = target(name) {
+                let spelled = target.setting().spelled(Origin::CommandLine);
+                layers.add(target, value.clone(), Origin::CommandLine, &spelled);
+            }
         }
         layers
     }
 
     /// Returns the value given for a name, with its origin.
     pub(super) fn get(&self, name: &str) -> Option<(String, Origin)> {
-        self.given.get(name).cloned()
+        self.given.get(name).map(|given| (given.value.clone(), given.origin))
     }
 
     fn add_file(&mut self, name: &str, text: &str) {
@@ -78,6 +92,9 @@ impl Layers {
     }
 
     fn add_environment(&mut self, environment: &[(String, String)]) {
+        // Images of containers set plain values; a secret from a file takes precedence over them.
+        let mut environment: Vec<_> = environment.iter().collect();
+        environment.sort_by_key(|(name, _)| matches!(target(name), Some(Target::File(_))));
         for (name, value) in environment {
             let is_other = NOT_SETTINGS.iter().any(|start| name.starts_with(start));
             if !name.starts_with(PREFIX) || is_other {
@@ -102,7 +119,13 @@ impl Layers {
                 }
             },
         };
-        self.given.insert(setting.name, (value, origin));
+        if let Some(lower) = self.given.get(setting.name).filter(|lower| lower.value != value) {
+            let [lower_place, place] = [lower.origin, origin].map(Origin::place);
+            let lower = &lower.spelled;
+            self.overridden
+                .push(format!("{lower} {lower_place} is overridden by {spelled} {place}"));
+        }
+        self.given.insert(setting.name, Given { value, origin, spelled: spelled.to_owned() });
     }
 }
 
@@ -112,6 +135,14 @@ enum Target {
     Value(&'static Setting),
     /// The path of a file that contains the value of this setting.
     File(&'static Setting),
+}
+
+impl Target {
+    fn setting(&self) -> &'static Setting {
+        match self {
+            Target::Value(setting) | Target::File(setting) => setting,
+        }
+    }
 }
 
 fn target(name: &str) -> Option<Target> {
@@ -218,6 +249,12 @@ mod tests {
             assert_eq!(layers.get(name), Some((value.to_owned(), origin)), "{name}");
         }
         assert_eq!(layers.get("FEEDGATE_SHUTDOWN_GRACE_S"), None);
+        let wanted = [
+            "listen in the file is overridden by FEEDGATE_LISTEN in the environment",
+            "log in the file is overridden by FEEDGATE_LOG in the environment",
+            "FEEDGATE_LISTEN in the environment is overridden by --listen on the command line",
+        ];
+        assert_eq!(layers.overridden, wanted);
     }
 
     #[test]
@@ -254,10 +291,14 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("database");
         fs::write(&path, "postgres://me:pw@db.test/feedgate\n").unwrap();
-        let environment = environment(&[("FEEDGATE_DATABASE_FILE", path.to_str().unwrap())]);
-        let layers = Layers::merge(&[], &environment, None);
-        assert_eq!(layers.faults, [""; 0]);
-        let want = Some(("postgres://me:pw@db.test/feedgate".to_owned(), Origin::Environment));
-        assert_eq!(layers.get("FEEDGATE_DATABASE"), want);
+        let from_file = ("FEEDGATE_DATABASE_FILE", path.to_str().unwrap());
+        let of_the_image = ("FEEDGATE_DATABASE", "sqlite:/data");
+        for given in [&[from_file][..], &[from_file, of_the_image], &[of_the_image, from_file]] {
+            let layers = Layers::merge(&[], &environment(given), None);
+            assert_eq!(layers.faults, [""; 0]);
+            let want = Some(("postgres://me:pw@db.test/feedgate".to_owned(), Origin::Environment));
+            assert_eq!(layers.get("FEEDGATE_DATABASE"), want);
+            assert_eq!(layers.overridden.len(), given.len() - 1, "{:?}", layers.overridden);
+        }
     }
 }

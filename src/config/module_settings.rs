@@ -7,7 +7,7 @@ use chrono::TimeDelta;
 use url::Url;
 
 use super::memory_limit::memory_limit_bytes;
-use super::{Config, url_at};
+use super::{Config, LOOPBACK_NETWORKS, url_at};
 use crate::authoring;
 use crate::disk_space::DiskSpace;
 use crate::document_budget::SMALLEST_BUDGET_BYTES;
@@ -43,7 +43,7 @@ impl Config {
     /// other is the folder that contains it.
     pub fn store(&self) -> store::StoreSettings {
         store::StoreSettings {
-            url: with_file_name(&self.database),
+            url: self.database_url().unwrap_or_else(|| with_file_name(&self.database)),
             connections: self.database_connections,
             groups: HostGroups::with(self.host_min_interval, self.host_rate_groups.clone()),
             page_limits: PageLimits { records: self.page_records, bytes: self.page_bytes },
@@ -57,6 +57,28 @@ impl Config {
                 old: self.secrets_old_keys.clone(),
             },
         }
+    }
+
+    /// Returns the URL of the database with its password; `None` if the URL is not one that a password can
+    /// be added to.
+    pub(super) fn database_url(&self) -> Option<String> {
+        let Some(password) = &self.database_password else {
+            return Some(with_file_name(&self.database));
+        };
+        let mut url = Url::parse(&self.database).ok()?;
+        let is_server = matches!(url.scheme(), "postgres" | "postgresql");
+        if !is_server || url.password().is_some() {
+            return None;
+        }
+        // Everything else that has a meaning in a URL is encoded by this call.
+        url.set_password(Some(&password.reveal().replace('%', "%25"))).ok()?;
+        Some(url.into())
+    }
+
+    /// Allows topics and callbacks on this machine, beside the networks that are set.
+    pub fn allow_this_machine(&mut self) {
+        self.allow_topics.extend(LOOPBACK_NETWORKS);
+        self.allow_callbacks.extend(LOOPBACK_NETWORKS);
     }
 
     /// Returns which resources lists contain.

@@ -101,6 +101,9 @@ settings! {
         /// up to half a second later.
         FEEDGATE_DATABASE = "sqlite:feedgate-data" => database: String, DATABASE, secret;
 
+        /// The password of a PostgreSQL database whose URL has none. It may have any characters.
+        FEEDGATE_DATABASE_PASSWORD = "" => database_password: Option<Password>, PASSWORD, secret;
+
         /// The space that is kept free on the disk of a SQLite database. While less is free, resources
         /// that only subscribers without an account watch are not polled. 0 switches this off. The
         /// disk of a PostgreSQL server has to be monitored there. Default: 1 GiB, or 5 % of the disk

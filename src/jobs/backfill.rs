@@ -52,6 +52,9 @@ const WAITS: [Duration; 3] =
 /// The longest `Retry-After` that is honoured before a document is retried.
 const LONGEST_WAIT: Duration = Duration::from_secs(3_600);
 
+/// After how many documents of a backfill the log says how far it is.
+const LOGGED_PAGES: u32 = 50;
+
 /// After how long the disk space is checked again for a backfill that waits: each check is a write.
 const DISK_CHECK_AGAIN: TimeDelta = TimeDelta::minutes(10);
 
@@ -192,7 +195,10 @@ impl Backfiller {
                 );
                 let now = runner::now();
                 match self.store.stage_backfill(&backfill, claim, page, now).await? {
-                    StagedPage::Staged => Ok(()),
+                    StagedPage::Staged => {
+                        self.log_progress(resource.id, backfill.pages + 1);
+                        Ok(())
+                    }
                     StagedPage::Postponed(until) => {
                         self.postpone(resource.id, claim, (until, now)).await
                     }
@@ -206,6 +212,14 @@ impl Backfiller {
                 self.report_refusal(&resource, &url, &failure).await?;
                 self.retry_or_end(DueBackfill { backfill, claim, resource }, failure).await
             }
+        }
+    }
+
+    /// Logs from time to time how many documents of a history are read.
+    fn log_progress(&self, id: ResourceId, pages: u32) {
+        if pages.is_multiple_of(LOGGED_PAGES) {
+            let at_most = self.settings.limits.pages;
+            info!(resource = id.0, pages, at_most, "backfill in progress");
         }
     }
 

@@ -112,7 +112,7 @@ impl SubscriptionService {
 }
 
 /// Returns whether a URL leads to this machine, judging by the URL alone.
-fn is_on_this_machine(url: &Url) -> bool {
+pub(crate) fn is_on_this_machine(url: &Url) -> bool {
     match url.host() {
         Some(Host::Ipv4(ip)) => ip.is_loopback(),
         Some(Host::Ipv6(ip)) => ip.to_canonical().is_loopback(),

@@ -76,7 +76,7 @@ pub(crate) async fn run_pages(pages: &[PathBuf]) -> usize {
 /// Runs the commands of all examples in one shell, while a gateway runs in the same folder.
 async fn run(examples: &[Example], gateway: &str) -> Output {
     let start = format!(
-        "export FEEDGATE_PUBLISHER_SECRETS=127.0.0.1=known-to-both\nfeedgate serve >serve.log 2>&1 &\nuntil curl -fs http://{gateway}/readyz; do sleep 0.1; done\n"
+        "export FEEDGATE_PUBLISHER_SECRETS=127.0.0.1=known-to-both\nfeedgate serve --allow-local >serve.log 2>&1 &\nuntil curl -fs http://{gateway}/readyz; do sleep 0.1; done\n"
     );
     let separate = format!("printf %s {}\n", shell_word(SEPARATOR));
     let blocks = examples.iter().map(|example| example.commands.as_str());

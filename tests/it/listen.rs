@@ -29,8 +29,6 @@ impl Listening {
             .arg("listen")
             .args(args)
             .env_clear()
-            .env("FEEDGATE_EGRESS_ALLOW_TOPIC_CIDRS", "127.0.0.0/8")
-            .env("FEEDGATE_EGRESS_ALLOW_CALLBACK_CIDRS", "127.0.0.0/8")
             .env("FEEDGATE_HOST_MIN_INTERVAL_MS", "0")
             .stdin(Stdio::null())
             .stdout(Stdio::piped())

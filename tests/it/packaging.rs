@@ -1,6 +1,7 @@
 //! What packages contain.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
@@ -131,11 +132,13 @@ fn the_sample_settings_are_valid() {
     let checked = feedgate(&["check-config", "--config", sample.to_str().unwrap()]);
     assert!(checked.status.success(), "{}", text(&checked.stderr));
 
-    // The settings that are commented out are valid, too.
+    // The settings that are commented out are valid, too; files with secrets are not there.
     let folder = tempfile::tempdir().unwrap();
     let all = fs::read_to_string(&sample).unwrap();
     let lines = all.lines().map(|line| match line.strip_prefix("# ") {
-        Some(setting) if setting.contains(" = \"") => format!("{setting}\n"),
+        Some(setting) if setting.contains(" = \"") && !setting.contains("_file") => {
+            format!("{setting}\n")
+        }
         _ => format!("{line}\n"),
     });
     fs::write(folder.path().join("all.toml"), lines.collect::<String>()).unwrap();
@@ -143,4 +146,46 @@ fn the_sample_settings_are_valid() {
     let checked = feedgate(&["check-config", "--config", all.to_str().unwrap()]);
     assert!(checked.status.success(), "{}", text(&checked.stderr));
     assert!(text(&checked.stdout).contains("feeds.example.org"));
+}
+
+/// Everything that an operator starts reads one configuration: what the unit or a shell of the compose file
+/// set alone would be unknown to `feedgate token create`.
+#[test]
+fn the_service_and_the_commands_read_one_configuration() {
+    let packaging = Path::new(env!("CARGO_MANIFEST_DIR")).join("packaging");
+    let read = |file| fs::read_to_string(packaging.join(file)).unwrap();
+    let unit = read("systemd/feedgate.service");
+    let environment = unit.lines().find(|line| line.starts_with("Environment"));
+    assert_eq!(environment, None, "the unit sets what commands do not know");
+    let settings: toml::Table = read("feedgate.toml").parse().unwrap();
+    assert_eq!(settings["database"].as_str(), Some("sqlite:/var/lib/feedgate"));
+    assert!(unit.contains("StateDirectory=feedgate\n"), "{unit}");
+    let compose = read("compose/compose.yaml");
+    assert!(!compose.contains("export "), "a command in the container does not know it: {compose}");
+    assert!(compose.contains("FEEDGATE_DATABASE: "), "{compose}");
+}
+
+#[test]
+fn the_first_start_of_the_compose_file_makes_the_key_for_secrets_once() {
+    let compose = Path::new(env!("CARGO_MANIFEST_DIR")).join("packaging/compose/compose.yaml");
+    let compose = fs::read_to_string(compose).unwrap();
+    let (_, rest) = compose.split_once("    command:\n      - |\n").unwrap();
+    let lines = rest.lines().take_while(|line| line.starts_with("        "));
+    let script = lines.map(|line| format!("{}\n", line.trim())).collect::<String>();
+    let folder = tempfile::tempdir().unwrap();
+    let script = script.replace("/data", folder.path().to_str().unwrap());
+    let script = script.replace("exec feedgate serve", "exec true");
+    let key = folder.path().join("secrets.key");
+    let start = || {
+        let done = Command::new("/bin/sh").args(["-euc", &script]).output().unwrap();
+        assert!(done.status.success(), "{script}{}", text(&done.stderr));
+        fs::read_to_string(&key).unwrap()
+    };
+    let made = start();
+    assert_eq!(start(), made, "the second start keeps it");
+    assert_eq!(fs::metadata(&key).unwrap().permissions().mode() & 0o777, 0o600);
+    let mut check = Command::new(env!("CARGO_BIN_EXE_feedgate"));
+    check.arg("check-config").env_clear().current_dir(folder.path());
+    let checked = check.env("FEEDGATE_SECRETS_KEY_FILE", &key).output().unwrap();
+    assert!(checked.status.success(), "{}", text(&checked.stderr));
 }

@@ -22,6 +22,7 @@ async fn the_tour_works_as_written() {
         ("127.0.0.1:8080", gateway.clone()),
         ("https://blog.rust-lang.org/feed.xml", publisher.url("/feed.xml")),
         ("https://example.com/callback", subscriber.url("/callback")),
+        ("3000", free_port().to_string()),
     ]
     .iter()
     .fold(tour(), |script, (written, here)| {
@@ -29,12 +30,17 @@ async fn the_tour_works_as_written() {
         script.replace(written, here)
     });
 
+    // The option of the tour allows this machine, and nothing else does.
+    let script = format!("unset ${{!FEEDGATE_EGRESS_ALLOW_@}}\n{script}");
     // `m`, so that the shell can name its job as a person's shell does.
     let output = shell::run(&script, "-emuxo", &gateway).await;
     let printed = String::from_utf8_lossy(&output.stdout);
     let told = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{}\n{printed}\n{told}", output.status);
     subscriber.verified("/callback", 1).await;
+    assert!(printed.lines().any(
+        |line| line.contains(" notified ") && line.ends_with("signed, webhook-signature valid")
+    ));
     for sign in ["\"items\"", "<weblog ", "rel=\"via\"", "Item 2"] {
         assert!(printed.contains(sign), "nothing printed {sign}:\n{printed}\n{told}");
     }

@@ -3,10 +3,11 @@
 use http::StatusCode;
 
 use crate::support::feeds::rss;
-use crate::support::gateway::Gateway;
+use crate::support::gateway::{Gateway, LOGIN, TOKEN};
 use crate::support::ports::free_port;
 use crate::support::postgres::{Database, Kind};
 use crate::support::publisher::Publisher;
+use crate::support::server::client;
 
 /// A form, what is wrong in it, and what is said about that.
 type Case<'a> = (&'a [(&'a str, &'a str)], (&'a str, &'a str), &'a str);
@@ -29,7 +30,8 @@ async fn an_address_that_is_not_public_is_refused_at_once() {
         let ask = |mode| [("hub.mode", mode), ("hub.topic", topic), ("hub.callback", callback)];
         let want = format!(
             "{host} is not a public address; an operator can allow it with \
-             FEEDGATE_EGRESS_ALLOW_{setting}_CIDRS"
+             FEEDGATE_EGRESS_ALLOW_{setting}_CIDRS{}",
+            if host == "::1" { " or feedgate serve --allow-local" } else { "" }
         );
         let (status, why) = gateway.post("/hub", &ask("subscribe")).await;
         assert_eq!(status, StatusCode::BAD_REQUEST, "{topic} {callback}: {why}");
@@ -112,4 +114,38 @@ async fn a_gateway_without_its_database_says_soon_that_it_is_not_ready() {
     assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
     assert_eq!(why.trim_end(), "not ready: the database did not respond within 2 s");
     assert_eq!(gateway.get("/livez").await.0, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn what_a_new_user_gets_wrong_is_answered_with_what_would_be_right() {
+    let database = Database::new(Kind::Sqlite).await;
+    let gateway = Gateway::start(&database, &[]).await;
+    const FORM: &str = "application/x-www-form-urlencoded";
+    let json = r#"{"hub.mode": "list"}"#;
+    #[rustfmt::skip]
+    let cases = [
+        ("/hub", FORM, "mode=subscribe&topic=https://a.example/", "Did you mean hub.mode instead of mode?"),
+        ("/hub", FORM, "hub.mode=subscribe&topic=https://a.example/", "hub.topic is missing. Did you mean hub.topic instead of topic?"),
+        ("/hub", FORM, "hub.mode=publish&url=https://a.example/", "Did you mean hub.url instead of url?"),
+        ("/hub", FORM, "hub.mode=subscribe&hub.topic=a.example/feed&hub.callback=https://b.example/", "did you mean https://a.example/feed? It has no http:// or https://"),
+        ("/hub", FORM, json, "The body is JSON, which this address does not read. Send the parameters as application/x-www-form-urlencoded"),
+        ("/",    FORM, "mode=list", "hub.mode is missing. Did you mean hub.mode instead of mode?"),
+        ("/",    FORM, "hub.mode=subscribe&topic=https://a.example/", "topic is not a parameter of subscribe. Did you mean hub.topic?"),
+        ("/",    FORM, "hub.mode=subscribe&hub.topic=https://a.example/&callback=https://b.example/", "Did you mean hub.callback instead of callback?"),
+        ("/",    FORM, json, "its Content-Type is application/x-www-form-urlencoded. Send Content-Type: application/json."),
+        ("/",    "",   json, "has no Content-Type. Send Content-Type: application/json."),
+        ("/",    "text/yaml", json, "must be application/x-www-form-urlencoded, application/json or multipart/form-data, it is text/yaml"),
+        ("/v1/subscriptions", FORM, r#"{"url": "https://a.example/"}"#, "Send Content-Type: application/json."),
+        ("/v1/subscriptions", "application/json", r#"{"url": "a.example/feed"}"#, "Did you mean https://a.example/feed?"),
+    ];
+    for (path, content_type, body, want) in cases {
+        let request = client().post(gateway.url(path)).basic_auth(LOGIN, Some(TOKEN)).body(body);
+        let request = match content_type {
+            "" => request,
+            content_type => request.header("content-type", content_type),
+        };
+        let answer = request.send().await.unwrap();
+        let (status, why) = (answer.status(), answer.text().await.unwrap());
+        assert!(status.is_client_error() && why.contains(want), "{path} {body}: {status} {why}");
+    }
 }

@@ -53,6 +53,9 @@ pub struct Polling {
     pub failing_since: Option<DateTime<Utc>>,
     /// Entries per hour: a moving average with a half-life of seven days.
     pub entries_per_hour: f64,
+    /// Whether the average is an assumption: no date of an entry was known at the first poll, and nothing
+    /// new has been found since.
+    pub is_rate_assumed: bool,
     /// When the average was last updated.
     pub rate_at: Option<DateTime<Utc>>,
     /// The publisher's polling hints in the last usable response.

@@ -213,9 +213,11 @@ fn learn(polling: &mut Polling, kind: ResourceKind, found: &PollFinding, now: Da
     if is_first {
         polling.entries_per_hour = rate::first_rate(dates.iter().copied(), now);
         let newest = dates.iter().filter(|date| **date <= now).max();
+        polling.is_rate_assumed = newest.is_none();
         polling.last_new = Some(newest.copied().unwrap_or(now));
     } else {
         polling.entries_per_hour = rate::rate_after(polling, new, now);
+        polling.is_rate_assumed &= new == 0;
         if new > 0 || polling.last_new.is_none() {
             polling.last_new = Some(now);
         }

@@ -9,10 +9,14 @@
 
 pub(crate) mod error;
 
+use std::convert::Infallible;
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
+use std::io::ErrorKind;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::thread;
 use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
@@ -28,6 +32,9 @@ use feedgate_core::store::StoreError;
 /// How long to wait for a lock: a gateway has none for longer while it runs.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// The time between two reports of how much is written.
+const REPORT_INTERVAL: Duration = Duration::from_millis(200);
+
 /// The largest database whose pages are checked at each start: a few seconds of reading.
 pub const LARGEST_CHECKED_BYTES: u64 = 1 << 30;
 
@@ -42,8 +49,16 @@ pub struct BackupCounts {
     pub entries: u64,
 }
 
+/// Takes note of how many bytes of a file are written, and of how many at most.
+pub type ReportWritten<'a> = &'a (dyn Fn(u64, u64) + Sync);
+
 /// Writes a backup of the database at `url` to `file`. Gateways may use the database meanwhile.
-pub fn back_up(url: &str, file: &Path) -> Result<BackupCounts, BackupError> {
+/// `report` is called several times a second.
+pub fn back_up(
+    url: &str,
+    file: &Path,
+    report: ReportWritten<'_>,
+) -> Result<BackupCounts, BackupError> {
     let Some(path) = sqlite_path(url) else {
         let file = quoted(file);
         let command = format!("pg_dump --format=custom --file={file} \"$FEEDGATE_DATABASE\"");
@@ -52,11 +67,16 @@ pub fn back_up(url: &str, file: &Path) -> Result<BackupCounts, BackupError> {
     if file.exists() {
         return Err(BackupError::FileExists { file: file.to_owned() });
     }
-    back_up_file(path, file).map_err(|err| named(err, url))
+    back_up_file(path, file, report).map_err(|err| named(err, url))
 }
 
-/// Restores the backup `file` to the database at `url`, which must be missing or empty.
-pub fn restore(file: &Path, url: &str) -> Result<BackupCounts, BackupError> {
+/// Restores the backup `file` to the database at `url`, which must be missing or empty. `report` is
+/// called several times a second while the database is written.
+pub fn restore(
+    file: &Path,
+    url: &str,
+    report: ReportWritten<'_>,
+) -> Result<BackupCounts, BackupError> {
     let Some(path) = sqlite_path(url) else {
         let file = quoted(file);
         let command = format!("pg_restore --dbname=\"$FEEDGATE_DATABASE\" {file}");
@@ -72,7 +92,7 @@ pub fn restore(file: &Path, url: &str) -> Result<BackupCounts, BackupError> {
             fs::remove_file(journal).map_err(BackupError::write(journal))?;
         }
     }
-    vacuum_into(&backup, path)?;
+    vacuum_into(&backup, path, (file, report))?;
     let restored = open_file(path).map_err(store_error)?;
     Ok(count(&restored)?)
 }
@@ -80,18 +100,26 @@ pub fn restore(file: &Path, url: &str) -> Result<BackupCounts, BackupError> {
 /// Fails unless the file at `path` is the database of a gateway.
 pub(crate) fn check_exists(path: &Path) -> Result<(), StoreError> {
     let missing = || StoreError::NoDatabase { place: format!("in {}", path.display()) };
-    if !path.is_file() {
-        return Err(missing());
+    match fs::metadata(path) {
+        Ok(file) if file.is_file() => {}
+        Err(err) if err.kind() == ErrorKind::PermissionDenied => {
+            return Err(StoreError::Database(Box::new(err)));
+        }
+        _ => return Err(missing()),
     }
     wal::check(path)?;
     let conn = open_file(path).map_err(store_error)?;
     version(&conn)?.map(drop).ok_or_else(missing)
 }
 
-fn back_up_file(path: &Path, file: &Path) -> Result<BackupCounts, BackupError> {
+fn back_up_file(
+    path: &Path,
+    file: &Path,
+    report: ReportWritten<'_>,
+) -> Result<BackupCounts, BackupError> {
     check_exists(path)?;
     let conn = open_file(path).map_err(store_error)?;
-    vacuum_into(&conn, file)?;
+    vacuum_into(&conn, file, (path, report))?;
     let written = open_file(file).map_err(store_error)?;
     Ok(count(&written)?)
 }
@@ -162,12 +190,23 @@ fn check_target(path: &Path) -> Result<(), BackupError> {
     Ok(())
 }
 
-/// Writes the contents of a database to a new file.
-fn vacuum_into(conn: &Connection, file: &Path) -> Result<(), BackupError> {
+/// Writes the contents of a database, which is at `source`, to a new file.
+fn vacuum_into(
+    conn: &Connection,
+    file: &Path,
+    (source, report): (&Path, ReportWritten<'_>),
+) -> Result<(), BackupError> {
     let part = suffixed(file, &format!(".{}.part", std::process::id()));
     let created = OpenOptions::new().create_new(true).write(true).mode(0o600).open(&part);
     created.map_err(BackupError::write(&part))?;
-    let written = write_part(conn, &part)
+    let written = thread::scope(|scope| {
+        let (ended, is_writing) = mpsc::channel();
+        scope.spawn(|| watch_part(&part, source, report, is_writing));
+        let written = write_part(conn, &part);
+        drop(ended);
+        written
+    });
+    let written = written
         .and_then(|()| fs::rename(&part, file).map_err(BackupError::write(file)))
         .and_then(|()| sync_folder(file).map_err(BackupError::write(file)));
     if written.is_err() {
@@ -175,6 +214,19 @@ fn vacuum_into(conn: &Connection, file: &Path) -> Result<(), BackupError> {
         fs::remove_file(&part).unwrap_or_default();
     }
     written
+}
+
+/// Reports how far the file `part` is written, until the other end of `is_writing` is gone.
+fn watch_part(
+    part: &Path,
+    source: &Path,
+    report: ReportWritten<'_>,
+    is_writing: Receiver<Infallible>,
+) {
+    let length = |file| fs::metadata(file).map_or(0, |file| file.len());
+    while let Err(RecvTimeoutError::Timeout) = is_writing.recv_timeout(REPORT_INTERVAL) {
+        report(length(part), length(source));
+    }
 }
 
 fn write_part(conn: &Connection, part: &Path) -> Result<(), BackupError> {

@@ -51,12 +51,12 @@ pub struct CopySettings {
     pub stop_after: Option<u64>,
 }
 
-/// How far a copy has come.
+/// How far a copy or an export has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CopyProgress {
-    /// The table that is being copied.
+    /// The table that is being read.
     pub table: &'static str,
-    /// The number of its rows that have been copied.
+    /// The number of its rows that have been copied or exported.
     pub rows: u64,
     /// The number of all its rows.
     pub of: u64,

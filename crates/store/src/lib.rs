@@ -54,7 +54,9 @@ use feedgate_core::store::StoreError;
 use feedgate_core::visibility::ListedTopics;
 
 pub use crate::backup::error::BackupError;
-pub use crate::backup::{BackupCounts, LARGEST_CHECKED_BYTES, back_up, check_pages, restore};
+pub use crate::backup::{
+    BackupCounts, LARGEST_CHECKED_BYTES, ReportWritten, back_up, check_pages, restore,
+};
 pub use crate::cells::Store;
 pub use crate::collections::collecting::{COLLECT_BATCH, COLLECT_BYTES};
 pub use crate::copy::error::CopyError;

@@ -4,6 +4,7 @@
 use std::error::Error;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
@@ -19,6 +20,7 @@ use crate::config::Config;
 use crate::http::serve::listener::{Listener, ListenerSettings};
 use crate::net::HttpClient;
 
+use super::console_sign_in::ConsoleSignIn;
 use super::desk::Desk;
 use super::publisher::{Publisher, topic};
 use super::readers::DemoReader;
@@ -28,12 +30,10 @@ use super::tally::{Channel, DemoEvent, Received};
 
 type Failure = Box<dyn Error>;
 
-/// The settings that differ from the defaults: the gateway may reach this machine and nothing else,
-/// and the publisher, which is part of the demo, is polled without politeness limits.
-const SETTINGS: [(&str, &str); 6] = [
+/// The settings that differ from the defaults: the publisher, which is part of the demo, is polled without
+/// politeness limits.
+const SETTINGS: [(&str, &str); 4] = [
     ("FEEDGATE_LISTEN", "127.0.0.1:0"),
-    ("FEEDGATE_EGRESS_ALLOW_TOPIC_CIDRS", "127.0.0.0/8"),
-    ("FEEDGATE_EGRESS_ALLOW_CALLBACK_CIDRS", "127.0.0.0/8"),
     ("FEEDGATE_HOST_MIN_INTERVAL_MS", "0"),
     ("FEEDGATE_PING_MIN_INTERVAL_MS", "0"),
     ("FEEDGATE_LOG", "error"),
@@ -56,6 +56,7 @@ pub(super) struct Stage {
     at_work: TaskTracker,
     stop: CancellationToken,
     folder: Option<PathBuf>,
+    console: Option<Arc<ConsoleSignIn>>,
 }
 
 impl Stage {
@@ -65,11 +66,12 @@ impl Stage {
         let folder = database.is_none().then_some(folder);
         let temporary = folder.as_ref().map(|folder| format!("sqlite:{}", folder.display()));
         let database = database.map(str::to_owned).or(temporary).unwrap_or_default();
-        let config = Config::read(|name| match name {
+        let mut config = Config::read(|name| match name {
             "FEEDGATE_DATABASE" => Some(database.clone()),
             "FEEDGATE_CELLS" => Some(cells.to_string()),
             _ => SETTINGS.iter().find(|(held, _)| *held == name).map(|(_, to)| (*to).to_owned()),
         })?;
+        config.allow_this_machine();
 
         let (at_work, stop) = (TaskTracker::new(), CancellationToken::new());
         let publisher = Publisher::default();
@@ -99,6 +101,7 @@ impl Stage {
             at_work,
             stop,
             folder,
+            console: None,
         };
         let (reader, topics, found) = (&stage.reader, &stage.topics, &stage.found);
         stage.spawn(reader.clone().walk_archives(topics.clone(), found.clone()));
@@ -156,10 +159,26 @@ impl Stage {
         });
     }
 
+    /// Returns an address that opens the console, once and within ten minutes.
+    pub(super) async fn open_console(&mut self) -> Result<Url, Failure> {
+        let console =
+            ConsoleSignIn::create(self.gateway.store(), self.gateway.public_url()).await?;
+        let console = Arc::new(console);
+        let path = console.path();
+        self.console = Some(Arc::clone(&console));
+        let address = open(console.routes(), &self.at_work, &self.stop).await?;
+        Ok(address.join(&path)?)
+    }
+
     /// Ends the subscriptions, stops all parts, and removes the folder.
     pub(super) async fn strike(self) {
         if let Err(err) = self.desk.end_all(self.gateway.store(), &self.topics).await {
             print_line(format!("the subscriptions of the demo could not be ended: {err}"));
+        }
+        if let Some(console) = &self.console
+            && let Err(err) = console.revoke().await
+        {
+            print_line(format!("the token of the console could not be revoked: {err}"));
         }
         self.stop.cancel();
         self.gateway.stop().await;

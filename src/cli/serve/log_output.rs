@@ -30,7 +30,7 @@ enum Task {
 
 /// The output. Clones share it.
 #[derive(Clone, Debug)]
-pub(super) struct LogOutput {
+pub(in crate::cli) struct LogOutput {
     queue: SyncSender<Task>,
     lost: Arc<AtomicU64>,
 }
@@ -56,7 +56,7 @@ impl LogOutput {
     }
 
     /// Waits until what was logged before is written, or a moment if it cannot be.
-    pub(super) fn flush(&self) {
+    pub(in crate::cli) fn flush(&self) {
         let (done, written) = sync_channel(1);
         if self.queue.try_send(Task::Flush(done)).is_ok() {
             written.recv_timeout(LAST_LINES).unwrap_or_default();

@@ -30,6 +30,11 @@ pub(crate) fn read(request: &Request, formats: BodyFormats) -> Result<Form, Reje
         return Ok(query);
     }
     let media_type = request.media_type();
+    let is_form =
+        matches!(media_type.as_str(), "" | "application/x-www-form-urlencoded" | "text/plain");
+    if is_form && request.body.trim_ascii_start().starts_with(b"{") {
+        return Err(json_as_form(&media_type, formats));
+    }
     let body = match media_type.as_str() {
         "" | "application/x-www-form-urlencoded" => Form::from_urlencoded(&request.body),
         "text/plain" if formats == BodyFormats::Lenient => {
@@ -38,14 +43,40 @@ pub(crate) fn read(request: &Request, formats: BodyFormats) -> Result<Form, Reje
         "multipart/form-data" => multipart::read(request.header("content-type"), &request.body),
         "application/json" if formats != BodyFormats::Forms => Form::from_json(&request.body),
         _ => {
+            let json = if formats == BodyFormats::Forms { "" } else { ", application/json" };
             let reason = format!(
-                "The body must be application/x-www-form-urlencoded or multipart/form-data, it is \
+                "The body must be application/x-www-form-urlencoded{json} or multipart/form-data, it is \
                  {media_type}."
             );
             return Err(Rejection::unreadable_body(StatusCode::UNSUPPORTED_MEDIA_TYPE, reason));
         }
     };
     Ok(body.map_err(unreadable)?.and(query))
+}
+
+/// Returns the rejection of JSON that was sent as a form, which curl and others do unless they are told
+/// otherwise: as a form, it is one parameter with a strange name.
+fn json_as_form(media_type: &str, formats: BodyFormats) -> Rejection {
+    let reason = match (formats, media_type) {
+        (BodyFormats::Forms, _) => "The body is JSON, which this address does not read. Send the \
+             parameters as application/x-www-form-urlencoded: hub.mode=subscribe&hub.topic=…"
+            .to_owned(),
+        (_, "") => {
+            "The body is JSON, but has no Content-Type. Send Content-Type: application/json."
+                .to_owned()
+        }
+        (_, media_type) => format!(
+            "The body is JSON, but its Content-Type is {media_type}. Send Content-Type: \
+             application/json."
+        ),
+    };
+    Rejection::unreadable_body(StatusCode::UNSUPPORTED_MEDIA_TYPE, reason)
+}
+
+/// Returns a sentence, after a space, if a request has a parameter without the `hub.` of its `name`.
+pub(crate) fn suggest_prefix(form: &Form, name: &str) -> String {
+    let bare = name.trim_start_matches("hub.");
+    if form.has(bare) { format!(" Did you mean {name} instead of {bare}?") } else { String::new() }
 }
 
 /// Returns the parameters of the query alone; none if it cannot be read.

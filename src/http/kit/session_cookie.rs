@@ -3,6 +3,9 @@
 use crate::http::kit::request::Request;
 use crate::http::state::Gateway;
 
+/// The name of the cookie without TLS.
+pub(crate) const NAME_WITHOUT_TLS: &str = "feedgate_session";
+
 /// Returns the name of the cookie. Over TLS, browsers accept the prefix `__Host-` only from the host itself
 /// and for all of its paths, and `__Secure-` for a part of them (RFC 6265bis `#section-4.1.3`).
 pub(crate) fn name(gateway: &Gateway) -> &'static str {
@@ -10,7 +13,7 @@ pub(crate) fn name(gateway: &Gateway) -> &'static str {
     match (public_url.scheme(), public_url.path()) {
         ("https", "/") => "__Host-feedgate_session",
         ("https", _) => "__Secure-feedgate_session",
-        _ => "feedgate_session",
+        _ => NAME_WITHOUT_TLS,
     }
 }
 

@@ -130,7 +130,7 @@ async fn carry_out(
         publish::publish(gateway, request, form).await?;
         return Ok(ApiReply::Empty(StatusCode::NO_CONTENT)); // whatever topics are named (P-2)
     }
-    known_parameters::check_mode(&mode)?;
+    known_parameters::check_mode(&mode, form)?;
     let access = auth::authenticate(gateway, request, form).await?;
     refuse_stored_login(request, &mode, form)?;
     check_parameters(gateway, &mode, form)?;

@@ -7,6 +7,7 @@
 
 pub(crate) mod publish;
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use http::StatusCode;
@@ -62,9 +63,10 @@ async fn carry_out(gateway: &Gateway, request: &Request) -> Result<Response, Rej
     let mode = match form.get("hub.mode") {
         Some("publish") => {
             return match publish::publish(gateway, request, &form).await? {
-                0 => Err(Rejection::bad_request(
-                    "hub.url is missing: it must name the topic that changed.",
-                )),
+                0 => Err(Rejection::bad_request(format!(
+                    "hub.url is missing: it must name the topic that changed.{}",
+                    params::suggest_prefix(&form, "hub.url")
+                ))),
                 _ => Ok(empty(StatusCode::NO_CONTENT)),
             };
         }
@@ -74,9 +76,10 @@ async fn carry_out(gateway: &Gateway, request: &Request) -> Result<Response, Rej
             ))
         })?,
         None => {
-            return Err(Rejection::bad_request(
-                "hub.mode is missing: subscribe, unsubscribe or publish.",
-            ));
+            return Err(Rejection::bad_request(format!(
+                "hub.mode is missing: subscribe, unsubscribe or publish.{}",
+                params::suggest_prefix(&form, "hub.mode")
+            )));
         }
     };
     let read = admit(gateway, request, &form, mode).await;
@@ -307,7 +310,10 @@ fn whole_address<'a>(form: &'a Form, name: &str) -> Result<&'a str, Rejection> {
             Err(Rejection::bad_request(format!("{name} must not have a fragment.")))
         }
         Some((_, value)) => Ok(value),
-        None => Err(Rejection::bad_request(format!("{name} is missing."))),
+        None => {
+            let suggestion = params::suggest_prefix(form, name);
+            Err(Rejection::bad_request(format!("{name} is missing.{suggestion}")))
+        }
     }
 }
 
@@ -344,10 +350,18 @@ pub(crate) fn describe_forbidden(purpose: Purpose, err: &FetchError) -> String {
     };
     match err {
         FetchError::Forbidden { host } => {
-            format!("{host} is not a public address; an operator can allow it with {setting}")
+            let option = if is_loopback(host) { " or feedgate serve --allow-local" } else { "" };
+            format!(
+                "{host} is not a public address; an operator can allow it with {setting}{option}"
+            )
         }
         other => other.to_string(),
     }
+}
+
+fn is_loopback(host: &str) -> bool {
+    let is_loopback = |ip: IpAddr| ip.to_canonical().is_loopback();
+    host == "localhost" || host.parse().is_ok_and(is_loopback)
 }
 
 #[cfg(test)]

@@ -268,7 +268,7 @@ async fn what_a_collection_took_before_a_crash_is_not_taken_again() {
         lines.push(line.to_owned());
         Ok(())
     };
-    store::export(&from.settings(), true, &mut write).await.unwrap();
+    store::export(&from.settings(), true, &mut write, &mut |_| {}).await.unwrap();
     let mut importer = Importer::begin(&imported.settings(), &lines[0], at(3)).await.unwrap();
     for (line, number) in lines[1..].iter().zip(2..) {
         importer.add_line(number, line).await.unwrap();

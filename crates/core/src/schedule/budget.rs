@@ -56,9 +56,8 @@ impl Demand {
     /// the promised minimum.
     pub(super) fn from_period(period: Period, free_s: f64, weight: f64, floor_s: u32) -> Demand {
         let answers = match period.reason() {
-            PeriodReason::Unknown | PeriodReason::Rate { .. } | PeriodReason::Rationed { .. } => {
-                true
-            }
+            PeriodReason::Unknown | PeriodReason::Assumed { .. } => true,
+            PeriodReason::Rate { .. } | PeriodReason::Rationed { .. } => true,
             PeriodReason::Longest | PeriodReason::Floor | PeriodReason::MinPeriod => true,
             PeriodReason::Unconditional | PeriodReason::UnconditionalLarge => true,
             PeriodReason::Headers | PeriodReason::Ttl | PeriodReason::Syndication => true,

@@ -17,6 +17,11 @@ pub enum PeriodReason {
         /// New records a day.
         per_day: f64,
     },
+    /// An assumed rate, because no dates of entries were known at first, and nothing new has been found.
+    Assumed {
+        /// Whether the poll budget does not suffice for all resources.
+        is_rationed: bool,
+    },
     /// The rate, if the poll budget does not suffice for all resources.
     Rationed {
         /// New records a day.
@@ -73,8 +78,8 @@ impl PeriodReason {
     pub fn word(self) -> &'static str {
         match self {
             PeriodReason::Unknown => "unknown",
-            PeriodReason::Rate { .. } => "rate",
-            PeriodReason::Rationed { .. } => "budget",
+            PeriodReason::Rate { .. } | PeriodReason::Assumed { is_rationed: false } => "rate",
+            PeriodReason::Rationed { .. } | PeriodReason::Assumed { is_rationed: true } => "budget",
             PeriodReason::Longest => "longest",
             PeriodReason::Silent => "silent",
             PeriodReason::WindowOverrun => "window_overrun",
@@ -109,6 +114,13 @@ impl fmt::Display for PeriodReason {
                      long",
                     Rate(per_day)
                 );
+            }
+            PeriodReason::Assumed { is_rationed: false } => {
+                "nothing new has been found yet; at first, one change a day is assumed"
+            }
+            PeriodReason::Assumed { is_rationed: true } => {
+                "nothing new has been found yet; at first, one change a day is assumed, and the poll budget \
+                 makes periods longer"
             }
             PeriodReason::Longest => "the longest period of a resource without failures",
             PeriodReason::Silent => "no new entries for half a year",

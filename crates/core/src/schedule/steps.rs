@@ -169,6 +169,7 @@ fn adaptive(subscribers: u32, polling: &Polling, bounds: &ScheduleBounds) -> Per
     let per_day = rate * 24.0;
     let reason = match (is_known, stretch > 1.0) {
         (false, _) => PeriodReason::Unknown,
+        (true, is_rationed) if polling.is_rate_assumed => PeriodReason::Assumed { is_rationed },
         (true, false) => PeriodReason::Rate { per_day },
         (true, true) => PeriodReason::Rationed { per_day, stretch },
     };

@@ -358,3 +358,15 @@ fn h02_p25_a_server_is_left_alone_for_as_long_as_it_requested() {
 fn planned_again(polling: Polling) -> Polling {
     plan(held(polling), &SAME, &BOUNDS, at(4), 0.5).polling
 }
+
+#[test]
+fn a_rate_that_nothing_tells_is_told_as_an_assumption() {
+    let page = |new| PollFinding::NewRecords(NewRecords::of_other(0, new));
+    let told = |plan: &PollPlan| plan.period.reason().to_string();
+    let first = planned(Polling::default(), &page(0));
+    assert!(told(&first).contains("one change a day is assumed"), "{}", told(&first));
+    let again = planned(first.polling, &SAME);
+    assert!(told(&again).contains("one change a day is assumed"), "{}", told(&again));
+    let changed = planned(again.polling, &page(1));
+    assert!(told(&changed).contains("the resource publishes about"), "{}", told(&changed));
+}

@@ -97,10 +97,19 @@ async fn apply(tx: &Tx<'_>, migrations: &[Migration]) -> Result<bool, StoreError
     let found = version(tx, newest(migrations)).await?;
     let next = usize::try_from(found).ok().and_then(|applied| migrations.get(applied));
     let Some(migration) = next else { return Ok(false) };
-    tracing::debug!(version = found + 1, name = migration.name, "migrating the database schema");
+    let (version, of) = (found + 1, newest(migrations));
+    if found > 0 && has_content(tx).await? {
+        tracing::info!(version, of, name = migration.name, "migrating the database schema");
+    }
     tx.script(migration.sql).await?;
-    tx.execute(RECORD, params![found + 1, migration.name]).await?;
+    tx.execute(RECORD, params![version, migration.name]).await?;
     Ok(true)
+}
+
+/// Returns whether a gateway has used the database, so that a migration can take long.
+async fn has_content(tx: &Tx<'_>) -> Result<bool, StoreError> {
+    const CONTENT: &str = "select 1 from resources limit 1";
+    Ok(tx.first(CONTENT, &[]).await?.is_some())
 }
 
 /// Creates the table that records which migrations were applied, if there is none.

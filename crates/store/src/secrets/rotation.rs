@@ -5,6 +5,7 @@
 //! rotation that was interrupted begins anew, and leaves alone what it has encrypted before.
 
 use crate::alerts;
+use crate::copy::source::query;
 use crate::delivery::intent_columns::{
     HEADERS as INTENT_HEADERS, SECRET as INTENT_SECRET, VERIFY_TOKEN,
 };
@@ -35,6 +36,8 @@ pub struct RotationProgress {
     pub column: &'static str,
     /// The number of its rows that have been read.
     pub rows: u64,
+    /// The number of all its rows.
+    pub of: u64,
 }
 
 /// The result of a rotation.
@@ -114,7 +117,10 @@ async fn rotate_all(
 ) -> Result<Pass, StoreError> {
     let mut pass = Pass::default();
     for column in COLUMNS {
-        let mut rows = 0;
+        let (mut rows, mut of) = (0, 0);
+        for schema in store.databases() {
+            of += column.count_rows(schema).await?;
+        }
         for schema in store.databases() {
             let mut position = vec![i64::MIN; column.key.len()];
             loop {
@@ -125,7 +131,7 @@ async fn rotate_all(
                 pass.reasons.extend(chunk.unreadable.drain(..).take(free));
                 let (is_last, end) = (chunk.rows < CHUNK, chunk.end.take());
                 pass.rewritten += chunk.write(schema, column).await?;
-                report(&RotationProgress { column: column.name, rows });
+                report(&RotationProgress { column: column.name, rows, of });
                 match end.filter(|_| !is_last) {
                     Some(end) => position = end,
                     None => break,
@@ -149,6 +155,15 @@ struct SecretColumn {
     identity: fn(&mut Row) -> Result<RowIdentity, StoreError>,
     /// Replaces the secret `found` by `sealed` in the row with this key.
     write: &'static str,
+}
+
+impl SecretColumn {
+    /// Returns the number of rows of the table in one schema.
+    async fn count_rows(&self, schema: &Db) -> Result<u64, StoreError> {
+        let table = self.name.split('.').next().unwrap_or_default();
+        let counted = query(schema, format!("select count(*) from {table}"), Vec::new()).await?;
+        counted.into_iter().next().map_or(Ok(0), |mut row| row.count())
+    }
 }
 
 /// A column of `subscriptions`.

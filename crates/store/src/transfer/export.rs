@@ -6,6 +6,7 @@ use std::io;
 use serde_json::{Map, Value as Json, json};
 
 use crate::StoreSettings;
+use crate::copy::CopyProgress;
 use crate::copy::copy_state::KeyValue;
 use crate::copy::source::CopySource;
 use crate::copy::tables::{CopiedTable, NUMBERED_IN_SHARED, Rule};
@@ -29,14 +30,16 @@ pub struct ExportSummary {
 }
 
 /// Writes all lines with `write`, each without a line end. `with_secrets`: secrets are in the file.
+/// `report` is called after each chunk.
 pub async fn export(
     settings: &StoreSettings,
     with_secrets: bool,
     write: &mut (dyn FnMut(&str) -> io::Result<()> + Send),
+    report: &mut (dyn FnMut(&CopyProgress) + Send),
 ) -> Result<ExportSummary, TransferError> {
     let source = CopySource::open(settings).await?;
     let exported = Export { source: &source, with_secrets, summary: ExportSummary::default() };
-    let exported = exported.run(write).await;
+    let exported = exported.run(write, report).await;
     source.close().await;
     exported
 }
@@ -51,6 +54,7 @@ impl Export<'_> {
     async fn run(
         mut self,
         write: &mut (dyn FnMut(&str) -> io::Result<()> + Send),
+        report: &mut (dyn FnMut(&CopyProgress) + Send),
     ) -> Result<ExportSummary, TransferError> {
         let mut id = [0; 16];
         getrandom::fill(&mut id).map_err(|err| StoreError::Database(Box::new(err)))?;
@@ -70,6 +74,11 @@ impl Export<'_> {
             let columns = columns.get(table.name).map_or(&[][..], Vec::as_slice);
             let names: Vec<String> = columns.iter().map(|column| column.name.clone()).collect();
             let mut count = 0;
+            let mut progress = CopyProgress {
+                table: table.name,
+                rows: 0,
+                of: self.source.count_rows(table).await?,
+            };
             for db in self.source.schemas_of(table) {
                 let mut after = Vec::new();
                 loop {
@@ -80,6 +89,8 @@ impl Export<'_> {
                         table.key.iter().filter_map(|key| names.iter().position(|n| n == key));
                     let key = key.map(|column| KeyValue::from_column(&last[column]));
                     after = key.collect::<Result<Vec<_>, StoreError>>()?;
+                    progress.rows += rows.len() as u64;
+                    report(&progress);
                     let rows = match table.has_rule(Rule::Collected) {
                         true => self.source.advance_cursors(&names, rows).await?,
                         false => rows,

@@ -1,6 +1,7 @@
 //! The parameters of each mode. A request with any other is rejected by its name: a misspelled
 //! parameter would otherwise have no effect, and nobody would notice.
 
+use crate::http::kit::params::suggest_prefix;
 use crate::http::kit::rejection::Rejection;
 use feedgate_protocol::form::Form;
 
@@ -78,9 +79,14 @@ const FLAG_VALUES: &[&str] = &["", "true", "1", "yes", "on", "false", "0", "no",
 const MAX_NAME_CHARS: usize = 64;
 
 /// Rejects a mode that is not known, with the modes that are.
-pub(super) fn check_mode(mode: &str) -> Result<(), Rejection> {
+pub(super) fn check_mode(mode: &str, form: &Form) -> Result<(), Rejection> {
     if MODES.iter().any(|(known, _)| *known == mode) {
         return Ok(());
+    }
+    let suggestion = suggest_prefix(form, "hub.mode");
+    if mode.is_empty() && !suggestion.is_empty() {
+        let reason = format!("hub.mode is missing.{suggestion}");
+        return Err(Rejection::unprocessable(reason).with_code("unknown_mode"));
     }
     let mode: String = mode.chars().take(MAX_NAME_CHARS).collect();
     let mode = if mode.is_empty() { "(none)".to_owned() } else { mode };

@@ -116,7 +116,11 @@ async fn intent(
             let only = gateway.subscribe.only_callback(access.account, &topic).await;
             only.map_err(reject_refusal)?
         }
-        None => return Err(Rejection::unprocessable(BAD_CALLBACK).with_code("bad_callback")),
+        None => {
+            let suggestion = kit_params::suggest_prefix(form, "hub.callback");
+            let reason = format!("{BAD_CALLBACK}{suggestion}");
+            return Err(Rejection::unprocessable(reason).with_code("bad_callback"));
+        }
     };
     let is_sanitized = form.is_set("sanitize");
     let filter = params::filter(form)?;

@@ -24,7 +24,10 @@ impl JsonBody {
         let media_type = request.media_type();
         let is_json = ["", "application/json"].contains(&media_type.as_str());
         if !is_json && !media_type.ends_with("+json") {
-            let reason = format!("The body must be application/json, it is {media_type}.");
+            let reason = format!(
+                "The body must be JSON, but its Content-Type is {media_type}. Send Content-Type: \
+                 application/json."
+            );
             return Err(Rejection::unreadable_body(StatusCode::UNSUPPORTED_MEDIA_TYPE, reason));
         }
         JsonBody::parse(&request.body, fields)
