@@ -75,7 +75,7 @@ pub const MIGRATIONS: &[Migration] = &[
     migration!("0033", "alerts"),
     migration!("0034", "reading_lists"),
     migration!("0035", "token_ends"),
-    migration!("0036", "baseline_known"),
+    migration!("0039", "baseline_known"),
 ];
 
 /// Returns the version of the schema once all of these migrations are applied.
