@@ -341,8 +341,9 @@ impl Services {
             workers.spawn(upstreams, UPSTREAM_CONCURRENCY, Arc::default());
         }
         let quota = config.subscription_quotas().per_account;
-        let (store, lease) = (Arc::clone(&shared.store), config.job_lease);
-        let alerts = AlertSender::new(store, self.alert_notifier, quota, lease);
+        let (store, metrics) = (Arc::clone(&shared.store), shared.metrics.clone());
+        let lease = config.job_lease;
+        let alerts = AlertSender::new(store, self.alert_notifier, metrics, quota, lease);
         workers.spawn(Arc::new(alerts), alerts::CONCURRENCY, Arc::default());
         if !config.ping_targets.is_empty() {
             let (store, targets) = (Arc::clone(&shared.store), config.ping_targets.clone());
