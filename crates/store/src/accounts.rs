@@ -220,6 +220,14 @@ impl Store {
         Ok(Some(resumed + self.sum(|db| db.resume_owned(account, now)).await?))
     }
 
+    /// Returns whether the account with this number is deactivated and not removed.
+    pub async fn is_account_deactivated(&self, account: AccountId) -> Result<bool, StoreError> {
+        const STATE: &str = "select deactivated_at, removed_at from accounts where id = $1";
+        let found = self.shared.rows(STATE, params![account.0]).await?.into_iter().next();
+        let Some(mut row) = found else { return Ok(false) };
+        Ok(row.opt_time()?.is_some() && row.opt_time()?.is_none())
+    }
+
     /// Returns whether an account is deactivated; for a login with a correct password.
     pub async fn is_deactivated(&self, login: &str) -> Result<bool, StoreError> {
         Ok(self.shared.deactivated_account(login).await?.is_some())
