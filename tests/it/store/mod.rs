@@ -61,6 +61,7 @@ mod subscription_counts;
 mod subscriptions;
 mod survey;
 mod tracks;
+mod transfers;
 mod upgrade;
 mod upstreams;
 mod visibility;
