@@ -321,7 +321,9 @@ impl Services {
     /// Starts a worker for each kind of job. They run until `shared.stop` is cancelled.
     fn spawn_workers(self, shared: Shared, config: &Config) -> JoinSet<()> {
         let wake = shared.store.wake_signals();
-        let list_reader = reading_lists::ReadingListJob::new(Arc::clone(&self.subscribe));
+        let freed = Arc::new(Notify::new());
+        let subscribe = Arc::clone(&self.subscribe);
+        let list_reader = reading_lists::ReadingListJob::new(subscribe, Arc::clone(&freed));
         let verifier = verification_job::VerificationJob::new(self.subscribe);
         let mut workers = Workers {
             tasks: JoinSet::new(),
@@ -333,7 +335,7 @@ impl Services {
         let fan_out = FanOutJob::new(Arc::clone(&shared.store));
         workers.spawn(Arc::new(fan_out), FAN_OUT_CONCURRENCY, wake.fan_outs);
         workers.spawn(Arc::new(verifier), verification_job::CONCURRENCY, wake.intents);
-        workers.spawn(Arc::new(list_reader), reading_lists::CONCURRENCY, Arc::default());
+        workers.spawn(Arc::new(list_reader), reading_lists::CONCURRENCY, freed);
         workers.spawn(Arc::new(self.collector), COLLECTION_CONCURRENCY, wake.collections);
         let indexer = Arc::new(self.search_indexer);
         workers.spawn(indexer, SEARCH_INDEX_CONCURRENCY, Arc::default());
@@ -341,8 +343,9 @@ impl Services {
             workers.spawn(upstreams, UPSTREAM_CONCURRENCY, Arc::default());
         }
         let quota = config.subscription_quotas().per_account;
-        let (store, lease) = (Arc::clone(&shared.store), config.job_lease);
-        let alerts = AlertSender::new(store, self.alert_notifier, quota, lease);
+        let (store, metrics) = (Arc::clone(&shared.store), shared.metrics.clone());
+        let lease = config.job_lease;
+        let alerts = AlertSender::new(store, self.alert_notifier, metrics, quota, lease);
         workers.spawn(Arc::new(alerts), alerts::CONCURRENCY, Arc::default());
         if !config.ping_targets.is_empty() {
             let (store, targets) = (Arc::clone(&shared.store), config.ping_targets.clone());

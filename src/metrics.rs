@@ -60,6 +60,7 @@ pub struct Metrics {
     upstream_requests: Counters<2>,
     upstream_pushes: Counters<2>,
     forwarded_pings: Counters<2>,
+    alerts: Counters<1>,
     http_requests: Counters<2>,
     http_request_seconds: Histogram,
 }
@@ -117,6 +118,7 @@ impl Metrics {
             upstream_requests: Family::default(),
             upstream_pushes: Family::default(),
             forwarded_pings: Family::default(),
+            alerts: Family::default(),
             http_requests: Family::default(),
             http_request_seconds: seconds(),
         };
@@ -163,6 +165,7 @@ impl Metrics {
             drop(family.get_or_create(&labels));
         }
         drop(self.pings.get_or_create(&[("source", "publish")]));
+        drop(self.alerts.get_or_create(&[("result", "ok")]));
     }
 
     /// Registers what counts the requests of others, and those that follow from them.
@@ -176,6 +179,7 @@ impl Metrics {
         registry.register("upstream_pushes", help, self.upstream_pushes.clone());
         let help = "Pings forwarded to ping targets, by method and result";
         registry.register("forwarded_pings", help, self.forwarded_pings.clone());
+        registry.register("alerts", "Requests to alert addresses, by result", self.alerts.clone());
         let help = "HTTP requests, by endpoint and class of status code";
         registry.register("http_requests", help, self.http_requests.clone());
         let help = "From the headers of an HTTP request to its reply";
@@ -218,6 +222,11 @@ impl Metrics {
     /// A sink was told of a change. `result` is `ok` or why not.
     pub fn ping_forwarded(&self, method: &'static str, result: &'static str) {
         self.forwarded_pings.get_or_create(&[("method", method), ("result", result)]).inc();
+    }
+
+    /// A request to an alert address ended. `result` is `ok` or why not.
+    pub fn alerts_sent(&self, result: &'static str) {
+        self.alerts.get_or_create(&[("result", result)]).inc();
     }
 
     /// An attempt to deliver ended. `result` is `ok` or why not.

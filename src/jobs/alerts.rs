@@ -18,6 +18,7 @@ use tracing::{debug, warn};
 use crate::jobs::claim_renewal::{ClaimRenewal, HeldClaim};
 use crate::jobs::deliver::result_code;
 use crate::jobs::runner::{self, Job};
+use crate::metrics::Metrics;
 use crate::net::{CallbackResponse, FetchError};
 use feedgate_core::account::AccountId;
 use feedgate_core::alert::{AlertAddressState, AlertAttempt, OwedAlerts, SPACING};
@@ -39,6 +40,7 @@ const RETRY_STEPS_S: [u64; 6] = [10, 60, 300, 1_800, 7_200, 21_600];
 pub struct AlertSender {
     store: Arc<Store>,
     notifier: AlertNotifier,
+    metrics: Metrics,
     /// The most subscriptions of an account.
     quota: u64,
     claims: ClaimRenewal<AccountId>,
@@ -50,6 +52,7 @@ impl AlertSender {
     pub(crate) fn new(
         store: Arc<Store>,
         notifier: AlertNotifier,
+        metrics: Metrics,
         quota: u64,
         lease: Duration,
     ) -> AlertSender {
@@ -58,7 +61,7 @@ impl AlertSender {
             let store = Arc::clone(&renewing);
             async move { store.renew_alert_claims(&claims, until).await }
         });
-        AlertSender { store, notifier, quota, claims }
+        AlertSender { store, notifier, metrics, quota, claims }
     }
 
     /// Stores the result of an attempt to send `owed`.
@@ -72,7 +75,9 @@ impl AlertSender {
         if let Err(FetchError::GatewayBusy(_)) = &answer {
             return self.store.release_alert_address(state, now + SPACING).await;
         }
-        let attempt = AlertAttempt { at: now, code: result_code(&answer).to_owned() };
+        let code = result_code(&answer);
+        self.metrics.alerts_sent(code);
+        let attempt = AlertAttempt { at: now, code: code.to_owned() };
         if answer.as_ref().is_ok_and(|reply| reply.status.is_success()) {
             let due_at = now + if owed.has_more { SPACING } else { LOOK_EVERY };
             return self.store.record_alerts_told(state, owed.told, Some(attempt), due_at).await;

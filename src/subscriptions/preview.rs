@@ -23,6 +23,7 @@ use feedgate_core::store::StoreError;
 use feedgate_core::topic::{Topic, host};
 use feedgate_feed::documents::DiscoveredFeed;
 use feedgate_feed::model::Feed;
+use feedgate_feed::parse::{is_feed_list, read_feed_list};
 
 /// The maximum number of previews of one account a minute: more than somebody looks at.
 const PER_MINUTE: usize = 20;
@@ -65,6 +66,8 @@ pub enum PreviewedContent {
         kind: &'static str,
         /// The feeds that the document links to.
         feeds: Vec<DiscoveredFeed>,
+        /// The number of feeds that the document states, if it is a reading list.
+        listed: Option<usize>,
     },
     /// The fragment of the topic selects nothing, with the reason as a sentence.
     FragmentNotFound(String),
@@ -155,7 +158,7 @@ impl SubscriptionService {
             self.fetch_preview(topic).await
         };
         let mut preview = timeout(PATIENCE, fetched).await.map_err(|_| NoPreview::TooSlow)??;
-        if let PreviewedContent::Other { feeds, .. } = &mut preview.content
+        if let PreviewedContent::Other { feeds, listed: None, .. } = &mut preview.content
             && feeds.is_empty()
             && topic.fragment().is_none()
         {
@@ -181,20 +184,16 @@ impl SubscriptionService {
         let (url, bytes) = (document.url.clone(), document.body.len());
         let topic = topic.clone();
         let read = move || {
-            let context = document.context(runner::now());
-            read_content(read_document(
-                &document.body,
-                &context,
-                topic.fragment(),
-                KnownAs::Nothing,
-            ))
+            let (body, context) = (&document.body, document.context(runner::now()));
+            let parsed = read_document(body, &context, topic.fragment(), KnownAs::Nothing);
+            read_content(parsed, body)
         };
         let content = memory.run_blocking(read).await.ok_or(NoPreview::Unreadable)?;
         Ok(TopicPreview { url, bytes, took: fetched.took, content })
     }
 }
 
-fn read_content(parsed: ParsedDocument) -> PreviewedContent {
+fn read_content(parsed: ParsedDocument, body: &[u8]) -> PreviewedContent {
     match parsed {
         ParsedDocument::Feed(mut feed) => {
             let entries = feed.entries.len();
@@ -203,7 +202,9 @@ fn read_content(parsed: ParsedDocument) -> PreviewedContent {
             PreviewedContent::Feed { feed, entries }
         }
         ParsedDocument::Other(content, _) => {
-            PreviewedContent::Other { kind: content.kind, feeds: content.feeds }
+            let list = is_feed_list(body).then(|| read_feed_list(body).ok()).flatten();
+            let listed = list.map(|list| list.feeds.len());
+            PreviewedContent::Other { kind: content.kind, feeds: content.feeds, listed }
         }
         ParsedDocument::NotAFeed(reason) => PreviewedContent::FragmentNotFound(reason.to_string()),
         ParsedDocument::FragmentNotFound(reason) | ParsedDocument::NotMapped(reason) => {

@@ -10,20 +10,25 @@
 //! * Subscriptions end only if the document is well-formed and states feeds, or if the account ends the
 //!   subscription to the document.
 //! * Reading a list twice changes nothing, so a reading that breaks off is repeated.
+//! * What a reading may make is counted before, so that a list has no more subscriptions made in an hour
+//!   because it changes while it is read, or because a reading breaks off.
+//! * The lists of a deactivated account are not read.
 
 mod reading;
 mod stated_feeds;
+mod turns;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
+use tokio::sync::Notify;
 
 use super::held_subscriptions::filter_for;
 use super::{QuotaExceeded, SubscriptionService, events};
 use crate::jobs::claim_renewal::{ClaimRenewal, HeldClaim};
-use crate::jobs::runner::{self, Job};
+use crate::jobs::runner::{self, HostPermit, Job};
 use feedgate_core::intent::{Intent, IntentMode};
 use feedgate_core::reading_list::{DueReadingList, ReadingListReport};
 use feedgate_core::store::{EventArrival, ListedSubscription, StoreError};
@@ -31,8 +36,9 @@ use feedgate_core::subscription::{Subscription, SubscriptionId};
 
 use reading::Reading;
 use stated_feeds::StatedFeeds;
+use turns::ReadingListTurns;
 
-/// Lists that are read at the same time: each subscribes to several feeds at once.
+/// Lists that are read at the same time, without those that take long: each subscribes to several feeds at once.
 pub const CONCURRENCY: usize = 2;
 /// The maximum number of feeds of a list that are subscribed to: as many as in one import of the console.
 const MAX_LISTED_FEEDS: usize = 2_000;
@@ -42,19 +48,22 @@ const ADMISSION_WAIT: Duration = Duration::from_secs(5);
 const TOO_MANY_CHANGES: &str = "too_many_changes";
 /// After how long a list is read again that has not changed.
 const REPEAT: Duration = Duration::from_secs(24 * 3_600);
-/// After how long it is read again if not all of its feeds could be subscribed to: there may be room then.
-const REPEAT_FULL: Duration = Duration::from_secs(3_600);
+/// After how long it is read again if not all of its feeds could be subscribed to, or if its account was
+/// deactivated: that may be over then.
+const REPEAT_HINDERED: Duration = Duration::from_secs(3_600);
 
 /// Reads the lists that are due.
 pub struct ReadingListJob {
     subscribe: Arc<SubscriptionService>,
     claims: ClaimRenewal<SubscriptionId>,
+    turns: ReadingListTurns,
 }
 
 /// A list that was claimed.
 pub struct ClaimedReadingList {
     due: DueReadingList,
     claim: HeldClaim<SubscriptionId>,
+    _turn: HostPermit,
 }
 
 /// The subscriptions that were made for a list, by the address that it states, and whether they are sent a
@@ -62,14 +71,15 @@ pub struct ClaimedReadingList {
 type ListedSubscriptions = HashMap<String, (Subscription, bool)>;
 
 impl ReadingListJob {
-    /// Creates the job. Must be called within a runtime: claims are renewed by a task.
-    pub fn new(subscribe: Arc<SubscriptionService>) -> ReadingListJob {
+    /// Creates the job. `freed` is notified when an account may have another list read. Must be called within a
+    /// runtime: claims are renewed by a task.
+    pub fn new(subscribe: Arc<SubscriptionService>, freed: Arc<Notify>) -> ReadingListJob {
         let (renewing, lease) = (Arc::clone(&subscribe.store), subscribe.ingest.job_lease());
         let claims = ClaimRenewal::start(ReadingListJob::NAME, lease, move |claims, _, until| {
             let store = Arc::clone(&renewing);
             async move { store.renew_reading_list_claims(&claims, until).await }
         });
-        ReadingListJob { subscribe, claims }
+        ReadingListJob { subscribe, claims, turns: ReadingListTurns::new(freed) }
     }
 
     /// Brings the subscriptions that were made for a list into step with it.
@@ -82,6 +92,10 @@ impl ReadingListJob {
         };
         if list.subscription.id != due.id {
             return store.forget_reading_list(due).await; // it was subscribed to anew
+        }
+        // All subscriptions of a deactivated account are paused. Its lists are due once they are resumed.
+        if list.delivery.paused_at.is_some() && store.is_account_deactivated(due.account).await? {
+            return store.release_reading_list(due, next_at(REPEAT_HINDERED)).await;
         }
         let Some((_, body)) = store.body(due.id.resource).await? else {
             return store.release_reading_list(due, next_at(REPEAT)).await;
@@ -97,8 +111,10 @@ impl ReadingListJob {
         if !claimed.claim.is_valid() {
             return Ok(()); // another node reads it
         }
-        let report = Reading::new(&self.subscribe, &list, &due.report, listed);
-        let report = report.carry_out(stated).await?;
+        let reading = Reading::begin(&self.subscribe, (due, &list), &stated, listed).await?;
+        let report = reading.carry_out(stated).await;
+        reading.end(due).await?;
+        let report = report?;
         let next_at = next_at(repeat(&report));
         let is_stored = store.store_reading_list_report(due, &report, next_at).await?;
         // The account may have ended the list meanwhile, and with it what had been made until then.
@@ -120,7 +136,7 @@ impl ReadingListJob {
 fn repeat(report: &ReadingListReport) -> Duration {
     let passing = [QuotaExceeded::Account(0).code(), TOO_MANY_CHANGES];
     let is_full = report.feeds.iter().any(|feed| passing.contains(&feed.code.as_str()));
-    if is_full { REPEAT_FULL } else { REPEAT }
+    if is_full { REPEAT_HINDERED } else { REPEAT }
 }
 
 /// Returns a time about so long from now, so that lists are not all read at once.
@@ -180,14 +196,24 @@ impl Job for ReadingListJob {
     type Item = ClaimedReadingList;
 
     const NAME: &'static str = "reading_lists";
+    /// A list of thousands of feeds, some of whose publishers are asked first, delays no other.
+    const SLOW_LANE: usize = 4;
 
     async fn claim(&self, limit: usize) -> Result<Vec<Self::Item>, StoreError> {
         let now = runner::now();
         let until = self.claims.end_of_claim(now);
-        let due = self.subscribe.store.claim_reading_lists(now, until, limit).await?;
+        let claim = async || {
+            let limits = self.turns.claim_limits(limit);
+            self.subscribe.store.claim_reading_lists(now, until, &limits).await
+        };
+        let mut due = claim().await?;
+        if due.is_empty() && self.turns.begin_round() {
+            due = claim().await?;
+        }
         let claimed = due.into_iter().map(|due| {
+            let _turn = self.turns.begin_turn(&due);
             let claim = self.claims.hold_claim(due.id, due.claim, until);
-            ClaimedReadingList { due, claim }
+            ClaimedReadingList { due, claim, _turn }
         });
         Ok(claimed.collect())
     }

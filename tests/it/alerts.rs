@@ -107,6 +107,7 @@ async fn a_failing_callback_is_reported_once_and_so_is_its_recovery(database: Da
             == "ok"
     })
     .await;
+    world.gateway.measures("feedgate_alerts_total{result=\"ok\"} 1").await;
 
     world.gateway.kill();
     world.gateway.restart().await;
@@ -180,6 +181,7 @@ async fn a_crowd_is_one_request_whatever_other_addresses_do(database: Database) 
         ids.len()
     };
     assert_eq!(ids("/failing").await, 1, "the same alerts are repeated under the same id");
+    world.gateway.measures("feedgate_alerts_total{result=\"http_5xx\"} 2").await;
     world.subscriber.set("/hanging", Behavior::Accepting);
     world.subscriber.until("/hanging", |sent| sent.len() >= 2).await;
     assert_eq!(world.subscriber.notified("/alerts").len(), 1, "all was told");

@@ -4,6 +4,7 @@ mod conformance;
 mod taken_over;
 mod validation;
 
+use feedgate_protocol::signature;
 use http::{Method, StatusCode};
 
 use crate::support::feeds::rss;
@@ -93,6 +94,36 @@ async fn a_subscriber_is_sent_the_topic_as_it_is_and_signed() {
     let hub = world.gateway.url("/hub");
     let link = format!("<{hub}>; rel=\"hub\", <{}>; rel=\"self\"", world.topic);
     assert_eq!(told.header("link"), Some(link.as_str()));
+}
+
+/// WebSub 7.1.1.
+#[tokio::test]
+async fn a11_each_subscription_chooses_its_hash_at_the_hub_and_at_superfeedrs_address() {
+    let world = World::with_tides(2, &[]).await;
+    let secret = ("hub.secret", "s3cret");
+    for (path, further) in
+        [("/new", &[secret, SYNC][..]), ("/chosen", &[secret, ("signature", "sha512"), SYNC])]
+    {
+        assert!(world.hub("subscribe", path, further).await.is_success());
+    }
+    let callback = world.subscriber.url("/own");
+    let form = [
+        ("hub.mode", "subscribe"),
+        ("hub.topic", &world.topic),
+        ("hub.callback", &callback),
+        ("signature", "sha384"),
+        secret,
+    ];
+    let (status, text) = world.gateway.superfeedr(&form).await;
+    assert!(status.is_success(), "{text}");
+    world.publish_and_tell(3).await;
+    for (path, method) in [("/new", "sha256="), ("/chosen", "sha512="), ("/own", "sha384=")] {
+        world.subscriber.until(path, |told| !told.is_empty()).await;
+        let told = world.subscriber.notified(path).remove(0);
+        let signature = told.header("x-hub-signature").unwrap();
+        assert!(signature.starts_with(method), "{path} {signature}");
+        assert!(signature::holds(signature, "s3cret", &told.body), "{path} {signature}");
+    }
 }
 
 /// WebSub 5.1 and 5.3.1.

@@ -26,8 +26,6 @@ pub struct ReadingListReport {
     pub stated: usize,
     /// The number of these that are beyond the most that are subscribed to for one list.
     pub omitted: usize,
-    /// How many subscriptions were made for the list in the hour of `read_at`.
-    pub made_in_hour: usize,
     /// The feeds in the order of the document, and then those that were removed from it.
     pub feeds: Vec<ReadingListFeed>,
 }
@@ -107,4 +105,11 @@ pub struct DueReadingList {
     pub callback: Callback,
     /// The report before.
     pub report: ReadingListReport,
+}
+
+impl DueReadingList {
+    /// Returns the text by which the lists of an account are limited, as those of a host in other queues.
+    pub fn owner(&self) -> String {
+        self.account.0.to_string()
+    }
 }

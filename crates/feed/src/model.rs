@@ -18,6 +18,7 @@ mod tombstone;
 
 pub use crate::trace_id::TraceId;
 pub use format::{FeedFormat, UnknownFeedFormat};
+pub(crate) use tombstone::deleted_entry_id_mut;
 pub use tombstone::{TOMBSTONES, deleted_entry_id};
 
 /// A feed, in the structure of Atom.

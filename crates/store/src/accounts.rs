@@ -220,6 +220,14 @@ impl Store {
         Ok(Some(resumed + self.sum(|db| db.resume_owned(account, now)).await?))
     }
 
+    /// Returns whether the account with this number is deactivated and not removed.
+    pub async fn is_account_deactivated(&self, account: AccountId) -> Result<bool, StoreError> {
+        const DEACTIVATED: &str = "
+            select count(*) from accounts
+             where id = $1 and deactivated_at is not null and removed_at is null";
+        Ok(self.shared.count(DEACTIVATED, params![account.0]).await? > 0)
+    }
+
     /// Returns whether an account is deactivated; for a login with a correct password.
     pub async fn is_deactivated(&self, login: &str) -> Result<bool, StoreError> {
         Ok(self.shared.deactivated_account(login).await?.is_some())

@@ -10,7 +10,7 @@ mod owed;
 use chrono::{DateTime, Utc};
 
 use crate::Store;
-use crate::delivery::row::secret;
+use crate::delivery::row::{callback, secret};
 use crate::engine::claims::{ClaimedTable, readable};
 use crate::engine::envelope::RowIdentity;
 use crate::engine::row::Row;
@@ -78,7 +78,7 @@ impl Store {
         let stored = self.shared.write(move |tx| {
             Box::pin(async move {
                 let secret = secret.as_ref().map(|secret| secret.expose());
-                let secret = tx.seal(SECRET, &identity(account.0), secret)?;
+                let secret = tx.seal(SECRET, &identity(&callback), secret)?;
                 let kinds = AlertKind::to_words(&kinds);
                 #[rustfmt::skip]
                 let values = params![
@@ -194,16 +194,15 @@ impl Store {
     }
 }
 
-/// Returns what identifies the row of an account.
-pub(crate) fn identity(account: i64) -> RowIdentity {
-    RowIdentity::new(&[&account.to_string()])
+/// Returns what identifies the row with this address, but for the number of its account, which an import changes.
+pub(crate) fn identity(address: &Callback) -> RowIdentity {
+    RowIdentity::new(&[address.as_str()])
 }
 
 fn read(account: i64, mut row: Row) -> Result<AlertAddressState, StoreError> {
     let claim = ClaimToken(row.int()?);
-    let callback =
-        Callback::parse(row.text()?).map_err(|err| StoreError::Corrupt(err.to_string()))?;
-    let secret = secret(&mut row, SECRET, || identity(account))?;
+    let callback = callback(&mut row)?;
+    let secret = secret(&mut row, SECRET, || identity(&callback))?;
     let address = AlertAddress {
         account: AccountId(account),
         callback,

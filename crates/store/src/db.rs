@@ -12,8 +12,8 @@ use crate::clock::clock_moves::ClockMoves;
 use crate::copy::copy_state;
 use crate::delivery::account_turns::AccountTurns;
 use crate::delivery::held_backlogs::HeldBacklogs;
-use crate::delivery::intents;
 use crate::delivery::subscription_batcher::SubscriptionBatcher;
+use crate::delivery::{intents, reading_lists};
 use crate::engine::claims::searched_queue::SearchedQueue;
 use crate::engine::envelope::SecretKeys;
 use crate::engine::lease::Leases;
@@ -33,6 +33,7 @@ use feedgate_core::host_groups::HostGroups;
 use feedgate_core::intent::DueIntent;
 use feedgate_core::page::PageLimits;
 use feedgate_core::ping_forwarding::PingForwarding;
+use feedgate_core::reading_list::DueReadingList;
 use feedgate_core::served_hosts::ServedHosts;
 use feedgate_core::store::{
     DueUpstream, EndedTransaction, StoreError, TransactionObserver, WakeSignals,
@@ -64,6 +65,8 @@ pub(crate) struct Db {
     pub(crate) intent_queue: SearchedQueue<DueIntent>,
     /// The queue of upstreams that are due, by the host of the hub or cloud.
     pub(crate) upstream_queue: SearchedQueue<DueUpstream>,
+    /// The queue of reading lists, by the account.
+    pub(crate) reading_list_queue: SearchedQueue<DueReadingList>,
     /// The keys that secrets are encrypted with.
     pub(crate) secret_keys: Arc<SecretKeys>,
     /// The servers that share a rate limit.
@@ -151,8 +154,17 @@ impl Db {
             account_turns: Arc::default(),
             held_backlogs: Arc::default(),
             served_hosts,
-            intent_queue: SearchedQueue::new(intents::INTENTS, intents::due_intent),
-            upstream_queue: SearchedQueue::new(upstreams::UPSTREAMS, upstreams::due_upstream),
+            intent_queue: SearchedQueue::new(intents::INTENTS, "host", intents::due_intent),
+            upstream_queue: SearchedQueue::new(
+                upstreams::UPSTREAMS,
+                "host",
+                upstreams::due_upstream,
+            ),
+            reading_list_queue: SearchedQueue::new(
+                reading_lists::LISTS,
+                reading_lists::OWNER,
+                reading_lists::due_list,
+            ),
             secret_keys: Arc::new(settings.secret_keys.clone()),
             groups: settings.groups.clone(),
             page_limits: settings.page_limits,

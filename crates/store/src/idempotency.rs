@@ -50,13 +50,13 @@ impl Store {
     }
 
     /// Stores the answer to a request that was claimed at the time `claimed_at`. `None` forgets the request,
-    /// which may be repeated then. Changes nothing if the claim was lost.
+    /// which may be repeated then. Returns `false` without changes if the claim was lost.
     pub async fn finish_idempotent(
         &self,
         key: &IdempotencyKey,
         claimed_at: DateTime<Utc>,
         answer: Option<IdempotentAnswer>,
-    ) -> Result<(), StoreError> {
+    ) -> Result<bool, StoreError> {
         let key = *key;
         self.shared.write(move |tx| Box::pin(finish(tx, key, claimed_at, answer))).await
     }
@@ -126,7 +126,7 @@ async fn finish(
     key: IdempotencyKey,
     claimed_at: DateTime<Utc>,
     answer: Option<IdempotentAnswer>,
-) -> Result<(), StoreError> {
+) -> Result<bool, StoreError> {
     const ANSWER: &str = "
         update idempotency_keys set status = $4, location = $5, body = $6
          where account_id = $1 and key_hash = $2 and created_at + 0 = $3 and status = 0";
@@ -134,11 +134,12 @@ async fn finish(
         delete from idempotency_keys
          where account_id = $1 and key_hash = $2 and created_at + 0 = $3 and status = 0";
     let (account, key) = (key.account, key.key.to_vec());
-    match answer {
+    let finished = match answer {
         Some(IdempotentAnswer { status, location, body }) => {
             let params = params![account.0, key, claimed_at, i64::from(status), location, body];
-            tx.execute(ANSWER, params).await.map(drop)
+            tx.execute(ANSWER, params).await?
         }
-        None => tx.execute(FORGET, params![account.0, key, claimed_at]).await.map(drop),
-    }
+        None => tx.execute(FORGET, params![account.0, key, claimed_at]).await?,
+    };
+    Ok(finished > 0)
 }

@@ -17,7 +17,9 @@ use crate::subscriptions::{
     Verification,
 };
 use feedgate_core::intent::{Intent, IntentMode};
-use feedgate_core::reading_list::{ReadingListFeed, ReadingListReport, ReadingListState};
+use feedgate_core::reading_list::{
+    DueReadingList, ReadingListFeed, ReadingListReport, ReadingListState,
+};
 use feedgate_core::store::{ListedSubscription, StoreError};
 use feedgate_core::subscription::{Subscription, SubscriptionRequest};
 use feedgate_core::topic::Topic;
@@ -42,8 +44,10 @@ pub(super) struct Reading<'r> {
     now: DateTime<Utc>,
     /// Why the account may have no more subscriptions.
     quota: OnceLock<Outcome>,
-    /// How many subscriptions were made for the list in this hour.
-    made_in_hour: AtomicUsize,
+    /// How many subscriptions may be made, which count already as made for the list in this hour.
+    reserved: usize,
+    /// How many attempts to make one there were.
+    attempts: AtomicUsize,
 }
 
 /// What came of a feed.
@@ -61,18 +65,26 @@ impl From<ReadingListState> for Outcome {
 }
 
 impl<'r> Reading<'r> {
-    pub(super) fn new(
+    /// Begins to read a list that states these feeds, for which `listed` was made before.
+    pub(super) async fn begin(
         service: &'r SubscriptionService,
-        list: &'r ListedSubscription,
-        before: &'r ReadingListReport,
+        (due, list): (&'r DueReadingList, &'r ListedSubscription),
+        stated: &StatedFeeds,
         listed: ListedSubscriptions,
-    ) -> Reading<'r> {
+    ) -> Result<Reading<'r>, StoreError> {
         let now = runner::now();
-        let hour = |at: DateTime<Utc>| at.timestamp() / 3_600;
-        let is_same_hour = before.read_at.is_some_and(|read_at| hour(read_at) == hour(now));
-        let made_in_hour = AtomicUsize::new(if is_same_hour { before.made_in_hour } else { 0 });
-        let before = before.feeds.iter().map(|feed| (feed.url.as_str(), feed)).collect();
-        Reading { service, list, before, listed, now, quota: OnceLock::new(), made_in_hour }
+        let new = stated.urls.iter().filter(|url| !listed.contains_key(*url));
+        let new = new.count().min(MAX_LISTED_FEEDS);
+        let reserved = service.store.reserve_listed(due.id, new, MAX_MADE_IN_HOUR, now).await?;
+        let before = due.report.feeds.iter().map(|feed| (feed.url.as_str(), feed)).collect();
+        let (quota, attempts) = (OnceLock::new(), AtomicUsize::new(0));
+        Ok(Reading { service, list, before, listed, now, quota, reserved, attempts })
+    }
+
+    /// Ends the reading: what was reserved and not made does not count.
+    pub(super) async fn end(&self, due: &DueReadingList) -> Result<(), StoreError> {
+        let unused = self.reserved.saturating_sub(self.attempts.load(Ordering::Relaxed));
+        self.service.store.return_listed(due.id, unused, self.now).await
     }
 
     /// Brings the subscriptions into step with what is stated, and returns the report.
@@ -96,9 +108,8 @@ impl<'r> Reading<'r> {
             None => feeds.extend(self.end_unstated(&stated).await?),
             Some(_) => feeds.extend(self.kept_feeds(&stated)),
         }
-        let made_in_hour = self.made_in_hour.load(Ordering::Relaxed);
         let (read_at, stated) = (Some(self.now), urls.len());
-        Ok(ReadingListReport { read_at, problem, stated, omitted, made_in_hour, feeds })
+        Ok(ReadingListReport { read_at, problem, stated, omitted, feeds })
     }
 
     /// Subscribes to a feed that is stated, unless that was done before.
@@ -160,7 +171,7 @@ impl<'r> Reading<'r> {
         if let Some(quota) = self.quota.get() {
             return Ok(quota.clone());
         }
-        if self.made_in_hour.fetch_add(1, Ordering::Relaxed) >= MAX_MADE_IN_HOUR {
+        if self.attempts.fetch_add(1, Ordering::Relaxed) >= self.reserved {
             return Ok(refused(TOO_MANY_CHANGES, "the list has changed too often".to_owned()));
         }
         // Whoever writes a public document does not have the rights of the account that follows it.

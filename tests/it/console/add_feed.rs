@@ -7,6 +7,7 @@ use http::header::LOCATION;
 use super::{Visitor, link, make_token, world_of_two};
 use crate::support::gateway::{LOGIN, TOKEN};
 use crate::support::subscriber::is_signed;
+use crate::support::until;
 use crate::support::world::World;
 
 /// The address of the page with the preview of `url`.
@@ -92,6 +93,25 @@ async fn p52_a_page_is_followed_if_the_form_says_so() {
         (&feed["url"], &feed["followed"]),
         (&home.as_str().into(), &world.topic.as_str().into())
     );
+}
+
+#[tokio::test]
+async fn a36_a_reading_list_is_followed_if_the_form_says_so() {
+    let world = World::with_tides(1, &[]).await;
+    let outline = format!("<outline text='tides' xmlUrl='{}'/>", world.topic);
+    let opml = format!("<opml version='2.0'><head/><body>{outline}</body></opml>");
+    world.publisher.put("/list.opml", "text/x-opml", opml);
+    let ada = Visitor::sign_in(&world, LOGIN, TOKEN).await;
+    let list = world.publisher.url("/list.opml");
+    let page = ada.page(&preview(&list)).await;
+    assert!(page.contains("This is a list of 1\u{a0}feed in OPML."), "{page}");
+    assert!(page.contains("name=\"follow\"") && page.contains("Follow the list"), "{page}");
+    let form = [("url", list.as_str()), ("follow", "true")];
+    assert_eq!(ada.act("/console/feeds/add", &form).await.status(), StatusCode::SEE_OTHER);
+    until("the feed of the list is subscribed to", async || {
+        world.gateway.own("/?hub.mode=list").await.as_array().is_some_and(|held| held.len() == 2)
+    })
+    .await;
 }
 
 #[tokio::test]

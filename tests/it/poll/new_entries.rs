@@ -261,6 +261,14 @@ async fn n08_a_tombstone_is_told_in_the_log(database: Database) {
     assert!(!resource.feed_head.contains("deleted-entry"), "{}", resource.feed_head);
     let resource = bench.follow("/other", &documents).await;
     assert_eq!(bench.letters(&resource).await, "NNDN", "once");
+
+    // The id of an entry that is no IRI is wrapped, and so is the one that its deletion names.
+    let documents = documents.map(|document| document.replace("urn:x:", "tide "));
+    let resource = bench.follow("/bare", &documents).await;
+    assert_eq!(bench.letters(&resource).await, "NNDN");
+    let records = bench.store.read_after(resource.id, Seq::NONE, 10).await.unwrap();
+    assert!(records[2].atom.contains("ref=\"urn:guid:tide%201\""), "{}", records[2].atom);
+    assert_eq!(records[2].entry_id, "urn:guid:tide%201");
 }
 
 async fn n09_dates_that_cannot_be_are_shown_as_what_they_are(database: Database) {

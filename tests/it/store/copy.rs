@@ -7,16 +7,17 @@ mod fill;
 use std::collections::BTreeMap;
 
 use feedgate_core::resource::ResourceId;
-use feedgate_store::{self as store, CopyError, CopySettings, CopySummary, Importer};
+use feedgate_store::{self as store, CopyError, CopySettings, CopySummary};
 
 use self::dump::{Dump, counters, dump};
 use self::fill::{FEEDS, fill};
 use super::collections::{log, named, publish, settle};
 use super::search::{self, indexed_rows};
 use super::secrets::keys;
-use super::{at, listed, resource, signing_keys, subscribe, topic};
+use super::{listed, resource, signing_keys, subscribe, topic};
 use crate::support::claiming_store::ClaimingStore;
 use crate::support::postgres::{Database, Kind, connect};
+use crate::support::transfer::{export_lines, import_lines};
 
 /// Rows in a chunk: few, so that most tables have several.
 const BATCH_ROWS: usize = 7;
@@ -263,17 +264,7 @@ async fn what_a_collection_took_before_a_crash_is_not_taken_again() {
     from.run(&elsewhere).await;
     let (copied, imported) = (empty(1).await, Database::with_cells(Kind::Postgres, 1).await);
     copy(&from, &copied, None).await.unwrap();
-    let mut lines = Vec::new();
-    let mut write = |line: &str| {
-        lines.push(line.to_owned());
-        Ok(())
-    };
-    store::export(&from.settings(), true, &mut write, &mut |_| {}).await.unwrap();
-    let mut importer = Importer::begin(&imported.settings(), &lines[0], at(3)).await.unwrap();
-    for (line, number) in lines[1..].iter().zip(2..) {
-        importer.add_line(number, line).await.unwrap();
-    }
-    importer.finish().await.unwrap();
+    import_lines(&imported, &export_lines(&from, true).await).await;
     for to in [copied, imported] {
         let store = ClaimingStore::new(to.open().await);
         let named_log = named(&store, &names).await;

@@ -45,9 +45,10 @@ async fn a02_a_request_that_was_lost_or_failed_may_be_repeated(database: Databas
     assert_eq!(begin(key(1, 1, 1), 0).await, IdempotencyClaim::Begun);
     assert_eq!(begin(key(1, 1, 1), 59).await, IdempotencyClaim::InProgress);
     assert_eq!(begin(key(1, 1, 1), 60).await, IdempotencyClaim::Begun, "its node was lost");
-    store.finish_idempotent(&key(1, 1, 1), at(0), Some(answer())).await.unwrap();
+    let is_kept = store.finish_idempotent(&key(1, 1, 1), at(0), Some(answer())).await.unwrap();
+    assert!(!is_kept);
     assert_eq!(begin(key(1, 1, 1), 61).await, IdempotencyClaim::InProgress, "the answer is late");
-    store.finish_idempotent(&key(1, 1, 1), at(60), None).await.unwrap();
+    assert!(store.finish_idempotent(&key(1, 1, 1), at(60), None).await.unwrap());
     assert_eq!(begin(key(1, 1, 2), 62).await, IdempotencyClaim::Begun, "it failed");
 }
 

@@ -5,17 +5,25 @@ use feedgate_core::poll::{NewContent, Poll};
 use feedgate_core::reading_list::{
     DueReadingList, ReadingListFeed, ReadingListReport, ReadingListState,
 };
+use feedgate_core::store::ClaimLimits;
 use feedgate_core::subscription::{Subscription, SubscriptionRequest};
+use feedgate_core::topic::Callback;
 use feedgate_feed::Body;
 use feedgate_store::Store;
 
-use super::{at, listed, on_both_stores, poll, request, topic};
+use super::alerts::account;
+use super::{at, few, listed, on_both_stores, poll, request, topic};
 use crate::support::postgres::Database;
+use crate::support::transfer::{export_lines, import_lines};
 
 on_both_stores!(
     a36_a_list_is_due_when_it_is_followed_changed_or_ended,
     a36_what_was_made_for_a_list_is_the_owners_once_the_owner_renews_it,
     a36_a_reading_whose_claim_was_lost_changes_nothing,
+    a36_what_is_made_for_a_list_counts_for_an_hour_although_its_claim_is_lost,
+    a36_an_account_with_many_lists_hides_no_other,
+    a36_the_lists_of_an_account_are_due_when_it_is_activated_again,
+    a36_an_imported_list_is_followed_although_its_document_is_there,
 );
 
 const ACCOUNT: AccountId = AccountId(7);
@@ -35,7 +43,7 @@ async fn follow(store: &Store) -> Subscription {
 }
 
 async fn claim(store: &Store, seconds: i64) -> Vec<DueReadingList> {
-    store.claim_reading_lists(at(seconds), at(seconds + 10), 9).await.unwrap()
+    store.claim_reading_lists(at(seconds), at(seconds + 10), &few(9)).await.unwrap()
 }
 
 async fn a36_a_list_is_due_when_it_is_followed_changed_or_ended(database: Database) {
@@ -131,4 +139,83 @@ async fn a36_a_reading_whose_claim_was_lost_changes_nothing(database: Database) 
     assert_eq!(held, Some(ReadingListReport::default()));
     store.store_reading_list_report(&valid, &report, at(900)).await.unwrap();
     assert_eq!(store.reading_list_report(list.id).await.unwrap(), Some(report));
+}
+
+async fn a36_what_is_made_for_a_list_counts_for_an_hour_although_its_claim_is_lost(
+    database: Database,
+) {
+    let store = database.open().await;
+    let id = follow(&store).await.id;
+    let reserve = async |wanted: usize, seconds: i64| {
+        store.reserve_listed(id, wanted, 4_000, at(seconds)).await.unwrap()
+    };
+    let first = claim(&store, 1).await.remove(0);
+    assert_eq!(reserve(2_000, 1).await, 2_000);
+    store.subscribe(&own("list", None), at(2)).await.unwrap();
+    let second = claim(&store, 3).await.remove(0);
+    let report = ReadingListReport::default();
+    assert!(!store.store_reading_list_report(&first, &report, at(900)).await.unwrap());
+    assert_eq!(reserve(2_000, 4).await, 2_000);
+    assert_eq!(reserve(2_000, 5).await, 0, "all of the hour is used");
+    store.return_listed(id, 300, at(4)).await.unwrap();
+    assert!(store.store_reading_list_report(&second, &report, at(900)).await.unwrap());
+    assert_eq!(reserve(2_000, 6).await, 300);
+    assert_eq!(reserve(2_000, 3_600).await, 2_000, "another hour has begun");
+    store.return_listed(id, 300, at(6)).await.unwrap();
+    assert_eq!(reserve(2_500, 3_601).await, 2_000, "the hour before does not count");
+}
+
+async fn a36_an_account_with_many_lists_hides_no_other(database: Database) {
+    let store = database.open().await;
+    for number in 0..600 {
+        let callback = Callback::parse(format!("{CALLBACK}{number}")).unwrap();
+        let many = SubscriptionRequest { callback, ..own("list", Some("list")) };
+        store.subscribe(&many, at(0)).await.unwrap();
+    }
+    let other = SubscriptionRequest { account: Some(AccountId(8)), ..own("list", Some("list")) };
+    store.subscribe(&other, at(1)).await.unwrap();
+    let one = |busy: &[&str]| {
+        let busy = busy.iter().map(|account| (*account).to_owned()).collect();
+        ClaimLimits { limit: 2, per_host: 1, busy }
+    };
+    let claim = async |busy: &[&str]| {
+        let due = store.claim_reading_lists(at(2), at(60), &one(busy)).await.unwrap();
+        due.iter().map(|due| due.owner()).collect::<Vec<_>>()
+    };
+    assert_eq!(claim(&[]).await, ["7", "8"]);
+    assert_eq!(claim(&["7"]).await, [] as [&str; 0]);
+    assert_eq!(claim(&[]).await, ["7"]);
+}
+
+async fn a36_the_lists_of_an_account_are_due_when_it_is_activated_again(database: Database) {
+    let store = database.open().await;
+    let account = account(&store, "ann", "secret-of-ann").await;
+    let followed = SubscriptionRequest { account: Some(account), ..own("list", Some("list")) };
+    store.subscribe(&followed, at(0)).await.unwrap();
+    assert!(!store.is_account_deactivated(account).await.unwrap());
+    store.deactivate_account("ann", at(1)).await.unwrap();
+    assert!(store.is_account_deactivated(account).await.unwrap());
+    let due = claim(&store, 2).await.remove(0);
+    store.release_reading_list(&due, at(900)).await.unwrap();
+    assert_eq!(claim(&store, 3).await, []);
+    store.activate_account("ann", at(4)).await.unwrap();
+    assert_eq!(claim(&store, 5).await.len(), 1);
+    assert!(!store.is_account_deactivated(account).await.unwrap());
+}
+
+async fn a36_an_imported_list_is_followed_although_its_document_is_there(database: Database) {
+    let (store, target) = (database.open().await, Database::new(database.kind()).await);
+    let account = account(&store, "ann", "secret-of-ann").await;
+    let followed = SubscriptionRequest { account: Some(account), ..own("list", Some("list")) };
+    store.subscribe(&followed, at(0)).await.unwrap();
+    store.close().await;
+    let store = target.open().await;
+    store.subscribe(&request("list", CALLBACK), at(0)).await.unwrap();
+    store.close().await;
+    import_lines(&target, &export_lines(&database, true).await).await;
+    let store = target.open().await;
+    let due = claim(&store, 5).await.remove(0);
+    let held = listed(&store).await;
+    let list = held.iter().find(|held| held.follows_list()).unwrap();
+    assert_eq!(list.id, due.id);
 }

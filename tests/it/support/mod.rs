@@ -25,6 +25,7 @@ pub(crate) mod subscriber;
 pub(crate) mod superfeedr;
 pub(crate) mod tcp_proxy;
 pub(crate) mod tracked;
+pub(crate) mod transfer;
 pub(crate) mod validator;
 pub(crate) mod world;
 

@@ -1,12 +1,16 @@
 //! Reading lists: an OPML document that is followed, and the subscriptions that are in step with it.
 
+use chrono::{DateTime, Utc};
+use feedgate::jobs::runner;
+use feedgate_core::topic::{Callback, Topic};
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use super::path_of;
+use crate::store::alerts::account;
 use crate::store::on_both_stores;
 use crate::support::feeds::{entry_id, rss};
-use crate::support::gateway::Gateway;
+use crate::support::gateway::{Gateway, LOGIN, TOKEN};
 use crate::support::postgres::Database;
 use crate::support::until;
 use crate::support::world::World;
@@ -16,6 +20,8 @@ on_both_stores!(
     a36_a_list_that_is_empty_broken_or_gone_ends_nothing,
     a36_what_an_account_decides_itself_is_not_changed_by_a_list,
     a36_a_list_is_taken_up_to_the_limits_and_reports_what_was_refused,
+    a36_an_account_with_many_lists_keeps_no_other_waiting,
+    a36_the_lists_of_a_deactivated_account_are_read_when_it_is_active_again,
 );
 
 /// A list with these feeds of the publisher, the last of them in a folder.
@@ -69,14 +75,40 @@ impl World {
 
     /// Follows the list, and waits until it has been read; the path of its subscription.
     async fn follow_list(&self) -> String {
-        let list = self.publisher.url("/list.opml");
-        let callback = self.subscriber.url("/cb");
-        let body = json!({ "url": list, "callback": callback, "follow": true });
-        let made = self.rest_post("/v1/subscriptions", body).await;
-        assert_eq!(made.status, StatusCode::CREATED, "{}", made.json);
-        let path = path_of("subscriptions", &made.json);
+        let path = self.follow_list_as(TOKEN, "/cb").await;
         self.until_read(&path, Value::Null).await;
         path
+    }
+
+    /// Follows the list with this token and callback; the path of its subscription.
+    async fn follow_list_as(&self, token: &str, callback: &str) -> String {
+        let list = self.publisher.url("/list.opml");
+        let callback = self.subscriber.url(callback);
+        let body = json!({ "url": list, "callback": callback, "follow": true });
+        let made = self.rest_as(token, Method::POST, "/v1/subscriptions", Some(body)).await;
+        assert_eq!(made.status, StatusCode::CREATED, "{}", made.json);
+        path_of("subscriptions", &made.json)
+    }
+
+    /// When the lists of these subscriptions were read last, as soon as all were read after `before`.
+    async fn read_times(
+        &self,
+        token: &str,
+        paths: &[String],
+        before: DateTime<Utc>,
+    ) -> Vec<DateTime<Utc>> {
+        let mut times = Vec::new();
+        for path in paths {
+            until("the list is read", async || {
+                let reply = self.rest_as(token, Method::GET, path, None).await;
+                let read_at = reply.json["readingList"]["readAt"].as_str();
+                let read_at = read_at.map(|at| at.parse::<DateTime<Utc>>().unwrap());
+                times.extend(read_at.filter(|at| *at > before));
+                read_at.is_some_and(|at| at > before)
+            })
+            .await;
+        }
+        times
     }
 
     /// The paths of the feeds that are subscribed to, besides the list, and whether that is for the list.
@@ -237,4 +269,57 @@ async fn a36_a_list_is_taken_up_to_the_limits_and_reports_what_was_refused(datab
     assert!(page.json["nextCursor"].is_string(), "{}", page.json);
     let wrong = world.rest_get(&format!("{path}/reading-list?state=good")).await;
     assert_eq!(wrong.problem(), (422, "invalid_parameter", "state"));
+}
+
+async fn a36_an_account_with_many_lists_keeps_no_other_waiting(database: Database) {
+    let world = World::with_list(database, &[], &["/a"]).await;
+    let other = world.create_token("other", "subscribe list").await;
+    let mut many = Vec::new();
+    for number in 0..30 {
+        many.push(world.follow_list_as(TOKEN, &format!("/cb?{number}")).await);
+    }
+    let one = [world.follow_list_as(&other, "/cb").await];
+    let mut before = world.read_times(TOKEN, &many, DateTime::UNIX_EPOCH).await;
+    before.extend(world.read_times(&other, &one, DateTime::UNIX_EPOCH).await);
+    let before = before.into_iter().max().unwrap();
+
+    world.put_list(opml(&world, &["/a", "/b"]));
+    let list = world.publisher.url("/list.opml");
+    world.gateway.post("/", &[("hub.mode", "publish"), ("hub.url", &list)]).await;
+    let of_other = world.read_times(&other, &one, before).await.remove(0);
+    let of_many = world.read_times(TOKEN, &many, before).await;
+    let earlier = of_many.iter().filter(|read_at| **read_at < of_other).count();
+    assert!(earlier <= 2, "{earlier} of {} lists were read before", many.len());
+}
+
+async fn a36_the_lists_of_a_deactivated_account_are_read_when_it_is_active_again(
+    database: Database,
+) {
+    let world = World::with_list(database, &[], &["/a"]).await;
+    let other = world.create_token("other", "subscribe list").await;
+    world.follow_list().await;
+    let one = [world.follow_list_as(&other, "/cb").await];
+    let mut read_at = world.read_times(&other, &one, DateTime::UNIX_EPOCH).await.remove(0);
+    let store = world.database.open().await;
+    let account = account(&store, LOGIN, TOKEN).await;
+    let list = world.publisher.url("/list.opml");
+    let made = async || {
+        let (list, callback) = (Topic::parse(&list), Callback::parse(world.subscriber.url("/cb")));
+        let made = store.subscribed_by_list(account, &list.unwrap(), &callback.unwrap(), 9).await;
+        let mut made: Vec<_> =
+            made.unwrap().iter().map(|(made, _)| made.topic.as_str().to_owned()).collect();
+        made.sort();
+        made
+    };
+    store.deactivate_account(LOGIN, runner::now()).await.unwrap();
+    for paths in [["/a", "/b"], ["/b", "/c"]] {
+        world.put_list(opml(&world, &paths));
+        world.gateway.post("/", &[("hub.mode", "publish"), ("hub.url", &list)]).await;
+        read_at = world.read_times(&other, &one, read_at).await.remove(0);
+    }
+    assert_eq!(made().await, [world.publisher.url("/a")]);
+    store.activate_account(LOGIN, runner::now()).await.unwrap();
+    let want = ["/b", "/c"].map(|path| world.publisher.url(path));
+    until("the list is read again", async || made().await == want).await;
+    store.close().await;
 }

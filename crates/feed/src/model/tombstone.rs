@@ -11,3 +11,10 @@ pub fn deleted_entry_id(element: &Element) -> Option<&str> {
     let mut attributes = element.attributes.iter().filter(|_| is_deletion);
     attributes.find(|attribute| attribute.name == "ref").map(|attribute| attribute.value.as_str())
 }
+
+/// Returns the Atom id of the deleted entry, to change it; `None` if the element is not a tombstone.
+pub(crate) fn deleted_entry_id_mut(element: &mut Element) -> Option<&mut String> {
+    deleted_entry_id(element)?;
+    let mut attributes = element.attributes.iter_mut();
+    attributes.find(|attribute| attribute.name == "ref").map(|attribute| &mut attribute.value)
+}

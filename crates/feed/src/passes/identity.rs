@@ -30,7 +30,7 @@ use crate::context::Context;
 use crate::double_encoding::repaired;
 use crate::hex;
 use crate::iri;
-use crate::model::{Content, Entry, Feed, KnownBy, Link, Text};
+use crate::model::{Content, Entry, Feed, KnownBy, Link, Text, deleted_entry_id_mut};
 use crate::own_elements;
 use crate::repair::{Repair, RepairCode};
 
@@ -48,6 +48,10 @@ pub(super) fn assign_ids(mut feed: Feed, context: &Context) -> Feed {
         if let Some(source) = &mut entry.source {
             source.id = as_iri(&source.id).unwrap_or_default();
         }
+    }
+    // A deletion names the id that its entry has got.
+    for id in feed.extensions.iter_mut().filter_map(deleted_entry_id_mut) {
+        *id = as_iri(id).unwrap_or_default();
     }
     feed.known_by = context.known_by.max(known_by(&feed.entries));
     let stated: Vec<String> = feed.entries.iter().map(|entry| entry.id.trim().to_owned()).collect();

@@ -5,9 +5,9 @@
 
 use chrono::{DateTime, Utc};
 
-use crate::delivery::backlogs;
 use crate::delivery::generations::next_generation;
 use crate::delivery::owed::is_owed;
+use crate::delivery::{backlogs, reading_lists};
 use crate::engine::sql::{Value, params};
 use crate::engine::tx::Tx;
 use crate::resources::row;
@@ -109,7 +109,7 @@ pub(crate) async fn pause_batch(
 }
 
 /// Resumes subscriptions that were paused when their account was deactivated, those after the number
-/// `from`.
+/// `from`. The reading lists that they follow are due.
 pub(crate) async fn resume_batch(
     tx: &Tx<'_>,
     account: DeactivatedAccount,
@@ -133,6 +133,7 @@ pub(crate) async fn resume_batch(
     let changed = ids.len() as u64;
     let resumed = [("resource_id", Value::Ints(on)), ("id", Value::Ints(ids))];
     backlogs::mark_ready(tx, &resumed, now).await?;
+    reading_lists::mark_resumed_due(tx, &resumed).await?;
     Ok(PausedBatch { changed, next })
 }
 

@@ -3,13 +3,14 @@
 //!
 //! A list is due when its document has changed, when its subscription is made, renewed or ended, and
 //! once in a while. What is due while it is read ends the claim of whoever reads it: it is read once more, and
-//! the result of the first reading is dropped.
+//! the result of the first reading is dropped. What the first reading may make is counted all the same.
 
 use chrono::{DateTime, Utc};
 
 use crate::delivery::row::{callback, subscription, subscription_columns};
 use crate::delivery::subscriber_counts::{CountedSubscription, count_off, counted_columns};
-use crate::engine::claims::{ClaimedTable, KeyedRow};
+use crate::engine::claims::ClaimedTable;
+use crate::engine::row::Row;
 use crate::engine::sql::{Value, json, params};
 use crate::engine::tx::Tx;
 use crate::log::row::most;
@@ -19,37 +20,38 @@ use feedgate_core::account::AccountId;
 use feedgate_core::claim::ClaimToken;
 use feedgate_core::reading_list::{DueReadingList, ReadingListReport};
 use feedgate_core::resource::ResourceId;
-use feedgate_core::store::StoreError;
+use feedgate_core::store::{ClaimLimits, StoreError};
 use feedgate_core::subscription::{Subscription, SubscriptionId, SubscriptionRequest};
 use feedgate_core::topic::{Callback, Topic};
 
 /// The most lists of one document that are due at once when it changes: an append waits for them.
 const MOST_MARKED: i64 = 1_000;
 /// The claims of reading lists.
-const LISTS: ClaimedTable<2> = ClaimedTable {
-    columns: ", claim_token, account_id, topic, callback, report",
-    ..ClaimedTable::new("reading_lists", ["resource_id", "subscription_id"])
+pub(crate) const LISTS: ClaimedTable<1> = ClaimedTable {
+    columns: ", resource_id, account_id, topic, callback, report",
+    ..ClaimedTable::new("reading_lists", ["subscription_id"])
 };
+/// Whose lists are limited together, as those of a host are in other queues: the account.
+pub(crate) const OWNER: &str = "cast(account_id as text)";
 
 /// Reading lists.
 impl Store {
-    /// Claims up to `limit` reading lists that are due at `now`, until `until`.
+    /// Claims reading lists that are due at `now`, within the limits for their accounts
+    /// ([`DueReadingList::owner`]), until `until`.
     pub async fn claim_reading_lists(
         &self,
         now: DateTime<Utc>,
         until: DateTime<Utc>,
-        limit: usize,
+        limits: &ClaimLimits,
     ) -> Result<Vec<DueReadingList>, StoreError> {
-        let claimed = self.claim_in_turn(limit, |db, limit| {
-            let lease = db.claims.lease(now, until);
-            db.write(move |tx| {
-                Box::pin(async move {
-                    let claimed = LISTS.claim_due(tx, lease, &[], limit).await?;
-                    claimed.into_iter().map(due_list).collect()
-                })
-            })
-        });
-        claimed.await
+        self.claim_within(
+            limits,
+            |due: &DueReadingList| due.owner(),
+            |db, limits| async move {
+                db.reading_list_queue.claim(db, db.claims.lease(now, until), &limits).await
+            },
+        )
+        .await
     }
 
     /// Extends those of `claims` that were not lost to `until`, and returns the subscriptions of their lists.
@@ -58,13 +60,68 @@ impl Store {
         claims: &[(SubscriptionId, ClaimToken)],
         until: DateTime<Utc>,
     ) -> Result<Vec<SubscriptionId>, StoreError> {
-        let claims: Vec<_> = claims.iter().map(|(id, token)| (key(*id), *token)).collect();
-        let renewed = self.renew_claims(LISTS, &claims, until).await?.into_iter();
-        let id = |[resource, number]: [i64; 2]| SubscriptionId {
-            resource: ResourceId(resource),
-            number,
-        };
-        Ok(renewed.map(id).collect())
+        let keys: Vec<_> = claims.iter().map(|(id, token)| ([id.number], *token)).collect();
+        let renewed = self.renew_claims(LISTS, &keys, until).await?;
+        let ids = claims.iter().map(|(id, _)| *id);
+        Ok(ids.filter(|id| renewed.contains(&[id.number])).collect())
+    }
+
+    /// Counts up to `wanted` subscriptions that a reading of the list may make now: as many as are left of
+    /// `limit` in an hour, whose number is returned. They count whatever becomes of the reading.
+    pub async fn reserve_listed(
+        &self,
+        list: SubscriptionId,
+        wanted: usize,
+        limit: usize,
+        now: DateTime<Utc>,
+    ) -> Result<usize, StoreError> {
+        const MADE: &str = "
+            select made_hour, made_in_hour from reading_lists
+             where resource_id = $1 and subscription_id = $2 {for update}";
+        const RESERVE: &str = "
+            update reading_lists set made_hour = $3, made_in_hour = $4
+             where resource_id = $1 and subscription_id = $2";
+        if wanted == 0 {
+            return Ok(0);
+        }
+        let ([resource, number], hour) = (key(list), hour(now));
+        let (wanted, limit) = (most(wanted), most(limit));
+        let reserved = self.of_number(resource).write(move |tx| {
+            Box::pin(async move {
+                let Some(mut row) = tx.first(MADE, params![resource, number]).await? else {
+                    return Ok(0);
+                };
+                let (made_hour, made) = (row.int()?, row.int()?);
+                let made = if made_hour == hour { made } else { 0 };
+                let reserved = wanted.min(limit - made).max(0);
+                tx.execute(RESERVE, params![resource, number, hour, made + reserved]).await?;
+                Ok(reserved)
+            })
+        });
+        Ok(usize::try_from(reserved.await?).unwrap_or_default())
+    }
+
+    /// Counts subscriptions no more that were reserved at `reserved_at` and not made.
+    pub async fn return_listed(
+        &self,
+        list: SubscriptionId,
+        count: usize,
+        reserved_at: DateTime<Utc>,
+    ) -> Result<(), StoreError> {
+        const RETURN: &str = "
+            update reading_lists set made_in_hour = made_in_hour - $4
+             where resource_id = $1 and subscription_id = $2 and made_hour = $3";
+        if count == 0 {
+            return Ok(());
+        }
+        let ([resource, number], hour) = (key(list), hour(reserved_at));
+        let count = most(count);
+        let returned = self.of_number(resource).write(move |tx| {
+            Box::pin(
+                async move { tx.execute(RETURN, params![resource, number, hour, count]).await },
+            )
+        });
+        returned.await.map(drop)
     }
 
     /// Stores the report on a list that was read, and when it is read again. Returns `false` without changes if
@@ -96,7 +153,7 @@ impl Store {
         due: &DueReadingList,
         at: DateTime<Utc>,
     ) -> Result<(), StoreError> {
-        let claimed = (key(due.id), due.claim);
+        let claimed = ([due.id.number], due.claim);
         let released = self
             .of_number(due.id.resource.0)
             .write(move |tx| Box::pin(async move { LISTS.release(tx, claimed, at, "").await }));
@@ -105,7 +162,7 @@ impl Store {
 
     /// Forgets a claimed list that is not followed any more. If the claim was lost, nothing changes.
     pub async fn forget_reading_list(&self, due: &DueReadingList) -> Result<(), StoreError> {
-        let claimed = (key(due.id), due.claim);
+        let claimed = ([due.id.number], due.claim);
         let forgotten = self
             .of_number(due.id.resource.0)
             .write(move |tx| Box::pin(async move { LISTS.delete_claimed(tx, claimed).await }));
@@ -218,6 +275,18 @@ pub(crate) async fn mark_due(tx: &Tx<'_>, id: SubscriptionId) -> Result<(), Stor
     tx.execute(DUE, params![id.resource.0, id.number]).await.map(drop)
 }
 
+/// Makes the lists due that these subscriptions follow, whose account is active again.
+pub(crate) async fn mark_resumed_due(
+    tx: &Tx<'_>,
+    subscriptions: &[(&'static str, Value)],
+) -> Result<(), StoreError> {
+    const DUE: &str = "
+        update reading_lists set due_at = 0, claim_token = 0 {from rows}
+         where reading_lists.resource_id = {given resource_id}
+           and reading_lists.subscription_id = {given id}";
+    tx.execute_rows(DUE, &[], subscriptions).await.map(drop)
+}
+
 /// Makes the lists due whose document has changed: [`MOST_MARKED`] of them, and the others when they are read
 /// anyway.
 pub(crate) async fn mark_changed_due(
@@ -245,11 +314,20 @@ fn key(id: SubscriptionId) -> [i64; 2] {
     [id.resource.0, id.number]
 }
 
+/// Returns the number of the hour of a time since 1970.
+fn hour(at: DateTime<Utc>) -> i64 {
+    at.timestamp().div_euclid(3_600)
+}
+
 /// Reads a list that was claimed.
-fn due_list(([resource, number], mut row): KeyedRow<2>) -> Result<DueReadingList, StoreError> {
+pub(crate) fn due_list(
+    number: i64,
+    claim: ClaimToken,
+    mut row: Row,
+) -> Result<DueReadingList, StoreError> {
     Ok(DueReadingList {
-        id: SubscriptionId { resource: ResourceId(resource), number },
-        claim: ClaimToken(row.int()?),
+        id: SubscriptionId { resource: ResourceId(row.int()?), number },
+        claim,
         account: AccountId(row.int()?),
         topic: topic(&mut row)?,
         callback: callback(&mut row)?,

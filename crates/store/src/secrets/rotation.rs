@@ -267,11 +267,11 @@ const COLUMNS: &[SecretColumn] = &[
         name: alerts::SECRET,
         key: &["account_id"],
         read: "
-            select account_id, account_id, secret
+            select account_id, url, secret
               from alert_addresses
              where account_id > $1
              order by account_id limit $2",
-        identity: |row| Ok(alerts::identity(row.int()?)),
+        identity: |row| Ok(alerts::identity(&callback(row)?)),
         write: "
             update alert_addresses
                set secret = {given sealed}

@@ -255,7 +255,7 @@ impl Importer {
     }
 
     /// Drops rows of resources that the database has by itself, except subscriptions, whose cursors
-    /// are moved to its log.
+    /// are moved to its log, and the reading lists that they follow.
     async fn split_foreign(
         &mut self,
         table: &CopiedTable,
@@ -279,6 +279,11 @@ impl Importer {
                         let db = &self.cells[place.cell];
                         let logs = &mut self.source_logs;
                         logs.move_cursor(db, columns, (old, place.number), &mut row.values).await?;
+                        kept.push(row);
+                        continue;
+                    }
+                    // It belongs to a subscription of the file.
+                    "reading_lists" => {
                         kept.push(row);
                         continue;
                     }

@@ -134,24 +134,17 @@ fn refuse(visit: &Visit, reason: &str) -> Response {
 fn refuse_subscription(visit: &Visit, reason: &str) -> Response {
     let content = html! {
         p role="alert" { (reason) }
-        (subscription_form(visit, visit.value("url"), "Subscribe", follow_field(visit, None)))
+        (subscription_form(visit, visit.value("url"), "Subscribe", follow_field(visit)))
     };
     form_page(visit, StatusCode::UNPROCESSABLE_ENTITY, content)
 }
 
-/// Returns the field that says whether a page is followed, with the feed that it advertises, if that is
-/// known.
-fn follow_field(visit: &Visit, feed: Option<&str>) -> Markup {
+/// Returns the field that says whether a document is followed of which nothing is known.
+fn follow_field(visit: &Visit) -> Markup {
     follow_checkbox(
         visit,
-        &match feed {
-            Some(feed) => {
-                format!("Follow the page: subscribe to the feed that it advertises, {feed}")
-            }
-            None => {
-                "If this is a page, follow it: subscribe to the feed that it advertises".to_owned()
-            }
-        },
+        "Follow it: if this is a page, subscribe to the feed that it advertises; if it is a list of feeds in \
+         OPML, subscribe to these as well",
     )
 }
 
@@ -192,7 +185,7 @@ fn describe_failure(visit: &Visit, topic: &Topic, why: &NoPreview) -> (StatusCod
         @if may_subscribe {
             p { "A subscription is possible all the same. The address is fetched again later." }
             (subscription_form(
-                visit, topic.as_str(), "Subscribe without a preview", follow_field(visit, None)
+                visit, topic.as_str(), "Subscribe without a preview", follow_field(visit)
             ))
         }
     };

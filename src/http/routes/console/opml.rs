@@ -127,8 +127,9 @@ fn form_page(visit: &Visit, status: StatusCode, note: Markup) -> Response {
             textarea id="opml" name="opml" rows="4" spellcheck="false" { (visit.value("opml")) }
             (follow_checkbox(
                 visit,
-                "Follow pages: if an address is that of a page, subscribe to the feed that it advertises. \
-                 All addresses are fetched first, which takes longer.",
+                "Follow pages and lists: if an address is that of a page, subscribe to the feed that it \
+                 advertises; if it is that of a list of feeds in OPML, to these as well. All addresses are \
+                 fetched first, which takes longer.",
             ))
             (fields(visit))
             button.primary type="submit" { "Import" }

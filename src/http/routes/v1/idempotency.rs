@@ -14,7 +14,8 @@ use chrono::{DateTime, Utc};
 use futures_util::future::BoxFuture;
 use http::{HeaderName, StatusCode, header};
 use sha2::{Digest, Sha256};
-use tokio::time::sleep;
+use tokio::sync::oneshot;
+use tokio::time::timeout;
 use tracing::{error, warn};
 use warp::reply::Response;
 
@@ -26,6 +27,7 @@ use crate::http::state::Gateway;
 use crate::jobs::runner;
 use feedgate_core::account::Scope;
 use feedgate_core::idempotency::{IdempotencyClaim, IdempotencyKey, IdempotentAnswer};
+use feedgate_core::store::StoreError;
 
 /// The header with the key.
 const KEY: &str = "idempotency-key";
@@ -124,36 +126,67 @@ fn response(answer: IdempotentAnswer) -> Response {
     response
 }
 
-/// Carries out a call whose claim is from the time `claimed_at`, which is renewed meanwhile. Stores the answer
-/// of a call that succeeded, and forgets one that did not.
+/// Carries out a call whose claim is from the time `claimed_at`. Stores the answer of a call that succeeded, and
+/// forgets one that did not.
 async fn carry_out_claimed(
     call: &RestCall<'_>,
     key: &IdempotencyKey,
-    mut claimed_at: DateTime<Utc>,
-    mut work: BoxFuture<'_, Result<Response, Rejection>>,
+    claimed_at: DateTime<Utc>,
+    work: BoxFuture<'_, Result<Response, Rejection>>,
 ) -> Result<Response, Rejection> {
     let store = &call.gateway.store;
-    let result = loop {
-        tokio::select! {
-            result = &mut work => break result,
-            () = sleep(RENEW_EVERY) => {}
-        }
-        let now = runner::now();
-        match store.renew_idempotent(key, claimed_at, now).await {
-            Ok(true) => claimed_at = now,
-            Ok(false) => {}
-            Err(err) => {
-                let error = &err as &dyn Error;
-                warn!(error, "the claim of an idempotency key was not renewed");
-            }
-        }
-    };
+    let renew = |since, now| store.renew_idempotent(key, since, now);
+    let (result, claimed_at) = carry_out_renewed(work, claimed_at, renew).await;
     let answer = result.as_ref().ok().map(stored_answer);
     // The work is done: a client that sees its answer does not repeat it.
-    if let Err(err) = store.finish_idempotent(key, claimed_at, answer).await {
-        error!(error = &err as &dyn Error, "the answer to an idempotency key was not stored");
+    match store.finish_idempotent(key, claimed_at, answer).await {
+        Ok(true) => {}
+        Ok(false) => {
+            let account = key.account.0;
+            warn!(
+                account,
+                "the claim of an idempotency key was lost; the request may be carried out twice"
+            );
+        }
+        Err(err) => {
+            error!(error = &err as &dyn Error, "the answer to an idempotency key was not stored");
+        }
     }
     result
+}
+
+/// Carries out `work`, and renews its claim from the time `claimed_at` meanwhile: `renew` gets the time of the
+/// claim and the present one, and returns `false` if the claim was lost. Returns the result, and the time of the
+/// claim.
+async fn carry_out_renewed<T, R>(
+    work: impl Future<Output = T>,
+    mut claimed_at: DateTime<Utc>,
+    renew: impl Fn(DateTime<Utc>, DateTime<Utc>) -> R,
+) -> (T, DateTime<Utc>)
+where
+    R: Future<Output = Result<bool, StoreError>>,
+{
+    let (done, mut is_done) = oneshot::channel::<()>();
+    let working = async move {
+        let result = work.await;
+        drop(done);
+        result
+    };
+    let renewing = async move {
+        while timeout(RENEW_EVERY, &mut is_done).await.is_err() {
+            let now = runner::now();
+            match renew(claimed_at, now).await {
+                Ok(true) => claimed_at = now,
+                Ok(false) => break,
+                Err(err) => {
+                    let error = &err as &dyn Error;
+                    warn!(error, "the claim of an idempotency key was not renewed");
+                }
+            }
+        }
+        claimed_at
+    };
+    tokio::join!(working, renewing)
 }
 
 fn stored_answer(response: &Response) -> IdempotentAnswer {
@@ -164,5 +197,44 @@ fn stored_answer(response: &Response) -> IdempotentAnswer {
         status: response.status().as_u16(),
         location: location.to_owned(),
         body: body.unwrap_or_default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::Notify;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a02_work_goes_on_while_its_claim_is_renewed() {
+        let (renewing, worked) = (Notify::new(), Notify::new());
+        let work = async {
+            renewing.notified().await;
+            worked.notify_one();
+            7
+        };
+        let renew = |_, _| async {
+            renewing.notify_one();
+            worked.notified().await;
+            Ok(true)
+        };
+        let carried_out = carry_out_renewed(work, DateTime::UNIX_EPOCH, renew);
+        let (result, claimed_at) = timeout(10 * RENEW_EVERY, carried_out).await.unwrap();
+        assert_eq!(result, 7);
+        assert!(claimed_at > DateTime::UNIX_EPOCH, "a renewal that has begun is not forgotten");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a02_a_claim_is_renewed_until_it_is_lost() {
+        let renewals = std::cell::Cell::new(0);
+        let renew = |_, _| {
+            renewals.set(renewals.get() + 1);
+            let renewed = renewals.get() < 3;
+            async move { Ok(renewed) }
+        };
+        let work = tokio::time::sleep(10 * RENEW_EVERY);
+        carry_out_renewed(work, DateTime::UNIX_EPOCH, renew).await;
+        assert_eq!(renewals.get(), 3);
     }
 }

@@ -43,10 +43,10 @@ pub(crate) struct Picked {
     pub(crate) count: usize,
 }
 
-/// The queue of a table whose rows have a `host`, and the place at which its next search continues behind the
-/// front.
+/// The queue of a table, and the place at which its next search continues behind the front.
 pub(crate) struct SearchedQueue<T> {
     table: ClaimedTable<1>,
+    host: &'static str,
     job: ReadJob<T>,
     position: Mutex<QueuePosition>,
 }
@@ -55,8 +55,14 @@ pub(crate) struct SearchedQueue<T> {
 type ReadJob<T> = fn(i64, ClaimToken, Row) -> Result<T, StoreError>;
 
 impl<T> SearchedQueue<T> {
-    pub(crate) fn new(table: ClaimedTable<1>, job: ReadJob<T>) -> SearchedQueue<T> {
-        SearchedQueue { table, job, position: Mutex::new(QueuePosition::START) }
+    /// Creates the queue of a table. `host` is the column or expression with the text whose limit applies to a
+    /// row: a host, or what stands for one.
+    pub(crate) fn new(
+        table: ClaimedTable<1>,
+        host: &'static str,
+        job: ReadJob<T>,
+    ) -> SearchedQueue<T> {
+        SearchedQueue { table, host, job, position: Mutex::new(QueuePosition::START) }
     }
 
     fn position(&self) -> QueuePosition {
@@ -77,9 +83,9 @@ impl<T> SearchedQueue<T> {
         if limits.limit == 0 || limits.per_host == 0 {
             return Ok(Vec::new());
         }
-        let table = self.table;
+        let (table, host) = (self.table, self.host);
         for _ in 0..MOST_SEARCHES {
-            let search = QueueSearch { table, limits: limits.clone(), from: self.position() };
+            let search = QueueSearch { table, host, limits: limits.clone(), from: self.position() };
             let found = db.read(move |tx| Box::pin(search.run(tx, lease.now)));
             let Found { picked, next } = found.await?;
             self.continue_at(next);
@@ -104,6 +110,7 @@ impl<T> SearchedQueue<T> {
 #[derive(Clone)]
 struct QueueSearch {
     table: ClaimedTable<1>,
+    host: &'static str,
     limits: ClaimLimits,
     /// Where the search continues behind the front.
     from: QueuePosition,
@@ -120,8 +127,9 @@ impl QueueSearch {
     /// Reads the front of the queue and what comes after `from`, until enough is picked.
     async fn run(self, tx: &Tx<'_>, now: DateTime<Utc>) -> Result<Found, StoreError> {
         let ClaimedTable { name, key: [key], .. } = self.table;
+        let host = self.host;
         let due = format!(
-            "select {key}, {key}, host, due_at from {name}
+            "select {key}, {key}, {host}, due_at from {name}
               where due_at <= $1 and (due_at, {key}) > ($2, $3)
               order by due_at, {key}
               limit $4"

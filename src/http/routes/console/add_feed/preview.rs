@@ -3,12 +3,12 @@
 use chrono::{DateTime, Utc};
 use maud::{Markup, html};
 
-use super::{follow_field, preview_link, subscription_form};
-use crate::http::kit::html::parts::{grouped, relative_time};
+use super::{preview_link, subscription_form};
+use crate::http::kit::html::parts::{counted, grouped, relative_time};
 use crate::http::kit::rejection::Rejection;
 use crate::http::routes::console::feed::entry_title;
 use crate::http::routes::console::feeds::SECTION;
-use crate::http::routes::console::new_subscription;
+use crate::http::routes::console::new_subscription::{self, follow_checkbox};
 use crate::http::routes::console::visit::Visit;
 use crate::jobs::runner;
 use crate::subscriptions::{PreviewedContent, TopicPreview, advertised_feed};
@@ -44,13 +44,17 @@ pub(super) async fn preview(
                 (entry_list(&feed.entries, now))
                 (subscription_form(visit, topic.as_str(), "Subscribe", html! {}))
             }
-            PreviewedContent::Other { kind, feeds } => {
-                p { "This is " (kind) ", not a feed." }
-                (offered_feeds(visit, feeds))
-                @let follow = advertised_feed(feeds).filter(|_| topic.fragment().is_none());
-                @let field = follow.map(|feed| follow_field(visit, Some(&redaction::feed(&feed.href))));
+            PreviewedContent::Other { kind, feeds, listed } => {
+                @if let Some(count) = listed {
+                    p { "This is a list of " (counted(*count as u64, "feed")) " in OPML." }
+                } @else {
+                    p { "This is " (kind) ", not a feed." }
+                    (offered_feeds(visit, feeds))
+                }
+                @let field = follow_offer(visit, feeds, listed.is_some());
+                @let field = if topic.fragment().is_none() { field } else { html! {} };
                 (subscription_form(
-                    visit, topic.as_str(), "Watch this document for changes", field.unwrap_or_default()
+                    visit, topic.as_str(), "Watch this document for changes", field
                 ))
             }
             PreviewedContent::FragmentNotFound(reason) => {
@@ -58,6 +62,23 @@ pub(super) async fn preview(
             }
         }
     })
+}
+
+/// Returns the field that says whether a document is followed that links to `feeds`, or that is a reading list;
+/// nothing if there is nothing to follow.
+fn follow_offer(visit: &Visit, feeds: &[DiscoveredFeed], is_list: bool) -> Markup {
+    let label = match advertised_feed(feeds) {
+        Some(feed) => {
+            let feed = redaction::feed(&feed.href);
+            format!("Follow the page: subscribe to the feed that it advertises, {feed}")
+        }
+        None if is_list => {
+            "Follow the list: subscribe to its feeds as well, and to those that are added to it"
+                .to_owned()
+        }
+        None => return html! {},
+    };
+    follow_checkbox(visit, &label)
 }
 
 fn feed_facts(visit: &Visit, found: &TopicPreview, feed: &Feed, entries: usize) -> Markup {
