@@ -29,6 +29,7 @@ fn field_of(refusal: &SubscriptionRefusal) -> Option<&'static str> {
         | SubscriptionRefusal::BadTrack(_)
         | SubscriptionRefusal::BadFilter(_)
         | SubscriptionRefusal::NotFollowed(_)
+        | SubscriptionRefusal::FeedHeaders
         | SubscriptionRefusal::NotValidated(_) => Some("url"),
         SubscriptionRefusal::Forbidden(Purpose::Callback, _)
         | SubscriptionRefusal::OwnCallback
@@ -67,6 +68,9 @@ fn describe_refusal(refusal: SubscriptionRefusal) -> Rejection {
         SubscriptionRefusal::NotFollowed(reason) => {
             unprocessable(format!("url cannot be followed: {reason}."))
         }
+        SubscriptionRefusal::FeedHeaders => {
+            unprocessable(format!("url cannot be used: {refusal}."))
+        }
         SubscriptionRefusal::Busy(busy) => Rejection::busy(busy),
         SubscriptionRefusal::NotVerified(NotVerified::RateLimited { retry_after })
         | SubscriptionRefusal::NotValidated(NotValidated::RateLimited { retry_after }) => {
@@ -80,11 +84,8 @@ fn describe_refusal(refusal: SubscriptionRefusal) -> Rejection {
         SubscriptionRefusal::NotVerified(reason) => {
             unprocessable(format!("callback did not confirm the subscription: {reason}."))
         }
-        SubscriptionRefusal::NotValidated(reason) => {
-            forbidden(format!("The subscription was not accepted: {reason}."))
-        }
-        SubscriptionRefusal::QuotaExceeded(reason) => {
-            forbidden(format!("The subscription was not accepted: {reason}."))
+        SubscriptionRefusal::NotValidated(_) | SubscriptionRefusal::QuotaExceeded(_) => {
+            forbidden(format!("The subscription was not accepted: {refusal}."))
         }
         SubscriptionRefusal::Superseded => Rejection::new(
             StatusCode::CONFLICT,
