@@ -45,6 +45,7 @@ use ipnet::IpNet;
 use url::Url;
 
 use crate::document_budget::{DocumentBudget, DocumentMemory, GatewayBusy};
+use feedgate_core::callback_headers::CallbackHeaders;
 use feedgate_core::poll::Validators;
 use feedgate_core::registrant::RegistrantNetwork;
 use feedgate_core::schedule::FailureClass;
@@ -231,6 +232,9 @@ pub enum FetchError {
         /// The limit that was exceeded, in bytes.
         limit_bytes: u64,
     },
+    /// The headers with which the resource is fetched are not stored here.
+    #[error("the headers for the feed are not stored here: subscribe with them again")]
+    HeadersMissing,
     /// The server responded, but not with a document.
     #[error("the server responded with {status}")]
     Status {
@@ -288,6 +292,7 @@ impl FetchError {
             Self::Forbidden { .. } => "forbidden_address",
             Self::ForbiddenPort { .. } => "forbidden_port",
             Self::BadUrl(_) => "bad_url",
+            Self::HeadersMissing => "feed_headers_missing",
             Self::TimedOut(_) => "timed_out",
             Self::BodyTooLarge { .. } => "body_too_large",
             Self::Status { .. } => "http_status",
@@ -312,7 +317,7 @@ impl FetchError {
             | Self::HostPaused { .. }
             | Self::GatewayBusy(_) => FailureClass::Network,
             Self::Status { status, .. } => FailureClass::of_status(status.as_u16()),
-            Self::Blocked { .. } => FailureClass::Denied,
+            Self::Blocked { .. } | Self::HeadersMissing => FailureClass::Denied,
             Self::BodyTooLarge { .. } | Self::Encoding(_) => FailureClass::Unusable,
             Self::Redirects(_) => FailureClass::Missing,
             Self::Unreachable { class, .. } => *class,
@@ -336,6 +341,8 @@ pub struct HttpClient {
     /// Whether the topics and callbacks of those without an account may be in private networks too.
     has_inner_for_all: bool,
     requester: FetchOwner,
+    /// The headers of the resource for which requests are made, if it has its own.
+    feed_headers: Option<Arc<CallbackHeaders>>,
 }
 
 #[derive(Debug)]
@@ -439,6 +446,7 @@ impl HttpClient {
             topics,
             has_inner_for_all: false,
             requester,
+            feed_headers: None,
         }
     }
 

@@ -19,6 +19,7 @@ mod caller_networks;
 pub mod cancellation;
 mod discovered_feeds;
 mod events;
+mod feed_headers;
 mod first_fetch;
 mod followed_pages;
 mod handler_verification;

@@ -22,6 +22,7 @@ mod advertised_upstream;
 mod discovered_feeds;
 mod disk_watch;
 mod events;
+mod feed_headers;
 mod fetch_and_parse;
 mod former_document;
 mod group_turn;

@@ -273,22 +273,24 @@ impl UpstreamClient {
             self.refuse_hops(upstream, resource, hops);
             return Ok(());
         }
-        let is_signed = upstream.offer.protocol == Protocol::WebSub
+        // Who fetches with headers of its own may get another document than the subscribers of the hub.
+        let is_usable = upstream.offer.protocol == Protocol::WebSub
+            && !resource.topic.has_own_headers()
             && signature::holds(signature, upstream.secret.expose(), &body);
         let spacing = self.parts.settings.ping_spacing;
         let is_due = self.parts.store.record_upstream_push(upstream, hops, spacing, now).await?;
-        if is_signed && is_due {
+        if is_usable && is_due {
             let pushed = PushedDocument { content_type, body };
             let new = self.parts.poller.push(resource, pushed, now).await?;
             debug!(resource = resource.id.0, new, "an upstream sent new entries");
         }
-        let result = if is_signed && is_due { "signed" } else { "hint" };
+        let result = if is_usable && is_due { "signed" } else { "hint" };
         self.parts.metrics.record_upstream_push(protocol, result);
         let ping = Ping {
             at: now,
             source: PingSource::Upstream,
             name: String::new(),
-            url: resource.topic.as_str().to_owned(),
+            url: resource.topic.displayed().into_owned(),
             feed_url: None,
         };
         self.parts.store.receive(&ping, spacing).await?;

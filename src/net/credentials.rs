@@ -1,12 +1,29 @@
-//! Credentials in URLs: removed from the URL and sent as a header.
+//! Credentials of topics: those in URLs, which are removed from the URL and sent as a header, and the headers
+//! that an account chose.
+
+use std::sync::Arc;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use http::HeaderValue;
+use http::header::AUTHORIZATION;
+use http::{HeaderMap, HeaderValue};
 use url::Url;
 
+use super::{FetchError, HttpClient, insert_callback_headers};
+use feedgate_core::callback_headers::CallbackHeaders;
+use feedgate_core::topic;
+
+impl HttpClient {
+    /// Returns the client for a resource with headers of its own. They are sent only to the URLs of such a
+    /// resource ([`has_own_headers`](feedgate_core::topic::has_own_headers)), and no redirect leads them to
+    /// another origin.
+    pub fn with_feed_headers(&self, chosen: CallbackHeaders) -> HttpClient {
+        HttpClient { feed_headers: Some(Arc::new(chosen)), ..self.clone() }
+    }
+}
+
 /// Returns the user name and password in a URL as an `Authorization` header.
-pub(super) fn basic(url: &Url) -> Option<HeaderValue> {
+fn basic(url: &Url) -> Option<HeaderValue> {
     if url.username().is_empty() && url.password().is_none() {
         return None;
     }
@@ -17,6 +34,22 @@ pub(super) fn basic(url: &Url) -> Option<HeaderValue> {
     let mut header = HeaderValue::from_str(&text).ok()?;
     header.set_sensitive(true);
     Some(header)
+}
+
+/// Returns the headers with the credentials for a URL: those of its user name and password, or, if it is one of
+/// a resource with headers of its own, those that were chosen. Without these, it is not requested.
+pub(super) fn headers(
+    url: &Url,
+    chosen: Option<&CallbackHeaders>,
+) -> Result<HeaderMap, FetchError> {
+    let mut headers = HeaderMap::new();
+    if topic::has_own_headers(url) {
+        let chosen = chosen.ok_or(FetchError::HeadersMissing)?;
+        insert_callback_headers(&mut headers, chosen);
+    } else if let Some(basic) = basic(url) {
+        headers.insert(AUTHORIZATION, basic);
+    }
+    Ok(headers)
 }
 
 /// Removes the user name and password from a URL.

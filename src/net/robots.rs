@@ -8,8 +8,9 @@ use url::Url;
 use super::admitted_groups::ClaimedGroup;
 use super::politeness::{HostBusy, Patience};
 use super::topic::FetchSession;
-use super::{FetchError, FetchRequest, FetchResponse, HttpClient};
+use super::{FetchError, FetchRequest, FetchResponse, HttpClient, credentials};
 use feedgate_core::poll::Validators;
+use feedgate_core::topic::has_own_headers;
 
 /// The number of bytes that are read (RFC 9309 `#limits`: "at least 500 kibibytes").
 const MOST_BYTES: usize = 500 * 1_024;
@@ -40,7 +41,11 @@ impl HttpClient {
     /// Fetches the `robots.txt` of the server of `url`. The next request to the server is not
     /// delayed by the usual pause, because both count as one visit (rule P41).
     pub async fn robots(&self, url: &Url, patience: Patience) -> RobotsResponse {
-        let Ok(place) = url.join("/robots.txt") else { return RobotsResponse::None };
+        let Ok(mut place) = url.join("/robots.txt") else { return RobotsResponse::None };
+        // What is stored of it is that of everybody.
+        if has_own_headers(&place) {
+            credentials::strip(&mut place);
+        }
         let validators = Validators::default();
         let ask = FetchRequest {
             url: place.as_str(),

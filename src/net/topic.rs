@@ -5,15 +5,14 @@
 //! * Validators are sent only to the URL they came from, byte for byte (P1, P3, P4); there are
 //!   none but those passed in (P2).
 //! * Credentials in the topic's URL become an `Authorization` header, which is dropped
-//!   for good at the first change of origin (P18, S9).
+//!   for good at the first change of origin (P18, S9). So are the headers that an account chose for a feed.
 //! * At most one request is in flight, and only during the turn of its host (P41).
 //! * Each hop is signed for its own server, if the client has keys (`request_signer`).
 
 use std::time::{Duration, SystemTime};
 
 use http::header::{
-    ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, HeaderName, IF_MODIFIED_SINCE, IF_NONE_MATCH,
-    USER_AGENT,
+    ACCEPT, ACCEPT_ENCODING, HeaderName, IF_MODIFIED_SINCE, IF_NONE_MATCH, USER_AGENT,
 };
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use reqwest::{Request, Response};
@@ -109,8 +108,8 @@ pub(super) struct FetchSession<'a> {
     requester: FetchOwner,
     /// The URL of the next request, without credentials.
     at: Url,
-    /// The credentials, as URL and as header, while the origin is the one they belong to.
-    credentials: Option<(Url, HeaderValue)>,
+    /// The credentials, as URL and as headers, while the origin is the one they belong to.
+    credentials: Option<(Url, HeaderMap)>,
     /// The accepted media types.
     pub(super) accept: HeaderValue,
     turn: Option<HostTurn>,
@@ -143,7 +142,8 @@ impl<'a> FetchSession<'a> {
     ) -> Result<FetchSession<'a>, FetchError> {
         let mut at = Url::parse(ask.url).map_err(|err| FetchError::BadUrl(err.to_string()))?;
         at.set_fragment(None);
-        let credentials = credentials::basic(&at).map(|header| (at.clone(), header));
+        let credentials = credentials::headers(&at, client.feed_headers.as_deref())?;
+        let credentials = (!credentials.is_empty()).then(|| (at.clone(), credentials));
         credentials::strip(&mut at);
         let inner = &*client.inner;
         Ok(FetchSession {
@@ -268,7 +268,7 @@ impl<'a> FetchSession<'a> {
         headers.insert(ACCEPT, self.accept.clone());
         headers.insert(ACCEPT_ENCODING, CODINGS);
         if let Some((_, credentials)) = &self.credentials {
-            headers.insert(AUTHORIZATION, credentials.clone());
+            headers.extend(credentials.clone());
         }
         let mut insert = |name: HeaderName, value: Option<&Vec<u8>>| {
             let value = value.filter(|value| value.len() <= LONGEST_VALIDATOR_BYTES);

@@ -30,7 +30,7 @@ use feedgate_protocol::Protocol;
 
 /// The maximum length of the address of a followed page and its callback together, in bytes. Both are
 /// in one index, and PostgreSQL has no more room in a row of one.
-const LONGEST_BYTES: usize = 2_500;
+pub(super) const LONGEST_BYTES: usize = 2_500;
 const ATOM: &str = "application/atom+xml";
 
 /// What a request says about following the page at its topic.
@@ -146,7 +146,8 @@ impl SubscriptionService {
             };
         }
         let known = self.store.subscribed_under(*account, topic.as_str(), Some(callback)).await?;
-        let known = known.into_iter().next();
+        // One with headers of its own is a request's by `with_feed_headers`.
+        let known = known.into_iter().find(|feed| !feed.has_own_headers());
         if let Some(feed) = known.clone()
             && (follow == Follow::Unsaid || !self.is_failing(&feed).await?)
         {
@@ -260,7 +261,7 @@ impl SubscriptionService {
     /// Returns the feed of the page whose address is the alias of a topic, if it is that of a page.
     pub fn followed_by<'t>(&self, topic: &'t Topic) -> Option<&'t str> {
         let page = Topic::parse(topic.alias()?).ok()?;
-        (!self.is_own_log(&page)).then_some(topic.as_str())
+        (!self.is_own_log(&page) && !topic.has_own_headers()).then_some(topic.as_str())
     }
 
     /// Returns the intent to unsubscribe from the feed that its callback follows, if it names the page.

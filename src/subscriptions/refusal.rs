@@ -41,6 +41,11 @@ pub enum SubscriptionRefusal {
     /// The feed of the page at the topic was requested, and is not subscribed to.
     #[error(transparent)]
     NotFollowed(#[from] NotFollowed),
+    /// Headers are named for a feed that cannot have any.
+    #[error(
+        "headers are not sent for a URL that has credentials, is too long, or is one of this gateway"
+    )]
+    FeedHeaders,
     /// The account or the host of the callback has as many subscriptions as it may have.
     #[error(transparent)]
     QuotaExceeded(QuotaExceeded),
@@ -88,6 +93,7 @@ impl SubscriptionRefusal {
             Self::BadPart(_) => "bad_fragment",
             Self::BadTrack(_) | Self::BadFilter(_) => "bad_query",
             Self::NotFollowed(why) => why.code(),
+            Self::FeedHeaders => "bad_feed_headers",
             Self::QuotaExceeded(why) => why.code(),
             Self::Unreadable(_) => "unreadable_resource",
             Self::NoHandler => "bad_handler",

@@ -6,6 +6,7 @@ mod callback_headers;
 mod control;
 mod credentials;
 mod digests;
+mod feed_headers;
 mod filter;
 mod formats;
 mod listing;

@@ -4,6 +4,7 @@ mod alerts;
 mod attempts;
 mod creating;
 mod entries;
+mod feed_headers;
 mod feeds;
 mod idempotency;
 mod paging;

@@ -1,6 +1,6 @@
-//! The headers that an owner has sent with each request to a callback: its credentials.
+//! The headers that an owner has sent with each request to a callback, or to the server of a feed: credentials.
 //!
-//! Their values are secrets: they are sealed in the store, sent to the callback alone, and shown as
+//! Their values are secrets: they are sealed in the store, sent to that server alone, and shown as
 //! fingerprints. Headers that the gateway sets, that belong to a connection, or that say where a request
 //! comes from are not the owner's to choose.
 
@@ -41,7 +41,7 @@ const REFUSED_BEGINNINGS: [&str; 10] = [
     "x-aws-ec2-",
     "x-envoy-",
 ];
-/// Headers for a callback, each with a value that is a secret. `Debug` prints only their names.
+/// Headers for a callback or a feed, each with a value that is a secret. `Debug` prints only their names.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct CallbackHeaders(Vec<(String, String)>);
 

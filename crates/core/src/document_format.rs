@@ -79,7 +79,8 @@ impl DocumentFormat {
             DocumentFormat::Rss => rss::document(&read_back(resource, &atom)),
             DocumentFormat::JsonFeed => {
                 let feed = read_back(resource, &atom);
-                let status = status.map(|status| (resource.topic.as_str(), status.report()));
+                let topic = resource.topic.displayed();
+                let status = status.map(|status| (&*topic, status.report()));
                 let document = json_feed::document(&feed, status);
                 serde_json::to_string(&document).unwrap_or_else(|err| {
                     error!(error = %err, "a JSON Feed could not be written");

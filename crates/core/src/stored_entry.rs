@@ -31,7 +31,7 @@ pub fn records_document(resource: &Resource, records: &[Record]) -> String {
     let entries: Vec<&str> = records.iter().map(|record| record.atom.as_str()).collect();
     atom::document(&AtomDocument {
         head: &resource.feed_head,
-        topic: resource.topic.as_str(),
+        topic: &resource.topic.displayed(),
         status: None,
         links: &[],
         entries: &entries,
@@ -76,7 +76,7 @@ fn sanitized_entry<'a>(resource: &Resource, record: &'a Record) -> Option<Cow<'a
 
 /// Reads a part of what is stored of `resource`.
 fn read_part(resource: &Resource, head: &str, entries: &[&str]) -> Feed {
-    let topic = resource.topic.as_str();
+    let topic = &resource.topic.displayed();
     read_back(
         resource,
         &atom::document(&AtomDocument { head, topic, status: None, links: &[], entries }),
@@ -87,7 +87,7 @@ fn read_part(resource: &Resource, head: &str, entries: &[&str]) -> Feed {
 /// (RFC 4287 `#rfc.section.4.2.11`: "if an atom:entry is copied from one feed into another
 /// feed").
 pub fn sourced(resource: &Resource, entry: &str) -> String {
-    let topic = resource.topic.as_str();
+    let topic = &*resource.topic.displayed();
     let own = Link { rel: "self".to_owned(), href: topic.to_owned(), ..Link::default() };
     // What has no such text has no source; in what has, it may be markup of the content.
     let seen: &[&str] = if entry.contains("<source") { &[entry] } else { &[] };

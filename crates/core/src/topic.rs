@@ -2,6 +2,7 @@
 //!
 //! Both are stored byte for byte, because the protocols echo and compare them as text.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -29,12 +30,47 @@ impl Topic {
     /// The maximum length of a topic in bytes (Superfeedr's API: "2048 chars").
     pub const LONGEST_BYTES: usize = 2_048;
 
-    /// Parses a topic, which must be a URL that can be polled.
+    /// Parses a topic, which must be a URL that can be polled. That of a resource with headers of its own is
+    /// refused: only [`with_own_headers`](Self::with_own_headers) makes one, and only the store returns it.
     pub fn parse(text: impl Into<String>) -> Result<Topic, BadAddress> {
-        let text = text.into();
+        Self::new(text.into(), false)
+    }
+
+    /// Returns the topic of a resource that is stored.
+    pub fn from_stored(text: impl Into<String>) -> Result<Topic, BadAddress> {
+        Self::new(text.into(), true)
+    }
+
+    fn new(text: String, may_be_private: bool) -> Result<Topic, BadAddress> {
         let url = check(&text, Self::LONGEST_BYTES, Url::parse)?;
+        if has_own_headers(&url) && !may_be_private {
+            return Err(BadAddress::OwnHeaders);
+        }
         let redacted = redaction::feed_url(&url, &text);
         Ok(Topic { text: text.into(), redacted: redacted.into(), alias: None })
+    }
+
+    /// Returns the topic of a resource that is fetched with headers of its own, at the address of this
+    /// topic, which becomes its alias: another resource for each `nonce`. `None` if the URL has credentials
+    /// itself, or is too long.
+    pub fn with_own_headers(&self, nonce: &str) -> Option<Topic> {
+        let mut url = Url::parse(&self.text).ok()?;
+        if !url.username().is_empty() || url.password().is_some() {
+            return None;
+        }
+        url.set_username(&format!("{OWN_HEADERS}{nonce}")).ok()?;
+        let topic = Topic::from_stored(String::from(url)).ok()?;
+        Some(topic.with_alias(Some(self.text.to_string())))
+    }
+
+    /// Returns whether the resource is fetched with headers of its own.
+    pub fn has_own_headers(&self) -> bool {
+        matches!(self.displayed(), Cow::Owned(_))
+    }
+
+    /// Returns the text as subscribers know it: without the user name of a resource with headers of its own.
+    pub fn displayed(&self) -> Cow<'_, str> {
+        displayed(&self.text)
     }
 
     /// Returns the topic as subscribed to under another address.
@@ -168,6 +204,26 @@ impl fmt::Display for Callback {
     }
 }
 
+/// The beginning of the user name in the URLs of a resource that is fetched with headers of its own.
+const OWN_HEADERS: &str = "feedgate-headers-";
+
+/// Returns whether a URL is one of a resource that is fetched with headers of its own.
+pub fn has_own_headers(url: &Url) -> bool {
+    url.username().starts_with(OWN_HEADERS)
+}
+
+/// Returns the URL of a resource as its subscribers know it: without the user name that stands for headers
+/// of its own.
+pub fn displayed(url: &str) -> Cow<'_, str> {
+    match url.split_once(OWN_HEADERS) {
+        Some((scheme, rest)) if matches!(scheme, "http://" | "https://") => {
+            let address = rest.split_once('@').map_or(rest, |(_, address)| address);
+            Cow::Owned(format!("{scheme}{address}"))
+        }
+        _ => Cow::Borrowed(url),
+    }
+}
+
 /// The server of `url`: host and port, as in `example.org:443`. Deliveries and fetches are limited,
 /// and pauses apply, per server.
 pub fn host(url: &Url) -> String {
@@ -244,6 +300,9 @@ pub enum BadAddress {
     /// U+0000 somewhere in the text.
     #[error("the character U+0000 is not allowed")]
     ContainsNul,
+    /// The user name stands for the headers with which a resource is fetched.
+    #[error("the user name is reserved: the feed is named by its URL without it")]
+    OwnHeaders,
     /// The callback contains a user name or password.
     #[error("a callback may not carry a user name or password")]
     Credentials,
@@ -252,6 +311,24 @@ pub enum BadAddress {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a36_a_feed_with_headers_of_its_own_is_known_by_its_address() {
+        let address = Topic::parse("https://a.test/feed?x=1#.h-entry").unwrap();
+        let own = address.with_own_headers("n0nce").unwrap();
+        assert_eq!(own.as_str(), "https://feedgate-headers-n0nce@a.test/feed?x=1#.h-entry");
+        assert_eq!((own.subscribed_as(), &*own.displayed()), (address.as_str(), address.as_str()));
+        assert!(own.has_own_headers() && !own.is_public() && !own.redacted().contains("n0nce"));
+        assert!(!address.has_own_headers());
+        assert_eq!(Topic::from_stored(own.as_str()).unwrap().as_str(), own.as_str());
+        for named in [own.as_str(), "https:\\\\feedgate-headers-n0nce:pw@a.test/"] {
+            assert_eq!(Topic::parse(named).unwrap_err(), BadAddress::OwnHeaders, "{named}");
+        }
+        let long = format!("https://a.test/{}", "x".repeat(2_020));
+        for none in ["https://u:p@a.test/", "https://u@a.test/", long.as_str()] {
+            assert_eq!(Topic::parse(none).unwrap().with_own_headers("n0nce"), None, "{none}");
+        }
+    }
 
     #[test]
     fn a_topic_is_kept_byte_for_byte() {

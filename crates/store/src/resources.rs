@@ -3,6 +3,7 @@
 pub(crate) mod claim;
 pub(crate) mod details;
 pub(crate) mod ensure;
+pub(crate) mod feed_headers;
 pub(crate) mod forget;
 pub(crate) mod former_numbers;
 pub(crate) mod group_queue;

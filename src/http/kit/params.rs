@@ -96,12 +96,14 @@ pub(crate) fn signature(form: &Form) -> Result<Option<SignatureMethod>, String> 
 /// Returns the parameters of a subscription for a publisher that validates it (row P-5): all but
 /// secrets, as a URL-encoded form.
 pub(crate) fn for_publisher(form: &Form) -> Result<String, Rejection> {
-    const SECRETS: [&str; 5] = [
+    const SECRETS: [&str; 7] = [
         "hub.secret",
         "hub.verify_token",
         "authorization",
         "callback_authorization",
         "callback_headers",
+        "feed_authorization",
+        "feed_headers",
     ];
     let form = SECRETS.iter().fold(form.clone(), |form, name| form.without(name));
     let mut encoded = form_urlencoded::Serializer::new(String::new());

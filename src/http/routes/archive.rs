@@ -225,7 +225,7 @@ async fn serve(
     };
     // A private archive has no topic that others could subscribe to.
     let hub = if location.is_private { String::new() } else { gateway.public_url("hub") };
-    let topic = resource.topic.as_str();
+    let topic = &*resource.topic.displayed();
     let archive = Archive { topic, home: &location.home, hub: &hub, order, format };
     let headers = match key.number {
         None => recent_headers(&archive, &resource, &held, runner::now()),

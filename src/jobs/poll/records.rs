@@ -176,7 +176,7 @@ fn is_oldest_first(feed: &Feed) -> bool {
 /// last one, so content that returns after a change counts as new again (rule N12).
 fn revision(resource: &Resource, received: &ReceivedBody, now: DateTime<Utc>) -> poll::NewContent {
     let body = &received.body;
-    let topic = resource.topic.as_str();
+    let topic = &resource.topic.displayed();
     let (entry_id, atom) =
         render::atom::revision(topic, body.content_type.as_deref(), &body.bytes, now);
     poll::NewContent::Revision { entry_id, atom }

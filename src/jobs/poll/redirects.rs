@@ -8,6 +8,7 @@ use crate::net::ResourceLocation;
 use feedgate_core::moves::{self, RedirectSighting};
 use feedgate_core::poll::Poll;
 use feedgate_core::resource::Resource;
+use feedgate_core::topic::displayed;
 use feedgate_feed::model::{Feed, Text};
 
 use super::observation::{Found, Observation};
@@ -125,7 +126,9 @@ fn is_own_address(link: &str, resource: &Resource) -> bool {
         let text = text.strip_prefix("https://").or(text.strip_prefix("http://")).unwrap_or(text);
         text.strip_prefix("www.").unwrap_or(text).to_owned()
     };
-    [resource.topic.as_str(), &resource.fetch_url].iter().any(|own| bare(own) == bare(link))
+    [resource.topic.as_str(), &resource.fetch_url]
+        .iter()
+        .any(|own| bare(&displayed(own)) == bare(link))
 }
 
 fn without_password(url: &Url) -> String {

@@ -37,7 +37,7 @@ impl Poller {
         let is_decided = !self.client.has_inner_topics_for_some()
             && (self.client.is_for_anonymous() || !has_shares);
         match is_decided {
-            true => Ok(self.client.clone()),
+            true => self.with_feed_headers(self.client.clone(), resource).await,
             false => self.client_for(resource).await,
         }
     }
@@ -52,9 +52,10 @@ impl Poller {
             || is_inner(&resource.topic.fetch_url())
             || has_only_accounts
             || self.store.has_trusted_watcher(resource.id).await?;
-        Ok(match is_known {
+        let client = match is_known {
             true => self.client.clone(),
             false => self.client.public_topics_only(),
-        })
+        };
+        self.with_feed_headers(client, resource).await
     }
 }

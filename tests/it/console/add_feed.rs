@@ -242,3 +242,27 @@ async fn the_forms_that_subscribe_take_headers_for_the_callback_and_never_show_t
     assert!(page.contains("authorization with the fingerprint <code>sha256:"), "{page}");
     assert!(!page.contains("t0ken-of-ada"), "{page}");
 }
+
+#[tokio::test]
+async fn a36_the_form_takes_headers_for_the_feed_and_never_shows_them() {
+    let world = World::with_tides(1, &[]).await;
+    make_token(&world, "ada", Scopes::all()).await;
+    let ada = Visitor::sign_in(&world, "ada", "ada").await;
+    assert!(ada.page(&preview(&world.topic)).await.contains("name=\"feed_headers\""));
+    let form = [("url", world.topic.as_str()), ("feed_headers", "Range: s3cret")];
+    let response = ada.act("/console/feeds/add", &form).await;
+    assert_eq!(response.status(), StatusCode::UNPROCESSABLE_ENTITY);
+    let page = response.text().await.unwrap();
+    assert!(page.contains("range cannot be chosen.") && !page.contains("s3cret"), "{page}");
+
+    let form = [("url", world.topic.as_str()), ("feed_headers", "Cookie: session=k3y-of-ada")];
+    assert_eq!(ada.act("/console/feeds/add", &form).await.status(), StatusCode::SEE_OTHER);
+    let list = ada.page("/console/subscriptions").await;
+    let page = ada.page(&link(&list, "console/subscriptions")).await;
+    assert!(page.contains("cookie with the fingerprint <code>sha256:"), "{page}");
+    let feeds = ada.page("/console/feeds").await;
+    let feed = ada.page(&link(&feeds, "console/feeds")).await;
+    for page in [list, page, feeds, feed] {
+        assert!(!page.contains("k3y-of-ada") && !page.contains("feedgate-headers-"), "{page}");
+    }
+}

@@ -24,6 +24,7 @@ mod endings;
 mod entries;
 mod events;
 mod fan_outs;
+mod feed_headers;
 mod generations;
 mod hosts;
 mod idempotency;

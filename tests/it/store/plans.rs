@@ -19,11 +19,11 @@ use futures_util::StreamExt;
 use super::{
     account_lists, accounts, alerts, append_budgets, attempts, backfills, backlogs, baselines,
     callback_slots, changes, claims, clock, collections, deliveries, delivery_queue, digests,
-    endings, entries, events, fan_outs, generations, hosts, idempotency, intents, large_documents,
-    log, maintenance, moves, nodes, nul, page_bytes, pages, pausing, ping_targets, pings, queue,
-    queue_claims, reading_lists, redirected_hosts, resource_claims, retention, search, secrets,
-    sessions, signing_keys, statuses, storage, subscription_counts, subscriptions, survey, tracks,
-    upstreams, visibility,
+    endings, entries, events, fan_outs, feed_headers, generations, hosts, idempotency, intents,
+    large_documents, log, maintenance, moves, nodes, nul, page_bytes, pages, pausing, ping_targets,
+    pings, queue, queue_claims, reading_lists, redirected_hosts, resource_claims, retention,
+    search, secrets, sessions, signing_keys, statuses, storage, subscription_counts, subscriptions,
+    survey, tracks, upstreams, visibility,
 };
 use crate::support::postgres::{Database, Kind};
 use access::Access;
@@ -144,6 +144,7 @@ fn contract_cases() -> Vec<super::Case> {
         entries::contract_cases(),
         events::contract_cases(),
         fan_outs::contract_cases(),
+        feed_headers::contract_cases(),
         generations::contract_cases(),
         hosts::contract_cases(),
         idempotency::contract_cases(),

@@ -10,6 +10,7 @@ use feedgate_core::poll::Poll;
 use feedgate_core::signing::Secret;
 use feedgate_core::store::{StoreError, SubscriptionFilter};
 use feedgate_core::subscription::SubscriptionRequest;
+use feedgate_core::topic::Topic;
 use feedgate_core::upstream::{AdvertisedUpstream, Proposal, UpstreamFinding};
 use feedgate_protocol::Protocol;
 use feedgate_store::Store;
@@ -19,7 +20,7 @@ use feedgate_store::{
 use tokio::runtime::Handle;
 use tokio::task::block_in_place;
 
-use super::{at, few, listed, on_both_stores, poll, request};
+use super::{at, few, listed, on_both_stores, poll, request, topic};
 use crate::support::postgres::Database;
 
 on_both_stores!(
@@ -32,7 +33,7 @@ on_both_stores!(
 );
 
 /// Every column with secrets.
-const COLUMNS: [&str; 7] = [
+const COLUMNS: [&str; 8] = [
     "subscriptions.secret",
     "subscriptions.previous_secret",
     "subscriptions.header_secret",
@@ -40,6 +41,7 @@ const COLUMNS: [&str; 7] = [
     "intents.header_secret",
     "intents.verify_token",
     "upstreams.secret",
+    "feed_headers.header_secret",
 ];
 
 /// The key with this number.
@@ -112,6 +114,15 @@ async fn fill(store: &Arc<Store>) {
     });
     let offering = Poll { upstream, ..poll(at(2), &[]) };
     store.record(made.id.resource, &offering).await.unwrap();
+    let feed = own_feed();
+    for name in ["before", "feed"] {
+        store.store_feed_headers(&feed, &headers(name).unwrap(), at(3)).await.unwrap();
+    }
+}
+
+/// A feed with headers of its own.
+fn own_feed() -> Topic {
+    topic("own").with_own_headers("n0nce").unwrap()
 }
 
 /// Checks that each secret is read as it was stored.
@@ -129,6 +140,8 @@ async fn assert_readable(store: &Arc<Store>, seconds: i64) {
     assert_eq!(due.verify_token.unwrap().as_str(), "s3cret-token");
     let due = store.claim_upstreams(now, until, &few(5)).await.unwrap().remove(0);
     assert_eq!(due.upstream.secret.expose(), "s3cret-upstream");
+    let feed = store.find(own_feed().as_str()).await.unwrap().unwrap();
+    assert_eq!(store.feed_headers(feed.id, &feed.topic).await.unwrap(), headers("feed"));
     assert_eq!(store.upstream("t1").await.unwrap().unwrap().secret.expose(), "s3cret-upstream");
 }
 
@@ -164,7 +177,7 @@ async fn s36_no_column_contains_a_secret(database: Database) {
     let with = open(&database, keys(1, &[])).await;
     assert_readable(&with, 200).await;
     let rotated = rotate(&database, keys(1, &[]), |_| {}).await;
-    assert_eq!((rotated.rewritten, rotated.is_complete()), (7, true), "{rotated:?}");
+    assert_eq!((rotated.rewritten, rotated.is_complete()), (8, true), "{rotated:?}");
     assert_eq!(assert_sealed(&database, 1).await, COLUMNS.len());
     assert_readable(&with, 300).await;
     let again = rotate(&database, keys(1, &[]), |_| {}).await;
@@ -292,7 +305,7 @@ async fn s36_a_rotation_notices_a_gateway_with_another_key(database: Database) {
         }
     });
     let late = late.await;
-    assert_eq!((late.rewritten, late.late, late.is_complete()), (8, 1, false), "{late:?}");
+    assert_eq!((late.rewritten, late.late, late.is_complete()), (9, 1, false), "{late:?}");
     assert_eq!(refusal(&database, keys(2, &[])).await.code(), "other_secrets_key");
     let done = rotate(&database, keys(2, &[1]), |_| {}).await;
     assert!(done.is_complete(), "{done:?}");
@@ -315,7 +328,7 @@ async fn s36_a_secret_that_cannot_be_read_keeps_its_key(database: Database) {
     fill(&store).await;
     database.run("update upstreams set secret = secret || 'AAAA'").await;
     let rotated = rotate(&database, keys(2, &[1]), |_| {}).await;
-    assert_eq!((rotated.rewritten, rotated.unreadable), (6, 1), "{rotated:?}");
+    assert_eq!((rotated.rewritten, rotated.unreadable), (7, 1), "{rotated:?}");
     let reason = &rotated.unreadable_reasons[0];
     assert!(reason.starts_with("upstreams.secret of the row ["), "{reason}");
     assert_eq!(refusal(&database, keys(2, &[])).await.code(), "other_secrets_key");

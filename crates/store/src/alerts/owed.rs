@@ -16,6 +16,7 @@ use feedgate_core::delivery_health::{AttemptResponse, LastAttempt};
 use feedgate_core::resource::ResourceId;
 use feedgate_core::store::StoreError;
 use feedgate_core::subscription::{SubscriptionId, SubscriptionOwner};
+use feedgate_core::topic::displayed;
 
 /// The most subscriptions of a cell that are told of together; what is kept of each are three numbers.
 const MOST_SUBSCRIPTIONS: usize = 10_000;
@@ -217,7 +218,8 @@ fn subscription_columns(changed: &[ChangedSubscription]) -> Vec<(&'static str, V
 
 fn feed_alert(kind: AlertKind, mut row: Row) -> Result<FeedAlert, StoreError> {
     let (feed, topic, at) = (ResourceId(row.int()?), row.text()?, row.time()?);
-    Ok(FeedAlert { kind, feed, topic, at, fetch_url: row.text()? })
+    let (topic, fetch_url) = (displayed(&topic).into_owned(), displayed(&row.text()?).into_owned());
+    Ok(FeedAlert { kind, feed, topic, at, fetch_url })
 }
 
 fn callback_alert(mut row: Row) -> Result<CallbackAlert, StoreError> {

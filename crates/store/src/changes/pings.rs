@@ -17,6 +17,7 @@ use crate::{Db, Store};
 use feedgate_core::ping::Ping;
 use feedgate_core::resource::ResourceId;
 use feedgate_core::store::StoreError;
+use feedgate_core::topic;
 use feedgate_core::visibility::ListedTopics;
 
 /// The name of the row that counted all pings in earlier versions, and the beginning of the names of
@@ -175,7 +176,7 @@ async fn lock(
 
 /// Makes resources due, whose rows are locked, and removes the lines that the pings replace. `at` is
 /// the time of the last ping.
-async fn mark_pinged(
+pub(crate) async fn mark_pinged(
     tx: &Tx<'_>,
     ids: Vec<i64>,
     at: DateTime<Utc>,
@@ -234,7 +235,7 @@ pub(crate) async fn named(tx: &Tx<'_>, pings: &[Ping]) -> Result<Vec<Vec<i64>>, 
     Ok(named.collect())
 }
 
-/// Stores `url` as an address by which a ping may name the resource.
+/// Stores `url` as an address by which a ping may name the resource, as its publisher knows it.
 pub(crate) async fn name(
     tx: &Tx<'_>,
     id: ResourceId,
@@ -245,7 +246,7 @@ pub(crate) async fn name(
         insert into resource_urls (resource_id, role, url_hash) values ($1, $2, $3)
             on conflict (resource_id, role) do update set url_hash = excluded.url_hash
          where resource_urls.url_hash <> excluded.url_hash";
-    tx.execute(NAME, params![id.0, role, hash(url)]).await.map(drop)
+    tx.execute(NAME, params![id.0, role, hash(&topic::displayed(url))]).await.map(drop)
 }
 
 /// Returns the hash of an address without its scheme, fragment and closing slashes. The sender of a

@@ -102,6 +102,7 @@ pub(crate) const TABLES: &[CopiedTable] = &[
     of_resource("resource_details", &["resource_id"]),
     of_resource("resource_urls", &["resource_id", "role"]),
     of_resource("moves", &["resource_id", "id"]),
+    of_resource("feed_headers", &["resource_id"]),
     table("upstreams", &["resource_id"], Resource("resource_id"), &[RESOURCE_ID, CLAIM_TOKEN]),
     with_long_column(table("records", &["resource_id", "seq"], Resource("resource_id"),
         &[RESOURCE_ID, ("member_id", Rule::Resource)]), "atom"),

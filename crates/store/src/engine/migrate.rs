@@ -75,6 +75,7 @@ pub const MIGRATIONS: &[Migration] = &[
     migration!("0033", "alerts"),
     migration!("0034", "reading_lists"),
     migration!("0035", "token_ends"),
+    migration!("0036", "feed_headers"),
     migration!("0037", "reading_list_turns"),
     migration!("0039", "baseline_known"),
 ];

@@ -9,7 +9,7 @@ use chrono::{DateTime, Utc};
 
 use crate::engine::sql::{Value, params};
 use crate::engine::tx::Tx;
-use crate::resources::row;
+use crate::resources::{feed_headers, row};
 use crate::search::removal;
 use feedgate_core::store::StoreError;
 
@@ -20,7 +20,7 @@ const FEW: i64 = 4;
 const PART: i64 = 250;
 
 /// The tables with rows of a resource, except its subscriptions, of which it has none.
-const TABLES: [&str; 19] = [
+const TABLES: [&str; 20] = [
     "resource_details",
     "resource_urls",
     "collection_cursors",
@@ -33,6 +33,7 @@ const TABLES: [&str; 19] = [
     "entries",
     "refusals",
     "moves",
+    "feed_headers",
     "fan_outs",
     "backlogs",
     "kept_cursors",
@@ -42,7 +43,8 @@ const TABLES: [&str; 19] = [
     "backfills",
 ];
 
-/// Marks up to `limit` resources as unwatched since `now`. Returns how many.
+/// Marks up to `limit` resources as unwatched since `now`, and deletes the headers with which they were fetched.
+/// Returns how many.
 pub(crate) async fn note(tx: &Tx<'_>, now: DateTime<Utc>, limit: i64) -> Result<u64, StoreError> {
     const FIND: &str = "
         select id from resources
@@ -57,6 +59,7 @@ pub(crate) async fn note(tx: &Tx<'_>, now: DateTime<Utc>, limit: i64) -> Result<
         return Ok(0);
     }
     row::lock(tx, found.clone()).await?;
+    feed_headers::delete_unwatched(tx, found.clone()).await?;
     tx.execute(NOTE, &[Value::from(now), Value::Ints(found)]).await
 }
 

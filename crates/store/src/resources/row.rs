@@ -94,5 +94,5 @@ pub(crate) fn exposure(row: &mut Row) -> Result<Exposure, StoreError> {
 
 /// Reads a topic.
 pub(crate) fn topic(row: &mut Row) -> Result<Topic, StoreError> {
-    Topic::parse(row.text()?).map_err(|err| StoreError::Corrupt(err.to_string()))
+    Topic::from_stored(row.text()?).map_err(|err| StoreError::Corrupt(err.to_string()))
 }

@@ -16,6 +16,7 @@ use crate::engine::envelope::{RowIdentity, SecretKey};
 use crate::engine::migrate::MIGRATIONS;
 use crate::engine::row::Row;
 use crate::engine::sql::{Value, params};
+use crate::resources::feed_headers::{self, HEADERS as FEED_HEADERS};
 use crate::resources::row::topic;
 use crate::resources::upstreams::{self, SECRET as UPSTREAM_SECRET};
 use crate::secrets::registered_keys;
@@ -233,6 +234,21 @@ const COLUMNS: &[SecretColumn] = &[
     of_intents!(INTENT_SECRET, "secret"),
     of_intents!(INTENT_HEADERS, "header_secret"),
     of_intents!(VERIFY_TOKEN, "verify_token"),
+    SecretColumn {
+        name: FEED_HEADERS,
+        key: &["resource_id"],
+        read: "
+            select h.resource_id, (select r.topic from resources r where r.id = h.resource_id), h.header_secret
+              from feed_headers h
+             where h.resource_id > $1
+             order by h.resource_id limit $2",
+        identity: |row| Ok(feed_headers::identity(&topic(row)?)),
+        write: "
+            update feed_headers
+               set header_secret = {given sealed}
+            {from rows}
+             where feed_headers.resource_id = {given resource_id} and header_secret = {given found}",
+    },
     SecretColumn {
         name: UPSTREAM_SECRET,
         key: &["resource_id"],

@@ -45,6 +45,8 @@ pub(super) const SECRETS: &[SecretColumn] = &[
     secret("subscriptions", "secret", false),
     secret("subscriptions", "previous_secret", false),
     secret("subscriptions", "header_secret", false),
+    // The feed fails until its account names the headers again.
+    secret("feed_headers", "header_secret", true),
     // The subscriber repeats its request; a gateway subscribes to hubs again.
     secret("intents", "secret", true),
     secret("intents", "header_secret", true),

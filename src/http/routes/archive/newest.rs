@@ -64,7 +64,7 @@ pub(super) async fn serve(
     let Some(newest) = gateway.store.page(resource.id, None).await? else { return Ok(None) };
     // A private archive has no topic that others could subscribe to.
     let hub = if location.is_private { String::new() } else { gateway.public_url("hub") };
-    let topic = resource.topic.as_str();
+    let topic = &*resource.topic.displayed();
     let order = Order::NewestFirst;
     let archive = Archive { topic, home: &location.home, hub: &hub, order, format };
     let address = address(&archive, count, filter.as_ref());

@@ -130,7 +130,7 @@ fn reply(
     entries: &[DisplayedEntry],
 ) -> Response {
     let hub = gateway.public_url("hub");
-    let (topic, order) = (resource.topic.as_str(), Order::NewestFirst);
+    let (topic, order) = (&*resource.topic.displayed(), Order::NewestFirst);
     let format = DocumentFormat::Atom;
     let archive = Archive { topic, home: &location.home, hub: &hub, order, format };
     let url = match name {
@@ -161,7 +161,7 @@ fn reply(
 }
 
 fn explanation(location: &ArchiveLocation, resource: &Resource, name: DocumentName) -> Markup {
-    let topic = resource.topic.as_str();
+    let topic = &*resource.topic.displayed();
     let what = match name {
         DocumentName::Newest => "the newest entries, for feed readers.",
         DocumentName::Recent => {

@@ -77,7 +77,7 @@ async fn poll(visit: &Visit, resource: &Resource) -> Result<Response, Rejection>
         at: runner::now(),
         source: PingSource::Console,
         name: String::new(),
-        url: resource.topic.as_str().to_owned(),
+        url: resource.topic.displayed().into_owned(),
         feed_url: None,
     };
     let taken = visit.gateway.subscribe.ping(&ping, visit.gateway.settings.ping_spacing).await;

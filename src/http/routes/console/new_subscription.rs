@@ -7,7 +7,7 @@ use maud::{Markup, html};
 
 use super::visit::Visit;
 use crate::http::kit::auth;
-use crate::http::kit::callback_credentials::callback_credentials;
+use crate::http::kit::callback_credentials::{callback_credentials, feed_credentials};
 use crate::http::kit::params;
 use crate::http::kit::rejection::Rejection;
 use crate::http::routes::websub::describe_forbidden;
@@ -52,6 +52,7 @@ pub(super) struct NewSubscription {
     is_sanitized: bool,
     filter: Option<EntryFilter>,
     headers: Option<CallbackHeaders>,
+    feed_headers: Option<CallbackHeaders>,
 }
 
 /// What came of a subscription request.
@@ -104,6 +105,12 @@ impl NewSubscription {
             Ok(headers) => headers,
             Err(why) => return Ok(Err(format!("The headers cannot be used: {why}."))),
         };
+        let feed_headers = match feed_credentials(&visit.form) {
+            Ok(headers) => headers.filter(|headers| !headers.is_empty()),
+            Err(why) => {
+                return Ok(Err(format!("The headers for the feed cannot be used: {why}.")));
+            }
+        };
         let backfill = visit.form.is_set("backfill");
         let follow = Follow::new(Some(visit.form.is_set("follow")), false);
         Ok(Ok(NewSubscription {
@@ -116,6 +123,7 @@ impl NewSubscription {
             is_sanitized,
             filter,
             headers,
+            feed_headers,
         }))
     }
 
@@ -134,18 +142,19 @@ impl NewSubscription {
     ) -> Result<SubscribeResult, Rejection> {
         let found = find(gateway, account, topic, Some(&self.callback)).await?;
         let same = found.into_iter().find(|held| held.subscription.protocol == Protocol::WebSub);
-        if let Some(held) = same {
+        if let Some(held) = same.filter(|_| self.feed_headers.is_none()) {
             return Ok(SubscribeResult::Existing(Box::new(held)));
         }
         let intent = self.intent(account, topic)?;
         let service = &gateway.subscribe;
         let terms = RequestTerms::of_account(Verification::None, wait);
-        let followed = service.follow(intent, self.follow, terms.networks, runner::now()).await;
-        let done = match followed {
-            Ok((intent, _)) => service.carry_out(&intent, terms, runner::now()).await,
-            Err(refusal) => Err(refusal),
+        let (now, headers) = (runner::now(), self.feed_headers.clone());
+        let done = async {
+            let intent = service.with_feed_headers(intent, headers, now).await?;
+            let (intent, _) = service.follow(intent, self.follow, terms.networks, now).await?;
+            service.carry_out(&intent, terms, runner::now()).await
         };
-        match done {
+        match done.await {
             Ok(_) => Ok(SubscribeResult::Subscribed),
             Err(SubscriptionRefusal::Store(err)) => Err(Rejection::unavailable(&err)),
             Err(refusal) => Ok(SubscribeResult::Refused(describe_refusal(&refusal))),

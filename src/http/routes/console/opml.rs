@@ -184,7 +184,7 @@ pub(super) async fn export(visit: &Visit) -> Result<Response, Rejection> {
 fn push(text: &mut String, feed: &Resource) {
     let outline = OpmlOutline {
         title: &title(feed),
-        url: feed.topic.as_str(),
+        url: &feed.topic.displayed(),
         site: None,
         is_feed: feed.kind != ResourceKind::Other,
     };

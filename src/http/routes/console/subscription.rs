@@ -20,6 +20,7 @@ use crate::jobs::deliver::TestOutcome;
 use crate::jobs::runner;
 use crate::subscriptions::{FirstFetchWait, RequestTerms, Verification};
 use feedgate_core::account::Scope;
+use feedgate_core::callback_headers::CallbackHeaders;
 use feedgate_core::intent::{Intent, IntentMode};
 use feedgate_core::signing::{Secret, SecretOverlap, SigningRequest};
 use feedgate_core::store::ListedSubscription;
@@ -264,9 +265,12 @@ async fn show(
     note: Markup,
 ) -> Result<Response, Rejection> {
     let now = runner::now();
+    let feed_headers = visit.gateway.subscribe.feed_headers(&listed.resource).await;
+    let feed_headers =
+        feed_headers.map_err(|err| Rejection::unavailable(&err))?.unwrap_or_default();
     let content = html! {
         (note)
-        (facts(visit, listed, now))
+        (facts(visit, (listed, &feed_headers), now))
         (actions(visit, listed))
         h2 { "Deliveries" }
         (attempts::timeline(visit, listed).await?)
@@ -274,7 +278,11 @@ async fn show(
     Ok(visit.page("Subscription", SECTION, content))
 }
 
-fn facts(visit: &Visit, listed: &ListedSubscription, now: DateTime<Utc>) -> Markup {
+fn facts(
+    visit: &Visit,
+    (listed, feed_headers): (&ListedSubscription, &CallbackHeaders),
+    now: DateTime<Utc>,
+) -> Markup {
     let ListedSubscription { subscription, resource, delivery, .. } = listed;
     let signing = &subscription.signing;
     let feed = visit.address(&format!("console/feeds/{}", resource.id));
@@ -318,20 +326,27 @@ fn facts(visit: &Visit, listed: &ListedSubscription, now: DateTime<Utc>) -> Mark
                     ", is used until " (timestamp(previous.until))
                 }
             }
-            @if !subscription.headers.is_empty() {
-                dt { "Headers for the callback" }
-                dd {
-                    @for (n, (name, print)) in subscription.headers.fingerprints().enumerate() {
-                        @if n > 0 { ", " }
-                        (name) " with the fingerprint " code { (print) }
-                    }
-                }
-            }
+            (header_facts("Headers for the callback", &subscription.headers))
+            (header_facts("Headers for the feed", feed_headers))
             @if let Some(at) = delivery.next_digest_at {
                 dt { "Next digest" } dd { (relative_time(at, now)) }
             }
             dt { "Since" } dd { (timestamp(subscription.created_at)) }
             dt { "Lease" } dd { "until " (timestamp(subscription.lease_until)) }
+        }
+    }
+}
+
+fn header_facts(title: &str, headers: &CallbackHeaders) -> Markup {
+    html! {
+        @if !headers.is_empty() {
+            dt { (title) }
+            dd {
+                @for (n, (name, print)) in headers.fingerprints().enumerate() {
+                    @if n > 0 { ", " }
+                    (name) " with the fingerprint " code { (print) }
+                }
+            }
         }
     }
 }

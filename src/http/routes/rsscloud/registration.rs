@@ -194,6 +194,7 @@ pub(crate) fn reject_refusal(what: &str, refusal: &SubscriptionRefusal) -> Rejec
         | SubscriptionRefusal::BadTrack(_)
         | SubscriptionRefusal::BadFilter(_)
         | SubscriptionRefusal::NotFollowed(_)
+        | SubscriptionRefusal::FeedHeaders
         | SubscriptionRefusal::Superseded
         | SubscriptionRefusal::Several(_) => {
             format!("The {what} was cancelled because the call failed when we tested the handler.")

@@ -5,6 +5,7 @@
 use http::Method;
 use url::form_urlencoded::Serializer;
 
+use crate::http::kit::callback_credentials::PARAMETERS;
 use crate::http::kit::request::Request;
 use crate::http::state::Gateway;
 use feedgate_core::own_archive::ArchiveAddress;
@@ -37,7 +38,7 @@ pub(super) fn of_document(gateway: &Gateway, request: &Request, form: &Form) -> 
 
 /// Returns whether the parameters contain credentials, which are not passed on in documents.
 pub(super) fn has_credentials(form: &Form) -> bool {
-    form.has("authorization")
+    form.has("authorization") || PARAMETERS.iter().any(|name| form.has(name))
 }
 
 /// Returns whether a request names `resource` by the address of a feed of this gateway, which has an id of

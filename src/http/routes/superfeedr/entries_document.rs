@@ -84,7 +84,7 @@ impl EntriesDocument<'_> {
         let resource = self.resource;
         let (own_head, entries) = parts(resource, self.records.iter(), self.is_sanitized);
         let own_head = match self.is_own_feed {
-            true => published_head(resource.topic.as_str(), &own_head, &resource.status).into(),
+            true => published_head(&resource.topic.displayed(), &own_head, &resource.status).into(),
             false => own_head,
         };
         let entries: Vec<&str> = entries.iter().map(AsRef::as_ref).collect();
@@ -100,7 +100,7 @@ impl EntriesDocument<'_> {
         }
         atom::document(&atom::AtomDocument {
             head: self.combined_head.unwrap_or(&own_head),
-            topic: resource.topic.as_str(),
+            topic: &resource.topic.displayed(),
             status: Some(resource.status.report()),
             links: &links,
             entries: &entries,
@@ -113,7 +113,8 @@ impl EntriesDocument<'_> {
         // The order is that of the records, whatever the dates of the entries say.
         let order: Vec<&str> = self.records.iter().map(|record| record.entry_id.as_str()).collect();
         feed.entries.sort_by_key(|entry| order.iter().position(|id| *id == entry.id));
-        let mut value = json::document(&feed, resource.topic.as_str(), resource.status.report());
+        let mut value =
+            json::document(&feed, &resource.topic.displayed(), resource.status.report());
         if self.records.is_empty() {
             // A document without `items` would say that the feed is failing (N-13).
             value["items"] = Value::Array(Vec::new());

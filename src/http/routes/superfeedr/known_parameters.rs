@@ -40,6 +40,8 @@ const SUBSCRIBE: &[&str] = &[
     "secret_overlap_seconds",
     "callback_headers",
     "callback_authorization",
+    "feed_headers",
+    "feed_authorization",
     "hub.verify",
     "hub.verify_token",
     "hub.lease_seconds",

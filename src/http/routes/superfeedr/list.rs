@@ -154,8 +154,11 @@ fn subscription(gateway: &Gateway, listed: &ListedSubscription, is_detailed: boo
     }
     if is_detailed {
         let head = Feed::default();
-        let mut whole =
-            render::json::status_only(&head, subscription.topic.as_str(), resource.status.report());
+        let mut whole = render::json::status_only(
+            &head,
+            &subscription.topic.displayed(),
+            resource.status.report(),
+        );
         feed["status"] = whole["status"].take();
     }
     let now = runner::now();

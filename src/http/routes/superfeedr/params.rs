@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use crate::http::kit::callback_credentials::callback_credentials;
+use crate::http::kit::callback_credentials::{callback_credentials, feed_credentials};
 use crate::http::kit::content_coding::weight;
 use crate::http::kit::rejection::Rejection;
 use crate::http::kit::request::Request;
@@ -74,6 +74,14 @@ pub(super) fn callback_headers(form: &Form) -> Result<Option<CallbackHeaders>, R
     callback_credentials(form).map_err(|reason| {
         let reason = format!("Please provide valid headers for the callback. ({reason}.)");
         Rejection::unprocessable(reason).with_code("bad_callback_headers")
+    })
+}
+
+/// Returns the headers that are sent to the server of the feed; `None` if none are named.
+pub(super) fn feed_headers(form: &Form) -> Result<Option<CallbackHeaders>, Rejection> {
+    feed_credentials(form).map_err(|reason| {
+        let reason = format!("Please provide valid headers for the feed. ({reason}.)");
+        Rejection::unprocessable(reason).with_code("bad_feed_headers")
     })
 }
 

@@ -69,6 +69,9 @@ fn describe_refusal(refusal: SubscriptionRefusal) -> Rejection {
             Rejection::unprocessable(format!("{BAD_TOPIC} (The filter cannot be used: {reason}.)"))
         }
         SubscriptionRefusal::NotFollowed(reason) => reject_followed(&reason),
+        SubscriptionRefusal::FeedHeaders => {
+            Rejection::unprocessable(format!("{BAD_TOPIC} ({refusal})"))
+        }
         SubscriptionRefusal::Busy(busy) => Rejection::busy(busy),
         SubscriptionRefusal::NotVerified(reason) => describe_not_verified(reason),
         SubscriptionRefusal::NotValidated(NotValidated::RateLimited { retry_after }) => {

@@ -96,8 +96,11 @@ async fn follow(
     // A value that is neither true nor false was rejected before, with all other flags.
     let by_default = gateway.settings.follows_pages;
     let follow = discovered_feeds::follow(form, by_default, Rejection::unprocessable)?;
-    let networks = CallerNetworks::Inner;
-    let found = gateway.subscribe.follow(intent, follow, networks, runner::now()).await;
+    let (networks, now) = (CallerNetworks::Inner, runner::now());
+    let chosen = params::feed_headers(form)?;
+    let intent = gateway.subscribe.with_feed_headers(intent, chosen, now).await;
+    let intent = intent.map_err(reject_refusal)?;
+    let found = gateway.subscribe.follow(intent, follow, networks, now).await;
     found.map_err(reject_refusal)
 }
 

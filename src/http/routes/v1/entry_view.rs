@@ -41,7 +41,7 @@ fn item(resource: &Resource, record: &Record) -> Value {
         return of_deletion();
     }
     let feed = read_records(resource, std::slice::from_ref(record));
-    let mut document = json::document(&feed, resource.topic.as_str(), resource.status.report());
+    let mut document = json::document(&feed, &resource.topic.displayed(), resource.status.report());
     match document["items"].get_mut(0) {
         Some(item) => item.take(),
         None => of_deletion(),

@@ -51,8 +51,8 @@ struct StatusView<'f> {
 pub(super) fn feed(call: &RestCall<'_>, resource: &Resource) -> Value {
     let is_log = resource.kind == ResourceKind::Collection;
     // The fragment of a log of an account keeps it secret, and names nothing.
-    let url = resource.topic.as_str();
-    let url = if is_log { url.split('#').next().unwrap_or_default() } else { url };
+    let url = resource.topic.displayed();
+    let url = if is_log { url.split('#').next().unwrap_or_default() } else { &*url };
     let displayed = FeedView {
         id: resource.id.to_string(),
         url,

@@ -29,6 +29,7 @@ fn field_of(refusal: &SubscriptionRefusal) -> Option<&'static str> {
         | SubscriptionRefusal::BadTrack(_)
         | SubscriptionRefusal::BadFilter(_)
         | SubscriptionRefusal::NotFollowed(_)
+        | SubscriptionRefusal::FeedHeaders
         | SubscriptionRefusal::NotValidated(_) => Some("url"),
         SubscriptionRefusal::Forbidden(Purpose::Callback, _)
         | SubscriptionRefusal::OwnCallback
@@ -66,6 +67,9 @@ fn describe_refusal(refusal: SubscriptionRefusal) -> Rejection {
         }
         SubscriptionRefusal::NotFollowed(reason) => {
             unprocessable(format!("url cannot be followed: {reason}."))
+        }
+        SubscriptionRefusal::FeedHeaders => {
+            unprocessable(format!("url cannot be used: {refusal}."))
         }
         SubscriptionRefusal::Busy(busy) => Rejection::busy(busy),
         SubscriptionRefusal::NotVerified(NotVerified::RateLimited { retry_after })

@@ -86,6 +86,10 @@ async fn show(gateway: &Arc<Gateway>, request: &Request, id: &str) -> Result<Res
     let call = RestCall::begin(gateway, request, Scope::List, &[]).await?;
     let listed = owned::find(&call, id).await?;
     let mut displayed = view::subscription(&call, &listed);
+    let headers = gateway.subscribe.feed_headers(&listed.resource).await;
+    if let Some(headers) = headers.map_err(|err| Rejection::unavailable(&err))? {
+        displayed["feedHeaders"] = headers.fingerprints().collect();
+    }
     if let Some(list) = reading_list::summary(gateway, &listed.subscription).await? {
         displayed["readingList"] = list;
     }

@@ -177,11 +177,12 @@ async fn add_subscriptions_of_account(
     };
     for listed in gateway.store.list(&filter).await?.0 {
         let ListedSubscription { subscription, resource, .. } = listed;
-        let entry = feeds.entry(subscription.topic.as_str()).or_insert_with(|| {
+        let url = subscription.topic.displayed();
+        let entry = feeds.entry(&*url).or_insert_with(|| {
             let body_bytes = resource.polling.body_bytes;
             json!({
                 "resource": {
-                    "url": subscription.topic.as_str(),
+                    "url": url,
                     "whenLastCheck": resource.status.last_fetch.map(timestamp),
                     "lastHash": resource.polling.body_hash,
                     "lastSize": body_bytes,

@@ -52,7 +52,7 @@ impl Composer {
             }
         };
         let archived = self.store.archived(resource.id, records).await?;
-        let topic = resource.topic.as_str();
+        let topic = &*resource.topic.displayed();
         Ok(archived.into_iter().map(|held| publish(topic, held)).collect())
     }
 
@@ -113,13 +113,13 @@ impl NotificationDocument<'_> {
         let resource = self.resource;
         let (head, entries) = parts(resource, self.records.iter().rev(), self.is_sanitized);
         let head = match self.is_own_feed {
-            true => published_head(resource.topic.as_str(), &head, &resource.status).into(),
+            true => published_head(&resource.topic.displayed(), &head, &resource.status).into(),
             false => head,
         };
         let entries: Vec<&str> = entries.iter().map(AsRef::as_ref).collect();
         render::atom::document(&render::atom::AtomDocument {
             head: &head,
-            topic: resource.topic.as_str(),
+            topic: &resource.topic.displayed(),
             status: Some(self.status),
             links: self.links,
             entries: &entries,

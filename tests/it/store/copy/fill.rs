@@ -5,6 +5,7 @@ use std::time::Duration;
 use feedgate_core::account::{AccountId, NewToken, Scopes, TokenHash};
 use feedgate_core::alert::{AlertAddress, AlertKind};
 use feedgate_core::backfill::{BackfillShare, Chain, PastPage};
+use feedgate_core::callback_headers::CallbackHeaders;
 use feedgate_core::collection::{Collection, CollectionKind};
 use feedgate_core::event::{Event, EventKind};
 use feedgate_core::host::HostRefusal;
@@ -136,6 +137,9 @@ async fn feeds(store: &ClaimingStore) {
         kinds: AlertKind::ALL.to_vec(),
     };
     store.set_alert_address(&alerts, at(30)).await.unwrap();
+    let own = topic("feed1").with_own_headers("n0nce").unwrap();
+    let headers = CallbackHeaders::parse("cookie: s3cret", "").unwrap();
+    store.store_feed_headers(&own, &headers, at(30)).await.unwrap();
     let mut ended = request("feed0", "https://ended.test/");
     ended.lease = Lease::from(Duration::from_secs(10));
     store.subscribe(&ended, at(30)).await.unwrap();

@@ -105,6 +105,7 @@ const ROWS: &[(&str, &str, u32, &str)] = &[
     ("former_numbers", "former_id, resource_id", 10_000, "n + 100000, n"),
     ("resource_details", "resource_id, status, polling", 10_000, "n, '{}', repeat('x', 300)"),
     ("resource_urls", "resource_id, role, url_hash", 10_000, "n, 'topic', decode(md5(n::text), 'hex')"),
+    ("feed_headers", "resource_id, header_secret", 5_000, "n, repeat('x', 60)"),
     ("moves", "resource_id, at, from_url, to_url", 10_000, "n, n, 'https://a.test/' || n, 'https://b.test/' || n"),
     ("upstreams", "resource_id, protocol, procedure, endpoint, host, topic, token, secret, state, due_at", 10_000,
      "n, 'websub', '', 'https://hub.test/' || n, 'h' || n % 1000 || '.test', 'https://h.test/' || n, n, '', 'active', n"),

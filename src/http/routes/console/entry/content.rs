@@ -108,7 +108,7 @@ impl EntryContent {
 fn read(resource: &Resource, record: &Record) -> EntryContent {
     let document = atom::document(&AtomDocument {
         head: &resource.feed_head,
-        topic: resource.topic.as_str(),
+        topic: &resource.topic.displayed(),
         status: None,
         links: &[],
         entries: &[&record.atom],

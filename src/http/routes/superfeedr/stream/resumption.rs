@@ -52,7 +52,7 @@ pub(super) async fn resume(
                 let topic = Some(logs).filter(|logs| logs.len() == 1);
                 let topic = topic.and_then(|logs| logs.values().next());
                 resumed.gaps.push(StreamGap {
-                    topic: topic.map(|log| log.resource.topic.as_str().to_owned()),
+                    topic: topic.map(|log| log.resource.topic.displayed().into_owned()),
                     from: Seq(seq.0 + 1),
                     to: None,
                     reason: GapReason::Deleted,
@@ -80,7 +80,7 @@ pub(super) async fn resume(
 fn unknown_part(log: &SelectedLog) -> Option<StreamGap> {
     let head = log.resource.head;
     (log.begun_after < head).then(|| StreamGap {
-        topic: Some(log.resource.topic.as_str().to_owned()),
+        topic: Some(log.resource.topic.displayed().into_owned()),
         from: Seq(log.begun_after.0 + 1),
         to: Some(head),
         reason: GapReason::UnknownPosition,

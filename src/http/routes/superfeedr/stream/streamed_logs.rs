@@ -38,7 +38,7 @@ impl StreamedLogs {
     /// Follows the log of a resource behind `sent`.
     pub(super) fn follow(&mut self, resource: &Resource, sent: Seq) {
         let head = self.heads.follow(resource.id, resource.head);
-        let topic = resource.topic.as_str().to_owned();
+        let topic = resource.topic.displayed().into_owned();
         self.logs.insert(resource.id, StreamedLog { topic, sent, head });
     }
 

@@ -25,6 +25,7 @@ use crate::subscriptions::{
     Verification,
 };
 use feedgate_core::account::Scope;
+use feedgate_core::callback_headers::CallbackHeaders;
 use feedgate_core::event::EventKind;
 use feedgate_core::intent::{Intent, IntentMode};
 use feedgate_core::resource::Resource;
@@ -46,7 +47,8 @@ pub(super) async fn create(gateway: Arc<Gateway>, request: Request) -> Response 
 }
 
 async fn create_once(call: &RestCall<'_>) -> Result<Response, Rejection> {
-    let body = JsonBody::read(call.request, &fields("url"))?;
+    let fields = [fields("url"), vec![options::FEED.headers, options::FEED.authorization]];
+    let body = JsonBody::read(call.request, &fields.concat())?;
     let (url, callback) = (body.text("url")?.unwrap_or_default(), body.text("callback")?);
     let received = RejectedRequest {
         kind: EventKind::Subscribe,
@@ -119,6 +121,8 @@ pub(in crate::http::routes::v1) async fn subscribe(
     let backfill = body.flag("backfill")?.unwrap_or_default();
     let parameters = for_publisher(&requested)?;
     let intent = Intent { backfill, parameters, ..Intent::new(IntentMode::Subscribe, requested) };
+    let chosen = options::changed_headers(body, &options::FEED, &CallbackHeaders::default())?;
+    let intent = service.with_feed_headers(intent, chosen, now).await.map_err(reject_refusal)?;
     let followed = service.follow(intent, follow, CallerNetworks::Inner, now).await;
     let (intent, _) = followed.map_err(reject_refusal)?;
     let is_new = find_held(call, &intent.request).await?.is_none();

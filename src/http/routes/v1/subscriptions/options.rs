@@ -19,14 +19,32 @@ pub(super) const FIELDS: [&str; 11] = [
     "secret",
     "signature",
     "secretOverlapSeconds",
-    HEADERS,
-    AUTHORIZATION,
+    CALLBACK.headers,
+    CALLBACK.authorization,
 ];
 
-/// The field with headers for the callback.
-const HEADERS: &str = "callbackHeaders";
-/// The field with the header `Authorization` for the callback.
-const AUTHORIZATION: &str = "callbackAuthorization";
+/// The fields with headers that are sent to a server.
+pub(super) struct HeaderFields {
+    /// The field with headers by their names.
+    pub(super) headers: &'static str,
+    /// The field with the header `Authorization`.
+    pub(super) authorization: &'static str,
+    /// The code of headers that cannot be used.
+    code: &'static str,
+}
+
+const CALLBACK: HeaderFields = HeaderFields {
+    headers: "callbackHeaders",
+    authorization: "callbackAuthorization",
+    code: "bad_callback_headers",
+};
+
+/// The fields with headers for the server of the feed, which belong to the feed.
+pub(super) const FEED: HeaderFields = HeaderFields {
+    headers: "feedHeaders",
+    authorization: "feedAuthorization",
+    code: "bad_feed_headers",
+};
 
 const FORMATS: [(&str, Format); 3] =
     [("json", Format::Json), ("atom", Format::Atom), ("raw", Format::Raw)];
@@ -61,21 +79,22 @@ pub(super) fn apply(body: &JsonBody, request: &mut SubscriptionRequest) -> Resul
     }
     apply_signing(body, request)?;
     let held = request.headers.take().unwrap_or_default();
-    request.headers = changed_headers(body, &held)?;
+    request.headers = changed_headers(body, &CALLBACK, &held)?;
     check_format(request)
 }
 
-/// Returns the headers for the callback that the body changes, where `held` are those before; `None` if it
-/// changes none.
-fn changed_headers(
+/// Returns the headers that the body changes, where `held` are those before; `None` if it changes none.
+pub(super) fn changed_headers(
     body: &JsonBody,
+    fields: &HeaderFields,
     held: &CallbackHeaders,
 ) -> Result<Option<CallbackHeaders>, Rejection> {
-    let (names_headers, names_authorization) = (body.has(HEADERS), body.has(AUTHORIZATION));
+    let HeaderFields { headers, authorization, code } = *fields;
+    let (names_headers, names_authorization) = (body.has(headers), body.has(authorization));
     if !names_headers && !names_authorization {
         return Ok(None);
     }
-    let given = body.named_texts(HEADERS)?.unwrap_or_default();
+    let given = body.named_texts(headers)?.unwrap_or_default();
     let is_authorization = |name: &str| name.eq_ignore_ascii_case(CallbackHeaders::AUTHORIZATION);
     let replaces_authorization =
         names_authorization || given.iter().any(|(name, _)| is_authorization(name));
@@ -83,13 +102,13 @@ fn changed_headers(
         true => !replaces_authorization,
         false => !names_headers,
     });
-    let authorization = body.text(AUTHORIZATION)?.unwrap_or_default();
-    let headers = CallbackHeaders::from_pairs(kept.chain(given), authorization);
-    headers.map(Some).map_err(|reason| {
+    let value = body.text(authorization)?.unwrap_or_default();
+    let changed = CallbackHeaders::from_pairs(kept.chain(given), value);
+    changed.map(Some).map_err(|reason| {
         let is_its = reason == BadCallbackHeaders::Authorization || !names_headers;
-        let field = if is_its { AUTHORIZATION } else { HEADERS };
+        let field = if is_its { authorization } else { headers };
         let sentence = format!("{field} cannot be used: {reason}.");
-        Rejection::unprocessable(sentence).with_code("bad_callback_headers").with_field(field)
+        Rejection::unprocessable(sentence).with_code(code).with_field(field)
     })
 }
 
