@@ -75,7 +75,8 @@ async fn every_page_is_accessible_on_desktops_and_phones_in_light_and_dark() {
         source.as_str().unwrap().to_owned()
     };
     let feed = link(&source("/console/feeds").await, "console/feeds");
-    let subscription = link(&source("/console/subscriptions").await, "console/subscriptions");
+    let found = format!("/console/subscriptions?q={}", world.subscriber.url("/root"));
+    let subscription = link(&source(&found).await, "console/subscriptions");
     until("an attempt is listed", async || source(&subscription).await.contains("/attempts/"))
         .await;
     let page = source(&subscription).await;

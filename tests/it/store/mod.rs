@@ -29,6 +29,7 @@ mod hosts;
 mod idempotency;
 mod intents;
 mod large_documents;
+pub(crate) mod lists;
 mod log;
 mod maintenance;
 mod moves;

@@ -75,6 +75,7 @@ pub const MIGRATIONS: &[Migration] = &[
     migration!("0033", "alerts"),
     migration!("0034", "reading_lists"),
     migration!("0035", "token_ends"),
+    migration!("0038", "lists"),
 ];
 
 /// Returns the version of the schema once all of these migrations are applied.

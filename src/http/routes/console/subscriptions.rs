@@ -6,6 +6,8 @@ use url::form_urlencoded;
 use warp::reply::Response;
 
 use super::feed_state::title;
+use super::list_totals::ListTotals;
+use super::paging::Paging;
 use super::subscription::{Action, carry_out, find};
 use super::subscription_state::{SECTION, next_step, state_badge, to_path};
 use super::visit::Visit;
@@ -14,47 +16,36 @@ use crate::http::kit::html::parts::{counted, grouped, relative_time};
 use crate::http::kit::rejection::Rejection;
 use crate::jobs::runner;
 use feedgate_core::account::Scope;
-use feedgate_core::delivery_health::DeliveryState;
-use feedgate_core::store::{ListedSubscription, SubscriptionFilter};
+use feedgate_core::resource::ResourceId;
+use feedgate_core::store::{
+    ListPosition, ListedState, ListedSubscription, SubscriptionQuery, SubscriptionsFound,
+};
 
 /// The number of subscriptions on a page.
 const PAGE: usize = 100;
-/// The number of subscriptions that are read to find those of a search: as many as for a list of the
-/// API.
-const SEARCHED: usize = 2_000;
-/// The states of the filter.
-const STATES: [DeliveryState; 6] = [
-    DeliveryState::Ok,
-    DeliveryState::Pending,
-    DeliveryState::Delivering,
-    DeliveryState::Failing,
-    DeliveryState::Paused,
-    DeliveryState::Suspended,
-];
-
-/// A page of subscriptions.
-struct Found {
-    listed: Vec<ListedSubscription>,
-    total: u64,
-    /// Whether there are more subscriptions than were searched.
-    is_partial: bool,
-}
+/// The parameters of the list.
+const PARAMETERS: &[&str] = &["q", "state", "feed"];
 
 /// Returns the page.
 pub(super) async fn page(visit: &Visit) -> Result<Response, Rejection> {
-    let now = runner::now();
-    let number = visit.value("page").parse::<usize>().unwrap_or(1).clamp(1, 100_000);
-    let Found { listed, total, is_partial } = read(visit, number, now).await?;
+    let (now, paging) = (runner::now(), Paging::read(visit));
+    let query = SubscriptionQuery {
+        account: visit.visible_account()?,
+        resource: visit.value("feed").parse().ok().map(ResourceId),
+        state: ListedState::from_word(visit.value("state")),
+        search: visit.value("q").to_owned(),
+        after: ListPosition::from_param(&paging.after).unwrap_or_default(),
+        limit: PAGE,
+    };
+    let found = visit.gateway.store.find_subscriptions(&query).await;
+    let SubscriptionsFound { listed, next } = found.map_err(|err| Rejection::unavailable(&err))?;
     let content = html! {
         (outcome(visit))
         @if visit.allows(Scope::Subscribe) {
             p.actions { a.button href=(visit.address("console/feeds/add")) { "New subscription" } }
         }
         (filter(visit))
-        p role="status" {
-            (grouped(total)) " found"
-            @if is_partial { " in the first " (grouped(SEARCHED as u64)) " subscriptions" }
-        }
+        p role="status" { (status(visit, &query, listed.len(), next.is_some()).await?) }
         form method="post" action=(visit.address(SECTION)) {
             (visit.csrf_field())
             (selectable_table(visit, &listed, now))
@@ -67,50 +58,47 @@ pub(super) async fn page(visit: &Visit) -> Result<Response, Rejection> {
                 }
             }
         }
-        nav.pages aria-label="Pages" {
-            @if number > 1 { a rel="prev" href=(link(visit, number - 1)) { "Previous" } }
-            @if total > (number * PAGE) as u64 {
-                a rel="next" href=(link(visit, number + 1)) { "Next" }
-            }
-        }
+        (paging.links(visit, (SECTION, PARAMETERS), next.map(|next| next.to_param())))
+        (search_elsewhere(visit))
     };
     Ok(visit.page("Subscriptions", SECTION, content))
 }
 
-async fn read(visit: &Visit, number: usize, now: DateTime<Utc>) -> Result<Found, Rejection> {
-    let account = visit.visible_account()?;
-    let (query, state) = (visit.value("q").to_lowercase(), visit.value("state"));
-    let offset = (number - 1) * PAGE;
-    let filter = |offset, limit| SubscriptionFilter {
-        account,
-        offset,
-        limit,
-        ..SubscriptionFilter::default()
-    };
-    let store = &visit.gateway.store;
-    let unavailable = |err| Rejection::unavailable(&err);
-    if query.is_empty() && state.is_empty() {
-        let (listed, total) = store.list(&filter(offset, PAGE)).await.map_err(unavailable)?;
-        return Ok(Found { listed, total, is_partial: false });
+/// Returns how many subscriptions the list has.
+async fn status(
+    visit: &Visit,
+    query: &SubscriptionQuery,
+    found: usize,
+    is_more: bool,
+) -> Result<Markup, Rejection> {
+    let is_filtered = query.state.is_some() || query.resource.is_some() || !query.search.is_empty();
+    if !is_filtered {
+        let total = ListTotals::read(visit).await?.subscriptions();
+        return Ok(html! { (total) " subscription" @if total != "1" { "s" } });
     }
-    let (listed, _) = store.list(&filter(0, SEARCHED)).await.map_err(unavailable)?;
-    let is_partial = listed.len() == SEARCHED;
-    let is_match = |listed: &ListedSubscription| is_found(listed, &query, state, now);
-    let found: Vec<ListedSubscription> = listed.into_iter().filter(is_match).collect();
-    let total = found.len() as u64;
-    let listed = found.into_iter().skip(offset).take(PAGE).collect();
-    Ok(Found { listed, total, is_partial })
+    let place = match is_more {
+        true => " on this page, and there may be more",
+        false if query.after != ListPosition::default() => " on this page",
+        false => " found",
+    };
+    Ok(html! { (counted(found as u64, "subscription")) (place) })
 }
 
-fn is_found(listed: &ListedSubscription, query: &str, state: &str, now: DateTime<Utc>) -> bool {
-    let subscription = &listed.subscription;
-    let texts = [
-        subscription.callback.as_str(),
-        subscription.topic.subscribed_as(),
-        listed.resource.status.title.as_str(),
-    ];
-    let is_named = query.is_empty() || texts.iter().any(|text| text.to_lowercase().contains(query));
-    is_named && (state.is_empty() || listed.delivery.state(subscription, now).as_str() == state)
+/// Says where the subscriptions to a feed are found by its name.
+fn search_elsewhere(visit: &Visit) -> Markup {
+    let text = visit.value("q");
+    let query = form_urlencoded::Serializer::new(String::new()).append_pair("q", text).finish();
+    html! {
+        @if !text.is_empty() {
+            p.soft {
+                "Callbacks are found by their beginning. "
+                a href=(visit.address(&format!("console/feeds?{query}"))) {
+                    "Look for “" (text) "” among feeds"
+                }
+                ": the page of a feed has its subscriptions."
+            }
+        }
+    }
 }
 
 /// Carries out an action for the selected subscriptions.
@@ -192,35 +180,24 @@ fn outcome(visit: &Visit) -> Markup {
 }
 
 fn filter(visit: &Visit) -> Markup {
-    let state = visit.value("state");
+    let (state, feed) = (visit.value("state"), visit.value("feed"));
     html! {
         form.filter method="get" action=(visit.address(SECTION)) {
             label { "Search "
-                input type="search" name="q" value=(visit.value("q"))
-                    placeholder="feed or callback";
+                input type="search" name="q" value=(visit.value("q")) placeholder="callback";
             }
             label { "State "
                 select name="state" {
                     option value="" { "any" }
-                    @for held in STATES.map(DeliveryState::as_str) {
+                    @for held in ListedState::ALL.map(ListedState::as_str) {
                         option selected[held == state] { (held) }
                     }
                 }
             }
+            @if !feed.is_empty() { input type="hidden" name="feed" value=(feed); }
             button type="submit" { "Show" }
         }
     }
-}
-
-fn link(visit: &Visit, number: usize) -> String {
-    let mut query = form_urlencoded::Serializer::new(String::new());
-    for kept in ["q", "state"] {
-        if !visit.value(kept).is_empty() {
-            query.append_pair(kept, visit.value(kept));
-        }
-    }
-    query.append_pair("page", &number.to_string());
-    visit.address(&format!("{SECTION}?{}", query.finish()))
 }
 
 fn selectable_table(visit: &Visit, listed: &[ListedSubscription], now: DateTime<Utc>) -> Markup {
