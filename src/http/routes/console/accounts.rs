@@ -40,9 +40,10 @@ pub(super) async fn page(visit: &Visit) -> Result<Response, Rejection> {
             }
             button type="submit" { "Show" }
         }
-        table.records {
+        table.records.dense {
             thead { tr {
-                @for name in ["Login", "State", "Created"] { th scope="col" { (name) } }
+                th.main scope="col" { "Login" }
+                @for name in ["State", "Created"] { th scope="col" { (name) } }
                 @for name in ["Tokens", "Files", "Bytes"] { th.number scope="col" { (name) } }
             } }
             tbody {
@@ -65,16 +66,16 @@ pub(super) async fn page(visit: &Visit) -> Result<Response, Rejection> {
 fn row(visit: &Visit, account: &AccountInfo) -> Markup {
     html! {
         tr {
-            td data-name="" {
+            td.main {
                 @if account.is_removed { (account.login) } @else {
                     a href=(visit.address(&path(&account.login))) { (account.login) }
                 }
             }
-            td data-name="State" { (state(account)) }
-            td data-name="Created" { (timestamp(account.created_at)) }
-            td.number data-name="Tokens" { (grouped(account.tokens)) }
-            td.number data-name="Files" { (grouped(account.files)) }
-            td.number data-name="Bytes" { (grouped(account.bytes)) }
+            td.state { (state(account)) }
+            td { (timestamp(account.created_at)) }
+            @for count in [account.tokens, account.files, account.bytes] {
+                td.number { (grouped(count)) }
+            }
         }
     }
 }

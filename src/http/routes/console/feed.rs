@@ -10,7 +10,7 @@ use warp::reply::Response;
 use super::feed_state::{address, badge_of, title};
 use super::feeds::{SECTION, entries_a_day};
 use super::fetches;
-use super::subscriptions;
+use super::subscription_table;
 use super::visit::Visit;
 use crate::http::kit::auth;
 use crate::http::kit::html::parts::{grouped, optional_time, relative_time, span, timestamp};
@@ -135,7 +135,12 @@ pub(super) async fn page(visit: &Visit, id: &str) -> Result<Response, Rejection>
             None => p.soft { "Your token does not have the scope retrieve." },
         }
         h2 { "Subscriptions" }
-        (subscriptions::table(visit, feed.subscriptions.iter(), now))
+        (subscription_table::table(visit, feed.subscriptions.iter(), now))
+        @if feed.subscriptions.len() == SUBSCRIPTIONS {
+            p { a href=(visit.address(&format!("console/subscriptions?feed={}", feed.resource.id))) {
+                "All subscriptions of this feed"
+            } }
+        }
         (transitions(&feed.resource))
         h2 { "Last fetches" }
         (fetches::list(visit, feed.resource.id, now))

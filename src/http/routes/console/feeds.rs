@@ -9,7 +9,9 @@ use super::list_totals::ListTotals;
 use super::paging::Paging;
 use super::visit::Visit;
 use crate::http::kit::html::chart::sparkline;
-use crate::http::kit::html::parts::{counted, grouped, optional_time, relative_time, span};
+use crate::http::kit::html::parts::{
+    counted, grouped, optional_time, relative_time, span, web_address,
+};
 use crate::http::kit::rejection::Rejection;
 use crate::jobs::runner;
 use feedgate_core::feed_name::NameSearch;
@@ -18,7 +20,7 @@ use feedgate_core::resource::Resource;
 use feedgate_core::store::{FeedOrder, FeedQuery, FeedsFound, ListPosition};
 
 /// The number of feeds on a page.
-const PAGE: usize = 100;
+const PAGE: usize = 50;
 /// The section of the navigation.
 pub(super) const SECTION: &str = "console/feeds";
 /// The parameters of the list.
@@ -112,12 +114,13 @@ fn filter(visit: &Visit) -> Markup {
     }
 }
 
-/// Returns feeds as a table.
+/// Returns feeds as a table with a line for each, and a second one in grey.
 pub(super) fn feeds_table(visit: &Visit, feeds: &[Resource], now: DateTime<Utc>) -> Markup {
     html! {
-        table.records {
+        table.records.dense {
             thead { tr {
-                @for name in ["Feed", "State", "Last change", "Entries a day", "Next fetch"] {
+                th.main scope="col" { "Feed" }
+                @for name in ["State", "Last change", "Entries a day", "Next fetch"] {
                     th scope="col" { (name) }
                 }
                 th.number scope="col" { "Subscribers" }
@@ -133,30 +136,39 @@ pub(super) fn feeds_table(visit: &Visit, feeds: &[Resource], now: DateTime<Utc>)
 fn row(visit: &Visit, feed: &Resource, now: DateTime<Utc>) -> Markup {
     let state = FeedState::from_resource(feed, now);
     let (title, address) = (title(feed), address(feed));
+    let path = visit.address(&format!("{SECTION}/{}", feed.id));
     html! {
         tr {
-            td data-name="" {
-                a href=(visit.address(&format!("{SECTION}/{}", feed.id))) { (title) }
-                @if title != address { br; small { (address) } }
+            td.main {
+                @if title == address {
+                    a href=(path) { (web_address(&address)) }
+                } @else {
+                    a href=(path) title=(title) { (title) }
+                    small { (web_address(&address)) }
+                }
             }
-            td data-name="State" {
+            td.state {
                 (badge_of(state))
-                @if feed.status.is_failing() { br; small { (feed.status.http_message) } }
+                @if feed.status.is_failing() {
+                    small title=(feed.status.http_message) { (feed.status.http_message) }
+                }
             }
-            td data-name="Last change" { (optional_time(feed.polling.last_new, now)) }
-            td data-name="Entries a day" { (entries_a_day(feed, now)) }
-            td data-name="Next fetch" {
+            td { (optional_time(feed.polling.last_new, now)) }
+            td { (entries_a_day(feed, now)) }
+            td {
                 @if state == FeedState::Gone { "none" } @else {
                     (relative_time(feed.next_fetch, now))
                     @if feed.status.period_s > 0 {
-                        br; small { "every " (span(feed.status.period_s.into()))
+                        small title=(feed.status.period_reason) {
+                            "every " (span(feed.status.period_s.into()))
                             @if !feed.status.period_reason.is_empty() {
                                 ": " (feed.status.period_reason)
-                            } }
+                            }
+                        }
                     }
                 }
             }
-            td.number data-name="Subscribers" { (grouped(feed.subscribers.into())) }
+            td.number { (grouped(feed.subscribers.into())) }
         }
     }
 }

@@ -6,8 +6,9 @@ use warp::reply::Response;
 
 use super::feeds::feeds_table;
 use super::list_totals::ListTotals;
+use super::subscription_table;
 use super::visit::Visit;
-use crate::http::kit::html::parts::{grouped, relative_time, span};
+use crate::http::kit::html::parts::{grouped, relative_time, span, web_address};
 use crate::http::kit::rejection::Rejection;
 use crate::jobs::runner;
 use feedgate_core::account::AccountId;
@@ -41,7 +42,7 @@ pub(super) async fn page(visit: &Visit) -> Result<Response, Rejection> {
         }
         @if !subscriptions.is_empty() {
             h2 { "Subscriptions that need attention" }
-            (super::subscriptions::table(visit, subscriptions.iter(), now))
+            (subscription_table::table(visit, subscriptions.iter(), now))
         }
         h2 { "What happened lately" }
         (events_table(visit, &events))
@@ -122,23 +123,24 @@ fn getting_started(visit: &Visit) -> Markup {
 fn events_table(visit: &Visit, events: &[StoredEvent]) -> Markup {
     let now = runner::now();
     html! {
-        table.records {
-            thead { tr { @for name in ["Time", "Event", "Feed", "Message"] {
-                th scope="col" { (name) }
-            } } }
+        table.records.dense {
+            thead { tr {
+                th.main scope="col" { "Event" } th scope="col" { "Feed" }
+                th.number scope="col" { "Time" }
+            } }
             tbody {
                 @for StoredEvent { event, .. } in events {
                     tr.(event.outcome.as_str()) {
-                        td data-name="Time" { (relative_time(event.at, now)) }
-                        td data-name="Event" {
+                        td.main data-name="Event" {
                             (event.kind.as_str()) " "
                             @if event.outcome != EventOutcome::Ok { (event.outcome.as_str()) }
+                            small title=(event.detail) { (event.detail) }
                         }
-                        td data-name="Feed" { (event.feed) }
-                        td data-name="Message" { (event.detail) }
+                        td { (web_address(&event.feed)) }
+                        td.state.number { (relative_time(event.at, now)) }
                     }
                 }
-                @if events.is_empty() { tr { td colspan="4" { "Nothing has happened yet." } } }
+                @if events.is_empty() { tr { td colspan="3" { "Nothing has happened yet." } } }
             }
         }
         p { a href=(visit.address("viewLog")) { "Event log" } }
