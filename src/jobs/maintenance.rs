@@ -53,6 +53,9 @@ const NEVER_WATCHED_RETENTION: Duration = Duration::from_secs(45 * 60);
 /// How long a track without subscribers stays open, since somebody subscribed or it was last checked.
 const UNUSED_TRACK: Duration = Duration::from_secs(3_600);
 
+/// The batches of feeds whose names are stored in one run of the task: some seconds.
+const NAME_BATCHES: usize = 200;
+
 /// One maintenance task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Task {
@@ -85,6 +88,8 @@ enum Task {
     ShortenLog,
     /// Deletes old attempts to deliver.
     TrimAttempts,
+    /// Stores the names of feeds from before names were stored.
+    IndexNames,
 }
 
 /// How long after an account was removed or deactivated its subscriptions are looked for: no verification that
@@ -92,7 +97,7 @@ enum Task {
 const OWNERLESS_AGE: TimeDelta = TimeDelta::days(7);
 
 /// All tasks.
-const TASKS: [Task; 14] = [
+const TASKS: [Task; 15] = [
     Task::Expire,
     Task::DropOwnerless,
     Task::PauseDeactivated,
@@ -107,6 +112,7 @@ const TASKS: [Task; 14] = [
     Task::Steer,
     Task::ShortenLog,
     Task::TrimAttempts,
+    Task::IndexNames,
 ];
 
 /// The operator's settings for maintenance.
@@ -288,6 +294,18 @@ async fn start_digests(store: &Store, now: DateTime<Utc>) -> Result<u64, StoreEr
     }
 }
 
+/// Stores the names of feeds that have none, for as long as the other tasks may wait.
+async fn index_names(store: &Store) -> Result<u64, StoreError> {
+    let mut done = 0;
+    for _ in 0..NAME_BATCHES {
+        match store.index_names().await? {
+            0 => break,
+            some => done += some,
+        }
+    }
+    Ok(done)
+}
+
 async fn forget(store: &Store, now: DateTime<Utc>) -> Result<u64, StoreError> {
     let never_watched = store.forget_never_watched(now - NEVER_WATCHED_RETENTION, now).await?;
     Ok(never_watched + store.forget_unwatched(now - UNWATCHED_RETENTION, now).await?)
@@ -315,6 +333,7 @@ impl Task {
             Task::Steer => "steer",
             Task::ShortenLog => "shorten_log",
             Task::TrimAttempts => "trim_attempts",
+            Task::IndexNames => "index_names",
         }
     }
 
@@ -333,6 +352,7 @@ impl Task {
             Task::Trim => Duration::from_secs(3_600),
             Task::Steer => Duration::from_secs(60),
             Task::ShortenLog | Task::TrimAttempts => Duration::from_secs(60),
+            Task::IndexNames => TICK,
         }
     }
 
@@ -362,6 +382,7 @@ impl Task {
             Task::DropFailing => drop_all(Task::DropFailing, store, event_log, now).await?,
             Task::ShortenLog => shorten_log(store, settings, now).await?,
             Task::TrimAttempts => trim_attempts(store, settings, now).await?,
+            Task::IndexNames => index_names(store).await?,
             Task::PauseDeactivated => store.pause_deactivated(now - OWNERLESS_AGE).await?,
             Task::StartDigests => start_digests(store, now).await?,
             Task::Measure => store.measure(now - MEASURE_EVERY, now).await?,

@@ -4,6 +4,7 @@ mod add_feed;
 mod alerts;
 mod entry;
 mod feeds;
+mod lists;
 mod live;
 mod opml;
 mod pages;

@@ -19,6 +19,8 @@ pub mod daily_counts;
 pub mod delivery_health;
 pub mod document_format;
 pub mod event;
+pub mod feed_name;
+pub mod feed_state;
 pub mod host;
 pub mod host_groups;
 pub mod idempotency;

@@ -17,7 +17,7 @@ mod places;
 mod syntax;
 #[cfg(test)]
 mod tests;
-mod words;
+pub(crate) mod words;
 
 use std::fmt;
 

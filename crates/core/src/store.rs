@@ -7,6 +7,7 @@ mod changes;
 mod clock;
 mod events;
 mod gauges;
+mod lists;
 mod store_error;
 mod subscriptions;
 mod survey;
@@ -29,6 +30,10 @@ pub use changes::{ChangeLine, ChangesHour, ChangesWindow};
 pub use clock::{ClockMark, ClockReading};
 pub use events::{DroppedSubscription, EventArrival, EventNumbers, IntentFate};
 pub use gauges::{CellQueues, EndedTransaction, Gauges, OldestDue, TransactionObserver};
+pub use lists::{
+    FeedOrder, FeedQuery, FeedsFound, ListCounts, ListPosition, ListedState, SubscriptionQuery,
+    SubscriptionsFound,
+};
 pub use store_error::StoreError;
 pub use subscriptions::{
     ClaimedSubscriptions, DeliveryOutcome, DeliveryProgress, DeliveryResult, HeldDelivery,

@@ -1,5 +1,6 @@
 //! Accounts, their tokens and their passwords.
 
+mod account_list;
 mod authentication;
 mod deactivation;
 mod sessions;
@@ -8,14 +9,13 @@ mod tokens;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::engine::row::Row;
 use super::engine::sql::params;
 use super::engine::tx::Tx;
 use crate::accounts::tokens::token_info;
 use crate::log::row::most;
 use crate::{Db, Store};
 use feedgate_core::account::{
-    AccountHoldings, AccountId, AccountInfo, ChildTokenOutcome, NewToken, TokenId, TokenInfo,
+    AccountHoldings, AccountId, ChildTokenOutcome, NewToken, TokenId, TokenInfo,
 };
 use feedgate_core::password::PasswordHash;
 use feedgate_core::store::StoreError;
@@ -142,23 +142,6 @@ impl Store {
         Ok(Some((id, kept?)))
     }
 
-    /// Returns all accounts, by login.
-    pub async fn list_accounts(&self) -> Result<Vec<AccountInfo>, StoreError> {
-        const ALL: &str = "
-            select a.login, a.created_at, case when a.password_hash is null then 0 else 1 end,
-                   case when a.removed_at is null then 0 else 1 end,
-                   case when a.deactivated_at is null then 0 else 1 end,
-                   (select count(*) from tokens t
-                     where t.account_id = a.id and t.revoked_at is null),
-                   (select count(*) from stored_files f where f.account_id = a.id),
-                   (select cast(coalesce(sum(f.bytes), 0) as bigint) from stored_files f
-                     where f.account_id = a.id)
-              from accounts a
-             order by a.login";
-        let rows = self.shared.read(|tx| Box::pin(tx.query(ALL, &[]))).await?;
-        rows.into_iter().map(account_info).collect()
-    }
-
     /// Returns what an account owns; `None` if there is no such account, or it was removed.
     pub async fn account_holdings(
         &self,
@@ -222,10 +205,10 @@ impl Store {
 
     /// Returns whether the account with this number is deactivated and not removed.
     pub async fn is_account_deactivated(&self, account: AccountId) -> Result<bool, StoreError> {
-        const DEACTIVATED: &str = "
-            select count(*) from accounts
-             where id = $1 and deactivated_at is not null and removed_at is null";
-        Ok(self.shared.count(DEACTIVATED, params![account.0]).await? > 0)
+        const STATE: &str = "select deactivated_at, removed_at from accounts where id = $1";
+        let found = self.shared.rows(STATE, params![account.0]).await?.into_iter().next();
+        let Some(mut row) = found else { return Ok(false) };
+        Ok(row.opt_time()?.is_some() && row.opt_time()?.is_none())
     }
 
     /// Returns whether an account is deactivated; for a login with a correct password.
@@ -347,17 +330,4 @@ async fn create_account(
 /// Returns whether a login contains U+0000, which PostgreSQL does not store: no account has it.
 pub(crate) fn is_nobodys(login: &str) -> bool {
     login.contains('\0')
-}
-
-fn account_info(mut row: Row) -> Result<AccountInfo, StoreError> {
-    Ok(AccountInfo {
-        login: row.text()?,
-        created_at: row.time()?,
-        has_password: row.int()? != 0,
-        is_removed: row.int()? != 0,
-        is_deactivated: row.int()? != 0,
-        tokens: row.count()?,
-        files: row.count()?,
-        bytes: row.count()?,
-    })
 }

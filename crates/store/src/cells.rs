@@ -16,6 +16,7 @@
 //! Which server a cell lies on is decided by the database: with Citus, each schema is a shard.
 
 pub(crate) mod claiming;
+pub(crate) mod list_pages;
 pub(crate) mod merge;
 pub(crate) mod numbers;
 pub(crate) mod pacing;

@@ -10,6 +10,7 @@ mod common_results;
 mod deliveries;
 mod deliveries_of_node;
 mod digests;
+mod find_subscriptions;
 mod followed_pages;
 mod generations;
 pub(crate) mod held_backlogs;

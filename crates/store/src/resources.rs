@@ -4,11 +4,15 @@ pub(crate) mod claim;
 pub(crate) mod details;
 pub(crate) mod ensure;
 pub(crate) mod feed_headers;
+pub(crate) mod find_feeds;
 pub(crate) mod forget;
 pub(crate) mod former_numbers;
 pub(crate) mod group_queue;
+mod list_counts;
 mod measured;
 pub(crate) mod moves;
+pub(crate) mod names;
+mod owned_topics;
 pub(crate) mod poll_result;
 pub(crate) mod poll_result_batcher;
 mod polls;
@@ -22,6 +26,7 @@ pub(crate) mod upstreams;
 use chrono::{DateTime, Utc};
 
 use super::engine::sql::{Value, params};
+use super::engine::tx::Tx;
 use super::log::{append_budget, registrants};
 use crate::Store;
 use ensure::ensure;
@@ -103,21 +108,17 @@ impl Store {
         account: AccountId,
         ids: &[ResourceId],
     ) -> Result<Vec<ResourceId>, StoreError> {
-        // `offset` keeps PostgreSQL from joining, for which it would read resources that are not named.
-        const SUBSCRIBED: &str = "
-            select r.id from resources r
-             where r.id in ({ids $1})
-               and exists (select 1 from subscriptions s
-                            where s.resource_id = r.id and s.account_id = $2
-                              and s.account_id <> 0
-                            limit 1 offset 0)";
         self.gather(
             ids,
             |id| id.0,
-            |db, ids| async move {
-                let ids = Value::Ints(ids.iter().map(|id| id.0).collect());
-                let rows = db.rows(SUBSCRIBED, &[ids, account.0.into()]).await?;
-                rows.into_iter().map(|mut row| row.int().map(ResourceId)).collect()
+            |db, ids| {
+                let ids = ids.iter().map(|id| id.0).collect();
+                db.read(move |tx| {
+                    Box::pin(async move {
+                        let found = subscribed_by(tx, account, ids).await?;
+                        Ok(found.into_iter().map(ResourceId).collect())
+                    })
+                })
             },
         )
         .await
@@ -143,4 +144,22 @@ impl Store {
         let paid_at = rows.into_iter().next().map(|mut row| row.time()).transpose()?;
         Ok(append_budget::earliest(paid_at.unwrap_or(DateTime::UNIX_EPOCH)))
     }
+}
+
+/// Returns the numbers of those of these resources that an account subscribes to, in any order.
+pub(crate) async fn subscribed_by(
+    tx: &Tx<'_>,
+    account: AccountId,
+    ids: Vec<i64>,
+) -> Result<Vec<i64>, StoreError> {
+    // `offset` keeps PostgreSQL from joining, for which it would read resources that are not named.
+    const SUBSCRIBED: &str = "
+        select r.id from resources r
+         where r.id in ({ids $1})
+           and exists (select 1 from subscriptions s
+                        where s.resource_id = r.id and s.account_id = $2
+                          and s.account_id <> 0
+                        limit 1 offset 0)";
+    let rows = tx.query(SUBSCRIBED, &[Value::Ints(ids), account.0.into()]).await?;
+    rows.into_iter().map(|mut row| row.int()).collect()
 }

@@ -10,22 +10,27 @@ mod account_tokens;
 mod accounts;
 mod add_feed;
 mod attempts;
+mod bulk_actions;
 mod entry;
 mod feed;
 mod feed_state;
 mod feeds;
 mod fetches;
 mod front_page;
+mod list_totals;
 mod live;
 mod live_charts;
 mod live_nodes;
 mod new_subscription;
 pub(crate) mod opml;
 mod overview;
+mod paging;
 mod replay;
 mod sign_in;
 mod subscription;
+mod subscription_filter;
 mod subscription_state;
+mod subscription_table;
 mod subscriptions;
 mod visit;
 
@@ -131,7 +136,7 @@ async fn page(visit: &Visit, segments: &[&str]) -> Result<Response, Rejection> {
         (["opml", "imports", id], false) => opml::import_page(visit, id),
         (["opml", "feeds.opml"], false) => opml::export(visit).await,
         (["subscriptions"], false) => subscriptions::page(visit).await,
-        (["subscriptions"], true) => subscriptions::act(visit).await,
+        (["subscriptions"], true) => bulk_actions::act(visit).await,
         (["subscriptions", id], false) => subscription::page(visit, id).await,
         (["subscriptions", id, "attempts", number], false) => {
             attempts::page(visit, &subscription::find(visit, id).await?, number).await

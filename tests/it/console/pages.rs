@@ -75,7 +75,8 @@ async fn every_page_is_accessible_on_desktops_and_phones_in_light_and_dark() {
         source.as_str().unwrap().to_owned()
     };
     let feed = link(&source("/console/feeds").await, "console/feeds");
-    let subscription = link(&source("/console/subscriptions").await, "console/subscriptions");
+    let found = format!("/console/subscriptions?q={}", world.subscriber.url("/root"));
+    let subscription = link(&source(&found).await, "console/subscriptions");
     until("an attempt is listed", async || source(&subscription).await.contains("/attempts/"))
         .await;
     let page = source(&subscription).await;
@@ -105,7 +106,7 @@ async fn every_page_is_accessible_on_desktops_and_phones_in_light_and_dark() {
     check(&browser, &world, &axe, &pages, &mut wrong).await;
     check_fetches(&browser, &world.gateway.url(&feed), &axe, &mut wrong).await;
     browser.open(&world.gateway.url("/console/subscriptions")).await;
-    browser.click("table input[type=checkbox]").await;
+    browser.click("tbody input[type=checkbox]").await;
     browser.click("button[value=end]").await;
     browser.until("document.querySelector('h1').textContent.startsWith('End 1')").await;
     check_displayed(&browser, &axe, ("confirmation", 390, "dark"), &mut wrong).await;
@@ -192,4 +193,44 @@ async fn a_person_pauses_a_subscription_and_makes_a_token() {
     browser.click("header form button").await;
     browser.until(&says("hub.mode=subscribe")).await;
     assert_eq!(browser.complaints().await, [""; 0], "nothing is forbidden, no script fails");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn c04_lists_are_used_with_the_keyboard() {
+    let world = World::with_tides(3, &[]).await;
+    make_token(&world, "root", Scopes::all()).await;
+    for path in ["/one", "/two"] {
+        subscribe(&world, "root", path).await;
+    }
+    let browser = Browser::start().await;
+    sign_in(&browser, &world, "root").await;
+    browser.open(&world.gateway.url("/console/subscriptions")).await;
+    let press = async |key: &str| {
+        let event = format!("new KeyboardEvent('keydown', {{ key: '{key}', bubbles: true }})");
+        browser.run(&format!("document.activeElement.dispatchEvent({event})")).await;
+    };
+    let focused = async |css: &str| {
+        let is_it = format!("return document.activeElement.matches({})", json!(css));
+        assert_eq!(browser.run(&is_it).await, Value::Bool(true), "{css}");
+    };
+    press("j").await;
+    focused("tbody tr:nth-child(1) a").await;
+    press("j").await;
+    focused("tbody tr:nth-child(2) a").await;
+    press("x").await;
+    browser.until("document.querySelectorAll('input[name=id]:checked').length === 1").await;
+    press("k").await;
+    focused("tbody tr:nth-child(1) a").await;
+    browser.click("input[data-all]").await;
+    browser.until("document.querySelectorAll('input[name=id]:checked').length === 2").await;
+    press("?").await;
+    browser.until("document.querySelector('dialog').open").await;
+    browser.click("dialog button").await;
+    browser.until("!document.querySelector('dialog')").await;
+    press("/").await;
+    focused("input[type=search]").await;
+    // Whoever types in a field types.
+    press("j").await;
+    focused("input[type=search]").await;
+    assert_eq!(browser.complaints().await, [""; 0]);
 }

@@ -20,14 +20,12 @@ use feedgate_store::{Store, rotate_secrets};
 use super::secrets::keys;
 use super::{at, on_both_stores, poll, request, room};
 use crate::support::postgres::Database;
-use crate::support::transfer::{export_lines, import_lines};
 
 on_both_stores!(
     a_callback_is_told_of_at_its_fifth_failure_and_when_it_accepts_again,
     feeds_are_told_of_from_the_address_on_and_a_quota_until_much_of_it_is_free,
     an_address_belongs_to_one_claim_and_what_is_told_to_a_former_one_does_not_count,
     s36_the_secret_of_an_alert_address_is_encrypted_and_rotated,
-    an_alert_address_is_exported_and_imported_with_its_account,
 );
 
 const NO_QUOTA: u64 = u64::MAX;
@@ -44,14 +42,14 @@ pub(crate) async fn account(store: &Store, login: &str, token: &str) -> AccountI
     store.authenticate(&login, &hash, at(0)).await.unwrap().unwrap().account
 }
 
-fn address(account: AccountId, url: &str) -> AlertAddress {
+pub(super) fn address(account: AccountId, url: &str) -> AlertAddress {
     let secret = Some(Secret::new("opensesame".to_owned()).unwrap());
     let (callback, kinds) = (Callback::parse(url).unwrap(), AlertKind::ALL.to_vec());
     AlertAddress { account, callback, secret, kinds }
 }
 
 /// A store with an account that has an alert address since the second 0.
-async fn with_address(database: &Database) -> (Arc<Store>, AccountId) {
+pub(super) async fn with_address(database: &Database) -> (Arc<Store>, AccountId) {
     let store = database.open().await;
     let account = account(&store, "ann", "secret-of-ann").await;
     let address = address(account, "https://alerts.test/");
@@ -250,32 +248,4 @@ async fn s36_the_secret_of_an_alert_address_is_encrypted_and_rotated(mut databas
     let store = database.open().await;
     let stored = store.alert_address(account).await.unwrap().unwrap();
     assert_eq!(stored.address, address(account, "https://alerts.test/"));
-}
-
-async fn an_alert_address_is_exported_and_imported_with_its_account(mut database: Database) {
-    database.secret_keys = keys(1, &[]);
-    let (store, ann) = with_address(&database).await;
-    store.close().await;
-    let of_addresses = |line: &&String| line.contains("alerts.test");
-    let without = export_lines(&database, false).await;
-    assert_eq!(without.iter().filter(of_addresses).count(), 0, "alerts would not be signed");
-    let with_secrets = export_lines(&database, true).await;
-    let address_line = with_secrets.iter().find(of_addresses).unwrap();
-    assert!(address_line.contains("sealed:1:"), "{address_line}");
-
-    let mut target = Database::new(database.kind()).await;
-    target.secret_keys = keys(1, &[]);
-    let store = target.open().await;
-    account(&store, "bob", "secret-of-bob").await;
-    store.close().await;
-    for added in [1, 0] {
-        let report = import_lines(&target, &with_secrets).await;
-        let kind = report.kinds.iter().find(|(kind, _)| kind == "alert_addresses").unwrap();
-        assert_eq!((kind.1.added, kind.1.refused), (added, 0), "{report:?}");
-    }
-    let store = target.open().await;
-    let imported = account(&store, "ann", "secret-of-ann").await;
-    assert_ne!(imported, ann, "it has another number here");
-    let state = store.alert_address(imported).await.unwrap().unwrap();
-    assert_eq!(state.address, address(imported, "https://alerts.test/"));
 }

@@ -20,10 +20,10 @@ use super::{
     account_lists, accounts, alerts, append_budgets, attempts, backfills, backlogs, baselines,
     callback_slots, changes, claims, clock, collections, deliveries, delivery_queue, digests,
     endings, entries, events, fan_outs, feed_headers, generations, hosts, idempotency, intents,
-    large_documents, log, maintenance, moves, nodes, nul, page_bytes, pages, pausing, ping_targets,
-    pings, queue, queue_claims, reading_lists, redirected_hosts, resource_claims, retention,
-    search, secrets, sessions, signing_keys, statuses, storage, subscription_counts, subscriptions,
-    survey, tracks, upstreams, visibility,
+    large_documents, lists, log, maintenance, moves, nodes, nul, page_bytes, pages, pausing,
+    ping_targets, pings, queue, queue_claims, reading_lists, redirected_hosts, resource_claims,
+    retention, search, secrets, sessions, signing_keys, statuses, storage, subscription_counts,
+    subscriptions, survey, tracks, upstreams, visibility,
 };
 use crate::support::postgres::{Database, Kind};
 use access::Access;
@@ -150,6 +150,7 @@ fn contract_cases() -> Vec<super::Case> {
         idempotency::contract_cases(),
         intents::contract_cases(),
         large_documents::contract_cases(),
+        lists::contract_cases(),
         log::contract_cases(),
         maintenance::contract_cases(),
         moves::contract_cases(),
@@ -192,6 +193,7 @@ fn one_cell_cases() -> Vec<super::Case> {
         endings::one_cell_cases(),
         hosts::one_cell_cases(),
         large_documents::one_cell_cases(),
+        lists::one_cell_cases(),
         queue::one_cell_cases(),
         redirected_hosts::one_cell_cases(),
         retention::one_cell_cases(),

@@ -14,7 +14,6 @@ use feedgate_store::Store;
 use super::alerts::account;
 use super::{at, few, listed, on_both_stores, poll, request, topic};
 use crate::support::postgres::Database;
-use crate::support::transfer::{export_lines, import_lines};
 
 on_both_stores!(
     a36_a_list_is_due_when_it_is_followed_changed_or_ended,
@@ -23,7 +22,6 @@ on_both_stores!(
     a36_what_is_made_for_a_list_counts_for_an_hour_although_its_claim_is_lost,
     a36_an_account_with_many_lists_hides_no_other,
     a36_the_lists_of_an_account_are_due_when_it_is_activated_again,
-    a36_an_imported_list_is_followed_although_its_document_is_there,
 );
 
 const ACCOUNT: AccountId = AccountId(7);
@@ -201,21 +199,4 @@ async fn a36_the_lists_of_an_account_are_due_when_it_is_activated_again(database
     store.activate_account("ann", at(4)).await.unwrap();
     assert_eq!(claim(&store, 5).await.len(), 1);
     assert!(!store.is_account_deactivated(account).await.unwrap());
-}
-
-async fn a36_an_imported_list_is_followed_although_its_document_is_there(database: Database) {
-    let (store, target) = (database.open().await, Database::new(database.kind()).await);
-    let account = account(&store, "ann", "secret-of-ann").await;
-    let followed = SubscriptionRequest { account: Some(account), ..own("list", Some("list")) };
-    store.subscribe(&followed, at(0)).await.unwrap();
-    store.close().await;
-    let store = target.open().await;
-    store.subscribe(&request("list", CALLBACK), at(0)).await.unwrap();
-    store.close().await;
-    import_lines(&target, &export_lines(&database, true).await).await;
-    let store = target.open().await;
-    let due = claim(&store, 5).await.remove(0);
-    let held = listed(&store).await;
-    let list = held.iter().find(|held| held.follows_list()).unwrap();
-    assert_eq!(list.id, due.id);
 }

@@ -23,7 +23,7 @@ const UNSPACED: [(char, char); 9] = [
 ];
 
 /// Returns `text` in the normal form in which equal characters are equal (Unicode UAX 15, NFKC).
-pub(super) fn normal_form(text: &str) -> Cow<'_, str> {
+pub(crate) fn normal_form(text: &str) -> Cow<'_, str> {
     if text.is_ascii() || is_nfkc_quick(text.chars()) == IsNormalized::Yes {
         return Cow::Borrowed(text);
     }
@@ -31,7 +31,7 @@ pub(super) fn normal_form(text: &str) -> Cow<'_, str> {
 }
 
 /// Returns the words of a text in normal form, as they are written.
-pub(super) fn words(text: &str) -> impl Iterator<Item = &str> {
+pub(crate) fn words(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
         let start = rest.find(char::is_alphanumeric)?;
@@ -51,7 +51,7 @@ pub(super) fn words(text: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Returns a word as it is compared. It contains nothing but letters and digits.
-pub(super) fn folded(word: &str) -> String {
+pub(crate) fn folded(word: &str) -> String {
     if word.is_ascii() {
         return word.to_ascii_lowercase();
     }

@@ -100,6 +100,8 @@ pub(crate) const TABLES: &[CopiedTable] = &[
         &[("id", Number), CLAIMED_UNTIL, CLAIM_TOKEN, ("pinged", PingedAgain)]),
     table("former_numbers", &["former_id"], Shared, &[RESOURCE_ID]),
     of_resource("resource_details", &["resource_id"]),
+    of_resource("resource_names", &["resource_id"]),
+    of_resource("resource_words", &["resource_id", "word"]),
     of_resource("resource_urls", &["resource_id", "role"]),
     of_resource("moves", &["resource_id", "id"]),
     of_resource("feed_headers", &["resource_id"]),

@@ -3,30 +3,31 @@
 use futures_util::future::BoxFuture;
 
 use crate::Db;
-use crate::delivery::row::{health, health_columns, subscription, subscription_columns};
+use crate::delivery::row::{health, subscription};
 use crate::engine::row::Row;
 use crate::engine::sql::{Value, params};
 use crate::engine::tx::Tx;
 use crate::log::row::most;
-use crate::resources::row::{resource, resource_columns};
+use crate::resources::row::resource;
 use feedgate_core::record::Seq;
 use feedgate_core::store::{ListedSubscription, StoreError, SubscriptionFilter, SubscriptionRange};
 use feedgate_core::subscription::SubscriptionId;
 
-/// The columns of a listed subscription `s` to a resource `r` with the details `d`, as [`read`] reads
-/// them. Of a subscription from before `begun_after` was stored, its cursor is what is known.
+/// The columns of a listed subscription `s` to a resource `r` with the details `d`, as
+/// [`read_listed`] reads them. Of a subscription from before `begun_after` was stored, its cursor is what is known.
 macro_rules! listed_columns {
     () => {
         concat!(
-            subscription_columns!(),
+            $crate::delivery::row::subscription_columns!(),
             ", ",
-            resource_columns!(),
+            $crate::resources::row::resource_columns!(),
             ", ",
-            health_columns!(),
+            $crate::delivery::row::health_columns!(),
             ", coalesce(s.begun_after, case when s.format = 'raw' then r.head else s.cursor end)"
         )
     };
 }
+pub(super) use listed_columns;
 
 /// The most subscriptions that a list counts after its offset: a client that reads on sees the
 /// total grow, and no list costs more than this however many subscriptions there are.
@@ -87,7 +88,7 @@ pub(crate) async fn list_page(
     params.extend([most(filter.limit).into(), most(filter.offset).into()]);
     let rows = tx.query(&page, &params).await?;
     let mut listed =
-        rows.into_iter().map(|mut row| read(&mut row)).collect::<Result<Vec<_>, _>>()?;
+        rows.into_iter().map(|mut row| read_listed(&mut row)).collect::<Result<Vec<_>, _>>()?;
     listed.sort_unstable_by_key(|listed| listed.subscription.id.number);
     Ok(listed)
 }
@@ -106,7 +107,7 @@ pub(crate) async fn listed(
          where s.resource_id = $1 and s.id = $2"
     );
     let row = tx.first(ONE, params![id.resource.0, id.number]).await?;
-    row.map(|mut row| read(&mut row)).transpose()
+    row.map(|mut row| read_listed(&mut row)).transpose()
 }
 
 /// Returns the subscriptions of an account in a range, in the order of their numbers.
@@ -140,12 +141,13 @@ pub(crate) async fn list_range(
         Some(id) => tx.query(OF_RESOURCE, params![account.0, id.0, after, most(limit)]).await?,
     };
     let mut listed =
-        rows.into_iter().map(|mut row| read(&mut row)).collect::<Result<Vec<_>, _>>()?;
+        rows.into_iter().map(|mut row| read_listed(&mut row)).collect::<Result<Vec<_>, _>>()?;
     listed.sort_unstable_by_key(|listed| listed.subscription.id.number);
     Ok(listed)
 }
 
-fn read(row: &mut Row) -> Result<ListedSubscription, StoreError> {
+/// Reads `listed_columns!`.
+pub(super) fn read_listed(row: &mut Row) -> Result<ListedSubscription, StoreError> {
     Ok(ListedSubscription {
         subscription: subscription(row)?,
         resource: resource(row)?,

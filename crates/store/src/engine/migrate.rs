@@ -77,6 +77,7 @@ pub const MIGRATIONS: &[Migration] = &[
     migration!("0035", "token_ends"),
     migration!("0036", "feed_headers"),
     migration!("0037", "reading_list_turns"),
+    migration!("0038", "lists"),
     migration!("0039", "baseline_known"),
 ];
 

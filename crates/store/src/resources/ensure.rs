@@ -5,8 +5,8 @@ use chrono::{DateTime, Utc};
 use crate::changes::pings;
 use crate::engine::sql::params;
 use crate::engine::tx::{Tx, Wake};
-use crate::resources::details;
 use crate::resources::row::{resource, resource_columns};
+use crate::resources::{details, names};
 use feedgate_core::host_groups::HostGroups;
 use feedgate_core::registrant::RegistrantNetwork;
 use feedgate_core::resource::{Resource, ResourceKind};
@@ -52,6 +52,7 @@ pub(crate) async fn ensure(
     let mut locked = locked.ok_or_else(|| StoreError::Corrupt("a resource vanished".to_owned()))?;
     let resource = resource(&mut locked)?;
     if made.is_some() {
+        names::insert(tx, resource.id.0, topic).await?;
         pings::name(tx, resource.id, "topic", topic.as_str()).await?;
         pings::name(tx, resource.id, "fetch", fetch_url.as_str()).await?;
         tx.wake(Wake::Resources);

@@ -20,8 +20,10 @@ const FEW: i64 = 4;
 const PART: i64 = 250;
 
 /// The tables with rows of a resource, except its subscriptions, of which it has none.
-const TABLES: [&str; 20] = [
+const TABLES: [&str; 22] = [
     "resource_details",
+    "resource_names",
+    "resource_words",
     "resource_urls",
     "collection_cursors",
     "collections",

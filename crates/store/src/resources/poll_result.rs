@@ -56,6 +56,9 @@ struct Details {
     /// JSON of the status, and of the polling state.
     status: String,
     polling: String,
+    /// What lists have of them: the title, and when the newest entry came.
+    title: String,
+    last_new: Option<DateTime<Utc>>,
 }
 
 /// The columns of a resource when its row was locked.
@@ -86,6 +89,8 @@ impl PollResult {
             measured: Measured::from_status(status),
             status: details::json(status),
             polling: details::json(&poll.polling),
+            title: status.title.clone(),
+            last_new: poll.polling.last_new,
         };
         PollResult {
             id,

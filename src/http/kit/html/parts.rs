@@ -32,6 +32,15 @@ pub(crate) fn badge(tone: Tone, word: &str) -> Markup {
     html! { span.badge.(tone.as_str()) { (word) } }
 }
 
+/// Returns an address in one line, with its host in bold. What does not fit is cut by the browser, and in the
+/// title.
+pub(crate) fn web_address(address: &str) -> Markup {
+    let begin = address.find("://").map_or(0, |at| at + 3);
+    let end = address[begin..].find(['/', '?', '#']).map_or(address.len(), |at| begin + at);
+    let (scheme, host, path) = (&address[..begin], &address[begin..end], &address[end..]);
+    html! { span.address title=(address) { (scheme) b { (host) } (path) } }
+}
+
 /// Returns a time in UTC; the script of the console shows it in the time zone of the browser.
 pub(crate) fn timestamp(at: DateTime<Utc>) -> Markup {
     html! {
@@ -122,6 +131,20 @@ mod tests {
         }
         for (count, want) in [(0, "0 feeds"), (1, "1 feed"), (2_000, "2 000 feeds")] {
             assert_eq!(counted(count, "feed").replace('\u{a0}', " "), want);
+        }
+    }
+
+    #[test]
+    fn the_host_of_an_address_is_bold() {
+        #[rustfmt::skip]
+        let cases = [
+            ("https://a.test:8/b?c=d", "https://<b>a.test:8</b>/b?c=d"),
+            ("http://a.test?b/c",      "http://<b>a.test</b>?b/c"),
+            ("a.test",                 "<b>a.test</b>"),
+        ];
+        for (address, want) in cases {
+            let text = web_address(address).into_string();
+            assert!(text.contains(&format!("title=\"{address}\">{want}<")), "{text}");
         }
     }
 

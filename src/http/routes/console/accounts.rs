@@ -5,6 +5,7 @@ use http::StatusCode;
 use maud::{Markup, html};
 use warp::reply::Response;
 
+use super::paging::Paging;
 use super::visit::Visit;
 use super::{account_alerts, account_tokens};
 use crate::http::kit::auth;
@@ -17,22 +18,40 @@ use feedgate_core::store::StoreError;
 
 /// The section of the navigation.
 const SECTION: &str = "console/accounts";
+/// The number of accounts on a page.
+const PAGE: usize = 100;
 
 /// Returns the list of accounts; who is no administrator gets to the own account.
 pub(super) async fn page(visit: &Visit) -> Result<Response, Rejection> {
     if !visit.is_admin() {
         return Ok(visit.see_other(&path(&visit.access()?.login)));
     }
-    let accounts = visit.gateway.store.list_accounts().await.map_err(unavailable)?;
+    let (paging, prefix) = (Paging::read(visit), visit.value("q"));
+    let found = visit.gateway.store.accounts_page(prefix, &paging.after, PAGE + 1).await;
+    let mut accounts = found.map_err(unavailable)?;
+    let is_more = accounts.len() > PAGE;
+    accounts.truncate(PAGE);
+    let next = accounts.last().filter(|_| is_more).map(|last| last.login.clone());
     let content = html! {
         @if visit.value("done") == "removed" { p role="status" { "The account was deleted." } }
-        table.records {
+        form.filter method="get" action=(visit.address(SECTION)) {
+            label { "Search "
+                input type="search" name="q" value=(prefix) placeholder="beginning of the login";
+            }
+            button type="submit" { "Show" }
+        }
+        table.records.dense {
             thead { tr {
-                @for name in ["Login", "State", "Created"] { th scope="col" { (name) } }
+                th.main scope="col" { "Login" }
+                @for name in ["State", "Created"] { th scope="col" { (name) } }
                 @for name in ["Tokens", "Files", "Bytes"] { th.number scope="col" { (name) } }
             } }
-            tbody { @for account in &accounts { (row(visit, account)) } }
+            tbody {
+                @for account in &accounts { (row(visit, account)) }
+                @if accounts.is_empty() { tr { td colspan="6" { "No accounts found." } } }
+            }
         }
+        (paging.links(visit, (SECTION, &["q"]), next))
         h2 { "New account" }
         p { "An account is created with its first token." }
         form.inline method="post" action=(visit.address(SECTION)) {
@@ -47,16 +66,16 @@ pub(super) async fn page(visit: &Visit) -> Result<Response, Rejection> {
 fn row(visit: &Visit, account: &AccountInfo) -> Markup {
     html! {
         tr {
-            td data-name="" {
+            td.main {
                 @if account.is_removed { (account.login) } @else {
                     a href=(visit.address(&path(&account.login))) { (account.login) }
                 }
             }
-            td data-name="State" { (state(account)) }
-            td data-name="Created" { (timestamp(account.created_at)) }
-            td.number data-name="Tokens" { (grouped(account.tokens)) }
-            td.number data-name="Files" { (grouped(account.files)) }
-            td.number data-name="Bytes" { (grouped(account.bytes)) }
+            td.state { (state(account)) }
+            td { (timestamp(account.created_at)) }
+            @for count in [account.tokens, account.files, account.bytes] {
+                td.number { (grouped(count)) }
+            }
         }
     }
 }
@@ -143,8 +162,7 @@ async fn find(visit: &Visit, login: &str) -> Result<AccountInfo, Rejection> {
     if !visit.is_admin() && visit.access()?.login != login {
         return Err(not_found());
     }
-    let accounts = visit.gateway.store.list_accounts().await.map_err(unavailable)?;
-    let found = accounts.into_iter().find(|held| held.login == login && !held.is_removed);
+    let found = visit.gateway.store.account(login).await.map_err(unavailable)?;
     found.ok_or_else(not_found)
 }
 

@@ -7,10 +7,10 @@ use http::StatusCode;
 use maud::{Markup, html};
 use warp::reply::Response;
 
-use super::feed_state::{FeedState, address, title};
+use super::feed_state::{address, badge_of, title};
 use super::feeds::{SECTION, entries_a_day};
 use super::fetches;
-use super::subscriptions;
+use super::subscription_table;
 use super::visit::Visit;
 use crate::http::kit::auth;
 use crate::http::kit::html::parts::{grouped, optional_time, relative_time, span, timestamp};
@@ -18,10 +18,11 @@ use crate::http::kit::rejection::Rejection;
 use crate::jobs::runner;
 use feedgate_core::account::Scope;
 use feedgate_core::event::{EventFilter, EventKind, EventViewer, StoredEvent};
+use feedgate_core::feed_state::FeedState;
 use feedgate_core::moves::Move;
 use feedgate_core::ping::{Ping, PingSource};
 use feedgate_core::resource::{Resource, ResourceId};
-use feedgate_core::store::{ListedSubscription, SubscriptionFilter};
+use feedgate_core::store::{ListedSubscription, SubscriptionQuery};
 use feedgate_core::upstream::{UpstreamState, UpstreamSummary};
 
 pub(super) use entries::entry_title;
@@ -51,14 +52,14 @@ async fn subscribed(
     visit: &Visit,
     resource: &Resource,
 ) -> Result<Vec<ListedSubscription>, Rejection> {
-    let filter = SubscriptionFilter {
+    let query = SubscriptionQuery {
         account: visit.visible_account()?,
-        topic: Some(resource.topic.as_str().to_owned()),
+        resource: Some(resource.id),
         limit: SUBSCRIPTIONS,
-        ..SubscriptionFilter::default()
+        ..SubscriptionQuery::default()
     };
-    let listed = visit.gateway.store.list(&filter).await;
-    listed.map(|(listed, _)| listed).map_err(|err| Rejection::unavailable(&err))
+    let found = visit.gateway.store.find_subscriptions(&query).await;
+    found.map(|found| found.listed).map_err(|err| Rejection::unavailable(&err))
 }
 
 /// Carries out what a form of the page requests.
@@ -134,7 +135,12 @@ pub(super) async fn page(visit: &Visit, id: &str) -> Result<Response, Rejection>
             None => p.soft { "Your token does not have the scope retrieve." },
         }
         h2 { "Subscriptions" }
-        (subscriptions::table(visit, feed.subscriptions.iter(), now))
+        (subscription_table::table(visit, feed.subscriptions.iter(), now))
+        @if feed.subscriptions.len() == SUBSCRIPTIONS {
+            p { a href=(visit.address(&format!("console/subscriptions?feed={}", feed.resource.id))) {
+                "All subscriptions of this feed"
+            } }
+        }
         (transitions(&feed.resource))
         h2 { "Last fetches" }
         (fetches::list(visit, feed.resource.id, now))
@@ -163,7 +169,7 @@ fn status(visit: &Visit, feed: &FeedPage, now: DateTime<Utc>) -> Markup {
         dl.facts {
             dt { "State" }
             dd {
-                (FeedState::from_resource(resource, now).badge())
+                (badge_of(FeedState::from_resource(resource, now)))
                 @if status.is_failing() { " " (status.http_message) }
             }
             dt { "Address" }

@@ -11,7 +11,7 @@ use maud::{Markup, html};
 use warp::reply::Response;
 
 use super::feed_state::title;
-use super::feeds::{SECTION, VisibleFeeds};
+use super::feeds::SECTION;
 use super::new_subscription::{NewSubscription, fields, follow_checkbox};
 use super::visit::Visit;
 use crate::http::kit::auth;
@@ -21,7 +21,7 @@ use crate::http::kit::rejection::Rejection;
 use crate::http::kit::reply::{set_header, with_content_type};
 use crate::jobs::runner;
 use feedgate_core::account::Scope;
-use feedgate_core::resource::{Resource, ResourceKind};
+use feedgate_core::resource::{Resource, ResourceId, ResourceKind};
 use feedgate_feed::render::opml::{END, OpmlOutline, push_head, push_note, push_outline};
 
 use import::Import;
@@ -42,6 +42,8 @@ const NO_REPORT: &str = "This import was not found. A report is kept on the node
      imports replace the report. The feeds that were subscribed to are listed under Feeds.";
 /// The scripts of the page of an import.
 const SCRIPTS: &[&str] = &["console/page.js"];
+/// The number of feeds that are read at once for an export.
+const FEEDS_READ: usize = 1_000;
 /// The maximum length of an export, in bytes: some hundred thousand feeds.
 const MAX_EXPORT_BYTES: usize = 16 << 20;
 
@@ -156,15 +158,20 @@ pub(super) async fn export(visit: &Visit) -> Result<Response, Rejection> {
         // Secrets of other accounts stay with them.
         feed.kind != ResourceKind::Collection && (!visit.is_admin() || feed.topic.is_public())
     };
+    let (store, account) = (&visit.gateway.store, visit.visible_account()?);
     let mut text = String::new();
     push_head(&mut text, "Feeds", runner::now());
-    let (mut next, mut is_empty) = (Some(0), true);
+    let (mut next, mut is_empty) = (Some(ResourceId(0)), true);
     while let Some(after) = next {
         if text.len() > MAX_EXPORT_BYTES {
             push_note(&mut text, "This list is incomplete: there are more feeds.");
             break;
         }
-        let feeds = VisibleFeeds::read_after(visit, after).await?;
+        let feeds = match account {
+            Some(account) => store.resources_of_account(account, after, FEEDS_READ).await,
+            None => store.resources_page(after, FEEDS_READ).await,
+        };
+        let feeds = feeds.map_err(|err| Rejection::unavailable(&err))?;
         for feed in feeds.resources.iter().filter(|feed| is_listed(feed)) {
             is_empty = false;
             push(&mut text, feed);

@@ -12,6 +12,53 @@
     const question = event.submitter?.dataset.confirm;
     if (question && !window.confirm(question)) event.preventDefault();
   });
+  // All rows of a page are selected at once.
+  for (const all of document.querySelectorAll("input[data-all]")) {
+    all.hidden = false;
+    all.addEventListener("change", () => {
+      for (const box of all.form.querySelectorAll("input[name=id]")) box.checked = all.checked;
+    });
+  }
+  // Lists are used with the keyboard, unless somebody is typing.
+  const keys = {
+    "/": ["search", () => document.querySelector("input[type=search]")?.focus()],
+    j: ["next row", () => move(1)],
+    k: ["row before", () => move(-1)],
+    x: ["select the row", () => row()?.querySelector("input[name=id]")?.click()],
+    "?": ["these keys", () => help()],
+  };
+  const row = () => document.activeElement.closest("tbody tr");
+  const move = (step) => {
+    const links = [...document.querySelectorAll(".records tbody tr")]
+      .map((line) => line.querySelector("a")).filter((link) => link?.checkVisibility());
+    const at = links.findIndex((link) => link.closest("tr") === row());
+    links[at < 0 ? (step > 0 ? 0 : links.length - 1) : at + step]?.focus();
+  };
+  const help = () => {
+    const dialog = document.createElement("dialog");
+    const lines = Object.entries(keys).map(([key, [text]]) => {
+      const line = document.createElement("p");
+      const name = document.createElement("kbd");
+      name.textContent = key;
+      line.append(name, ` ${text}`);
+      return line;
+    });
+    const close = document.createElement("button");
+    close.textContent = "Close";
+    close.addEventListener("click", () => dialog.close());
+    dialog.setAttribute("aria-label", "Keys");
+    dialog.append(...lines, close);
+    dialog.addEventListener("close", () => dialog.remove());
+    document.body.append(dialog);
+    dialog.showModal();
+  };
+  document.addEventListener("keydown", (event) => {
+    const isTyping = event.target.closest("textarea, select, dialog, input:not([type=checkbox])");
+    const key = Object.hasOwn(keys, event.key) && keys[event.key];
+    if (!key || isTyping || event.ctrlKey || event.metaKey || event.altKey) return;
+    event.preventDefault();
+    key[1]();
+  });
   // What is in progress is brought up to date until it has ended. The status stays the same element,
   // so that screen readers say what it becomes.
   const follow = async () => {

@@ -17,6 +17,7 @@ const SMALL_TABLES: [&str; 7] = [
 #[rustfmt::skip]
 const SMALL_GROUPS: &[(&str, &[&str], &str)] = &[
     ("resource_urls", &["resource_id"], "a resource has three addresses at most"),
+    ("resource_words", &["resource_id"], "a feed has some dozen words"),
     ("resource_urls", &["url_hash"], "few resources share an address"),
     ("records", &["resource_id", "entry_hash"], "the records of one entry"),
     ("records", &["resource_id", "predecessor"], "a record has one successor"),

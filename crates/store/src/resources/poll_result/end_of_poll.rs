@@ -13,6 +13,7 @@ use crate::hosts;
 use crate::log::append_budget;
 use crate::log::fan_out::mark_due_for_status;
 use crate::resources::group_queue::{self, GroupQueue};
+use crate::resources::names::{self, ListedDetails};
 use feedgate_core::schedule::Demand;
 use feedgate_core::store::StoreError;
 
@@ -156,9 +157,12 @@ async fn keep_details(
           {from rows}
          where resource_details.resource_id = {given id}";
     let (mut ids, mut statuses, mut pollings) = (Vec::new(), Vec::new(), Vec::new());
+    let mut listed = HashMap::new();
     for (ending, _) in ended {
         let Some(details) = &ending.details else { continue };
         ids.push(ending.id.0);
+        let (title, last_new) = (details.title.as_str(), details.last_new);
+        listed.insert(ending.id.0, ListedDetails { title, last_new });
         statuses.push(details.status.clone());
         pollings.push(details.polling.clone());
     }
@@ -167,5 +171,6 @@ async fn keep_details(
         ("status", Value::Texts(statuses)),
         ("polling", Value::Texts(pollings)),
     ];
-    tx.execute_rows(KEEP, params![], &columns).await.map(drop)
+    tx.execute_rows(KEEP, params![], &columns).await?;
+    names::follow_details(tx, listed).await
 }
