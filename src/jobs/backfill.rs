@@ -188,11 +188,8 @@ impl Backfiller {
         }
         match page::read(fetched, &backfill, &resource, &url, now).await {
             Ok(page) => {
-                debug!(
-                    resource = resource.id.0,
-                    entries = page.entries.len(),
-                    "backfill page read"
-                );
+                let entries = page.entries.len();
+                debug!(resource = resource.id.0, entries, "backfill page read");
                 let now = runner::now();
                 match self.store.stage_backfill(&backfill, claim, page, now).await? {
                     StagedPage::Staged => {

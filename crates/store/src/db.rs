@@ -141,6 +141,7 @@ impl Db {
                 (settings.connections.div_ceil(settings.cells.max(1)) / 2).max(1)
             }
         });
+        let clock_moves = ClockMoves::default();
         Arc::new_cyclic(|db| Db {
             engine,
             wake_signals,
@@ -149,8 +150,8 @@ impl Db {
             pings: PingBatcher::start(Weak::clone(db)),
             ping_batches: AtomicU64::new(0),
             schema_version,
-            clock_moves: ClockMoves::default(),
-            claims: Leases::new(),
+            claims: Leases::new(&clock_moves),
+            clock_moves,
             account_turns: Arc::default(),
             held_backlogs: Arc::default(),
             served_hosts,

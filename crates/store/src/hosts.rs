@@ -192,7 +192,7 @@ pub(super) async fn claim_groups(
            set last_fetch_at = excluded.last_fetch_at, fetch_interval = excluded.fetch_interval,
                next_fetch_at = excluded.next_fetch_at
          where hosts.next_fetch_at <= excluded.last_fetch_at";
-    if tx.has_clock_moved() {
+    if tx.has_clock_moved(&lease) {
         return Ok(HashSet::new());
     }
     // All nodes lock groups in one order, so that two nodes do not wait for each other.

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use chrono::{DateTime, Utc};
 
+use crate::clock::clock_moves::{ClockMoves, ClockStamp};
 use feedgate_core::claim::ClaimToken;
 
 /// One claim of some jobs.
@@ -18,6 +19,8 @@ pub(crate) struct ClaimLease {
     pub(crate) ends: DateTime<Utc>,
     /// The token that distinguishes this claim from every other.
     pub(crate) token: ClaimToken,
+    /// The clock by which it begins and ends.
+    pub(crate) clock: ClockStamp,
 }
 
 /// The source of the leases of one process.
@@ -25,14 +28,16 @@ pub(crate) struct ClaimLease {
 pub(crate) struct Leases {
     first_token: i64,
     last_token: Arc<AtomicI64>,
+    clock_moves: ClockMoves,
 }
 
 impl Leases {
     /// Creates leases whose tokens no other process has: they are counted from a random number.
-    pub(crate) fn new() -> Leases {
+    pub(crate) fn new(clock_moves: &ClockMoves) -> Leases {
         let random = RandomState::new().hash_one(std::process::id());
         let first = (random >> 2) as i64 + 1; // leaves room to count up
-        Leases { first_token: first, last_token: Arc::new(AtomicI64::new(first)) }
+        let last_token = Arc::new(AtomicI64::new(first));
+        Leases { first_token: first, last_token, clock_moves: clock_moves.clone() }
     }
 
     /// Returns whether a token is of this process.
@@ -40,9 +45,9 @@ impl Leases {
         (self.first_token..self.last_token.load(Ordering::Relaxed)).contains(&token.0)
     }
 
-    /// Returns a lease from `now` to `until`.
+    /// Returns a lease from `now`, which was read just before, to `until`.
     pub(crate) fn lease(&self, now: DateTime<Utc>, until: DateTime<Utc>) -> ClaimLease {
         let token = ClaimToken(self.last_token.fetch_add(1, Ordering::Relaxed));
-        ClaimLease { now, ends: until, token }
+        ClaimLease { now, ends: until, token, clock: self.clock_moves.stamp() }
     }
 }

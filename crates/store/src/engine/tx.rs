@@ -16,6 +16,7 @@ use chrono::{DateTime, Utc};
 use futures_util::TryStreamExt;
 use tokio_postgres::types::ToSql;
 
+use crate::engine::lease::ClaimLease;
 use crate::engine::postgres::row::PostgresRow;
 use crate::engine::row::Row;
 use crate::engine::sql::{self, Columns, Value};
@@ -162,21 +163,16 @@ impl<'a> Tx<'a> {
         self.clock.get().map_or(at, |clock| at + clock.moves.since(clock.of_caller))
     }
 
-    /// Returns whether the clock was set since the caller read its times. Then nothing is claimed: a claim that
-    /// ends by the time before would last for hours if its node dies.
-    pub(crate) fn has_clock_moved(&self) -> bool {
-        self.clock.get().is_some_and(|clock| clock.moves.stamp() != clock.of_caller)
+    /// Returns whether the clock was set since this lease began. Then nothing is claimed: a claim that ends by the
+    /// time before would last for hours if its node dies.
+    pub(crate) fn has_clock_moved(&self, lease: &ClaimLease) -> bool {
+        self.clock.get().is_some_and(|clock| clock.moves.stamp() != lease.clock)
     }
 
     /// Returns whether the clock was set since the transaction began. What it wrote while it waited for a lock
     /// may be by the time before, in rows that have been moved already.
     pub(crate) fn was_clock_set_meanwhile(&self) -> bool {
         self.clock.get().is_some_and(|clock| clock.moves.stamp() != clock.at_begin)
-    }
-
-    /// Returns the clock by which the caller of the operation has read its times.
-    pub(crate) fn clock_stamp(&self) -> ClockStamp {
-        self.clock.get().map(|clock| clock.of_caller).unwrap_or_default()
     }
 
     /// Returns the text that is stored for a secret. `column` is `TABLE.COLUMN`, and `row` identifies

@@ -12,7 +12,6 @@ use std::collections::{HashMap, HashSet};
 
 use futures_util::try_join;
 
-use crate::clock::clock_moves::ClockStamp;
 use crate::engine::claims::{ClaimedTable, readable};
 use crate::engine::lease::ClaimLease;
 use crate::engine::row::Row;
@@ -54,7 +53,7 @@ pub(crate) async fn claim(
 ) -> Result<ClaimedResources, StoreError> {
     let mut search = Search::new(limits, lease);
     if limits.limit == 0 || limits.per_host == 0 {
-        let delays = search.into_delays(tx.clock_stamp());
+        let delays = search.into_delays();
         return Ok(ClaimedResources { due: Vec::new(), delays, may_have_more: false });
     }
     let is_end = search.run(tx, groups).await?;
@@ -63,7 +62,7 @@ pub(crate) async fn claim(
     let claimed = claim_picked(tx, &picked, lease).await?;
     let due = claim_groups(tx, groups, claimed, (lease, limits.per_host == 1)).await?;
     let may_have_more = due.is_empty() && (!is_end || wanted > 0);
-    Ok(ClaimedResources { due, delays: search.into_delays(tx.clock_stamp()), may_have_more })
+    Ok(ClaimedResources { due, delays: search.into_delays(), may_have_more })
 }
 
 /// A resource whose group is at its limit.
@@ -92,8 +91,8 @@ impl<'a> Search<'a> {
         Search { limits, busy, lease, queues, picked, delayed }
     }
 
-    fn into_delays(self, clock: ClockStamp) -> GroupDelays {
-        GroupDelays { lease: self.lease, clock, delayed: self.delayed, queues: self.queues }
+    fn into_delays(self) -> GroupDelays {
+        GroupDelays { lease: self.lease, delayed: self.delayed, queues: self.queues }
     }
 
     /// Reads the queue until enough is picked. Returns whether its end was reached.
@@ -282,8 +281,6 @@ pub(crate) struct RenewedClaims {
 #[derive(Clone, Debug)]
 pub(crate) struct GroupDelays {
     lease: ClaimLease,
-    /// The clock by which the lease began.
-    clock: ClockStamp,
     delayed: Vec<Delayed>,
     queues: HashMap<String, GroupQueue>,
 }
@@ -304,7 +301,7 @@ impl GroupDelays {
             {from rows}
              where resources.id = {given id} and due_at <= $1
                and (claimed_until is null or claimed_until <= $2)";
-        if tx.clock_stamp() != self.clock || tx.has_clock_moved() {
+        if tx.has_clock_moved(&self.lease) {
             return Ok(()); // they are delayed when they are read again
         }
         let mut rows = Vec::with_capacity(self.delayed.len());

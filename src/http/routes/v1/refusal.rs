@@ -40,18 +40,18 @@ fn field_of(refusal: &SubscriptionRefusal) -> Option<&'static str> {
 
 fn describe_refusal(refusal: SubscriptionRefusal) -> Rejection {
     let unprocessable = |reason: String| Rejection::unprocessable(reason);
-    let forbidden = |reason: String| Rejection::new(StatusCode::FORBIDDEN, reason);
+    let not_accepted = |reason: String| {
+        let reason = format!("The subscription was not accepted: {reason}.");
+        Rejection::new(StatusCode::FORBIDDEN, reason)
+    };
     match refusal {
         SubscriptionRefusal::Forbidden(purpose, reason) => {
-            let field = match purpose {
-                Purpose::Topic => "url",
-                Purpose::Callback => "callback",
-            };
+            let field = if purpose == Purpose::Topic { "url" } else { "callback" };
             let reason = describe_forbidden(purpose, &reason);
             unprocessable(format!("{field} cannot be used: {reason}."))
         }
         SubscriptionRefusal::OwnCallback => {
-            unprocessable("callback cannot be used: it is an address of this gateway.".to_owned())
+            Rejection::unprocessable("callback cannot be used: it is an address of this gateway.")
         }
         SubscriptionRefusal::OwnDocument(document) => {
             unprocessable(format!("url cannot be used. {}", document.advice()))
@@ -84,12 +84,8 @@ fn describe_refusal(refusal: SubscriptionRefusal) -> Rejection {
         SubscriptionRefusal::NotVerified(reason) => {
             unprocessable(format!("callback did not confirm the subscription: {reason}."))
         }
-        SubscriptionRefusal::NotValidated(reason) => {
-            forbidden(format!("The subscription was not accepted: {reason}."))
-        }
-        SubscriptionRefusal::QuotaExceeded(reason) => {
-            forbidden(format!("The subscription was not accepted: {reason}."))
-        }
+        SubscriptionRefusal::NotValidated(reason) => not_accepted(reason.to_string()),
+        SubscriptionRefusal::QuotaExceeded(reason) => not_accepted(reason.to_string()),
         SubscriptionRefusal::Superseded => Rejection::new(
             StatusCode::CONFLICT,
             "A newer request for the same subscription has replaced this one.",
