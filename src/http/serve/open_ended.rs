@@ -214,8 +214,8 @@ mod tests {
     #[tokio::test]
     async fn a_piece_is_finished_although_the_client_reads_nothing() {
         let connection = Arc::new(Semaphore::new(1));
-        let (asked, answer) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
-        let parts = (Arc::clone(&connection), Arc::clone(&asked), Arc::clone(&answer));
+        let (begun, answer) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+        let parts = (Arc::clone(&connection), Arc::clone(&begun), Arc::clone(&answer));
         let pieces = stream::unfold((0, parts), |(n, parts)| async move {
             if n > 0 {
                 let _held = parts.0.acquire().await.unwrap();
@@ -229,7 +229,7 @@ mod tests {
         let sending = tokio::spawn(send(ours, Response::new(StreamBody::new(Box::pin(pieces)))));
         let mut head = vec![0; head(&Response::new(())).len()];
         theirs.read_exact(&mut head).await.unwrap();
-        asked.notified().await;
+        begun.notified().await;
         answer.notify_one();
         let free = timeout(Duration::from_secs(10), connection.acquire()).await;
         assert!(free.is_ok(), "the second piece was left in the middle");
