@@ -107,6 +107,17 @@ fn a01_components_have_names_that_a_reference_and_a_type_can_have() {
     }
 }
 
+/// oapi-codegen makes a type of the values of a parameter, with the name of the component.
+#[test]
+fn a01_schemas_and_parameters_do_not_share_a_name() {
+    let document = document();
+    let components = ["schemas", "parameters"].map(|kind| &document["components"][kind]);
+    let names = components.into_iter().filter_map(Value::as_object).flatten();
+    let names: Vec<&str> = names.map(|(name, _)| name.as_str()).collect();
+    let shared = same_words(&names);
+    assert!(shared.is_empty(), "{shared:?}");
+}
+
 #[test]
 fn a01_references_lead_to_whole_components() {
     let document = document();
