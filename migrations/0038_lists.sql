@@ -3,7 +3,8 @@
 -- One row is the name by which a feed is ordered in lists. Feeds from before this table get theirs by
 -- index_names, which also finds them by database_properties.names.
 create table resource_names (
-    resource_id {alias} references resources (id),
+    -- Nodes of the version before delete resources without knowing these tables.
+    resource_id {alias} references resources (id) on delete cascade,
     -- feed_name::FeedName::order
     name        text {postgres collate "C"} not null,
     -- Minus the time of its newest entry, so that the feed that changed last comes first; 0: it has none.
@@ -17,7 +18,7 @@ create index resource_names_last_new on resource_names (last_new, resource_id);
 
 -- One row is one word by which a feed is found.
 create table resource_words (
-    resource_id bigint not null references resources (id),
+    resource_id bigint not null references resources (id) on delete cascade,
     word        text {postgres collate "C"} not null, -- of feed_name::FeedName::words
     primary key (resource_id, word)
 ) {compact};

@@ -341,8 +341,8 @@ pub struct HttpClient {
     /// Whether the topics and callbacks of those without an account may be in private networks too.
     has_inner_for_all: bool,
     requester: FetchOwner,
-    /// The headers of the resource for which requests are made, if it has its own.
-    feed_headers: Option<Arc<CallbackHeaders>>,
+    /// The headers of the resource for which requests are made, if it has its own, with its URL.
+    feed_headers: Option<Arc<(Url, CallbackHeaders)>>,
 }
 
 #[derive(Debug)]

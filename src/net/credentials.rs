@@ -14,11 +14,10 @@ use feedgate_core::callback_headers::CallbackHeaders;
 use feedgate_core::topic;
 
 impl HttpClient {
-    /// Returns the client for a resource with headers of its own. They are sent only to the URLs of such a
-    /// resource ([`has_own_headers`](feedgate_core::topic::has_own_headers)), and no redirect leads them to
-    /// another origin.
-    pub fn with_feed_headers(&self, chosen: CallbackHeaders) -> HttpClient {
-        HttpClient { feed_headers: Some(Arc::new(chosen)), ..self.clone() }
+    /// Returns the client for the resource at `url`, which has headers of its own. They are sent only to URLs of
+    /// the same origin that have its user name: neither a redirect nor a document leads them to another origin.
+    pub fn with_feed_headers(&self, url: Url, chosen: CallbackHeaders) -> HttpClient {
+        HttpClient { feed_headers: Some(Arc::new((url, chosen))), ..self.clone() }
     }
 }
 
@@ -40,11 +39,14 @@ fn basic(url: &Url) -> Option<HeaderValue> {
 /// a resource with headers of its own, those that were chosen. Without these, it is not requested.
 pub(super) fn headers(
     url: &Url,
-    chosen: Option<&CallbackHeaders>,
+    chosen: Option<&(Url, CallbackHeaders)>,
 ) -> Result<HeaderMap, FetchError> {
     let mut headers = HeaderMap::new();
     if topic::has_own_headers(url) {
-        let chosen = chosen.ok_or(FetchError::HeadersMissing)?;
+        let is_of_url = |(of, _): &&(Url, CallbackHeaders)| {
+            of.origin() == url.origin() && of.username() == url.username()
+        };
+        let (_, chosen) = chosen.filter(is_of_url).ok_or(FetchError::HeadersMissing)?;
         insert_callback_headers(&mut headers, chosen);
     } else if let Some(basic) = basic(url) {
         headers.insert(AUTHORIZATION, basic);
@@ -76,4 +78,28 @@ fn percent_decoded(text: &str) -> Vec<u8> {
         }
     }
     bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a36_chosen_headers_are_sent_to_the_origin_of_their_feed_only() {
+        let url = |text| Url::parse(text).unwrap();
+        let chosen = CallbackHeaders::from_pairs([("x-key", "k3y")], "").unwrap();
+        let of_feed = (url("https://feedgate-headers-1@a.test/feed"), chosen);
+        let is_sent = |text| headers(&url(text), Some(&of_feed)).map(|it| it.contains_key("x-key"));
+        assert!(matches!(is_sent("https://feedgate-headers-1@a.test/moved"), Ok(true)));
+        for elsewhere in [
+            "https://feedgate-headers-1@b.test/feed",
+            "https://feedgate-headers-x@b.test/feed",
+            "https://feedgate-headers-2@a.test/feed",
+            "http://feedgate-headers-1@a.test/feed",
+            "https://feedgate-headers-1@a.test:8443/feed",
+        ] {
+            assert!(matches!(is_sent(elsewhere), Err(FetchError::HeadersMissing)), "{elsewhere}");
+        }
+        assert!(matches!(is_sent("https://a.test/feed"), Ok(false)));
+    }
 }

@@ -216,10 +216,13 @@ pub fn has_own_headers(url: &Url) -> bool {
 /// of its own.
 pub fn displayed(url: &str) -> Cow<'_, str> {
     match url.split_once(OWN_HEADERS) {
-        Some((scheme, rest)) if matches!(scheme, "http://" | "https://") => {
-            let address = rest.split_once('@').map_or(rest, |(_, address)| address);
-            Cow::Owned(format!("{scheme}{address}"))
-        }
+        Some((scheme @ ("http://" | "https://"), rest)) => match rest.split_once('@') {
+            // A host may begin with the same words.
+            Some((nonce, address)) if nonce.bytes().all(|byte| byte.is_ascii_alphanumeric()) => {
+                Cow::Owned(format!("{scheme}{address}"))
+            }
+            _ => Cow::Borrowed(url),
+        },
         _ => Cow::Borrowed(url),
     }
 }
@@ -324,6 +327,8 @@ mod tests {
         for named in [own.as_str(), "https:\\\\feedgate-headers-n0nce:pw@a.test/"] {
             assert_eq!(Topic::parse(named).unwrap_err(), BadAddress::OwnHeaders, "{named}");
         }
+        let host = Topic::parse("https://feedgate-headers-x.a.test/@b.test/").unwrap();
+        assert!(!host.has_own_headers() && host.displayed() == host.as_str());
         let long = format!("https://a.test/{}", "x".repeat(2_020));
         for none in ["https://u:p@a.test/", "https://u@a.test/", long.as_str()] {
             assert_eq!(Topic::parse(none).unwrap().with_own_headers("n0nce"), None, "{none}");

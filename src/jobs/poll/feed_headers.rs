@@ -17,7 +17,7 @@ impl Poller {
         }
         let held = self.store.feed_headers(resource.id, &resource.topic).await?;
         Ok(match held {
-            Some(headers) => client.with_feed_headers(headers),
+            Some(headers) => client.with_feed_headers(resource.topic.fetch_url(), headers),
             None => client,
         })
     }

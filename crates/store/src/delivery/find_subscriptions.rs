@@ -108,7 +108,7 @@ async fn find(
     query: &SubscriptionQuery,
     few_of: Option<AccountId>,
 ) -> Result<CellPage<ListedSubscription>, StoreError> {
-    let mut found = candidates(tx, query, few_of).await?;
+    let mut found = candidates(tx, query).await?;
     let last = found.last().filter(|_| found.len() == COMPARED);
     let mut next = last.map(|last| last.place.clone());
     found.retain(|candidate| candidate.is_selected_by(query));
@@ -153,11 +153,7 @@ async fn feeds_named(
 }
 
 /// Returns the next subscriptions that come into question.
-async fn candidates(
-    tx: &Tx<'_>,
-    query: &SubscriptionQuery,
-    few_of: Option<AccountId>,
-) -> Result<Vec<Candidate>, StoreError> {
+async fn candidates(tx: &Tx<'_>, query: &SubscriptionQuery) -> Result<Vec<Candidate>, StoreError> {
     const OF_RESOURCE: &str = concat!(
         "select '', cast(0 as bigint), id, ",
         candidate_columns!(),
@@ -187,7 +183,8 @@ async fn candidates(
         tx.query(OWN_OF_RESOURCE, &params).await?
     } else if let Some(resource) = query.resource {
         tx.query(OF_RESOURCE, params![resource.0, after.id, limit]).await?
-    } else if few_of.is_none() && !host.is_empty() {
+    // The place of the next page has a host, which is that of another account if they are read together.
+    } else if query.account.is_none() && !host.is_empty() {
         let from = if after.text.is_empty() { host } else { &after.text };
         let params = params![from, after.number, after.id, format!("{host}{LAST}"), limit].to_vec();
         tx.query(AT_HOST, &params).await?

@@ -87,11 +87,13 @@ async fn read(
     headers(&mut row, HEADERS, || identity(topic))
 }
 
-/// Deletes the headers for those of these locked resources that nobody watches.
+/// Deletes the headers for those of these locked resources that nobody watches any more. A resource that was
+/// never watched may wait for the verification of its first subscription; it is deleted if there is none.
 pub(crate) async fn delete_unwatched(tx: &Tx<'_>, resources: Vec<i64>) -> Result<(), StoreError> {
     const DELETE: &str = "
         delete from feed_headers
          where resource_id in ({ids $1})
-           and (select r.subscribers from resources r where r.id = resource_id) = 0";
+           and exists (select 1 from resources r
+                        where r.id = resource_id and r.subscribers = 0 and r.was_watched = 1)";
     tx.execute(DELETE, &[Value::Ints(resources)]).await.map(drop)
 }

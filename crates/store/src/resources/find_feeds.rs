@@ -24,6 +24,8 @@ use feedgate_core::subscription::SubscriptionOwner;
 
 /// The most feeds that are compared for a page.
 const COMPARED: usize = 1_000;
+/// How often as many are read until one of them is a feed of the account.
+const PORTIONS: usize = 20;
 /// The most subscriptions of an account whose feeds are all read for a page.
 const FEW: u64 = 2_000;
 /// Greater than each character in a word.
@@ -77,16 +79,12 @@ async fn find(
     few_of: Option<AccountId>,
     now: DateTime<Utc>,
 ) -> Result<CellPage<Resource>, StoreError> {
-    let Candidates { mut places, is_full } = match few_of {
-        Some(account) => owned(tx, account, query).await?,
-        None => candidates(tx, query).await?,
+    let Candidates { mut places, is_full } = match (few_of, query.account) {
+        (Some(account), _) => owned(tx, account, query).await?,
+        (None, Some(account)) => owned_among_all(tx, account, query).await?,
+        (None, None) => candidates(tx, query).await?,
     };
     let mut next = places.last().cloned().filter(|_| is_full);
-    if let (Some(account), None) = (query.account, few_of) {
-        let own = subscribed_by(tx, account, ids(&places)).await?;
-        let own: HashSet<i64> = own.into_iter().collect();
-        places.retain(|place| own.contains(&place.id));
-    }
     for (n, word) in query.search.words.iter().enumerate() {
         let found = first_words(tx, word, ids(&places)).await?;
         // A feed with several words that begin so is in the index of words several times.
@@ -206,6 +204,28 @@ impl Candidates {
         let is_full = places.len() == COMPARED;
         Candidates { places, is_full }
     }
+}
+
+/// Returns the next feeds of an account with many subscriptions, which are looked for among those of all
+/// accounts, but not for ever. The account learns of its own places alone, because a place has a title.
+async fn owned_among_all(
+    tx: &Tx<'_>,
+    account: AccountId,
+    query: &FeedQuery,
+) -> Result<Candidates, StoreError> {
+    let mut query = query.clone();
+    for _ in 0..PORTIONS {
+        let Candidates { mut places, is_full } = candidates(tx, &query).await?;
+        let last = places.last().cloned().filter(|_| is_full);
+        let own: HashSet<i64> =
+            subscribed_by(tx, account, ids(&places)).await?.into_iter().collect();
+        places.retain(|place| own.contains(&place.id));
+        match last {
+            Some(last) if places.is_empty() => query.after = last,
+            _ => return Ok(Candidates { places, is_full }),
+        }
+    }
+    Ok(Candidates::new(Vec::new()))
 }
 
 /// Returns the next feeds of an account with few subscriptions.
