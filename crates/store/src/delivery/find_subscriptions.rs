@@ -25,6 +25,8 @@ use feedgate_core::subscription::SubscriptionId;
 
 /// The most subscriptions that are compared for a page.
 const COMPARED: usize = 2_000;
+/// How often as many are read until one of them is selected.
+const PORTIONS: usize = 20;
 /// Greater than each character of a host.
 const LAST: char = '\u{10ffff}';
 
@@ -108,10 +110,7 @@ async fn find(
     query: &SubscriptionQuery,
     few_of: Option<AccountId>,
 ) -> Result<CellPage<ListedSubscription>, StoreError> {
-    let mut found = candidates(tx, query).await?;
-    let last = found.last().filter(|_| found.len() == COMPARED);
-    let mut next = last.map(|last| last.place.clone());
-    found.retain(|candidate| candidate.is_selected_by(query));
+    let (mut found, mut next) = selected(tx, query, few_of).await?;
     let wanted = bare(&query.search);
     if few_of.is_some() && !wanted.is_empty() {
         let named = feeds_named(tx, &query.search, &found).await?;
@@ -152,8 +151,36 @@ async fn feeds_named(
     Ok(if words.is_empty() { BTreeSet::new() } else { named })
 }
 
+/// Returns the next subscriptions that a query selects, which are looked for, but not for ever, and the place
+/// behind which there may be more. It is that of one of them, because a place has a host.
+async fn selected(
+    tx: &Tx<'_>,
+    query: &SubscriptionQuery,
+    few_of: Option<AccountId>,
+) -> Result<(Vec<Candidate>, Option<ListPosition>), StoreError> {
+    let mut query = query.clone();
+    for _ in 0..PORTIONS {
+        let mut found = candidates(tx, &query, few_of).await?;
+        let last = found.last().filter(|_| found.len() == COMPARED);
+        let last = last.map(|last| last.place.clone());
+        found.retain(|candidate| candidate.is_selected_by(&query));
+        match last {
+            Some(last) if found.is_empty() => query.after = last,
+            last => {
+                let next = last.and_then(|_| found.last().map(|own| own.place.clone()));
+                return Ok((found, next));
+            }
+        }
+    }
+    Ok((Vec::new(), None))
+}
+
 /// Returns the next subscriptions that come into question.
-async fn candidates(tx: &Tx<'_>, query: &SubscriptionQuery) -> Result<Vec<Candidate>, StoreError> {
+async fn candidates(
+    tx: &Tx<'_>,
+    query: &SubscriptionQuery,
+    few_of: Option<AccountId>,
+) -> Result<Vec<Candidate>, StoreError> {
     const OF_RESOURCE: &str = concat!(
         "select '', cast(0 as bigint), id, ",
         candidate_columns!(),
@@ -183,8 +210,7 @@ async fn candidates(tx: &Tx<'_>, query: &SubscriptionQuery) -> Result<Vec<Candid
         tx.query(OWN_OF_RESOURCE, &params).await?
     } else if let Some(resource) = query.resource {
         tx.query(OF_RESOURCE, params![resource.0, after.id, limit]).await?
-    // The place of the next page has a host, which is that of another account if they are read together.
-    } else if query.account.is_none() && !host.is_empty() {
+    } else if few_of.is_none() && !host.is_empty() {
         let from = if after.text.is_empty() { host } else { &after.text };
         let params = params![from, after.number, after.id, format!("{host}{LAST}"), limit].to_vec();
         tx.query(AT_HOST, &params).await?
