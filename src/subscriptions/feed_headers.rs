@@ -12,8 +12,6 @@ use super::{CallerNetworks, SubscriptionRefusal, SubscriptionService, events};
 use crate::jobs::runner;
 use feedgate_core::callback_headers::CallbackHeaders;
 use feedgate_core::intent::{Intent, IntentMode};
-use feedgate_core::resource::Resource;
-use feedgate_core::store::StoreError;
 use feedgate_core::subscription::SubscriptionRequest;
 use feedgate_core::topic::Topic;
 
@@ -63,17 +61,6 @@ impl SubscriptionService {
         let is_long = address.as_str().len() + callback.as_str().len() > LONGEST_BYTES;
         let own = address.with_own_headers(&runner::nonce());
         own.filter(|_| !is_long && !self.is_own_log(address))
-    }
-
-    /// Returns the headers with which a resource is fetched.
-    pub async fn feed_headers(
-        &self,
-        resource: &Resource,
-    ) -> Result<Option<CallbackHeaders>, StoreError> {
-        match resource.topic.has_own_headers() {
-            true => self.store.feed_headers(resource.id, &resource.topic).await,
-            false => Ok(None),
-        }
     }
 }
 

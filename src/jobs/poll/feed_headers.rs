@@ -12,9 +12,6 @@ impl Poller {
         client: HttpClient,
         resource: &Resource,
     ) -> Result<HttpClient, StoreError> {
-        if !resource.topic.has_own_headers() {
-            return Ok(client);
-        }
         let held = self.store.feed_headers(resource.id, &resource.topic).await?;
         Ok(match held {
             Some(headers) => client.with_feed_headers(resource.topic.fetch_url(), headers),

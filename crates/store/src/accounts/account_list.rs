@@ -2,6 +2,7 @@
 
 use crate::Store;
 use crate::accounts::is_nobodys;
+use crate::cells::list_pages::end_of_prefix;
 use crate::engine::row::Row;
 use crate::engine::sql::params;
 use crate::log::row::most;
@@ -10,8 +11,6 @@ use feedgate_core::store::StoreError;
 
 /// The number of accounts that are read at once.
 const READ: usize = 1_000;
-/// Greater than each character of a login.
-const LAST: char = '\u{10ffff}';
 
 /// A statement that reads some accounts, as [`account_info`] reads them.
 macro_rules! accounts {
@@ -60,7 +59,7 @@ impl Store {
                and a.login {postgres collate \"C\"} < $3
              order by a.login {postgres collate \"C\"} limit $4"
         );
-        let params = params![prefix, after, format!("{prefix}{LAST}"), most(limit)].to_vec();
+        let params = params![prefix, after, end_of_prefix(prefix), most(limit)].to_vec();
         let rows = self.shared.rows(PAGE, &params).await?;
         rows.into_iter().map(account_info).collect()
     }

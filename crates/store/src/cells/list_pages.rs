@@ -2,6 +2,14 @@
 
 use feedgate_core::store::ListPosition;
 
+/// How many portions are read at most until one has a row that a query selects.
+pub(crate) const PORTIONS: usize = 20;
+
+/// Returns what is greater than each text that begins with `prefix`.
+pub(crate) fn end_of_prefix(prefix: &str) -> String {
+    format!("{prefix}{}", char::MAX)
+}
+
 /// A row of a list, with its place.
 pub(crate) type PlacedRow<T> = (ListPosition, T);
 

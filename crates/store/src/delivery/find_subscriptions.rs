@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::cells::list_pages::{CellPage, merge_pages};
+use crate::cells::list_pages::{CellPage, PORTIONS, end_of_prefix, merge_pages};
 use crate::delivery::listing::{listed_columns, read_listed};
 use crate::delivery::row::subscription_id;
 use crate::engine::row::Row;
@@ -25,10 +25,6 @@ use feedgate_core::subscription::SubscriptionId;
 
 /// The most subscriptions that are compared for a page.
 const COMPARED: usize = 2_000;
-/// How often as many are read until one of them is selected.
-const PORTIONS: usize = 20;
-/// Greater than each character of a host.
-const LAST: char = '\u{10ffff}';
 
 /// The list of subscriptions.
 impl Store {
@@ -128,7 +124,7 @@ async fn find(
     let mut listed = read(tx, &found).await?;
     listed.sort_by_key(|listed| listed.subscription.id);
     for Candidate { place, id, .. } in found {
-        // It may have ended since.
+        // A subscription may have ended since it was compared.
         if let Ok(at) = listed.binary_search_by_key(&id, |listed| listed.subscription.id) {
             rows.push((place, listed.remove(at)));
         }
@@ -212,7 +208,7 @@ async fn candidates(
         tx.query(OF_RESOURCE, params![resource.0, after.id, limit]).await?
     } else if few_of.is_none() && !host.is_empty() {
         let from = if after.text.is_empty() { host } else { &after.text };
-        let params = params![from, after.number, after.id, format!("{host}{LAST}"), limit].to_vec();
+        let params = params![from, after.number, after.id, end_of_prefix(host), limit].to_vec();
         tx.query(AT_HOST, &params).await?
     } else {
         let (first, last) = query.account.map_or((0, i64::MAX), |account| (account.0, account.0));

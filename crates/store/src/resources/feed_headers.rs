@@ -64,12 +64,15 @@ impl Store {
         stored.await
     }
 
-    /// Returns the headers for the resource with this topic.
+    /// Returns the headers for the resource with this topic; `None` without a look if it has none of its own.
     pub async fn feed_headers(
         &self,
         id: ResourceId,
         topic: &Topic,
     ) -> Result<Option<CallbackHeaders>, StoreError> {
+        if !topic.has_own_headers() {
+            return Ok(None);
+        }
         let topic = topic.clone();
         self.of_number(id.0)
             .read(move |tx| Box::pin(async move { read(tx, id, &topic).await }))

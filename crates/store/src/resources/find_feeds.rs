@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 
 use chrono::{DateTime, Utc};
 
-use crate::cells::list_pages::{CellPage, PlacedRow, merge_pages};
+use crate::cells::list_pages::{CellPage, PORTIONS, PlacedRow, end_of_prefix, merge_pages};
 use crate::engine::sql::{Value, params};
 use crate::engine::tx::Tx;
 use crate::log::row::most;
@@ -24,12 +24,8 @@ use feedgate_core::subscription::SubscriptionOwner;
 
 /// The most feeds that are compared for a page.
 const COMPARED: usize = 1_000;
-/// How often as many are read until one of them is a feed of the account.
-const PORTIONS: usize = 20;
 /// The most subscriptions of an account whose feeds are all read for a page.
 const FEW: u64 = 2_000;
-/// Greater than each character in a word.
-const LAST: char = '\u{10ffff}';
 
 /// The list of feeds.
 impl Store {
@@ -178,7 +174,7 @@ async fn candidates(tx: &Tx<'_>, query: &FeedQuery) -> Result<Candidates, StoreE
         return Ok(Candidates::new(places.collect::<Result<_, _>>()?));
     } else if let Some(word) = query.search.words.first() {
         let from = if after.text.is_empty() { word } else { &after.text };
-        let params = params![from.as_str(), after.id, format!("{word}{LAST}"), limit].to_vec();
+        let params = params![from.as_str(), after.id, end_of_prefix(word), limit].to_vec();
         tx.query(BY_WORD, &params).await?
     } else {
         match query.order {
@@ -283,7 +279,7 @@ pub(crate) async fn first_words(
         select resource_id, min(word) from resource_words
          where resource_id in ({ids $1}) and word || '' >= $2 and word || '' < $3
          group by resource_id";
-    let params = [Value::Ints(ids), word.into(), format!("{word}{LAST}").into()];
+    let params = [Value::Ints(ids), word.into(), end_of_prefix(word).into()];
     let rows = tx.query(FIRST, &params).await?;
     rows.into_iter().map(|mut row| Ok((row.int()?, row.text()?))).collect()
 }

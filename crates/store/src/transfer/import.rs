@@ -282,7 +282,7 @@ impl Importer {
                         kept.push(row);
                         continue;
                     }
-                    // It belongs to a subscription of the file.
+                    // A reading list belongs to a subscription of the file.
                     "reading_lists" => {
                         kept.push(row);
                         continue;

@@ -10,7 +10,8 @@ use warp::reply::Response;
 
 use super::feeds::SECTION;
 use super::new_subscription::{
-    NewSubscription, SubscribeResult, describe_refusal, fields, follow_checkbox, new_secret_note,
+    NewSubscription, SubscribeResult, credentials_field, describe_refusal, fields, follow_checkbox,
+    new_secret_note,
 };
 use super::visit::Visit;
 use crate::http::kit::auth;
@@ -157,15 +158,12 @@ fn subscription_form(visit: &Visit, url: &str, heading: &str, further: Markup) -
             input type="hidden" name="url" value=(url);
             (further)
             (fields(visit))
-            label for="feed_headers" { "Headers for the feed " small { "(optional)" } }
-            textarea id="feed_headers" name="feed_headers" rows="2" autocomplete="off"
-                spellcheck="false" placeholder="Cookie: session=0123456789"
-                aria-describedby="feed-headers-note" {}
-            small #feed-headers-note {
-                "Credentials that are sent with each request for the feed, one header on each line. \
-                 The feed is then fetched for you alone. They are stored like a secret and never \
-                 displayed."
-            }
+            (credentials_field(
+                "feed",
+                "Cookie: session=0123456789",
+                "for the feed",
+                "The feed is then fetched for you alone. ",
+            ))
             label {
                 input type="checkbox" name="backfill" value="true"
                     checked[visit.form.is_set("backfill")];

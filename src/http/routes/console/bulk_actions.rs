@@ -99,11 +99,18 @@ fn kept(visit: &Visit) -> impl Iterator<Item = (&'static str, &str)> {
     kept.filter(|(_, value)| !value.is_empty())
 }
 
+/// Returns the fields of a form that keep the filter.
+fn kept_fields(visit: &Visit) -> Markup {
+    html! {
+        @for (name, value) in kept(visit) { input type="hidden" name=(name) value=(value); }
+    }
+}
+
 /// Returns the bar below a list with what can be done with the selected subscriptions.
 pub(super) fn bar(visit: &Visit) -> Markup {
     html! {
         div.bulk {
-            @for (name, value) in kept(visit) { input type="hidden" name=(name) value=(value); }
+            (kept_fields(visit))
             label.choice { input type="checkbox" name="all" value="1"; " All that match" }
             @for action in ACTIONS {
                 button.danger[action == Action::End] type="submit" name="action"
@@ -128,7 +135,7 @@ fn confirmation(visit: &Visit, action: Action, selection: &Selection) -> Respons
             input type="hidden" name="confirmed" value="1";
             @if is_all(visit) {
                 input type="hidden" name="all" value="1";
-                @for (name, value) in kept(visit) { input type="hidden" name=(name) value=(value); }
+                (kept_fields(visit))
             } @else {
                 @for listed in listed {
                     input type="hidden" name="id" value=(to_path(listed.subscription.id));
@@ -174,9 +181,7 @@ pub(super) fn outcome(visit: &Visit) -> Markup {
         @if !left.is_empty() {
             form.inline method="post" action=(visit.address(SECTION)) {
                 (visit.csrf_field())
-                @for (name, value) in kept(visit) {
-                    input type="hidden" name=(name) value=(value);
-                }
+                (kept_fields(visit))
                 @for name in ["all", "confirmed"] { input type="hidden" name=(name) value="1"; }
                 input type="hidden" name="from" value=(left);
                 button type="submit" name="action" value=(action.as_str()) {

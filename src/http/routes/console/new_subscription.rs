@@ -327,13 +327,21 @@ pub(super) fn fields(visit: &Visit) -> Markup {
             "Notifications are signed with it. If there is a callback and no secret, one is \
              generated and displayed once."
         }
-        label for="callback_headers" { "Headers for the callback " small { "(optional)" } }
-        textarea id="callback_headers" name="callback_headers" rows="2" autocomplete="off"
-            spellcheck="false" placeholder="Authorization: Bearer 0123456789"
-            aria-describedby="callback-headers-note" {}
-        small #callback-headers-note {
-            "Credentials that are sent with each request to the callback, one header on each line. \
-             They are stored like a secret and never displayed."
+        (credentials_field("callback", "Authorization: Bearer 0123456789", "to the callback", ""))
+    }
+}
+
+/// Returns the field for the headers that are sent with each request `to` a feed or a callback. The names in
+/// the form begin with `whose`.
+pub(super) fn credentials_field(whose: &str, placeholder: &str, to: &str, further: &str) -> Markup {
+    let (name, note) = (format!("{whose}_headers"), format!("{whose}-headers-note"));
+    html! {
+        label for=(name) { "Headers for the " (whose) " " small { "(optional)" } }
+        textarea id=(name) name=(name) rows="2" autocomplete="off" spellcheck="false"
+            placeholder=(placeholder) aria-describedby=(note) {}
+        small id=(note) {
+            "Credentials that are sent with each request " (to) ", one header on each line. "
+            (further) "They are stored like a secret and never displayed."
         }
     }
 }

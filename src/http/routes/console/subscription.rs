@@ -265,7 +265,8 @@ async fn show(
     note: Markup,
 ) -> Result<Response, Rejection> {
     let now = runner::now();
-    let feed_headers = visit.gateway.subscribe.feed_headers(&listed.resource).await;
+    let feed = &listed.resource;
+    let feed_headers = visit.gateway.store.feed_headers(feed.id, &feed.topic).await;
     let feed_headers =
         feed_headers.map_err(|err| Rejection::unavailable(&err))?.unwrap_or_default();
     let content = html! {

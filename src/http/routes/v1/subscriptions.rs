@@ -86,7 +86,8 @@ async fn show(gateway: &Arc<Gateway>, request: &Request, id: &str) -> Result<Res
     let call = RestCall::begin(gateway, request, Scope::List, &[]).await?;
     let listed = owned::find(&call, id).await?;
     let mut displayed = view::subscription(&call, &listed);
-    let headers = gateway.subscribe.feed_headers(&listed.resource).await;
+    let feed = &listed.resource;
+    let headers = gateway.store.feed_headers(feed.id, &feed.topic).await;
     if let Some(headers) = headers.map_err(|err| Rejection::unavailable(&err))? {
         displayed["feedHeaders"] = headers.fingerprints().collect();
     }
