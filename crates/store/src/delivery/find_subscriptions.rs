@@ -168,7 +168,8 @@ async fn selected(
             }
         }
     }
-    Ok((Vec::new(), None))
+    // Whoever may see all may also know the place, and go on from there.
+    Ok((Vec::new(), Some(query.after).filter(|_| query.account.is_none())))
 }
 
 /// Returns the next subscriptions that come into question.
