@@ -28,7 +28,7 @@ use crate::http::kit::rejected_request::RejectedRequest;
 use crate::http::kit::rejection::Rejection;
 use crate::http::kit::reply::with_method_help;
 use crate::http::kit::request::Request;
-use crate::http::routes::websub::{reject_callback_credentials, reject_filter};
+use crate::http::routes::websub::parameters::{reject_callback_credentials, reject_filter};
 use crate::http::state::Gateway;
 use crate::jobs::runner;
 use crate::subscriptions::cancellation::Cancelled;
