@@ -10,6 +10,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -154,14 +155,14 @@ impl Running {
         let gateway = Arc::new(services.gateway(&shared, config.http(&public_url)));
         let stop = shared.stop.clone();
         let mut tasks = services.spawn_workers(shared, &config);
-        tasks.spawn(heartbeat.run(config.shutdown_grace, stop.clone()));
+        tasks.spawn(heartbeat.run(config.shutdown_grace, stop.clone()).boxed());
         if let Some(listener) = health_listener {
-            tasks.spawn(listener.serve(Router::health(&gateway), stop.clone()));
+            tasks.spawn(listener.serve(Router::health(&gateway), stop.clone()).boxed());
         }
-        tasks.spawn(listener.serve(Router::new(gateway), stop.clone()));
-        tasks.spawn(clock_sync.run(stop.clone()));
+        tasks.spawn(listener.serve(Router::new(gateway), stop.clone()).boxed());
+        tasks.spawn(clock_sync.run(stop.clone()).boxed());
         if let Some(keyring) = keyring {
-            tasks.spawn(keyring.run(stop.clone()));
+            tasks.spawn(keyring.run(stop.clone()).boxed());
         }
         info!(%addr, %public_url, "feedgate {} is running", env!("CARGO_PKG_VERSION"));
         Ok(Running { addr, public_url, admin_token, store, tasks, event_log_writer, stop })
@@ -355,9 +356,10 @@ impl Services {
         }
         let wake = self.backfiller.wake();
         workers.spawn(Arc::new(self.backfiller), backfill::CONCURRENCY, wake);
-        workers.tasks.spawn(self.heads.run(shared.stop.clone()));
+        workers.tasks.spawn(self.heads.run(shared.stop.clone()).boxed());
         let (settings, stop) = (config.maintenance(), shared.stop);
-        workers.tasks.spawn(maintenance::run(shared.store, shared.event_log, settings, stop));
+        let maintenance = maintenance::run(shared.store, shared.event_log, settings, stop);
+        workers.tasks.spawn(maintenance.boxed());
         workers.tasks
     }
 }
@@ -374,7 +376,7 @@ impl Workers {
     fn spawn<J: Job>(&mut self, job: Arc<J>, concurrency: usize, wake: Arc<Notify>) {
         let shutdown_grace = self.shutdown_grace;
         let config = WorkerConfig { concurrency, idle: IDLE, shutdown_grace };
-        self.tasks.spawn(runner::run(job, config, wake, self.stop.clone()));
+        self.tasks.spawn(runner::run(job, config, wake, self.stop.clone()).boxed());
     }
 }
 

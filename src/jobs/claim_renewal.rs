@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
+use futures_util::FutureExt;
 use tokio::time::sleep;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::warn;
@@ -115,7 +116,7 @@ where
     F: Fn(DateTime<Utc>, DateTime<Utc>) -> R + Send + 'static,
     R: Future<Output = Result<(), StoreError>> + Send,
 {
-    AbortOnDropHandle::new(tokio::spawn(async move {
+    let renewing = async move {
         loop {
             sleep(lease / 3).await;
             let now = runner::now();
@@ -123,7 +124,8 @@ where
                 warn!(job, error = &err as &dyn Error, "claims were not renewed; they will expire");
             }
         }
-    }))
+    };
+    AbortOnDropHandle::new(tokio::spawn(renewing.boxed()))
 }
 
 impl<K: Copy + Eq + Hash> Drop for HeldClaim<K> {

@@ -13,6 +13,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
@@ -139,7 +140,8 @@ pub async fn run<J: Job>(
                     error!(job = J::NAME, number, error, "the result of a job was not stored");
                 }
             };
-            running.spawn(perform.instrument(info_span!("job", job = J::NAME)));
+            // Boxed, so that the code of a task is compiled once and not for each job.
+            running.spawn(perform.instrument(info_span!("job", job = J::NAME)).boxed());
         }
 
         if is_idle {

@@ -25,6 +25,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use chrono::{DateTime, Utc};
+use futures_util::FutureExt;
 use futures_util::future::{join_all, try_join_all};
 
 use crate::changes::change_marks::ChangeMarks;
@@ -205,10 +206,10 @@ impl Store {
         work: impl Fn(&'a Db, Vec<I>) -> F,
     ) -> Result<Vec<T>, StoreError>
     where
-        F: Future<Output = Result<Vec<T>, StoreError>>,
+        F: Future<Output = Result<Vec<T>, StoreError>> + Send + 'a,
     {
         let by_cell = self.by_cell(items.to_vec(), number).into_iter();
-        let gathered = join_all(by_cell.map(|(cell, items)| work(cell, items))).await;
+        let gathered = join_all(by_cell.map(|(cell, items)| work(cell, items).boxed())).await;
         let gathered = gathered.into_iter().collect::<Result<Vec<_>, _>>()?;
         Ok(gathered.into_iter().flatten().collect())
     }
@@ -219,18 +220,18 @@ impl Store {
         work: impl Fn(&'a Db) -> F,
     ) -> Result<Vec<T>, StoreError>
     where
-        F: Future<Output = Result<T, StoreError>>,
+        F: Future<Output = Result<T, StoreError>> + Send + 'a,
     {
         if let Some(cell) = self.only_cell() {
             return Ok(vec![work(cell).await?]);
         }
-        try_join_all(self.cells.iter().map(|cell| work(cell))).await
+        try_join_all(self.cells.iter().map(|cell| work(cell).boxed())).await
     }
 
     /// Returns the sum of the counts of all cells.
     pub(crate) async fn sum<'a, F>(&'a self, count: impl Fn(&'a Db) -> F) -> Result<u64, StoreError>
     where
-        F: Future<Output = Result<u64, StoreError>>,
+        F: Future<Output = Result<u64, StoreError>> + Send + 'a,
     {
         Ok(self.each(count).await?.into_iter().sum())
     }

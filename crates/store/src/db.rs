@@ -4,6 +4,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Instant;
 
+use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
@@ -18,6 +19,7 @@ use crate::engine::claims::searched_queue::SearchedQueue;
 use crate::engine::envelope::SecretKeys;
 use crate::engine::lease::Leases;
 use crate::engine::migrate::{self, Migration};
+use crate::engine::operation::{self, AnyResult, Operation, OperationContext};
 use crate::engine::postgres::{Connector, Postgres};
 use crate::engine::sqlite::{Sqlite, WriteSize};
 use crate::engine::tx::Tx;
@@ -188,8 +190,9 @@ impl Db {
     async fn migrate(&self, migrations: Arc<[Migration]>) -> Result<(), StoreError> {
         match &self.engine {
             Engine::Sqlite(sqlite) => {
-                sqlite.write(WriteSize::Large, migrate::prepare).await?;
-                while sqlite.write(WriteSize::Large, migrate::apply_next(&migrations)).await? {}
+                let write = |op| sqlite.write(WriteSize::Large, op).boxed();
+                operation::run(migrate::prepare, write).await?;
+                while operation::run(migrate::apply_next(&migrations), write).await? {}
             }
             Engine::Postgres(postgres) => {
                 let mut migrating = postgres.begin_migrating().await?;
@@ -208,74 +211,68 @@ impl Db {
 
     /// Runs `op` in one transaction, which changes nothing if it fails. PostgreSQL may end a
     /// transaction because of another one; then a copy of `op` runs in a new transaction.
-    pub(crate) async fn write<T, F>(&self, op: F) -> Result<T, StoreError>
+    pub(crate) fn write<T, F>(&self, op: F) -> impl Future<Output = Result<T, StoreError>> + Send
     where
         T: Send + 'static,
         F: for<'t> FnOnce(&'t Tx<'t>) -> BoxFuture<'t, Result<T, StoreError>>,
         F: Clone + Send + 'static,
     {
-        self.write_sized(WriteSize::Small, op).await
+        self.write_sized(WriteSize::Small, op)
     }
 
     /// Runs `op` as [`Db::write`] does. On SQLite, a large operation does not share its transaction
     /// with others, which get their turn before the next large one.
-    pub(crate) async fn write_sized<T, F>(&self, size: WriteSize, op: F) -> Result<T, StoreError>
+    pub(crate) fn write_sized<T, F>(
+        &self,
+        size: WriteSize,
+        op: F,
+    ) -> impl Future<Output = Result<T, StoreError>> + Send
     where
         T: Send + 'static,
         F: for<'t> FnOnce(&'t Tx<'t>) -> BoxFuture<'t, Result<T, StoreError>>,
         F: Clone + Send + 'static,
     {
-        let started = Instant::now();
-        let op = self.with_context(op);
-        let result = match &self.engine {
-            Engine::Sqlite(sqlite) => sqlite.write(size, op).await,
-            Engine::Postgres(postgres) => postgres.write(op).await,
-        };
-        self.report_transaction("write", started);
-        result.inspect_err(|err| self.write_health.note_failure(err, Instant::now()))
+        operation::run(op, move |op| self.run_write(size, op.in_context(self.context())))
     }
 
     /// Runs `op`, which writes nothing. Two of its statements may see different states.
-    pub(crate) async fn read<T, F>(&self, op: F) -> Result<T, StoreError>
+    pub(crate) fn read<T, F>(&self, op: F) -> impl Future<Output = Result<T, StoreError>> + Send
     where
         T: Send + 'static,
         F: for<'t> FnOnce(&'t Tx<'t>) -> BoxFuture<'t, Result<T, StoreError>>,
         F: Clone + Send + 'static,
     {
-        let started = Instant::now();
-        let op = self.with_context(op);
-        let result = match &self.engine {
-            Engine::Sqlite(sqlite) => sqlite.read(op).await,
-            Engine::Postgres(postgres) => postgres.read(op).await,
-        };
-        self.report_transaction("read", started);
-        result
+        operation::run(op, move |op| self.run_read(op.in_context(self.context())))
     }
 
-    /// Returns `op` with the keys of encrypted columns, if there are any, and with the clock by which its times
-    /// were read: [`Tx::at`] moves them by as much as the clock of this node is set meanwhile.
-    fn with_context<T, F>(
-        &self,
-        op: F,
-    ) -> impl for<'t> FnOnce(&'t Tx<'t>) -> BoxFuture<'t, Result<T, StoreError>>
-    + Clone
-    + Send
-    + 'static
-    + use<T, F>
-    where
-        T: Send + 'static,
-        F: for<'t> FnOnce(&'t Tx<'t>) -> BoxFuture<'t, Result<T, StoreError>>,
-        F: Clone + Send + 'static,
-    {
+    fn run_write(&self, size: WriteSize, op: Operation) -> BoxFuture<'_, AnyResult> {
+        Box::pin(async move {
+            let started = Instant::now();
+            let result = match &self.engine {
+                Engine::Sqlite(sqlite) => sqlite.write(size, op).await,
+                Engine::Postgres(postgres) => postgres.write(op).await,
+            };
+            self.report_transaction("write", started);
+            result.inspect_err(|err| self.write_health.note_failure(err, Instant::now()))
+        })
+    }
+
+    fn run_read(&self, op: Operation) -> BoxFuture<'_, AnyResult> {
+        Box::pin(async move {
+            let started = Instant::now();
+            let result = match &self.engine {
+                Engine::Sqlite(sqlite) => sqlite.read(op).await,
+                Engine::Postgres(postgres) => postgres.read(op).await,
+            };
+            self.report_transaction("read", started);
+            result
+        })
+    }
+
+    /// Returns what the statements of an operation are run with that begins now.
+    fn context(&self) -> OperationContext {
         let keys = (!self.secret_keys.is_empty()).then(|| Arc::clone(&self.secret_keys));
-        let (moves, stamp) = (self.clock_moves.clone(), self.clock_moves.stamp());
-        move |tx| {
-            if let Some(keys) = &keys {
-                tx.use_keys(keys);
-            }
-            tx.use_clock(&moves, stamp);
-            op(tx)
-        }
+        OperationContext { keys, clock: (self.clock_moves.clone(), self.clock_moves.stamp()) }
     }
 
     /// Reports the end of a transaction to the observer, if there is one.

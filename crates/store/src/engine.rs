@@ -7,6 +7,7 @@ pub(crate) mod envelope;
 pub(crate) mod error;
 pub(crate) mod lease;
 pub(crate) mod migrate;
+pub(crate) mod operation;
 pub(crate) mod postgres;
 pub(crate) mod row;
 pub(crate) mod sql;

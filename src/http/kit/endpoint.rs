@@ -9,7 +9,8 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use bytes::{Buf, Bytes};
-use futures_util::Stream;
+use futures_util::future::BoxFuture;
+use futures_util::{FutureExt, Stream};
 use http::header;
 use http::uri::Authority;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
@@ -44,6 +45,10 @@ pub(crate) struct Endpoint {
     pub(crate) body_limit_bytes: usize,
 }
 
+/// What answers a request whose path matches. It has no type of its own, so that the code around handlers is
+/// compiled once and not for each.
+type Handler = Box<dyn FnOnce(Arc<Gateway>, Request) -> BoxFuture<'static, Response> + Send>;
+
 /// A request whose body has not been read yet.
 struct UnreadRequest<S> {
     request: Request,
@@ -62,7 +67,7 @@ impl Endpoint {
     ) -> BoxedFilter<(Response,)>
     where
         H: Fn(Arc<Gateway>, Request) -> F + Clone + Send + Sync + 'static,
-        F: Future<Output = Response> + Send,
+        F: Future<Output = Response> + Send + 'static,
     {
         let path = path.map(|| ()).boxed();
         self.route_with_param(gateway, path, move |gateway, request, ()| handle(gateway, request))
@@ -78,7 +83,7 @@ impl Endpoint {
     where
         T: Send + 'static,
         H: Fn(Arc<Gateway>, Request, T) -> F + Clone + Send + Sync + 'static,
-        F: Future<Output = Response> + Send,
+        F: Future<Output = Response> + Send + 'static,
     {
         self.route_calls(gateway, path, None, handle)
     }
@@ -95,9 +100,22 @@ impl Endpoint {
     where
         T: Send + 'static,
         H: Fn(Arc<Gateway>, Request, T) -> F + Clone + Send + Sync + 'static,
-        F: Future<Output = Response> + Send,
+        F: Future<Output = Response> + Send + 'static,
     {
-        let gateway = Arc::clone(gateway);
+        let path = path.map(move |param| -> Handler {
+            let handle = handle.clone();
+            Box::new(move |gateway, request| handle(gateway, request, param).boxed())
+        });
+        self.route_handlers(Arc::clone(gateway), path.boxed(), call_rules)
+    }
+
+    /// Returns the route of this endpoint, for a `path` that extracts the handler.
+    fn route_handlers(
+        self,
+        gateway: Arc<Gateway>,
+        path: BoxedFilter<(Handler,)>,
+        call_rules: Option<CallRules>,
+    ) -> BoxedFilter<(Response,)> {
         let query = warp::query::raw().or(warp::any().map(String::new)).unify();
         let target = warp::path::full().and(query).and(request_host()).map(Target::new);
         path.and(warp::method())
@@ -105,28 +123,25 @@ impl Endpoint {
             .and(warp::header::headers_cloned())
             .and(warp::ext::optional::<PeerAddr>())
             .and(warp::body::stream())
-            .then(move |param, method, target, headers, peer, body| {
-                let (gateway, handle) = (Arc::clone(&gateway), handle.clone());
+            .then(move |handle, method, target, headers, peer, body| {
+                let gateway = Arc::clone(&gateway);
                 let request = request_head(&gateway, method, target, headers, peer);
                 let unread = UnreadRequest { request, body, call_rules };
-                let handle = move |gateway, request| handle(gateway, request, param);
                 async move { self.respond(gateway, unread, handle).await }
             })
             .boxed()
     }
 
     /// Reads the body of a request, calls the handler, and finishes its reply.
-    async fn respond<S, B, H, F>(
+    async fn respond<S, B>(
         self,
         gateway: Arc<Gateway>,
         unread: UnreadRequest<S>,
-        handle: H,
+        handle: Handler,
     ) -> Response
     where
         S: Stream<Item = Result<B, warp::Error>> + Send,
         B: Buf,
-        H: FnOnce(Arc<Gateway>, Request) -> F,
-        F: Future<Output = Response> + Send,
     {
         let UnreadRequest { mut request, body, call_rules } = unread;
         let started = Instant::now();

@@ -207,7 +207,7 @@ fn schedule_input(observation: &Observation, new: usize) -> schedule::PollFindin
 
 #[cfg(test)]
 mod tests {
-    use super::super::observation::Failure;
+    use super::super::observation::{Failure, ReceivedBody};
     use super::*;
     use crate::document_budget::DocumentMemory;
     use crate::net::ResourceLocation;

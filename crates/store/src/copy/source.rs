@@ -16,6 +16,7 @@ use crate::copy::numbering::Numbering;
 use crate::copy::tables::{CopiedTable, NUMBERED_IN_CELLS};
 use crate::engine::error::store_error;
 use crate::engine::migrate::MIGRATIONS;
+use crate::engine::operation;
 use crate::engine::postgres::{self, Connector, Postgres, SchemaLock};
 use crate::engine::row::Row;
 use crate::engine::sql::{Value, params};
@@ -286,15 +287,18 @@ pub(crate) async fn count_cells(connector: Connector) -> Result<Option<usize>, S
     const EXISTS: &str = "select to_regclass('database_properties')::text";
     const CELLS: &str = "select value from database_properties where name = 'cells'";
     let postgres = Postgres::open(connector, 1, WakeSignals::default()).await?;
-    let counted = postgres.read(|tx| {
-        Box::pin(async move {
-            let exists = tx.first(EXISTS, &[]).await?;
-            if exists.map_or(Ok(None), |mut row| row.opt_text())?.is_none() {
-                return Ok(None);
-            }
-            tx.first(CELLS, &[]).await?.map(|mut row| row.text()).transpose()
-        })
-    });
+    let counted = operation::run(
+        |tx| {
+            Box::pin(async move {
+                let exists = tx.first(EXISTS, &[]).await?;
+                if exists.map_or(Ok(None), |mut row| row.opt_text())?.is_none() {
+                    return Ok(None);
+                }
+                tx.first(CELLS, &[]).await?.map(|mut row| row.text()).transpose()
+            })
+        },
+        |op| Box::pin(postgres.read(op)),
+    );
     let Some(cells) = counted.await? else { return Ok(None) };
     let corrupt = |_| StoreError::Corrupt(format!("{cells:?} is not a number of cells"));
     cells.parse().map(Some).map_err(corrupt)

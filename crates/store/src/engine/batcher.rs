@@ -5,6 +5,7 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::task::{JoinError, JoinHandle};
 use tokio::time::sleep;
@@ -41,7 +42,7 @@ impl<T: Send + 'static, R: Send + 'static> Batcher<T, R> {
         F: Future<Output = Vec<R>> + Send + 'static,
     {
         let (waiting, received) = mpsc::channel(limits.most);
-        let task = tokio::spawn(process_batches(limits, process, received));
+        let task = tokio::spawn(process_batches(limits, process, received).boxed());
         Batcher { waiting: Mutex::new(Some(waiting)), task: Mutex::new(Some(task)) }
     }
 
@@ -101,13 +102,14 @@ async fn process_batches<T, R, P, F>(
         };
         let (items, waiting): (Vec<_>, Vec<_>) = batch.into_iter().unzip();
         let processed = process(items);
-        tokio::spawn(async move {
+        let passing_on = async move {
             for (result, done) in processed.await.into_iter().zip(waiting) {
                 // The caller may have stopped waiting.
                 let _ = done.send(result);
             }
             drop(slot);
-        });
+        };
+        tokio::spawn(passing_on.boxed());
     }
     let all = u32::try_from(limits.concurrent).unwrap_or(u32::MAX);
     // Waiting fails only if the semaphore is closed, which nothing does.

@@ -20,13 +20,13 @@ mod schema_lock;
 mod tls;
 
 use crate::engine::error::store_error;
+use std::any::Any;
 use std::error::Error;
 use std::time::Duration;
 
 use deadpool_postgres::{
     Hook, HookError, Manager, ManagerConfig, Pool, QueueMode, RecyclingMethod, Runtime,
 };
-use futures_util::future::BoxFuture;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio_postgres::config::{Host, SslMode};
@@ -34,6 +34,7 @@ use tokio_postgres::{Config, NoTls};
 
 use self::retry::FailedTransaction;
 use crate::OpenPurpose;
+use crate::engine::operation::{AnyResult, Operation};
 use crate::engine::tx::{Conn, Tx, Wake};
 use feedgate_core::store::{StoreError, WakeSignals};
 
@@ -171,12 +172,7 @@ impl Postgres {
     /// Runs `op` in a transaction, all or nothing. A copy of it runs again if the transaction
     /// ended in a deadlock, a serialization failure, or with its connection, or if the clock of this
     /// node was set meanwhile.
-    pub(crate) async fn write<T, F>(&self, op: F) -> Result<T, StoreError>
-    where
-        T: Send + 'static,
-        F: for<'t> FnOnce(&'t Tx<'t>) -> BoxFuture<'t, Result<T, StoreError>>,
-        F: Clone + Send + 'static,
-    {
+    pub(crate) async fn write(&self, op: Operation) -> AnyResult {
         let mut attempt = 1;
         loop {
             match self.try_write(op.clone()).await {
@@ -188,16 +184,12 @@ impl Postgres {
     }
 
     /// Runs `op` in a transaction, once.
-    async fn try_write<T, F>(&self, op: F) -> Result<T, FailedTransaction>
-    where
-        T: Send + 'static,
-        F: for<'t> FnOnce(&'t Tx<'t>) -> BoxFuture<'t, Result<T, StoreError>> + Send + 'static,
-    {
+    async fn try_write(&self, op: Operation) -> Result<Box<dyn Any + Send>, FailedTransaction> {
         let mut client = self.pool.get().await.map_err(store_error)?;
         let transaction = client.transaction().await.map_err(store_error)?;
         let (done, woken) = {
             let tx = Tx::new(Conn::Transaction(&transaction));
-            let done = op(&tx).await?;
+            let done = op.run(&tx).await?;
             if tx.was_clock_set_meanwhile() {
                 return Err(FailedTransaction::of_another_time());
             }
@@ -213,12 +205,7 @@ impl Postgres {
     }
 
     /// Runs `op`, which only reads. A copy of it runs again if its connection was lost.
-    pub(crate) async fn read<T, F>(&self, op: F) -> Result<T, StoreError>
-    where
-        T: Send + 'static,
-        F: for<'t> FnOnce(&'t Tx<'t>) -> BoxFuture<'t, Result<T, StoreError>>,
-        F: Clone + Send + 'static,
-    {
+    pub(crate) async fn read(&self, op: Operation) -> AnyResult {
         let mut attempt = 1;
         loop {
             match self.try_read(op.clone()).await {
@@ -230,14 +217,10 @@ impl Postgres {
     }
 
     /// Runs `op`, which only reads, once.
-    async fn try_read<T, F>(&self, op: F) -> Result<T, StoreError>
-    where
-        T: Send + 'static,
-        F: for<'t> FnOnce(&'t Tx<'t>) -> BoxFuture<'t, Result<T, StoreError>> + Send + 'static,
-    {
+    async fn try_read(&self, op: Operation) -> AnyResult {
         let client = self.pool.get().await.map_err(store_error)?;
         let tx = Tx::new(Conn::Client(&client));
-        op(&tx).await
+        op.run(&tx).await
     }
 
     /// Closes the pool; connections in use end with their operations.

@@ -27,7 +27,7 @@ use futures_util::future::BoxFuture;
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 
-use crate::engine::tx::Tx;
+use crate::engine::operation::{AnyResult, Operation};
 use feedgate_core::store::{StoreError, WakeSignals};
 use readers::SqliteReaders;
 use writer::SqliteWriter;
@@ -80,21 +80,12 @@ impl Sqlite {
     }
 
     /// Runs `op` on the writer's thread, in a transaction that changes nothing if it fails.
-    pub(crate) async fn write<T, F>(&self, size: WriteSize, op: F) -> Result<T, StoreError>
-    where
-        T: Send + 'static,
-        F: for<'t> FnOnce(&'t Tx<'t>) -> BoxFuture<'t, Result<T, StoreError>>,
-        F: Clone + Send + 'static,
-    {
+    pub(crate) async fn write(&self, size: WriteSize, op: Operation) -> AnyResult {
         self.writer.run(size, op).await
     }
 
     /// Runs `op`, which only reads, concurrently with the writer.
-    pub(crate) async fn read<T, F>(&self, op: F) -> Result<T, StoreError>
-    where
-        T: Send + 'static,
-        F: for<'t> FnOnce(&'t Tx<'t>) -> BoxFuture<'t, Result<T, StoreError>> + Send + 'static,
-    {
+    pub(crate) async fn read(&self, op: Operation) -> AnyResult {
         self.readers.run(op).await
     }
 

@@ -8,19 +8,35 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
-use futures_util::future::BoxFuture;
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 
 use super::drive;
+use crate::engine::operation::{AnyResult, Operation};
 use crate::engine::tx::{Conn, Tx, lock};
 use feedgate_core::store::StoreError;
 
 /// The most operations that may wait; later callers wait for a place.
 const QUEUE: usize = 1_024;
 
-/// An operation, which sends its result itself.
-type Job = Box<dyn FnOnce(&Mutex<Connection>) + Send>;
+/// A waiting operation, and where its result is sent.
+struct Job {
+    op: Operation,
+    reply: oneshot::Sender<AnyResult>,
+}
+
+impl Job {
+    fn run(self, conn: &Mutex<Connection>) {
+        if self.reply.is_closed() {
+            return; // the caller has stopped waiting
+        }
+        let tx = Tx::new(Conn::Sqlite(conn));
+        // A panic is a bug, but no reason to stop the operations of other callers.
+        let ran = catch_unwind(AssertUnwindSafe(|| drive(self.op.run(&tx))));
+        let panicked = |_| Err(StoreError::Database("an operation panicked".into()));
+        let _ = self.reply.send(ran.unwrap_or_else(panicked));
+    }
+}
 
 /// The threads, and the sender of their queue.
 pub(super) struct SqliteReaders {
@@ -44,24 +60,10 @@ impl SqliteReaders {
     }
 
     /// Runs `op`, which only reads, on one of the threads.
-    pub(super) async fn run<T, F>(&self, op: F) -> Result<T, StoreError>
-    where
-        T: Send + 'static,
-        F: for<'t> FnOnce(&'t Tx<'t>) -> BoxFuture<'t, Result<T, StoreError>> + Send + 'static,
-    {
+    pub(super) async fn run(&self, op: Operation) -> AnyResult {
         let (reply, result) = oneshot::channel();
-        let job: Job = Box::new(move |conn| {
-            if reply.is_closed() {
-                return; // the caller has stopped waiting
-            }
-            let tx = Tx::new(Conn::Sqlite(conn));
-            // A panic is a bug, but no reason to stop the operations of other callers.
-            let ran = catch_unwind(AssertUnwindSafe(|| drive(op(&tx))));
-            let panicked = |_| Err(StoreError::Database("an operation panicked".into()));
-            let _ = reply.send(ran.unwrap_or_else(panicked));
-        });
         let jobs = lock(&self.jobs).clone().ok_or(StoreError::Closed)?;
-        jobs.send(job).await.map_err(|_| StoreError::Closed)?;
+        jobs.send(Job { op, reply }).await.map_err(|_| StoreError::Closed)?;
         drop(jobs);
         result.await.map_err(|_| StoreError::Closed)?
     }
@@ -98,6 +100,6 @@ fn work(conn: &Mutex<Connection>, queue: &Mutex<mpsc::Receiver<Job>>) {
     loop {
         let next = lock(queue).blocking_recv();
         let Some(job) = next else { return };
-        job(conn);
+        job.run(conn);
     }
 }

@@ -20,16 +20,16 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use futures_util::future::BoxFuture;
 use rusqlite::Connection;
 use tokio::runtime::{self, Runtime};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::time::timeout;
 
 use super::wal::{self, CheckpointTimer};
-use crate::engine::tx::{Tx, lock};
+use crate::engine::operation::{AnyResult, Operation};
+use crate::engine::tx::lock;
 use feedgate_core::store::{StoreError, WakeSignals};
-use jobs::{LostWrite, Pending, WriteJob};
+use jobs::{LostWrite, Pending};
 use transactions::{commit_alone, commit_together};
 
 /// The most operations that may wait; later callers wait for a place.
@@ -76,12 +76,7 @@ impl SqliteWriter {
     }
 
     /// Runs `op` on the thread and returns once its changes are on disk.
-    pub(super) async fn run<T, F>(&self, size: WriteSize, op: F) -> Result<T, StoreError>
-    where
-        T: Send + 'static,
-        F: for<'t> FnOnce(&'t Tx<'t>) -> BoxFuture<'t, Result<T, StoreError>>,
-        F: Clone + Send + 'static,
-    {
+    pub(super) async fn run(&self, size: WriteSize, op: Operation) -> AnyResult {
         let large_place = match size {
             WriteSize::Small => None,
             // Waiting fails only if the semaphore is closed, which nothing does.
@@ -93,7 +88,7 @@ impl SqliteWriter {
             ),
         };
         let (reply, send_reply) = oneshot::channel();
-        let job = Box::new(Pending::new(op, reply));
+        let job = Pending::new(op, reply);
         let jobs = lock(&self.jobs).clone().ok_or(StoreError::Closed)?;
         jobs.send(Queued { job, large_place }).await.map_err(|_| StoreError::Closed)?;
         drop(jobs);
@@ -115,7 +110,7 @@ impl SqliteWriter {
 
 /// A waiting operation, with its place if it is large.
 struct Queued {
-    job: Box<dyn WriteJob>,
+    job: Pending,
     large_place: Option<OwnedSemaphorePermit>,
 }
 fn work(
@@ -180,7 +175,7 @@ fn work(
 }
 
 /// Sends the results of operations that were committed together.
-fn reply(taken: Vec<Box<dyn WriteJob>>, outcome: rusqlite::Result<()>, wake_signals: &WakeSignals) {
+fn reply(taken: Vec<Pending>, outcome: rusqlite::Result<()>, wake_signals: &WakeSignals) {
     let failure = outcome.err().map(LostWrite::new);
     for job in taken {
         job.send_reply(failure.as_ref(), wake_signals);
@@ -197,13 +192,26 @@ fn checkpoint(conn: &Mutex<Connection>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::jobs::write_failed;
+    use futures_util::future::BoxFuture;
+
     use super::transactions::{LONGEST, SHARED_STATEMENTS};
     use super::*;
+    use crate::engine::operation;
+    use crate::engine::tx::Tx;
 
     fn writer() -> SqliteWriter {
         let conn = Connection::open_in_memory().unwrap();
         conn.execute_batch("create table kept (n bigint primary key)").unwrap();
         SqliteWriter::start(conn, WakeSignals::default()).unwrap()
+    }
+
+    async fn run<T, F>(writer: &SqliteWriter, size: WriteSize, op: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: for<'t> FnOnce(&'t Tx<'t>) -> BoxFuture<'t, Result<T, StoreError>>,
+        F: Clone + Send + 'static,
+    {
+        operation::run(op, |op| Box::pin(writer.run(size, op))).await
     }
 
     /// Inserts `n`, then runs the failure that `folly` names.
@@ -218,9 +226,10 @@ mod tests {
     }
 
     async fn kept(writer: &SqliteWriter) -> Vec<i64> {
-        let all = writer
-            .run(WriteSize::Small, |tx| Box::pin(tx.query("select n from kept order by n", &[])))
-            .await;
+        let all = run(writer, WriteSize::Small, |tx| {
+            Box::pin(tx.query("select n from kept order by n", &[]))
+        })
+        .await;
         all.unwrap().into_iter().map(|mut row| row.int().unwrap()).collect()
     }
 
@@ -230,14 +239,14 @@ mod tests {
         let follies = ["", "panic", "", "refuse", ""];
         let running = follies.into_iter().zip(0..).map(|(folly, n)| {
             // Operations that are queued together share a transaction.
-            writer.run(WriteSize::Small, move |tx| Box::pin(insert_then(tx, n, folly)))
+            run(&writer, WriteSize::Small, move |tx| Box::pin(insert_then(tx, n, folly)))
         });
         let results = futures_util::future::join_all(running).await;
         for (folly, result) in follies.iter().zip(&results) {
             assert_eq!(result.is_ok(), folly.is_empty(), "{folly}: {result:?}");
         }
         assert_eq!(kept(&writer).await, [0, 2, 4]);
-        let again = writer.run(WriteSize::Small, |tx| Box::pin(insert_then(tx, 4, ""))).await;
+        let again = run(&writer, WriteSize::Small, |tx| Box::pin(insert_then(tx, 4, ""))).await;
         assert!(again.is_err(), "a statement that fails is undone too");
         assert_eq!(kept(&writer).await, [0, 2, 4]);
     }
@@ -246,7 +255,7 @@ mod tests {
     async fn nobody_is_told_ok_whose_transaction_is_lost() {
         let writer = writer();
         let running = ["", "rollback", ""].into_iter().zip(0..).map(|(folly, n)| {
-            writer.run(WriteSize::Small, move |tx| Box::pin(insert_then(tx, n, folly)))
+            run(&writer, WriteSize::Small, move |tx| Box::pin(insert_then(tx, n, folly)))
         });
         let results = futures_util::future::join_all(running).await;
         let told: Vec<_> = results.into_iter().filter_map(Result::ok).collect();
@@ -267,7 +276,7 @@ mod tests {
         let many = i64::from(SHARED_STATEMENTS) + 1;
         // The statement fails if the first attempt is not undone.
         let running = [1, many, 1, many].into_iter().zip(0..).map(|(count, n)| {
-            writer.run(WriteSize::Small, move |tx| Box::pin(insert_many(tx, n * 10_000, count)))
+            run(&writer, WriteSize::Small, move |tx| Box::pin(insert_many(tx, n * 10_000, count)))
         });
         let results = futures_util::future::join_all(running).await;
         results.into_iter().for_each(|result| result.unwrap());
@@ -295,10 +304,10 @@ mod tests {
         let names = ["first", "large", "large", "small"];
         let running = sizes.into_iter().zip(names).map(|(size, name)| {
             let order = Arc::clone(&order);
-            writer.run(size, move |_| Box::pin(note(order, name)))
+            run(&writer, size, move |_| Box::pin(note(order, name)))
         });
         // All are queued before the thread runs the second, or the order tells nothing.
-        let hold = writer.run(WriteSize::Large, |_| Box::pin(occupy_the_thread()));
+        let hold = run(&writer, WriteSize::Large, |_| Box::pin(occupy_the_thread()));
         let (held, results) = tokio::join!(hold, futures_util::future::join_all(running));
         held.unwrap();
         results.into_iter().for_each(|result| result.unwrap());
@@ -311,7 +320,7 @@ mod tests {
         let order = Arc::new(Mutex::new(Vec::new()));
         let op = |size, name, takes| {
             let order = Arc::clone(&order);
-            writer.run(size, move |_| {
+            run(&writer, size, move |_| {
                 Box::pin(async move {
                     std::thread::sleep(takes);
                     note(order, name).await
@@ -321,7 +330,7 @@ mod tests {
         // A transaction of small operations ends after one of them, because it takes longer than they
         // are gathered for.
         let (large, small) = (LONGEST * 20, LONGEST * 2);
-        let hold = writer.run(WriteSize::Large, |_| Box::pin(occupy_the_thread()));
+        let hold = run(&writer, WriteSize::Large, |_| Box::pin(occupy_the_thread()));
         let first = op(WriteSize::Large, "first", large);
         let second = op(WriteSize::Large, "second", large);
         let smalls = (0..6).map(|_| op(WriteSize::Small, "small", small));
@@ -343,11 +352,11 @@ mod tests {
     async fn what_was_begun_is_finished_before_it_stops() {
         let writer = writer();
         let (kept, ()) = tokio::join!(
-            writer.run(WriteSize::Small, |tx| Box::pin(insert_then(tx, 1, ""))),
+            run(&writer, WriteSize::Small, |tx| Box::pin(insert_then(tx, 1, ""))),
             writer.stop()
         );
         assert_eq!(kept.unwrap(), 1);
-        let late = writer.run(WriteSize::Small, |tx| Box::pin(insert_then(tx, 2, ""))).await;
+        let late = run(&writer, WriteSize::Small, |tx| Box::pin(insert_then(tx, 2, ""))).await;
         assert!(matches!(late, Err(StoreError::Closed)));
     }
 }

@@ -3,11 +3,11 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 
-use futures_util::future::BoxFuture;
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
 use crate::engine::error::is_damage;
+use crate::engine::operation::{AnyResult, Operation};
 use crate::engine::sqlite::drive;
 use crate::engine::tx::{Conn, Tx, Wake};
 use feedgate_core::store::{StoreError, WakeSignals};
@@ -24,39 +24,26 @@ pub(super) enum Ran {
 }
 
 /// A waiting operation.
-pub(super) trait WriteJob: Send {
-    /// Runs the operation, with at most this many statements.
-    fn run(&mut self, conn: &Mutex<Connection>, most_statements: Option<u32>) -> Ran;
-
-    /// Sends the result to the caller. `failure` is why the transaction was lost, if it was.
-    fn send_reply(self: Box<Self>, failure: Option<&LostWrite>, wake_signals: &WakeSignals);
-}
-
-pub(super) struct Pending<T, F> {
-    op: Option<F>,
-    result: Option<Result<T, StoreError>>,
+pub(super) struct Pending {
+    op: Option<Operation>,
+    result: Option<AnyResult>,
     woken: Vec<Wake>,
-    reply: oneshot::Sender<Result<T, StoreError>>,
+    reply: oneshot::Sender<AnyResult>,
 }
 
-impl<T, F> Pending<T, F> {
+impl Pending {
     /// Returns an operation whose result is sent to `reply`.
-    pub(super) fn new(op: F, reply: oneshot::Sender<Result<T, StoreError>>) -> Pending<T, F> {
+    pub(super) fn new(op: Operation, reply: oneshot::Sender<AnyResult>) -> Pending {
         Pending { op: Some(op), result: None, woken: Vec::new(), reply }
     }
-}
 
-impl<T, F> WriteJob for Pending<T, F>
-where
-    T: Send,
-    F: for<'t> FnOnce(&'t Tx<'t>) -> BoxFuture<'t, Result<T, StoreError>> + Clone + Send,
-{
-    fn run(&mut self, conn: &Mutex<Connection>, most_statements: Option<u32>) -> Ran {
+    /// Runs the operation, with at most this many statements.
+    pub(super) fn run(&mut self, conn: &Mutex<Connection>, most_statements: Option<u32>) -> Ran {
         let Some(op) = self.op.take() else { return Ran::Failed };
         let repeated = most_statements.map(|_| op.clone());
         let tx = Tx::new(Conn::Sqlite(conn)).with_most_statements(most_statements);
         // A panic is a bug, but no reason to stop the operations of other callers.
-        let ran = catch_unwind(AssertUnwindSafe(|| drive(op(&tx))));
+        let ran = catch_unwind(AssertUnwindSafe(|| drive(op.run(&tx))));
         if tx.has_too_many_statements() {
             self.op = repeated;
             return Ran::TooLarge;
@@ -68,7 +55,8 @@ where
         ran
     }
 
-    fn send_reply(self: Box<Self>, failure: Option<&LostWrite>, wake_signals: &WakeSignals) {
+    /// Sends the result to the caller. `failure` is why the transaction was lost, if it was.
+    pub(super) fn send_reply(self, failure: Option<&LostWrite>, wake_signals: &WakeSignals) {
         let result = match (self.result, failure) {
             (Some(Ok(_)) | None, Some(failure)) => Err(failure.to_error()),
             (Some(result), _) => result,

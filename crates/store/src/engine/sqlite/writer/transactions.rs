@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TryRecvError;
 
 use crate::engine::sqlite::writer::Queued;
-use crate::engine::sqlite::writer::jobs::{Ran, WriteJob};
+use crate::engine::sqlite::writer::jobs::{Pending, Ran};
 use crate::engine::tx::lock;
 
 /// The most operations committed at once.
@@ -25,15 +25,15 @@ pub(super) const SHARED_STATEMENTS: u32 = 1_000;
 /// the first list share the outcome; large ones end up in the second and have not run.
 pub(super) fn commit_together(
     conn: &Mutex<Connection>,
-    first: Box<dyn WriteJob>,
+    first: Pending,
     queue: &mut mpsc::Receiver<Queued>,
-    (taken, large): (&mut Vec<Box<dyn WriteJob>>, &mut VecDeque<Queued>),
+    (taken, large): (&mut Vec<Pending>, &mut VecDeque<Queued>),
 ) -> rusqlite::Result<()> {
     let begun = Instant::now();
     taken.push(first);
     execute(conn, "begin immediate")?;
     let mut result = match taken.last_mut() {
-        Some(first) => run_first(first.as_mut(), conn),
+        Some(first) => run_first(first, conn),
         None => Ok(()),
     };
     while result.is_ok() && taken.len() < MOST && begun.elapsed() < LONGEST {
@@ -45,7 +45,7 @@ pub(super) fn commit_together(
             }
             Err(TryRecvError::Empty | TryRecvError::Disconnected) => break,
         };
-        let ran = run_one(job.as_mut(), conn);
+        let ran = run_one(&mut job, conn);
         match ran {
             Ok(Ran::TooLarge) => large.push_back(Queued { job, large_place: None }),
             Ok(_) => taken.push(job),
@@ -61,10 +61,10 @@ pub(super) fn commit_together(
 /// Runs the operation in `taken` in a transaction of its own.
 pub(super) fn commit_alone(
     conn: &Mutex<Connection>,
-    taken: &mut [Box<dyn WriteJob>],
+    taken: &mut [Pending],
 ) -> rusqlite::Result<()> {
     execute(conn, "begin immediate")?;
-    let ran = taken.iter_mut().try_for_each(|job| run_first(job.as_mut(), conn));
+    let ran = taken.iter_mut().try_for_each(|job| run_first(job, conn));
     commit(conn, ran)
 }
 
@@ -83,7 +83,7 @@ fn execute(conn: &Mutex<Connection>, sql: &'static str) -> rusqlite::Result<()> 
 
 /// Runs the first operation of a transaction, which needs no savepoint: a failure leaves nothing
 /// else to roll back. An error means that the whole transaction is lost.
-fn run_first(job: &mut dyn WriteJob, conn: &Mutex<Connection>) -> rusqlite::Result<()> {
+fn run_first(job: &mut Pending, conn: &Mutex<Connection>) -> rusqlite::Result<()> {
     let is_done = job.run(conn, None) == Ran::Done;
     let has_ended = lock(conn).is_autocommit();
     match (is_done, has_ended) {
@@ -97,7 +97,7 @@ fn run_first(job: &mut dyn WriteJob, conn: &Mutex<Connection>) -> rusqlite::Resu
 }
 
 /// Runs another operation. An error means that the whole transaction is lost.
-fn run_one(job: &mut dyn WriteJob, conn: &Mutex<Connection>) -> rusqlite::Result<Ran> {
+fn run_one(job: &mut Pending, conn: &Mutex<Connection>) -> rusqlite::Result<Ran> {
     execute(conn, "savepoint operation")?;
     let ran = job.run(conn, Some(SHARED_STATEMENTS));
     if ran != Ran::Done {
