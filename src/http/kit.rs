@@ -18,6 +18,7 @@ pub(crate) mod html;
 pub(crate) mod jsonp;
 pub(crate) mod open_ended;
 pub(crate) mod params;
+pub(crate) mod paths;
 pub(crate) mod permissions;
 pub(crate) mod rate_limit;
 pub(crate) mod recent_registrants;

@@ -10,7 +10,6 @@ use std::sync::Arc;
 
 use http::{Method, StatusCode, header};
 use url::{Url, form_urlencoded};
-use warp::Filter;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
@@ -18,6 +17,7 @@ use crate::authoring::{AuthoringRefusal, Draft, OwnFile, Posted};
 use crate::http::kit::anonymous_access::Permission;
 use crate::http::kit::endpoint::Endpoint;
 use crate::http::kit::params::{self, BodyFormats};
+use crate::http::kit::paths;
 use crate::http::kit::rejection::{Rejection, unavailable};
 use crate::http::kit::reply::{empty, set_header};
 use crate::http::kit::request::Request;
@@ -35,7 +35,7 @@ const ENDPOINT: Endpoint =
 
 /// Returns the routes of this endpoint.
 pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
-    ENDPOINT.route(gateway, warp::path!("author").boxed(), respond)
+    ENDPOINT.route(gateway, paths::exact("author"), respond)
 }
 
 async fn respond(gateway: Arc<Gateway>, request: Request) -> Response {

@@ -24,6 +24,7 @@ use warp::{Filter, Rejection};
 use crate::http::kit::anonymous_access::Permission;
 use crate::http::kit::endpoint::Endpoint;
 use crate::http::kit::params;
+use crate::http::kit::paths;
 use crate::http::kit::permissions;
 use crate::http::kit::rejection::unavailable;
 use crate::http::kit::reply::not_found;
@@ -49,8 +50,8 @@ const SHORT: Duration = Duration::from_secs(5 * 60);
 /// Returns the routes of this endpoint.
 pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
     let cache = Arc::new(ChangesCache::default());
-    let long = warp::path!("changes.xml").map(|| LONG);
-    let short = warp::path!("shortChanges.xml").map(|| SHORT);
+    let long = paths::exact("changes.xml").map(|| LONG);
+    let short = paths::exact("shortChanges.xml").map(|| SHORT);
     let for_recent = Arc::clone(&cache);
     let recent = long.or(short).unify().boxed();
     let recent = ENDPOINT.route_with_param(gateway, recent, move |gateway, request, longest| {

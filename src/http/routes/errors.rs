@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use http::{StatusCode, header};
 use maud::{Markup, html};
-use warp::Filter;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use crate::http::kit::endpoint::Endpoint;
 use crate::http::kit::html::{HtmlPage, Interaction, Place, Reader, Width};
+use crate::http::kit::paths;
 use crate::http::kit::reply::{not_found, set_header};
 use crate::http::kit::request::Request;
 use crate::http::state::Gateway;
@@ -21,7 +21,7 @@ const DOCUMENT: &str = include_str!("../../../docs/errors.md");
 
 /// Returns the route of this endpoint.
 pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
-    let path = warp::path!("errors" / String).boxed();
+    let path = paths::with_segment("errors/{}");
     ENDPOINT.route_with_param(gateway, path, |_, _: Request, code| async move { reply(&code) })
 }
 

@@ -24,6 +24,7 @@ use crate::http::kit::anonymous_access::Permission;
 use crate::http::kit::auth::{self, Credentials};
 use crate::http::kit::endpoint::Endpoint;
 use crate::http::kit::params;
+use crate::http::kit::paths;
 use crate::http::kit::permissions;
 use crate::http::kit::rejection::{Rejection, unavailable};
 use crate::http::kit::reply::{set_header, with_content_type};
@@ -51,22 +52,19 @@ const MAX_EVENTS: usize = 1_000;
 /// Returns the routes of this endpoint.
 pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
     let streams = Arc::new(StreamSlots::new());
-    let view =
-        ENDPOINT.route(gateway, warp::path!("viewLog").boxed(), |gateway, request| async move {
-            match requested_view(&gateway, &request).await {
-                Ok(view) => page::reply(&gateway, view).await,
-                Err(rejection) => rejection.to_response(),
-            }
-        });
+    let view = ENDPOINT.route(gateway, paths::exact("viewLog"), |gateway, request| async move {
+        match requested_view(&gateway, &request).await {
+            Ok(view) => page::reply(&gateway, view).await,
+            Err(rejection) => rejection.to_response(),
+        }
+    });
     let log_streams = Arc::clone(&streams);
-    let lines =
-        ENDPOINT.route(gateway, warp::path!("log.json").boxed(), move |gateway, request| {
-            handle_log(gateway, request, Arc::clone(&log_streams))
-        });
-    let live =
-        ENDPOINT.route(gateway, warp::path!("log" / "stream").boxed(), move |gateway, request| {
-            stream(gateway, request, Arc::clone(&streams))
-        });
+    let lines = ENDPOINT.route(gateway, paths::exact("log.json"), move |gateway, request| {
+        handle_log(gateway, request, Arc::clone(&log_streams))
+    });
+    let live = ENDPOINT.route(gateway, paths::exact("log/stream"), move |gateway, request| {
+        stream(gateway, request, Arc::clone(&streams))
+    });
     view.or(lines).unify().or(live).unify().or(page::script(gateway)).unify().boxed()
 }
 

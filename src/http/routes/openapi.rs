@@ -12,6 +12,7 @@ use warp::reply::Response;
 
 use crate::http::kit::endpoint::Endpoint;
 use crate::http::kit::fixed_document::FixedDocument;
+use crate::http::kit::paths;
 use crate::http::kit::request::Request;
 use crate::http::state::Gateway;
 
@@ -23,7 +24,7 @@ const DOCUMENT: &str = include_str!("../../../schemas/openapi.json");
 pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
     let text = document(gateway.public_url("").trim_end_matches('/'));
     let document = Arc::new(FixedDocument::new("application/json; charset=utf-8", text));
-    let path = warp::path!("openapi.json").boxed();
+    let path = paths::exact("openapi.json");
     let document = ENDPOINT.route(gateway, path, move |_, request: Request| {
         let document = Arc::clone(&document);
         async move { document.reply(&request).await }

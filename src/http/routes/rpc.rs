@@ -21,6 +21,7 @@ use warp::reply::Response;
 
 use crate::http::kit::body::{CallRules, UnreadBody};
 use crate::http::kit::endpoint::Endpoint;
+use crate::http::kit::paths;
 use crate::http::kit::rejected_request::RejectedRequest;
 use crate::http::kit::reply::{with_content_type, with_method_help};
 use crate::http::kit::request::Request;
@@ -42,8 +43,8 @@ const MARKUP_WITHIN_BYTES: usize = 64;
 
 /// Returns the routes of this endpoint.
 pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
-    let rpc = warp::path!("RPC2").or(warp::path!("rpc2")).unify().or(warp::path!("rpc")).unify();
-    let rpc = rpc.or(warp::path!("weblogUpdates")).unify(); // where UserLand's SOAP clients go
+    // UserLand's SOAP clients go to the last one.
+    let rpc = paths::any_of(vec!["RPC2", "rpc2", "rpc", "weblogUpdates"]);
     let (rpc, rules) = (rpc.map(|| ()).boxed(), Some(call_rules(gateway)));
     let route =
         ENDPOINT.route_calls(gateway, rpc, rules, |gateway, request, ()| handle(gateway, request));

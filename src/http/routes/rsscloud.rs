@@ -23,6 +23,7 @@ use warp::reply::Response;
 use crate::http::kit::anonymous_access::Permission;
 use crate::http::kit::endpoint::Endpoint;
 use crate::http::kit::params::{self, BodyFormats};
+use crate::http::kit::paths;
 use crate::http::kit::permissions;
 use crate::http::kit::rejected_request::RejectedRequest;
 use crate::http::kit::rejection::Rejection;
@@ -60,12 +61,12 @@ const HELP_CANCEL: &str = "To stop notifications, POST a form here with path, ur
 
 /// Returns the routes of this endpoint.
 pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
-    let register = warp::path!("pleaseNotify").or(warp::path!("rsscloud" / "pleaseNotify"));
-    let ping = warp::path!("ping").or(warp::path!("rsscloud" / "ping"));
-    let cancel = warp::path!("cancel").or(warp::path!("rsscloud" / "cancel"));
-    let register = ENDPOINT.route(gateway, register.unify().boxed(), handle_registration);
-    let ping = ENDPOINT.route(gateway, ping.unify().boxed(), handle_ping);
-    let cancel = ENDPOINT.route(gateway, cancel.unify().boxed(), handle_cancellation);
+    let register = paths::any_of(vec!["pleaseNotify", "rsscloud/pleaseNotify"]);
+    let ping = paths::any_of(vec!["ping", "rsscloud/ping"]);
+    let cancel = paths::any_of(vec!["cancel", "rsscloud/cancel"]);
+    let register = ENDPOINT.route(gateway, register, handle_registration);
+    let ping = ENDPOINT.route(gateway, ping, handle_ping);
+    let cancel = ENDPOINT.route(gateway, cancel, handle_cancellation);
     let register = register.map(|reply| with_method_help(reply, HELP_REGISTER));
     let ping = ping.map(|reply| with_method_help(reply, HELP_PING));
     let cancel = cancel.map(|reply| with_method_help(reply, HELP_CANCEL));

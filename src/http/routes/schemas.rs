@@ -4,11 +4,11 @@
 use std::sync::Arc;
 
 use http::{StatusCode, header};
-use warp::Filter;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use crate::http::kit::endpoint::Endpoint;
+use crate::http::kit::paths;
 use crate::http::kit::reply::{not_found, set_header, with_content_type};
 use crate::http::kit::request::Request;
 use crate::http::state::Gateway;
@@ -62,7 +62,7 @@ const SCHEMAS: [Schema; 6] = [
 
 /// Returns the routes of this endpoint.
 pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
-    let path = warp::path!("schemas" / String).boxed();
+    let path = paths::with_segment("schemas/{}");
     ENDPOINT.route_with_param(gateway, path, |_, _: Request, name| async move { reply(&name) })
 }
 

@@ -34,7 +34,6 @@ use std::sync::Arc;
 
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
-use warp::Filter;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
@@ -42,6 +41,7 @@ use crate::http::kit::auth;
 use crate::http::kit::endpoint::Endpoint;
 use crate::http::kit::jsonp;
 use crate::http::kit::params::{BodyFormats, read};
+use crate::http::kit::paths;
 use crate::http::kit::rejected_request::RejectedRequest;
 use crate::http::kit::rejection::Rejection;
 use crate::http::kit::reply::{empty, with_content_type};
@@ -68,7 +68,7 @@ const ENDPOINT: Endpoint =
 
 /// Returns the routes of this endpoint.
 pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
-    let root = warp::path::end().or(warp::path!("hubbub")).unify().boxed();
+    let root = paths::any_of(vec!["", "hubbub"]);
     ENDPOINT.route(gateway, root, handle)
 }
 

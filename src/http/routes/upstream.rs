@@ -15,6 +15,7 @@ use warp::reply::Response;
 use crate::http::kit::client_address::{self, PeerAddr};
 use crate::http::kit::endpoint::Endpoint;
 use crate::http::kit::params;
+use crate::http::kit::paths;
 use crate::http::kit::rejection::unavailable;
 use crate::http::kit::reply::{empty, plain_text, with_content_type};
 use crate::http::kit::request::Request;
@@ -36,7 +37,7 @@ const ENDPOINT: Endpoint =
 /// Returns the routes of this endpoint. A push with an unknown token, or one too many, is rejected before
 /// its body is read.
 pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
-    let token = warp::path!("upstream" / String).boxed();
+    let token = paths::with_segment("upstream/{}");
     let shared = Arc::clone(gateway);
     let pushing = token
         .clone()

@@ -33,6 +33,7 @@ use crate::http::kit::auth;
 use crate::http::kit::browser_view;
 use crate::http::kit::endpoint::Endpoint;
 use crate::http::kit::params;
+use crate::http::kit::paths;
 use crate::http::kit::permissions;
 use crate::http::kit::rejection::Rejection;
 use crate::http::kit::rejection::unavailable;
@@ -67,12 +68,12 @@ pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
             async move { handle(&gateway, &request, &views, view).await }
         })
     };
-    route_of(warp::path!("feeds.opml").boxed(), View::Feeds)
-        .or(route_of(warp::path!("stats").boxed(), View::Page))
+    route_of(paths::exact("feeds.opml"), View::Feeds)
+        .or(route_of(paths::exact("stats"), View::Page))
         .unify()
-        .or(route_of(warp::path!("stats.json").boxed(), View::Stats))
+        .or(route_of(paths::exact("stats.json"), View::Stats))
         .unify()
-        .or(route_of(warp::path!("subscriptions.json").boxed(), View::Subscriptions))
+        .or(route_of(paths::exact("subscriptions.json"), View::Subscriptions))
         .unify()
         .boxed()
 }

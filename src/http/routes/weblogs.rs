@@ -11,13 +11,13 @@ use std::sync::Arc;
 
 use http::{Method, StatusCode};
 use maud::{Markup, html};
-use warp::Filter;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use crate::http::kit::endpoint::Endpoint;
 use crate::http::kit::html::{HtmlPage, Interaction, Place, Width};
 use crate::http::kit::params::{self, BodyFormats};
+use crate::http::kit::paths;
 use crate::http::kit::rejection::Rejection;
 use crate::http::kit::reply::with_content_type;
 use crate::http::kit::request::Request;
@@ -34,7 +34,7 @@ const DIRECT_REPLY: &str = "Thanks for the ping";
 
 /// Returns the routes of this endpoint.
 pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
-    let form = warp::path!("pingSiteForm").boxed();
+    let form = paths::exact("pingSiteForm");
     ENDPOINT.route(gateway, form, handle)
 }
 

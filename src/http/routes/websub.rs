@@ -12,13 +12,13 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use http::StatusCode;
-use warp::Filter;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use crate::http::kit::anonymous_access::Permission;
 use crate::http::kit::endpoint::Endpoint;
 use crate::http::kit::params::{self, BodyFormats};
+use crate::http::kit::paths;
 use crate::http::kit::permissions;
 use crate::http::kit::rejected_request::RejectedRequest;
 use crate::http::kit::rejection::Rejection;
@@ -44,8 +44,8 @@ const ENDPOINT: Endpoint = Endpoint { name: "hub", methods: &["POST"], body_limi
 /// Returns the routes of this endpoint.
 pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
     // The deployed rssCloud servers have their hub at `/websub`.
-    let hub = warp::path!("hub").or(warp::path!("websub")).unify();
-    ENDPOINT.route(gateway, hub.boxed(), handle)
+    let hub = paths::any_of(vec!["hub", "websub"]);
+    ENDPOINT.route(gateway, hub, handle)
 }
 
 /// Answers a request to the hub.

@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 use http::{StatusCode, header};
 use maud::{Markup, html};
-use warp::Filter;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use super::{ENDPOINT, LogView, fresh};
 use crate::http::kit::html::{HtmlPage, Interaction, Place, Reader, Width};
+use crate::http::kit::paths;
 use crate::http::kit::rejection::unavailable;
 use crate::http::kit::reply::{set_header, with_content_type};
 use crate::http::routes::console::Session;
@@ -24,7 +24,7 @@ const SCRIPT: &str = include_str!("live.js");
 
 /// Returns the route of the script.
 pub(super) fn script(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
-    ENDPOINT.route(gateway, warp::path!("log" / "live.js").boxed(), |_, _| async {
+    ENDPOINT.route(gateway, paths::exact("log/live.js"), |_, _| async {
         let mut response =
             with_content_type(StatusCode::OK, "text/javascript; charset=utf-8", SCRIPT);
         // The script changes only with a new version.

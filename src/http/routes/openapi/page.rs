@@ -15,6 +15,7 @@ use warp::reply::Response;
 use super::ENDPOINT;
 use crate::http::kit::fixed_document::FixedDocument;
 use crate::http::kit::html::{MEDIA_TYPE, address, restrict};
+use crate::http::kit::paths;
 use crate::http::kit::reply::{not_found, set_header, with_content_type};
 use crate::http::kit::request::Request;
 use crate::http::state::Gateway;
@@ -44,15 +45,13 @@ const FILES: [(&str, &str, &[u8]); 6] = [
 
 /// Returns the routes of the page and of its files.
 pub(super) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
-    let page =
-        ENDPOINT.route(gateway, warp::path!("docs").boxed(), |_, request: Request| async move {
-            page(&request)
-        });
+    let page = ENDPOINT
+        .route(gateway, paths::exact("docs"), |_, request: Request| async move { page(&request) });
     let file = |(name, media_type, content): (&'static str, &'static str, &'static [u8])| {
         (name, FixedDocument::new(media_type, content))
     };
     let files: Arc<[(&str, FixedDocument)]> = FILES.into_iter().map(file).collect();
-    let path = warp::path!("docs" / String).boxed();
+    let path = paths::with_segment("docs/{}");
     let files = ENDPOINT.route_with_param(gateway, path, move |_, request, name: String| {
         let files = Arc::clone(&files);
         async move {

@@ -12,6 +12,7 @@ use warp::reply::Response;
 
 use crate::http::kit::endpoint::Endpoint;
 use crate::http::kit::html::{HtmlPage, Interaction, Place, Width};
+use crate::http::kit::paths;
 use crate::http::kit::reply::{set_header, with_content_type};
 use crate::http::kit::request::Request;
 use crate::http::routes::ops::key_directory;
@@ -24,8 +25,8 @@ const ENDPOINT: Endpoint = Endpoint { name: "bot", methods: &["GET"], body_limit
 
 /// Returns the routes of this endpoint.
 pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
-    let about = warp::path!("bot").boxed();
-    let addresses = warp::path!("bot-ips.txt").boxed();
+    let about = paths::exact("bot");
+    let addresses = paths::exact("bot-ips.txt");
     let about = ENDPOINT.route(gateway, about, |gateway, _: Request| async move {
         cacheable(page(&gateway).reply(StatusCode::OK))
     });

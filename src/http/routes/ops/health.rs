@@ -18,6 +18,7 @@ use warp::reply::Response;
 
 use crate::disk_space::DiskShortage;
 use crate::http::kit::endpoint::Endpoint;
+use crate::http::kit::paths;
 use crate::http::kit::reply::plain_text;
 use crate::http::kit::request::Request;
 use crate::http::state::Gateway;
@@ -32,8 +33,8 @@ const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Returns the routes of this endpoint.
 pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
-    let live = warp::path!("livez").boxed();
-    let ready = warp::path!("readyz").boxed();
+    let live = paths::exact("livez");
+    let ready = paths::exact("readyz");
     let live = ENDPOINT.route(gateway, live, |_, _| async { plain_text(StatusCode::OK, "alive") });
     let checks = Arc::<ReadinessCheck>::default();
     let ready = ENDPOINT.route(gateway, ready, move |gateway, _: Request| {

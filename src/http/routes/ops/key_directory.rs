@@ -8,11 +8,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::{HeaderName, StatusCode, header};
-use warp::Filter;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use crate::http::kit::endpoint::Endpoint;
+use crate::http::kit::paths;
 use crate::http::kit::reply::{plain_text, set_header, with_content_type};
 use crate::http::kit::request::Request;
 use crate::http::state::Gateway;
@@ -34,7 +34,7 @@ const VALID_FOR: Duration = Duration::from_secs(86_400);
 
 /// Returns the routes of this endpoint.
 pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
-    let path = warp::path!(".well-known" / "http-message-signatures-directory").boxed();
+    let path = paths::exact(".well-known/http-message-signatures-directory");
     ENDPOINT.route(gateway, path, |gateway, _: Request| async move {
         match gateway.request_signer.signer() {
             Some(signer) => directory(&gateway, &signer),

@@ -9,12 +9,12 @@ use http::{StatusCode, header};
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
 use prometheus_client::registry::{Registry, Unit};
-use warp::Filter;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use super::gauges::Counted;
 use crate::http::kit::endpoint::Endpoint;
+use crate::http::kit::paths;
 use crate::http::kit::rejection::unavailable;
 use crate::http::kit::reply::{plain_text, set_header, with_content_type};
 use crate::http::kit::request::Request;
@@ -26,7 +26,7 @@ const ENDPOINT: Endpoint = Endpoint { name: "metrics", methods: &["GET"], body_l
 
 /// Returns the route of this endpoint.
 pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
-    ENDPOINT.route(gateway, warp::path!("metrics").boxed(), handle)
+    ENDPOINT.route(gateway, paths::exact("metrics"), handle)
 }
 
 async fn handle(gateway: Arc<Gateway>, request: Request) -> Response {

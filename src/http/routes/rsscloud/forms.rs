@@ -11,6 +11,7 @@ use warp::reply::Response;
 
 use crate::http::kit::endpoint::Endpoint;
 use crate::http::kit::html::{HtmlPage, Interaction, Place, Width};
+use crate::http::kit::paths;
 use crate::http::state::Gateway;
 
 const ENDPOINT: Endpoint =
@@ -46,12 +47,12 @@ const PING: &[Field] = &[required("url", "url", "URL of the feed that has change
 
 /// Returns the routes of the pages.
 pub(super) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
-    let register = warp::path!("pleaseNotifyForm").boxed();
+    let register = paths::exact("pleaseNotifyForm");
     let register = ENDPOINT.route(gateway, register, |_, _| {
         let content = form("pleaseNotify", REGISTRATION, "Register");
         std::future::ready(page("Get notified when a feed changes", content))
     });
-    let ping = ENDPOINT.route(gateway, warp::path!("pingForm").boxed(), |_, _| {
+    let ping = ENDPOINT.route(gateway, paths::exact("pingForm"), |_, _| {
         std::future::ready(page("Report that a feed has changed", form("ping", PING, "Ping")))
     });
     register.or(ping).unify().boxed()

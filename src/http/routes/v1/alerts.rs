@@ -18,6 +18,7 @@ use super::subscriptions::actions::test_reply;
 use crate::http::kit::alert_callback::parse_alert_callback;
 use crate::http::kit::auth;
 use crate::http::kit::endpoint::Endpoint;
+use crate::http::kit::paths;
 use crate::http::kit::rejection::Rejection;
 use crate::http::kit::reply::empty;
 use crate::http::kit::request::Request;
@@ -37,8 +38,8 @@ const TEST: Endpoint = Endpoint { name: "v1_alerts", methods: &["POST"], body_li
 
 /// Returns the routes of alerts.
 pub(super) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
-    let address = warp::path!("v1" / "alerts").boxed();
-    let test = warp::path!("v1" / "alerts" / "test").boxed();
+    let address = paths::exact("v1/alerts");
+    let test = paths::exact("v1/alerts/test");
     ADDRESS
         .route(gateway, address, |gateway, request| async move {
             let result = match request.method {

@@ -14,6 +14,7 @@ use super::paging::PageRequest;
 use super::subscriptions::owned;
 use crate::http::kit::auth;
 use crate::http::kit::endpoint::Endpoint;
+use crate::http::kit::paths;
 use crate::http::kit::rejection::Rejection;
 use crate::http::kit::request::Request;
 use crate::http::state::Gateway;
@@ -26,8 +27,8 @@ const ENDPOINT: Endpoint =
 
 /// Returns the routes of attempts.
 pub(super) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
-    let all = warp::path!("v1" / "attempts").boxed();
-    let one = warp::path!("v1" / "attempts" / String).boxed();
+    let all = paths::exact("v1/attempts");
+    let one = paths::with_segment("v1/attempts/{}");
     ENDPOINT
         .route(gateway, all, |gateway, request| async move {
             to_response(&request, list(&gateway, &request).await)

@@ -16,6 +16,7 @@ use super::call::{RestCall, json_reply, to_response};
 use super::paging::PageRequest;
 use super::subscriptions::owned;
 use crate::http::kit::endpoint::Endpoint;
+use crate::http::kit::paths;
 use crate::http::kit::rejection::Rejection;
 use crate::http::kit::request::Request;
 use crate::http::state::Gateway;
@@ -33,8 +34,8 @@ const MOST_READ: usize = 200;
 
 /// Returns the routes of deliveries.
 pub(super) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
-    let all = warp::path!("v1" / "deliveries").boxed();
-    let one = warp::path!("v1" / "deliveries" / String).boxed();
+    let all = paths::exact("v1/deliveries");
+    let one = paths::with_segment("v1/deliveries/{}");
     ENDPOINT
         .route(gateway, all, |gateway, request| async move {
             to_response(&request, list(&gateway, &request).await)

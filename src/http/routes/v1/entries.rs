@@ -11,6 +11,7 @@ use super::call::{RestCall, json_reply, to_response};
 use super::paging::PageRequest;
 use super::{entry_view, feeds};
 use crate::http::kit::endpoint::Endpoint;
+use crate::http::kit::paths;
 use crate::http::kit::rejection::Rejection;
 use crate::http::kit::request::Request;
 use crate::http::routes::entry_finder::{self, EntrySpan};
@@ -29,8 +30,8 @@ const MOST_FOUND: usize = 50;
 
 /// Returns the routes of entries.
 pub(super) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
-    let all = warp::path!("v1" / "entries").boxed();
-    let one = warp::path!("v1" / "entries" / String).boxed();
+    let all = paths::exact("v1/entries");
+    let one = paths::with_segment("v1/entries/{}");
     ENDPOINT
         .route(gateway, all, |gateway, request| async move {
             to_response(&request, search(&gateway, &request).await)

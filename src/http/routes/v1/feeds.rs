@@ -14,6 +14,7 @@ use super::call::{RestCall, json_reply, to_response};
 use super::paging::{MAX_LIMIT, PageRequest};
 use super::{entry_view, feed_id, feed_view};
 use crate::http::kit::endpoint::Endpoint;
+use crate::http::kit::paths;
 use crate::http::kit::rejection::Rejection;
 use crate::http::kit::request::Request;
 use crate::http::state::Gateway;
@@ -32,9 +33,9 @@ const MAX_BYTES: usize = 4 << 20;
 
 /// Returns the routes of feeds.
 pub(super) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
-    let all = warp::path!("v1" / "feeds").boxed();
-    let one = warp::path!("v1" / "feeds" / String).boxed();
-    let entries = warp::path!("v1" / "feeds" / String / "entries").boxed();
+    let all = paths::exact("v1/feeds");
+    let one = paths::with_segment("v1/feeds/{}");
+    let entries = paths::with_segment("v1/feeds/{}/entries");
     ENDPOINT
         .route(gateway, all, |gateway, request| async move {
             to_response(&request, list(&gateway, &request).await)

@@ -10,6 +10,7 @@ use super::call::{RestCall, to_response};
 use super::feeds;
 use super::subscriptions::owned;
 use crate::http::kit::endpoint::Endpoint;
+use crate::http::kit::paths;
 use crate::http::kit::rejection::Rejection;
 use crate::http::kit::request::Request;
 use crate::http::routes::superfeedr::stream;
@@ -28,8 +29,7 @@ const PASSED_ON: [&str; 4] = ["count", "after", "sanitize", "lastEventId"];
 
 /// Returns the route of streams.
 pub(super) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
-    let all = warp::path!("v1" / "streams");
-    ENDPOINT.route(gateway, warp::Filter::boxed(all), |gateway, request| async move {
+    ENDPOINT.route(gateway, paths::exact("v1/streams"), |gateway, request| async move {
         to_response(&request, open(&gateway, &request).await)
     })
 }

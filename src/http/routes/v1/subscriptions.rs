@@ -19,6 +19,7 @@ use warp::reply::Response;
 
 use super::call::{RestCall, json_reply, to_response};
 use crate::http::kit::endpoint::Endpoint;
+use crate::http::kit::paths;
 use crate::http::kit::rejection::Rejection;
 use crate::http::kit::request::Request;
 use crate::http::state::Gateway;
@@ -44,12 +45,12 @@ const ACTION: Endpoint =
 
 /// Returns the routes of subscriptions.
 pub(super) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
-    let all = warp::path!("v1" / "subscriptions").boxed();
-    let one = warp::path!("v1" / "subscriptions" / String).boxed();
-    let retry = warp::path!("v1" / "subscriptions" / String / "retry").boxed();
-    let replay = warp::path!("v1" / "subscriptions" / String / "replay").boxed();
-    let test = warp::path!("v1" / "subscriptions" / String / "test").boxed();
-    let list = warp::path!("v1" / "subscriptions" / String / "reading-list").boxed();
+    let all = paths::exact("v1/subscriptions");
+    let one = paths::with_segment("v1/subscriptions/{}");
+    let retry = paths::with_segment("v1/subscriptions/{}/retry");
+    let replay = paths::with_segment("v1/subscriptions/{}/replay");
+    let test = paths::with_segment("v1/subscriptions/{}/test");
+    let list = paths::with_segment("v1/subscriptions/{}/reading-list");
     ALL.route(gateway, all, handle_all)
         .or(ONE.route_with_param(gateway, one, handle_one))
         .unify()

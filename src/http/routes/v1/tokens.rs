@@ -18,6 +18,7 @@ use super::json_body::{JsonBody, reject_field};
 use super::paging::PageRequest;
 use crate::http::kit::auth;
 use crate::http::kit::endpoint::Endpoint;
+use crate::http::kit::paths;
 use crate::http::kit::rejection::Rejection;
 use crate::http::kit::reply::{empty, set_header};
 use crate::http::kit::request::Request;
@@ -38,8 +39,8 @@ const SELF: &str = "self";
 
 /// Returns the routes of tokens.
 pub(super) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
-    let all = warp::path!("v1" / "tokens").boxed();
-    let one = warp::path!("v1" / "tokens" / String).boxed();
+    let all = paths::exact("v1/tokens");
+    let one = paths::with_segment("v1/tokens/{}");
     ALL.route(gateway, all, |gateway, request| async move {
         match request.method {
             Method::POST => create(gateway, request).await,

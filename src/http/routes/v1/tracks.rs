@@ -19,6 +19,7 @@ use super::paging::PageRequest;
 use super::refusal::reject_refusal;
 use super::subscriptions::create;
 use crate::http::kit::endpoint::Endpoint;
+use crate::http::kit::paths;
 use crate::http::kit::rejection::Rejection;
 use crate::http::kit::reply::empty;
 use crate::http::kit::request::Request;
@@ -42,8 +43,8 @@ const BATCH: usize = 100;
 
 /// Returns the routes of tracks.
 pub(super) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
-    let all = warp::path!("v1" / "tracks").boxed();
-    let one = warp::path!("v1" / "tracks" / String).boxed();
+    let all = paths::exact("v1/tracks");
+    let one = paths::with_segment("v1/tracks/{}");
     ALL.route(gateway, all, |gateway, request| async move {
         match request.method {
             Method::POST => open(gateway, request).await,
