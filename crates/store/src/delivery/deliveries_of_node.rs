@@ -341,7 +341,8 @@ async fn store_results(
     now: DateTime<Utc>,
 ) -> Result<(), StoreError> {
     let clock = db.clock_moves.stamp();
-    let ended = db.held_backlogs.begin_storing();
+    let claims: Vec<_> = settled.iter().map(|result| (result.id, result.claim)).collect();
+    let ended = db.held_backlogs.begin_storing(&claims);
     let backlogs = db.held_backlogs.backlogs_of(settled.iter().map(|result| result.id));
     let results: Vec<_> = settled.iter().cloned().zip(backlogs).collect();
     let ends = ended.clone();
@@ -351,11 +352,11 @@ async fn store_results(
     let owed_more = match stored.await {
         Ok(owed_more) => owed_more,
         Err(err) => {
-            db.held_backlogs.end_storing(Err(moved(ended, db.clock_moves.since(clock))));
+            let ended = moved(ended, db.clock_moves.since(clock));
+            db.held_backlogs.end_storing(&claims, Err(ended));
             return Err(err);
         }
     };
-    let claims: Vec<_> = settled.iter().map(|result| (result.id, result.claim)).collect();
     let retries = settled.iter().filter_map(|result| match result.outcome {
         DeliveryOutcome::Failed { retry_at: Some(at) } => {
             Some((result.id, at + db.clock_moves.since(clock)))
@@ -363,8 +364,8 @@ async fn store_results(
         _ => None,
     });
     let retries: Vec<_> = retries.collect();
-    let stored = StoredResults { claims: &claims, owed_more: &owed_more, retries: &retries };
-    let are_others_storing = db.held_backlogs.end_storing(Ok(stored));
+    let stored = StoredResults { owed_more: &owed_more, retries: &retries };
+    let are_others_storing = db.held_backlogs.end_storing(&claims, Ok(stored));
     if !are_others_storing {
         let now = now + db.clock_moves.since(clock);
         end_idle_claims(db, db.held_backlogs.take_ended(), now).await;

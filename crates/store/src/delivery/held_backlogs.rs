@@ -9,6 +9,8 @@
 //! * A claim ends when nothing of its backlog is in hand: at the end of a pass, or before it if nothing more
 //!   was claimed in time. The next claim goes on where this one stopped.
 //! * While something is in hand at the end of a pass, as of a callback that is slow, another pass may begin.
+//! * A pass passes over what is in hand, which its result tells of when it is owed more. A result that is being
+//!   stored meanwhile may have been stored before the change that the pass is for: then another pass follows.
 
 mod held_backlog;
 
@@ -48,6 +50,8 @@ struct State {
     ended: Vec<EndedClaim>,
     /// The number of transactions that are storing results.
     storing: usize,
+    /// The subscriptions whose results are being stored; true: a pass has passed over it meanwhile.
+    being_stored: HashMap<SubscriptionId, bool>,
     /// When many backlogs were looked at again.
     looked_at: Option<DateTime<Utc>>,
 }
@@ -55,7 +59,6 @@ struct State {
 /// Results that were stored.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StoredResults<'a> {
-    pub(crate) claims: &'a [(SubscriptionId, ClaimToken)],
     /// The subscriptions that are owed more.
     pub(crate) owed_more: &'a [SubscriptionId],
     /// The subscriptions that are tried again, and when.
@@ -104,7 +107,8 @@ impl HeldBacklogs {
         most: impl Fn(&str) -> usize,
     ) -> ContinuedPortions {
         let (mut state, mut portions, mut left) = (self.state(), Vec::new(), limit);
-        for (id, backlog) in state.backlogs.iter_mut().filter(|(_, held)| held.until > now) {
+        let State { backlogs, being_stored, .. } = &mut *state;
+        for (id, backlog) in backlogs.iter_mut().filter(|(_, held)| held.until > now) {
             if backlog.is_being_read || !backlog.goes_on(now) {
                 continue;
             }
@@ -114,6 +118,11 @@ impl HeldBacklogs {
             }
             left -= most;
             backlog.is_being_read = true;
+            let resource = ResourceId(id.resource);
+            for number in backlog.in_hand.keys().copied().filter(|number| *number > backlog.after) {
+                let passed_over = being_stored.get_mut(&SubscriptionId { resource, number });
+                passed_over.into_iter().for_each(|is_passed_over| *is_passed_over = true);
+            }
             portions.push(Portion {
                 id: *id,
                 host: backlog.host.clone(),
@@ -229,27 +238,37 @@ impl HeldBacklogs {
         ids.map(|id| state.in_hand.get(&id).copied()).collect()
     }
 
-    /// Returns the claims that ended since the last call, while results are stored that end others.
-    pub(crate) fn begin_storing(&self) -> Vec<EndedClaim> {
+    /// Returns the claims that ended since the last call, while the results of `claims` are stored, which end
+    /// others.
+    pub(crate) fn begin_storing(&self, claims: &[(SubscriptionId, ClaimToken)]) -> Vec<EndedClaim> {
         let mut state = self.state();
         state.storing += 1;
+        state.being_stored.extend(claims.iter().map(|(id, _)| (*id, false)));
         std::mem::take(&mut state.ended)
     }
 
-    /// Notes that results were stored; or that they were not, and claims have not ended. Subscriptions that
-    /// are owed more are claimed again in another pass. Returns whether others are storing results, and will
-    /// end claims.
-    pub(crate) fn end_storing(&self, stored: Result<StoredResults<'_>, Vec<EndedClaim>>) -> bool {
+    /// Notes that the results of `claims` were stored; or that they were not, and claims have not ended.
+    /// Subscriptions that are owed more, or may be, are claimed again in another pass. Returns whether others
+    /// are storing results, and will end claims.
+    pub(crate) fn end_storing(
+        &self,
+        claims: &[(SubscriptionId, ClaimToken)],
+        stored: Result<StoredResults<'_>, Vec<EndedClaim>>,
+    ) -> bool {
         let mut state = self.state();
         state.storing -= 1;
+        let mut passed_over = Vec::new();
+        for (id, _) in claims {
+            passed_over.extend(state.being_stored.remove(id).filter(|it| *it).map(|_| *id));
+        }
         match stored {
-            Ok(StoredResults { claims, owed_more, retries }) => {
+            Ok(StoredResults { owed_more, retries }) => {
                 for (id, at) in retries {
                     if let Some(backlog) = state.backlog_of(*id) {
                         backlog.note_retry(Some(*at));
                     }
                 }
-                for id in owed_more {
+                for id in owed_more.iter().chain(&passed_over) {
                     if let Some(backlog) = state.backlog_of(*id) {
                         backlog.is_repeated = true;
                     }

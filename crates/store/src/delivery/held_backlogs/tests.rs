@@ -61,10 +61,10 @@ fn a_portion_is_not_read_twice_at_once() {
 #[test]
 fn a_claim_ends_when_nothing_is_in_hand() {
     let held = hold_backlog(&[1, 2], true);
-    held.begin_storing();
     let claims = [(subscription(1), TOKEN), (subscription(2), ClaimToken(4))];
+    held.begin_storing(&claims);
     let owed_more = [subscription(1)];
-    held.end_storing(Ok(StoredResults { claims: &claims, owed_more: &owed_more, retries: &[] }));
+    held.end_storing(&claims, Ok(StoredResults { owed_more: &owed_more, retries: &[] }));
     assert_eq!(held.take_ended(), [], "the other result is of an earlier claim");
     held.release(&[(subscription(2), TOKEN)], at(9));
     let [ended] = held.take_ended()[..] else { panic!("the claim has ended") };
@@ -122,12 +122,29 @@ fn a_claim_does_not_end_while_another_pass_may_begin() {
 }
 
 #[test]
+fn what_was_passed_over_while_its_result_was_being_stored_is_looked_at_again() {
+    let held = hold_backlog(&[1, 2], true);
+    let claims = [(subscription(2), TOKEN)];
+    held.begin_storing(&claims);
+    // The result is stored, then a change, and the mark of the change begins a pass.
+    held.begin_passes([ID]);
+    let continued = held.continue_passes(100, at(1), |_| 10);
+    assert!(continued.portions[0].without.contains(&2));
+    held.add(vec![read(&[], true)], (at(1), at(60)));
+    drop(continued);
+    held.end_storing(&claims, Ok(StoredResults { owed_more: &[], retries: &[] }));
+    assert_eq!(next_place(&held), Some(0));
+    held.add(vec![read(&[], true)], (at(1), at(60)));
+    assert_eq!(next_place(&held), None, "once");
+}
+
+#[test]
 fn a_retry_does_not_wait_for_those_that_are_slow() {
     let held = hold_backlog(&[1, 2], true);
-    held.begin_storing();
     let claims = [(subscription(1), TOKEN)];
+    held.begin_storing(&claims);
     let retries = [(subscription(1), at(9))];
-    held.end_storing(Ok(StoredResults { claims: &claims, owed_more: &[], retries: &retries }));
+    held.end_storing(&claims, Ok(StoredResults { owed_more: &[], retries: &retries }));
     assert!(held.continue_passes(100, at(8), |_| 10).portions.is_empty());
     let continued = held.continue_passes(100, at(9), |_| 10);
     assert_eq!(continued.portions[0].after, ONLY_RETRIES);
