@@ -4,6 +4,7 @@
 //! one process.
 
 mod first_token;
+mod keyring;
 mod outgoing;
 
 use std::net::SocketAddr;
@@ -15,7 +16,7 @@ use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use tracing::{error, info, warn};
+use tracing::{error, info};
 use url::Url;
 
 use crate::authoring::AuthoringService;
@@ -41,7 +42,7 @@ use crate::jobs::maintenance;
 use crate::jobs::poll::Poller;
 use crate::jobs::runner::{self, Job, WorkerConfig};
 use crate::jobs::search_index::SearchIndexer;
-use crate::jobs::signing_keys::SigningKeyring;
+use crate::jobs::traffic_writer::TrafficWriter;
 use crate::jobs::upstream::{self, UpstreamClient};
 use crate::metrics::Metrics;
 use crate::net::HttpClient;
@@ -76,6 +77,7 @@ pub struct Running {
     store: Arc<Store>,
     tasks: JoinSet<()>,
     event_log_writer: event_log::Writer,
+    traffic: TrafficWriter,
     stop: CancellationToken,
 }
 
@@ -147,14 +149,16 @@ impl Running {
             event_log,
             stop: CancellationToken::new(),
         };
-        let keyring = keyring(&shared, &config).await;
+        let keyring = keyring::keyring(&shared, &config).await;
         let services = Services::new(&shared, &config, &public_url).await?;
         let (reports_to, node) = (Arc::clone(&shared.store), shared.node.clone());
         let mut heartbeat = Heartbeat::new(reports_to, node, config.slot_terms());
         heartbeat.report().await; // before the first claim
         let gateway = Arc::new(services.gateway(&shared, config.http(&public_url)));
         let stop = shared.stop.clone();
+        let traffic = TrafficWriter::new(Arc::clone(&store), shared.metrics.clone());
         let mut tasks = services.spawn_workers(shared, &config);
+        tasks.spawn(traffic.clone().run(stop.clone()).boxed());
         tasks.spawn(heartbeat.run(config.shutdown_grace, stop.clone()).boxed());
         if let Some(listener) = health_listener {
             tasks.spawn(listener.serve(Router::health(&gateway), stop.clone()).boxed());
@@ -165,7 +169,7 @@ impl Running {
             tasks.spawn(keyring.run(stop.clone()).boxed());
         }
         info!(%addr, %public_url, "feedgate {} is running", env!("CARGO_PKG_VERSION"));
-        Ok(Running { addr, public_url, admin_token, store, tasks, event_log_writer, stop })
+        Ok(Running { addr, public_url, admin_token, store, tasks, event_log_writer, traffic, stop })
     }
 
     /// The address that the listener is bound to.
@@ -205,6 +209,7 @@ impl Running {
             }
         }
         self.event_log_writer.close().await; // all tasks that could record an event have ended
+        self.traffic.close().await;
         self.store.close().await;
         info!("feedgate has stopped");
     }
@@ -378,18 +383,6 @@ impl Workers {
         let config = WorkerConfig { concurrency, idle: IDLE, shutdown_grace };
         self.tasks.spawn(runner::run(job, config, wake, self.stop.clone()).boxed());
     }
-}
-
-/// Returns the keys of requests to publishers, if others can reach this gateway to read them. They are
-/// read before the first request, which is not signed if that fails.
-async fn keyring(shared: &Shared, config: &Config) -> Option<SigningKeyring> {
-    let public_url = config.public_url.clone()?;
-    let signer = shared.client.request_signer().clone();
-    let keyring = SigningKeyring::new(Arc::clone(&shared.store), signer, public_url);
-    if let Err(err) = keyring.update(runner::now()).await {
-        warn!(error = &err as &dyn std::error::Error, "requests to publishers are not signed yet");
-    }
-    Some(keyring)
 }
 
 /// Returns this node, which starts now.

@@ -19,4 +19,5 @@ pub mod runner;
 pub mod search_index;
 pub mod signing_keys;
 pub mod track;
+pub mod traffic_writer;
 pub mod upstream;

@@ -7,8 +7,8 @@
 //! subscriber is one. The exported name is the registered one with the prefix `feedgate_` and, for
 //! counters, the suffix `_total`.
 
+mod node_traffic;
 mod process;
-mod recent_minutes;
 mod text_format;
 
 use std::fmt;
@@ -26,7 +26,7 @@ use prometheus_client::registry::{Registry, Unit};
 use crate::document_budget::BudgetUsage;
 use feedgate_core::store::EndedTransaction;
 
-pub use recent_minutes::{MINUTES, MinuteCounts, RecentMinutes};
+pub use node_traffic::NodeTraffic;
 pub use text_format::TextFormat;
 
 type Label = (&'static str, &'static str);
@@ -40,7 +40,7 @@ pub const PREFIX: &str = "feedgate";
 #[derive(Clone)]
 pub struct Metrics {
     registry: Arc<Registry>,
-    recent_minutes: Arc<RecentMinutes>,
+    traffic: Arc<NodeTraffic>,
     polls: Counters<2>,
     poll_seconds: Histogram,
     fetched_bytes: Counter,
@@ -98,7 +98,7 @@ impl Metrics {
         register_build_info(&mut registry);
         let mut metrics = Metrics {
             registry: Arc::new(Registry::default()),
-            recent_minutes: Arc::default(),
+            traffic: Arc::default(),
             polls: Family::default(),
             poll_seconds: seconds(),
             fetched_bytes: Counter::default(),
@@ -200,7 +200,6 @@ impl Metrics {
     pub fn polled(&self, outcome: &'static str, trigger: &'static str, took: Duration) {
         self.polls.get_or_create(&[("outcome", outcome), ("trigger", trigger)]).inc();
         self.poll_seconds.observe(took.as_secs_f64());
-        self.recent_minutes.fetched(outcome);
     }
 
     /// A fetch received this much, and this many records were new.
@@ -232,7 +231,6 @@ impl Metrics {
     /// An attempt to deliver ended. `result` is `ok` or why not.
     pub fn delivered(&self, protocol: &'static str, result: &'static str, took: Duration) {
         self.deliveries.get_or_create(&[("protocol", protocol), ("result", result)]).inc();
-        self.recent_minutes.delivered(result == "ok");
         if result == "ok" {
             self.deliveries_ok.inc()
         } else {
@@ -254,12 +252,11 @@ impl Metrics {
     /// A callback acknowledged a record that had waited this long.
     pub fn waited(&self, delay: Duration) {
         self.delivery_delay_seconds.observe(delay.as_secs_f64());
-        self.recent_minutes.waited(delay);
     }
 
-    /// Returns the counts of the last minutes, the current one last.
-    pub fn recent_minutes(&self) -> Vec<MinuteCounts> {
-        self.recent_minutes.snapshot()
+    /// Returns what is counted by minutes and hours, for the charts of the console.
+    pub fn traffic(&self) -> &NodeTraffic {
+        &self.traffic
     }
 
     /// A verification of intent ended.

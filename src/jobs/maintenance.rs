@@ -24,6 +24,7 @@ use feedgate_core::page::ArchiveRetention;
 use feedgate_core::ping::TimeUnit;
 use feedgate_core::schedule;
 use feedgate_core::store::{AttemptRetention, PruneBefore, StoreError};
+use feedgate_core::traffic::MOST_SUBJECT_HOURS;
 use feedgate_store::Store;
 
 /// Between two looks at a clock that has not been compared.
@@ -74,7 +75,7 @@ enum Task {
     /// Stores the changes.xml documents of past hours.
     KeepHours,
     /// Deletes rows at the end of their retention: of hosts, moves, revoked tokens, sessions, nodes,
-    /// backfills and changes.xml.
+    /// backfills, changes.xml, and what is counted by minutes and hours.
     Prune,
     /// Deletes resources that have had no subscriber for a month, or never had one.
     Forget,
@@ -279,7 +280,8 @@ async fn prune(
         network_budgets: Some(now - NETWORK_BUDGET_RETENTION),
         idempotency_keys: Some(now - ANSWER_KEPT),
     };
-    Ok(lines + store.prune(&before).await?)
+    let traffic = store.trim_traffic(now, MOST_SUBJECT_HOURS).await?;
+    Ok(lines + traffic + store.prune(&before).await?)
 }
 
 /// Starts all digests that are due.

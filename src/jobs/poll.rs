@@ -350,6 +350,7 @@ impl Poller {
         }
         self.metrics.polled(report.outcome, due.trigger.as_str(), report.took);
         self.metrics.fetched(report.wire_bytes, appended.new);
+        self.metrics.traffic().polled(resource.id, report.outcome, appended.new);
         let (outcome, head) = (report.outcome, appended.head.0);
         debug!(resource = resource.id.0, outcome, new = appended.new, head, "resource polled");
         self.fetch_traces.record(resource.id, trace::trace(report, appended.new));

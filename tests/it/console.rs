@@ -10,6 +10,7 @@ mod opml;
 mod pages;
 mod replay;
 mod tokens;
+mod traffic;
 
 use feedgate_core::account::{NewToken, Scope, Scopes, TokenHash};
 use http::StatusCode;

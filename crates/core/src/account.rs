@@ -233,6 +233,8 @@ impl TokenInfo {
 /// An account in a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccountInfo {
+    /// The number of the account.
+    pub id: AccountId,
     /// The login of the account.
     pub login: String,
     /// When the account was created.

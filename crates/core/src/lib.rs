@@ -59,6 +59,7 @@ pub mod stored_file;
 pub mod subscription;
 pub mod topic;
 pub mod track;
+pub mod traffic;
 pub mod upstream;
 pub mod visibility;
 mod words;

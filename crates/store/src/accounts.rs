@@ -168,6 +168,7 @@ impl Store {
             return Ok(None);
         };
         let files = self.shared.delete_files(account).await?;
+        self.shared.delete_traffic(account).await?;
         let subscriptions = self.sum(|db| db.end_subscriptions(account)).await?;
         Ok(Some(AccountHoldings { subscriptions, tokens, files }))
     }

@@ -37,6 +37,7 @@ mod search;
 mod secrets;
 mod signing_keys;
 mod tracks;
+mod traffic;
 mod transfer;
 mod write_health;
 

@@ -96,7 +96,7 @@ impl Store {
         self.first_some(|db| async move { db.drop_batch(FAILING, END, errors.into()).await }).await
     }
 
-    /// Deletes the files and a batch of the subscriptions of accounts that were removed after `since`,
+    /// Deletes the files, the hours and a batch of the subscriptions of accounts that were removed after `since`,
     /// and returns the subscriptions; an empty result means that none are left. There are some if an
     /// account was removed while one of its subscriptions was verified, or if removing it was
     /// interrupted.
@@ -106,6 +106,7 @@ impl Store {
     ) -> Result<Vec<DroppedSubscription>, StoreError> {
         for account in self.shared.removed_accounts(since).await? {
             self.shared.delete_files(account).await?;
+            self.shared.delete_traffic(account).await?;
             let dropped = self.first_some(|db| db.drop_owned(account)).await?;
             if !dropped.is_empty() {
                 return Ok(dropped);

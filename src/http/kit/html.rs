@@ -8,6 +8,7 @@
 pub(crate) mod chart;
 pub(crate) mod frame;
 pub(crate) mod parts;
+pub(crate) mod time_chart;
 
 use std::sync::LazyLock;
 
@@ -25,7 +26,8 @@ pub(crate) const MEDIA_TYPE: &str = "text/html; charset=utf-8";
 
 /// The stylesheet of every page. It is part of each document, so that a page is one response and
 /// needs no address for its style.
-const STYLESHEET: &str = include_str!("html/style.css");
+const STYLESHEET: &str =
+    concat!(include_str!("html/style.css"), include_str!("html/time_chart.css"));
 
 /// How the security policy names the stylesheet. A browser applies this style and no other, also
 /// where somebody else's text got into a page as markup.

@@ -11,6 +11,7 @@ mod accounts;
 mod add_feed;
 mod attempts;
 mod bulk_actions;
+mod callback_host;
 mod entry;
 mod feed;
 mod feed_state;
@@ -32,6 +33,7 @@ mod subscription_filter;
 mod subscription_state;
 mod subscription_table;
 mod subscriptions;
+mod traffic_charts;
 mod visit;
 
 use std::sync::Arc;
@@ -129,6 +131,9 @@ async fn page(visit: &Visit, segments: &[&str]) -> Result<Response, Rejection> {
         (["feeds", id, "entries", seq], false) => entry::page(visit, id, seq).await,
         (["feeds", id], false) => feed::page(visit, id).await,
         (["feeds", id], true) => feed::act(visit, id).await,
+        (["hosts", host], false) => {
+            callback_host::page(visit, &percent_decode_str(host).decode_utf8_lossy()).await
+        }
         (["live"], false) => live::page(visit).await,
         (["live", "charts"], false) => live::charts(visit).await,
         (["opml"], false) => Ok(opml::page(visit)),

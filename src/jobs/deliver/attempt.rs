@@ -16,6 +16,7 @@ use crate::net::{CallbackRequest, CallbackResponse, FetchError, HttpClient};
 use feedgate_core::delivery_health::AttemptResponse;
 use feedgate_core::store::{DeliveryOutcome, StoreError};
 use feedgate_core::subscription::{DueSubscription, Subscription};
+use feedgate_core::traffic::{CountedDelivery, DeliveryClass};
 
 /// An attempt that fails sooner than this failed to connect, as when the other side closed an idle
 /// connection; it is repeated immediately.
@@ -87,23 +88,32 @@ impl Deliverer {
         let (payload, request, answer) = (&payload, &request, &answer);
         let ended = EndedAttempt { subscription, payload, request, answer, verdict, at, took };
         self.attempt_log.record(&ended);
-        if verdict == DeliveryVerdict::Delivered {
-            self.observe_delay(due, payload);
-        }
+        self.count_attempt(due, payload, (verdict, result));
         let outcome = verdict.into_outcome(payload.last, status);
         let attempt = Attempt { response: verdict::host_response(answer), begun, took };
         let response = Some(verdict::attempt_response(answer));
         Ok(Some(Attempted { outcome, response, attempt: Some(attempt) }))
     }
 
-    /// Measures how long the oldest record of an accepted payload has waited. Records of a replay
-    /// have not waited for their first delivery.
-    fn observe_delay(&self, due: &DueSubscription, payload: &Payload) {
-        if let Some(at) = payload.waiting_since
-            && payload.first > due.told_before
-        {
-            self.metrics.waited((runner::now() - at).to_std().unwrap_or_default());
-        }
+    /// Counts an attempt for the charts, and measures how long the oldest record of an accepted payload has waited.
+    /// Records of a replay have not waited for their first delivery.
+    fn count_attempt(
+        &self,
+        due: &DueSubscription,
+        payload: &Payload,
+        (verdict, result): (DeliveryVerdict, &'static str),
+    ) {
+        let is_first = verdict == DeliveryVerdict::Delivered && payload.first > due.told_before;
+        let delay = payload.waiting_since.filter(|_| is_first);
+        let delay = delay.map(|at| (runner::now() - at).to_std().unwrap_or_default());
+        delay.into_iter().for_each(|delay| self.metrics.waited(delay));
+        self.metrics.traffic().delivered(&CountedDelivery {
+            feed: due.subscription.id.resource,
+            host: &due.subscription.callback.host(),
+            account: due.subscription.account,
+            class: DeliveryClass::from_result(result),
+            delay,
+        });
     }
 }
 

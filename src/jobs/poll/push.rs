@@ -85,6 +85,7 @@ impl Poller {
         };
         let appended = self.store.push(resource.id, document, now).await?;
         self.metrics.fetched(0, appended.new);
+        self.metrics.traffic().pushed(resource.id, appended.new);
         Ok(appended.new)
     }
 }

@@ -97,6 +97,7 @@ async fn every_page_is_accessible_on_desktops_and_phones_in_light_and_dark() {
         "console/subscriptions",
         "console/accounts",
         "console/accounts/root",
+        "console/hosts/a.test%3A443",
         "console/nothing",
         "viewLog",
         feed.trim_start_matches('/'),

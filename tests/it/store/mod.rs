@@ -63,6 +63,7 @@ mod subscription_counts;
 mod subscriptions;
 mod survey;
 mod tracks;
+mod traffic;
 mod transfers;
 mod upgrade;
 mod upstreams;

@@ -23,7 +23,7 @@ use super::{
     large_documents, lists, log, maintenance, moves, nodes, nul, page_bytes, pages, pausing,
     ping_targets, pings, queue, queue_claims, reading_lists, redirected_hosts, resource_claims,
     retention, search, secrets, sessions, signing_keys, statuses, storage, subscription_counts,
-    subscriptions, survey, tracks, upstreams, visibility,
+    subscriptions, survey, tracks, traffic, upstreams, visibility,
 };
 use crate::support::postgres::{Database, Kind};
 use access::Access;
@@ -176,6 +176,7 @@ fn contract_cases() -> Vec<super::Case> {
         signing_keys::contract_cases(),
         survey::contract_cases(),
         tracks::contract_cases(),
+        traffic::contract_cases(),
         upstreams::contract_cases(),
         visibility::contract_cases(),
     ]
@@ -198,6 +199,7 @@ fn one_cell_cases() -> Vec<super::Case> {
         redirected_hosts::one_cell_cases(),
         retention::one_cell_cases(),
         survey::one_cell_cases(),
+        traffic::one_cell_cases(),
         upstreams::one_cell_cases(),
     ]
     .concat()

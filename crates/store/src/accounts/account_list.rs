@@ -6,7 +6,7 @@ use crate::cells::list_pages::end_of_prefix;
 use crate::engine::row::Row;
 use crate::engine::sql::params;
 use crate::log::row::most;
-use feedgate_core::account::AccountInfo;
+use feedgate_core::account::{AccountId, AccountInfo};
 use feedgate_core::store::StoreError;
 
 /// The number of accounts that are read at once.
@@ -16,7 +16,7 @@ const READ: usize = 1_000;
 macro_rules! accounts {
     ($which:literal) => {
         concat!(
-            "select a.login, a.created_at, case when a.password_hash is null then 0 else 1 end,
+            "select a.id, a.login, a.created_at, case when a.password_hash is null then 0 else 1 end,
                     case when a.removed_at is null then 0 else 1 end,
                     case when a.deactivated_at is null then 0 else 1 end,
                     (select count(*) from tokens t
@@ -77,6 +77,7 @@ impl Store {
 
 fn account_info(mut row: Row) -> Result<AccountInfo, StoreError> {
     Ok(AccountInfo {
+        id: AccountId(row.int()?),
         login: row.text()?,
         created_at: row.time()?,
         has_password: row.int()? != 0,

@@ -72,6 +72,7 @@ mod tests {
     /// Times that stay as they are, each with the reason.
     #[rustfmt::skip]
     const STAY: &[(&str, &str)] = &[
+        ("account_traffic.at", "is shown, and begins a retention of days"),
         ("accounts.created_at", "is shown"),
         ("accounts.deactivated_at", "is compared with subscriptions.paused_at"),
         ("accounts.removed_at", "is a date; a week is added to it"),
@@ -86,6 +87,8 @@ mod tests {
         ("entries.last_update_at", "only limits how often updates are sent; all entries would be written"),
         ("entries.seen_at", "begins a retention of days; all entries would be written"),
         ("events.at", "is shown, and begins a retention of days"),
+        ("gateway_traffic.at", "is shown, and begins a retention of days"),
+        ("host_traffic.at", "is shown, and begins a retention of days"),
         ("idempotency_keys.created_at", "begins a retention of a day, and a minute for a request without an answer"),
         ("moves.at", "is shown, and begins a retention of days"),
         ("moves.undone_at", "is shown"),
@@ -93,6 +96,7 @@ mod tests {
         ("pages.ended_at", "was published in archives"),
         ("records.appended_at", "was published in archives"),
         ("refusals.at", "is counted for an hour"),
+        ("resource_traffic.at", "is shown, and begins a retention of days"),
         ("resources.measured_at", "is due once a day, at any time"),
         ("robots.fetched_at", "is read again after a day"),
         ("sessions.created_at", "is shown"),

@@ -147,6 +147,10 @@ pub(crate) const TABLES: &[CopiedTable] = &[
     table("secret_keys", &["id"], Shared, &[]),
     table("signing_keys", &["generation"], Shared, &[]),
     table("alert_addresses", &["account_id"], Shared, &[CLAIM_TOKEN]),
+    table("gateway_traffic", &["unit_s", "at"], Shared, &[]),
+    of_resource("resource_traffic", &["resource_id", "at"]),
+    table("host_traffic", &["host", "at"], Shared, &[]),
+    table("account_traffic", &["account_id", "at"], Shared, &[]),
 ];
 
 /// The tables of a cell whose rows are numbered.
@@ -202,7 +206,7 @@ mod tests {
     const NO_NUMBERS: &[&str] = &[
         "stored_files.account_id", "tokens.account_id", "subscriptions.account_id",
         "backlogs.account_id", "reading_lists.account_id", "alert_addresses.account_id",
-        "intents.account_id", "collections.account_id", "events.account_id", // accounts are shared
+        "intents.account_id", "collections.account_id", "events.account_id", "account_traffic.account_id", // accounts are shared
         "accounts.id", "tokens.id", "tokens.parent_id", "events.id", // shared
         "secret_keys.id", // of a key
         "moves.id", // counts the moves of a resource, which are copied together

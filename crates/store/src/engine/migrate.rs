@@ -79,6 +79,7 @@ pub const MIGRATIONS: &[Migration] = &[
     migration!("0037", "reading_list_turns"),
     migration!("0038", "lists"),
     migration!("0039", "baseline_known"),
+    migration!("0040", "traffic"),
 ];
 
 /// Returns the version of the schema once all of these migrations are applied.

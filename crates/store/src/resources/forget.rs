@@ -20,7 +20,7 @@ const FEW: i64 = 4;
 const PART: i64 = 250;
 
 /// The tables with rows of a resource, except its subscriptions, of which it has none.
-const TABLES: [&str; 22] = [
+const TABLES: [&str; 23] = [
     "resource_details",
     "resource_names",
     "resource_words",
@@ -43,6 +43,7 @@ const TABLES: [&str; 22] = [
     "backfill_visits",
     "staged_entries",
     "backfills",
+    "resource_traffic",
 ];
 
 /// Marks up to `limit` resources as unwatched since `now`, and deletes the headers with which they were fetched.

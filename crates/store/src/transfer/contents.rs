@@ -10,6 +10,10 @@ const LEFT_OUT: &[&str] = &[
     "changes",
     "change_hours",
     "change_hour_parts",
+    "gateway_traffic",
+    "resource_traffic",
+    "host_traffic",
+    "account_traffic",
     // The state of other servers.
     "hosts",
     "refusals",

@@ -7,7 +7,7 @@ use warp::reply::Response;
 
 use super::paging::Paging;
 use super::visit::Visit;
-use super::{account_alerts, account_tokens};
+use super::{account_alerts, account_tokens, traffic_charts};
 use crate::http::kit::auth;
 use crate::http::kit::html::parts::{Tone, badge, counted, grouped, timestamp};
 use crate::http::kit::rejection::Rejection;
@@ -15,6 +15,7 @@ use crate::jobs::runner;
 use crate::tokens;
 use feedgate_core::account::{AccountInfo, Scope, Scopes};
 use feedgate_core::store::StoreError;
+use feedgate_core::traffic::TrafficSubject;
 
 /// The section of the navigation.
 const SECTION: &str = "console/accounts";
@@ -173,6 +174,9 @@ async fn show(visit: &Visit, account: &AccountInfo, note: Markup) -> Result<Resp
         true => account_alerts::section(visit, &action).await?,
         false => html! {},
     };
+    let subject = TrafficSubject::Account(account.id);
+    let charts = traffic_charts::OF_DELIVERIES;
+    let charts = traffic_charts::section(visit, &path(&account.login), subject, charts).await?;
     let content = html! {
         (note)
         dl.facts {
@@ -183,6 +187,7 @@ async fn show(visit: &Visit, account: &AccountInfo, note: Markup) -> Result<Resp
         h2 { "Tokens" }
         (account_tokens::section(visit, &tokens, &action)?)
         (alerts)
+        (charts)
         @if visit.is_admin() && account.login != visit.access()?.login {
             h2 { "Account" }
             form.inline method="post" action=(action) {

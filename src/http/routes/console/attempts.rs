@@ -9,6 +9,7 @@ use warp::reply::Response;
 use super::subscription_state::{SECTION, to_path};
 use super::visit::Visit;
 use crate::http::kit::html::parts::{Tone, badge, counted, grouped, relative_time, timestamp};
+use crate::http::kit::html::time_chart::{ChartSeries, ChartShape, ChartUnit, TimeChart};
 use crate::http::kit::rejection::Rejection;
 use crate::jobs::runner;
 use feedgate_core::account::Scope;
@@ -38,6 +39,7 @@ pub(super) async fn timeline(
     };
     let (now, folder) = (runner::now(), format!("{SECTION}/{}", to_path(id)));
     Ok(html! {
+        @if before.is_none() { (durations(&attempts)) }
         table.records {
             thead { tr { @for name in ["Time", "Result", "Sent", "Response", "Took"] {
                 th scope="col" { (name) }
@@ -55,6 +57,34 @@ pub(super) async fn timeline(
             }
         }
     })
+}
+
+/// Returns a chart of how long the attempts took, the last one on the right. There are no counts by the hour of single
+/// subscriptions: each delivery would be another write.
+fn durations(attempts: &[StoredAttempt]) -> Markup {
+    let Some(newest) = attempts.first() else { return html! {} };
+    let attempts = || attempts.iter().rev().map(|stored| &stored.attempt);
+    let label = |attempt: &DeliveryAttempt| attempt.at.format("%b %-d %H:%M:%S").to_string();
+    let took = |attempt: &DeliveryAttempt| u64::try_from(attempt.took.as_micros()).ok();
+    let is_accepted = |attempt: &DeliveryAttempt| attempt.verdict == AttemptVerdict::Delivered;
+    let series =
+        [("accepted", "good", true), ("failed", "bad", false)].map(|(name, colour, accepted)| {
+            let value = |attempt| took(attempt).filter(|_| is_accepted(attempt) == accepted);
+            ChartSeries { name, colour, values: attempts().map(value).collect() }
+        });
+    let many = counted(attempts().count() as u64, "attempt");
+    let chart = TimeChart {
+        title: "How long attempts took",
+        summary: format!(
+            "The newest of {many} is on the right; only the last ones are recorded. Times are in UTC."
+        ),
+        periods: &attempts().map(label).collect::<Vec<_>>(),
+        end: &label(&newest.attempt),
+        shape: ChartShape::Bars,
+        unit: ChartUnit::Micros,
+        series: series.into(),
+    };
+    chart.to_markup()
 }
 
 fn row(visit: &Visit, stored: &StoredAttempt, now: DateTime<Utc>) -> Markup {

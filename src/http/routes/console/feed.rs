@@ -11,6 +11,7 @@ use super::feed_state::{address, badge_of, title};
 use super::feeds::{SECTION, entries_a_day};
 use super::fetches;
 use super::subscription_table;
+use super::traffic_charts;
 use super::visit::Visit;
 use crate::http::kit::auth;
 use crate::http::kit::html::parts::{grouped, optional_time, relative_time, span, timestamp};
@@ -125,10 +126,12 @@ impl FeedPage {
 pub(super) async fn page(visit: &Visit, id: &str) -> Result<Response, Rejection> {
     let now = runner::now();
     let feed = FeedPage::read(visit, find(visit, id).await?).await?;
+    let charts = traffic_charts::of_feed(visit, feed.resource.id).await?;
     let content = html! {
         (done(visit.value("done")))
         (status(visit, &feed, now))
         (actions(visit, &feed.resource))
+        (charts)
         h2 #entries { "Entries" }
         @match &feed.entries {
             Some(entries) => (entries.table(visit, &feed.resource, now)),

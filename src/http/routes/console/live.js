@@ -4,7 +4,9 @@
   const EVERY_MS = 5000;
   const charts = document.getElementById("charts");
   const update = async () => {
-    if (!document.hidden) {
+    // Who reads the values of a chart is not interrupted.
+    const isRead = charts.contains(document.activeElement) || charts.querySelector("details[open]");
+    if (!document.hidden && !isRead) {
       const response = await fetch(charts.dataset.source).catch(() => null);
       if (response?.ok) charts.innerHTML = await response.text();
     }

@@ -1,5 +1,5 @@
 //! What comes in and goes out at this moment: events as they are recorded, and for administrators
-//! charts of this node's last minutes, the ages of the queues and the nodes of the gateway.
+//! charts of the last hour, the ages of the queues and the nodes of the gateway.
 //!
 //! Events come from the stream of the event log. An account is shown its own events only.
 

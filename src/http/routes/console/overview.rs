@@ -7,6 +7,7 @@ use warp::reply::Response;
 use super::feeds::feeds_table;
 use super::list_totals::ListTotals;
 use super::subscription_table;
+use super::traffic_charts;
 use super::visit::Visit;
 use crate::http::kit::html::parts::{grouped, relative_time, span, web_address};
 use crate::http::kit::rejection::Rejection;
@@ -18,6 +19,7 @@ use feedgate_core::resource::Resource;
 use feedgate_core::store::{
     FeedQuery, ListedState, ListedSubscription, StoreError, SubscriptionQuery,
 };
+use feedgate_core::traffic::{TrafficSubject, TrafficUnit};
 
 /// The number of feeds and of subscriptions that are listed because they need attention.
 const ATTENTION: usize = 8;
@@ -33,6 +35,11 @@ pub(super) async fn page(visit: &Visit) -> Result<Response, Rejection> {
     let (feeds, subscriptions) =
         needing_attention(visit, account, now).await.map_err(unavailable)?;
     let events = recent_events(visit, account).await.map_err(unavailable)?;
+    let (subject, charts) = match account {
+        Some(account) => (TrafficSubject::Account(account), traffic_charts::OF_DELIVERIES),
+        None => (TrafficSubject::Gateway(TrafficUnit::Minute), traffic_charts::OF_GATEWAY),
+    };
+    let charts = traffic_charts::section(visit, "console", subject, charts).await?;
     let content = html! {
         (cards(visit, &totals))
         @if totals.is_empty() { (getting_started(visit)) }
@@ -44,6 +51,7 @@ pub(super) async fn page(visit: &Visit) -> Result<Response, Rejection> {
             h2 { "Subscriptions that need attention" }
             (subscription_table::table(visit, subscriptions.iter(), now))
         }
+        (charts)
         h2 { "What happened lately" }
         (events_table(visit, &events))
     };

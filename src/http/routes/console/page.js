@@ -19,6 +19,19 @@
       for (const box of all.form.querySelectorAll("input[name=id]")) box.checked = all.checked;
     });
   }
+  // The values of a chart are read with the arrow keys, from the newest on.
+  document.addEventListener("keydown", (event) => {
+    const chart = event.target.closest("svg.time");
+    const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+    if (!chart || !step) return;
+    event.preventDefault();
+    const periods = [...chart.querySelectorAll(".at rect")];
+    const from = periods.findIndex((period) => period.classList.contains("on"));
+    const to = from < 0 ? periods.length - 1 : Math.max(0, Math.min(periods.length - 1, from + step));
+    periods[from]?.classList.remove("on");
+    periods[to].classList.add("on");
+    chart.closest("figure").querySelector("output").textContent = periods[to].textContent;
+  });
   // Lists are used with the keyboard, unless somebody is typing.
   const keys = {
     "/": ["search", () => document.querySelector("input[type=search]")?.focus()],

@@ -8,6 +8,7 @@ use maud::{Markup, html};
 use warp::reply::Response;
 
 use super::attempts;
+use super::callback_host;
 use super::feed_state::title;
 use super::new_subscription::random_secret;
 use super::replay;
@@ -274,6 +275,11 @@ async fn show(
         (facts(visit, (listed, &feed_headers), now))
         (actions(visit, listed))
         h2 { "Deliveries" }
+        @if visit.is_admin() {
+            p { a href=(visit.address(&callback_host::path(&listed.subscription.callback.host()))) {
+                "All deliveries to " (listed.subscription.callback.host())
+            } }
+        }
         (attempts::timeline(visit, listed).await?)
     };
     Ok(visit.page("Subscription", SECTION, content))

@@ -22,6 +22,7 @@ use feedgate_core::stored_file::{
 };
 use feedgate_core::subscription::{Format, Lease, Statuses};
 use feedgate_core::topic::Callback;
+use feedgate_core::traffic::{CountedDelivery, DeliveryClass, TrafficBatch};
 use feedgate_core::upstream::{AdvertisedUpstream, Proposal, UpstreamFinding};
 use feedgate_feed::Body;
 use feedgate_protocol::Protocol;
@@ -52,6 +53,7 @@ pub(super) async fn fill(database: &Database) {
     other_work(&store).await;
     hosts(&store).await;
     claims(&store).await;
+    traffic(&store).await;
     search::settle(&store, 50_000).await;
     store.close().await;
     database
@@ -60,6 +62,16 @@ pub(super) async fn fill(database: &Database) {
              select id, 7, 1 from resources where topic = 'https://feeds.test/feed0'",
         )
         .await;
+}
+
+async fn traffic(store: &ClaimingStore) {
+    let feed = store.find(topic("feed0").as_str()).await.unwrap().unwrap().id;
+    let account = Some(account(store, "bob", "one").await);
+    let (host, class) = ("callback.test:443", DeliveryClass::Accepted);
+    let mut batch = TrafficBatch::default();
+    batch.add_delivery(&CountedDelivery { feed, host, account, class, delay: None });
+    store.add_gateway_traffic(&batch.total, at(30)).await.unwrap();
+    store.add_subject_traffic(batch, at(30)).await.unwrap();
 }
 
 async fn accounts(store: &ClaimingStore) {

@@ -37,6 +37,7 @@ const SMALL_GROUPS: &[(&str, &[&str], &str)] = &[
     ("sessions", &["token_id"], "people sign in"),
     ("subscription_counts", &["account_id", "host"], "the stripes of a count"),
     ("account_appends", &["account_id"], "the stripes of an account"),
+    ("account_traffic", &["account_id"], "the hours of a week"),
 ];
 
 /// Columns of which a part between two bounds is read, in one resource, and why it has few rows.

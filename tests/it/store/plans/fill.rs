@@ -184,6 +184,10 @@ const ROWS: &[(&str, &str, u32, &str)] = &[
     ("backfill_visits", "resource_id, url_hash", 10_000, "n % 300 + 1, decode(md5(n::text), 'hex')"),
     ("staged_entries", "resource_id, key, page, ordinal, entry_id, digest, title_digest, published, updated, atom", 20_000,
      "n % 300 + 1, decode(md5(n::text), 'hex'), 1, n, 'tag:' || n, '', '', n, n, repeat('x', 200)"),
+    ("gateway_traffic", "unit_s, at", 10_000, "case when n % 10 = 0 then 3600 else 60 end, n * 60000000::bigint"),
+    ("resource_traffic", "resource_id, at", 20_000, "n % 10000 + 1, n * 3600000000::bigint"),
+    ("host_traffic", "host, at", 20_000, "'h' || n % 10000, n * 3600000000::bigint"),
+    ("account_traffic", "account_id, at", 20_000, "n % 10000 + 1, n * 3600000000::bigint"),
     ("events", "id, at, kind, outcome, code, via, feed, callback, redacted_callback, account_id, count, detail, private_detail", 20_000,
      "n, n, 'k' || n % 15, 'ok', '', '', 'https://h.test/' || n, '', '', 0, 1, 'text', ''"),
 ];

@@ -1,0 +1,288 @@
+//! Charts of values over time, as SVG within the page: with axes, the values of each period under the pointer (and the
+//! arrow keys, with the script of the console), and all of them in a table.
+
+use std::fmt::Write;
+
+use maud::{Markup, html};
+
+use super::parts::{grouped, span};
+
+/// The height of the chart, in units of its view box.
+const HEIGHT: u64 = 200;
+/// The width of a period, in units of the view box, and that of a bar.
+const STEP: usize = 10;
+const WIDTH: usize = 8;
+/// The number of labels below the chart.
+const LABELS: usize = 4;
+
+/// A chart of values over time.
+pub(crate) struct TimeChart<'c> {
+    /// What it shows.
+    pub(crate) title: &'c str,
+    /// What it says in one sentence.
+    pub(crate) summary: String,
+    /// The time of each period, as people read it.
+    pub(crate) periods: &'c [String],
+    /// The end of the last period.
+    pub(crate) end: &'c str,
+    /// How the values are drawn.
+    pub(crate) shape: ChartShape,
+    /// What is counted.
+    pub(crate) unit: ChartUnit,
+    /// The values of each kind; bars are stacked in this order.
+    pub(crate) series: Vec<ChartSeries>,
+}
+
+/// How values are drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ChartShape {
+    /// As bars on top of each other.
+    Bars,
+    /// As lines.
+    Lines,
+}
+
+/// What values count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ChartUnit {
+    /// Things.
+    Count,
+    /// Microseconds.
+    Micros,
+    /// Seconds.
+    Seconds,
+}
+
+/// The values of one kind.
+pub(crate) struct ChartSeries {
+    /// What they are.
+    pub(crate) name: &'static str,
+    /// Its colour: `good`, `soft`, `warning` or `bad`.
+    pub(crate) colour: &'static str,
+    /// One value for each period; `None`: there is none.
+    pub(crate) values: Vec<Option<u64>>,
+}
+
+impl ChartUnit {
+    /// Returns a value for people.
+    pub(crate) fn written(self, value: u64) -> String {
+        match (self, value) {
+            (ChartUnit::Count, _) => grouped(value),
+            (ChartUnit::Seconds, _) => span(value),
+            (ChartUnit::Micros, 0..10_000) => {
+                format!("{}.{}\u{a0}ms", value / 1_000, value % 1_000 / 100)
+            }
+            (ChartUnit::Micros, 10_000..10_000_000) => format!("{}\u{a0}ms", value / 1_000),
+            (ChartUnit::Micros, _) => span(value / 1_000_000),
+        }
+    }
+
+    /// Returns the end of a scale that has half of it as a round number.
+    fn scale_end(self, highest: u64) -> u64 {
+        let steps: &[u64] = match self {
+            ChartUnit::Seconds => &[60, 120, 600, 1_200, 3_600, 7_200, 14_400, 43_200, 86_400],
+            ChartUnit::Count | ChartUnit::Micros => &[],
+        };
+        if let Some(step) = steps.iter().find(|step| **step >= highest) {
+            return *step;
+        }
+        let mut power: u64 = 1;
+        while power.saturating_mul(10) < highest {
+            power = power.saturating_mul(10);
+        }
+        let digit =
+            [2, 4, 6, 8, 10].into_iter().find(|digit| power.saturating_mul(*digit) >= highest);
+        power.saturating_mul(digit.unwrap_or(10))
+    }
+}
+
+impl TimeChart<'_> {
+    /// Returns the chart with its table.
+    pub(crate) fn to_markup(&self) -> Markup {
+        let top = self.unit.scale_end(self.highest());
+        html! {
+            figure.chart {
+                figcaption {
+                    h3 { (self.title) }
+                    p.soft { (self.summary) }
+                    p.legend { @for series in &self.series {
+                        span.(series.colour) { (series.name) } " "
+                    } }
+                }
+                div.plot {
+                    p.scale { @for value in [top, top / 2, 0] { small { (self.unit.written(value)) } } }
+                    (self.drawing(top))
+                    p.times {
+                        @for n in 0..LABELS {
+                            small { (self.periods.get(self.periods.len() * n / LABELS).map_or("", String::as_str)) }
+                        }
+                        small { (self.end) }
+                    }
+                }
+                output {}
+                details { summary { "Values" } (self.table()) }
+            }
+        }
+    }
+
+    /// Returns the greatest value, of bars the height of all that are on top of each other.
+    fn highest(&self) -> u64 {
+        let value =
+            |series: &ChartSeries, n: usize| series.values.get(n).copied().flatten().unwrap_or(0);
+        let values = (0..self.periods.len()).map(|n| {
+            let values = self.series.iter().map(|series| value(series, n));
+            match self.shape {
+                ChartShape::Bars => values.fold(0, u64::saturating_add),
+                ChartShape::Lines => values.max().unwrap_or(0),
+            }
+        });
+        values.max().unwrap_or(0).max(1)
+    }
+
+    fn drawing(&self, top: u64) -> Markup {
+        let width = (self.periods.len() * STEP).max(1);
+        let name = format!("{}. {}", self.title, self.summary);
+        let mut below = vec![0; self.periods.len()];
+        html! {
+            svg.time role="img" tabindex="0" aria-label=(name) viewBox=(format!("0 0 {width} {HEIGHT}"))
+                preserveAspectRatio="none" {
+                path.axis d=(format!("M0 0H{width}M0 {}H{width}M0 {HEIGHT}H{width}", HEIGHT / 2)) {}
+                @for series in &self.series {
+                    @match self.shape {
+                        ChartShape::Bars => path.(series.colour) d=(bars(series, &mut below, top)) {},
+                        ChartShape::Lines => path.line.(series.colour) d=(line(series, top)) {},
+                    }
+                }
+                g.at { @for n in 0..self.periods.len() {
+                    rect x=(n * STEP) width=(STEP) height=(HEIGHT) { title { (self.values_of(n)) } }
+                } }
+            }
+        }
+    }
+
+    /// Returns the values of one period in a line.
+    fn values_of(&self, n: usize) -> String {
+        let mut text = self.periods[n].clone();
+        for series in &self.series {
+            if let Some(value) = series.values.get(n).copied().flatten() {
+                let value = self.unit.written(value);
+                // Writing to a String does not fail.
+                write!(text, " · {value} {}", series.name).unwrap_or_default();
+            }
+        }
+        text
+    }
+
+    fn table(&self) -> Markup {
+        html! {
+            div.scroll tabindex="0" role="region" aria-label=(format!("{}: values", self.title)) {
+                table.values {
+                    thead { tr {
+                        th scope="col" { "Time" }
+                        @for series in &self.series { th scope="col" { (series.name) } }
+                    } }
+                    tbody { @for (n, period) in self.periods.iter().enumerate() {
+                        tr {
+                            th scope="row" { (period) }
+                            @for series in &self.series { td {
+                                @if let Some(value) = series.values.get(n).copied().flatten() {
+                                    (self.unit.written(value))
+                                }
+                            } }
+                        }
+                    } }
+                }
+            }
+        }
+    }
+}
+
+/// Returns the bars of one kind, on top of those `below`, to which they are added.
+fn bars(series: &ChartSeries, below: &mut [u64], top: u64) -> String {
+    let mut path = String::new();
+    for (n, value) in series.values.iter().enumerate() {
+        let (Some(value @ 1..), Some(below)) = (*value, below.get_mut(n)) else { continue };
+        // What happened at least once can be seen.
+        let height = scaled(value, top).max(2).min(HEIGHT.saturating_sub(*below));
+        let (x, y) = (n * STEP + 1, HEIGHT - *below);
+        write!(path, "M{x} {y}v-{height}h{WIDTH}v{height}z").unwrap_or_default();
+        *below += height;
+    }
+    path
+}
+
+/// Returns a line through the values of one kind, with gaps where there are none.
+fn line(series: &ChartSeries, top: u64) -> String {
+    let (mut path, mut is_drawn) = (String::new(), false);
+    for (n, value) in series.values.iter().enumerate() {
+        if let Some(value) = value {
+            let (x, y) = (n * STEP + STEP / 2, HEIGHT - scaled(*value, top));
+            // A line without length is a dot.
+            let (to, dot) = if is_drawn { ('L', "") } else { ('M', "h0") };
+            write!(path, "{to}{x} {y}{dot}").unwrap_or_default();
+        }
+        is_drawn = value.is_some();
+    }
+    path
+}
+
+fn scaled(value: u64, top: u64) -> u64 {
+    let scaled = u128::from(value) * u128::from(HEIGHT) / u128::from(top.max(1));
+    u64::try_from(scaled).unwrap_or(HEIGHT).min(HEIGHT)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chart(shape: ChartShape, values: [[Option<u64>; 3]; 2]) -> String {
+        let periods = ["10:00", "10:30", "11:00"].map(str::to_owned);
+        let [first, second] = values.map(|values| values.to_vec());
+        let series = vec![
+            ChartSeries { name: "accepted", colour: "good", values: first },
+            ChartSeries { name: "refused", colour: "bad", values: second },
+        ];
+        let (title, summary) = ("Deliveries", "3 \"of\" 4".to_owned());
+        let (unit, periods) = (ChartUnit::Count, &periods);
+        TimeChart { title, summary, periods, end: "11:30", shape, unit, series }
+            .to_markup()
+            .into_string()
+    }
+
+    #[test]
+    fn c02_a_chart_has_axes_values_and_a_table() {
+        let bars = chart(ChartShape::Bars, [[Some(60), Some(0), Some(1)], [Some(40), None, None]]);
+        for part in [
+            "aria-label=\"Deliveries. 3 &quot;of&quot; 4\"",
+            "<small>100</small><small>50</small><small>0</small>",
+            "<small>10:00</small><small>10:00</small><small>10:30</small><small>11:00</small><small>11:30</small>",
+            "d=\"M1 200v-120h8v120zM21 200v-2h8v2z\"",
+            "d=\"M1 80v-80h8v80z\"",
+            "<title>10:00 · 60 accepted · 40 refused</title>",
+            "<title>10:30 · 0 accepted</title>",
+            "<th scope=\"row\">10:00</th><td>60</td><td>40</td>",
+        ] {
+            assert!(bars.contains(part), "{part} not in {bars}");
+        }
+        let lines =
+            chart(ChartShape::Lines, [[Some(1), None, Some(2)], [Some(2), Some(2), Some(0)]]);
+        assert!(lines.contains("d=\"M5 100h0M25 0h0\""), "{lines}");
+        assert!(lines.contains("d=\"M5 0h0L15 0L25 200\""), "{lines}");
+    }
+
+    #[test]
+    fn scales_end_at_round_numbers() {
+        #[rustfmt::skip]
+        let cases = [
+            (ChartUnit::Count, 1, 2, "2"), (ChartUnit::Count, 61, 80, "80"), (ChartUnit::Count, 100, 100, "100"),
+            (ChartUnit::Count, 1_001, 2_000, "2 000"), (ChartUnit::Micros, 780, 800, "0.8 ms"),
+            (ChartUnit::Micros, 61_000, 80_000, "80 ms"), (ChartUnit::Seconds, 61, 120, "2 min 0 s"),
+            (ChartUnit::Seconds, 90_000, 100_000, "1 d 3 h"),
+        ];
+        for (unit, highest, end, text) in cases {
+            assert_eq!(unit.scale_end(highest), end);
+            assert_eq!(unit.written(end).replace('\u{a0}', " "), text);
+        }
+        assert_eq!(ChartUnit::Count.scale_end(u64::MAX), u64::MAX);
+    }
+}
