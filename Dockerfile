@@ -10,7 +10,8 @@ WORKDIR /src
 COPY Cargo.toml Cargo.lock ./
 COPY migrations migrations
 COPY schemas schemas
-COPY docs/errors.md docs/errors.md
+COPY docs/errors.md docs/quickstart.md docs/
+COPY docs/api/signatures.md docs/api/
 COPY fixtures/demo fixtures/demo
 COPY crates crates
 COPY src src

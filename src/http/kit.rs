@@ -29,5 +29,6 @@ pub(crate) mod request;
 pub(crate) mod request_host;
 pub(crate) mod requested_format;
 pub(crate) mod session_cookie;
+pub(crate) mod shell;
 pub(crate) mod slots;
 pub(crate) mod viewer_access;

@@ -8,6 +8,7 @@ pub(crate) mod console;
 pub(crate) mod discovered_feeds;
 pub(crate) mod entry_finder;
 pub(crate) mod errors;
+pub(crate) mod event_links;
 pub(crate) mod event_log;
 pub(crate) mod openapi;
 pub(crate) mod ops;

@@ -52,7 +52,7 @@ use feedgate_protocol::signature::SignatureMethod;
 use feedgate_store::Store;
 
 use attempt::Attempted;
-use attempt_log::AttemptLog;
+use attempt_log::{AttemptLog, SecretRemover};
 use claim_checks::ClaimChecks;
 use claims::DeliveryClaims;
 use compose::AnonymousContents;
@@ -139,6 +139,11 @@ impl Deliverer {
     pub(crate) fn composer(&self) -> Arc<Composer> {
         Arc::clone(&self.composer)
     }
+}
+
+/// Returns the body of a request without the secrets of its subscription, for people who copy it.
+pub(crate) fn without_secrets(subscription: &Subscription, body: &[u8]) -> Vec<u8> {
+    SecretRemover::for_subscription(subscription).remove_from_bytes(body)
 }
 
 /// Returns the client for requests to the callback of a subscription.

@@ -3,12 +3,14 @@
 mod add_feed;
 mod alerts;
 mod entry;
+mod events;
 mod feeds;
 mod lists;
 mod live;
 mod opml;
 mod pages;
 mod replay;
+mod subscribed;
 mod tokens;
 mod traffic;
 
@@ -120,7 +122,11 @@ fn link(page: &str, folder: &str) -> String {
 }
 
 async fn world_of_two() -> World {
-    let world = World::with_tides(3, &[]).await;
+    world_of_two_with(&[]).await
+}
+
+async fn world_of_two_with(settings: &[(&str, &str)]) -> World {
+    let world = World::with_tides(3, settings).await;
     let own: Scopes =
         [Scope::Subscribe, Scope::Unsubscribe, Scope::List, Scope::Retrieve].into_iter().collect();
     make_token(&world, "ada", own).await;

@@ -248,6 +248,17 @@ impl EventViewer {
     }
 }
 
+impl EventViewer {
+    /// Whether the reader is shown `event` among the own ones: it is one of an own subscription, or tells
+    /// how the source of a feed is that the reader subscribes to. What is done by others, or for them, is
+    /// not.
+    pub fn is_concerned_by(self, event: &Event, subscribes_to_feed: bool) -> bool {
+        let is_of_feed =
+            matches!(event.kind, EventKind::Fetch | EventKind::Ping | EventKind::Backfill);
+        self.owns(event) || (subscribes_to_feed && is_of_feed && event.account.is_none())
+    }
+}
+
 /// The events to read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventFilter {
@@ -330,6 +341,27 @@ mod tests {
             (event.detail.as_str(), event.private_detail.as_str()),
             ("404", "response: <h1>printer</h1>")
         );
+    }
+
+    #[test]
+    fn s37_nobody_is_concerned_by_what_is_sent_to_others() {
+        let (ada, bob) = (Some(AccountId(1)), Some(AccountId(2)));
+        let of = |kind, account| Event::new(kind, DateTime::UNIX_EPOCH).owned_by(account);
+        #[rustfmt::skip]
+        let cases = [
+            (of(EventKind::Notify,    ada),  false, true),
+            (of(EventKind::Notify,    bob),  true,  false),
+            (of(EventKind::Notify,    None), true,  false),
+            (of(EventKind::Subscribe, None), true,  false),
+            (of(EventKind::Fetch,     None), true,  true),
+            (of(EventKind::Ping,      None), true,  true),
+            (of(EventKind::Fetch,     None), false, false),
+        ];
+        for (event, subscribes_to_feed, want) in cases {
+            let is_concerned =
+                EventViewer::Account(AccountId(1)).is_concerned_by(&event, subscribes_to_feed);
+            assert_eq!(is_concerned, want, "{event:?}");
+        }
     }
 
     #[test]

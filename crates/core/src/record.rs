@@ -130,3 +130,14 @@ pub struct Record {
     /// record never changes, even when the normalizer is improved.
     pub atom: String,
 }
+
+/// A record without its contents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RecordPlace {
+    /// The number of the record.
+    pub seq: Seq,
+    /// When it was appended.
+    pub at: DateTime<Utc>,
+    /// The kind of the record.
+    pub kind: RecordKind,
+}

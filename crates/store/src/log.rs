@@ -14,6 +14,7 @@ mod first_document;
 pub(crate) mod pages;
 pub(crate) mod pending_fan_outs;
 pub(crate) mod published_since;
+mod record_places;
 pub(crate) mod recording;
 pub(crate) mod records;
 pub(crate) mod registrants;

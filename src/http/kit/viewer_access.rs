@@ -6,6 +6,7 @@ use url::Url;
 use crate::http::kit::request::Request;
 use crate::http::state::Gateway;
 use crate::net;
+use feedgate_core::event::{Event, EventViewer};
 use feedgate_core::redaction;
 use feedgate_core::store::WatchedResource;
 use feedgate_core::visibility::{ListedTopics, SourceNetwork, Visibility};
@@ -45,6 +46,14 @@ impl ViewerAccess {
             let is_near = self == ViewerAccess::OperatorNetwork || !net::is_inner(&url);
             is_near && redaction::is_public(&url) && matches!(url.scheme(), "http" | "https")
         })
+    }
+
+    /// Returns whether a viewer may see an event: topics at inner addresses are for their owners and the operator
+    /// only (rule S55), and so are subscriptions of accounts and feeds that only accounts subscribe to (rule S56).
+    pub(crate) fn sees_event(self, viewer: EventViewer, event: &Event) -> bool {
+        let is_operator = self == ViewerAccess::OperatorNetwork;
+        viewer.owns(event)
+            || ((is_operator || viewer.knows_of(event)) && self.sees_host_of(&event.feed))
     }
 
     /// Returns whether a text that may be the address of a topic may be shown: it does not name an

@@ -13,6 +13,7 @@ mod attempts;
 mod bulk_actions;
 mod callback_host;
 mod entry;
+mod event;
 mod feed;
 mod feed_state;
 mod feeds;
@@ -26,8 +27,11 @@ mod new_subscription;
 pub(crate) mod opml;
 mod overview;
 mod paging;
+mod receivers;
 mod replay;
 mod sign_in;
+mod stored_document;
+mod subscribed;
 mod subscription;
 mod subscription_filter;
 mod subscription_state;
@@ -134,6 +138,7 @@ async fn page(visit: &Visit, segments: &[&str]) -> Result<Response, Rejection> {
         (["hosts", host], false) => {
             callback_host::page(visit, &percent_decode_str(host).decode_utf8_lossy()).await
         }
+        (["events", id], false) => event::page(visit, id).await,
         (["live"], false) => live::page(visit).await,
         (["live", "charts"], false) => live::charts(visit).await,
         (["opml"], false) => Ok(opml::page(visit)),

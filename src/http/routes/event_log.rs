@@ -209,15 +209,19 @@ impl LogView {
         }
     }
 
-    /// Returns whether the viewer may see an event: topics at inner addresses are for their owners and
-    /// the operator only (rule S55), and so are subscriptions of accounts and feeds that only accounts
-    /// subscribe to (rule S56).
+    /// Returns whether the view shows an event.
     fn shows(&self, event: &Event) -> bool {
-        let is_operator = self.access == ViewerAccess::OperatorNetwork;
-        self.wanted.viewer.owns(event)
-            || (!self.is_own_only
-                && (is_operator || self.wanted.viewer.knows_of(event))
-                && self.access.sees_host_of(&event.feed))
+        let viewer = self.wanted.viewer;
+        viewer.owns(event) || (!self.is_own_only && self.access.sees_event(viewer, event))
+    }
+
+    /// Returns the viewer as a reader of the console, to whose pages rows lead. Without a session they lead
+    /// nowhere.
+    fn console_reader(&self) -> EventViewer {
+        match (&self.session, &self.credentials) {
+            (Some(_), None) => self.wanted.viewer,
+            _ => EventViewer::Anonymous,
+        }
     }
 
     /// Returns where the next page begins. If the viewer may see nothing of what was selected by feed,

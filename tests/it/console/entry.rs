@@ -4,8 +4,9 @@ use feedgate_core::account::Scopes;
 use http::StatusCode;
 use serde_json::json;
 
-use super::{Visitor, link, make_token, subscribe, world_of_two};
+use super::{Visitor, link, make_token, subscribe, subscribe_with, world_of_two};
 use crate::support::browser::Browser;
+use crate::support::until;
 use crate::support::world::World;
 
 /// A feed with one entry, whose text is hostile.
@@ -110,4 +111,41 @@ async fn the_text_of_an_entry_is_displayed_in_a_frame_that_runs_no_script() {
     }).then(() => true)";
     assert_eq!(browser.run(script).await, json!(true));
     assert_eq!(browser.run("return window.ran ?? null").await, json!(null));
+}
+
+#[tokio::test]
+async fn c08_an_entry_has_its_revisions_what_changed_and_to_whom_it_was_sent() {
+    let (world, feed) = world_with("/tides", "application/rss+xml", HOSTILE).await;
+    make_token(&world, "bob", Scopes::of_owner()).await;
+    subscribe_with(&world, "ada", "/all", &[("updates", "true")]).await;
+    subscribe_with(&world, "bob", "/of-bob", &[("updates", "true")]).await;
+    let ada = Visitor::sign_in(&world, "ada", "ada").await;
+    assert!(!ada.page(&format!("{feed}/entries/1")).await.contains("Revisions"));
+    world.publisher.put_rss("/tides", HOSTILE.replace("High at", "Low &lt;i&gt;at&lt;/i&gt;"));
+    world.gateway.post("/ping", &[("url", &world.topic)]).await;
+    world.subscriber.until("/all", |received| !received.is_empty()).await;
+    world.subscriber.until("/of-bob", |received| !received.is_empty()).await;
+    let updated = format!("{feed}/entries/2");
+    until("the attempt is stored", async || ada.page(&updated).await.contains("/attempts/")).await;
+    let page = ada.page(&updated).await;
+    let parts = [
+        "Compared with revision 1",
+        "<del>High</del><ins>Low</ins>",
+        "an update that the subscription",
+    ];
+    for part in parts {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+    for (path, is_visible) in [("/ada", true), ("/all", true), ("/of-bob", true)] {
+        assert_eq!(page.contains(&world.subscriber.url(path)), is_visible, "{path}: {page}");
+    }
+    let bob = Visitor::sign_in(&world, "bob", "bob").await;
+    let page = bob.page(&updated).await;
+    for (path, is_visible) in [("/ada", false), ("/all", false), ("/of-bob", true)] {
+        assert_eq!(page.contains(&world.subscriber.url(path)), is_visible, "{path}: {page}");
+    }
+    let older = bob.page(&format!("{feed}/entries/1?compare=2")).await;
+    assert!(older.contains("Compared with revision 2"), "{older}");
+    let other = bob.page(&format!("{feed}/entries/1?compare=99")).await;
+    assert!(!other.contains("Compared with"), "{other}");
 }

@@ -2,7 +2,7 @@
 
 use http::StatusCode;
 
-use super::{Visitor, link, world_of_two};
+use super::{Visitor, link, subscribe, world_of_two};
 use crate::support::until;
 
 #[tokio::test]
@@ -27,6 +27,37 @@ async fn the_page_of_a_feed_tells_when_its_state_changed() {
     until("the failure is listed", async || {
         let page = ada.page(&path).await;
         page.contains("Changes of its state") && page.contains("404")
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn c05_the_page_of_a_feed_has_a_timeline_and_the_health_of_its_document() {
+    let world = world_of_two().await;
+    let ada = Visitor::sign_in(&world, "ada", "ada").await;
+    let bob = Visitor::sign_in(&world, "bob", "bob").await;
+    subscribe(&world, "bob", "/of-bob").await;
+    let path = link(&ada.page("/console/feeds").await, "console/feeds");
+    world.put_tides(4);
+    world.gateway.post("/ping", &[("url", &world.topic)]).await;
+    until("both are notified", async || {
+        let page = bob.page(&path).await;
+        page.contains("aria-label=\"Deliveries: 1\"") && page.contains("aria-label=\"Pings: 1\"")
+    })
+    .await;
+    let page = ada.page(&path).await;
+    for part in
+        ["Deliveries: 1\"", "Entries: 4\"", "entry 4: new", "1 new entry", "<dt>Repaired</dt>"]
+    {
+        assert!(page.contains(part), "of the own subscription only, {part}: {page}");
+    }
+    assert!(page.contains("author_missing") && page.contains("The text of 4"), "{page}");
+    assert!(page.len() < 100_000, "{} bytes", page.len());
+    world.publisher.fail("/feed", StatusCode::NOT_FOUND);
+    world.gateway.post("/ping", &[("url", &world.topic)]).await;
+    until("the failure is marked", async || {
+        let page = ada.page(&path).await;
+        page.contains("1 failed\"") && page.contains("class=\"bad\"")
     })
     .await;
 }

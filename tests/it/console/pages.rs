@@ -83,6 +83,7 @@ async fn every_page_is_accessible_on_desktops_and_phones_in_light_and_dark() {
     let (_, number) = page.split_once("/attempts/").unwrap();
     let attempt = format!("{subscription}/attempts/{}", number.split('"').next().unwrap());
     let entry = format!("{}/entries/1", feed.trim_start_matches('/'));
+    let event = last_link(&source("/console/live").await, "console/events/");
     let preview = format!("console/feeds/add?url={}", world.topic);
     let archive = feed.trim_start_matches("/console/");
     let documents = [archive, &format!("{archive}/recent"), "changes.xml", "feeds.opml"];
@@ -94,6 +95,7 @@ async fn every_page_is_accessible_on_desktops_and_phones_in_light_and_dark() {
         &preview,
         "console/opml",
         &entry,
+        &event,
         "console/subscriptions",
         "console/accounts",
         "console/accounts/root",
@@ -114,11 +116,18 @@ async fn every_page_is_accessible_on_desktops_and_phones_in_light_and_dark() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// Returns the last address on a page that is below `folder`, from the root.
+fn last_link(page: &str, folder: &str) -> String {
+    let (_, rest) = page.rsplit_once(folder).unwrap();
+    format!("{folder}{}", rest.split('"').next().unwrap())
+}
+
 /// Checks the page of a feed with the trace of a fetch.
 async fn check_fetches(browser: &Browser, feed: &str, axe: &str, wrong: &mut Vec<String>) {
     for (width, theme) in [(1280, "light"), (390, "dark")] {
         browser.emulate(width, theme).await;
         browser.open(feed).await;
+        browser.click("#fetches > summary").await;
         browser.click("details.fetch summary").await;
         browser.until("document.querySelector('details.fetch').open").await;
         check_displayed(browser, axe, ("fetches", width, theme), wrong).await;

@@ -19,6 +19,7 @@ use crate::support::postgres::Database;
 on_both_stores!(
     an_attempt_is_read_back_as_it_was_recorded,
     attempts_are_read_in_pages_newest_first,
+    c08_the_attempts_to_send_a_record_are_found,
     of_each_subscription_the_newest_attempts_are_kept,
     old_attempts_and_those_above_the_bound_are_trimmed,
     attempts_end_with_their_subscription,
@@ -108,6 +109,32 @@ async fn attempts_are_read_in_pages_newest_first(database: Database) {
         read.extend(page.iter().map(|stored| stored.attempt.at));
     }
     assert_eq!(read, [4, 3, 2, 1, 0].map(at));
+}
+
+async fn c08_the_attempts_to_send_a_record_are_found(database: Database) {
+    let store = database.open().await;
+    let id = subscribe(&store, "a", "https://callback.test/").await.id;
+    let other = subscribe(&store, "a", "https://other.test/").await.id;
+    let sent = |id, seconds, (content, first, last)| {
+        let attempt = attempt(id, seconds);
+        let request =
+            AttemptedRequest { content, first: Seq(first), last: Seq(last), ..attempt.request };
+        DeliveryAttempt { request, ..attempt }
+    };
+    let entries = |first, last| (PayloadContent::Entries, first, last);
+    let attempts = vec![
+        sent(id, 1, entries(1, 4)),
+        sent(id, 2, (PayloadContent::Body, 1, 9)),
+        sent(other, 3, entries(4, 4)),
+        sent(id, 4, entries(5, 5)),
+        sent(id, 5, entries(4, 9)),
+    ];
+    store.append_attempts(attempts, 100).await.unwrap();
+    for (seq, limit, want) in [(4, 9, &[5, 1][..]), (4, 1, &[5]), (3, 9, &[1]), (10, 9, &[])] {
+        let found = store.attempts_to_send(id, Seq(seq), limit).await.unwrap();
+        let times: Vec<_> = found.iter().map(|stored| stored.attempt.at).collect();
+        assert_eq!(times, want.iter().map(|second| at(*second)).collect::<Vec<_>>(), "{seq}");
+    }
 }
 
 async fn of_each_subscription_the_newest_attempts_are_kept(database: Database) {

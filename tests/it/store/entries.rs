@@ -211,6 +211,10 @@ async fn n07_an_update_is_due_for_whom_it_concerns(database: Database) {
     let update = RecordKind::Update;
     assert_eq!(chain, [(RecordKind::New, None), (update, Some(1)), (update, Some(2))]);
     assert_eq!(displayed(&store, id).await, [3], "an entry is shown as it is now");
+    let revisions = store.revisions(id, "urn:x:1", 2).await.unwrap();
+    let numbers: Vec<_> = revisions.iter().map(|place| (place.seq.0, place.kind)).collect();
+    assert_eq!(numbers, [(3, update), (2, update)]);
+    assert_eq!(store.newest_records(id, 2).await.unwrap(), revisions);
 }
 
 async fn n07_an_update_that_comes_too_soon_is_looked_for_again(database: Database) {

@@ -149,9 +149,20 @@ async fn c01_of_3_003_feeds_those_that_fail_are_counted_and_found(database: Data
 async fn c01_which_addresses_are_of_feeds_of_an_account_is_known(database: Database) {
     let store = filled(&database).await;
     let [many, few] = ["https://h0.test/blog/2500.xml", "https://feeds.test/b"].map(str::to_owned);
-    for (account, own) in [(MANY, &many), (FEW, &few)] {
-        let found = store.owned_topics(account, vec![many.clone(), few.clone()]).await.unwrap();
-        assert_eq!(Vec::from_iter(&found), [own]);
+    #[rustfmt::skip]
+    let cases = [
+        (Some(MANY), vec![&many]),
+        (Some(FEW),  vec![&few]),
+        (None,       vec![&few, &many]),
+    ];
+    for (account, own) in cases {
+        let addresses = vec![many.clone(), few.clone(), "https://nowhere.test/".to_owned()];
+        let found = store.named_feeds(account, addresses).await.unwrap();
+        assert_eq!(found.keys().collect::<BTreeSet<_>>(), BTreeSet::from_iter(own), "{account:?}");
+        for (topic, id) in found {
+            let feed = store.get(id).await.unwrap().unwrap();
+            assert_eq!(feed.topic.redacted(), topic);
+        }
     }
 }
 

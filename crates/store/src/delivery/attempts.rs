@@ -82,6 +82,22 @@ impl Store {
         rows.into_iter().next().map(stored).transpose()
     }
 
+    /// Returns the newest attempts of a subscription to send a record, newest first, up to `limit`.
+    pub async fn attempts_to_send(
+        &self,
+        id: SubscriptionId,
+        seq: Seq,
+        limit: usize,
+    ) -> Result<Vec<StoredAttempt>, StoreError> {
+        let db = self.of_number(id.resource.0);
+        const SENT: &str = wanted!(
+            "and content = 'entries' and first_number <= $3 and last_number >= $3
+              order by id desc limit $4"
+        );
+        let params = params![id.resource.0, id.number, seq.0, most(limit)];
+        db.rows(SENT, params).await?.into_iter().map(stored).collect()
+    }
+
     /// Deletes the attempts that are too old or too many, a bounded number in each transaction.
     /// Returns how many.
     pub async fn trim_attempts(&self, retention: &AttemptRetention) -> Result<u64, StoreError> {

@@ -41,6 +41,11 @@ pub(crate) fn web_address(address: &str) -> Markup {
     html! { span.address title=(address) { (scheme) b { (host) } (path) } }
 }
 
+/// Returns a text that people copy, for which the script of the console adds a button.
+pub(crate) fn copyable(text: &str) -> Markup {
+    html! { pre data-copy tabindex="0" { code { (text) } } }
+}
+
 /// Returns a time in UTC; the script of the console shows it in the time zone of the browser.
 pub(crate) fn timestamp(at: DateTime<Utc>) -> Markup {
     html! {
@@ -89,7 +94,7 @@ pub(crate) fn span(secs: u64) -> String {
 }
 
 /// Returns a duration in its largest unit: `3 d`.
-fn rough_span(secs: u64) -> String {
+pub(crate) fn rough_span(secs: u64) -> String {
     units(secs, 1)
 }
 

@@ -10,17 +10,18 @@ use warp::reply::Response;
 
 use super::feeds::SECTION;
 use super::new_subscription::{
-    NewSubscription, SubscribeResult, credentials_field, describe_refusal, fields, follow_checkbox,
-    new_secret_note,
+    NewSubscription, SubscribeResult, credentials_field, describe_refusal, fields, find,
+    follow_checkbox,
 };
+use super::subscribed;
 use super::visit::Visit;
 use crate::http::kit::auth;
 use crate::http::kit::html::Width;
 use crate::http::kit::rejection::Rejection;
 use crate::subscriptions::{FirstFetchWait, NoPreview};
 use feedgate_core::account::Scope;
-use feedgate_core::resource::ResourceId;
 use feedgate_core::topic::Topic;
+use feedgate_protocol::Protocol;
 
 /// The address of the page.
 const PATH: &str = "console/feeds/add";
@@ -70,27 +71,15 @@ pub(super) async fn act(visit: &Visit) -> Result<Response, Rejection> {
         }
         SubscribeResult::Refused(reason) => return Ok(refuse_subscription(visit, &reason)),
     }
-    let id = resource_id(visit, &topic).await?;
-    if request.new_secret().is_none() {
-        return Ok(visit.see_other(&format!("{SECTION}/{id}?done=subscribed")));
-    }
-    let content = html! {
-        p role="status" { "The subscription to " (topic.redacted())
-            " is stored." }
-        (new_secret_note(request.new_secret()))
-        p { a.button href=(visit.address(&format!("{SECTION}/{id}"))) { "Go to the feed" } }
-    };
-    Ok(visit.page_with(StatusCode::OK, ("Subscribed", SECTION, Width::Text), content))
-}
-
-async fn resource_id(visit: &Visit, topic: &Topic) -> Result<ResourceId, Rejection> {
-    let unavailable = |err| Rejection::unavailable(&err);
-    let account = Some(visit.access()?.account);
-    let topic = visit.gateway.subscribe.resolve(topic, account, None).await.map_err(unavailable)?;
-    let found = visit.gateway.store.find(topic.as_str()).await.map_err(unavailable)?;
-    found.map(|resource| resource.id).ok_or_else(|| {
+    let made = find(gateway, account, &topic, Some(request.callback())).await?;
+    let made = made.into_iter().find(|held| held.subscription.protocol == Protocol::WebSub);
+    let made = made.ok_or_else(|| {
         Rejection::new(StatusCode::NOT_FOUND, "The subscription was ended meanwhile.")
-    })
+    })?;
+    if request.callback().is_null_device() {
+        return Ok(visit.see_other(&format!("{SECTION}/{}?done=subscribed", made.resource.id)));
+    }
+    Ok(subscribed::page(visit, &made, request.new_secret()))
 }
 
 /// Returns the topic that the form names. People leave out the scheme, and some programs write

@@ -1,11 +1,15 @@
 //! The attempts to deliver to a subscription: what was sent, what the callback responded, and what
 //! followed.
 
+mod by_hand;
+
 use chrono::{DateTime, Utc};
 use http::StatusCode;
 use maud::{Markup, html};
 use warp::reply::Response;
 
+use super::feed_state::{address as feed_address, title};
+use super::feeds;
 use super::subscription_state::{SECTION, to_path};
 use super::visit::Visit;
 use crate::http::kit::html::parts::{Tone, badge, counted, grouped, relative_time, timestamp};
@@ -14,13 +18,18 @@ use crate::http::kit::rejection::Rejection;
 use crate::jobs::runner;
 use feedgate_core::account::Scope;
 use feedgate_core::attempt::{
-    AttemptVerdict, DeliveryAttempt, HeaderLine, RecordedResponse, StoredAttempt,
+    AttemptVerdict, DeliveryAttempt, HeaderLine, PayloadContent, RecordedResponse, StoredAttempt,
 };
+use feedgate_core::record::Seq;
 use feedgate_core::store::{AttemptRange, ListedSubscription};
-use feedgate_core::subscription::SubscriptionId;
+use feedgate_core::subscription::Format;
 
 /// The number of attempts on the page of a subscription.
 const ATTEMPTS: usize = 20;
+/// The most entries to which the page of an attempt leads.
+const ENTRIES: i64 = 20;
+/// The most bytes of a body on the page, which stays below 100 kB.
+const BODY_BYTES: usize = 24 << 10;
 
 /// Returns the newest attempts of a subscription, as a part of its page.
 pub(super) async fn timeline(
@@ -45,7 +54,7 @@ pub(super) async fn timeline(
                 th scope="col" { (name) }
             } } }
             tbody {
-                @for stored in &attempts { (row(visit, stored, now)) }
+                @for stored in &attempts { (row(visit, listed, stored, now)) }
                 @if attempts.is_empty() { tr { td colspan="5" { (none) } } }
             }
         }
@@ -87,12 +96,17 @@ fn durations(attempts: &[StoredAttempt]) -> Markup {
     chart.to_markup()
 }
 
-fn row(visit: &Visit, stored: &StoredAttempt, now: DateTime<Utc>) -> Markup {
+fn row(
+    visit: &Visit,
+    listed: &ListedSubscription,
+    stored: &StoredAttempt,
+    now: DateTime<Utc>,
+) -> Markup {
     let attempt = &stored.attempt;
     html! {
         tr {
             td data-name="" {
-                a href=(visit.address(&address(attempt.subscription, stored.id))) {
+                a href=(visit.address(&address(stored))) {
                     (relative_time(attempt.at, now))
                 }
             }
@@ -102,7 +116,7 @@ fn row(visit: &Visit, stored: &StoredAttempt, now: DateTime<Utc>) -> Markup {
                     br; small { "next attempt " (relative_time(next, now)) }
                 }
             }
-            td data-name="Sent" { (content(attempt)) }
+            td data-name="Sent" { (sent(visit, listed, attempt)) }
             td data-name="Response" {
                 @match &attempt.response {
                     Some(response) => (response.status),
@@ -114,7 +128,7 @@ fn row(visit: &Visit, stored: &StoredAttempt, now: DateTime<Utc>) -> Markup {
     }
 }
 
-fn verdict(attempt: &DeliveryAttempt) -> Markup {
+pub(super) fn verdict(attempt: &DeliveryAttempt) -> Markup {
     let tone = match attempt.verdict {
         AttemptVerdict::Delivered => Tone::Good,
         AttemptVerdict::Failed => Tone::Warning,
@@ -123,24 +137,59 @@ fn verdict(attempt: &DeliveryAttempt) -> Markup {
     badge(tone, attempt.verdict.as_str())
 }
 
-/// Returns what was sent, in words.
-fn content(attempt: &DeliveryAttempt) -> String {
+/// Returns what was sent, in words that lead to the entries.
+pub(super) fn sent(
+    visit: &Visit,
+    listed: &ListedSubscription,
+    attempt: &DeliveryAttempt,
+) -> Markup {
     let request = &attempt.request;
-    let entries = u64::try_from(request.entries).unwrap_or(u64::MAX);
     let bytes = counted(u64::try_from(request.body_bytes).unwrap_or(u64::MAX), "byte");
-    match (entries, request.first == request.last) {
-        (0, _) => format!("{}, {bytes}", request.content.as_str()),
-        (1, _) | (_, true) => format!("entry {}, {bytes}", request.last),
-        _ => format!("entries {} to {}, {bytes}", request.first, request.last),
+    let (first, last) = (request.first, request.last);
+    html! {
+        @match request.entries {
+            0 => (request.content.as_str()),
+            1 => { "entry " (entry(visit, listed, attempt, last)) }
+            _ if first == last => { "entry " (entry(visit, listed, attempt, last)) }
+            _ => {
+                "entries " (entry(visit, listed, attempt, first))
+                " to " (entry(visit, listed, attempt, last))
+            }
+        }
+        ", " (bytes)
     }
+}
+
+/// Returns the number of an entry that was sent, with the link to its page.
+fn entry(
+    visit: &Visit,
+    listed: &ListedSubscription,
+    attempt: &DeliveryAttempt,
+    seq: Seq,
+) -> Markup {
+    html! {
+        @if leads_to_entries(visit, listed, attempt) {
+            a href=(visit.address(&format!("{}/{}/entries/{seq}", feeds::SECTION, listed.resource.id))) {
+                (seq)
+            }
+        } @else { (seq) }
+    }
+}
+
+/// Returns whether the numbers of an attempt are those of entries that the reader may open.
+fn leads_to_entries(visit: &Visit, listed: &ListedSubscription, attempt: &DeliveryAttempt) -> bool {
+    attempt.request.content == PayloadContent::Entries
+        && listed.subscription.format != Format::Raw
+        && visit.allows(Scope::Retrieve)
 }
 
 fn millis(attempt: &DeliveryAttempt) -> u64 {
     u64::try_from(attempt.took.as_millis()).unwrap_or(u64::MAX)
 }
 
-fn address(id: SubscriptionId, number: i64) -> String {
-    format!("{SECTION}/{}/attempts/{number}", to_path(id))
+/// Returns the address of the page of an attempt.
+pub(super) fn address(stored: &StoredAttempt) -> String {
+    format!("{SECTION}/{}/attempts/{}", to_path(stored.attempt.subscription), stored.id)
 }
 
 /// Returns the page of one attempt.
@@ -170,8 +219,8 @@ pub(super) async fn page(
         (header_lines(&attempt.request.headers))
         details {
             summary { "Body" }
-            @match payload {
-                Some(composed) => pre tabindex="0" { code { (String::from_utf8_lossy(&composed.body)) } },
+            @match &payload {
+                Some(composed) => (body(&composed.body)),
                 None if !may_read => p { "The token that you signed in with may not read entries." },
                 None => p {
                     "What was sent cannot be composed again: it is no longer stored, or the \
@@ -179,6 +228,7 @@ pub(super) async fn page(
                 },
             }
         }
+        (by_hand::section(&listed.subscription, &attempt, payload.as_ref().map(|it| &it.body[..])))
         h2 { "Response" }
         @match attempt.response {
             Some(response) => (response_part(response, visit.is_admin())),
@@ -191,6 +241,10 @@ pub(super) async fn page(
 fn facts(visit: &Visit, listed: &ListedSubscription, attempt: &DeliveryAttempt) -> Markup {
     let now = runner::now();
     let path = format!("{SECTION}/{}", to_path(listed.subscription.id));
+    let feed = format!("{}/{}", feeds::SECTION, listed.resource.id);
+    let (first, last) = (attempt.request.first.0, attempt.request.last.0);
+    let between: Vec<Seq> =
+        (first..=last.min(first.saturating_add(ENTRIES - 1))).map(Seq).collect();
     html! {
         dl.facts {
             dt { "Subscription" }
@@ -198,7 +252,19 @@ fn facts(visit: &Visit, listed: &ListedSubscription, attempt: &DeliveryAttempt) 
             dt { "Result" } dd { (verdict(attempt)) " " (attempt.code) }
             dt { "Time" } dd { (timestamp(attempt.at)) }
             dt { "Took" } dd { (grouped(millis(attempt))) "\u{a0}ms" }
-            dt { "Sent" } dd { (content(attempt)) }
+            dt { "Sent" } dd { (sent(visit, listed, attempt)) }
+            @if between.len() > 2 && leads_to_entries(visit, listed, attempt) {
+                dt { "Entries" }
+                dd { @for (n, seq) in between.iter().enumerate() {
+                    @if n > 0 { ", " }
+                    (entry(visit, listed, attempt, *seq))
+                } }
+            }
+            dt { "Feed" } dd { a href=(visit.address(&feed)) { (title(&listed.resource)) } }
+            dt { "Source" }
+            dd { a href=(feed_address(&listed.resource)) rel="nofollow noreferrer" {
+                (feed_address(&listed.resource))
+            } }
             dt { "Next attempt" }
             dd {
                 @match attempt.next_attempt_at {
@@ -208,6 +274,16 @@ fn facts(visit: &Visit, listed: &ListedSubscription, attempt: &DeliveryAttempt) 
                 }
             }
         }
+    }
+}
+
+/// Returns the beginning of a body.
+fn body(bytes: &[u8]) -> Markup {
+    let is_whole = bytes.len() <= BODY_BYTES;
+    let beginning = &bytes[..bytes.len().min(BODY_BYTES)];
+    html! {
+        pre tabindex="0" { code { (String::from_utf8_lossy(beginning)) } }
+        @if !is_whole { p.soft { "Only the beginning of the body is displayed." } }
     }
 }
 

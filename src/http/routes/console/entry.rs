@@ -2,6 +2,8 @@
 
 mod content;
 mod explained;
+mod recipients;
+mod revisions;
 
 use chrono::{DateTime, FixedOffset, Utc};
 use http::StatusCode;
@@ -9,7 +11,7 @@ use maud::{Markup, html};
 use warp::reply::Response;
 
 use super::feed::{self, entry_title};
-use super::feed_state::title;
+use super::feed_state::{address as feed_address, title};
 use super::feeds::SECTION;
 use super::visit::Visit;
 use crate::http::kit::auth;
@@ -24,6 +26,8 @@ use feedgate_feed::model::{Entry, Link, Person};
 
 use content::EntryContent;
 use explained::Explained;
+use recipients::Recipients;
+use revisions::Revisions;
 
 /// The maximum number of people, links or categories on the page.
 const MOST_LISTED: usize = 20;
@@ -38,6 +42,8 @@ struct EntryPage {
     newest: Option<Seq>,
     content: EntryContent,
     explained: Explained,
+    revisions: Revisions,
+    recipients: Recipients,
 }
 
 impl EntryPage {
@@ -54,7 +60,13 @@ impl EntryPage {
         let newest = store.find_seq(resource.id, &record.entry_id).await.map_err(unavailable)?;
         let content = EntryContent::read(visit, &resource, &record).await?;
         let explained = Explained::read(visit, &resource, &record).await?;
-        Ok(EntryPage { resource, record, newest, content, explained })
+        let revisions = Revisions::read(visit, &resource, &record).await?;
+        let recipients = Recipients::read(visit, &resource, &record).await?;
+        #[rustfmt::skip]
+        let page = EntryPage {
+            resource, record, newest, content, explained, revisions, recipients,
+        };
+        Ok(page)
     }
 }
 
@@ -67,6 +79,9 @@ pub(super) async fn page(visit: &Visit, id: &str, seq: &str) -> Result<Response,
     let content = html! {
         (facts(visit, &page, now))
         (page.content.text_section())
+        (page.revisions.section(visit, &page.resource, now))
+        h2 { "Sent to" }
+        (page.recipients.table(visit, &page.resource, now))
         h2 { "Source" }
         (page.content.source_section())
         @if page.resource.kind != ResourceKind::Other {
@@ -83,6 +98,7 @@ fn facts(visit: &Visit, page: &EntryPage, now: DateTime<Utc>) -> Markup {
     html! {
         dl.facts {
             dt { "Feed" } dd { a href=(visit.address(&feed)) { (title(resource)) } }
+            dt { "Source" } dd { (address(feed_address(resource).as_str())) }
             dt { "Record" }
             dd {
                 (record.seq) " " (kind(record.kind)) " "

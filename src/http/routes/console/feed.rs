@@ -1,6 +1,9 @@
 //! One feed: its state, its entries, its subscriptions, and what its last fetches found.
 
+mod document_health;
 mod entries;
+mod moments;
+mod timeline;
 
 use chrono::{DateTime, Utc};
 use http::StatusCode;
@@ -28,12 +31,18 @@ use feedgate_core::upstream::{UpstreamState, UpstreamSummary};
 
 pub(super) use entries::entry_title;
 
+use document_health::DocumentHealth;
 use entries::ListedEntries;
+use moments::{Moment, MomentSources};
+use timeline::timeline;
 
 /// The number of subscriptions on the page.
-const SUBSCRIPTIONS: usize = 20;
+pub(super) const SUBSCRIPTIONS: usize = 20;
 /// The number of fetches on the page.
 const FETCHES: usize = 15;
+/// The most events, and the most records, that are read for the timeline.
+const EVENTS_READ: usize = 500;
+const RECORDS_READ: usize = 200;
 
 /// Finds the feed of a page. A feed that does not belong to the account is answered as one that does
 /// not exist (S37).
@@ -49,7 +58,7 @@ pub(super) async fn find(visit: &Visit, id: &str) -> Result<Resource, Rejection>
 }
 
 /// Returns the subscriptions to a feed that are shown: those of the account, or all.
-async fn subscribed(
+pub(super) async fn subscribed(
     visit: &Visit,
     resource: &Resource,
 ) -> Result<Vec<ListedSubscription>, Rejection> {
@@ -93,7 +102,11 @@ struct FeedPage {
     /// `None` if the token of the session may not read entries.
     entries: Option<ListedEntries>,
     subscriptions: Vec<ListedSubscription>,
-    fetches: Vec<StoredEvent>,
+    /// The newest events of the feed, which are not all for the reader.
+    events: Vec<StoredEvent>,
+    /// What happened lately.
+    moments: Vec<Moment>,
+    document: Option<DocumentHealth>,
     moves: Vec<Move>,
     upstream: Option<UpstreamSummary>,
 }
@@ -110,15 +123,30 @@ impl FeedPage {
         let wanted = EventFilter {
             viewer,
             feed: address(&resource),
-            kind: Some(EventKind::Fetch),
-            limit: FETCHES,
+            limit: EVENTS_READ,
             ..EventFilter::default()
         };
-        let fetches = store.events(&wanted).await.map_err(unavailable)?.events;
+        let mut events = store.events(&wanted).await.map_err(unavailable)?.events;
+        // The filter also finds longer addresses, which may be of others.
+        events.retain(|kept| kept.event.feed == wanted.feed);
         let moves = store.moves(resource.id).await.map_err(unavailable)?;
+        let records = store.newest_records(resource.id, RECORDS_READ).await.map_err(unavailable)?;
+        let sources = MomentSources {
+            resource: &resource,
+            events: &events,
+            viewer,
+            records: &records,
+            moves: &moves,
+        };
+        let moments = sources.moments(visit);
+        let document = DocumentHealth::read(visit, &resource).await?;
         let subscriptions = subscribed(visit, &resource).await?;
         let upstream = store.upstream_summary(resource.id).await.map_err(unavailable)?;
-        Ok(FeedPage { resource, entries, subscriptions, fetches, moves, upstream })
+        #[rustfmt::skip]
+        let page = FeedPage {
+            resource, entries, subscriptions, events, moments, document, moves, upstream,
+        };
+        Ok(page)
     }
 }
 
@@ -131,10 +159,12 @@ pub(super) async fn page(visit: &Visit, id: &str) -> Result<Response, Rejection>
         (done(visit.value("done")))
         (status(visit, &feed, now))
         (actions(visit, &feed.resource))
+        (timeline(visit, &feed.moments, now))
+        @if let Some(document) = &feed.document { (document.section()) }
         (charts)
         h2 #entries { "Entries" }
         @match &feed.entries {
-            Some(entries) => (entries.table(visit, &feed.resource, now)),
+            Some(entries) => (entries.list(visit, &feed.resource, now)),
             None => p.soft { "Your token does not have the scope retrieve." },
         }
         h2 { "Subscriptions" }
@@ -144,11 +174,16 @@ pub(super) async fn page(visit: &Visit, id: &str) -> Result<Response, Rejection>
                 "All subscriptions of this feed"
             } }
         }
+        h2 { "Details" }
         (transitions(&feed.resource))
-        h2 { "Last fetches" }
-        (fetches::list(visit, feed.resource.id, now))
-        h2 { "Fetches that changed something" }
-        (fetch_events(&feed.fetches))
+        details #fetches {
+            summary { "Last fetches" }
+            (fetches::list(visit, feed.resource.id, now))
+        }
+        details {
+            summary { "Fetches that changed something" }
+            (fetch_events(visit, &feed.events))
+        }
     };
     Ok(visit.page(&title(&feed.resource), SECTION, content))
 }
@@ -246,15 +281,19 @@ fn actions(visit: &Visit, resource: &Resource) -> Markup {
 fn transitions(resource: &Resource) -> Markup {
     html! {
         @if !resource.status.transitions.is_empty() {
-            h2 { "Changes of its state" }
-            table.records {
-                thead { tr { @for name in ["Time", "State", "Reason"] { th scope="col" { (name) } } } }
-                tbody {
-                    @for change in resource.status.transitions.iter().rev() {
-                        tr {
-                            td data-name="Time" { (timestamp(change.at)) }
-                            td data-name="State" { (change.state) }
-                            td data-name="Reason" { (change.reason) }
+            details {
+                summary { "Changes of its state" }
+                table.records {
+                    thead { tr {
+                        @for name in ["Time", "State", "Reason"] { th scope="col" { (name) } }
+                    } }
+                    tbody {
+                        @for change in resource.status.transitions.iter().rev() {
+                            tr {
+                                td data-name="Time" { (timestamp(change.at)) }
+                                td data-name="State" { (change.state) }
+                                td data-name="Reason" { (change.reason) }
+                            }
                         }
                     }
                 }
@@ -263,24 +302,28 @@ fn transitions(resource: &Resource) -> Markup {
     }
 }
 
-fn fetch_events(events: &[StoredEvent]) -> Markup {
+fn fetch_events(visit: &Visit, events: &[StoredEvent]) -> Markup {
+    let fetches = events.iter().filter(|kept| kept.event.kind == EventKind::Fetch);
+    let fetches: Vec<&StoredEvent> = fetches.take(FETCHES).collect();
     html! {
         table.records {
             thead { tr { @for name in ["Time", "Event", "Took", "Message"] {
                 th scope="col" { (name) }
             } } }
             tbody {
-                @for StoredEvent { event, .. } in events {
+                @for StoredEvent { id, event } in &fetches {
                     tr.(event.outcome.as_str()) {
                         td data-name="Time" { (timestamp(event.at)) }
-                        td data-name="Event" { (event.outcome.as_str()) }
+                        td data-name="Event" {
+                            a href=(visit.address(&format!("console/events/{id}"))) { (event.outcome.as_str()) }
+                        }
                         td data-name="Took" {
                             @if let Some(took) = event.took { (took.as_millis()) "\u{a0}ms" }
                         }
                         td data-name="Message" { (event.detail) }
                     }
                 }
-                @if events.is_empty() {
+                @if fetches.is_empty() {
                     tr { td colspan="4" {
                         "No fetch that changed something is in the event log."
                     } }

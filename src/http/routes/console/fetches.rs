@@ -49,7 +49,7 @@ fn headline(trace: &FetchTrace, now: DateTime<Utc>) -> Markup {
 }
 
 /// Returns how the fetch ended, in one or two words.
-fn result_word(trace: &FetchTrace) -> &'static str {
+pub(super) fn result_word(trace: &FetchTrace) -> &'static str {
     match trace.outcome {
         "ok_new" => "changed",
         "ok_same" => "unchanged",

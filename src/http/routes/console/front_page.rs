@@ -53,7 +53,7 @@ async fn render(gateway: &Arc<Gateway>, request: Request) -> Result<Response, Re
         }
         h2 { "Subscribe" }
         p { "Any WebSub subscriber can use the hub, without an account:" }
-        pre tabindex="0" { code {
+        pre data-copy tabindex="0" { code {
             "curl " (gateway.public_url("hub")) " -d hub.mode=subscribe \\\n"
             "     -d hub.topic=https://example.com/feed \\\n"
             "     -d hub.callback=https://example.com/callback"

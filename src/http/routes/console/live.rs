@@ -14,6 +14,7 @@ use crate::http::kit::html::parts::timestamp;
 use crate::http::kit::html::{self, Interaction};
 use crate::http::kit::rejection::Rejection;
 use crate::http::kit::reply::with_content_type;
+use crate::http::routes::event_links::EventLinks;
 use feedgate_core::event::{EventFilter, EventOutcome, EventViewer, StoredEvent};
 
 /// The section of the navigation.
@@ -46,6 +47,8 @@ pub(super) async fn page(visit: &Visit) -> Result<Response, Rejection> {
     let mut events = store.events(&wanted).await.map_err(unavailable)?.events;
     events.retain(|kept| viewer.owns(&kept.event));
     events.truncate(EVENTS);
+    let links = EventLinks::read(&visit.gateway, viewer, visit.root(), &events).await;
+    let links = links.map_err(unavailable)?;
     let content = html! {
         @if visit.is_admin() {
             div id="charts" data-source=(visit.address("console/live/charts")) {
@@ -57,7 +60,7 @@ pub(super) async fn page(visit: &Visit) -> Result<Response, Rejection> {
         }
         (filter(visit))
         p id="live" role="status" data-stream=(stream(visit, outcome, newest)) {}
-        (table(&events))
+        (table(&events, &links))
         p { a href=(visit.address("viewLog")) { "Event log" } }
     };
     Ok(visit.page_with_scripts(("Live", SECTION), SCRIPTS, content))
@@ -111,7 +114,7 @@ fn filter(visit: &Visit) -> Markup {
     }
 }
 
-fn table(events: &[StoredEvent]) -> Markup {
+fn table(events: &[StoredEvent], links: &EventLinks) -> Markup {
     html! {
         table.records {
             caption { "Newest first" }
@@ -120,7 +123,9 @@ fn table(events: &[StoredEvent]) -> Markup {
                     th scope="col" { (name) }
                 }
             } }
-            tbody id="events" { @for event in events { (row(event)) } }
+            tbody id="events" data-pages=[links.folder()] {
+                @for event in events { (row(event, links)) }
+            }
             tbody id="no-events" hidden[!events.is_empty()] {
                 tr { td colspan="6" { "Nothing has happened yet." } }
             }
@@ -128,7 +133,8 @@ fn table(events: &[StoredEvent]) -> Markup {
     }
 }
 
-fn row(StoredEvent { id, event }: &StoredEvent) -> Markup {
+fn row(kept: &StoredEvent, links: &EventLinks) -> Markup {
+    let StoredEvent { id, event } = kept;
     let many = if event.many > 1 { format!("{} times", event.many) } else { String::new() };
     let took = event.took.map(|took| format!("{} ms", took.as_millis())).unwrap_or_default();
     let details = [many.as_str(), &event.via, &event.code, &took];
@@ -136,8 +142,8 @@ fn row(StoredEvent { id, event }: &StoredEvent) -> Markup {
     html! {
         tr.(event.outcome.as_str()) data-id=(id) {
             td data-name="Time" { (timestamp(event.at)) }
-            td data-name="Event" { (event.kind.as_str()) " " (event.outcome.as_str()) }
-            td data-name="Feed" { (event.feed) }
+            td data-name="Event" { (links.event(kept)) }
+            td data-name="Feed" { (links.feed(event, html! { (event.feed) })) }
             td data-name="Callback" { (event.callback) }
             td data-name="Details" { (details.join(" · ")) }
             td data-name="Message" { (event.detail) }

@@ -8,6 +8,7 @@ use maud::{Markup, html};
 use super::visit::Visit;
 use crate::http::kit::auth;
 use crate::http::kit::callback_credentials::{callback_credentials, feed_credentials};
+use crate::http::kit::html::parts::copyable;
 use crate::http::kit::params;
 use crate::http::kit::rejection::Rejection;
 use crate::http::routes::websub::describe_forbidden;
@@ -125,6 +126,11 @@ impl NewSubscription {
             headers,
             feed_headers,
         }))
+    }
+
+    /// Returns where notifications are sent.
+    pub(super) fn callback(&self) -> &Callback {
+        &self.callback
     }
 
     /// Returns the secret if it was made here, so that the page displays it.
@@ -352,7 +358,7 @@ pub(super) fn new_secret_note(secret: Option<&Secret>) -> Markup {
         @if let Some(secret) = secret {
             div.card role="status" {
                 p { "Notifications are signed with this secret, which is displayed only now:" }
-                p { code { (secret.expose()) } }
+                (copyable(secret.expose()))
             }
         }
     }

@@ -11,9 +11,10 @@ use super::traffic_charts;
 use super::visit::Visit;
 use crate::http::kit::html::parts::{grouped, relative_time, span, web_address};
 use crate::http::kit::rejection::Rejection;
+use crate::http::routes::event_links::EventLinks;
 use crate::jobs::runner;
 use feedgate_core::account::AccountId;
-use feedgate_core::event::{EventFilter, EventOutcome, EventViewer, StoredEvent};
+use feedgate_core::event::{EventFilter, EventViewer, StoredEvent};
 use feedgate_core::feed_state::FeedState;
 use feedgate_core::resource::Resource;
 use feedgate_core::store::{
@@ -34,7 +35,7 @@ pub(super) async fn page(visit: &Visit) -> Result<Response, Rejection> {
     let totals = ListTotals::read(visit).await?;
     let (feeds, subscriptions) =
         needing_attention(visit, account, now).await.map_err(unavailable)?;
-    let events = recent_events(visit, account).await.map_err(unavailable)?;
+    let (events, links) = recent_events(visit, account).await.map_err(unavailable)?;
     let (subject, charts) = match account {
         Some(account) => (TrafficSubject::Account(account), traffic_charts::OF_DELIVERIES),
         None => (TrafficSubject::Gateway(TrafficUnit::Minute), traffic_charts::OF_GATEWAY),
@@ -53,7 +54,7 @@ pub(super) async fn page(visit: &Visit) -> Result<Response, Rejection> {
         }
         (charts)
         h2 { "What happened lately" }
-        (events_table(visit, &events))
+        (events_table(visit, &events, &links))
     };
     Ok(visit.page("Overview", "console", content))
 }
@@ -73,22 +74,21 @@ async fn needing_attention(
     Ok((feeds, store.find_subscriptions(&failing).await?.listed))
 }
 
-/// Returns the last events of the account, and of the feeds that it subscribes to.
+/// Returns the last events of the account, and of the feeds that it subscribes to, with their links.
 async fn recent_events(
     visit: &Visit,
     account: Option<AccountId>,
-) -> Result<Vec<StoredEvent>, StoreError> {
+) -> Result<(Vec<StoredEvent>, EventLinks), StoreError> {
     let store = &visit.gateway.store;
     let viewer = account.map_or(EventViewer::Admin, EventViewer::Account);
     let wanted = EventFilter { viewer, limit: EVENTS_READ, ..EventFilter::default() };
     let mut events = store.events(&wanted).await?.events;
-    if let Some(account) = account {
-        let feeds = events.iter().map(|kept| kept.event.feed.clone()).collect();
-        let own = store.owned_topics(account, feeds).await?;
-        events.retain(|kept| viewer.owns(&kept.event) || own.contains(&kept.event.feed));
-    }
+    let links = EventLinks::read(&visit.gateway, viewer, visit.root(), &events).await?;
+    events.retain(|StoredEvent { event, .. }| {
+        viewer.is_concerned_by(event, links.feed_of(event).is_some())
+    });
     events.truncate(EVENTS);
-    Ok(events)
+    Ok((events, links))
 }
 
 fn cards(visit: &Visit, totals: &ListTotals) -> Markup {
@@ -128,7 +128,7 @@ fn getting_started(visit: &Visit) -> Markup {
     }
 }
 
-fn events_table(visit: &Visit, events: &[StoredEvent]) -> Markup {
+fn events_table(visit: &Visit, events: &[StoredEvent], links: &EventLinks) -> Markup {
     let now = runner::now();
     html! {
         table.records.dense {
@@ -137,14 +137,14 @@ fn events_table(visit: &Visit, events: &[StoredEvent]) -> Markup {
                 th.number scope="col" { "Time" }
             } }
             tbody {
-                @for StoredEvent { event, .. } in events {
+                @for kept in events {
+                    @let event = &kept.event;
                     tr.(event.outcome.as_str()) {
                         td.main data-name="Event" {
-                            (event.kind.as_str()) " "
-                            @if event.outcome != EventOutcome::Ok { (event.outcome.as_str()) }
+                            (links.event(kept))
                             small title=(event.detail) { (event.detail) }
                         }
-                        td { (web_address(&event.feed)) }
+                        td { (links.feed(event, web_address(&event.feed))) }
                         td.state.number { (relative_time(event.at, now)) }
                     }
                 }

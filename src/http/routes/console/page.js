@@ -12,6 +12,41 @@
     const question = event.submitter?.dataset.confirm;
     if (question && !window.confirm(question)) event.preventDefault();
   });
+  // What people copy has a button that does.
+  for (const block of document.querySelectorAll("[data-copy]")) {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.className = "quiet copy";
+    button.textContent = "Copy";
+    button.addEventListener("click", async () => {
+      try {
+        await navigator.clipboard.writeText(block.textContent);
+        button.textContent = "Copied";
+      } catch {
+        // Browsers have no clipboard for pages that come without TLS.
+        getSelection().selectAllChildren(block);
+        button.textContent = "Selected";
+      }
+    });
+    block.before(button);
+  }
+  // What a form reports is displayed on its own page, because some of that is displayed only once.
+  document.addEventListener("submit", async (event) => {
+    const form = event.target;
+    if (!form.dataset.report || event.defaultPrevented) return;
+    event.preventDefault();
+    const report = document.getElementById(form.dataset.report);
+    report.textContent = "Sending…";
+    try {
+      const body = new URLSearchParams(new FormData(form, event.submitter));
+      const response = await fetch(form.getAttribute("action"), { method: "POST", body });
+      const page = new DOMParser().parseFromString(await response.text(), "text/html");
+      const found = page.querySelector("main [role=status], main [role=alert]");
+      report.textContent = found?.textContent ?? response.statusText;
+    } catch {
+      report.textContent = "The gateway does not respond.";
+    }
+  });
   // All rows of a page are selected at once.
   for (const all of document.querySelectorAll("input[data-all]")) {
     all.hidden = false;

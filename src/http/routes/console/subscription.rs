@@ -1,5 +1,7 @@
 //! One subscription: its state, its last attempt, and what can be done with it.
 
+mod references;
+
 use std::convert::Infallible;
 
 use chrono::{DateTime, Utc};
@@ -15,7 +17,7 @@ use super::replay;
 use super::subscription_state::{SECTION, from_path, next_step, state_badge, to_path};
 use super::visit::Visit;
 use crate::http::kit::auth;
-use crate::http::kit::html::parts::{grouped, relative_time, timestamp};
+use crate::http::kit::html::parts::{copyable, grouped, relative_time, timestamp};
 use crate::http::kit::rejection::Rejection;
 use crate::jobs::deliver::TestOutcome;
 use crate::jobs::runner;
@@ -242,7 +244,7 @@ pub(super) async fn act(visit: &Visit, name: &str) -> Result<Response, Rejection
                 div.card role="status" {
                     p { "The new secret is shown only now. Notifications are signed with it and with \
                          the previous one for a day." }
-                    p { code { (secret.expose()) } }
+                    (copyable(secret.expose()))
                 }
             };
             show(visit, &find(visit, name).await?, note).await
@@ -281,6 +283,7 @@ async fn show(
             } }
         }
         (attempts::timeline(visit, listed).await?)
+        (references::section(visit, listed)?)
     };
     Ok(visit.page("Subscription", SECTION, content))
 }

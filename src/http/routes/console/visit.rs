@@ -163,6 +163,11 @@ impl Visit {
         self.form.get(name).unwrap_or_default().trim()
     }
 
+    /// Returns the way from the page to the root of the gateway.
+    pub(super) fn root(&self) -> &str {
+        &self.root
+    }
+
     /// Returns the relative address of `path`, which begins at the root of the gateway.
     pub(super) fn address(&self, path: &str) -> String {
         address(&self.root, path)

@@ -6,6 +6,15 @@
   const events = document.getElementById("events");
   const noEvents = document.getElementById("no-events");
   const seen = new Set([...events.rows].map((row) => row.dataset.id));
+  // The pages of feeds to which rows lead already.
+  const feeds = new Map();
+  for (const link of events.querySelectorAll("td[data-name=Feed] a")) feeds.set(link.textContent, link.href);
+  const leadTo = (cell, href) => {
+    const link = document.createElement("a");
+    link.href = href;
+    link.textContent = cell.textContent;
+    cell.replaceChildren(link);
+  };
 
   const line = (event) => {
     const row = document.createElement("tr");
@@ -34,6 +43,8 @@
     time.dateTime = time.title = `${event.at.slice(0, 19)}Z`;
     time.textContent = new Date(time.dateTime).toLocaleString();
     row.cells[0].append(time);
+    if (events.dataset.pages) leadTo(row.cells[1], events.dataset.pages + event.id);
+    if (feeds.has(event.feed)) leadTo(row.cells[2], feeds.get(event.feed));
     return row;
   };
 

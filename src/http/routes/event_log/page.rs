@@ -16,6 +16,7 @@ use crate::http::kit::paths;
 use crate::http::kit::rejection::unavailable;
 use crate::http::kit::reply::{set_header, with_content_type};
 use crate::http::routes::console::Session;
+use crate::http::routes::event_links::EventLinks;
 use crate::http::state::Gateway;
 use feedgate_core::event::{EventKind, EventOutcome, StoredEvent};
 use feedgate_core::store::StoreError;
@@ -66,11 +67,12 @@ async fn content(gateway: &Gateway, view: &LogView) -> Result<Markup, StoreError
     let is_live = wanted.before.is_none() && wanted.after.is_none();
     let stream = is_live.then(|| format!("log/stream?{}", query(view, &[("after", newest)])));
     events.retain(|kept| view.shows(&kept.event));
+    let links = EventLinks::read(gateway, view.console_reader(), "", &events).await?;
     Ok(html! {
         (introduction(view))
         (filter(view))
         p id="live" role="status" data-stream=[stream] {}
-        (table(view, &events))
+        (table(view, &events, &links))
         @if !is_live || oldest.is_some() {
             nav.pages aria-label="Pages" {
                 @if !is_live { a href=(address(view, &[])) { "Newest events" } }
@@ -130,7 +132,7 @@ fn choice(name: &str, words: &[&str], chosen: Option<&str>) -> Markup {
     }
 }
 
-fn table(view: &LogView, events: &[StoredEvent]) -> Markup {
+fn table(view: &LogView, events: &[StoredEvent], links: &EventLinks) -> Markup {
     html! {
         table.records {
             caption { "Events, newest first" }
@@ -139,14 +141,16 @@ fn table(view: &LogView, events: &[StoredEvent]) -> Markup {
                     th scope="col" { (name) }
                 } }
             }
-            tbody id="events" { @for kept in events { (row(view, kept)) } }
+            tbody id="events" data-pages=[links.folder()] {
+                @for kept in events { (row(view, kept, links)) }
+            }
         }
         p id="no-events" hidden[!events.is_empty()] { "No events found." }
     }
 }
 
 /// Renders one event. `live.js` creates the same cells.
-fn row(view: &LogView, kept: &StoredEvent) -> Markup {
+fn row(view: &LogView, kept: &StoredEvent, links: &EventLinks) -> Markup {
     let event = &kept.event;
     let at = event.at;
     let details = [
@@ -163,8 +167,8 @@ fn row(view: &LogView, kept: &StoredEvent) -> Markup {
                     (at.format("%Y-%m-%d %H:%M:%S"))
                 }
             }
-            td data-name="Event" { (event.kind.as_str()) " " (event.outcome.as_str()) }
-            td data-name="Feed" { (event.feed) }
+            td data-name="Event" { (links.event(kept)) }
+            td data-name="Feed" { (links.feed(event, html! { (event.feed) })) }
             td data-name="Callback" { (view.callback(event)) }
             td data-name="Details" { (details) }
             td data-name="Message" { (view.detail(event)) }

@@ -1,25 +1,18 @@
 //! Where the fields of an entry came from: the elements of the document, and what was repaired. This is
 //! known as long as the newest document of the feed contains the entry.
 
-use std::time::Duration;
-
 use maud::{Markup, html};
 use serde_json::Value;
-use url::Url;
 
 use crate::http::kit::html::parts::{Tone, badge};
 use crate::http::kit::rejection::Rejection;
+use crate::http::routes::console::stored_document;
 use crate::http::routes::console::visit::Visit;
 use feedgate_core::record::Record;
 use feedgate_core::redaction;
 use feedgate_core::resource::{Resource, ResourceKind};
-use feedgate_feed::{Body, Context, explain};
+use feedgate_feed::{Body, explain};
 
-/// How long a page waits for memory for a document.
-const ADMISSION_WAIT: Duration = Duration::from_secs(5);
-/// The maximum length of a document that is explained here, in bytes. An explanation takes several times
-/// as long as reading the document.
-const LONGEST_BYTES: usize = 2 << 20;
 /// The maximum length of an excerpt, in characters.
 const EXCERPT_CHARS: usize = 120;
 
@@ -76,24 +69,16 @@ impl Explained {
                 "The entry was received from another feed, whose page explains it.",
             ));
         }
-        let body = visit.gateway.store.body(resource.id).await;
-        let Some((_, body)) = body.map_err(|err| Rejection::unavailable(&err))? else {
-            return Ok(Explained::Unknown("The document is not stored."));
-        };
-        if body.bytes.len() > LONGEST_BYTES {
-            return Ok(Explained::Unknown("The document is too large to be explained here."));
-        }
-        let memory = visit.gateway.documents.admit(&body.bytes, ADMISSION_WAIT).await;
-        let memory = memory.map_err(Rejection::busy)?;
-        let (resource, record) = (resource.clone(), record.clone());
-        let found = memory.run_blocking(move || find(&body, &resource, &record)).await.flatten();
-        Ok(found.map_or(
-            Explained::Unknown(
+        let (of, record) = (resource.clone(), record.clone());
+        let found = stored_document::examine(visit, resource, move |body| find(body, &of, &record));
+        Ok(match found.await? {
+            Err(reason) => Explained::Unknown(reason),
+            Ok(None) => Explained::Unknown(
                 "The document that had the entry is no longer stored: the newest one does not \
                  contain it.",
             ),
-            Explained::Found,
-        ))
+            Ok(Some(source)) => Explained::Found(source),
+        })
     }
 
     /// Returns the origin as a part of the page.
@@ -112,13 +97,7 @@ impl Explained {
 }
 
 fn find(body: &Body, resource: &Resource, record: &Record) -> Option<EntrySource> {
-    let url = Url::parse(&resource.fetch_url).unwrap_or_else(|_| resource.topic.fetch_url());
-    let mut context = Context::new(url);
-    context.known_by = resource.polling.known_by;
-    context.received_at = Some(record.at);
-    let content_type = body.content_type.iter();
-    let headers = content_type.map(|value| ("content-type".to_owned(), value.clone()));
-    context.headers.extend(headers);
+    let context = stored_document::context(resource, body, record.at);
     let explained = explain(&body.bytes, &context).ok()?;
     let at = explained.feed().entries.iter().position(|entry| entry.id == record.entry_id)?;
     let explained = explained.to_json();

@@ -1,4 +1,4 @@
-//! The entries of a feed on its page: the newest ones, or those that match a query of the language
+//! The entries of a feed on its page, as one reads them: the newest ones, or those that match a query of the language
 //! that `search` and `track` have.
 //!
 //! Queries are compared with the stored entries here, because the search index is optional and has
@@ -19,7 +19,7 @@ use feedgate_core::record::{Record, Seq};
 use feedgate_core::resource::Resource;
 use feedgate_core::store::{EntryRange, StoreError};
 use feedgate_core::stored_entry::read_records;
-use feedgate_feed::model::{Entry, Text};
+use feedgate_feed::model::{Content, Entry, Text};
 
 /// The number of entries on a page.
 const ENTRIES: usize = 20;
@@ -60,8 +60,8 @@ impl ListedEntries {
         Ok(ListedEntries { entries, continues_before, bad_query: None })
     }
 
-    /// Returns the search form and the table.
-    pub(super) fn table(&self, visit: &Visit, resource: &Resource, now: DateTime<Utc>) -> Markup {
+    /// Returns the search form and the entries, as one reads them.
+    pub(super) fn list(&self, visit: &Visit, resource: &Resource, now: DateTime<Utc>) -> Markup {
         let folder = format!("{SECTION}/{}", resource.id);
         html! {
             (search_form(visit, &folder))
@@ -82,33 +82,27 @@ impl ListedEntries {
 
     fn records(&self, visit: &Visit, folder: &str, now: DateTime<Utc>) -> Markup {
         html! {
-            table.records {
-                thead { tr { @for name in ["Entry", "Published", "Received"] {
-                    th scope="col" { (name) }
-                } } }
-                tbody {
-                    @for (seq, at, entry) in &self.entries {
-                        tr {
-                            td data-name="" {
-                                a href=(visit.address(&format!("{folder}/entries/{seq}"))) {
-                                    (entry.as_ref().map_or_else(|| format!("Entry {seq}"), entry_title))
-                                }
+            ul.reading {
+                @for (seq, at, entry) in &self.entries {
+                    li {
+                        a href=(visit.address(&format!("{folder}/entries/{seq}"))) {
+                            (entry.as_ref().map_or_else(|| format!("Entry {seq}"), entry_title))
+                        }
+                        @if let Some(excerpt) = entry.as_ref().and_then(excerpt) { p { (excerpt) } }
+                        small {
+                            @if let Some(at) = entry.as_ref().and_then(|entry| entry.published) {
+                                "published " (relative_time(at.to_utc(), now)) ", "
                             }
-                            td data-name="Published" {
-                                @if let Some(at) = entry.as_ref().and_then(|entry| entry.published) {
-                                    (relative_time(at.to_utc(), now))
-                                }
-                            }
-                            td data-name="Received" { (relative_time(*at, now)) }
+                            "received " (relative_time(*at, now))
                         }
                     }
-                    @if self.entries.is_empty() { tr { td colspan="3" { (self.nothing(visit)) } } }
                 }
             }
+            @if self.entries.is_empty() { p { (self.nothing(visit)) } }
         }
     }
 
-    /// Returns why the table is empty.
+    /// Returns why the list is empty.
     fn nothing(&self, visit: &Visit) -> &'static str {
         match (visit.value("q"), self.continues_before, visit.value("before")) {
             ("", _, "") => "No entries yet.",
@@ -196,6 +190,23 @@ fn with_entries(
     let entries = read_records(resource, &records).entries;
     let of = |record: &Record| entries.iter().find(|entry| entry.id == record.entry_id).cloned();
     records.iter().map(|record| (record.seq, record.at, of(record))).collect()
+}
+
+/// Returns the beginning of the text of an entry that has a title.
+fn excerpt(entry: &Entry) -> Option<String> {
+    const CHARS: usize = 240;
+    /// How much of a text is read for it, in bytes.
+    const READ_BYTES: usize = 8 << 10;
+    entry.title.as_ref()?;
+    let content = match &entry.content {
+        Some(Content::Text(text)) => Some(text),
+        _ => None,
+    };
+    let text = entry.summary.as_ref().or(content)?;
+    let beginning = &text.value[..text.value.floor_char_boundary(READ_BYTES)];
+    let text = Text { kind: text.kind, value: beginning.to_owned(), ..Text::default() };
+    let excerpt = feedgate_core::redaction::line(&text.to_plain(), CHARS);
+    Some(excerpt).filter(|excerpt| !excerpt.trim().is_empty() && *excerpt != entry_title(entry))
 }
 
 /// Returns the title of an entry as plain text, or the beginning of its text.

@@ -1,0 +1,135 @@
+//! Whom an entry was sent to, and when: the subscriptions of the account, or all for administrators.
+
+use chrono::{DateTime, Utc};
+use maud::{Markup, html};
+
+use crate::http::kit::html::parts::{Tone, badge, relative_time, web_address};
+use crate::http::kit::rejection::Rejection;
+use crate::http::routes::console::attempts;
+use crate::http::routes::console::feed::{SUBSCRIPTIONS, subscribed};
+use crate::http::routes::console::subscription_state::{SECTION, next_step, to_path};
+use crate::http::routes::console::visit::Visit;
+use feedgate_core::attempt::StoredAttempt;
+use feedgate_core::record::{Record, Seq};
+use feedgate_core::resource::Resource;
+use feedgate_core::store::{ListedSubscription, OwedRange, StoreError};
+use feedgate_core::subscription::Format;
+
+/// The most attempts that are listed of a subscription.
+const ATTEMPTS: usize = 3;
+
+/// The first subscriptions to the feed, and what became of an entry for each.
+pub(super) struct Recipients(Vec<(ListedSubscription, Fate)>);
+
+/// What became of an entry for a subscription.
+enum Fate {
+    /// These attempts were made to send it, newest first.
+    Attempted(Vec<StoredAttempt>),
+    /// It was sent, and the attempts are no longer stored.
+    Sent,
+    /// It waits.
+    Owed,
+    /// It is not sent, for this reason.
+    NotFor(&'static str),
+}
+
+impl Recipients {
+    /// Finds what was sent of a record.
+    pub(super) async fn read(
+        visit: &Visit,
+        resource: &Resource,
+        record: &Record,
+    ) -> Result<Recipients, Rejection> {
+        let mut recipients = Vec::new();
+        for listed in subscribed(visit, resource).await? {
+            let fate = fate(visit, &listed, record).await;
+            let fate = fate.map_err(|err| Rejection::unavailable(&err))?;
+            recipients.push((listed, fate));
+        }
+        Ok(Recipients(recipients))
+    }
+
+    /// Returns the table.
+    pub(super) fn table(&self, visit: &Visit, resource: &Resource, now: DateTime<Utc>) -> Markup {
+        html! {
+            table.records {
+                thead { tr { th scope="col" { "Callback" } th scope="col" { "Sent" } } }
+                tbody {
+                    @for (listed, fate) in &self.0 {
+                        @let path = format!("{SECTION}/{}", to_path(listed.subscription.id));
+                        tr {
+                            td data-name="" { a href=(visit.address(&path)) {
+                                (web_address(listed.subscription.callback.as_str()))
+                            } }
+                            td data-name="Sent" { (fate.description(visit, listed, now)) }
+                        }
+                    }
+                    @if self.0.is_empty() { tr { td colspan="2" { "There is no subscription." } } }
+                }
+            }
+            @if self.0.len() == SUBSCRIPTIONS {
+                p { a href=(visit.address(&format!("{SECTION}?feed={}", resource.id))) {
+                    "All subscriptions of this feed"
+                } }
+            }
+        }
+    }
+}
+
+async fn fate(
+    visit: &Visit,
+    listed: &ListedSubscription,
+    record: &Record,
+) -> Result<Fate, StoreError> {
+    let (store, subscription, seq) = (&visit.gateway.store, &listed.subscription, record.seq);
+    if subscription.callback.is_null_device() {
+        return Ok(Fate::NotFor("without a callback, nothing is sent"));
+    }
+    if subscription.format == Format::Raw {
+        return Ok(Fate::NotFor("the document is sent instead of its entries"));
+    }
+    let matcher = subscription.filter.as_ref().and_then(|filter| filter.matcher().ok());
+    if matcher.is_some_and(|matcher| !matcher.matches(&listed.resource, record)) {
+        return Ok(Fate::NotFor("it does not match the filter"));
+    }
+    let attempts = store.attempts_to_send(subscription.id, seq, ATTEMPTS).await?;
+    if !attempts.is_empty() {
+        return Ok(Fate::Attempted(attempts));
+    }
+    if listed.begun_after >= seq {
+        return Ok(Fate::NotFor("it was received before the subscription was made"));
+    }
+    let (after, least) = (Seq(seq.0 - 1), subscription.updates.least());
+    let range = OwedRange { after, upto: seq, least, limit: 1, max_bytes: usize::MAX };
+    Ok(match store.owed(listed.resource.id, &range).await?.is_empty() {
+        true => Fate::NotFor("it is old, or an update that the subscription does not receive"),
+        false if subscription.cursor >= seq => Fate::Sent,
+        false => Fate::Owed,
+    })
+}
+
+impl Fate {
+    fn description(
+        &self,
+        visit: &Visit,
+        listed: &ListedSubscription,
+        now: DateTime<Utc>,
+    ) -> Markup {
+        html! {
+            @match self {
+                Fate::Attempted(stored) => {
+                    @for (n, stored) in stored.iter().enumerate() {
+                        @if n > 0 { br; }
+                        (attempts::verdict(&stored.attempt)) " "
+                        a href=(visit.address(&attempts::address(stored))) {
+                            (relative_time(stored.attempt.at, now))
+                        }
+                    }
+                }
+                Fate::Sent => { (badge(Tone::Good, "delivered")) " the attempt is no longer stored" }
+                Fate::Owed => { (badge(Tone::Neutral, "pending")) " " (next_step(listed, now)) }
+                Fate::NotFor(reason) => span.soft { "not sent: " (reason) },
+            }
+        }
+    }
+}
