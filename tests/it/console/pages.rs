@@ -77,8 +77,7 @@ async fn every_page_is_accessible_on_desktops_and_phones_in_light_and_dark() {
     let feed = link(&source("/console/feeds").await, "console/feeds");
     let found = format!("/console/subscriptions?q={}", world.subscriber.url("/root"));
     let subscription = link(&source(&found).await, "console/subscriptions");
-    until("an attempt is listed", async || source(&subscription).await.contains("/attempts/"))
-        .await;
+    until("an attempt", async || source(&subscription).await.contains("/attempts/")).await;
     let page = source(&subscription).await;
     let (_, number) = page.split_once("/attempts/").unwrap();
     let attempt = format!("{subscription}/attempts/{}", number.split('"').next().unwrap());
