@@ -34,8 +34,8 @@ fn the_document_has_the_paths_of_the_router() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Reads the paths of all routes from their source: the arguments of `warp::path!`, and the folders
-/// of the archives, which are read from the whole path.
+/// Reads the paths of all routes from their source: the arguments of `paths::` and `warp::path!`, and the
+/// folders of the archives, which are read from the whole path.
 fn router_patterns() -> BTreeSet<Pattern> {
     let mut patterns = BTreeSet::new();
     for file in source_files(&root().join("src/http/routes")) {
@@ -57,12 +57,25 @@ fn router_patterns() -> BTreeSet<Pattern> {
                 assert!(is_known, "{}: a path that this test does not read", file.display());
             }
         }
+        for (at, call) in source.match_indices("paths::") {
+            let rest = &source[at + call.len()..];
+            if rest.starts_with(['e', 'a', 'w']) {
+                let arguments = rest.split_once('(').unwrap().1.split_once(')').unwrap().0;
+                let literals = arguments.split('"').skip(1).step_by(2);
+                patterns.extend(literals.map(whole_path));
+            }
+        }
         for (at, call) in source.match_indices("below(\"") {
             let folder = source[at + call.len()..].split_once('"').unwrap().0;
             patterns.insert(vec![folder.to_owned(), "**".to_owned()]);
         }
     }
     patterns
+}
+
+fn whole_path(path: &str) -> Pattern {
+    let segments = path.split('/').filter(|segment| !segment.is_empty());
+    segments.map(|segment| if segment == "{}" { "*" } else { segment }.to_owned()).collect()
 }
 
 fn pattern(arguments: &str) -> Pattern {

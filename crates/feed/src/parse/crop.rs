@@ -77,12 +77,12 @@ pub(super) fn crop(text: &str, now: Option<DateTime<Utc>>) -> Option<Cropped> {
 
 #[cfg(test)]
 mod tests {
-    use super::scan::Item;
+    use super::scan::ScannedItem;
     use super::*;
     use crate::repair::RepairCode;
 
     fn items(text: &str) -> Vec<(&str, Option<String>)> {
-        let date = |item: &Item| {
+        let date = |item: &ScannedItem| {
             let date = DateTime::from_timestamp(item.choice(text).date_s?, 0)?;
             Some(date.date_naive().to_string())
         };

@@ -72,7 +72,7 @@ impl Sections {
 /// An entry as the scan finds it. It is small, because a document may have a million of them; no text is
 /// as long as 4 GiB.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Item {
+pub(super) struct ScannedItem {
     pub(super) start: u32,
     pub(super) end: u32,
     pub(super) entries: u32,
@@ -82,7 +82,7 @@ pub(super) struct Item {
     updated: u32,
 }
 
-impl Item {
+impl ScannedItem {
     /// Returns what decides whether the entry is read.
     pub(super) fn choice(&self, text: &str) -> Choice {
         let date = |at: u32| {
@@ -105,7 +105,7 @@ fn date_text(rest: &str) -> &str {
 #[derive(Debug)]
 pub(super) struct Scan<'t> {
     text: &'t str,
-    pub(super) items: Vec<Item>,
+    pub(super) items: Vec<ScannedItem>,
     /// The lists of all items in a channel of RSS 1.0, which are not read.
     pub(super) lists: Vec<(u32, u32)>,
     /// Where the open list begins, and the nodes outside of entries before it.
@@ -204,7 +204,7 @@ impl<'t> Scan<'t> {
             if let Some(last) = self.items.last_mut().filter(|last| last.end == 0) {
                 last.end = offset(start);
             }
-            self.items.push(Item { start: offset(start), ..Item::default() });
+            self.items.push(ScannedItem { start: offset(start), ..ScannedItem::default() });
             (self.name, self.is_in_source) = (name, false);
         }
         if let Some(item) = self.items.last_mut() {
