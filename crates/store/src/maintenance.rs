@@ -199,19 +199,19 @@ impl Db {
         }
     }
 
-    /// Runs a statement that deletes up to `$2` rows from before `$1` until it deletes fewer than
+    /// Runs a statement that deletes up to `$2` rows within the bound `$1` until it deletes fewer than
     /// `batch`, each time in a transaction of its own. Returns how many rows it deleted.
     pub(crate) async fn delete_in_batches(
         &self,
         sql: &'static str,
-        before: DateTime<Utc>,
+        bound: impl Into<Value>,
         batch: i64,
     ) -> Result<u64, StoreError> {
-        let mut deleted = 0;
+        let (params, mut deleted) = ([bound.into(), batch.into()], 0);
         loop {
-            let delete = self.write(move |tx| {
-                Box::pin(async move { tx.execute(sql, params![before, batch]).await })
-            });
+            let params = params.clone();
+            let delete =
+                self.write(move |tx| Box::pin(async move { tx.execute(sql, &params).await }));
             let some = delete.await?;
             deleted += some;
             if some < batch as u64 {

@@ -1,6 +1,6 @@
 //! The paths of endpoints.
 //!
-//! They are compared as a whole, with one filter for all: `warp::path!` makes a type of each path, and the
+//! Paths are compared as a whole, with one filter for all: `warp::path!` makes a type of each path, and the
 //! code of all these types was a twentieth of the program. A slash at the end changes nothing.
 
 use std::future::ready;

@@ -116,17 +116,8 @@ impl Store {
         // Subscriptions are spread evenly over the cells.
         let most = most(retention.most.div_ceil(self.cells.len()));
         self.sum(|db| async move {
-            let mut deleted = db.delete_in_batches(OLD, since, BATCH).await?;
-            loop {
-                let some = db.write(move |tx| {
-                    Box::pin(async move { tx.execute(MANY, params![most, BATCH]).await })
-                });
-                let some = some.await?;
-                deleted += some;
-                if some < BATCH as u64 {
-                    return Ok(deleted);
-                }
-            }
+            let deleted = db.delete_in_batches(OLD, since, BATCH).await?;
+            Ok(deleted + db.delete_in_batches(MANY, most, BATCH).await?)
         })
         .await
     }

@@ -5,7 +5,6 @@
 
 use chrono::{DateTime, Utc};
 
-use crate::engine::sql::params;
 use crate::log::row::most;
 use crate::{Db, Store};
 use feedgate_core::store::StoreError;
@@ -88,17 +87,7 @@ impl Db {
         now: DateTime<Utc>,
         most_rows: usize,
     ) -> Result<u64, StoreError> {
-        let mut deleted = self.delete_in_batches(old, now - SUBJECT_RETENTION, BATCH).await?;
-        let most_rows = most(most_rows);
-        loop {
-            let delete = self.write(move |tx| {
-                Box::pin(async move { tx.execute(many, params![most_rows, BATCH]).await })
-            });
-            let some = delete.await?;
-            deleted += some;
-            if some < BATCH as u64 {
-                return Ok(deleted);
-            }
-        }
+        let deleted = self.delete_in_batches(old, now - SUBJECT_RETENTION, BATCH).await?;
+        Ok(deleted + self.delete_in_batches(many, most(most_rows), BATCH).await?)
     }
 }

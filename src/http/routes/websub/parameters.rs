@@ -21,7 +21,7 @@ pub(super) fn intent(form: &Form, mode: IntentMode) -> Result<Intent, Rejection>
     let callback = Callback::parse(callback).map_err(|reason| {
         Rejection::bad_request(format!("hub.callback cannot be used: {reason}."))
     })?;
-    // They concern subscriptions only, and many clients send one form for both.
+    // A secret and a lease concern subscriptions only, and many clients send one form for both.
     let is_new = mode == IntentMode::Subscribe;
     reject_sanitize(form)?;
     reject_filter(form)?;

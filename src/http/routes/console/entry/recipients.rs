@@ -23,13 +23,13 @@ pub(super) struct Recipients(Vec<(ListedSubscription, Fate)>);
 
 /// What became of an entry for a subscription.
 enum Fate {
-    /// These attempts were made to send it, newest first.
+    /// Attempts to send the entry, newest first.
     Attempted(Vec<StoredAttempt>),
-    /// It was sent, and the attempts are no longer stored.
+    /// The entry was sent, and the attempts are no longer stored.
     Sent,
-    /// It waits.
+    /// The entry waits to be sent.
     Owed,
-    /// It is not sent, for this reason.
+    /// Why the entry is not sent.
     NotFor(&'static str),
 }
 
