@@ -2,15 +2,19 @@
 
 use std::sync::Arc;
 
+use http::{HeaderMap, Method};
 use hyper::body::Body;
 use warp::Filter;
 use warp::filters::BoxedFilter;
+use warp::path::FullPath;
 use warp::reply::Response;
 
+use crate::http::kit::browser_view;
+use crate::http::kit::not_found_page;
 use crate::http::kit::reply::not_found;
 use crate::http::public_path::PublicPath;
 use crate::http::routes::{
-    archive, author, changes, cloud_aliases, console, errors, event_log, openapi, ops, rpc,
+    archive, author, changes, cloud_aliases, console, errors, event_log, icon, openapi, ops, rpc,
     rsscloud, schemas, storage, superfeedr, upstream, v1, views, weblogs, websub,
 };
 use crate::http::state::Gateway;
@@ -101,7 +105,23 @@ fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
         .unify()
         .or(ops::metrics::routes(gateway))
         .unify()
-        .or(warp::any().map(not_found))
+        .or(icon::routes(gateway))
+        .unify()
+        .or(unknown_path(gateway))
         .unify()
         .boxed()
+}
+
+/// Returns the route of all paths that no endpoint has.
+fn unknown_path(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
+    let gateway = Arc::clone(gateway);
+    let request = warp::method().and(warp::path::full()).and(warp::header::headers_cloned());
+    let reply = move |method: Method, path: FullPath, headers: HeaderMap| {
+        let is_read = [Method::GET, Method::HEAD].contains(&method);
+        match is_read && browser_view::is_preferred(&headers, "") {
+            true => not_found_page::page(&gateway, path.as_str()),
+            false => not_found(),
+        }
+    };
+    request.map(reply).boxed()
 }

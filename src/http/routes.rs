@@ -10,6 +10,7 @@ pub(crate) mod entry_finder;
 pub(crate) mod errors;
 pub(crate) mod event_links;
 pub(crate) mod event_log;
+pub(crate) mod icon;
 pub(crate) mod openapi;
 pub(crate) mod ops;
 pub(crate) mod rpc;

@@ -5,6 +5,7 @@ mod alerts;
 mod entry;
 mod events;
 mod feeds;
+mod frame;
 mod lists;
 mod live;
 mod opml;
@@ -13,6 +14,7 @@ mod replay;
 mod subscribed;
 mod tokens;
 mod traffic;
+mod true_states;
 
 use feedgate_core::account::{NewToken, Scope, Scopes, TokenHash};
 use http::StatusCode;

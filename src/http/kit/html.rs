@@ -29,6 +29,14 @@ pub(crate) const MEDIA_TYPE: &str = "text/html; charset=utf-8";
 const STYLESHEET: &str =
     concat!(include_str!("html/style.css"), include_str!("html/time_chart.css"));
 
+/// The icon of this program, as SVG: a gate, whose arches are the waves of a feed.
+pub(crate) const ICON: &str = include_str!("html/icon.svg");
+
+/// The address of the icon in pages, which have it in themselves as they have their style: the security
+/// policy allows no pictures of this gateway, because a page shows what others wrote.
+pub(crate) static ICON_ADDRESS: LazyLock<String> =
+    LazyLock::new(|| format!("data:image/svg+xml;base64,{}", STANDARD.encode(ICON)));
+
 /// How the security policy names the stylesheet. A browser applies this style and no other, also
 /// where somebody else's text got into a page as markup.
 static STYLESHEET_HASH: LazyLock<String> =
@@ -94,6 +102,8 @@ pub(crate) enum Reader<'p> {
     Account {
         /// The login.
         login: &'p str,
+        /// Whether the token of the session may see feeds and subscriptions.
+        may_list: bool,
         /// The token that proves that a form was sent by a page of the console (S38).
         csrf_token: &'p str,
     },
@@ -106,17 +116,43 @@ impl Place<'_> {
     }
 }
 
-/// The navigation of everybody: address from the root, and name.
-const PUBLIC_SECTIONS: &[(&str, &str)] =
-    &[("", "Home"), ("viewLog", "Event log"), ("console", "Sign in")];
+/// An entry of the navigation.
+struct Section {
+    /// The address from the root.
+    path: &'static str,
+    name: &'static str,
+    /// The icon, as the path of an SVG of 16 by 16 units; may be empty.
+    icon: &'static str,
+    /// Whether its pages are for tokens that may see feeds and subscriptions.
+    needs_list: bool,
+}
+
+const fn section(path: &'static str, name: &'static str, icon: &'static str) -> Section {
+    Section { path, name, icon, needs_list: false }
+}
+
+const fn list(path: &'static str, name: &'static str, icon: &'static str) -> Section {
+    Section { path, name, icon, needs_list: true }
+}
+
+/// The navigation of everybody.
+const PUBLIC_SECTIONS: &[Section] = &[
+    section("docs", "API", ""),
+    section("viewLog", "Event log", ""),
+    section("console", "Sign in", ""),
+];
 /// The navigation of the console.
-const CONSOLE_SECTIONS: &[(&str, &str)] = &[
-    ("console", "Overview"),
-    ("console/feeds", "Feeds"),
-    ("console/subscriptions", "Subscriptions"),
-    ("console/live", "Live"),
-    ("viewLog", "Event log"),
-    ("console/accounts", "Accounts"),
+const CONSOLE_SECTIONS: &[Section] = &[
+    list("console", "Overview", "M2 2h5v5H2zM9 2h5v5H9zM2 9h5v5H2zM9 9h5v5H9z"),
+    list("console/feeds", "Feeds", "M3 13h.01M3 8a5 5 0 0 1 5 5M3 3a10 10 0 0 1 10 10"),
+    list("console/subscriptions", "Subscriptions", "M8 2v9M5 8l3 3 3-3M2 11v3h12v-3"),
+    list("console/live", "Live", "M1 8h3l2-5 4 10 2-5h3"),
+    section("viewLog", "Event log", "M2 4h12M2 8h12M2 12h8"),
+    section(
+        "console/accounts",
+        "Accounts",
+        "M8 8a3 3 0 1 0 0-6 3 3 0 0 0 0 6M2.5 14a5.5 5.5 0 0 1 11 0",
+    ),
 ];
 
 impl Interaction {
@@ -156,8 +192,7 @@ impl HtmlPage<'_> {
                     meta charset="utf-8";
                     meta name="viewport" content="width=device-width, initial-scale=1";
                     title { (title) " – feedgate" }
-                    // Without an icon, browsers request /favicon.ico.
-                    link rel="icon" href="data:,";
+                    link rel="icon" href=(*ICON_ADDRESS);
                     @if let Some((media_type, href)) = place.alternate {
                         link rel="alternate" type=(media_type) href=(href);
                     }
@@ -169,7 +204,7 @@ impl HtmlPage<'_> {
                         script src=(format!("{}{address}", place.root)) defer {}
                     }
                 }
-                body {
+                body class=[matches!(place.reader, Reader::Account { .. }).then_some("app")] {
                     a.skip href="#content" { "Skip to the content" }
                     (header(place))
                     main #content .wide[*width == Width::Table] tabindex="-1" {
@@ -192,16 +227,20 @@ impl HtmlPage<'_> {
 
 fn header(place: &Place<'_>) -> Markup {
     let Place { root, section, reader, .. } = place;
-    let sections = match reader {
-        Reader::Anybody => PUBLIC_SECTIONS,
-        Reader::Account { .. } => CONSOLE_SECTIONS,
+    let (sections, may_list) = match reader {
+        Reader::Anybody => (PUBLIC_SECTIONS, false),
+        Reader::Account { may_list, .. } => (CONSOLE_SECTIONS, *may_list),
     };
+    let offered = sections.iter().filter(|section| may_list || !section.needs_list);
     html! {
         header.top {
-            a.brand href=(address(root, "")) { "feedgate" }
+            a.brand href=(address(root, "")) { (PreEscaped(ICON)) "feedgate" }
             nav aria-label="Main" {
-                @for (path, name) in sections {
+                @for Section { path, name, icon, .. } in offered {
                     a href=(address(root, path)) aria-current=[(path == section).then_some("page")] {
+                        @if !icon.is_empty() {
+                            svg viewBox="0 0 16 16" aria-hidden="true" { path d=(icon) {} }
+                        }
                         (name)
                     }
                 }
@@ -278,7 +317,7 @@ mod tests {
     #[test]
     fn links_lead_to_the_root_from_any_folder() {
         let in_folder = |root| {
-            let reader = Reader::Account { login: "ada", csrf_token: "c" };
+            let reader = Reader::Account { login: "ada", may_list: true, csrf_token: "c" };
             let place = Place { root, section: "console/feeds", reader, alternate: None };
             let interaction = Interaction::Scripts(&["console/page.js"]);
             let content = html! {};
@@ -292,6 +331,6 @@ mod tests {
 
     #[test]
     fn the_stylesheet_is_short_enough_to_be_part_of_every_page() {
-        assert!(STYLESHEET.len() < 14_000, "{} bytes: serve it by itself", STYLESHEET.len());
+        assert!(STYLESHEET.len() < 20_000, "{} bytes: serve it by itself", STYLESHEET.len());
     }
 }

@@ -28,6 +28,7 @@ use warp::reply::Response;
 use crate::http::kit::anonymous_access::Permission;
 use crate::http::kit::browser_view;
 use crate::http::kit::endpoint::Endpoint;
+use crate::http::kit::not_found_page;
 use crate::http::kit::params;
 use crate::http::kit::permissions;
 use crate::http::kit::rejection::{Rejection, unavailable};
@@ -78,7 +79,7 @@ pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
         let (owner, name) = match location::parse_path(path) {
             Some(place) => place,
             None if path == "feeds/" => return redirect_to_archive(&gateway, &request).await,
-            None => return not_found(),
+            None => return nothing_here(&gateway, &request),
         };
         let document = requested_format(&request, of_address).map(|format| {
             // Whoever names a format is sent the document, in a browser as well.
@@ -92,6 +93,11 @@ pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
         };
         permissions::keep_private(&gateway, response)
     })
+}
+
+fn nothing_here(gateway: &Gateway, request: &Request) -> Response {
+    let prefers_page = browser_view::is_preferred(&request.headers, &request.query);
+    if prefers_page { not_found_page::page(gateway, &request.path) } else { not_found() }
 }
 
 /// Returns the path if it is that of the plain feed of all resources, whose end is not behind a slash.
@@ -121,7 +127,7 @@ async fn handle(
     let RequestedDocument { name, format, is_page } = document;
     let location = match location::find(gateway, request, owner).await {
         Ok(Some(location)) => location,
-        Ok(None) => return not_found(),
+        Ok(None) => return nothing_here(gateway, request),
         Err(rejection) => return rejection.to_response(),
     };
     let number = match name {
@@ -136,7 +142,7 @@ async fn handle(
         }
     };
     let mut response = match served {
-        Ok(response) => response.unwrap_or_else(not_found),
+        Ok(response) => response.unwrap_or_else(|| nothing_here(gateway, request)),
         Err(NotRendered::Store(err)) => unavailable(&err),
         Err(NotRendered::Rejected(rejection)) => rejection.to_response(),
     };

@@ -33,6 +33,7 @@ mod sign_in;
 mod stored_document;
 mod subscribed;
 mod subscription;
+mod subscription_action;
 mod subscription_filter;
 mod subscription_state;
 mod subscription_table;

@@ -81,7 +81,7 @@ fn empty_form() -> Markup {
             input id="url" name="url" type="url" required;
             label for="rssUrl" { "URL of its feed " small { "(optional)" } }
             input id="rssUrl" name="rssUrl" type="url";
-            button type="submit" { "Send ping" }
+            button.primary type="submit" { "Send ping" }
         }
     }
 }

@@ -20,8 +20,11 @@ async fn c01_the_console_finds_and_counts_what_is_stored_however_much_it_is() {
         let visitor = Visitor::sign_in(&world, login, login).await;
         let page = async |path: &str| visitor.page(path).await.replace('\u{a0}', " ");
         let overview = page("/console").await;
-        for part in ["Feeds<b>3 004</b>", "Failing feeds<b>3</b>", "Failing subscriptions<b>2</b>"]
-        {
+        for part in [
+            "Feeds<b>3 004</b>",
+            "Failing feeds<b class=\"warning\">3</b>",
+            "Failing subscriptions<b class=\"warning\">2</b>",
+        ] {
             assert!(overview.contains(part), "{login}: {part}: {overview}");
         }
         assert!(overview.contains("/blog/1001.xml"), "{overview}");

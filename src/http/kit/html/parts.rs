@@ -46,13 +46,10 @@ pub(crate) fn copyable(text: &str) -> Markup {
     html! { pre data-copy tabindex="0" { code { (text) } } }
 }
 
-/// Returns a time in UTC; the script of the console shows it in the time zone of the browser.
+/// Returns a time in UTC. Pages tell times in this way, or by their distance.
 pub(crate) fn timestamp(at: DateTime<Utc>) -> Markup {
-    html! {
-        time datetime=(at.to_rfc3339_opts(SecondsFormat::Secs, true)) {
-            (at.format("%Y-%m-%d %H:%M:%S"))
-        }
-    }
+    let exact = at.to_rfc3339_opts(SecondsFormat::Secs, true);
+    html! { time datetime=(exact) title=(exact) { (at.format("%Y-%m-%d %H:%M:%S")) " UTC" } }
 }
 
 /// Returns how far a time is from `now`, with the time itself as its title.
@@ -64,7 +61,7 @@ pub(crate) fn relative_time(at: DateTime<Utc>, now: DateTime<Utc>) -> Markup {
         2.. => format!("{} ago", rough_span(distance.unsigned_abs())),
         _ => format!("in {}", rough_span(distance.unsigned_abs())),
     };
-    html! { time.relative datetime=(exact) title=(exact) { (text) } }
+    html! { time datetime=(exact) title=(exact) { (text) } }
 }
 
 /// Returns a time that may be unknown.
@@ -73,6 +70,11 @@ pub(crate) fn optional_time(at: Option<DateTime<Utc>>, now: DateTime<Utc>) -> Ma
         Some(at) => relative_time(at, now),
         None => html! { span.absent { "never" } },
     }
+}
+
+/// Returns the row of a table of `columns` without records: what is missing, and what to do next.
+pub(crate) fn empty_row(columns: usize, missing: &str, next: Markup) -> Markup {
+    html! { tr { td.empty colspan=(columns) { b { (missing) } " " (next) } } }
 }
 
 /// Returns a number with groups of digits: `1 234 567`.

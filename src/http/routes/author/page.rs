@@ -43,7 +43,12 @@ impl AuthorPage<'_> {
             width: Width::Text,
             interaction: Interaction::Forms,
             place: Place::public("author"),
-            content: html! { (self.outcome()) (self.post()) (self.feed()) },
+            content: html! {
+                p { "A post appears in the feed of your account, and its subscribers are notified." }
+                (self.outcome())
+                (self.post())
+                (self.feed())
+            },
         }
     }
 
@@ -102,7 +107,7 @@ impl AuthorPage<'_> {
                 label for="password" { "Password" }
                 input id="password" name="password" type="password" required
                     autocomplete="current-password";
-                button type="submit" { "Post" }
+                button.primary type="submit" { "Post" }
             }
         }
     }

@@ -9,7 +9,7 @@ use super::paging::Paging;
 use super::visit::Visit;
 use super::{account_alerts, account_tokens, traffic_charts};
 use crate::http::kit::auth;
-use crate::http::kit::html::parts::{Tone, badge, counted, grouped, timestamp};
+use crate::http::kit::html::parts::{Tone, badge, counted, empty_row, grouped, timestamp};
 use crate::http::kit::rejection::Rejection;
 use crate::jobs::runner;
 use crate::tokens;
@@ -49,16 +49,22 @@ pub(super) async fn page(visit: &Visit) -> Result<Response, Rejection> {
             } }
             tbody {
                 @for account in &accounts { (row(visit, account)) }
-                @if accounts.is_empty() { tr { td colspan="6" { "No accounts found." } } }
+                @if accounts.is_empty() {
+                    (empty_row(6, "No accounts found.", html! {
+                        a href=(visit.address(SECTION)) { "Show all accounts" } "."
+                    }))
+                }
             }
         }
         (paging.links(visit, (SECTION, &["q"]), next))
-        h2 { "New account" }
-        p { "An account is created with its first token." }
-        form.inline method="post" action=(visit.address(SECTION)) {
-            (visit.csrf_field())
-            label { "Login " input name="login" required maxlength="100"; }
-            button type="submit" { "Create" }
+        @if visit.allows(Scope::Tokens) {
+            h2 { "New account" }
+            p { "An account is created with its first token." }
+            form.inline method="post" action=(visit.address(SECTION)) {
+                (visit.csrf_field())
+                label { "Login " input name="login" required maxlength="100"; }
+                button type="submit" { "Create" }
+            }
         }
     };
     Ok(visit.page("Accounts", SECTION, content))

@@ -18,6 +18,7 @@ use super::visit::Visit;
 use crate::http::kit::auth;
 use crate::http::kit::html::Width;
 use crate::http::kit::rejection::Rejection;
+use crate::net::FetchError;
 use crate::subscriptions::{FirstFetchWait, NoPreview};
 use feedgate_core::account::Scope;
 use feedgate_core::topic::Topic;
@@ -174,15 +175,21 @@ fn describe_failure(visit: &Visit, topic: &Topic, why: &NoPreview) -> (StatusCod
         NoPreview::Refused(refusal) => {
             (StatusCode::UNPROCESSABLE_ENTITY, describe_refusal(refusal), false)
         }
+        // Where no server answers, nothing can be told from a mistake in the address.
+        NoPreview::Failed(FetchError::Unreachable { .. }) => {
+            let reason = format!("There is no preview: {why}. Is the address right?");
+            (StatusCode::OK, reason, false)
+        }
         why => (StatusCode::OK, format!("There is no preview: {why}."), true),
     };
     let content = html! {
         p role="alert" { (reason) }
         @if may_subscribe {
-            p { "A subscription is possible all the same. The address is fetched again later." }
-            (subscription_form(
-                visit, topic.as_str(), "Subscribe without a preview", follow_field(visit)
-            ))
+            details {
+                summary { "Subscribe without a preview" }
+                p { "The address is fetched again later." }
+                (subscription_form(visit, topic.as_str(), "Subscribe", follow_field(visit)))
+            }
         }
     };
     (status, content)

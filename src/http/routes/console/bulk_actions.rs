@@ -4,7 +4,8 @@ use maud::{Markup, html};
 use url::form_urlencoded;
 use warp::reply::Response;
 
-use super::subscription::{Action, carry_out, find};
+use super::subscription::{carry_out, find};
+use super::subscription_action::Action;
 use super::subscription_filter::{self, PAGE, PARAMETERS};
 use super::subscription_state::{SECTION, to_path};
 use super::subscription_table;
@@ -109,15 +110,20 @@ fn kept_fields(visit: &Visit) -> Markup {
 /// Returns the bar below a list with what can be done with the selected subscriptions.
 pub(super) fn bar(visit: &Visit) -> Markup {
     html! {
-        div.bulk {
+        @if offered(visit).next().is_some() { div.bulk {
             (kept_fields(visit))
             label.choice { input type="checkbox" name="all" value="1"; " All that match" }
-            @for action in ACTIONS {
+            @for action in offered(visit) {
                 button.danger[action == Action::End] type="submit" name="action"
-                    value=(action.as_str()) disabled[!visit.allows(action.scope())] { (action.label()) }
+                    value=(action.as_str()) { (action.label()) }
             }
-        }
+        } }
     }
+}
+
+/// Returns what the token of the session may do with several subscriptions.
+fn offered(visit: &Visit) -> impl Iterator<Item = Action> {
+    ACTIONS.into_iter().filter(move |action| visit.allows(action.scope()))
 }
 
 /// Returns the page that asks whether the selected subscriptions are meant.

@@ -271,9 +271,11 @@ fn upstream_text(upstream: &UpstreamSummary, now: DateTime<Utc>) -> Markup {
 
 fn actions(visit: &Visit, resource: &Resource) -> Markup {
     html! {
-        form.inline method="post" action=(visit.address(&format!("{SECTION}/{}", resource.id))) {
-            (visit.csrf_field())
-            button type="submit" name="action" value="poll" { "Fetch now" }
+        @if visit.allows(Scope::Subscribe) {
+            form.inline.head method="post" action=(visit.address(&format!("{SECTION}/{}", resource.id))) {
+                (visit.csrf_field())
+                button type="submit" name="action" value="poll" { "Fetch now" }
+            }
         }
     }
 }

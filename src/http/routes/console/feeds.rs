@@ -10,10 +10,11 @@ use super::paging::Paging;
 use super::visit::Visit;
 use crate::http::kit::html::chart::sparkline;
 use crate::http::kit::html::parts::{
-    counted, grouped, optional_time, relative_time, span, web_address,
+    counted, empty_row, grouped, optional_time, relative_time, span, web_address,
 };
 use crate::http::kit::rejection::Rejection;
 use crate::jobs::runner;
+use feedgate_core::account::Scope;
 use feedgate_core::feed_name::NameSearch;
 use feedgate_core::feed_state::FeedState;
 use feedgate_core::resource::Resource;
@@ -51,12 +52,14 @@ pub(super) async fn page(visit: &Visit) -> Result<Response, Rejection> {
     let found = visit.gateway.store.find_feeds(&query, now).await;
     let FeedsFound { feeds, next } = found.map_err(|err| Rejection::unavailable(&err))?;
     let content = html! {
-        p.actions {
-            a.button href=(visit.address("console/feeds/add")) { "Add a feed" }
+        p.actions.head {
             a.button href=(visit.address("console/opml")) { "Import or export OPML" }
+            @if visit.allows(Scope::Subscribe) {
+                a.button.primary href=(visit.address("console/feeds/add")) { "Add a feed" }
+            }
         }
+        p.state role="status" { (status(visit, &query, feeds.len(), next.is_some()).await?) }
         (filter(visit))
-        p role="status" { (status(visit, &query, feeds.len(), next.is_some()).await?) }
         (feeds_table(visit, &feeds, now))
         (paging.links(visit, (SECTION, PARAMETERS), next.map(|next| next.to_param())))
     };
@@ -127,8 +130,21 @@ pub(super) fn feeds_table(visit: &Visit, feeds: &[Resource], now: DateTime<Utc>)
             } }
             tbody {
                 @for feed in feeds { (row(visit, feed, now)) }
-                @if feeds.is_empty() { tr { td colspan="6" { "No feeds found." } } }
+                @if feeds.is_empty() { (empty_row(6, "No feeds found.", what_next(visit))) }
             }
+        }
+    }
+}
+
+/// Returns what to do if the list is empty.
+fn what_next(visit: &Visit) -> Markup {
+    let is_filtered = ["q", "state"].iter().any(|name| !visit.value(name).is_empty());
+    html! {
+        @if is_filtered {
+            a href=(visit.address(SECTION)) { "Show all feeds" } "."
+        } @else if visit.allows(Scope::Subscribe) {
+            a href=(visit.address("console/feeds/add")) { "Add a feed" }
+            ": a preview shows what it contains."
         }
     }
 }

@@ -10,7 +10,8 @@ use warp::reply::Response;
 
 use super::visit::Visit;
 use crate::http::kit::html::Width;
-use crate::http::kit::html::parts::relative_time;
+use crate::http::kit::html::parts::{relative_time, web_address};
+use crate::http::kit::public_pages;
 use crate::http::kit::rejection::Rejection;
 use crate::http::kit::request::Request;
 use crate::http::kit::viewer_access::ViewerAccess;
@@ -63,7 +64,8 @@ async fn render(gateway: &Arc<Gateway>, request: Request) -> Result<Response, Re
              the API: entries come as Atom or JSON."
         }
         (changes(gateway, &events))
-        (links(gateway, &visit))
+        h2 { "More" }
+        (public_pages::list(gateway, ""))
     };
     Ok(visit.page_with(StatusCode::OK, ("feedgate", "", Width::Text), content))
 }
@@ -73,33 +75,15 @@ fn changes(gateway: &Gateway, events: &[StoredEvent]) -> Markup {
     html! {
         @if gateway.shows_public_views() && !events.is_empty() {
             h2 { "Changed lately" }
-            ul {
+            ul.links {
                 @for StoredEvent { event, .. } in events {
                     li {
-                        a href=(event.feed) rel="nofollow" { (event.feed) } " "
+                        a href=(event.feed) rel="nofollow" { (web_address(&event.feed)) } " "
                         small { (relative_time(event.at, now)) }
                     }
                 }
             }
         }
-    }
-}
-
-fn links(gateway: &Gateway, visit: &Visit) -> Markup {
-    let mut links = vec![
-        ("changes.xml", "Recent changes for programs"),
-        ("docs", "All calls, to read and to try"),
-        ("openapi.json", "All calls, as an OpenAPI document"),
-        ("bot", "Why feedgate fetches from your server"),
-        ("pingSiteForm", "Report that a site has changed"),
-        ("author", "Write a post"),
-    ];
-    if gateway.shows_public_views() {
-        links.extend([("stats", "Statistics"), ("feeds.opml", "All feeds, as OPML")]);
-    }
-    html! {
-        h2 { "More" }
-        ul { @for (path, name) in links { li { a href=(visit.address(path)) { (name) } } } }
     }
 }
 

@@ -10,7 +10,7 @@ use warp::reply::Response;
 
 use super::live_charts;
 use super::visit::Visit;
-use crate::http::kit::html::parts::timestamp;
+use crate::http::kit::html::parts::{empty_row, timestamp};
 use crate::http::kit::html::{self, Interaction};
 use crate::http::kit::rejection::Rejection;
 use crate::http::kit::reply::with_content_type;
@@ -59,7 +59,7 @@ pub(super) async fn page(visit: &Visit) -> Result<Response, Rejection> {
             p { "Requests, deliveries and failures of your account, as they happen." }
         }
         (filter(visit))
-        p id="live" role="status" data-stream=(stream(visit, outcome, newest)) {}
+        p.state id="live" role="status" data-stream=(stream(visit, outcome, newest)) {}
         (table(&events, &links))
         p { a href=(visit.address("viewLog")) { "Event log" } }
     };
@@ -127,7 +127,7 @@ fn table(events: &[StoredEvent], links: &EventLinks) -> Markup {
                 @for event in events { (row(event, links)) }
             }
             tbody id="no-events" hidden[!events.is_empty()] {
-                tr { td colspan="6" { "Nothing has happened yet." } }
+                (empty_row(6, "Nothing has happened yet.", html! { "Events appear here as they happen." }))
             }
         }
     }

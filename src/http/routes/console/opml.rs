@@ -116,6 +116,13 @@ fn form_page(visit: &Visit, status: StatusCode, note: Markup) -> Response {
             p { "The list has all feeds that you are subscribed to." }
         }
         p { a.button href=(export) download { "Download the list" } }
+        @if visit.allows(Scope::Subscribe) { (import_section(visit)) }
+    };
+    visit.page_with(status, ("OPML", SECTION, Width::Text), content)
+}
+
+fn import_section(visit: &Visit) -> Markup {
+    html! {
         h2 { "Import" }
         p { "The feeds of the list are subscribed to, in whatever folders they are: up to "
             (grouped(MAX_FEEDS as u64)) " feeds and 1\u{a0}MiB at once. Feeds that you are \
@@ -136,8 +143,7 @@ fn form_page(visit: &Visit, status: StatusCode, note: Markup) -> Response {
             (fields(visit))
             button.primary type="submit" { "Import" }
         }
-    };
-    visit.page_with(status, ("OPML", SECTION, Width::Text), content)
+    }
 }
 
 fn last_import(visit: &Visit) -> Markup {

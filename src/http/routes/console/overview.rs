@@ -4,16 +4,17 @@ use chrono::{DateTime, Utc};
 use maud::{Markup, html};
 use warp::reply::Response;
 
+use super::accounts;
 use super::feeds::feeds_table;
 use super::list_totals::ListTotals;
 use super::subscription_table;
 use super::traffic_charts;
 use super::visit::Visit;
-use crate::http::kit::html::parts::{grouped, relative_time, span, web_address};
+use crate::http::kit::html::parts::{empty_row, grouped, relative_time, span, web_address};
 use crate::http::kit::rejection::Rejection;
 use crate::http::routes::event_links::EventLinks;
 use crate::jobs::runner;
-use feedgate_core::account::AccountId;
+use feedgate_core::account::{AccountId, Scope};
 use feedgate_core::event::{EventFilter, EventViewer, StoredEvent};
 use feedgate_core::feed_state::FeedState;
 use feedgate_core::resource::Resource;
@@ -28,8 +29,11 @@ const ATTENTION: usize = 8;
 const EVENTS: usize = 12;
 const EVENTS_READ: usize = 200;
 
-/// Returns the page.
+/// Returns the page; whose token may not see feeds and subscriptions gets to the own account.
 pub(super) async fn page(visit: &Visit) -> Result<Response, Rejection> {
+    if !visit.is_admin() && !visit.allows(Scope::List) {
+        return accounts::page(visit).await;
+    }
     let unavailable = |err| Rejection::unavailable(&err);
     let (account, now) = (visit.visible_account()?, runner::now());
     let totals = ListTotals::read(visit).await?;
@@ -93,19 +97,23 @@ async fn recent_events(
 
 fn cards(visit: &Visit, totals: &ListTotals) -> Markup {
     let cards = [
-        ("console/feeds", "Feeds", totals.feeds()),
-        ("console/feeds?state=failing", "Failing feeds", totals.failing_feeds()),
-        ("console/subscriptions", "Subscriptions", totals.subscriptions()),
+        ("console/feeds", "Feeds", totals.feeds(), false),
+        ("console/feeds?state=failing", "Failing feeds", totals.failing_feeds(), true),
+        ("console/subscriptions", "Subscriptions", totals.subscriptions(), false),
         (
             "console/subscriptions?state=failing",
             "Failing subscriptions",
             totals.failing_subscriptions(),
+            true,
         ),
     ];
     html! {
         div.cards {
-            @for (path, name, total) in cards {
-                a.card href=(visit.address(path)) { (name) b { (total) } }
+            @for (path, name, total, is_failure) in cards {
+                a.card href=(visit.address(path)) {
+                    (name)
+                    @if is_failure && total != "0" { b.warning { (total) } } @else { b { (total) } }
+                }
             }
             @if let Some(gauges) = totals.gauges() {
                 div.card { "Deliveries waiting" b { (grouped(gauges.due)) }
@@ -121,9 +129,20 @@ fn getting_started(visit: &Visit) -> Markup {
     html! {
         h2 { "Start here" }
         p {
-            "There are no feeds yet. " a href=(visit.address("console/feeds/add")) { "Add a feed" }
-            ": enter the address of a feed or of a web page, see what it contains, and say where its \
-             entries are to be sent."
+            "There are no feeds yet. Enter the address of a feed or of a web page, see what it contains, \
+             and say where its entries are to be sent."
+        }
+        @if visit.allows(Scope::Subscribe) {
+            p.actions {
+                a.button.primary href=(visit.address("console/feeds/add")) { "Add a feed" }
+                a.button href=(visit.address("console/opml")) { "Import a list" }
+            }
+            p { "Or from a program:" }
+            pre tabindex="0" { code {
+                "curl " (visit.gateway.public_url("")) " -u LOGIN:TOKEN -d hub.mode=subscribe \\\n"
+                "     -d hub.topic=https://example.com/feed \\\n"
+                "     -d hub.callback=https://example.com/callback"
+            } }
         }
     }
 }
@@ -148,9 +167,13 @@ fn events_table(visit: &Visit, events: &[StoredEvent], links: &EventLinks) -> Ma
                         td.state.number { (relative_time(event.at, now)) }
                     }
                 }
-                @if events.is_empty() { tr { td colspan="3" { "Nothing has happened yet." } } }
+                @if events.is_empty() {
+                    (empty_row(3, "Nothing has happened yet.", html! {
+                        "Fetches, notifications and requests of your feeds are listed here."
+                    }))
+                }
             }
         }
-        p { a href=(visit.address("viewLog")) { "Event log" } }
+        p { a href=(visit.address("viewLog")) { "All events" } }
     }
 }

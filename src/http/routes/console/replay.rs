@@ -63,7 +63,7 @@ async fn before(
 /// Returns the form, which is sent to `address`.
 pub(super) fn form(visit: &Visit, address: &str) -> Markup {
     html! {
-        h3 { "Replay" }
+        h2 { "Replay" }
         p.soft {
             "Sends entries again, at most " (grouped(MOST_REPLAYED.unsigned_abs())) ". The time is that of their arrival here."
         }

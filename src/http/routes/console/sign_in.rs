@@ -32,11 +32,11 @@ pub(super) fn page(visit: &Visit, status: StatusCode, refused: Option<&str>) -> 
             input id="token" name="token" type="password" autocomplete="current-password" required;
             button.primary type="submit" { "Sign in" }
         }
-        p.soft {
-            "The first start of a gateway stores the token of the administrator in the file "
-            code { "admin-token" } " of its data directory. Further tokens are made on the page \
-            Accounts, or by " code { "feedgate token create --login NAME" } "."
-        }
+        h2 { "Where is my token?" }
+        p { "The first start of a gateway stores that of the administrator in its data directory:" }
+        pre tabindex="0" { code { "cat feedgate-data/admin-token" } }
+        p { "Further tokens are made on the page Accounts of the console, or by a command:" }
+        pre tabindex="0" { code { "feedgate token create --login NAME" } }
     };
     visit.page_with(status, ("Sign in", "console", Width::Text), content)
 }

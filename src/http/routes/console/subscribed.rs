@@ -8,7 +8,7 @@ use warp::reply::Response;
 use super::feed_state::title;
 use super::feeds::SECTION as FEEDS;
 use super::receivers::{Receiver, receivers};
-use super::subscription::Action;
+use super::subscription_action::Action;
 use super::subscription_state::{SECTION, to_path};
 use super::visit::Visit;
 use crate::http::kit::html::Width;

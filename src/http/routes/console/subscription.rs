@@ -14,15 +14,17 @@ use super::callback_host;
 use super::feed_state::title;
 use super::new_subscription::random_secret;
 use super::replay;
+use super::subscription_action::{Action, has_changeable_secret};
 use super::subscription_state::{SECTION, from_path, next_step, state_badge, to_path};
 use super::visit::Visit;
 use crate::http::kit::auth;
-use crate::http::kit::html::parts::{copyable, grouped, relative_time, timestamp};
+use crate::http::kit::html::parts::{
+    Tone, badge, copyable, grouped, relative_time, timestamp, web_address,
+};
 use crate::http::kit::rejection::Rejection;
 use crate::jobs::deliver::TestOutcome;
 use crate::jobs::runner;
 use crate::subscriptions::{FirstFetchWait, RequestTerms, Verification};
-use feedgate_core::account::Scope;
 use feedgate_core::callback_headers::CallbackHeaders;
 use feedgate_core::intent::{Intent, IntentMode};
 use feedgate_core::signing::{Secret, SecretOverlap, SigningRequest};
@@ -33,88 +35,17 @@ use feedgate_protocol::Protocol;
 /// How long notifications are signed with both secrets after a rotation: a day.
 const OVERLAP_S: u64 = 86_400;
 
-/// What can be done with a subscription.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Action {
-    /// Send nothing until deliveries are resumed.
-    Pause,
-    /// Send what was held back, and go on.
-    Resume,
-    /// Do not wait for the time of the next retry.
-    Retry,
-    /// Send a notification that reports nothing.
-    Test,
-    /// Send entries again.
-    Replay,
-    /// Sign with a new secret.
-    RotateSecret,
-    /// End the subscription.
-    End,
-}
-
-impl Action {
-    const ALL: [Action; 7] = [
-        Action::Pause,
-        Action::Resume,
-        Action::Retry,
-        Action::Test,
-        Action::Replay,
-        Action::RotateSecret,
-        Action::End,
-    ];
-
-    /// The word in forms.
-    pub(super) fn as_str(self) -> &'static str {
-        match self {
-            Action::Pause => "pause",
-            Action::Resume => "resume",
-            Action::Retry => "retry",
-            Action::Test => "test",
-            Action::Replay => "replay",
-            Action::RotateSecret => "rotate-secret",
-            Action::End => "end",
-        }
-    }
-
-    /// The text of the button.
-    pub(super) fn label(self) -> &'static str {
-        match self {
-            Action::Pause => "Pause",
-            Action::Resume => "Resume",
-            Action::Retry => "Retry now",
-            Action::Test => "Send a test",
-            Action::Replay => "Replay",
-            Action::RotateSecret => "Rotate the secret",
-            Action::End => "End",
-        }
-    }
-
-    /// Parses the word.
-    pub(super) fn from_word(word: &str) -> Option<Action> {
-        Action::ALL.into_iter().find(|action| action.as_str() == word)
-    }
-
-    /// Returns whether the action can be carried out for several subscriptions at once.
-    pub(super) fn is_for_many(self) -> bool {
-        matches!(self, Action::Pause | Action::Resume | Action::Retry | Action::End)
-    }
-
-    /// The scope that a token needs for it.
-    pub(super) fn scope(self) -> Scope {
-        match self {
-            Action::End => Scope::Unsubscribe,
-            Action::Replay => Scope::Retrieve,
-            _ => Scope::Subscribe,
-        }
-    }
-}
-
 /// What an action reports.
 pub(super) enum Done {
     /// It is done.
     Plainly,
-    /// The callback answered a test: whether it accepted it, and what it responded.
-    Tested(String),
+    /// A test was sent.
+    Tested {
+        /// Whether the callback accepted it.
+        is_accepted: bool,
+        /// What came back, as a sentence.
+        report: String,
+    },
     /// The secret from now on, which is shown once.
     NewSecret(Secret),
 }
@@ -171,12 +102,12 @@ async fn test(visit: &Visit, listed: &ListedSubscription) -> Result<Done, Reject
         TestOutcome::Sent(report) => {
             let status =
                 report.response.status.map_or_else(String::new, |status| format!("{status} "));
-            let accepted = if report.is_accepted { "accepted" } else { "did not accept" };
-            Ok(Done::Tested(format!(
-                "The callback {accepted} the test in {} ms: {status}{}",
-                report.took.as_millis(),
-                report.response.excerpt
-            )))
+            let is_accepted = report.is_accepted;
+            let accepted = if is_accepted { "accepted" } else { "did not accept" };
+            let (took, excerpt) = (report.took.as_millis(), report.response.excerpt);
+            let report =
+                format!("The callback {accepted} the test in {took} ms: {status}{excerpt}");
+            Ok(Done::Tested { is_accepted, report })
         }
         TestOutcome::Busy => {
             Err(Rejection::overloaded("Too many tests are in progress, please try again.", 5))
@@ -190,7 +121,7 @@ async fn test(visit: &Visit, listed: &ListedSubscription) -> Result<Done, Reject
 /// Replaces the secret by a random one. Notifications are signed with both for a day.
 async fn rotate_secret(visit: &Visit, listed: &ListedSubscription) -> Result<Done, Rejection> {
     let subscription = &listed.subscription;
-    if subscription.account.is_none() || subscription.protocol != Protocol::WebSub {
+    if !has_changeable_secret(listed) {
         let reason = "Only subscriptions of accounts have a secret that can be changed here.";
         return Err(Rejection::unprocessable(reason));
     }
@@ -232,13 +163,19 @@ pub(super) async fn act(visit: &Visit, name: &str) -> Result<Response, Rejection
     let action = Action::from_word(visit.value("action"));
     let action =
         action.ok_or_else(|| Rejection::bad_request("The form names no action of this page."))?;
-    let path = format!("{SECTION}/{}", to_path(listed.subscription.id));
+    let path = path(&listed);
     match carry_out(visit, &listed, action).await? {
         Done::Plainly if action == Action::End => {
             Ok(visit.see_other(&format!("{SECTION}?done=end&count=1")))
         }
         Done::Plainly => Ok(visit.see_other(&format!("{path}?done={}", action.as_str()))),
-        Done::Tested(report) => show(visit, &listed, html! { p role="status" { (report) } }).await,
+        Done::Tested { is_accepted, report } => {
+            let note = html! {
+                @if is_accepted { p role="status" { (badge(Tone::Good, &report)) } }
+                @else { p role="alert" { (report) } }
+            };
+            show(visit, &listed, note).await
+        }
         Done::NewSecret(secret) => {
             let note = html! {
                 div.card role="status" {
@@ -274,8 +211,8 @@ async fn show(
         feed_headers.map_err(|err| Rejection::unavailable(&err))?.unwrap_or_default();
     let content = html! {
         (note)
-        (facts(visit, (listed, &feed_headers), now))
         (actions(visit, listed))
+        (facts(visit, (listed, &feed_headers), now))
         h2 { "Deliveries" }
         @if visit.is_admin() {
             p { a href=(visit.address(&callback_host::path(&listed.subscription.callback.host()))) {
@@ -283,6 +220,9 @@ async fn show(
             } }
         }
         (attempts::timeline(visit, listed).await?)
+        @if Action::Replay.is_possible(listed) && visit.allows(Action::Replay.scope()) {
+            (replay::form(visit, &visit.address(&path(listed))))
+        }
         (references::section(visit, listed)?)
     };
     Ok(visit.page("Subscription", SECTION, content))
@@ -299,7 +239,7 @@ fn facts(
     html! {
         dl.facts {
             dt { "State" } dd { (state_badge(listed, now)) " " (next_step(listed, now)) }
-            dt { "Callback" } dd { (subscription.callback.as_str()) }
+            dt { "Callback" } dd { (web_address(subscription.callback.as_str())) }
             dt { "Feed" } dd { a href=(feed) { (title(resource)) } }
             @if visit.gateway.subscribe.followed_by(&subscription.topic).is_some() {
                 dt { "Followed page" } dd { (subscription.topic.subscribed_as()) }
@@ -371,24 +311,24 @@ fn format_name(format: Format) -> &'static str {
 }
 
 fn actions(visit: &Visit, listed: &ListedSubscription) -> Markup {
-    let path = format!("{SECTION}/{}", to_path(listed.subscription.id));
-    let action = visit.address(&path);
-    let first = match listed.delivery.paused_at {
-        Some(_) => Action::Resume,
-        None => Action::Pause,
-    };
+    let buttons =
+        [Action::Pause, Action::Resume, Action::Test, Action::Retry, Action::RotateSecret];
+    let is_offered = |action: &Action| visit.allows(action.scope()) && action.is_possible(listed);
     html! {
-        h2 { "Actions" }
-        form.inline method="post" action=(&action) {
+        form.inline.head method="post" action=(visit.address(&path(listed))) {
             (visit.csrf_field())
-            @for held in [first, Action::Test, Action::Retry, Action::RotateSecret] {
-                button type="submit" name="action" value=(held.as_str())
-                    disabled[!visit.allows(held.scope())] { (held.label()) }
+            @for action in buttons.iter().filter(|action| is_offered(action)) {
+                button type="submit" name="action" value=(action.as_str()) { (action.label()) }
             }
-            button.danger type="submit" name="action" value=(Action::End.as_str())
-                disabled[!visit.allows(Action::End.scope())]
-                data-confirm="End this subscription?" { (Action::End.label()) }
+            @if is_offered(&Action::End) {
+                button.danger type="submit" name="action" value=(Action::End.as_str())
+                    data-confirm="End this subscription?" { (Action::End.label()) }
+            }
         }
-        @if visit.allows(Action::Replay.scope()) { (replay::form(visit, &action)) }
     }
+}
+
+/// Returns the address of the page.
+fn path(listed: &ListedSubscription) -> String {
+    format!("{SECTION}/{}", to_path(listed.subscription.id))
 }

@@ -5,6 +5,8 @@ use maud::{Markup, html};
 
 use crate::http::kit::html::parts::{Tone, badge, relative_time};
 use feedgate_core::delivery_health::DeliveryState;
+use feedgate_core::feed_state::FeedState;
+use feedgate_core::resource::ResourceKind;
 use feedgate_core::store::ListedSubscription;
 use feedgate_core::subscription::SubscriptionId;
 
@@ -14,15 +16,34 @@ pub(super) const SECTION: &str = "console/subscriptions";
 /// Returns the state of a subscription as a badge.
 pub(super) fn state_badge(listed: &ListedSubscription, now: DateTime<Utc>) -> Markup {
     let state = listed.delivery.state(&listed.subscription, now);
-    let (tone, word) = match state {
+    let (tone, word) = match (state, unread_feed(listed, now)) {
+        (DeliveryState::Ok, Some(FeedState::New)) => (Tone::Neutral, "feed not fetched yet"),
+        (DeliveryState::Ok, Some(FeedState::Gone)) => (Tone::Bad, "feed gone"),
+        (DeliveryState::Ok, Some(_)) => (Tone::Warning, "feed failing"),
+        (state, _) => described(state),
+    };
+    badge(tone, word)
+}
+
+/// Returns the state of the feed, if nothing of it could be read yet, so that nothing can be sent.
+fn unread_feed(listed: &ListedSubscription, now: DateTime<Utc>) -> Option<FeedState> {
+    let resource = &listed.resource;
+    let is_empty = resource.head.0 == 0 && resource.body_version == 0;
+    let is_fetched = resource.kind != ResourceKind::Collection;
+    let state = FeedState::from_resource(resource, now);
+    let is_unread = [FeedState::New, FeedState::Failing, FeedState::Gone].contains(&state);
+    (is_fetched && is_empty && is_unread).then_some(state)
+}
+
+fn described(state: DeliveryState) -> (Tone, &'static str) {
+    match state {
         DeliveryState::Ok => (Tone::Good, "up to date"),
         DeliveryState::Delivering => (Tone::Good, "delivering"),
         DeliveryState::Pending => (Tone::Neutral, "pending"),
         DeliveryState::Paused => (Tone::Neutral, "paused"),
         DeliveryState::Suspended => (Tone::Bad, "suspended"),
         DeliveryState::Failing => (Tone::Warning, "retrying"),
-    };
-    badge(tone, word)
+    }
 }
 
 /// Returns what happens next, in a sentence.
@@ -37,7 +58,13 @@ pub(super) fn next_step(listed: &ListedSubscription, now: DateTime<Utc>) -> Mark
             (Some(since), _) => { "Paused " (relative_time(since, now)) ", nothing is sent." }
             (None, Some(at)) => { "Next attempt " (relative_time(at, now)) "." }
             (None, None) if lag > 0 => { "Waits for the next change." }
-            (None, None) => { "Waits for new entries." }
+            (None, None) => {
+                @match unread_feed(listed, now) {
+                    None => "Waits for new entries.",
+                    Some(FeedState::Gone) => "Its publisher says that the feed no longer exists.",
+                    Some(_) => { "Next fetch " (relative_time(listed.resource.next_fetch, now)) "." }
+                }
+            }
         }
     }
 }

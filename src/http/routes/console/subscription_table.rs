@@ -6,7 +6,8 @@ use maud::{Markup, html};
 use super::feed_state::title;
 use super::subscription_state::{SECTION, next_step, state_badge, to_path};
 use super::visit::Visit;
-use crate::http::kit::html::parts::{grouped, relative_time, web_address};
+use crate::http::kit::html::parts::{empty_row, grouped, relative_time, web_address};
+use feedgate_core::account::Scope;
 use feedgate_core::store::ListedSubscription;
 
 /// Returns subscriptions as a table.
@@ -20,7 +21,9 @@ pub(super) fn table<'s>(
         table.records.dense {
             (head(false))
             tbody {
-                @if rows.peek().is_none() { tr { td colspan="5" { "No subscriptions." } } }
+                @if rows.peek().is_none() {
+                    (empty_row(5, "No subscriptions.", html! { "Nobody is sent the entries of this feed." }))
+                }
                 @for row in rows { (row) }
             }
         }
@@ -38,8 +41,23 @@ pub(super) fn selectable(
             (head(true))
             tbody {
                 @for listed in listed { (row(visit, listed, now, true)) }
-                @if listed.is_empty() { tr { td colspan="6" { "No subscriptions found." } } }
+                @if listed.is_empty() {
+                    (empty_row(6, "No subscriptions found.", what_next(visit)))
+                }
             }
+        }
+    }
+}
+
+/// Returns what to do if the list is empty.
+fn what_next(visit: &Visit) -> Markup {
+    let is_filtered = ["q", "state", "feed"].iter().any(|name| !visit.value(name).is_empty());
+    html! {
+        @if is_filtered {
+            a href=(visit.address(SECTION)) { "Show all subscriptions" } "."
+        } @else if visit.allows(Scope::Subscribe) {
+            a href=(visit.address("console/feeds/add")) { "Add a feed" }
+            ", and name the callback that is to be sent its entries."
         }
     }
 }

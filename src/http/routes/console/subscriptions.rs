@@ -24,10 +24,12 @@ pub(super) async fn page(visit: &Visit) -> Result<Response, Rejection> {
     let content = html! {
         (bulk_actions::outcome(visit))
         @if visit.allows(Scope::Subscribe) {
-            p.actions { a.button href=(visit.address("console/feeds/add")) { "New subscription" } }
+            p.actions.head {
+                a.button.primary href=(visit.address("console/feeds/add")) { "New subscription" }
+            }
         }
+        p.state role="status" { (status(visit, &query, listed.len(), next.is_some()).await?) }
         (subscription_filter::form(visit))
-        p role="status" { (status(visit, &query, listed.len(), next.is_some()).await?) }
         form method="post" action=(visit.address(SECTION)) {
             (visit.csrf_field())
             (subscription_table::selectable(visit, &listed, now))

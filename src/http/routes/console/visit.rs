@@ -67,7 +67,9 @@ impl Session {
 
     /// Returns the reader of the pages of this session.
     pub(crate) fn reader(&self) -> Reader<'_> {
-        Reader::Account { login: &self.access.login, csrf_token: &self.csrf_token }
+        let Access { login, scopes, .. } = &self.access;
+        let may_list = scopes.allow(Scope::List) || scopes.allow(Scope::Admin);
+        Reader::Account { login, may_list, csrf_token: &self.csrf_token }
     }
 }
 
@@ -216,7 +218,7 @@ impl Visit {
         let title = rejection.status().canonical_reason().unwrap_or("Error");
         let content = html! {
             p role="alert" { (rejection.reason()) }
-            p { a href=(self.address("console")) { "Go to the overview" } }
+            p.actions { a.button href=(self.address("console")) { "Go to the overview" } }
         };
         let response = self.page_with(rejection.status(), (title, "", Width::Text), content);
         rejection.set_retry_after(response)

@@ -41,7 +41,7 @@
     }
     const time = document.createElement("time");
     time.dateTime = time.title = `${event.at.slice(0, 19)}Z`;
-    time.textContent = new Date(time.dateTime).toLocaleString();
+    time.textContent = `${event.at.slice(0, 19).replace("T", " ")} UTC`;
     row.cells[0].append(time);
     if (events.dataset.pages) leadTo(row.cells[1], events.dataset.pages + event.id);
     if (feeds.has(event.feed)) leadTo(row.cells[2], feeds.get(event.feed));

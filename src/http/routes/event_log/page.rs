@@ -11,6 +11,7 @@ use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use super::{ENDPOINT, LogView, fresh};
+use crate::http::kit::html::parts::timestamp;
 use crate::http::kit::html::{HtmlPage, Interaction, Place, Reader, Width};
 use crate::http::kit::paths;
 use crate::http::kit::rejection::unavailable;
@@ -71,7 +72,7 @@ async fn content(gateway: &Gateway, view: &LogView) -> Result<Markup, StoreError
     Ok(html! {
         (introduction(view))
         (filter(view))
-        p id="live" role="status" data-stream=[stream] {}
+        p.state id="live" role="status" data-stream=[stream] {}
         (table(view, &events, &links))
         @if !is_live || oldest.is_some() {
             nav.pages aria-label="Pages" {
@@ -88,8 +89,8 @@ fn introduction(view: &LogView) -> Markup {
     html! {
         p {
             "Recent subscription requests, pings, fetches and notifications, and why some of \
-             them failed. Times are in UTC, or with scripts in the time zone of your browser. Only \
-             its owner sees the whole URL of a callback; others see its host and a hash. "
+             them failed. Only its owner sees the whole URL of a callback; others see its host and a \
+             hash. "
             @match &view.login {
                 Some(login) => { "You are signed in as " (login) "." }
                 None => { a href="console" { "Sign in" } " to see your own callbacks in full." }
@@ -145,14 +146,15 @@ fn table(view: &LogView, events: &[StoredEvent], links: &EventLinks) -> Markup {
                 @for kept in events { (row(view, kept, links)) }
             }
         }
-        p id="no-events" hidden[!events.is_empty()] { "No events found." }
+        p.empty id="no-events" hidden[!events.is_empty()] {
+            b { "No events found." } " Subscribe to a feed, or " a href="viewLog" { "show all events" } "."
+        }
     }
 }
 
 /// Renders one event. `live.js` creates the same cells.
 fn row(view: &LogView, kept: &StoredEvent, links: &EventLinks) -> Markup {
     let event = &kept.event;
-    let at = event.at;
     let details = [
         (event.many > 1).then(|| format!("{} times", event.many)),
         Some(event.via.to_string()).filter(|via| !via.is_empty()),
@@ -162,11 +164,7 @@ fn row(view: &LogView, kept: &StoredEvent, links: &EventLinks) -> Markup {
     let details = details.into_iter().flatten().collect::<Vec<_>>().join(" · ");
     html! {
         tr.(event.outcome.as_str()) data-id=(kept.id) {
-            td data-name="Time" {
-                time datetime=(at.format("%Y-%m-%dT%H:%M:%SZ")) {
-                    (at.format("%Y-%m-%d %H:%M:%S"))
-                }
-            }
+            td data-name="Time" { (timestamp(event.at)) }
             td data-name="Event" { (links.event(kept)) }
             td data-name="Feed" { (links.feed(event, html! { (event.feed) })) }
             td data-name="Callback" { (view.callback(event)) }

@@ -14,7 +14,7 @@ use warp::reply::Response;
 
 use super::ENDPOINT;
 use crate::http::kit::fixed_document::FixedDocument;
-use crate::http::kit::html::{MEDIA_TYPE, address, restrict};
+use crate::http::kit::html::{ICON_ADDRESS, MEDIA_TYPE, address, restrict};
 use crate::http::kit::paths;
 use crate::http::kit::reply::{not_found, set_header, with_content_type};
 use crate::http::kit::request::Request;
@@ -74,7 +74,7 @@ fn page(request: &Request) -> Response {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 title { "API – feedgate" }
-                link rel="icon" href="data:,";
+                link rel="icon" href=(*ICON_ADDRESS);
                 link rel="stylesheet" href=(file("swagger-ui.css"));
                 script src=(file("swagger-ui-bundle.js")) defer {}
                 script src=(file("start.js")) defer {}

@@ -73,7 +73,7 @@ fn form(action: &str, fields: &[Field], button: &str) -> Markup {
                 input id=(field.name) name=(field.name) type=(field.kind) value=(field.value)
                     required[field.is_required];
             }
-            button type="submit" { (button) }
+            button.primary type="submit" { (button) }
         }
     }
 }

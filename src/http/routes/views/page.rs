@@ -1,63 +1,86 @@
 //! The statistics as a page: the totals, and the feeds with the most subscribers. It needs no
 //! script, and what others wrote is only text in it.
 
-use chrono::SecondsFormat;
 use maud::{Markup, html};
 
 use super::TITLE_CHARS;
 use super::totals::{PROTOCOLS, StatsTotals, WINDOW_DAYS};
-use crate::http::kit::html::parts::{grouped, span, timestamp};
+use crate::http::kit::html::parts::{empty_row, grouped, span, timestamp};
 use crate::http::kit::html::{HtmlPage, Interaction, Place, Width};
 use feedgate_core::redaction;
 use feedgate_core::store::WatchedResource;
 
 /// Returns the page.
 pub(super) fn page(totals: &StatsTotals) -> HtmlPage<'static> {
-    let at = totals.at.to_rfc3339_opts(SecondsFormat::Secs, true);
     HtmlPage {
         title: "Statistics",
         width: Width::Table,
         interaction: Interaction::None,
         place: Place::public("stats"),
         content: html! {
-            p {
-                "Counted at " time datetime=(at) { (at) } ", at most once a minute. Times are in \
-                 UTC. See also " a href="stats.json" { "these statistics as JSON" } ", the "
-                a href="feeds.opml" { "list of feeds" } ", their "
-                a href="subscriptions.json" { "subscriptions" } " and the "
-                a href="viewLog" { "event log" } "."
+            p.actions.head {
+                a.button href="stats.json" { "As JSON" }
+                a.button href="feeds.opml" { "Feeds" }
+                a.button href="subscriptions.json" { "Subscriptions" }
             }
-            (totals_table(totals))
+            p.state { "Counted " (timestamp(totals.at)) ", at most once a minute." }
+            (tiles(totals))
             (feeds(&totals.top))
+            (details_table(totals))
         },
     }
 }
 
-fn totals_table(totals: &StatsTotals) -> Markup {
-    let mut rows = vec![
-        ("Feeds with subscribers".to_owned(), grouped(totals.watched)),
-        (format!("… changed in the last {WINDOW_DAYS} days"), grouped(totals.changed)),
-        ("… failing".to_owned(), grouped(totals.gauges.failing)),
-        ("Subscriptions".to_owned(), grouped(totals.subscriptions())),
+/// Returns the key figures, each with what it is made of.
+fn tiles(totals: &StatsTotals) -> Markup {
+    let tiles = [
+        (
+            "Feeds with subscribers",
+            totals.watched,
+            format!("{} changed in {WINDOW_DAYS} days", grouped(totals.changed)),
+        ),
+        ("Failing feeds", totals.gauges.failing, String::new()),
+        (
+            "Subscriptions",
+            totals.subscriptions(),
+            format!("{} of accounts", grouped(totals.subscriptions() - totals.open)),
+        ),
+        (
+            "Deliveries by this node",
+            totals.deliveries.0,
+            format!("{} failed", grouped(totals.deliveries.1)),
+        ),
+        ("Pings in the last hour", totals.pings.0, format!("{} in total", grouped(totals.pings.1))),
     ];
+    html! {
+        div.cards #tiles {
+            @for (name, number, further) in tiles {
+                div.card {
+                    (name) b { (grouped(number)) }
+                    @if !further.is_empty() { small { (further) } }
+                }
+            }
+        }
+    }
+}
+
+fn details_table(totals: &StatsTotals) -> Markup {
     let by_protocol = PROTOCOLS.iter().zip(totals.by_protocol);
-    rows.extend(by_protocol.map(|(name, many)| (format!("… by {name}"), grouped(many))));
+    let by_protocol =
+        by_protocol.map(|(name, many)| (format!("Subscriptions by {name}"), grouped(many)));
     let others = [
-        ("… of accounts", grouped(totals.subscriptions() - totals.open)),
-        ("… whose last delivery failed", grouped(totals.failing)),
+        ("Subscriptions whose last delivery failed", grouped(totals.failing)),
         ("Hosts of subscribers", grouped(totals.subscriber_hosts)),
-        ("Pings in the last hour", grouped(totals.pings.0)),
-        ("Pings in total", grouped(totals.pings.1)),
-        ("Deliveries by this node", grouped(totals.deliveries.0)),
-        ("… that failed", grouped(totals.deliveries.1)),
         ("Uptime of this node", span(totals.uptime_s())),
     ];
-    rows.extend(others.map(|(name, number)| (name.to_owned(), number)));
+    let others = others.map(|(name, number)| (name.to_owned(), number));
     html! {
         table {
-            caption { "Totals" }
+            caption { "In detail" }
             tbody id="numbers" {
-                @for (name, number) in rows { tr { th scope="row" { (name) } td { (number) } } }
+                @for (name, number) in by_protocol.chain(others) {
+                    tr { th scope="row" { (name) } td.number { (number) } }
+                }
             }
         }
     }
@@ -68,13 +91,18 @@ fn feeds(top: &[WatchedResource]) -> Markup {
         table.records {
             caption { "Feeds with the most subscribers" }
             thead {
-                tr { @for name in ["Feed", "Subscribers", "Last changed"] {
-                    th scope="col" { (name) }
-                } }
+                tr {
+                    th scope="col" { "Feed" } th scope="col" { "Last changed" }
+                    th.number scope="col" { "Subscribers" }
+                }
             }
             tbody id="feeds" {
                 @for watched in top { (feed(watched)) }
-                @if top.is_empty() { tr { td colspan="3" { "No feeds are listed yet." } } }
+                @if top.is_empty() {
+                    (empty_row(3, "No feeds are listed yet.", html! {
+                        "Feeds to which anybody may subscribe are listed here."
+                    }))
+                }
             }
         }
     }
@@ -87,10 +115,10 @@ fn feed(watched: &WatchedResource) -> Markup {
     html! {
         tr {
             td data-name="Feed" { a href=(topic) rel="nofollow" { (text) } }
-            td data-name="Subscribers" { (grouped(watched.subscribers.into())) }
             td data-name="Last changed" {
                 @if let Some(at) = watched.changed_at { (timestamp(at)) }
             }
+            td.number data-name="Subscribers" { (grouped(watched.subscribers.into())) }
         }
     }
 }
