@@ -75,7 +75,7 @@ pub(crate) use caller_networks::is_on_this_machine;
 pub use discovered_feeds::{TopicEmptiness, TopicFindings};
 pub use followed_pages::{Follow, FollowOutcome, NotFollowed, advertised_feed};
 pub use held_subscriptions::{MAX_REPLAYED, replay_cursor};
-pub use preview::{NoPreview, PreviewedContent, TopicPreview};
+pub use preview::{NoPreview, PreviewOwner, PreviewedContent, TopicPreview};
 pub use quotas::{QuotaExceeded, SubscriptionQuotas};
 pub use refusal::SubscriptionRefusal;
 pub use validation::NotValidated;

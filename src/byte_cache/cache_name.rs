@@ -24,6 +24,8 @@ pub enum CacheName {
     Statistics,
     /// The list of subscriptions.
     SubscriptionList,
+    /// What is at the addresses that were tried at `/try`: some hundred kilobytes each.
+    Previews,
     /// A cache of a test.
     #[cfg(test)]
     OfTest {
@@ -41,6 +43,7 @@ impl CacheName {
             CacheName::Archives { capacity_bytes } => capacity_bytes,
             CacheName::Changes => 80 * MIB,
             CacheName::Notifications | CacheName::SharedDocuments => 32 * MIB,
+            CacheName::Previews => 8 * MIB,
             CacheName::FeedList | CacheName::Statistics | CacheName::SubscriptionList => 48 * MIB,
             #[cfg(test)]
             CacheName::OfTest { capacity_bytes } => capacity_bytes,
@@ -66,7 +69,8 @@ mod tests {
             }
             CacheName::FeedList => ("the list of feeds", Some(CacheName::Statistics)),
             CacheName::Statistics => ("the statistics", Some(CacheName::SubscriptionList)),
-            CacheName::SubscriptionList => ("the list of subscriptions", None),
+            CacheName::SubscriptionList => ("the list of subscriptions", Some(CacheName::Previews)),
+            CacheName::Previews => ("previews", None),
             CacheName::OfTest { .. } => ("", None),
         }
     }

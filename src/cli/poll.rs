@@ -28,7 +28,7 @@ use crate::net::{FetchError, FetchRequest, FetchResponse, Fetched, HttpClient};
 use feedgate_core::poll::{Polling, Validators};
 use feedgate_core::resource::ResourceKind;
 use feedgate_core::schedule::{
-    self, NewRecords, PollFinding, PollPlan, PollSetback, ScheduleBounds, ScheduleInput,
+    self, PollFinding, PollPlan, PollSetback, ScheduleBounds, ScheduleInput,
 };
 use feedgate_core::topic::{BadAddress, Topic};
 
@@ -111,33 +111,33 @@ fn read<'a>(
     let read = document.map(|document| {
         poll::read_document(&document.body, &document.context(now), fragment, KnownAs::Nothing)
     });
-    let hint_s = document.map_or(0, |document| document.hint_s);
-    let found = match (&fetched.result, &read) {
-        (Err(err), _) => PollFinding::Failure(PollSetback {
+    let plan = |jitter| match document.zip(read.as_ref()) {
+        Some((document, read)) => poll::first_plan(document, read, bounds, (now, jitter)),
+        None => plan_without_document(&fetched.result, bounds, (now, jitter)),
+    };
+    let (plan, latest) = (plan(0.0), plan(1.0).next_fetch);
+    Polled { fetched, read, explanation: None, plan, latest }
+}
+
+/// Returns the schedule after a first fetch that found no document.
+fn plan_without_document(
+    result: &Result<FetchResponse, FetchError>,
+    bounds: &ScheduleBounds,
+    (now, jitter): (DateTime<Utc>, f64),
+) -> PollPlan {
+    let found = match result {
+        Err(err) => PollFinding::Failure(PollSetback {
             class: err.class(),
             retry_after_s: match err {
                 FetchError::Status { retry_after_s, .. } => *retry_after_s,
                 _ => None,
             },
         }),
-        (Ok(_), Some(ParsedDocument::Feed(feed))) => {
-            PollFinding::NewRecords(NewRecords::from_feed(feed, hint_s, feed.entries.len(), now))
-        }
-        (Ok(_), Some(_)) => PollFinding::NewRecords(NewRecords::of_other(hint_s, 1)),
-        (Ok(_), None) => PollFinding::NotModified { hint_s: None },
+        Ok(_) => PollFinding::NotModified { hint_s: None },
     };
-    let plan = |jitter| {
-        let mut polling = Polling::default();
-        if let Some(document) = document {
-            polling.validators = document.validators.clone();
-            polling.body_bytes = document.body.len().try_into().unwrap_or(u32::MAX);
-        }
-        let held =
-            ScheduleInput { kind: ResourceKind::Unknown, subscribers: 1, pushed: false, polling };
-        schedule::plan(held, &found, bounds, now, jitter)
-    };
-    let latest = plan(1.0).next_fetch;
-    Polled { fetched, read, explanation: None, plan: plan(0.0), latest }
+    let (kind, polling) = (ResourceKind::Unknown, Polling::default());
+    let held = ScheduleInput { kind, subscribers: 1, pushed: false, polling };
+    schedule::plan(held, &found, bounds, now, jitter)
 }
 
 /// The value of a header with secrets masked and control characters replaced.

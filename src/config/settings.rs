@@ -386,12 +386,12 @@ settings! {
         /// What callers without an account may do, separated by commas. `hub`: subscribe at `/hub`.
         /// `rsscloud`: register and cancel. `pings`: report changes, in all ways. `storage`: read
         /// stored feeds. `views`: read archives, lists, statistics, `/changes.xml` and the event log.
-        /// `none`: nothing of these. What is not listed is for accounts only. `inner-addresses`, which
+        /// `try`: see what is at an address, at `/try`. `none`: nothing of these. What is not listed is for accounts only. `inner-addresses`, which
         /// is not in the default, lets them name topics and callbacks in the private networks that
         /// `FEEDGATE_EGRESS_ALLOW_TOPIC_CIDRS` and `FEEDGATE_EGRESS_ALLOW_CALLBACK_CIDRS` allow. They
         /// are otherwise for accounts, and for programs on this machine that name others on it. See [without an
         /// account](#without-an-account).
-        FEEDGATE_ANONYMOUS = "hub,rsscloud,pings,storage,views" => anonymous: AnonymousAccess,
+        FEEDGATE_ANONYMOUS = "hub,rsscloud,pings,storage,views,try" => anonymous: AnonymousAccess,
             ANONYMOUS;
 
         /// The number of requests without an account that one address may make per minute:

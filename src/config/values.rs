@@ -289,8 +289,8 @@ pub(super) const PING_TARGETS: ValueKind<Vec<PingTarget>> = ValueKind::Text {
 };
 
 pub(super) const ANONYMOUS: ValueKind<AnonymousAccess> = ValueKind::Text {
-    expected: "`none`, or some of `hub`, `rsscloud`, `pings`, `storage`, `views` and \
-               `inner-addresses`, separated by commas",
+    expected: "`none`, or some of `hub`, `rsscloud`, `pings`, `storage`, `views`, `try` \
+               and `inner-addresses`, separated by commas",
     parse: |text| {
         AnonymousAccess::parse(text).map_err(|part| not(&part, "something that can be allowed"))
     },

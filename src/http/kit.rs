@@ -33,4 +33,5 @@ pub(crate) mod requested_format;
 pub(crate) mod session_cookie;
 pub(crate) mod shell;
 pub(crate) mod slots;
+pub(crate) mod typed_address;
 pub(crate) mod viewer_access;

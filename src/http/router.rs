@@ -14,8 +14,9 @@ use crate::http::kit::not_found_page;
 use crate::http::kit::reply::not_found;
 use crate::http::public_path::PublicPath;
 use crate::http::routes::{
-    archive, author, changes, cloud_aliases, console, errors, event_log, icon, openapi, ops, rpc,
-    rsscloud, schemas, storage, superfeedr, upstream, v1, views, weblogs, websub,
+    archive, author, changes, cloud_aliases, console, errors, event_log, feed_health, icon,
+    openapi, ops, rpc, rsscloud, schemas, storage, superfeedr, try_page, upstream, v1, views,
+    weblogs, websub,
 };
 use crate::http::state::Gateway;
 
@@ -82,6 +83,10 @@ fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
         .or(storage::routes(gateway))
         .unify()
         .or(author::routes(gateway))
+        .unify()
+        .or(try_page::routes(gateway))
+        .unify()
+        .or(feed_health::routes(gateway))
         .unify()
         .or(ops::bot::routes(gateway))
         .unify()

@@ -24,6 +24,7 @@ mod disk_watch;
 mod events;
 mod feed_headers;
 mod fetch_and_parse;
+mod first_plan;
 mod former_document;
 mod group_turn;
 mod host_backoff;
@@ -76,12 +77,14 @@ use records::PollRecords;
 use report::{PollReport, ReportInputs};
 use robots::RobotsVerdict;
 
+pub use discovered_feeds::discovered_feeds;
+pub use first_plan::first_plan;
 pub use known_as::KnownAs;
 pub use observation::links;
 pub use poll_now::{PolledNow, StartedPoll};
 pub use push::PushedDocument;
 pub use read_document::{ParsedDocument, read_document};
-pub use records::candidates;
+pub use records::{candidates, render_entry};
 
 /// The operator's settings for polling.
 #[derive(Clone, Debug)]
@@ -358,7 +361,7 @@ impl Poller {
     }
 
     /// Returns the bounds of poll periods now.
-    async fn bounds(&self, now: DateTime<Utc>) -> Result<ScheduleBounds, StoreError> {
+    pub async fn bounds(&self, now: DateTime<Utc>) -> Result<ScheduleBounds, StoreError> {
         let CachedK { k_bits, read_at_s } = &*self.cached_k;
         let now_s = now.timestamp();
         if (now_s - read_at_s.load(Ordering::Relaxed)).abs() >= K_MAX_AGE_S {

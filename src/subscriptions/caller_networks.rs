@@ -15,7 +15,7 @@ use feedgate_core::topic::{Callback, Topic};
 use feedgate_core::visibility::SourceNetwork;
 
 /// Which addresses a caller may name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CallerNetworks {
     /// Those at public addresses: the caller may be anybody.
     Public,
@@ -87,6 +87,17 @@ impl SubscriptionService {
             Some(why) => Err(SubscriptionRefusal::Forbidden(purpose, why)),
             None => Ok(()),
         }
+    }
+
+    /// Returns the client for fetches of what a stranger in `network` names, who may name addresses of
+    /// these networks: a name that looks public may lead inside a private one.
+    pub(super) fn anonymous_topic_client(
+        &self,
+        network: RegistrantNetwork,
+        (url, may_name): (&Url, CallerNetworks),
+    ) -> HttpClient {
+        let client = self.fetch.for_anonymous(network);
+        if may_name.includes(url) { client } else { client.public_topics_only() }
     }
 
     /// Returns the client for requests to a callback that a subscription request causes.

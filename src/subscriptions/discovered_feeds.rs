@@ -9,7 +9,7 @@ use tokio::time::timeout;
 use url::Url;
 
 use super::SubscriptionService;
-use crate::net::{FetchRequest, FetchResponse};
+use crate::net::{FetchRequest, FetchResponse, HttpClient};
 use feedgate_core::poll::Validators;
 use feedgate_core::record::Seq;
 use feedgate_core::resource::ResourceKind;
@@ -55,7 +55,7 @@ impl SubscriptionService {
             feeds.clear();
         }
         if look && feeds.is_empty() && resource.kind == ResourceKind::Other {
-            feeds.extend(self.well_known(&topic.fetch_url()).await);
+            feeds.extend(self.well_known(&self.fetch, &topic.fetch_url()).await);
         }
         let emptiness = match resource.kind {
             _ if status.is_failing() || status.last_parse.is_none() => None,
@@ -69,12 +69,16 @@ impl SubscriptionService {
 
     /// Returns the first feed at a well-known path of a page. Anybody can name any page, so few
     /// pages are tried at once, and a redirect counts as not found.
-    pub(super) async fn well_known(&self, page: &Url) -> Option<DiscoveredFeed> {
+    pub(super) async fn well_known(
+        &self,
+        client: &HttpClient,
+        page: &Url,
+    ) -> Option<DiscoveredFeed> {
         let _place = self.probes.try_acquire().ok()?;
         let look = async {
             for place in documents::WELL_KNOWN_PATHS {
                 let Ok(url) = page.join(place) else { continue };
-                if let Some(offer) = self.feed_at(url).await {
+                if let Some(offer) = feed_at(client, url).await {
                     return Some(offer);
                 }
             }
@@ -82,26 +86,22 @@ impl SubscriptionService {
         };
         timeout(PATIENCE, look).await.unwrap_or_default()
     }
+}
 
-    async fn feed_at(&self, url: Url) -> Option<DiscoveredFeed> {
-        let validators = Validators::default();
-        let ask = FetchRequest {
-            url: url.as_str(),
-            validators: &validators,
-            subscribers: 0,
-            feed_id: None,
-        };
-        let fetched = self.fetch.get(ask).await;
-        let Ok(FetchResponse::Document(document)) = fetched.result else { return None };
-        if document.url != url {
-            return None;
-        }
-        let context = Context::new(url.clone());
-        let body = document.body.clone();
-        let parsed = document.memory.as_ref()?.run_blocking(move || parse::parse(&body, &context));
-        let feed = parsed.await?.ok()?;
-        let title = feed.title.as_ref().map(|title| title.to_plain()).unwrap_or_default();
-        let mime = document.headers.get(http::header::CONTENT_TYPE)?.to_str().ok()?;
-        DiscoveredFeed::new(&url, url.as_str(), mime, &title).filter(|_| !feed.format.is_page())
+async fn feed_at(client: &HttpClient, url: Url) -> Option<DiscoveredFeed> {
+    let validators = Validators::default();
+    let ask =
+        FetchRequest { url: url.as_str(), validators: &validators, subscribers: 0, feed_id: None };
+    let fetched = client.get(ask).await;
+    let Ok(FetchResponse::Document(document)) = fetched.result else { return None };
+    if document.url != url {
+        return None;
     }
+    let context = Context::new(url.clone());
+    let body = document.body.clone();
+    let parsed = document.memory.as_ref()?.run_blocking(move || parse::parse(&body, &context));
+    let feed = parsed.await?.ok()?;
+    let title = feed.title.as_ref().map(|title| title.to_plain()).unwrap_or_default();
+    let mime = document.headers.get(http::header::CONTENT_TYPE)?.to_str().ok()?;
+    DiscoveredFeed::new(&url, url.as_str(), mime, &title).filter(|_| !feed.format.is_page())
 }

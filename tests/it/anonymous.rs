@@ -110,7 +110,7 @@ fn anonymous_requests(topic: &str) -> Vec<AnonymousRequest> {
                     <ping><url>http://a.test/</url></ping></e:Body></e:Envelope>";
     let (get, sent) = (Method::GET, Method::POST);
     #[rustfmt::skip]
-    let table: [(_, &Method, _, _, &str, _, _); 29] = [
+    let table: [(_, &Method, _, _, &str, _, _); 31] = [
         ("hub",      &sent, "/hub",                   FORM,       &subscribe,          403, "from accounts only"),
         ("hub",      &sent, "/websub",                FORM,       &subscribe,          403, "from accounts only"),
         ("pings",    &sent, "/hub",                   FORM,       &publish,            403, "from accounts only"),
@@ -140,6 +140,8 @@ fn anonymous_requests(topic: &str) -> Vec<AnonymousRequest> {
         ("views",    &get,  "/feeds/1/documents/1",   "",         "",                  401, "from accounts only"),
         ("views",    &get,  "/feeds?topic=http://a.test/", "",    "",                  401, "from accounts only"),
         ("views",    &get,  "/all/recent",            "",         "",                  401, "from accounts only"),
+        ("views",    &get,  "/feed-health?url=http://a.test/", "", "",                 401, "from accounts only"),
+        ("try",      &get,  "/try?url=http://a.test/", "",        "",                  404, "to accounts only"),
     ];
     let requests = table.map(|(word, method, path, content_type, body, status, words)| {
         let (method, body, refusal) = (method.clone(), body.to_owned(), (status, words));
@@ -182,7 +184,7 @@ async fn h05_each_kind_of_request_is_closed_by_its_own_word() {
     let publisher = Publisher::start().await;
     publisher.put_rss("/feed", rss("tides", 1..2));
     let requests = anonymous_requests(&publisher.url("/feed"));
-    let all = ["hub", "rsscloud", "pings", "storage", "views"];
+    let all = ["hub", "rsscloud", "pings", "storage", "views", "try"];
     for closed in all {
         let open: Vec<_> = all.into_iter().filter(|word| *word != closed).collect();
         let open = open.join(",");

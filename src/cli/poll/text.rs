@@ -9,7 +9,6 @@ use super::{Polled, beginning, printable, redacted_header};
 use crate::jobs::poll::ParsedDocument;
 use crate::net::{FetchError, FetchResponse, FetchedDocument, Hop};
 use feedgate_core::poll::Polling;
-use feedgate_core::schedule::PeriodBound;
 use feedgate_feed::NotAFeed;
 use feedgate_feed::documents::DocumentContent;
 use feedgate_feed::model::Feed;
@@ -182,12 +181,7 @@ fn schedule(polled: &Polled<'_>, out: &mut String) {
         line(out, "hint", &format!("skipDays: {} (GMT)", days.join(", ")));
     }
     for step in &polled.plan.steps {
-        let bound = match step.bound {
-            PeriodBound::Wanted => "wanted",
-            PeriodBound::AtMost => "at most",
-            PeriodBound::AtLeast => "at least",
-        };
-        line(out, bound, &format!("{}: {}", span(step.secs), step.reason));
+        line(out, step.bound.as_str(), &format!("{}: {}", span(step.secs), step.reason));
     }
     let period = polled.plan.period;
     let secs = period.as_secs();

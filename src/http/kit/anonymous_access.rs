@@ -18,17 +18,20 @@ pub(crate) enum Permission {
     Storage,
     /// See what is watched and what has happened: lists, statistics, archives, changes and the log.
     Views,
+    /// See what is at an address, on the page `/try`.
+    Try,
     /// Name callbacks in the private networks that the operator allows for callbacks.
     InnerAddresses,
 }
 
 impl Permission {
-    const ALL: [Permission; 6] = [
+    const ALL: [Permission; 7] = [
         Permission::Hub,
         Permission::RssCloud,
         Permission::Pings,
         Permission::Storage,
         Permission::Views,
+        Permission::Try,
         Permission::InnerAddresses,
     ];
 
@@ -40,6 +43,7 @@ impl Permission {
             Permission::Pings => "pings",
             Permission::Storage => "storage",
             Permission::Views => "views",
+            Permission::Try => "try",
             Permission::InnerAddresses => "inner-addresses",
         }
     }
@@ -47,7 +51,10 @@ impl Permission {
     /// Returns the scope that the token of an account needs where strangers lack the permission.
     pub(crate) fn scope(self) -> Scope {
         match self {
-            Permission::Hub | Permission::RssCloud | Permission::InnerAddresses => Scope::Subscribe,
+            Permission::Hub
+            | Permission::RssCloud
+            | Permission::Try
+            | Permission::InnerAddresses => Scope::Subscribe,
             Permission::Pings => Scope::Publish,
             Permission::Storage => Scope::Retrieve,
             Permission::Views => Scope::List,
@@ -63,6 +70,7 @@ impl Permission {
             Permission::Pings => (StatusCode::FORBIDDEN, "pings"),
             Permission::Storage => (StatusCode::UNAUTHORIZED, "readers of stored feeds"),
             Permission::Views => (StatusCode::UNAUTHORIZED, "readers of its views"),
+            Permission::Try => (StatusCode::NOT_FOUND, "previews of addresses"),
             Permission::InnerAddresses => (StatusCode::FORBIDDEN, "callbacks in private networks"),
         };
         let reason = format!(
@@ -113,7 +121,7 @@ mod tests {
     fn h05_the_setting_names_what_is_open() {
         #[rustfmt::skip]
         let cases: [(&str, Result<&[Permission], &str>); 6] = [
-            ("hub,rsscloud,pings,storage,views", Ok(&[Permission::Hub, Permission::RssCloud, Permission::Pings, Permission::Storage, Permission::Views])),
+            ("hub,rsscloud,pings,storage,views,try", Ok(&[Permission::Hub, Permission::RssCloud, Permission::Pings, Permission::Storage, Permission::Views, Permission::Try])),
             ("none",                  Ok(&[])),
             (" views , hub,",         Ok(&[Permission::Hub, Permission::Views])),
             ("inner-addresses",       Ok(&[Permission::InnerAddresses])),

@@ -2,6 +2,7 @@
 
 use maud::{Markup, html};
 
+use crate::http::kit::anonymous_access::Permission;
 use crate::http::kit::html::address;
 use crate::http::state::Gateway;
 
@@ -18,14 +19,22 @@ const PAGES: [PublicPage; 7] = [
     ("bot", "Why feedgate fetches from your server"),
 ];
 /// Those that `FEEDGATE_PUBLIC_VIEWS` is for.
-const VIEWS: [PublicPage; 2] = [("stats", "Statistics"), ("feeds.opml", "All feeds, as OPML")];
+const VIEWS: [PublicPage; 3] = [
+    ("feed-health", "For publishers: how your feed is polled"),
+    ("stats", "Statistics"),
+    ("feeds.opml", "All feeds, as OPML"),
+];
+/// The one that `try` in `FEEDGATE_ANONYMOUS` is for.
+const TRY: PublicPage = ("try", "What is at an address");
 
 /// The characters of a path that say enough to suggest a page.
 const ENOUGH_CHARS: usize = 3;
 
 /// Returns the pages of a gateway.
 fn pages(gateway: &Gateway) -> impl Iterator<Item = PublicPage> {
-    PAGES.into_iter().chain(VIEWS.into_iter().filter(move |_| gateway.shows_public_views()))
+    let may_try = gateway.settings.anonymous.allows(Permission::Try);
+    let views = VIEWS.into_iter().filter(|_| gateway.shows_public_views());
+    may_try.then_some(TRY).into_iter().chain(PAGES).chain(views)
 }
 
 /// Returns the pages as a list; `root` is the way to the root of the gateway.

@@ -233,6 +233,11 @@ impl Rejection {
         self.status
     }
 
+    /// Returns the number of seconds after which the request may be repeated, if it is known.
+    pub(crate) fn retry_after_s(&self) -> Option<u64> {
+        self.retry_after_s
+    }
+
     /// Returns the reason, as a sentence for people.
     pub(crate) fn reason(&self) -> &str {
         &self.reason

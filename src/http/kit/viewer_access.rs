@@ -8,8 +8,10 @@ use crate::http::state::Gateway;
 use crate::net;
 use feedgate_core::event::{Event, EventViewer};
 use feedgate_core::redaction;
+use feedgate_core::resource::{Resource, ResourceKind};
 use feedgate_core::store::WatchedResource;
-use feedgate_core::visibility::{ListedTopics, SourceNetwork, Visibility};
+use feedgate_core::topic::Topic;
+use feedgate_core::visibility::{Exposure, ListedTopics, SourceNetwork, Visibility};
 
 /// The data that a client may see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -32,7 +34,17 @@ impl ViewerAccess {
     /// Returns whether a list may contain a watched resource: lists contain it, and its documents do not
     /// come from inside a private network, or the viewer is in the operator's.
     pub(crate) fn lists(self, watched: &WatchedResource, listed: ListedTopics) -> bool {
-        let WatchedResource { topic, exposure, .. } = watched;
+        self.lists_topic(&watched.topic, watched.exposure, listed)
+    }
+
+    /// Returns whether a page about one resource may be shown to somebody who knows its address: the same
+    /// as whether lists contain it.
+    pub(crate) fn shows(self, resource: &Resource, listed: ListedTopics) -> bool {
+        let Resource { kind, topic, exposure, .. } = resource;
+        *kind != ResourceKind::Collection && self.lists_topic(topic, *exposure, listed)
+    }
+
+    fn lists_topic(self, topic: &Topic, exposure: Exposure, listed: ListedTopics) -> bool {
         let is_near = self == ViewerAccess::OperatorNetwork
             || exposure.source_network != SourceNetwork::Inner;
         is_near

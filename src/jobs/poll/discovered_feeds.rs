@@ -7,10 +7,7 @@ use feedgate_feed::link_header;
 /// Returns the feeds that a page links to: first those in `Link` headers, then those in the page.
 /// Links in the page that only look like feeds, and so have no media type, count only if no other
 /// feed was found.
-pub(super) fn discovered_feeds(
-    context: &Context,
-    in_page: Vec<DiscoveredFeed>,
-) -> Vec<DiscoveredFeed> {
+pub fn discovered_feeds(context: &Context, in_page: Vec<DiscoveredFeed>) -> Vec<DiscoveredFeed> {
     let base = context.base();
     let values = context.headers.iter().filter(|(name, _)| name == "link");
     let links = link_header::read(values.map(|(_, value)| value.as_str()));

@@ -155,7 +155,8 @@ pub fn candidates(feed: &Feed, at: DateTime<Utc>) -> Vec<Candidate> {
     candidates
 }
 
-fn render_entry(mut entry: Entry) -> String {
+/// Returns an entry as it is stored and sent.
+pub fn render_entry(mut entry: Entry) -> String {
     // Detecting the language takes longer than everything else together, so the language is
     // detected for new entries only.
     passes::detect_language(&mut entry);

@@ -115,6 +115,19 @@ async fn every_page_is_accessible_on_desktops_and_phones_in_light_and_dark() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn the_pages_about_an_address_are_accessible() {
+    let axe = axe();
+    let world = World::with_tides(3, &[]).await;
+    world.gateway.open_to_anonymous(&world.topic).await;
+    let browser = Browser::start().await;
+    let tried = format!("try?url={}", world.topic);
+    let health = format!("feed-health?url={}", world.topic);
+    let mut wrong = Vec::new();
+    check(&browser, &world, &axe, &[&tried, &health], &mut wrong).await;
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
 /// Returns the last address on a page that is below `folder`, from the root.
 fn last_link(page: &str, folder: &str) -> String {
     let (_, rest) = page.rsplit_once(folder).unwrap();

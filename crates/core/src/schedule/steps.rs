@@ -54,6 +54,17 @@ pub enum PeriodBound {
     AtLeast,
 }
 
+impl PeriodBound {
+    /// Returns the words for people: `at most`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            PeriodBound::Wanted => "wanted",
+            PeriodBound::AtMost => "at most",
+            PeriodBound::AtLeast => "at least",
+        }
+    }
+}
+
 /// A period that is being computed.
 #[derive(Debug)]
 pub(super) struct PeriodSteps {

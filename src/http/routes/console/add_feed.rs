@@ -18,8 +18,9 @@ use super::visit::Visit;
 use crate::http::kit::auth;
 use crate::http::kit::html::Width;
 use crate::http::kit::rejection::Rejection;
+use crate::http::kit::typed_address::parse_topic;
 use crate::net::FetchError;
-use crate::subscriptions::{FirstFetchWait, NoPreview};
+use crate::subscriptions::{FirstFetchWait, NoPreview, PreviewOwner};
 use feedgate_core::account::Scope;
 use feedgate_core::topic::Topic;
 use feedgate_protocol::Protocol;
@@ -33,7 +34,7 @@ pub(super) async fn page(visit: &Visit) -> Result<Response, Rejection> {
     if visit.value("url").is_empty() {
         return Ok(form_page(visit, StatusCode::OK, html! {}));
     }
-    let topic = match requested_topic(visit) {
+    let topic = match parse_topic(visit.value("url")) {
         Ok(topic) => topic,
         Err(reason) => return Ok(refuse(visit, &reason)),
     };
@@ -46,7 +47,8 @@ pub(super) async fn page(visit: &Visit) -> Result<Response, Rejection> {
         };
         return Ok(form_page(visit, StatusCode::OK, note));
     }
-    let found = visit.gateway.subscribe.preview(&topic, visit.access()?.account).await;
+    let owner = PreviewOwner::Account(visit.access()?.account);
+    let found = visit.gateway.subscribe.preview(&topic, owner).await;
     let (status, content) = match found {
         Ok(found) => (StatusCode::OK, preview::preview(visit, &topic, &found).await?),
         Err(why) => describe_failure(visit, &topic, &why),
@@ -60,7 +62,7 @@ pub(super) async fn act(visit: &Visit) -> Result<Response, Rejection> {
         Ok(request) => request,
         Err(reason) => return Ok(refuse_subscription(visit, &reason)),
     };
-    let topic = match requested_topic(visit) {
+    let topic = match parse_topic(visit.value("url")) {
         Ok(topic) => topic,
         Err(reason) => return Ok(refuse(visit, &reason)),
     };
@@ -81,20 +83,6 @@ pub(super) async fn act(visit: &Visit) -> Result<Response, Rejection> {
         return Ok(visit.see_other(&format!("{SECTION}/{}?done=subscribed", made.resource.id)));
     }
     Ok(subscribed::page(visit, &made, request.new_secret()))
-}
-
-/// Returns the topic that the form names. People leave out the scheme, and some programs write
-/// `feed:` before it.
-fn requested_topic(visit: &Visit) -> Result<Topic, String> {
-    let text = visit.value("url");
-    let text = text.strip_prefix("feed:").map_or(text, |rest| rest.trim_start_matches('/'));
-    let has_scheme = text.split(['/', '?', '#']).next().is_some_and(|first| {
-        let scheme = first.split_once(':').map(|(scheme, _)| scheme);
-        // Before a port stands a host.
-        scheme.is_some_and(|scheme| !scheme.contains('.') && scheme != "localhost")
-    });
-    let text = if has_scheme { text.to_owned() } else { format!("https://{text}") };
-    Topic::parse(text).map_err(|why| format!("This address cannot be used: {why}."))
 }
 
 /// Returns the address of this page with the preview of a URL.

@@ -1,7 +1,7 @@
 //! One entry: what subscribers are sent of it, and how it was read from the document of its feed.
 
-mod content;
-mod explained;
+pub(crate) mod content;
+pub(crate) mod explained;
 mod recipients;
 mod revisions;
 

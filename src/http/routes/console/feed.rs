@@ -1,7 +1,7 @@
 //! One feed: its state, its entries, its subscriptions, and what its last fetches found.
 
 mod document_health;
-mod entries;
+pub(crate) mod entries;
 mod moments;
 mod timeline;
 

@@ -11,7 +11,7 @@ use feedgate_core::resource::Resource;
 const TITLE_CHARS: usize = 120;
 
 /// Returns a state as a badge.
-pub(super) fn badge_of(state: FeedState) -> Markup {
+pub(crate) fn badge_of(state: FeedState) -> Markup {
     let tone = match state {
         FeedState::Ok | FeedState::Pushed => Tone::Good,
         FeedState::New | FeedState::Moved => Tone::Neutral,

@@ -11,7 +11,6 @@ use crate::fetch_traces::{FetchTrace, TracedRequest};
 use crate::http::kit::html::parts::{Tone, badge, counted, grouped, relative_time, span};
 use feedgate_core::poll::Trigger;
 use feedgate_core::resource::ResourceId;
-use feedgate_core::schedule::PeriodBound;
 
 /// Returns the last fetches of a feed by this node, newest first.
 pub(super) fn list(visit: &Visit, feed: ResourceId, now: DateTime<Utc>) -> Markup {
@@ -121,7 +120,7 @@ fn decision(trace: &FetchTrace, now: DateTime<Utc>) -> Markup {
                 dd {
                     @for (n, step) in trace.steps.iter().enumerate() {
                         @if n > 0 { br; }
-                        (bound(step.bound)) " " (span(step.secs.into())) ": " (step.reason.to_string())
+                        (step.bound.as_str()) " " (span(step.secs.into())) ": " (step.reason.to_string())
                     }
                 }
             }
@@ -131,14 +130,6 @@ fn decision(trace: &FetchTrace, now: DateTime<Utc>) -> Markup {
                 ": " (trace.period_reason)
             }
         }
-    }
-}
-
-fn bound(bound: PeriodBound) -> &'static str {
-    match bound {
-        PeriodBound::Wanted => "wanted",
-        PeriodBound::AtMost => "at most",
-        PeriodBound::AtLeast => "at least",
     }
 }
 

@@ -9,12 +9,14 @@ use maud::{Markup, html};
 use warp::reply::Response;
 
 use super::visit::Visit;
+use crate::http::kit::anonymous_access::Permission;
 use crate::http::kit::html::Width;
 use crate::http::kit::html::parts::{relative_time, web_address};
 use crate::http::kit::public_pages;
 use crate::http::kit::rejection::Rejection;
 use crate::http::kit::request::Request;
 use crate::http::kit::viewer_access::ViewerAccess;
+use crate::http::routes::try_page::form::form as try_form;
 use crate::http::state::Gateway;
 use crate::jobs::runner;
 use feedgate_core::event::{EventFilter, EventKind, EventOutcome, EventViewer, StoredEvent};
@@ -48,6 +50,7 @@ async fn render(gateway: &Arc<Gateway>, request: Request) -> Result<Response, Re
     });
     events.truncate(CHANGES);
     let content = html! {
+        @if gateway.settings.anonymous.allows(Permission::Try) { (try_form("", "")) }
         p {
             "This gateway fetches feeds, web pages and JSON documents, converts them to one schema, \
              and notifies subscribers when they change."

@@ -39,7 +39,7 @@ pub(super) async fn preview(
             }
         }
         @match &found.content {
-            PreviewedContent::Feed { feed, entries } => {
+            PreviewedContent::Feed { feed, entries, .. } => {
                 (feed_facts(visit, found, feed, *entries))
                 (entry_list(&feed.entries, now))
                 (subscription_form(visit, topic.as_str(), "Subscribe", html! {}))
@@ -94,7 +94,7 @@ fn feed_facts(visit: &Visit, found: &TopicPreview, feed: &Feed, entries: usize) 
             }
         }
         dl.facts {
-            dt { "Address" } dd { (redaction::feed(found.url.as_str())) }
+            dt { "Address" } dd { (redaction::feed(found.document.url.as_str())) }
             dt { "Format" } dd { (feed.format.as_str()) }
             dt { "Entries" } dd { (grouped(entries as u64)) }
             @for (kind, codes) in repair::codes_by_kind(&feed.repairs) {
@@ -102,7 +102,7 @@ fn feed_facts(visit: &Visit, found: &TopicPreview, feed: &Feed, entries: usize) 
                 dd { (codes.join(", ")) }
             }
             dt { "Fetched" }
-            dd { (grouped(found.bytes as u64)) " bytes in " (found.took.as_millis()) "\u{a0}ms" }
+            dd { (grouped(found.document.body.len() as u64)) " bytes in " (found.took.as_millis()) "\u{a0}ms" }
         }
     }
 }

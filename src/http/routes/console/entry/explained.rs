@@ -1,20 +1,24 @@
 //! Where the fields of an entry came from: the elements of the document, and what was repaired. This is
-//! known as long as the newest document of the feed contains the entry.
+//! known as long as the newest document of the feed contains the entry. Also for entries that are not
+//! stored: [`DocumentOrigins`].
 
 use maud::{Markup, html};
 use serde_json::Value;
 
-use crate::http::kit::html::parts::{Tone, badge};
+use crate::http::kit::html::parts::{Tone, badge, counted};
 use crate::http::kit::rejection::Rejection;
 use crate::http::routes::console::stored_document;
 use crate::http::routes::console::visit::Visit;
 use feedgate_core::record::Record;
 use feedgate_core::redaction;
 use feedgate_core::resource::{Resource, ResourceKind};
-use feedgate_feed::{Body, explain};
+use feedgate_feed::{Body, Context, explain};
 
 /// The maximum length of an excerpt, in characters.
 const EXCERPT_CHARS: usize = 120;
+/// The maximum number of fields, and of repairs of each kind, on a page. An entry has some twenty fields,
+/// but may have thousands of categories.
+const MOST_LISTED: usize = 60;
 
 /// What is known of the origin of an entry.
 pub(super) enum Explained {
@@ -25,10 +29,13 @@ pub(super) enum Explained {
 }
 
 /// The origin of an entry.
-pub(super) struct EntrySource {
+pub(crate) struct EntrySource {
     /// The element of the entry.
     place: Option<Place>,
+    /// The first fields.
     fields: Vec<FieldOrigin>,
+    /// The number of all fields.
+    field_count: usize,
     repairs: Vec<EntryRepair>,
     adaptations: Vec<EntryRepair>,
 }
@@ -85,39 +92,60 @@ impl Explained {
     pub(super) fn section(&self) -> Markup {
         match self {
             Explained::Unknown(reason) => html! { p { (reason) } },
-            Explained::Found(origin) => html! {
-                @if let Some(place) = &origin.place {
-                    p { "The entry in the newest document is " (place.reference()) "." }
-                }
-                (origin.table())
-                (origin.repair_list())
-            },
+            Explained::Found(origin) => origin.section("newest document"),
         }
     }
 }
 
 fn find(body: &Body, resource: &Resource, record: &Record) -> Option<EntrySource> {
     let context = stored_document::context(resource, body, record.at);
-    let explained = explain(&body.bytes, &context).ok()?;
-    let at = explained.feed().entries.iter().position(|entry| entry.id == record.entry_id)?;
-    let explained = explained.to_json();
-    let document = Document { text: std::str::from_utf8(&body.bytes).ok() };
-    let entry = &explained["entries"][at];
-    let place = document.place(&entry["from"]);
-    let fields = entry["fields"].as_object().into_iter().flatten();
-    let fields = fields.map(|(name, field)| document.field(name, field)).collect();
-    let path = place.as_ref().map_or("", |place| place.path.as_str());
-    let is_own = |repair: &&Value| {
-        let within = repair["in"]["path"].as_str().unwrap_or_default().strip_prefix(path);
-        !path.is_empty() && within.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-    };
-    let of_entry = |list: &Value| -> Vec<EntryRepair> {
-        let found = list.as_array().into_iter().flatten().filter(is_own);
-        found.map(|repair| document.repair(repair)).collect()
-    };
-    let (repairs, adaptations) =
-        (of_entry(&explained["repairs"]), of_entry(&explained["adaptations"]));
-    Some(EntrySource { place, fields, repairs, adaptations })
+    DocumentOrigins::read(&body.bytes, &context)?.find_entry(&record.entry_id)
+}
+
+/// The origins of all entries of a document.
+pub(crate) struct DocumentOrigins<'d> {
+    document: Document<'d>,
+    /// The ids of the entries, in their order.
+    ids: Vec<String>,
+    explained: Value,
+}
+
+impl<'d> DocumentOrigins<'d> {
+    /// Reads a document; `None` if it is not a feed.
+    pub(crate) fn read(bytes: &'d [u8], context: &Context) -> Option<DocumentOrigins<'d>> {
+        let explained = explain(bytes, context).ok()?;
+        let ids = explained.feed().entries.iter().map(|entry| entry.id.clone()).collect();
+        let document = Document { text: std::str::from_utf8(bytes).ok() };
+        Some(DocumentOrigins { document, ids, explained: explained.to_json() })
+    }
+
+    /// Returns the origin of the entry with this id.
+    pub(crate) fn find_entry(&self, id: &str) -> Option<EntrySource> {
+        let at = self.ids.iter().position(|held| held == id)?;
+        let (document, entry) = (&self.document, &self.explained["entries"][at]);
+        let place = document.place(&entry["from"]);
+        let fields = entry["fields"].as_object()?;
+        let listed = fields.iter().take(MOST_LISTED);
+        let path = place.as_ref().map_or("", |place| place.path.as_str());
+        Some(EntrySource {
+            fields: listed.map(|(name, field)| document.field(name, field)).collect(),
+            field_count: fields.len(),
+            repairs: self.repairs_within(path, "repairs"),
+            adaptations: self.repairs_within(path, "adaptations"),
+            place,
+        })
+    }
+
+    /// Returns the repairs of one kind inside of the element with this path.
+    fn repairs_within(&self, path: &str, kind: &str) -> Vec<EntryRepair> {
+        let is_own = |repair: &&Value| {
+            let within = repair["in"]["path"].as_str().unwrap_or_default().strip_prefix(path);
+            !path.is_empty() && within.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        let all = self.explained[kind].as_array().into_iter().flatten();
+        let own = all.filter(is_own).take(MOST_LISTED);
+        own.map(|repair| self.document.repair(repair)).collect()
+    }
 }
 
 /// A document, as far as excerpts can be taken from it.
@@ -184,6 +212,17 @@ impl Place {
 }
 
 impl EntrySource {
+    /// Returns the origin as a part of a page, which calls the document by this name.
+    pub(crate) fn section(&self, document: &str) -> Markup {
+        html! {
+            @if let Some(place) = &self.place {
+                p { "The entry in the " (document) " is " (place.reference()) "." }
+            }
+            (self.table())
+            (self.repair_list())
+        }
+    }
+
     fn table(&self) -> Markup {
         html! {
             table.records {
@@ -207,6 +246,11 @@ impl EntrySource {
                             }
                             td data-name="Changed by" { (steps.join(", ")) }
                         }
+                    }
+                    @if self.field_count > self.fields.len() {
+                        tr { td colspan="4" {
+                            (counted((self.field_count - self.fields.len()) as u64, "more field"))
+                        } }
                     }
                 }
             }

@@ -210,7 +210,7 @@ fn excerpt(entry: &Entry) -> Option<String> {
 }
 
 /// Returns the title of an entry as plain text, or the beginning of its text.
-pub(in crate::http::routes::console) fn entry_title(entry: &Entry) -> String {
+pub(crate) fn entry_title(entry: &Entry) -> String {
     const CHARS: usize = 160;
     let texts = [&entry.title, &entry.summary];
     let mut texts = texts.into_iter().flatten().map(Text::to_plain);
