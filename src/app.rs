@@ -6,12 +6,14 @@
 mod first_token;
 mod keyring;
 mod outgoing;
+mod start_error;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt;
+use tokio::select;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -25,14 +27,14 @@ use crate::disk_space::DiskSpace;
 use crate::event_log::{self, EventLog};
 use crate::head_watch::HeadWatch;
 use crate::http::kit::slots::Slots;
-use crate::http::serve::listener::{ListenError, Listener};
+use crate::http::serve::listener::Listener;
 use crate::http::{
     AccountRateLimit, AnonymousRateLimit, ArchiveDocumentCache, CachedGauges, Gateway,
     HttpSettings, Imports, RecentRegistrants, Router, VerificationRateLimit,
 };
 use crate::jobs::alerts::{self, AlertNotifier, AlertSender};
 use crate::jobs::backfill::{self, Backfiller};
-use crate::jobs::clock_sync::ClockSync;
+use crate::jobs::clock_sync::{ClockSync, RunningClockSync};
 use crate::jobs::collect::Collector;
 use crate::jobs::deliver::Deliverer;
 use crate::jobs::fan_out::FanOutJob;
@@ -47,11 +49,12 @@ use crate::jobs::upstream::{self, UpstreamClient};
 use crate::metrics::Metrics;
 use crate::net::HttpClient;
 use crate::subscriptions::{SubscriptionService, reading_lists, verification_job};
-use crate::tokens::TokenError;
 use feedgate_core::node::{NodeId, NodeInfo};
 use feedgate_core::store::StoreError;
 use feedgate_store as store;
 use feedgate_store::Store;
+
+pub use start_error::StartError;
 
 /// How long a worker sleeps when nothing is due. A wake signal ends the sleep; the interval is
 /// for items that become due by the clock alone, and for signals that were lost.
@@ -78,41 +81,8 @@ pub struct Running {
     tasks: JoinSet<()>,
     event_log_writer: event_log::Writer,
     traffic: TrafficWriter,
+    clock_sync: RunningClockSync,
     stop: CancellationToken,
-}
-
-/// Why feedgate did not start.
-#[derive(Debug, thiserror::Error)]
-pub enum StartError {
-    /// The listener cannot start.
-    #[error(transparent)]
-    Listen(#[from] ListenError),
-    /// The store cannot be opened.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// The system provides no random numbers, so no token can be created.
-    #[error("the system provides no random numbers: {0}")]
-    Random(getrandom::Error),
-}
-
-impl From<TokenError> for StartError {
-    fn from(err: TokenError) -> StartError {
-        match err {
-            TokenError::Store(err) => StartError::Store(err),
-            TokenError::Random(err) => StartError::Random(err),
-        }
-    }
-}
-
-impl StartError {
-    /// A word for logs, listed in `docs/errors.md`.
-    pub fn code(&self) -> &'static str {
-        match self {
-            Self::Listen(err) => err.code(),
-            Self::Store(err) => err.code(),
-            Self::Random(_) => "no_randomness",
-        }
-    }
 }
 
 impl Running {
@@ -127,10 +97,8 @@ impl Running {
         let public_url = config.public_url_at(addr);
         let forwarding = config.forwarding(&public_url);
         let store = store::open(&store::StoreSettings { forwarding, ..config.store() }).await?;
-        let url = config.store().url;
-        let checked = tokio::task::spawn_blocking(move || store::check_pages(&url)).await;
-        checked.unwrap_or_else(|err| Err(StoreError::Database(Box::new(err))))?;
-        let clock_sync = ClockSync::start(Arc::clone(&store)).await?;
+        check_pages(config.store().url).await?;
+        let clock_sync = ClockSync::start(Arc::clone(&store)).await?.spawn();
         forward_pings::forget_other_targets(&store, &config.ping_targets).await?;
         let admin_token = first_token::create(&store, runner::now()).await?;
 
@@ -164,12 +132,21 @@ impl Running {
             tasks.spawn(listener.serve(Router::health(&gateway), stop.clone()).boxed());
         }
         tasks.spawn(listener.serve(Router::new(gateway), stop.clone()).boxed());
-        tasks.spawn(clock_sync.run(stop.clone()).boxed());
         if let Some(keyring) = keyring {
             tasks.spawn(keyring.run(stop.clone()).boxed());
         }
         info!(%addr, %public_url, "feedgate {} is running", env!("CARGO_PKG_VERSION"));
-        Ok(Running { addr, public_url, admin_token, store, tasks, event_log_writer, traffic, stop })
+        Ok(Running {
+            addr,
+            public_url,
+            admin_token,
+            store,
+            tasks,
+            event_log_writer,
+            traffic,
+            clock_sync,
+            stop,
+        })
     }
 
     /// The address that the listener is bound to.
@@ -194,7 +171,11 @@ impl Running {
 
     /// Waits for a task that ends before shutdown, which only a panic makes it do.
     pub async fn broken(&mut self) {
-        if let Some(Err(err)) = self.tasks.join_next().await {
+        let ended = select! {
+            ended = self.tasks.join_next() => ended,
+            ended = self.clock_sync.ended() => Some(ended),
+        };
+        if let Some(Err(err)) = ended {
             error!(error = &err as &dyn std::error::Error, "a task panicked");
         }
     }
@@ -210,9 +191,15 @@ impl Running {
         }
         self.event_log_writer.close().await; // all tasks that could record an event have ended
         self.traffic.close().await;
+        self.clock_sync.stop().await; // the last that stores
         self.store.close().await;
         info!("feedgate has stopped");
     }
+}
+
+async fn check_pages(url: String) -> Result<(), StoreError> {
+    let checked = tokio::task::spawn_blocking(move || store::check_pages(&url)).await;
+    checked.unwrap_or_else(|err| Err(StoreError::Database(Box::new(err))))
 }
 
 /// What all services share.

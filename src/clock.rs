@@ -42,23 +42,30 @@ pub(crate) fn correct(by: TimeDelta) {
     clock().at_boot += by.num_microseconds().unwrap_or(0);
 }
 
-/// Notes that the clock was compared with that of the database, and was right.
-pub(crate) fn note_comparison() {
-    COMPARED_AT.store(micros_since_boot(), Ordering::Relaxed);
+/// Notes that the clock was compared with that of the database at `since_boot`, and was right.
+pub(crate) fn note_comparison(since_boot: Duration) {
+    let compared_at = i64::try_from(since_boot.as_micros()).unwrap_or(NEVER);
+    COMPARED_AT.fetch_max(compared_at, Ordering::Relaxed);
 }
 
 /// Returns whether the clock was right a moment ago. It may not be after this machine was suspended, or cut off
 /// from the database: what cannot be undone waits until it was compared.
 pub(crate) fn is_current() -> bool {
+    was_compared_within(CURRENT_FOR)
+}
+
+/// Returns whether the last comparison is at most this old.
+pub(crate) fn was_compared_within(time: Duration) -> bool {
     let compared_at = COMPARED_AT.load(Ordering::Relaxed);
-    compared_at == NEVER || micros_since_boot() - compared_at < CURRENT_FOR
+    let age = micros_since_boot() - compared_at;
+    compared_at == NEVER || u128::from(age.unsigned_abs()) < time.as_micros()
 }
 
 /// When the clock was last compared, in microseconds since the start of the machine.
 static COMPARED_AT: AtomicI64 = AtomicI64::new(NEVER);
 const NEVER: i64 = 0;
-/// How long a comparison holds, in microseconds: some intervals between two of them.
-const CURRENT_FOR: i64 = 3_000_000;
+/// How long a comparison holds: some intervals between two of them.
+const CURRENT_FOR: Duration = Duration::from_secs(3);
 
 /// Returns the time by the clock of this machine, which an operator may set at any time.
 #[expect(clippy::disallowed_methods, reason = "this is the one place")]

@@ -6,26 +6,29 @@
 //! is moved already waits a moment longer. So nothing is due too early, and no lease or claim ends too early.
 //!
 //! The clocks of all nodes move by exactly as much as due times do, whatever the database shows by then: if its
-//! clock has been set again, that is another move. A node that has missed moves makes up for all of them.
+//! clock has been set again, that is another move. A node that has missed moves makes up for all of them; until
+//! it has, it stores nothing.
 
+use std::convert::Infallible;
 use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::TimeDelta;
+use tokio::select;
+use tokio::task::JoinError;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
-use tracing::{info, warn};
+use tokio_util::task::AbortOnDropHandle;
+use tracing::{error, info, warn};
 
 use crate::clock::{self, Stopwatch, TOLERANCE};
 use crate::jobs::failure_log::FailureLog;
 use feedgate_core::store::{ClockMark, ClockReading, StoreError};
-use feedgate_store::Store;
+use feedgate_store::{MOVE_NOTICE, Store};
 
 /// The time between two comparisons with the clock of the database.
-const INTERVAL: Duration = Duration::from_secs(1);
-/// How long due times wait before they are moved, so that each node has learned that the clock was set.
-const NOTICE: Duration = Duration::from_millis(1_500);
+const INTERVAL: Duration = Duration::from_millis(500);
 /// The time between two looks at due times that are about to be moved.
 const NOTICE_INTERVAL: Duration = Duration::from_millis(100);
 /// The time between two records of when a node worked.
@@ -48,6 +51,28 @@ pub struct ClockSync {
     misled: Option<i64>,
 }
 
+/// A task that compares the clocks for as long as anything is stored.
+#[derive(Debug)]
+pub struct RunningClockSync {
+    task: AbortOnDropHandle<()>,
+    stop: CancellationToken,
+}
+
+impl RunningClockSync {
+    /// Waits for the end of the task, which only a panic ends before it is stopped.
+    pub async fn ended(&mut self) -> Result<(), JoinError> {
+        (&mut self.task).await
+    }
+
+    /// Stops the task.
+    pub async fn stop(self) {
+        self.stop.cancel();
+        if let Err(err) = self.task.await {
+            error!(error = &err as &dyn Error, "the comparison of clocks panicked");
+        }
+    }
+}
+
 impl ClockSync {
     /// Sets the clock of this node, before anything is done by it, and moves all due times if the clock of the
     /// database was set while no node worked.
@@ -61,11 +86,19 @@ impl ClockSync {
         (sync.generation, sync.moved_in_all) = (reading.generation, reading.moved_in_all);
         while !sync.check().await? {}
         sync.mark().await?;
+        sync.store.check_clock_with(clock::was_compared_within);
         Ok(sync)
     }
 
+    /// Compares the clocks from now on.
+    pub fn spawn(self) -> RunningClockSync {
+        let stop = CancellationToken::new();
+        let task = AbortOnDropHandle::new(tokio::spawn(self.run(stop.clone())));
+        RunningClockSync { task, stop }
+    }
+
     /// Compares the clocks until `stop` is cancelled.
-    pub async fn run(mut self, stop: CancellationToken) {
+    async fn run(mut self, stop: CancellationToken) {
         let mut failures = FailureLog::new("reading the clock of the database");
         while stop.run_until_cancelled(sleep(INTERVAL)).await.is_some() {
             failures.note(self.check().await);
@@ -77,16 +110,18 @@ impl ClockSync {
 
     /// Compares the clocks, and goes by the new time if that of the database was set. Returns whether it was not.
     async fn check(&mut self) -> Result<bool, StoreError> {
+        let mut compared_at = clock::since_boot();
         let (mut reading, by) = self.compare().await?;
         if reading.moving_by.is_none() && reading.generation == self.generation {
             if by.abs() <= TOLERANCE {
                 clock::correct(by);
-                clock::note_comparison();
+                clock::note_comparison(compared_at);
                 self.mark_if_due().await?;
                 return Ok(true);
             }
             log_clock_set(by);
             self.store.record_clock_set(self.generation, by).await?;
+            compared_at = clock::since_boot();
             reading = self.read().await?;
         } else if reading.generation != self.generation
             && by.abs() <= TOLERANCE
@@ -98,7 +133,10 @@ impl ClockSync {
         match reading.moving_by {
             Some(by) => self.go_by_new_time(reading, by).await?,
             // Another node has moved all.
-            None => self.move_clock(&reading),
+            None => {
+                self.move_clock(&reading);
+                clock::note_comparison(compared_at);
+            }
         }
         self.mark().await?;
         Ok(false)
@@ -131,18 +169,37 @@ impl ClockSync {
         if is_back {
             self.move_clock(&reading);
         }
-        self.move_due_times(reading.clone(), by).await?;
+        select! {
+            moved = self.move_due_times(&reading, by) => moved?,
+            never = self.keep_comparing(reading.generation) => match never {},
+        }
         if !is_back {
             self.move_clock(&reading);
         }
         Ok(())
     }
 
-    /// Moves all due times once the other nodes have learned that the clock was set.
-    async fn move_due_times(&self, reading: ClockReading, by: TimeDelta) -> Result<(), StoreError> {
+    /// Notes that this node knows how often the clock was set, as long as that is true.
+    async fn keep_comparing(&self, generation: i64) -> Infallible {
+        loop {
+            let compared_at = clock::since_boot();
+            let reading = self.read().await;
+            if reading.is_ok_and(|reading| reading.generation == generation) {
+                clock::note_comparison(compared_at);
+            }
+            sleep(INTERVAL).await;
+        }
+    }
+
+    /// Moves all due times once the other nodes have learned that the clock was set, or store nothing.
+    async fn move_due_times(
+        &self,
+        reading: &ClockReading,
+        by: TimeDelta,
+    ) -> Result<(), StoreError> {
         let noticed = Stopwatch::start();
         let mut latest = reading.clone();
-        while latest.is_shared && noticed.elapsed() < NOTICE {
+        while latest.is_shared && noticed.elapsed() < MOVE_NOTICE {
             sleep(NOTICE_INTERVAL).await;
             latest = self.read().await?;
             if latest.generation != reading.generation || latest.moving_by.is_none() {

@@ -1,6 +1,8 @@
 //! Clocks that are set, of nodes and of the database, while a gateway runs and while it does not (E3): what is
 //! due is not delayed by as much, no lease ends, and nothing is sent out of order.
 
+use http::StatusCode;
+
 use crate::store::on_both_stores;
 use crate::support::clock::Clock;
 use crate::support::feeds::{entry_id, entry_ids, rss};
@@ -102,6 +104,31 @@ async fn e03_the_clock_of_a_node_delays_nothing() {
     scene.was_sent_all_in_order(3);
 }
 
+/// A node that cannot read the clock of the database while it is set back, and would take a ping for an hour later.
+#[tokio::test(flavor = "multi_thread")]
+async fn e03_a_node_that_cannot_read_the_clock_stores_nothing_by_the_time_before() {
+    let mut scene = Scene::start(Kind::Postgres).await;
+    scene.deliver(1).await;
+    let healthy_url = scene.database.url.clone();
+    scene.database.url.push_str(&format!("&application_name={CUT_OFF}"));
+    let cut_off = Gateway::start(&scene.database, &SETTINGS).await;
+    scene.database.url = healthy_url;
+
+    scene.database.run("update set_by set divisor = 0").await;
+    scene.set_clock(-HOUR_S).await;
+    scene.publish(2);
+    let topic = scene.publisher.url(FEED);
+    let ping = async || cut_off.post("/ping", &[("url", &topic)]).await.0;
+    assert_eq!(ping().await, StatusCode::SERVICE_UNAVAILABLE);
+
+    scene.database.run("update set_by set divisor = 1").await;
+    until("a ping is stored", async || ping().await == StatusCode::OK).await;
+    scene.is_sent_to(CALLBACK, 2).await;
+    scene.was_sent_all_in_order(2);
+}
+
+/// The name of a node that may be prevented from reading the clock of the database.
+const CUT_OFF: &str = "cut-off";
 const NO_FAKETIME: &str = "libfaketime is installed by tests/run (Debian: faketime)";
 
 /// A gateway, a feed, and callbacks that are told of it.
@@ -126,11 +153,15 @@ impl Scene {
         // This function is found before that of the system.
         database.url.push_str("%2Cpg_catalog");
         database.open().await.close().await;
-        let set = "create table set_by (seconds bigint not null);
-             insert into set_by values (0);
+        let set = format!(
+            "create table set_by (seconds bigint not null, divisor bigint not null);
+             insert into set_by values (0, 1);
              create function statement_timestamp() returns timestamptz language sql stable as
-             'select pg_catalog.statement_timestamp() + seconds * interval ''1 second'' from set_by'";
-        database.run(set).await;
+             'select pg_catalog.statement_timestamp() + seconds * interval ''1 second''
+                     / case current_setting(''application_name'') when ''{CUT_OFF}'' then divisor else 1 end
+                from set_by'"
+        );
+        database.run(&set).await;
         Scene::start_with(database, None, &[]).await
     }
 
@@ -187,7 +218,6 @@ impl Scene {
         self.database.texts(moved).await[0].parse().unwrap()
     }
 
-    /// Publishes all entries up to `newest`.
     /// How often the gateway has noticed that the clock was set.
     async fn times_noticed(&self) -> i64 {
         let noticed = "select cast(generation as text) from clocks";
@@ -200,6 +230,7 @@ impl Scene {
         self.database.texts(planned).await[0].parse().unwrap()
     }
 
+    /// Publishes all entries up to `newest`.
     fn publish(&self, newest: usize) {
         self.publisher.put_rss(FEED, rss("feed", 0..newest + 1));
     }

@@ -4,6 +4,7 @@
 //! They move in portions, each in a transaction that also stores how far the move has come. So any node can go
 //! on where another has stopped, and nothing moves twice.
 
+pub(crate) mod clock_check;
 pub(crate) mod clock_moves;
 mod due_times;
 
@@ -16,6 +17,7 @@ use crate::engine::sql::{Value, params};
 use crate::engine::sqlite::WriteSize;
 use crate::engine::tx::{Tx, Wake};
 use crate::{Db, Store};
+use clock_check::ClockCheck;
 use due_times::{DueTimes, TABLES};
 use feedgate_core::store::{ClockMark, ClockReading, StoreError};
 
@@ -27,6 +29,14 @@ const START: [i64; 2] = [i64::MIN; 2];
 
 /// The clock of the database, and the due times that are moved with it when it was set.
 impl Store {
+    /// Stores nothing from now on while this node does not know by what time: see `clock/clock_check.rs`.
+    /// Has an effect only where other nodes may use the database.
+    pub fn check_clock_with(&self, check: ClockCheck) {
+        self.databases().for_each(|db| {
+            db.clock_check.get_or_init(|| check);
+        });
+    }
+
     /// Reads the clock. That of SQLite is the clock of this machine, which shows `machine_time`.
     pub async fn read_clock(
         &self,
@@ -42,7 +52,7 @@ impl Store {
              where id = 1 and generation = $4";
         let ClockMark { seen_at, boot, since_boot } = mark.clone();
         let since_boot = since_boot.as_micros() as i64;
-        let marked = self.shared.write(move |tx| {
+        let marked = self.shared.write_clock(WriteSize::Small, move |tx| {
             let params = [Value::from(seen_at), boot.into(), since_boot.into(), generation.into()];
             Box::pin(async move { tx.execute(MARK, &params).await })
         });
@@ -81,7 +91,7 @@ impl Db {
              where id = 1 and generation = $1 and is_moving = 0";
         let by = by.num_microseconds().unwrap_or(0);
         let [first, second] = START;
-        let set = self.write(move |tx| {
+        let set = self.write_clock(WriteSize::Small, move |tx| {
             Box::pin(async move { tx.execute(SET, params![generation, by, first, second]).await })
         });
         set.await.map(drop)
@@ -91,7 +101,7 @@ impl Db {
         self.record_clock_set(generation - 1, by).await?;
         let by = by.num_microseconds().unwrap_or(0);
         loop {
-            let moved = self.write_sized(WriteSize::Large, move |tx| {
+            let moved = self.write_clock(WriteSize::Large, move |tx| {
                 Box::pin(move_portion(tx, generation, by))
             });
             if !moved.await? {

@@ -9,6 +9,7 @@ use futures_util::future::BoxFuture;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::changes::ping_batcher::PingBatcher;
+use crate::clock::clock_check::ClockCheck;
 use crate::clock::clock_moves::ClockMoves;
 use crate::copy::copy_state;
 use crate::delivery::account_turns::AccountTurns;
@@ -55,6 +56,8 @@ pub(crate) struct Db {
     pub(crate) schema_version: i64,
     /// By how much the clock of this node was set.
     pub(crate) clock_moves: ClockMoves,
+    /// Whether this node knows the time, if that is to be checked.
+    pub(crate) clock_check: OnceLock<ClockCheck>,
     /// The source of the leases of claims.
     pub(crate) claims: Leases,
     /// Which accounts are next when deliveries are claimed.
@@ -154,6 +157,7 @@ impl Db {
             schema_version,
             claims: Leases::new(&clock_moves),
             clock_moves,
+            clock_check: OnceLock::new(),
             account_turns: Arc::default(),
             held_backlogs: Arc::default(),
             served_hosts,
@@ -235,6 +239,22 @@ impl Db {
         operation::run(op, move |op| self.run_write(size, op.in_context(self.context())))
     }
 
+    /// Runs `op`, which moves due times or records that they are to be moved, as [`Db::write_sized`] does, even
+    /// while nothing else is stored because this node does not know the time.
+    pub(crate) fn write_clock<T, F>(
+        &self,
+        size: WriteSize,
+        op: F,
+    ) -> impl Future<Output = Result<T, StoreError>> + Send
+    where
+        T: Send + 'static,
+        F: for<'t> FnOnce(&'t Tx<'t>) -> BoxFuture<'t, Result<T, StoreError>>,
+        F: Clone + Send + 'static,
+    {
+        let context = OperationContext { clock_check: None, ..self.context() };
+        operation::run(op, move |op| self.run_write(size, op.in_context(context)))
+    }
+
     /// Runs `op`, which writes nothing. Two of its statements may see different states.
     pub(crate) fn read<T, F>(&self, op: F) -> impl Future<Output = Result<T, StoreError>> + Send
     where
@@ -272,7 +292,8 @@ impl Db {
     /// Returns what the statements of an operation are run with that begins now.
     fn context(&self) -> OperationContext {
         let keys = (!self.secret_keys.is_empty()).then(|| Arc::clone(&self.secret_keys));
-        OperationContext { keys, clock: (self.clock_moves.clone(), self.clock_moves.stamp()) }
+        let clock = (self.clock_moves.clone(), self.clock_moves.stamp());
+        OperationContext { keys, clock, clock_check: self.clock_check.get().copied() }
     }
 
     /// Reports the end of a transaction to the observer, if there is one.

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 
+use crate::clock::clock_check::ClockCheck;
 use crate::clock::clock_moves::{ClockMoves, ClockStamp};
 use crate::engine::envelope::SecretKeys;
 use crate::engine::tx::Tx;
@@ -32,6 +33,8 @@ pub(crate) struct OperationContext {
     /// The clock by which the times of the operation were read: [`Tx::at`] moves them by as much as the
     /// clock of this node is set meanwhile.
     pub(crate) clock: (ClockMoves, ClockStamp),
+    /// Whether this node knows the time, if that is to be checked.
+    pub(crate) clock_check: Option<ClockCheck>,
 }
 
 impl Operation {
@@ -49,9 +52,14 @@ impl Operation {
         Operation { context: Some(context), ..self }
     }
 
+    /// Returns how to check whether this node knows the time, if that is to be checked.
+    pub(crate) fn clock_check(&self) -> Option<ClockCheck> {
+        self.context.as_ref()?.clock_check
+    }
+
     /// Runs the operation.
     pub(crate) fn run<'t>(self, tx: &'t Tx<'t>) -> BoxFuture<'t, AnyResult> {
-        if let Some(OperationContext { keys, clock: (moves, stamp) }) = &self.context {
+        if let Some(OperationContext { keys, clock: (moves, stamp), .. }) = &self.context {
             if let Some(keys) = keys {
                 tx.use_keys(keys);
             }

@@ -34,6 +34,7 @@ use tokio_postgres::{Config, NoTls};
 
 use self::retry::FailedTransaction;
 use crate::OpenPurpose;
+use crate::clock::clock_check;
 use crate::engine::operation::{AnyResult, Operation};
 use crate::engine::tx::{Conn, Tx, Wake};
 use feedgate_core::store::{StoreError, WakeSignals};
@@ -171,7 +172,7 @@ impl Postgres {
 
     /// Runs `op` in a transaction, all or nothing. A copy of it runs again if the transaction
     /// ended in a deadlock, a serialization failure, or with its connection, or if the clock of this
-    /// node was set meanwhile.
+    /// node was set meanwhile, or could not be compared.
     pub(crate) async fn write(&self, op: Operation) -> AnyResult {
         let mut attempt = 1;
         loop {
@@ -185,12 +186,17 @@ impl Postgres {
 
     /// Runs `op` in a transaction, once.
     async fn try_write(&self, op: Operation) -> Result<Box<dyn Any + Send>, FailedTransaction> {
+        let clock_check = op.clock_check();
+        if let Some(check) = clock_check {
+            clock_check::wait_to_begin(check).await?;
+        }
         let mut client = self.pool.get().await.map_err(store_error)?;
         let transaction = client.transaction().await.map_err(store_error)?;
         let (done, woken) = {
             let tx = Tx::new(Conn::Transaction(&transaction));
             let done = op.run(&tx).await?;
-            if tx.was_clock_set_meanwhile() {
+            let is_known = clock_check.is_none_or(clock_check::may_commit);
+            if tx.was_clock_set_meanwhile() || !is_known {
                 return Err(FailedTransaction::of_another_time());
             }
             (done, tx.woken())
