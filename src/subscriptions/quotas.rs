@@ -115,7 +115,7 @@ impl SubscriptionService {
     }
 
     /// Returns whether the account has a subscription to this topic with this callback.
-    async fn is_held(&self, request: &SubscriptionRequest) -> Result<bool, StoreError> {
+    pub(super) async fn is_held(&self, request: &SubscriptionRequest) -> Result<bool, StoreError> {
         let filter = SubscriptionFilter {
             account: Some(request.account.unwrap_or(AccountId::NOBODY)),
             topic: Some(request.topic.as_str().to_owned()),

@@ -229,11 +229,11 @@ impl SubscriptionService {
     }
 
     /// Ends a subscription that was stored before the publisher denied it.
-    pub(super) async fn end_denied(&self, intent: &Intent) -> Result<(), StoreError> {
+    pub(super) async fn end_denied(&self, intent: &Intent) -> Result<bool, StoreError> {
         let request = &intent.request;
         let protocol = Some(request.protocol.as_str());
         let (topic, callback) = (&request.topic, &request.callback);
-        self.store.unsubscribe(request.account, topic, callback, protocol).await.map(drop)
+        self.store.unsubscribe(request.account, topic, callback, protocol).await
     }
 }
 

@@ -58,6 +58,9 @@ impl VerificationJob {
     async fn carry_out(&self, claimed: ClaimedIntent) -> Result<(), StoreError> {
         let ClaimedIntent { due, visit, claim } = claimed;
         let (subscribe, due) = (&self.subscribe, &due);
+        if due.intent.is_verified && !subscribe.is_held(&due.intent.request).await? {
+            return subscribe.store.end_intent(due).await; // there is nothing to decide about
+        }
         let validated = subscribe.validate(&due.intent).await?;
         if due.intent.is_verified {
             return self.decide(due, validated).await;
@@ -176,10 +179,9 @@ impl VerificationJob {
             return subscribe.store.retry_intent(due, runner::now() + *wait).await;
         }
         if !matches!(why, NotValidated::NotFetched) {
-            if due.intent.is_verified {
-                subscribe.end_denied(&due.intent).await?;
-            }
-            if !due.intent.request.callback.is_null_device() {
+            // Who has ended the subscription meanwhile is not notified of it.
+            let is_denial = !due.intent.is_verified || subscribe.end_denied(&due.intent).await?;
+            if is_denial && !due.intent.request.callback.is_null_device() {
                 subscribe.deny(&due.intent, &why.reason()).await;
             }
         }

@@ -9,6 +9,7 @@ use super::SYNC;
 use crate::support::feeds::rss;
 use crate::support::gateway::Gateway;
 use crate::support::postgres::{Database, Kind};
+use crate::support::publisher::Publisher;
 use crate::support::server::{ReceivedRequest, Server, say};
 use crate::support::subscriber::Subscriber;
 use crate::support::{PATIENCE, until};
@@ -170,4 +171,28 @@ async fn a_subscription_to_a_slow_topic_is_validated_later_and_ends_if_it_is_den
     let reason = world.denial("/own").await.query("hub.reason").map(str::to_owned);
     assert_eq!(reason.as_deref(), Some("the publisher denied the subscription"));
     until("the subscription ends", async || world.callbacks().await.is_empty()).await;
+}
+
+/// Row P-5: a subscription that a reading list has made and ended before its feed was read.
+#[tokio::test]
+async fn nobody_is_notified_that_a_subscription_is_denied_which_has_ended() {
+    let world = World::with(Validating::start(StatusCode::UNAUTHORIZED, "").await).await;
+    world.publisher.is_served.send_replace(false);
+    let lists = Publisher::start().await;
+    let body = format!("<outline type='rss' text='tides' xmlUrl='{}'/>", world.topic);
+    let list = format!("<opml version='2.0'><head/><body>{body}</body></opml>");
+    lists.put("/list.opml", "text/x-opml", list);
+    let (topic, callback) = (lists.url("/list.opml"), world.subscriber.url("/own"));
+    let form = |mode| [("hub.mode", mode), ("hub.topic", &*topic), ("hub.callback", &*callback)];
+    let follow = [&form("subscribe")[..], &[("follow", "true")]].concat();
+    let (status, text) = world.gateway.superfeedr(&follow).await;
+    assert_eq!(status, StatusCode::NO_CONTENT, "{text}");
+    until("the feed is subscribed to", async || world.callbacks().await.len() == 2).await;
+
+    let (status, text) = world.gateway.superfeedr(&form("unsubscribe")).await;
+    assert_eq!(status, StatusCode::NO_CONTENT, "{text}");
+    until("all has ended", async || world.callbacks().await.is_empty()).await;
+    world.publisher.is_served.send_replace(true);
+    world.gateway.comes_to_rest().await;
+    assert!(world.subscriber.requests_to("/own").is_empty());
 }
