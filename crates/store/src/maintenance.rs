@@ -220,6 +220,21 @@ impl Db {
         }
     }
 
+    /// Deletes the oldest rows of those that are more than `most`, as [`Db::delete_in_batches`] does with those that
+    /// are older than a time. `nth` returns the time of the row that comes after the `$1` newest. It reads that
+    /// many rows of an index, and so is run by itself, where no transaction waits for it.
+    pub(crate) async fn delete_beyond(
+        &self,
+        (nth, old): (&'static str, &'static str),
+        most: i64,
+        batch: i64,
+    ) -> Result<u64, StoreError> {
+        let Some(mut row) = self.rows(nth, params![most]).await?.into_iter().next() else {
+            return Ok(0);
+        };
+        self.delete_in_batches(old, row.int()? + 1, batch).await
+    }
+
     /// Ends up to [`BATCH`] subscriptions of an account, and returns them.
     pub(crate) async fn drop_owned(
         &self,

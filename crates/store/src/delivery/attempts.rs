@@ -105,19 +105,13 @@ impl Store {
             delete from delivery_attempts
              where (resource_id, id) in (select resource_id, id from delivery_attempts
                                           where at < $1 order by at limit $2)";
-        const MANY: &str = "
-            delete from delivery_attempts
-             where (resource_id, id) in (
-                   select resource_id, id from delivery_attempts
-                    where at <= (select at from delivery_attempts
-                                  order by at desc limit 1 offset $1)
-                    order by at limit $2)";
+        const NTH: &str = "select at from delivery_attempts order by at desc limit 1 offset $1";
         let since = retention.since;
         // Subscriptions are spread evenly over the cells.
         let most = most(retention.most.div_ceil(self.cells.len()));
         self.sum(|db| async move {
             let deleted = db.delete_in_batches(OLD, since, BATCH).await?;
-            Ok(deleted + db.delete_in_batches(MANY, most, BATCH).await?)
+            Ok(deleted + db.delete_beyond((NTH, OLD), most, BATCH).await?)
         })
         .await
     }

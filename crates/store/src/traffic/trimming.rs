@@ -13,9 +13,9 @@ use feedgate_core::traffic::{HOURS_RETENTION, MINUTES_RETENTION, SUBJECT_RETENTI
 /// The number of rows deleted in one transaction: few enough that no other transaction waits long.
 const BATCH: i64 = 1_000;
 
-/// The statements that delete old hours, and the oldest of too many: all of an hour.
+/// The statements that delete old hours, and that find the newest of those that are too many.
 macro_rules! trim {
-    ($old:ident, $many:ident, $table:literal, $key:literal) => {
+    ($old:ident, $nth:ident, $table:literal, $key:literal) => {
         const $old: &str = concat!(
             "delete from ",
             $table,
@@ -27,25 +27,14 @@ macro_rules! trim {
             $table,
             " where at < $1 order by at limit $2)"
         );
-        const $many: &str = concat!(
-            "delete from ",
-            $table,
-            " where (",
-            $key,
-            ", at) in (select ",
-            $key,
-            ", at from ",
-            $table,
-            " where at <= (select at from ",
-            $table,
-            " order by at desc limit 1 offset $1) order by at limit $2)"
-        );
+        const $nth: &str =
+            concat!("select at from ", $table, " order by at desc limit 1 offset $1");
     };
 }
 
-trim!(OLD_OF_FEEDS, MANY_OF_FEEDS, "resource_traffic", "resource_id");
-trim!(OLD_OF_HOSTS, MANY_OF_HOSTS, "host_traffic", "host");
-trim!(OLD_OF_ACCOUNTS, MANY_OF_ACCOUNTS, "account_traffic", "account_id");
+trim!(OLD_OF_FEEDS, NTH_OF_FEEDS, "resource_traffic", "resource_id");
+trim!(OLD_OF_HOSTS, NTH_OF_HOSTS, "host_traffic", "host");
+trim!(OLD_OF_ACCOUNTS, NTH_OF_ACCOUNTS, "account_traffic", "account_id");
 
 impl Store {
     /// Deletes minutes and hours that are too old or too many at `now`, a bounded number in each transaction, and
@@ -54,13 +43,13 @@ impl Store {
         // Feeds are spread evenly over the cells.
         let of_cell = most.div_ceil(self.cells.len());
         let mut deleted =
-            self.sum(|db| db.trim_subjects((OLD_OF_FEEDS, MANY_OF_FEEDS), now, of_cell)).await?;
+            self.sum(|db| db.trim_subjects((OLD_OF_FEEDS, NTH_OF_FEEDS), now, of_cell)).await?;
         let units =
             [(TrafficUnit::Minute, MINUTES_RETENTION), (TrafficUnit::Hour, HOURS_RETENTION)];
         for (unit, retention) in units {
             deleted += self.shared.trim_gateway(unit, now - retention).await?;
         }
-        for statements in [(OLD_OF_HOSTS, MANY_OF_HOSTS), (OLD_OF_ACCOUNTS, MANY_OF_ACCOUNTS)] {
+        for statements in [(OLD_OF_HOSTS, NTH_OF_HOSTS), (OLD_OF_ACCOUNTS, NTH_OF_ACCOUNTS)] {
             deleted += self.shared.trim_subjects(statements, now, most).await?;
         }
         Ok(deleted)
@@ -83,11 +72,11 @@ impl Db {
 
     async fn trim_subjects(
         &self,
-        (old, many): (&'static str, &'static str),
+        (old, nth): (&'static str, &'static str),
         now: DateTime<Utc>,
         most_rows: usize,
     ) -> Result<u64, StoreError> {
         let deleted = self.delete_in_batches(old, now - SUBJECT_RETENTION, BATCH).await?;
-        Ok(deleted + self.delete_in_batches(many, most(most_rows), BATCH).await?)
+        Ok(deleted + self.delete_beyond((nth, old), most(most_rows), BATCH).await?)
     }
 }
