@@ -6,8 +6,8 @@
 //! is moved already waits a moment longer. So nothing is due too early, and no lease or claim ends too early.
 //!
 //! The clocks of all nodes move by exactly as much as due times do, whatever the database shows by then: if its
-//! clock has been set again, that is another move. A node that has missed moves makes up for all of them; until
-//! it has, it stores nothing.
+//! clock has been set again, that is another move. A node that has missed moves makes up for all of them, and
+//! stores nothing by the time before.
 
 use std::convert::Infallible;
 use std::error::Error;
@@ -25,7 +25,7 @@ use tracing::{error, info, warn};
 use crate::clock::{self, Stopwatch, TOLERANCE};
 use crate::jobs::failure_log::FailureLog;
 use feedgate_core::store::{ClockMark, ClockReading, StoreError};
-use feedgate_store::{MOVE_NOTICE, Store};
+use feedgate_store::{KnownClock, MOVE_NOTICE, Store};
 
 /// The time between two comparisons with the clock of the database.
 const INTERVAL: Duration = Duration::from_millis(500);
@@ -39,6 +39,8 @@ const BOOT_FILE: &str = "/proc/sys/kernel/random/boot_id";
 /// Compares the clock of this node with that of the database.
 pub struct ClockSync {
     store: Arc<Store>,
+    /// What the store knows of this.
+    known: Arc<KnownClock>,
     /// How often the clock of the database had been set when this node last went by it, and by how much in all.
     generation: i64,
     moved_in_all: TimeDelta,
@@ -67,6 +69,9 @@ impl RunningClockSync {
     /// Stops the task.
     pub async fn stop(self) {
         self.stop.cancel();
+        if self.task.is_finished() {
+            return; // its end may have been awaited
+        }
         if let Err(err) = self.task.await {
             error!(error = &err as &dyn Error, "the comparison of clocks panicked");
         }
@@ -79,14 +84,15 @@ impl ClockSync {
     pub async fn start(store: Arc<Store>) -> Result<ClockSync, StoreError> {
         let boot = std::fs::read_to_string(BOOT_FILE).unwrap_or_default().trim().to_owned();
         let marked = Stopwatch::start();
-        let (generation, moved_in_all) = (0, TimeDelta::zero());
-        let mut sync = ClockSync { store, generation, moved_in_all, boot, marked, misled: None };
+        let known = Arc::new(KnownClock::new(clock::was_compared_within));
+        let (generation, moved_in_all, misled) = (0, TimeDelta::zero(), None);
+        let mut sync = ClockSync { store, known, generation, moved_in_all, boot, marked, misled };
         let reading = sync.read().await?;
         clock::set(reading.time_of_due_times((&sync.boot, clock::since_boot()), TOLERANCE));
-        (sync.generation, sync.moved_in_all) = (reading.generation, reading.moved_in_all);
+        sync.note_generation(&reading);
         while !sync.check().await? {}
         sync.mark().await?;
-        sync.store.check_clock_with(clock::was_compared_within);
+        sync.store.go_by_clock(&sync.known);
         Ok(sync)
     }
 
@@ -128,7 +134,7 @@ impl ClockSync {
             && self.was_misled_before(reading.generation)
         {
             // Nodes that go by the time before it was set have moved due times to where they are here.
-            (self.generation, self.moved_in_all) = (reading.generation, reading.moved_in_all);
+            self.note_generation(&reading);
         }
         match reading.moving_by {
             Some(by) => self.go_by_new_time(reading, by).await?,
@@ -191,7 +197,7 @@ impl ClockSync {
         }
     }
 
-    /// Moves all due times once the other nodes have learned that the clock was set, or store nothing.
+    /// Moves all due times once the other nodes have learned that the clock was set, or look before they commit.
     async fn move_due_times(
         &self,
         reading: &ClockReading,
@@ -219,7 +225,12 @@ impl ClockSync {
             clock::set(clock::now() + by);
             self.store.move_times_in_memory(by);
         }
+        self.note_generation(reading);
+    }
+
+    fn note_generation(&mut self, reading: &ClockReading) {
         (self.generation, self.moved_in_all) = (reading.generation, reading.moved_in_all);
+        self.known.note_generation(reading.generation);
     }
 
     async fn read(&self) -> Result<ClockReading, StoreError> {

@@ -115,16 +115,40 @@ async fn e03_a_node_that_cannot_read_the_clock_stores_nothing_by_the_time_before
     scene.database.url = healthy_url;
 
     scene.database.run("update set_by set divisor = 0").await;
-    scene.set_clock(-HOUR_S).await;
-    scene.publish(2);
     let topic = scene.publisher.url(FEED);
     let ping = async || cut_off.post("/ping", &[("url", &topic)]).await.0;
+    assert_eq!(ping().await, StatusCode::OK, "the clock was not set");
+    scene.set_clock(-HOUR_S).await;
+    scene.publish(2);
     assert_eq!(ping().await, StatusCode::SERVICE_UNAVAILABLE);
 
     scene.database.run("update set_by set divisor = 1").await;
     until("a ping is stored", async || ping().await == StatusCode::OK).await;
     scene.is_sent_to(CALLBACK, 2).await;
     scene.was_sent_all_in_order(2);
+}
+
+/// A request whose transaction is committed for so long that due times would have moved meanwhile.
+#[tokio::test(flavor = "multi_thread")]
+async fn e03_what_is_committed_while_the_clock_is_set_back_is_due_by_the_clock_of_now() {
+    let scene = Scene::start(Kind::Postgres).await;
+    let slow = "
+        create function commit_slowly() returns trigger language plpgsql as
+            'begin perform pg_sleep(4); return null; end';
+        create constraint trigger slow after insert on intents
+            deferrable initially deferred for each row execute function commit_slowly()";
+    scene.database.run(slow).await;
+    let (topic, callback) = (scene.publisher.url(FEED), scene.subscriber.url("/late"));
+    let form = [("hub.mode", "subscribe"), ("hub.topic", &*topic), ("hub.callback", &*callback)];
+    let set_meanwhile = async {
+        let committing = "
+            select 'committing' from pg_stat_activity where query ilike 'commit%' and wait_event = 'PgSleep'";
+        until("it commits", async || !scene.database.texts(committing).await.is_empty()).await;
+        scene.set_clock(-HOUR_S).await;
+    };
+    let ((status, text), ()) = tokio::join!(scene.gateway.post("/hub", &form), set_meanwhile);
+    assert_eq!(status, StatusCode::ACCEPTED, "{text}");
+    scene.subscriber.verified("/late", 1).await;
 }
 
 /// The name of a node that may be prevented from reading the clock of the database.

@@ -4,36 +4,42 @@
 //! They move in portions, each in a transaction that also stores how far the move has come. So any node can go
 //! on where another has stopped, and nothing moves twice.
 
-pub(crate) mod clock_check;
 pub(crate) mod clock_moves;
 mod due_times;
+pub(crate) mod known_clock;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use futures_util::try_join;
+use tokio::time::{Instant, sleep};
 
+use crate::db::Engine;
 use crate::engine::sql::{Value, params};
 use crate::engine::sqlite::WriteSize;
 use crate::engine::tx::{Tx, Wake};
 use crate::{Db, Store};
-use clock_check::ClockCheck;
 use due_times::{DueTimes, TABLES};
 use feedgate_core::store::{ClockMark, ClockReading, StoreError};
+use known_clock::KnownClock;
 
 /// The most rows that one transaction moves: few enough that no other transaction waits long.
 const PORTION: i64 = 2_000;
+
+/// How long the clock may be read, once there is a connection.
+const READ_LIMIT: Duration = Duration::from_secs(2);
 
 /// The key before that of every row.
 const START: [i64; 2] = [i64::MIN; 2];
 
 /// The clock of the database, and the due times that are moved with it when it was set.
 impl Store {
-    /// Stores nothing from now on while this node does not know by what time: see `clock/clock_check.rs`.
-    /// Has an effect only where other nodes may use the database.
-    pub fn check_clock_with(&self, check: ClockCheck) {
+    /// From now on, stores nothing by a time that is not that of the database any more (`clock/known_clock.rs`). Has
+    /// an effect only where other nodes may use the database.
+    pub fn go_by_clock(&self, known: &Arc<KnownClock>) {
         self.databases().for_each(|db| {
-            db.clock_check.get_or_init(|| check);
+            db.known_clock.get_or_init(|| Arc::clone(known));
         });
     }
 
@@ -42,14 +48,16 @@ impl Store {
         &self,
         machine_time: DateTime<Utc>,
     ) -> Result<ClockReading, StoreError> {
-        self.shared.read(move |tx| Box::pin(read(tx, machine_time))).await
+        self.shared.read_within(READ_LIMIT, move |tx| Box::pin(read(tx, machine_time))).await
     }
 
-    /// Records that a node works, unless it has not noticed yet that the clock was set after `generation`.
+    /// Records that a node works, unless it has not noticed yet that the clock was set after `generation`, or
+    /// another node is recording something.
     pub async fn record_clock(&self, generation: i64, mark: &ClockMark) -> Result<(), StoreError> {
         const MARK: &str = "
             update clocks set seen_at = $1, boot = $2, since_boot = $3
-             where id = 1 and generation = $4";
+             where id in (select id from clocks where id = 1 and generation = $4
+                          {postgres for update skip locked})";
         let ClockMark { seen_at, boot, since_boot } = mark.clone();
         let since_boot = since_boot.as_micros() as i64;
         let marked = self.shared.write_clock(WriteSize::Small, move |tx| {
@@ -99,6 +107,7 @@ impl Db {
 
     async fn move_due_times(&self, generation: i64, by: TimeDelta) -> Result<(), StoreError> {
         self.record_clock_set(generation - 1, by).await?;
+        self.await_open_transactions().await?;
         let by = by.num_microseconds().unwrap_or(0);
         loop {
             let moved = self.write_clock(WriteSize::Large, move |tx| {
@@ -108,6 +117,34 @@ impl Db {
                 return Ok(());
             }
         }
+    }
+}
+
+/// How long due times wait at most for transactions that are in progress.
+const OPEN_TRANSACTIONS_WAIT: Duration = Duration::from_secs(5);
+/// The time between two looks at them.
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
+
+impl Db {
+    /// Waits until the transactions have ended that have written something and are in progress on PostgreSQL. What they
+    /// insert cannot be seen yet, and would stay where it is when due times move.
+    async fn await_open_transactions(&self) -> Result<(), StoreError> {
+        const NEXT: &str =
+            "select cast(cast(pg_snapshot_xmax(pg_current_snapshot()) as text) as bigint)";
+        const OLDEST: &str =
+            "select cast(cast(pg_snapshot_xmin(pg_current_snapshot()) as text) as bigint)";
+        if let Engine::Sqlite(_) = self.engine {
+            return Ok(());
+        }
+        let number = async |sql| {
+            let row = self.rows(sql, &[]).await?.into_iter().next();
+            row.map_or(Ok(0), |mut row| row.int())
+        };
+        let (next, began) = (number(NEXT).await?, Instant::now());
+        while number(OLDEST).await? < next && began.elapsed() < OPEN_TRANSACTIONS_WAIT {
+            sleep(LOOK_AGAIN).await;
+        }
+        Ok(())
     }
 }
 

@@ -2,15 +2,15 @@
 
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock, Weak};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::changes::ping_batcher::PingBatcher;
-use crate::clock::clock_check::ClockCheck;
 use crate::clock::clock_moves::ClockMoves;
+use crate::clock::known_clock::KnownClock;
 use crate::copy::copy_state;
 use crate::delivery::account_turns::AccountTurns;
 use crate::delivery::held_backlogs::HeldBacklogs;
@@ -56,8 +56,8 @@ pub(crate) struct Db {
     pub(crate) schema_version: i64,
     /// By how much the clock of this node was set.
     pub(crate) clock_moves: ClockMoves,
-    /// Whether this node knows the time, if that is to be checked.
-    pub(crate) clock_check: OnceLock<ClockCheck>,
+    /// What this node knows of the clock of the database, once it compares its own with it.
+    pub(crate) known_clock: OnceLock<Arc<KnownClock>>,
     /// The source of the leases of claims.
     pub(crate) claims: Leases,
     /// Which accounts are next when deliveries are claimed.
@@ -157,7 +157,7 @@ impl Db {
             schema_version,
             claims: Leases::new(&clock_moves),
             clock_moves,
-            clock_check: OnceLock::new(),
+            known_clock: OnceLock::new(),
             account_turns: Arc::default(),
             held_backlogs: Arc::default(),
             served_hosts,
@@ -239,8 +239,8 @@ impl Db {
         operation::run(op, move |op| self.run_write(size, op.in_context(self.context())))
     }
 
-    /// Runs `op`, which moves due times or records that they are to be moved, as [`Db::write_sized`] does, even
-    /// while nothing else is stored because this node does not know the time.
+    /// Runs `op`, which moves due times or records that they are to be moved, as [`Db::write_sized`] does, whatever
+    /// this node knows of the clock.
     pub(crate) fn write_clock<T, F>(
         &self,
         size: WriteSize,
@@ -251,7 +251,7 @@ impl Db {
         F: for<'t> FnOnce(&'t Tx<'t>) -> BoxFuture<'t, Result<T, StoreError>>,
         F: Clone + Send + 'static,
     {
-        let context = OperationContext { clock_check: None, ..self.context() };
+        let context = OperationContext { known_clock: None, ..self.context() };
         operation::run(op, move |op| self.run_write(size, op.in_context(context)))
     }
 
@@ -262,7 +262,22 @@ impl Db {
         F: for<'t> FnOnce(&'t Tx<'t>) -> BoxFuture<'t, Result<T, StoreError>>,
         F: Clone + Send + 'static,
     {
-        operation::run(op, move |op| self.run_read(op.in_context(self.context())))
+        operation::run(op, move |op| self.run_read(op.in_context(self.context()), None))
+    }
+
+    /// Runs `op` as [`Db::read`] does. If it takes longer than `limit` on PostgreSQL, it fails, and its
+    /// connection is closed, which may hang.
+    pub(crate) fn read_within<T, F>(
+        &self,
+        limit: Duration,
+        op: F,
+    ) -> impl Future<Output = Result<T, StoreError>> + Send
+    where
+        T: Send + 'static,
+        F: for<'t> FnOnce(&'t Tx<'t>) -> BoxFuture<'t, Result<T, StoreError>>,
+        F: Clone + Send + 'static,
+    {
+        operation::run(op, move |op| self.run_read(op.in_context(self.context()), Some(limit)))
     }
 
     fn run_write(&self, size: WriteSize, op: Operation) -> BoxFuture<'_, AnyResult> {
@@ -277,12 +292,12 @@ impl Db {
         })
     }
 
-    fn run_read(&self, op: Operation) -> BoxFuture<'_, AnyResult> {
+    fn run_read(&self, op: Operation, limit: Option<Duration>) -> BoxFuture<'_, AnyResult> {
         Box::pin(async move {
             let started = Instant::now();
             let result = match &self.engine {
                 Engine::Sqlite(sqlite) => sqlite.read(op).await,
-                Engine::Postgres(postgres) => postgres.read(op).await,
+                Engine::Postgres(postgres) => postgres.read(op, limit).await,
             };
             self.report_transaction("read", started);
             result
@@ -293,7 +308,7 @@ impl Db {
     fn context(&self) -> OperationContext {
         let keys = (!self.secret_keys.is_empty()).then(|| Arc::clone(&self.secret_keys));
         let clock = (self.clock_moves.clone(), self.clock_moves.stamp());
-        OperationContext { keys, clock, clock_check: self.clock_check.get().copied() }
+        OperationContext { keys, clock, known_clock: self.known_clock.get().cloned() }
     }
 
     /// Reports the end of a transaction to the observer, if there is one.

@@ -59,7 +59,7 @@ pub use crate::backup::{
     BackupCounts, LARGEST_CHECKED_BYTES, ReportWritten, back_up, check_pages, restore,
 };
 pub use crate::cells::Store;
-pub use crate::clock::clock_check::{ClockCheck, MOVE_NOTICE};
+pub use crate::clock::known_clock::{KnownClock, MOVE_NOTICE};
 pub use crate::collections::collecting::{COLLECT_BATCH, COLLECT_BYTES};
 pub use crate::copy::error::CopyError;
 pub use crate::copy::{COPY_BATCH_ROWS, CopyProgress, CopySettings, CopySummary, copy};

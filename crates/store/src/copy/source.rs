@@ -297,7 +297,7 @@ pub(crate) async fn count_cells(connector: Connector) -> Result<Option<usize>, S
                 tx.first(CELLS, &[]).await?.map(|mut row| row.text()).transpose()
             })
         },
-        |op| Box::pin(postgres.read(op)),
+        |op| Box::pin(postgres.read(op, None)),
     );
     let Some(cells) = counted.await? else { return Ok(None) };
     let corrupt = |_| StoreError::Corrupt(format!("{cells:?} is not a number of cells"));

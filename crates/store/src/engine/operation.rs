@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 
-use crate::clock::clock_check::ClockCheck;
 use crate::clock::clock_moves::{ClockMoves, ClockStamp};
+use crate::clock::known_clock::KnownClock;
 use crate::engine::envelope::SecretKeys;
 use crate::engine::tx::Tx;
 use feedgate_core::store::StoreError;
@@ -33,8 +33,8 @@ pub(crate) struct OperationContext {
     /// The clock by which the times of the operation were read: [`Tx::at`] moves them by as much as the
     /// clock of this node is set meanwhile.
     pub(crate) clock: (ClockMoves, ClockStamp),
-    /// Whether this node knows the time, if that is to be checked.
-    pub(crate) clock_check: Option<ClockCheck>,
+    /// What this node knows of the clock of the database, if the operation depends on it.
+    pub(crate) known_clock: Option<Arc<KnownClock>>,
 }
 
 impl Operation {
@@ -52,9 +52,9 @@ impl Operation {
         Operation { context: Some(context), ..self }
     }
 
-    /// Returns how to check whether this node knows the time, if that is to be checked.
-    pub(crate) fn clock_check(&self) -> Option<ClockCheck> {
-        self.context.as_ref()?.clock_check
+    /// Returns what this node knows of the clock of the database, if the operation depends on it.
+    pub(crate) fn known_clock(&self) -> Option<Arc<KnownClock>> {
+        self.context.as_ref()?.known_clock.clone()
     }
 
     /// Runs the operation.

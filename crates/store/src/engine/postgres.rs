@@ -25,16 +25,17 @@ use std::error::Error;
 use std::time::Duration;
 
 use deadpool_postgres::{
-    Hook, HookError, Manager, ManagerConfig, Pool, QueueMode, RecyclingMethod, Runtime,
+    Client, Hook, HookError, Manager, ManagerConfig, Pool, QueueMode, RecyclingMethod, Runtime,
 };
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
+use tokio::time::timeout;
 use tokio_postgres::config::{Host, SslMode};
 use tokio_postgres::{Config, NoTls};
 
 use self::retry::FailedTransaction;
 use crate::OpenPurpose;
-use crate::clock::clock_check;
+use crate::clock::known_clock;
 use crate::engine::operation::{AnyResult, Operation};
 use crate::engine::tx::{Conn, Tx, Wake};
 use feedgate_core::store::{StoreError, WakeSignals};
@@ -172,7 +173,7 @@ impl Postgres {
 
     /// Runs `op` in a transaction, all or nothing. A copy of it runs again if the transaction
     /// ended in a deadlock, a serialization failure, or with its connection, or if the clock of this
-    /// node was set meanwhile, or could not be compared.
+    /// node was set meanwhile, or was to be set.
     pub(crate) async fn write(&self, op: Operation) -> AnyResult {
         let mut attempt = 1;
         loop {
@@ -186,17 +187,18 @@ impl Postgres {
 
     /// Runs `op` in a transaction, once.
     async fn try_write(&self, op: Operation) -> Result<Box<dyn Any + Send>, FailedTransaction> {
-        let clock_check = op.clock_check();
-        if let Some(check) = clock_check {
-            clock_check::wait_to_begin(check).await?;
-        }
+        let known_clock = op.known_clock();
         let mut client = self.pool.get().await.map_err(store_error)?;
         let transaction = client.transaction().await.map_err(store_error)?;
         let (done, woken) = {
             let tx = Tx::new(Conn::Transaction(&transaction));
             let done = op.run(&tx).await?;
-            let is_known = clock_check.is_none_or(clock_check::may_commit);
-            if tx.was_clock_set_meanwhile() || !is_known {
+            let doubted = known_clock.and_then(|known| known.doubted_generation());
+            let is_of_another_time = match doubted {
+                None => false,
+                Some(generation) => known_clock::was_set_since(&tx, generation).await?,
+            };
+            if tx.was_clock_set_meanwhile() || is_of_another_time {
                 return Err(FailedTransaction::of_another_time());
             }
             (done, tx.woken())
@@ -210,11 +212,12 @@ impl Postgres {
         Ok(done)
     }
 
-    /// Runs `op`, which only reads. A copy of it runs again if its connection was lost.
-    pub(crate) async fn read(&self, op: Operation) -> AnyResult {
+    /// Runs `op`, which only reads. A copy of it runs again if its connection was lost. If it takes longer
+    /// than `limit`, it fails, and its connection is closed.
+    pub(crate) async fn read(&self, op: Operation, limit: Option<Duration>) -> AnyResult {
         let mut attempt = 1;
         loop {
-            match self.try_read(op.clone()).await {
+            match self.try_read(op.clone(), limit).await {
                 Ok(done) => return Ok(done),
                 Err(err) => FailedTransaction::from(err).wait_for_retry(attempt).await?,
             }
@@ -223,10 +226,16 @@ impl Postgres {
     }
 
     /// Runs `op`, which only reads, once.
-    async fn try_read(&self, op: Operation) -> AnyResult {
+    async fn try_read(&self, op: Operation, limit: Option<Duration>) -> AnyResult {
         let client = self.pool.get().await.map_err(store_error)?;
-        let tx = Tx::new(Conn::Client(&client));
-        op.run(&tx).await
+        let done = {
+            let tx = Tx::new(Conn::Client(&client));
+            timeout(limit.unwrap_or(Duration::MAX), op.run(&tx)).await
+        };
+        done.unwrap_or_else(|_| {
+            drop(Client::take(client));
+            Err(StoreError::Database("the database took too long to answer".into()))
+        })
     }
 
     /// Closes the pool; connections in use end with their operations.

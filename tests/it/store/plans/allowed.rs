@@ -50,6 +50,7 @@ pub(super) const ALLOWED: &[Allowed] = &[
     allow("clock.rs POSITION", "all of clocks", ONE_ROW),
     allow("clock.rs SET", "all of clocks", ONE_ROW),
     allow("clock.rs STATE", "all of clocks", ONE_ROW),
+    allow("clock/known_clock.rs GENERATION", "all of clocks", ONE_ROW),
     allow("clock.rs moved", "", PORTION),
     allow("clock.rs move_rows_with", "backlogs where", PORTION),
     allow_either("delivery/listing.rs list_page", "subscriptions where (account_id=?)",

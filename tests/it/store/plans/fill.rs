@@ -5,6 +5,8 @@ use super::super::{document, few, request, subscribe, topic};
 use crate::store::{at, poll};
 use crate::support::postgres::{Database, Kind};
 
+use std::sync::Arc;
+
 use chrono::TimeDelta;
 use feedgate_core::callback_slots::SlotTerms;
 use feedgate_core::change_detection::Candidate;
@@ -14,7 +16,7 @@ use feedgate_core::poll::{NewContent, Poll};
 use feedgate_core::query::Query;
 use feedgate_core::search::{IndexSearch, UnindexedRange};
 use feedgate_core::topic::Topic;
-use feedgate_store::Store;
+use feedgate_store::{KnownClock, Store};
 
 /// Runs, on PostgreSQL, the few statements that the store runs there only: those about the clock of
 /// the database, locks and notifications.
@@ -22,6 +24,10 @@ pub(super) async fn run_statements_of_postgres() {
     let database = Database::with_cells(Kind::Postgres, 1).await;
     let store = database.open().await;
     store.read_clock(at(0)).await.unwrap();
+    store.move_due_times(1, TimeDelta::zero()).await.unwrap();
+    let in_doubt = KnownClock::new(|_| false);
+    in_doubt.note_generation(1);
+    store.go_by_clock(&Arc::new(in_doubt));
     subscribe(&store, "a", "https://callback.test/").await;
     store.claim_resources(at(1), at(2), &few(1)).await.unwrap();
     store.claim_subscriptions(at(1), at(2), &few(1), QueuePosition::START).await.unwrap();

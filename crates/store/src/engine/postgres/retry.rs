@@ -42,7 +42,7 @@ pub(super) struct FailedTransaction {
     err: StoreError,
     /// Whether its commit had been sent, so that its changes may have been stored.
     is_commit_sent: bool,
-    /// Whether it was rolled back because the clock was set meanwhile, or may have been.
+    /// Whether it was rolled back because the clock was set meanwhile.
     is_of_another_time: bool,
 }
 
@@ -58,11 +58,9 @@ impl FailedTransaction {
         FailedTransaction { err, is_commit_sent: true, is_of_another_time: false }
     }
 
-    /// Returns the failure of a transaction that is rolled back because the clock was set meanwhile, or may have
-    /// been.
+    /// Returns the failure of a transaction that is rolled back because the clock was set meanwhile.
     pub(super) fn of_another_time() -> FailedTransaction {
-        let reason = "the clock was set, or could not be read, during the transaction";
-        let err = StoreError::Database(reason.into());
+        let err = StoreError::Database("the clock was set during the transaction".into());
         FailedTransaction { err, is_commit_sent: false, is_of_another_time: true }
     }
 
