@@ -43,6 +43,15 @@ impl Request {
         self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
     }
 
+    /// Returns the value of a cookie. Over HTTP/2, each may be in a header of its own (RFC 9113
+    /// `#section-8.2.3`).
+    pub(crate) fn cookie(&self, name: &str) -> Option<&str> {
+        let headers = self.headers.get_all(header::COOKIE).iter();
+        let cookies = headers.filter_map(|value| value.to_str().ok()).flat_map(|it| it.split(';'));
+        let mut cookies = cookies.filter_map(|cookie| cookie.trim().split_once('='));
+        cookies.find(|(held, _)| *held == name).map(|(_, value)| value)
+    }
+
     /// Returns the address whose budget of requests this one takes from; `None` for programs on the
     /// gateway's own machine, which are not limited.
     pub(crate) fn limited_as(&self) -> Option<IpAddr> {

@@ -19,8 +19,5 @@ pub(crate) fn name(gateway: &Gateway) -> &'static str {
 
 /// Returns the value of the cookie that a request has.
 pub(crate) fn value<'r>(gateway: &Gateway, request: &'r Request) -> Option<&'r str> {
-    let name = name(gateway);
-    let cookies = request.header("cookie").split(';').map(str::trim);
-    let mut cookies = cookies.filter_map(|cookie| cookie.split_once('='));
-    cookies.find(|(held, _)| *held == name).map(|(_, value)| value)
+    request.cookie(name(gateway))
 }

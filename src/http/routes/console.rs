@@ -12,6 +12,7 @@ mod add_feed;
 mod attempts;
 mod bulk_actions;
 mod callback_host;
+mod column_choice;
 pub(crate) mod entry;
 mod event;
 pub(crate) mod feed;
@@ -19,6 +20,7 @@ pub(crate) mod feed_state;
 mod feeds;
 mod fetches;
 mod front_page;
+mod list_columns;
 mod list_totals;
 mod live;
 mod live_charts;
@@ -130,6 +132,7 @@ async fn page(visit: &Visit, segments: &[&str]) -> Result<Response, Rejection> {
     match (segments, is_post) {
         (["sign-out"], true) => sign_in::sign_out(visit).await,
         ([""], false) => overview::page(visit).await,
+        (["columns"], true) => column_choice::act(visit),
         (["feeds"], false) => feeds::page(visit).await,
         (["feeds", "add"], false) => add_feed::page(visit).await,
         (["feeds", "add"], true) => add_feed::act(visit).await,

@@ -1,10 +1,11 @@
-//! The list of feeds, with a search, a filter by state, and an order.
+//! The list of feeds, with a search, a filter by state, an order, and columns that can be hidden.
 
 use chrono::{DateTime, Utc};
 use maud::{Markup, html};
 use warp::reply::Response;
 
 use super::feed_state::{address, badge_of, title};
+use super::list_columns::{ColumnList, ListColumn, cells, head};
 use super::list_totals::ListTotals;
 use super::paging::Paging;
 use super::visit::Visit;
@@ -34,6 +35,35 @@ const STATES: [FeedState; 5] =
 const ORDERS: &[(&str, &str)] =
     &[("", "title"), ("changed", "last change"), ("fetch", "next fetch")];
 
+/// The list, with its columns.
+pub(super) static LIST: ColumnList<Resource> = ColumnList {
+    name: "feeds",
+    parameters: PARAMETERS,
+    columns: &[
+        ListColumn { word: "feed", heading: "Feed", class: Some("main"), cell: feed_cell },
+        ListColumn { word: "state", heading: "State", class: Some("state"), cell: state_cell },
+        ListColumn {
+            word: "change",
+            heading: "Last change",
+            class: None,
+            cell: |_, feed, now| optional_time(feed.polling.last_new, now),
+        },
+        ListColumn {
+            word: "entries",
+            heading: "Entries a day",
+            class: None,
+            cell: |_, feed, now| entries_a_day(feed, now),
+        },
+        ListColumn { word: "fetch", heading: "Next fetch", class: None, cell: next_fetch_cell },
+        ListColumn {
+            word: "subscribers",
+            heading: "Subscribers",
+            class: Some("number"),
+            cell: |_, feed, _| html! { (grouped(feed.subscribers.into())) },
+        },
+    ],
+};
+
 /// Returns the page.
 pub(super) async fn page(visit: &Visit) -> Result<Response, Rejection> {
     let (now, paging) = (runner::now(), Paging::read(visit));
@@ -59,8 +89,11 @@ pub(super) async fn page(visit: &Visit) -> Result<Response, Rejection> {
             }
         }
         p.state role="status" { (status(visit, &query, feeds.len(), next.is_some()).await?) }
-        (filter(visit))
-        (feeds_table(visit, &feeds, now))
+        div.actions {
+            (filter(visit))
+            (LIST.form(visit))
+        }
+        (feeds_table(visit, &LIST.displayed(visit), &feeds, now))
         (paging.links(visit, (SECTION, PARAMETERS), next.map(|next| next.to_param())))
     };
     Ok(visit.page("Feeds", SECTION, content))
@@ -118,19 +151,20 @@ fn filter(visit: &Visit) -> Markup {
 }
 
 /// Returns feeds as a table with a line for each, and a second one in grey.
-pub(super) fn feeds_table(visit: &Visit, feeds: &[Resource], now: DateTime<Utc>) -> Markup {
+pub(super) fn feeds_table(
+    visit: &Visit,
+    columns: &[&ListColumn<Resource>],
+    feeds: &[Resource],
+    now: DateTime<Utc>,
+) -> Markup {
     html! {
         table.records.dense {
-            thead { tr {
-                th.main scope="col" { "Feed" }
-                @for name in ["State", "Last change", "Entries a day", "Next fetch"] {
-                    th scope="col" { (name) }
-                }
-                th.number scope="col" { "Subscribers" }
-            } }
+            (head(columns, &html! {}))
             tbody {
-                @for feed in feeds { (row(visit, feed, now)) }
-                @if feeds.is_empty() { (empty_row(6, "No feeds found.", what_next(visit))) }
+                @for feed in feeds { tr { (cells(columns, visit, feed, now)) } }
+                @if feeds.is_empty() {
+                    (empty_row(columns.len(), "No feeds found.", what_next(visit)))
+                }
             }
         }
     }
@@ -149,42 +183,40 @@ fn what_next(visit: &Visit) -> Markup {
     }
 }
 
-fn row(visit: &Visit, feed: &Resource, now: DateTime<Utc>) -> Markup {
-    let state = FeedState::from_resource(feed, now);
+fn feed_cell(visit: &Visit, feed: &Resource, _: DateTime<Utc>) -> Markup {
     let (title, address) = (title(feed), address(feed));
     let path = visit.address(&format!("{SECTION}/{}", feed.id));
     html! {
-        tr {
-            td.main {
-                @if title == address {
-                    a href=(path) { (web_address(&address)) }
-                } @else {
-                    a href=(path) title=(title) { (title) }
-                    small { (web_address(&address)) }
-                }
-            }
-            td.state {
-                (badge_of(state))
-                @if feed.status.is_failing() {
-                    small title=(feed.status.http_message) { (feed.status.http_message) }
-                }
-            }
-            td { (optional_time(feed.polling.last_new, now)) }
-            td { (entries_a_day(feed, now)) }
-            td {
-                @if state == FeedState::Gone { "none" } @else {
-                    (relative_time(feed.next_fetch, now))
-                    @if feed.status.period_s > 0 {
-                        small title=(feed.status.period_reason) {
-                            "every " (span(feed.status.period_s.into()))
-                            @if !feed.status.period_reason.is_empty() {
-                                ": " (feed.status.period_reason)
-                            }
-                        }
+        @if title == address {
+            a href=(path) { (web_address(&address)) }
+        } @else {
+            a href=(path) title=(title) { (title) }
+            small { (web_address(&address)) }
+        }
+    }
+}
+
+fn state_cell(_: &Visit, feed: &Resource, now: DateTime<Utc>) -> Markup {
+    html! {
+        (badge_of(FeedState::from_resource(feed, now)))
+        @if feed.status.is_failing() {
+            small title=(feed.status.http_message) { (feed.status.http_message) }
+        }
+    }
+}
+
+fn next_fetch_cell(_: &Visit, feed: &Resource, now: DateTime<Utc>) -> Markup {
+    html! {
+        @if FeedState::from_resource(feed, now) == FeedState::Gone { "none" } @else {
+            (relative_time(feed.next_fetch, now))
+            @if feed.status.period_s > 0 {
+                small title=(feed.status.period_reason) {
+                    "every " (span(feed.status.period_s.into()))
+                    @if !feed.status.period_reason.is_empty() {
+                        ": " (feed.status.period_reason)
                     }
                 }
             }
-            td.number { (grouped(feed.subscribers.into())) }
         }
     }
 }

@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use warp::reply::Response;
 
 use super::accounts;
-use super::feeds::feeds_table;
+use super::feeds::{self, feeds_table};
 use super::list_totals::ListTotals;
 use super::subscription_table;
 use super::traffic_charts;
@@ -50,7 +50,7 @@ pub(super) async fn page(visit: &Visit) -> Result<Response, Rejection> {
         @if totals.is_empty() { (getting_started(visit)) }
         @if !feeds.is_empty() {
             h2 { "Feeds that need attention" }
-            (feeds_table(visit, &feeds, now))
+            (feeds_table(visit, &feeds::LIST.all(), &feeds, now))
         }
         @if !subscriptions.is_empty() {
             h2 { "Subscriptions that need attention" }

@@ -4,11 +4,41 @@ use chrono::{DateTime, Utc};
 use maud::{Markup, html};
 
 use super::feed_state::title;
+use super::list_columns::{ColumnList, ListColumn, cells, head};
+use super::subscription_filter::PARAMETERS;
 use super::subscription_state::{SECTION, next_step, state_badge, to_path};
 use super::visit::Visit;
 use crate::http::kit::html::parts::{empty_row, grouped, relative_time, web_address};
 use feedgate_core::account::Scope;
 use feedgate_core::store::ListedSubscription;
+
+/// The list, with its columns.
+pub(super) static LIST: ColumnList<ListedSubscription> = ColumnList {
+    name: "subscriptions",
+    parameters: PARAMETERS,
+    columns: &[
+        ListColumn {
+            word: "callback",
+            heading: "Callback",
+            class: Some("main"),
+            cell: callback_cell,
+        },
+        ListColumn { word: "feed", heading: "Feed", class: None, cell: feed_cell },
+        ListColumn {
+            word: "state",
+            heading: "State",
+            class: Some("state"),
+            cell: |_, listed, now| state_badge(listed, now),
+        },
+        ListColumn {
+            word: "next",
+            heading: "Next",
+            class: None,
+            cell: |_, listed, now| next_step(listed, now),
+        },
+        ListColumn { word: "behind", heading: "Behind", class: Some("number"), cell: behind_cell },
+    ],
+};
 
 /// Returns subscriptions as a table.
 pub(super) fn table<'s>(
@@ -16,33 +46,39 @@ pub(super) fn table<'s>(
     listed: impl Iterator<Item = &'s ListedSubscription>,
     now: DateTime<Utc>,
 ) -> Markup {
-    let mut rows = listed.map(|listed| row(visit, listed, now, false)).peekable();
+    let (columns, mut listed) = (LIST.all(), listed.peekable());
     html! {
         table.records.dense {
-            (head(false))
+            (head(&columns, &html! {}))
             tbody {
-                @if rows.peek().is_none() {
-                    (empty_row(5, "No subscriptions.", html! { "Nobody is sent the entries of this feed." }))
+                @if listed.peek().is_none() {
+                    (empty_row(columns.len(), "No subscriptions.", html! {
+                        "Nobody is sent the entries of this feed."
+                    }))
                 }
-                @for row in rows { (row) }
+                @for listed in listed { tr { (cells(&columns, visit, listed, now)) } }
             }
         }
     }
 }
 
-/// Returns subscriptions as a table with a checkbox in each row.
+/// Returns the list of subscriptions: a table with a checkbox in each row, without the columns that are hidden.
 pub(super) fn selectable(
     visit: &Visit,
     listed: &[ListedSubscription],
     now: DateTime<Utc>,
 ) -> Markup {
+    let columns = LIST.displayed(visit);
     html! {
         table.records.dense.picks {
-            (head(true))
+            (head(&columns, &select_all()))
             tbody {
-                @for listed in listed { (row(visit, listed, now, true)) }
+                @for listed in listed { tr {
+                    (select(listed))
+                    (cells(&columns, visit, listed, now))
+                } }
                 @if listed.is_empty() {
-                    (empty_row(6, "No subscriptions found.", what_next(visit)))
+                    (empty_row(1 + columns.len(), "No subscriptions found.", what_next(visit)))
                 }
             }
         }
@@ -62,49 +98,42 @@ fn what_next(visit: &Visit) -> Markup {
     }
 }
 
-fn head(is_selectable: bool) -> Markup {
+fn select_all() -> Markup {
     html! {
-        thead { tr {
-            @if is_selectable {
-                th.pick scope="col" {
-                    span.unseen { "Select" }
-                    input type="checkbox" data-all hidden aria-label="Select all on this page";
-                }
-            }
-            th.main scope="col" { "Callback" }
-            @for name in ["Feed", "State", "Next"] { th scope="col" { (name) } }
-            th.number scope="col" { "Behind" }
-        } }
+        th.pick scope="col" {
+            span.unseen { "Select" }
+            input type="checkbox" data-all hidden aria-label="Select all on this page";
+        }
     }
 }
 
-fn row(
-    visit: &Visit,
-    listed: &ListedSubscription,
-    now: DateTime<Utc>,
-    is_selectable: bool,
-) -> Markup {
-    let subscription = &listed.subscription;
-    let path = to_path(subscription.id);
-    let callback = subscription.callback.as_str();
-    let (feed, name) = (format!("console/feeds/{}", listed.resource.id), title(&listed.resource));
+fn select(listed: &ListedSubscription) -> Markup {
+    let name = format!("Select {}", listed.subscription.callback.as_str());
     html! {
-        tr {
-            @if is_selectable {
-                td.pick {
-                    input type="checkbox" name="id" value=(path)
-                        aria-label=(format!("Select {callback}"));
-                }
-            }
-            td.main {
-                a href=(visit.address(&format!("{SECTION}/{path}"))) { (web_address(callback)) }
-                small { (subscription.protocol.as_str()) ", since "
-                    (relative_time(subscription.created_at, now)) }
-            }
-            td { a href=(visit.address(&feed)) title=(name) { (name) } }
-            td.state { (state_badge(listed, now)) }
-            td { (next_step(listed, now)) }
-            td.number { (grouped(listed.delivery.lag(subscription).unsigned_abs())) }
+        td.pick {
+            input type="checkbox" name="id" value=(to_path(listed.subscription.id))
+                aria-label=(name);
         }
     }
+}
+
+fn callback_cell(visit: &Visit, listed: &ListedSubscription, now: DateTime<Utc>) -> Markup {
+    let subscription = &listed.subscription;
+    let path = visit.address(&format!("{SECTION}/{}", to_path(subscription.id)));
+    html! {
+        a href=(path) { (web_address(subscription.callback.as_str())) }
+        small {
+            (subscription.protocol.as_str()) ", since " (relative_time(subscription.created_at, now))
+        }
+    }
+}
+
+fn feed_cell(visit: &Visit, listed: &ListedSubscription, _: DateTime<Utc>) -> Markup {
+    let feed = visit.address(&format!("console/feeds/{}", listed.resource.id));
+    let name = title(&listed.resource);
+    html! { a href=(feed) title=(name) { (name) } }
+}
+
+fn behind_cell(_: &Visit, listed: &ListedSubscription, _: DateTime<Utc>) -> Markup {
+    html! { (grouped(listed.delivery.lag(&listed.subscription).unsigned_abs())) }
 }

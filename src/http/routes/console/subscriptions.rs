@@ -1,4 +1,4 @@
-//! The list of subscriptions, with a search and a filter by state.
+//! The list of subscriptions, with a search, a filter by state, and columns that can be hidden.
 
 use maud::{Markup, html};
 use url::form_urlencoded;
@@ -29,7 +29,10 @@ pub(super) async fn page(visit: &Visit) -> Result<Response, Rejection> {
             }
         }
         p.state role="status" { (status(visit, &query, listed.len(), next.is_some()).await?) }
-        (subscription_filter::form(visit))
+        div.actions {
+            (subscription_filter::form(visit))
+            (subscription_table::LIST.form(visit))
+        }
         form method="post" action=(visit.address(SECTION)) {
             (visit.csrf_field())
             (subscription_table::selectable(visit, &listed, now))
