@@ -48,6 +48,7 @@ use crate::jobs::traffic_writer::TrafficWriter;
 use crate::jobs::upstream::{self, UpstreamClient};
 use crate::metrics::Metrics;
 use crate::net::HttpClient;
+use crate::site_icons::SiteIcons;
 use crate::subscriptions::{SubscriptionService, reading_lists, verification_job};
 use feedgate_core::node::{NodeId, NodeInfo};
 use feedgate_core::store::StoreError;
@@ -307,6 +308,7 @@ impl Services {
             metrics: shared.metrics.clone(),
             event_log: shared.event_log.clone(),
             fetch_traces: self.poller.fetch_traces().clone(),
+            site_icons: SiteIcons::new(Arc::clone(&shared.store), shared.client.clone()),
             stop: shared.stop.clone(),
         }
     }

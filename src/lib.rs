@@ -15,6 +15,7 @@ pub mod event_log;
 pub mod fetch_traces;
 pub mod head_watch;
 pub mod metrics;
+mod site_icons;
 mod verification_limits;
 
 pub mod jobs;

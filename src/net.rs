@@ -29,6 +29,7 @@ mod resolver;
 mod resource_location;
 mod response_headers;
 mod robots;
+pub mod site_icon;
 mod system_lookup;
 mod topic;
 mod user_agent;

@@ -26,6 +26,8 @@ pub enum CacheName {
     SubscriptionList,
     /// What is at the addresses that were tried at `/try`: some hundred kilobytes each.
     Previews,
+    /// The icons of sites, at most 64 KiB each.
+    SiteIcons,
     /// A cache of a test.
     #[cfg(test)]
     OfTest {
@@ -44,6 +46,7 @@ impl CacheName {
             CacheName::Changes => 80 * MIB,
             CacheName::Notifications | CacheName::SharedDocuments => 32 * MIB,
             CacheName::Previews => 8 * MIB,
+            CacheName::SiteIcons => 16 * MIB,
             CacheName::FeedList | CacheName::Statistics | CacheName::SubscriptionList => 48 * MIB,
             #[cfg(test)]
             CacheName::OfTest { capacity_bytes } => capacity_bytes,
@@ -70,7 +73,8 @@ mod tests {
             CacheName::FeedList => ("the list of feeds", Some(CacheName::Statistics)),
             CacheName::Statistics => ("the statistics", Some(CacheName::SubscriptionList)),
             CacheName::SubscriptionList => ("the list of subscriptions", Some(CacheName::Previews)),
-            CacheName::Previews => ("previews", None),
+            CacheName::Previews => ("previews", Some(CacheName::SiteIcons)),
+            CacheName::SiteIcons => ("icons of sites", None),
             CacheName::OfTest { .. } => ("", None),
         }
     }

@@ -26,6 +26,7 @@ use crate::jobs::deliver::{Composer, TestNotifier};
 use crate::jobs::upstream::UpstreamClient;
 use crate::metrics::Metrics;
 use crate::net::RequestSigner;
+use crate::site_icons::SiteIcons;
 use crate::subscriptions::SubscriptionService;
 use feedgate_core::account::AccountId;
 use feedgate_core::collection::ConfiguredCollection;
@@ -135,6 +136,8 @@ pub struct Gateway {
     pub event_log: EventLog,
     /// The last fetches of each feed by this node.
     pub fetch_traces: FetchTraces,
+    /// The icons of the sites of feeds.
+    pub(crate) site_icons: SiteIcons,
     /// Composes what streams send, as the notifications of subscriptions are.
     pub(crate) composer: Arc<Composer>,
     /// Sends test notifications.

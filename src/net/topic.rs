@@ -118,6 +118,8 @@ pub(super) struct FetchSession<'a> {
     permit: Option<FetchPermit>,
     /// The maximum length of the body, on the wire and decoded.
     pub(super) body_limit_bytes: u64,
+    /// Whether redirects to another origin are not followed.
+    pub(super) is_confined: bool,
     hops: Vec<Hop>,
     redirects: usize,
     /// The end of the leading permanent redirects, and whether all redirects so far were permanent
@@ -159,6 +161,7 @@ impl<'a> FetchSession<'a> {
             groups: AdmittedGroups::new(inner.gate.as_deref()),
             permit: None,
             body_limit_bytes: inner.settings.body_limit_bytes,
+            is_confined: false,
             hops: Vec::new(),
             redirects: 0,
             moved_to: None,
@@ -224,9 +227,9 @@ impl<'a> FetchSession<'a> {
         Ok(())
     }
 
-    /// Returns whether a request was sent.
+    /// Returns whether a request was sent, or is being sent.
     pub(super) fn has_begun(&self) -> bool {
-        !self.hops.is_empty()
+        !self.hops.is_empty() || self.permit.is_some()
     }
 
     /// Lets the next request to this host start without the usual pause.
@@ -357,6 +360,9 @@ impl<'a> FetchSession<'a> {
             return Err(FetchError::Redirects(format!("the target is a {}: URL", target.scheme())));
         }
         if target.origin() != self.at.origin() {
+            if self.is_confined {
+                return Err(FetchError::Redirects("the target is at another server".to_owned()));
+            }
             self.credentials = None;
         }
         self.only_permanent &=

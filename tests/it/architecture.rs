@@ -26,7 +26,7 @@ const FLOORS: &[&[&str]] = &[
     &["fair_shares"],
     &["byte_cache", "clock", "disk_space", "document_budget", "lane_slots"],
     &["net"],
-    &["metrics", "event_log", "fetch_traces", "head_watch", "verification_limits"],
+    &["metrics", "event_log", "fetch_traces", "head_watch", "site_icons", "verification_limits"],
     &["jobs"],
     &["subscriptions"],
     &["authoring", "tokens"],

@@ -32,6 +32,7 @@ mod paging;
 mod receivers;
 mod replay;
 mod sign_in;
+mod site_icon;
 mod stored_document;
 mod subscribed;
 mod subscription;
@@ -139,6 +140,7 @@ async fn page(visit: &Visit, segments: &[&str]) -> Result<Response, Rejection> {
         (["feeds", id, "entries", seq], false) => entry::page(visit, id, seq).await,
         (["feeds", id], false) => feed::page(visit, id).await,
         (["feeds", id], true) => feed::act(visit, id).await,
+        (["icons", id], false) => site_icon::serve(visit, id).await,
         (["hosts", host], false) => {
             callback_host::page(visit, &percent_decode_str(host).decode_utf8_lossy()).await
         }
@@ -176,9 +178,12 @@ fn script(text: &'static str) -> Response {
     response
 }
 
-/// Forbids caches to store a page, because it differs for each session.
+/// Forbids caches to store a page, because it differs for each session. What is no page may say for how long a
+/// browser may store it.
 fn fresh(mut response: Response) -> Response {
-    set_header(&mut response, header::CACHE_CONTROL, "private, no-store");
+    if !response.headers().contains_key(header::CACHE_CONTROL) {
+        set_header(&mut response, header::CACHE_CONTROL, "private, no-store");
+    }
     set_header(&mut response, header::VARY, "Cookie");
     response
 }

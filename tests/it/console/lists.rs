@@ -1,6 +1,7 @@
 //! The lists of the console, of more feeds than one page has.
 
 mod columns;
+mod icons;
 
 use feedgate_core::account::Scopes;
 use http::header::LOCATION;

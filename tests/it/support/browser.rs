@@ -144,12 +144,15 @@ impl Browser {
     }
 
     /// What the page complained of since the last time it was asked: scripts that fail, and
-    /// what its policy forbids. That there is no icon is the browser's own idea.
+    /// what its policy forbids. That there is no icon, of the gateway or of a site, is no fault.
     pub(crate) async fn complaints(&self) -> Vec<String> {
         let told = self.ask("/se/log", &json!({ "type": "browser" })).await;
         let told = told.as_array().unwrap().iter();
         let told = told.map(|line| line["message"].as_str().unwrap().to_owned());
-        told.filter(|line| !line.contains("/favicon.ico")).collect()
+        let is_of_icon = |line: &String| {
+            ["/favicon.ico", "/console/icons/"].iter().any(|path| line.contains(path))
+        };
+        told.filter(|line| !is_of_icon(line)).collect()
     }
 
     async fn find(&self, css: &str) -> String {

@@ -1,7 +1,8 @@
-//! The name and the state of a feed, in words for people.
+//! The name, the site and the state of a feed, for people.
 
-use maud::Markup;
+use maud::{Markup, html};
 
+use super::visit::Visit;
 use crate::http::kit::html::parts::{Tone, badge};
 use feedgate_core::feed_state::FeedState;
 use feedgate_core::redaction;
@@ -30,4 +31,17 @@ pub(super) fn title(resource: &Resource) -> String {
 /// Returns the address of a feed, without credentials.
 pub(super) fn address(resource: &Resource) -> String {
     resource.topic.redacted().to_owned()
+}
+
+/// Returns a tile with the first letter of the host of a feed. The script of the console replaces it with the icon
+/// of the site, if there is one.
+pub(super) fn site_tile(visit: &Visit, resource: &Resource) -> Markup {
+    let url = resource.topic.fetch_url();
+    let host = url.host_str().unwrap_or_default();
+    let host = host.strip_prefix("www.").unwrap_or(host).trim_start_matches('[');
+    let letter: String = host.chars().take(1).collect();
+    let icon = visit.address(&format!("console/icons/{}", resource.id));
+    html! {
+        span.site data-icon=(icon) data-letter=(letter.to_uppercase()) aria-hidden="true" {}
+    }
 }

@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use maud::{Markup, html};
 use warp::reply::Response;
 
-use super::feed_state::{address, badge_of, title};
+use super::feed_state::{address, badge_of, site_tile, title};
 use super::list_columns::{ColumnList, ListColumn, cells, head};
 use super::list_totals::ListTotals;
 use super::paging::Paging;
@@ -188,9 +188,9 @@ fn feed_cell(visit: &Visit, feed: &Resource, _: DateTime<Utc>) -> Markup {
     let path = visit.address(&format!("{SECTION}/{}", feed.id));
     html! {
         @if title == address {
-            a href=(path) { (web_address(&address)) }
+            a href=(path) { (site_tile(visit, feed)) (web_address(&address)) }
         } @else {
-            a href=(path) title=(title) { (title) }
+            a href=(path) title=(title) { (site_tile(visit, feed)) (title) }
             small { (web_address(&address)) }
         }
     }

@@ -101,6 +101,43 @@
     event.preventDefault();
     key[1]();
   });
+  // The icons of sites replace their letters when they come into view, a few at a time.
+  const tiles = [];
+  let loading = 0;
+  const loadIcons = async () => {
+    if (loading >= 4 || !tiles.length) return;
+    loading += 1;
+    const tile = tiles.shift();
+    try {
+      const response = await fetch(tile.dataset.icon);
+      if (response.ok) tile.replaceChildren(await picture(await response.blob()));
+    } catch {
+      // What cannot be displayed leaves the letter.
+    }
+    loading -= 1;
+    loadIcons();
+  };
+  const picture = async (blob) => {
+    const image = document.createElement("img");
+    image.alt = "";
+    image.src = await new Promise((resolve, reject) => {
+      const reader = new FileReader();
+      reader.addEventListener("load", () => resolve(reader.result));
+      reader.addEventListener("error", reject);
+      reader.readAsDataURL(blob);
+    });
+    await image.decode();
+    return image;
+  };
+  const inView = new IntersectionObserver((changes) => {
+    for (const { isIntersecting, target } of changes) {
+      if (!isIntersecting) continue;
+      inView.unobserve(target);
+      tiles.push(target);
+      loadIcons();
+    }
+  });
+  for (const tile of document.querySelectorAll("[data-icon]")) inView.observe(tile);
   // What is in progress is brought up to date until it has ended. The status stays the same element,
   // so that screen readers say what it becomes.
   const follow = async () => {

@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use maud::{Markup, html};
 
-use super::feed_state::title;
+use super::feed_state::{site_tile, title};
 use super::list_columns::{ColumnList, ListColumn, cells, head};
 use super::subscription_filter::PARAMETERS;
 use super::subscription_state::{SECTION, next_step, state_badge, to_path};
@@ -131,7 +131,7 @@ fn callback_cell(visit: &Visit, listed: &ListedSubscription, now: DateTime<Utc>)
 fn feed_cell(visit: &Visit, listed: &ListedSubscription, _: DateTime<Utc>) -> Markup {
     let feed = visit.address(&format!("console/feeds/{}", listed.resource.id));
     let name = title(&listed.resource);
-    html! { a href=(feed) title=(name) { (name) } }
+    html! { a href=(feed) title=(name) { (site_tile(visit, &listed.resource)) (name) } }
 }
 
 fn behind_cell(_: &Visit, listed: &ListedSubscription, _: DateTime<Utc>) -> Markup {

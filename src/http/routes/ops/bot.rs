@@ -67,8 +67,9 @@ fn about() -> Markup {
     html! {
         p {
             "feedgate is a feed gateway: it fetches feeds and web pages that somebody has \
-             subscribed to, and notifies the subscribers of new entries. It fetches nothing \
-             else, and does not follow the links in a page."
+             subscribed to, and notifies the subscribers of new entries. For lists of these feeds it also \
+             fetches the icon of their site, at most once a day. It fetches nothing else, and does not \
+             follow the links in a page."
         }
         p {
             "This is version " (version) ". Its requests carry the user agent "
