@@ -7,6 +7,7 @@ use http::header::{
 use serde_json::json;
 
 use crate::support::browser::Browser;
+use crate::support::feeds::rss;
 use crate::support::server::client;
 use crate::support::world::World;
 
@@ -98,6 +99,23 @@ async fn the_page_of_a_feed_leads_programs_to_the_feed_and_its_hub() {
     assert!(page.contains(&format!("value=\"{recent}\"")), "{page}");
     let gone = recent.replace("recent", "documents/99");
     assert_eq!(get(&gone, &[(ACCEPT, CHROMIUM)]).await.0, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn each_revision_in_an_archive_has_its_own_text_and_updates_are_marked() {
+    let world = World::with_tides(2, &[]).await;
+    let callback = world.subscriber.url("/cb");
+    world.gateway.subscribe_superfeedr(&world.topic, &callback, "atom").await;
+    world.gateway.open_to_anonymous(&world.topic).await;
+    world.gateway.comes_to_rest().await;
+    world.publisher.put_rss("/feed", rss("tides", 1..3).replace("Item 1<", "Item one<"));
+    world.gateway.post("/ping", &[("url", &world.topic)]).await;
+    world.publisher.fetched("/feed", 2).await;
+    world.gateway.comes_to_rest().await;
+    let (_, _, page) = get(&world.recent().await, &[(ACCEPT, CHROMIUM)]).await;
+    let (updated, first) = (page.find(">Item one<").unwrap(), page.find(">Item 1<").unwrap());
+    assert!(updated < first && page.matches(">update</span>").count() == 1, "{page}");
+    assert!(page[updated..first].contains(">update</span> <small>received <time "), "{page}");
 }
 
 #[tokio::test]

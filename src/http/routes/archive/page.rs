@@ -1,6 +1,7 @@
 //! Documents of an archive and the plain feed as a page, for people who open their addresses in a
 //! browser. Of each entry the title and the beginning of the text are shown as plain text.
 
+use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
@@ -12,7 +13,7 @@ use super::location::{ArchiveLocation, DocumentName};
 use super::render::{Archive, Order};
 use super::reply::gone;
 use crate::http::kit::browser_view::{BrowserView, how_to_subscribe, web_link};
-use crate::http::kit::html::parts::relative_time;
+use crate::http::kit::html::parts::{Tone, badge, relative_time};
 use crate::http::kit::rejection::Rejection;
 use crate::http::kit::request::Request;
 use crate::http::state::Gateway;
@@ -43,7 +44,10 @@ struct DisplayedEntry {
     title: String,
     href: String,
     text: String,
+    /// When the entry was published, or received if that is not known.
     at: DateTime<Utc>,
+    /// When the gateway received this revision, if the entry was known before.
+    updated_at: Option<DateTime<Utc>>,
 }
 
 /// Returns the response with the page; `None` if there is no such document.
@@ -93,17 +97,22 @@ async fn read_entries(
     let resource = resource.clone();
     let read = memory.run_blocking(move || {
         let feed = read_back(&resource, &document);
+        // An entry has several records in an archive, in the order of the document.
+        let mut revisions: HashMap<&str, VecDeque<&Entry>> = HashMap::new();
+        for entry in &feed.entries {
+            revisions.entry(entry.id.as_str()).or_default().push_back(entry);
+        }
         let present = records.iter().filter(|record| record.kind != RecordKind::Deleted);
         let displayed = present.filter_map(|record| {
-            let entry = feed.entries.iter().find(|entry| entry.id == record.entry_id)?;
-            Some(displayed_entry(entry, record.at))
+            let entry = revisions.get_mut(record.entry_id.as_str())?.pop_front()?;
+            Some(displayed_entry(entry, record))
         });
         displayed.collect::<Vec<_>>()
     });
     Ok(read.await.unwrap_or_default())
 }
 
-fn displayed_entry(entry: &Entry, added_at: DateTime<Utc>) -> DisplayedEntry {
+fn displayed_entry(entry: &Entry, record: &Record) -> DisplayedEntry {
     let content = match &entry.content {
         Some(Content::Text(text)) => Some(text),
         _ => None,
@@ -116,7 +125,8 @@ fn displayed_entry(entry: &Entry, added_at: DateTime<Utc>) -> DisplayedEntry {
     let is_titled = !title.trim().is_empty();
     DisplayedEntry {
         href: alternates.next().map(|link| link.href.clone()).unwrap_or_default(),
-        at: entry.published.or(entry.updated).map_or(added_at, |at| at.to_utc()),
+        at: entry.published.or(entry.updated).map_or(record.at, |at| at.to_utc()),
+        updated_at: (record.kind == RecordKind::Update).then_some(record.at),
         title: if is_titled { title } else { redaction::line(&text, TITLE_CHARS / 2) },
         text: if is_titled { text } else { String::new() },
     }
@@ -187,10 +197,14 @@ fn entry_list(entries: &[DisplayedEntry]) -> Markup {
         h2 { "Newest entries" }
         @if entries.is_empty() { p { "There are no entries yet." } }
         ul.posts {
-            @for DisplayedEntry { title, href, text, at } in entries {
+            @for DisplayedEntry { title, href, text, at, updated_at } in entries {
                 li {
-                    b { (web_link(href, if title.is_empty() { "Untitled" } else { title })) } " "
+                    b { (web_link(href, if title.is_empty() { "Untitled" } else { title.as_str() })) } " "
                     small { (relative_time(*at, now)) }
+                    @if let Some(updated_at) = updated_at {
+                        " " (badge(Tone::Neutral, "update")) " "
+                        small { "received " (relative_time(*updated_at, now)) }
+                    }
                     @if !text.is_empty() { br; (text) }
                 }
             }
