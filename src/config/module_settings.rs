@@ -257,6 +257,8 @@ impl Config {
             public_url: public_url.clone(),
             trusted_proxies: self.trusted_proxies.clone(),
             ping_spacing: self.ping_min_interval,
+            min_period: Duration::from_secs(self.min_period_s.into()),
+            host_min_interval: self.host_min_interval,
             ping_waits: self.ping_wait,
             ping_wait: self.ping_wait_limit,
             rsscloud_tell_expiry: self.rsscloud_tell_expiry,

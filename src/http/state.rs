@@ -45,6 +45,10 @@ pub struct HttpSettings {
     pub trusted_proxies: Vec<IpNet>,
     /// The least time between two fetches of one resource because of pings.
     pub ping_spacing: Duration,
+    /// The least time between two fetches of one resource by plan.
+    pub min_period: Duration,
+    /// The least time between two requests to one host.
+    pub host_min_interval: Duration,
     /// Whether a ping is answered only after all subscribers have been notified, unless the
     /// ping itself says otherwise.
     pub ping_waits: bool,

@@ -12,6 +12,8 @@ async fn p35_the_page_says_how_to_slow_and_stop_us_and_whom_to_write_to() {
     let settings = [
         ("FEEDGATE_CONTACT", "ops@gateway.test"),
         ("FEEDGATE_BOT_ADDRESSES", "192.0.2.0/28,2001:db8::1"),
+        ("FEEDGATE_MIN_PERIOD_S", "540"),
+        ("FEEDGATE_HOST_MIN_INTERVAL_MS", "2500"),
     ];
     let gateway = Gateway::start(&database, &settings).await;
     let (status, page) = gateway.get("/bot").await;
@@ -21,6 +23,9 @@ async fn p35_the_page_says_how_to_slow_and_stop_us_and_whom_to_write_to() {
         "Retry-After",
         "Cache-Control",
         "410 Gone",
+        "once a month only",
+        "between once in 9\u{a0}min and",
+        "at least 2500\u{a0}ms apart",
         "not feeds",
         "RFC 9309",
         "href=\"mailto:ops@gateway.test\"",

@@ -64,10 +64,13 @@ pub(crate) fn relative_time(at: DateTime<Utc>, now: DateTime<Utc>) -> Markup {
     html! { time datetime=(exact) title=(exact) { (text) } }
 }
 
-/// Returns a time that may be unknown.
+/// Returns the time of something that happened, or did not yet.
 pub(crate) fn optional_time(at: Option<DateTime<Utc>>, now: DateTime<Utc>) -> Markup {
     match at {
-        Some(at) => relative_time(at, now),
+        Some(at) => html! {
+            @if (0..=1).contains(&(now - at).num_seconds()) { "just " }
+            (relative_time(at, now))
+        },
         None => html! { span.absent { "never" } },
     }
 }
@@ -90,9 +93,12 @@ pub(crate) fn grouped(number: u64) -> String {
     grouped
 }
 
-/// Returns a duration in its two largest units: `3 d 4 h`.
+/// Returns a duration, rounded to two units, `3 d 4 h`, or to one from ten of the first on: `56 min`.
 pub(crate) fn span(secs: u64) -> String {
-    units(secs, 2)
+    let first = largest_unit(secs);
+    let exact = if secs >= 10 * UNITS[first].0 { first } else { first + 1 };
+    let step = UNITS.get(exact).map_or(1, |(unit, _)| *unit);
+    units((secs + step / 2) / step * step, 2)
 }
 
 /// Returns a duration in its largest unit: `3 d`.
@@ -100,16 +106,28 @@ pub(crate) fn rough_span(secs: u64) -> String {
     units(secs, 1)
 }
 
+/// The units of durations, in seconds. A year has 365 days.
+const UNITS: [(u64, &str); 5] =
+    [(365 * 86_400, "y"), (86_400, "d"), (3_600, "h"), (60, "min"), (1, "s")];
+
+/// Returns the place of the largest unit of a duration in [`UNITS`]. Up to two years, days say more.
+fn largest_unit(secs: u64) -> usize {
+    let is_long = secs >= 2 * UNITS[0].0;
+    let unit = UNITS.iter().position(|(unit, _)| secs >= *unit).unwrap_or(UNITS.len() - 1);
+    if unit == 0 && !is_long { 1 } else { unit }
+}
+
+/// Returns a duration in `count` units at most, without those of which there is none.
 fn units(secs: u64, count: usize) -> String {
-    let units = [(86_400, "d"), (3_600, "h"), (60, "min"), (1, "s")];
-    let first = units.iter().position(|(unit, _)| secs >= *unit).unwrap_or(units.len() - 1);
     let mut left = secs;
-    let parts = units[first..].iter().take(count).map(|(unit, name)| {
+    let parts = UNITS[largest_unit(secs)..].iter().take(count).map(|(unit, name)| {
         let many = left / unit;
         left %= unit;
-        format!("{many}\u{a0}{name}")
+        (many, format!("{many}\u{a0}{name}"))
     });
-    parts.collect::<Vec<_>>().join(" ")
+    let parts: Vec<(u64, String)> = parts.collect();
+    let kept = parts.iter().enumerate().filter(|(n, (many, _))| *n == 0 || *many > 0);
+    kept.map(|(_, (_, text))| text.as_str()).collect::<Vec<_>>().join(" ")
 }
 
 /// Returns `word` with its number, in the plural unless there is exactly one.
@@ -131,7 +149,9 @@ mod tests {
         }
         #[rustfmt::skip]
         let cases = [
-            (0, "0 s"), (61, "1 min 1 s"), (7_199, "1 h 59 min"), (90_000, "1 d 1 h"),
+            (0, "0 s"), (61, "1 min 1 s"), (300, "5 min"), (3_350, "56 min"), (3_599, "1 h"),
+            (6_569, "1 h 49 min"), (7_199, "2 h"), (86_399, "1 d"), (90_000, "1 d 1 h"),
+            (31_536_000, "365 d"), (70_000_000, "2 y 80 d"),
         ];
         for (secs, want) in cases {
             assert_eq!(span(secs).replace('\u{a0}', " "), want);
@@ -159,7 +179,10 @@ mod tests {
     fn times_are_told_by_their_distance() {
         let now = DateTime::UNIX_EPOCH + TimeDelta::days(20_000);
         #[rustfmt::skip]
-        let cases = [(0, "now"), (-90, "1 min ago"), (3_700, "in 1 h"), (-200_000, "2 d ago")];
+        let cases = [
+            (0, "now"), (-90, "1 min ago"), (3_700, "in 1 h"), (-200_000, "2 d ago"),
+            (-8_825 * 86_400, "24 y ago"),
+        ];
         for (secs, want) in cases {
             let visible = relative_time(now + TimeDelta::seconds(secs), now).into_string();
             assert!(
@@ -167,5 +190,7 @@ mod tests {
                 "{visible}"
             );
         }
+        let lately = optional_time(Some(now), now).into_string();
+        assert!(lately.starts_with("just <time ") && lately.ends_with(">now</time>"), "{lately}");
     }
 }

@@ -276,7 +276,7 @@ mod tests {
         let cases = [
             (ChartUnit::Count, 1, 2, "2"), (ChartUnit::Count, 61, 80, "80"), (ChartUnit::Count, 100, 100, "100"),
             (ChartUnit::Count, 1_001, 2_000, "2 000"), (ChartUnit::Micros, 780, 800, "0.8 ms"),
-            (ChartUnit::Micros, 61_000, 80_000, "80 ms"), (ChartUnit::Seconds, 61, 120, "2 min 0 s"),
+            (ChartUnit::Micros, 61_000, 80_000, "80 ms"), (ChartUnit::Seconds, 61, 120, "2 min"),
             (ChartUnit::Seconds, 90_000, 100_000, "1 d 3 h"),
         ];
         for (unit, highest, end, text) in cases {

@@ -11,6 +11,7 @@ use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use crate::http::kit::endpoint::Endpoint;
+use crate::http::kit::html::parts::span;
 use crate::http::kit::html::{HtmlPage, Interaction, Place, Width};
 use crate::http::kit::paths;
 use crate::http::kit::reply::{set_header, with_content_type};
@@ -20,6 +21,9 @@ use crate::http::state::{Gateway, HttpSettings};
 use crate::jobs::runner;
 use crate::net::{REQUEST_TAG, Signer, VALID_FOR};
 use feedgate_protocol::message_signatures::SigningKey;
+
+/// The shortest time between two planned polls of a feed, whatever the operator allows: `floor_s` of the schedule.
+const SHORTEST_PERIOD_S: u64 = 60;
 
 const ENDPOINT: Endpoint = Endpoint { name: "bot", methods: &["GET"], body_limit_bytes: 1_024 };
 
@@ -46,7 +50,7 @@ fn page(gateway: &Gateway) -> HtmlPage<'static> {
         interaction: Interaction::None,
         place: Place::public("bot"),
         content: html! {
-            (about())
+            (about(settings))
             (how_to_slow_it_down())
             (how_to_stop_it())
             @if let Some(signer) = signer { (how_to_verify_it(&signer)) }
@@ -62,8 +66,13 @@ fn page(gateway: &Gateway) -> HtmlPage<'static> {
     }
 }
 
-fn about() -> Markup {
+fn about(settings: &HttpSettings) -> Markup {
     let version = env!("CARGO_PKG_VERSION");
+    let often = span(settings.min_period.as_secs().max(SHORTEST_PERIOD_S));
+    let apart = match settings.host_min_interval {
+        apart if apart.subsec_millis() == 0 => span(apart.as_secs()),
+        apart => format!("{}\u{a0}ms", apart.as_millis()),
+    };
     html! {
         p {
             "feedgate is a feed gateway: it fetches feeds and web pages that somebody has \
@@ -79,9 +88,11 @@ fn about() -> Markup {
         }
         h2 { "How often it fetches" }
         p {
-            "As often as you publish: between once a minute and a few times a day. It sends one \
-             request at a time to a server, and waits at least a second between requests. They \
-             are conditional: if you send " code { "ETag" } " or " code { "Last-Modified" }
+            "As often as you publish: on this gateway, between once in " (often) " and a few times a \
+             day, and sooner when you announce a change. It sends one request at a time to a server"
+            @if !settings.host_min_interval.is_zero() { ", and they begin at least " (apart) " apart" }
+            ". They are conditional: if you send "
+            code { "ETag" } " or " code { "Last-Modified" }
             ", an unchanged feed costs you no more than a " code { "304 Not Modified" }
             " response."
         }
@@ -119,8 +130,14 @@ fn how_to_stop_it() -> Markup {
         h2 { "How to stop it" }
         ul {
             li {
-                "For one feed, respond with " code { "410 Gone" } " or " code { "403 Forbidden" }
-                "."
+                "For one feed, respond with " code { "410 Gone" }
+                ". feedgate repeats the request in growing intervals of up to a day, because such a response \
+                 may be a mistake. After three of them in a row, over two days at least, it tells the \
+                 subscribers that the feed is gone, and requests it once a month only."
+            }
+            li {
+                "After " code { "403 Forbidden" }
+                ", the first interval is an hour. It doubles up to a day, and after thirty days up to a week."
             }
             li {
                 "For a whole server, add two lines to your " code { "robots.txt" }
