@@ -14,6 +14,7 @@ pub(crate) mod feed_health;
 pub(crate) mod icon;
 pub(crate) mod openapi;
 pub(crate) mod ops;
+pub(crate) mod repair_list;
 pub(crate) mod rpc;
 pub(crate) mod rsscloud;
 pub(crate) mod schemas;

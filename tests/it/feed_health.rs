@@ -29,7 +29,7 @@ async fn a_publisher_sees_when_its_feed_is_polled_what_it_answered_and_what_woul
     let parts = [
         "<h2>tides</h2>", "<dt>Polled</dt><dd>yes", "<dt>Next poll</dt>", ", every ",
         "are sent with the next request", "Nothing announces your changes.",
-        &format!("curl {} -d url={}", world.gateway.url("/ping"), world.topic),
+        &format!("<code>curl {} --data-urlencode 'url={}'</code>", world.gateway.url("/ping"), world.topic),
         "HTTP/1.1 200", "etag: &quot;v", "<dt>Pings</dt><dd>none lately",
     ];
     for part in parts {

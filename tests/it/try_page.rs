@@ -40,25 +40,28 @@ async fn a_stranger_sees_the_feeds_of_a_page_and_the_entries_of_one_as_they_are_
     assert!(!front.contains("<form"), "programs get a text");
     let request = client().get(world.gateway.url("/")).header("accept", "text/html");
     let front = request.send().await.unwrap().text().await.unwrap();
-    let (before, _) = front.split_once("This gateway fetches").unwrap();
-    assert!(before.contains("action=\"try\""), "the form is the first thing: {front}");
+    let (before, _) = front.split_once("<h2>").unwrap();
+    let (what, form) = before.split_once("This gateway fetches").unwrap();
+    assert!(what.contains("<h1>Any feed") && form.contains("action=\"try\""), "{front}");
 
     let (status, page) = get(&world.gateway, &world.publisher.url("/page")).await;
     assert_eq!(status, StatusCode::OK);
     assert!(page.contains("Feeds of this page") && page.contains("The &lt;tides&gt;"), "{page}");
+    assert!(page.contains("data-name=\"Type\">RSS<"), "{page}");
     let link = between(&page, "href=\"try?url=", "\"").unwrap();
     let (_, page) = world.gateway.get(&format!("/try?url={link}")).await;
     #[rustfmt::skip]
     let parts = [
         "<h2>tides</h2>", "<dd>12</dd>", "<dd>rss2.0</dd>", "Item 12", "Item 3",
         "The text of 12", "&lt;entry", "&quot;permalinkUrl&quot;", "/rss/channel/item[1]/title",
-        "What was adapted", "How often it would be fetched", "names no hub",
+        "What was adapted", "the feed has no author: tides ", "How often it would be fetched", "names no hub",
         "href=\"console/feeds/add?url=", "Link to this page", &format!("/try?url={link}\""),
     ];
     for part in parts {
         assert!(page.contains(part), "{part}: {page}");
     }
     assert!(!page.contains("Item 2<") && !page.contains("The text of 11"), "{page}");
+    assert_eq!(page.matches("<code>author_missing").count(), 1, "{page}");
     let (_, other) = world.gateway.get(&format!("/try?url={link}&entry=2")).await;
     assert!(other.contains("The text of 11") && !other.contains("The text of 12"), "{other}");
     assert_eq!(world.publisher.fetches("/feed").len(), 1, "for a minute, one fetch is enough");

@@ -110,7 +110,7 @@ async fn the_views_tell_what_is_watched_by_whom_and_how_it_goes(database: Databa
     stats_agree(&json_at(&gateway, "/stats.json").await, &topic);
     let numbers = rows(&gateway, "numbers").await;
     for (name, want) in [
-        ("Subscriptions by soap", "1"),
+        ("Subscriptions by rssCloud over SOAP", "1"),
         ("Subscriptions whose last delivery failed", "1"),
         ("Hosts of subscribers", "1"),
     ] {
@@ -121,7 +121,7 @@ async fn the_views_tell_what_is_watched_by_whom_and_how_it_goes(database: Databa
         "Feeds with subscribers<b>2</b>",
         "Subscriptions<b>4</b><small>1 of accounts</small>",
         "Pings in the last hour<b>1</b>",
-        "Deliveries by this node<b>2</b>",
+        "Accepted deliveries by this node<b>2</b>",
     ] {
         assert!(page.contains(tile), "{tile}: {page}");
     }

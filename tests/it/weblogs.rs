@@ -210,7 +210,9 @@ async fn a_plain_request_pings_and_is_answered_with_a_page() {
     #[rustfmt::skip]
     let cases = [
         (blog,              StatusCode::OK,          "Thanks for the ping."),
+        (blog,              StatusCode::OK,          "href=\"changes.xml\""),
         ("name=A&url=here", StatusCode::BAD_REQUEST, "not &quot;here&quot;."),
+        ("name=A&url=here", StatusCode::BAD_REQUEST, "type=\"url\" required value=\"here\""),
         ("name=A",          StatusCode::BAD_REQUEST, "must be an http or https URL"),
         ("",                StatusCode::OK,          "method=\"get\" action=\"pingSiteForm\">"),
     ];

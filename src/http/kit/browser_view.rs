@@ -6,7 +6,7 @@
 //! document for everybody.
 
 use http::{HeaderMap, StatusCode, header};
-use maud::{Markup, html};
+use maud::{Markup, Render, html};
 use warp::reply::Response;
 
 use crate::http::kit::html::{HtmlPage, Interaction, Place, Reader, Width, address};
@@ -86,12 +86,12 @@ impl BrowserView<'_> {
             query => format!("?{query}&{AS_XML}"),
         };
         let content = html! {
+            p.head { a.button href=(document) { "Show the source" } }
             label { "Address"
                 input.address type="text" readonly value=(url) spellcheck="false";
             }
             (content)
             p.actions {
-                a.button href=(document) { "Show the source" }
                 a.button href=(address(&root, "")) { "About this gateway" }
                 a.button href=(address(&root, "docs")) { "Description of the API" }
             }
@@ -129,7 +129,7 @@ pub(crate) fn how_to_subscribe(hub: &str, please_notify: &str) -> Markup {
 }
 
 /// Returns a link to an address that others wrote, or only its text if it does not lead to the web.
-pub(crate) fn web_link(href: &str, text: &str) -> Markup {
+pub(crate) fn web_link(href: &str, text: impl Render) -> Markup {
     let is_web = ["https://", "http://"].iter().any(|scheme| href.starts_with(scheme));
     html! {
         @if is_web { a href=(href) rel="nofollow noopener" { (text) } } @else { (text) }

@@ -9,40 +9,60 @@ use crate::http::state::Gateway;
 /// A page for everybody: its address from the root of the gateway, and what it is for.
 type PublicPage = (&'static str, &'static str);
 
-const PAGES: [PublicPage; 7] = [
-    ("docs", "All calls, to read and to try"),
-    ("openapi.json", "All calls, as an OpenAPI document"),
-    ("viewLog", "What happened lately, and why some of it failed"),
-    ("changes.xml", "Recent changes for programs"),
-    ("pingSiteForm", "Report that a site has changed"),
-    ("author", "Write a post"),
-    ("bot", "Why feedgate fetches from your server"),
+/// The pages, by whom they are for.
+const GROUPS: [(&str, &[PublicPage]); 3] = [
+    (
+        "For readers and subscribers",
+        &[
+            (TRY, "What is at an address"),
+            ("viewLog", "What happened lately, and why some of it failed"),
+            ("feeds.opml", "All feeds, as OPML"),
+            ("stats", "Statistics"),
+        ],
+    ),
+    (
+        "For publishers",
+        &[
+            ("feed-health", "How your feed is polled"),
+            ("pingSiteForm", "Report that a site has changed"),
+            ("author", "Write a post"),
+            ("bot", "Why feedgate fetches from your server"),
+        ],
+    ),
+    (
+        "For programs",
+        &[
+            ("docs", "All calls, to read and to try"),
+            ("openapi.json", "All calls, as an OpenAPI document"),
+            ("changes.xml", "Recent changes"),
+        ],
+    ),
 ];
 /// Those that `FEEDGATE_PUBLIC_VIEWS` is for.
-const VIEWS: [PublicPage; 3] = [
-    ("feed-health", "For publishers: how your feed is polled"),
-    ("stats", "Statistics"),
-    ("feeds.opml", "All feeds, as OPML"),
-];
+const VIEWS: [&str; 3] = ["feed-health", "stats", "feeds.opml"];
 /// The one that `try` in `FEEDGATE_ANONYMOUS` is for.
-const TRY: PublicPage = ("try", "What is at an address");
+const TRY: &str = "try";
 
 /// The characters of a path that say enough to suggest a page.
 const ENOUGH_CHARS: usize = 3;
 
-/// Returns the pages of a gateway.
-fn pages(gateway: &Gateway) -> impl Iterator<Item = PublicPage> {
-    let may_try = gateway.settings.anonymous.allows(Permission::Try);
-    let views = VIEWS.into_iter().filter(|_| gateway.shows_public_views());
-    may_try.then_some(TRY).into_iter().chain(PAGES).chain(views)
+/// Returns whether a gateway has a page.
+fn is_served(gateway: &Gateway, path: &str) -> bool {
+    match path {
+        TRY => gateway.settings.anonymous.allows(Permission::Try),
+        path => !VIEWS.contains(&path) || gateway.shows_public_views(),
+    }
 }
 
-/// Returns the pages as a list; `root` is the way to the root of the gateway.
+/// Returns the pages as lists below the headings of their groups; `root` is the way to the root of the gateway.
 pub(crate) fn list(gateway: &Gateway, root: &str) -> Markup {
     html! {
-        ul.links {
-            @for (path, name) in pages(gateway) {
-                li { a href=(address(root, path)) { (name) } " " small { "/" (path) } }
+        @for (group, pages) in GROUPS {
+            h3 { (group) }
+            ul.links {
+                @for (path, name) in pages.iter().filter(|(path, _)| is_served(gateway, path)) {
+                    li { a href=(address(root, path)) { (name) } " " small { "/" (path) } }
+                }
             }
         }
     }
@@ -56,6 +76,7 @@ pub(crate) fn similar(gateway: &Gateway, path: &str) -> Option<&'static str> {
         let known = known.to_ascii_lowercase();
         known.contains(&wanted) || wanted.starts_with(&known)
     };
-    let mut known = pages(gateway).map(|(path, _)| path).chain(["console"]);
+    let pages = GROUPS.iter().flat_map(|(_, pages)| *pages).map(|(path, _)| *path);
+    let mut known = pages.filter(|path| is_served(gateway, path)).chain(["console"]);
     known.find(|known| wanted.len() >= ENOUGH_CHARS && is_similar(known))
 }

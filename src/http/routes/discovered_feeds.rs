@@ -25,6 +25,17 @@ struct HasNoEntries;
 /// The header with the topic that is subscribed to, if it is not the one that was named.
 const TOPIC: HeaderName = HeaderName::from_static("x-feedgate-topic");
 
+/// Returns what people call the format of a feed of this media type.
+pub(crate) fn type_name(mime: &str) -> &str {
+    match mime {
+        "application/atom+xml" => "Atom",
+        "application/rss+xml" => "RSS",
+        "application/rdf+xml" => "RSS 1.0",
+        "application/feed+json" => "JSON Feed",
+        mime => mime,
+    }
+}
+
 /// Returns what a form says about following the page at its topic. `reject` makes the rejection of a
 /// value that is neither true nor false.
 pub(crate) fn follow(

@@ -66,24 +66,27 @@ pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
 async fn respond(gateway: &Gateway, request: &Request) -> Response {
     let form = params::read_query(request);
     if !gateway.settings.has_public_views {
-        return reply(StatusCode::NOT_FOUND, switched_off());
+        return reply(StatusCode::NOT_FOUND, Width::Text, switched_off());
     }
     if let Err(rejection) = permissions::check(gateway, request, &form, Permission::Views).await {
         return rejection.to_response();
     }
     let typed = form.get("url").unwrap_or_default().trim();
     if typed.is_empty() {
-        return reply(StatusCode::OK, html! { (url_form(typed)) (introduction()) });
+        return reply(StatusCode::OK, Width::Text, html! { (url_form(typed)) (introduction()) });
     }
     let (status, content, rejection) = match find(gateway, request, typed).await {
-        Ok(Some(health)) => (StatusCode::OK, page::content(gateway, &health), None),
+        Ok(Some(health)) => {
+            let content = html! { (url_form(typed)) (page::content(gateway, &health)) };
+            return reply(StatusCode::OK, Width::Table, content);
+        }
         Ok(None) => (StatusCode::NOT_FOUND, not_polled(typed), None),
         Err(rejection) => {
             let content = html! { p role="alert" { (rejection.reason()) } };
             (rejection.status(), content, Some(rejection))
         }
     };
-    let response = reply(status, html! { (url_form(typed)) (content) });
+    let response = reply(status, Width::Text, html! { (url_form(typed)) (content) });
     match rejection {
         Some(rejection) => rejection.set_retry_after(response),
         None => response,
@@ -161,6 +164,7 @@ fn introduction() -> Markup {
              server answered, whether its ETag and Last-Modified save you anything, whether your hub or your \
              pings were received, and what would bring new entries to subscribers sooner."
         }
+        p { "The address has to be one of " a href="feeds.opml" { "the feeds that this gateway polls" } "." }
     }
 }
 
@@ -201,10 +205,10 @@ fn url_form(typed: &str) -> Markup {
     }
 }
 
-fn reply(status: StatusCode, content: Markup) -> Response {
+fn reply(status: StatusCode, width: Width, content: Markup) -> Response {
     let page = HtmlPage {
         title: "The health of a feed",
-        width: Width::Table,
+        width,
         interaction: Interaction::Forms,
         place: Place::public("feed-health"),
         content,

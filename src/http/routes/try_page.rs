@@ -10,7 +10,7 @@
 //! * Another site can link to the page, but cannot make a browser fetch addresses unseen; and neither this
 //!   gateway nor another one fetches the page, so that no chain of addresses leads back to it.
 
-mod failure;
+pub(crate) mod failure;
 pub(crate) mod form;
 mod found;
 
@@ -52,6 +52,8 @@ const FETCH_REQUESTS: usize = 20;
 const FRESH_FOR: Duration = Duration::from_secs(60);
 /// How this gateway and others begin the name that they fetch with.
 const OWN_AGENT: &str = "feedgate/";
+/// Addresses to try: a page with feeds, and a feed.
+const EXAMPLES: [&str; 2] = ["xkcd.com", "www.rfc-editor.org/rfcrss.xml"];
 /// The page of the console that adds a feed.
 const ADD_PAGE: &str = "console/feeds/add";
 /// Tells crawlers not to follow what a page links to (Google, "Robots meta tag").
@@ -82,16 +84,17 @@ async fn respond(gateway: &Gateway, request: &Request, tried: &TriedAddresses) -
         return closed(&rejection, typed);
     }
     if typed.is_empty() {
-        return page(StatusCode::OK, typed, introduction());
+        return page((StatusCode::OK, Width::Text), typed, introduction());
     }
     match find(gateway, request, &form, tried).await {
         Ok((topic, found)) => {
             let number = form.get("entry").and_then(|number| number.parse().ok()).unwrap_or(1);
             let link = gateway.public_url(&address_of(topic.as_str(), None));
-            page(StatusCode::OK, typed, html! { (found.section(number)) (link_field(&link)) })
+            let content = html! { (found.section(number)) (link_field(&link)) };
+            page((StatusCode::OK, Width::Table), typed, content)
         }
         Err(failure) => {
-            let mut response = page(failure.status, typed, failure.section());
+            let mut response = page((failure.status, Width::Text), typed, failure.section());
             if let Some(wait_s) = failure.retry_after_s {
                 set_header(&mut response, header::RETRY_AFTER, &wait_s.to_string());
             }
@@ -164,6 +167,13 @@ fn introduction() -> Markup {
              each field came from, what had to be repaired, and how often the feed would be fetched. Nothing \
              is stored."
         }
+        p {
+            "For example: "
+            @for (n, example) in EXAMPLES.iter().enumerate() {
+                @if n > 0 { ", " }
+                a href=(address_of(example, None)) { (example) }
+            }
+        }
     }
 }
 
@@ -173,7 +183,7 @@ fn closed(rejection: &Rejection, typed: &str) -> Response {
         p role="alert" { "This gateway shows what is at an address to accounts only." }
         p { a.button href=(with_url(ADD_PAGE, typed)) { "Sign in and preview it" } }
     };
-    framed(rejection.status(), content)
+    framed((rejection.status(), Width::Text), content)
 }
 
 fn link_field(link: &str) -> Markup {
@@ -184,14 +194,14 @@ fn link_field(link: &str) -> Markup {
     }
 }
 
-fn page(status: StatusCode, typed: &str, content: Markup) -> Response {
-    framed(status, html! { (form("", typed)) (content) })
+fn page(shape: (StatusCode, Width), typed: &str, content: Markup) -> Response {
+    framed(shape, html! { (form("", typed)) (content) })
 }
 
-fn framed(status: StatusCode, content: Markup) -> Response {
+fn framed((status, width): (StatusCode, Width), content: Markup) -> Response {
     let page = HtmlPage {
         title: "What is at an address",
-        width: Width::Table,
+        width,
         interaction: Interaction::Forms,
         place: Place::public("try"),
         content,

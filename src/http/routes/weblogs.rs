@@ -32,6 +32,9 @@ const ENDPOINT: Endpoint =
 /// The reply to `direct`: old clients look for these words.
 const DIRECT_REPLY: &str = "Thanks for the ping";
 
+/// The longest value that stays in the form, in bytes.
+const LONGEST_VALUE: usize = 2_048;
+
 /// Returns the routes of this endpoint.
 pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
     let form = paths::exact("pingSiteForm");
@@ -40,18 +43,18 @@ pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
 
 async fn handle(gateway: Arc<Gateway>, request: Request) -> Response {
     if request.method == Method::HEAD {
-        return page(StatusCode::OK, "Ping", empty_form());
+        return page(StatusCode::OK, "Ping", ping_form(&Form::default()));
     }
     let form = match params::read(&request, BodyFormats::Any) {
-        Ok(form) if form.is_empty() => return page(StatusCode::OK, "Ping", empty_form()),
+        Ok(form) if form.is_empty() => return page(StatusCode::OK, "Ping", ping_form(&form)),
         Ok(form) => form,
-        Err(rejection) => return reject(&rejection, false),
+        Err(rejection) => return reject(&rejection, &Form::default(), false),
     };
     let is_direct = form.get("direct").is_some_and(|direct| !matches!(direct.trim(), "" | "0"));
     match take_ping(&gateway, &request, &form).await {
         Ok(()) if is_direct => with_content_type(StatusCode::OK, TEXT, DIRECT_REPLY),
-        Ok(()) => page(StatusCode::OK, "Ping accepted", html! { p { (PINGED) } }),
-        Err(rejection) => reject(&rejection, is_direct),
+        Ok(()) => page(StatusCode::OK, "Ping accepted", accepted()),
+        Err(rejection) => reject(&rejection, &form, is_direct),
     }
 }
 
@@ -71,25 +74,39 @@ async fn take_ping(gateway: &Gateway, request: &Request, form: &Form) -> Result<
 
 const TEXT: &str = "text/plain; charset=utf-8";
 
-fn empty_form() -> Markup {
+fn accepted() -> Markup {
     html! {
-        p { "Tell this gateway that a weblog has changed." }
+        p { (PINGED) }
+        p.actions {
+            a.button href="changes.xml" { "What changed lately" }
+            a.button href="pingSiteForm" { "Report another change" }
+        }
+    }
+}
+
+/// Returns the form, with what was typed before.
+fn ping_form(typed: &Form) -> Markup {
+    let value =
+        |name| typed.get(name).filter(|value| value.len() <= LONGEST_VALUE).unwrap_or_default();
+    html! {
+        p { "Tell this gateway that a site has changed." }
         form.stacked method="get" action="pingSiteForm" {
             label for="name" { "Name " small { "(optional)" } }
-            input id="name" name="name" type="text" maxlength="1024";
-            label for="url" { "URL of the weblog" }
-            input id="url" name="url" type="url" required;
+            input id="name" name="name" type="text" maxlength="1024" value=(value("name"));
+            label for="url" { "URL of the site" }
+            input id="url" name="url" type="url" required value=(value("url"));
             label for="rssUrl" { "URL of its feed " small { "(optional)" } }
-            input id="rssUrl" name="rssUrl" type="url";
+            input id="rssUrl" name="rssUrl" type="url" value=(value("rssUrl"));
             button.primary type="submit" { "Send ping" }
         }
     }
 }
 
-fn reject(rejection: &Rejection, is_direct: bool) -> Response {
+fn reject(rejection: &Rejection, typed: &Form, is_direct: bool) -> Response {
+    let again = html! { p role="alert" { (rejection.reason()) } (ping_form(typed)) };
     let reply = match is_direct {
         true => with_content_type(rejection.status(), TEXT, rejection.reason().to_owned()),
-        false => page(rejection.status(), "Ping rejected", html! { p { (rejection.reason()) } }),
+        false => page(rejection.status(), "Ping rejected", again),
     };
     rejection.set_retry_after(reply)
 }

@@ -69,7 +69,9 @@ async fn a_page_offers_its_feeds() {
     world.publisher.put("/page", "text/html", html);
     let page = ada.page(&preview(&world.publisher.url("/page"))).await;
     assert!(page.contains("This is an HTML page, not a feed."), "{page}");
-    assert!(page.contains("The &lt;tides&gt;") && page.contains("Watch this document"), "{page}");
+    assert!(page.contains("The &lt;tides&gt;") && page.contains(">RSS<"), "{page}");
+    let follows = "name=\"follow\" value=\"true\" checked";
+    assert!(page.contains(follows) && page.contains("value=\"json\" selected"), "{page}");
     let (_, link) = page.split_once("feeds/add?url=").unwrap();
     let link = link.split('"').next().unwrap();
     let page = ada.page(&format!("/console/feeds/add?url={link}")).await;

@@ -52,6 +52,11 @@ async fn c05_the_page_of_a_feed_has_a_timeline_and_the_health_of_its_document() 
         assert!(page.contains(part), "of the own subscription only, {part}: {page}");
     }
     assert!(page.contains("author_missing") && page.contains("The text of 4"), "{page}");
+    assert!(page.contains("<dd>4\u{a0}entries, 4\u{a0}versions</dd>"), "{page}");
+    let places =
+        ["Timeline", "id=\"entries\"", ">Subscriptions</h2>", "id=\"traffic\"", "Health of"];
+    let places = places.map(|part| page.find(part).unwrap_or_else(|| panic!("{part}: {page}")));
+    assert!(places.is_sorted(), "what is read first comes first: {places:?}");
     assert!(page.len() < 100_000, "{} bytes", page.len());
     world.publisher.fail("/feed", StatusCode::NOT_FOUND);
     world.gateway.post("/ping", &[("url", &world.topic)]).await;

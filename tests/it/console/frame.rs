@@ -55,7 +55,7 @@ async fn c09_where_there_is_nothing_a_browser_is_led_on_and_a_program_told_so() 
     assert_eq!(response.headers()[CONTENT_TYPE], "text/html; charset=utf-8");
     assert!(response.headers().contains_key(CONTENT_SECURITY_POLICY));
     let page = response.text().await.unwrap();
-    for piece in ["action=\"../viewLog\"", "href=\"../docs\"", "href=\"../console/feeds?q="] {
+    for piece in ["href=\"../viewLog?feed=", "href=\"../docs\"", "href=\"../console/feeds?q="] {
         assert!(page.contains(piece), "{piece}: {page}");
     }
     assert!(!page.contains("<b>where"), "{page}");

@@ -113,6 +113,9 @@ async fn h07_a_child_has_at_most_the_rights_and_the_end_of_its_parent_and_dies_w
     let day = runner::now() + TimeDelta::days(1);
     let parent = create(&world, "parent", Scopes::of_owner(), Some(day)).await;
     let visitor = Visitor::sign_in(&world, "ada", "parent").await;
+    let page = visitor.page(PAGE).await;
+    assert!(page.contains("that you are signed in with, <b>parent</b>: when that"), "{page}");
+    assert!(page.contains("<dt>Files</dt><dd><span class=\"absent\">none"), "{page}");
     let form = [("action", "create-token"), ("scope", "admin")];
     assert_eq!(visitor.act(PAGE, &form).await.status(), StatusCode::FORBIDDEN);
 

@@ -87,6 +87,12 @@ impl AuthorPage<'_> {
     fn post(&self) -> Markup {
         html! {
             form.stacked method="post" action="author" {
+                label for="user" { "Account" }
+                input id="user" name="user" type="text" value=(self.value("user")) required
+                    autocomplete="username" autocapitalize="none" spellcheck="false";
+                label for="password" { "Password" }
+                input id="password" name="password" type="password" required
+                    autocomplete="current-password";
                 (self.parent())
                 label for="text" {
                     "Text "
@@ -101,12 +107,6 @@ impl AuthorPage<'_> {
                 (self.optional("link", "url", "Link"))
                 (self.optional("category", "text", "Categories, separated by commas"))
                 (self.optional("enclosure", "url", "URL of a picture or recording"))
-                label for="user" { "Account" }
-                input id="user" name="user" type="text" value=(self.value("user")) required
-                    autocomplete="username" autocapitalize="none" spellcheck="false";
-                label for="password" { "Password" }
-                input id="password" name="password" type="password" required
-                    autocomplete="current-password";
                 button.primary type="submit" { "Post" }
             }
         }
@@ -144,10 +144,7 @@ impl AuthorPage<'_> {
                 ul.posts { (self.items(&lines[..lines.len().min(MAX_ITEMS)], 0)) }
             } @else {
                 h2 { "Your feed" }
-                p {
-                    "Your feed appears here after your first post: "
-                    a href="#user" { "enter your account" } " and write."
-                }
+                p { "Your feed is shown here after you have posted with your account and its password." }
             }
         }
     }

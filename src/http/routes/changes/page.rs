@@ -1,4 +1,4 @@
-//! The list of changed weblogs as a page, for people who open its address in a browser.
+//! The list of changed sites as a page, for people who open its address in a browser.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use warp::reply::Response;
 
 use super::edition::{Edition, Lines};
 use crate::http::kit::browser_view::{BrowserView, web_link};
-use crate::http::kit::html::parts::relative_time;
+use crate::http::kit::html::parts::{relative_time, web_address};
 use crate::http::kit::rejection::unavailable;
 use crate::http::kit::request::Request;
 use crate::http::state::Gateway;
@@ -54,8 +54,8 @@ fn page(gateway: &Gateway, request: &Request, changes: &[WeblogChange]) -> Respo
     let is_recent = request.path.ends_with("hanges.xml");
     let content = html! {
         p {
-            "Weblogs and feeds that changed lately, as their authors reported or this gateway found, for \
-             programs that watch many sites."
+            "Sites that changed lately, as their authors reported or this gateway found, for programs that \
+             watch many sites."
         }
         h2 { "Use it" }
         p {
@@ -68,7 +68,7 @@ fn page(gateway: &Gateway, request: &Request, changes: &[WeblogChange]) -> Respo
         ul.posts { @for change in changes { li { (line(change, runner::now())) } } }
         @if changes.len() == WEBLOGS { p.soft { "These are the newest; the source lists all." } }
     };
-    let title = "Changed weblogs";
+    let title = "Changed sites";
     BrowserView { title, media_type: "text/xml", url: &url, links: "", content }.reply(request)
 }
 
@@ -79,8 +79,11 @@ fn depth(request: &Request) -> usize {
 fn line(change: &WeblogChange, now: DateTime<Utc>) -> maud::Markup {
     let name = redaction::line(&change.name, NAME_CHARS);
     html! {
-        b { (web_link(&change.url, if name.is_empty() { &change.url } else { &name })) } " "
+        @if name.is_empty() { (web_link(&change.url, web_address(&change.url))) } @else {
+            b { (web_link(&change.url, name)) }
+        }
+        " "
         small { (relative_time(change.at, now)) }
-        @if let Some(feed_url) = &change.feed_url { br; small { (web_link(feed_url, feed_url)) } }
+        @if let Some(feed_url) = &change.feed_url { br; small { (web_link(feed_url, feed_url.as_str())) } }
     }
 }

@@ -60,16 +60,15 @@ fn form(visit: &Visit, state: Option<&AlertAddressState>, action: &str) -> Marku
     let address = state.map(|state| &state.address);
     let is_sent = |kind: &AlertKind| address.is_none_or(|address| address.kinds.contains(kind));
     html! {
-        form method="post" action=(action) {
+        form.stacked method="post" action=(action) {
             (visit.csrf_field())
-            div.actions {
-                label { "URL for alerts " br;
-                    input name="url" type="url" required maxlength=(Callback::LONGEST_BYTES)
-                        value=(address.map_or("", |address| address.callback.as_str()));
-                }
-                label { "Secret " small { "(empty: as it is)" } br;
-                    input name="secret" autocomplete="off" spellcheck="false";
-                }
+            label { "URL for alerts"
+                input name="url" type="url" required maxlength=(Callback::LONGEST_BYTES)
+                    placeholder="https://example.com/alerts"
+                    value=(address.map_or("", |address| address.callback.as_str()));
+            }
+            label { "Secret " small { "(empty: as it is)" }
+                input name="secret" autocomplete="off" spellcheck="false";
             }
             fieldset {
                 legend { "What is sent" }

@@ -33,7 +33,7 @@ pub(super) fn section(
     Ok(html! {
         (token_table(visit, &listed, action))
         @if may_manage {
-            (token_form(visit, action)?)
+            (token_form(visit, tokens, action)?)
         } @else {
             p.soft { "Your token does not have the scope tokens, so that it cannot manage tokens." }
         }
@@ -126,7 +126,7 @@ fn token_table(visit: &Visit, tokens: &[(&TokenInfo, bool)], action: &str) -> Ma
                     @let is_valid = token.is_valid(now);
                     tr {
                         td data-name="" {
-                            @if token.name.is_empty() { "Token " (token.id) } @else { (token.name) }
+                            (displayed_name(token))
                             @if let Some(parent) = token.parent { br; small { "created with token " (parent) } }
                         }
                         td data-name="Scopes" { (token.scopes.to_words()) }
@@ -159,13 +159,21 @@ fn token_table(visit: &Visit, tokens: &[(&TokenInfo, bool)], action: &str) -> Ma
     }
 }
 
-fn token_form(visit: &Visit, action: &str) -> Result<Markup, Rejection> {
+/// Returns the name of a token, or its number if it has none.
+fn displayed_name(token: &TokenInfo) -> String {
+    if token.name.is_empty() { format!("Token {}", token.id) } else { token.name.clone() }
+}
+
+fn token_form(visit: &Visit, tokens: &[TokenInfo], action: &str) -> Result<Markup, Rejection> {
     let access = visit.access()?;
+    let own = tokens.iter().find(|token| token.id == access.token.0);
     Ok(html! {
         h3 { "New token" }
-        p.soft {
-            "It is revoked with the token that you are signed in with"
-            @if let Some(at) = access.expires_at { ", and ends with it at the latest, " (timestamp(at)) }
+        p {
+            "The new token depends on the one that you are signed in with"
+            @if let Some(own) = own { ", " b { (displayed_name(own)) } }
+            ": when that is revoked, the new one is revoked as well"
+            @if let Some(at) = access.expires_at { ", and it ends with it at the latest, " (timestamp(at)) }
             "."
         }
         form method="post" action=(action) {
@@ -182,13 +190,26 @@ fn token_form(visit: &Visit, action: &str) -> Result<Markup, Rejection> {
                     label.choice {
                         input type="checkbox" name="scope" value=(scope.as_str())
                             checked[Scopes::of_subscriber().allow(scope)];
-                        " " (scope.as_str())
+                        " " (scope.as_str()) " " small { (permitted(scope)) }
                     }
                 }
             }
             button type="submit" name="action" value="create-token" { "Create a token" }
         }
     })
+}
+
+/// Returns what a scope permits.
+fn permitted(scope: Scope) -> &'static str {
+    match scope {
+        Scope::Subscribe => "make and change subscriptions",
+        Scope::Unsubscribe => "end subscriptions",
+        Scope::List => "see subscriptions",
+        Scope::Retrieve => "read entries",
+        Scope::Admin => "manage all accounts and the gateway",
+        Scope::Publish => "save feeds in the storage",
+        Scope::Tokens => "create and revoke tokens",
+    }
 }
 
 fn not_found() -> Rejection {

@@ -9,7 +9,9 @@ use super::paging::Paging;
 use super::visit::Visit;
 use super::{account_alerts, account_tokens, traffic_charts};
 use crate::http::kit::auth;
-use crate::http::kit::html::parts::{Tone, badge, counted, empty_row, grouped, timestamp};
+use crate::http::kit::html::parts::{
+    Tone, badge, counted, empty_row, grouped, relative_time, timestamp,
+};
 use crate::http::kit::rejection::Rejection;
 use crate::jobs::runner;
 use crate::tokens;
@@ -45,7 +47,7 @@ pub(super) async fn page(visit: &Visit) -> Result<Response, Rejection> {
             thead { tr {
                 th.main scope="col" { "Login" }
                 @for name in ["State", "Created"] { th scope="col" { (name) } }
-                @for name in ["Tokens", "Files", "Bytes"] { th.number scope="col" { (name) } }
+                @for name in ["Tokens", "Files", "Stored"] { th.number scope="col" { (name) } }
             } }
             tbody {
                 @for account in &accounts { (row(visit, account)) }
@@ -60,7 +62,7 @@ pub(super) async fn page(visit: &Visit) -> Result<Response, Rejection> {
         @if visit.allows(Scope::Tokens) {
             h2 { "New account" }
             p { "An account is created with its first token." }
-            form.inline method="post" action=(visit.address(SECTION)) {
+            form.filter method="post" action=(visit.address(SECTION)) {
                 (visit.csrf_field())
                 label { "Login " input name="login" required maxlength="100"; }
                 button type="submit" { "Create" }
@@ -79,12 +81,16 @@ fn row(visit: &Visit, account: &AccountInfo) -> Markup {
                 }
             }
             td.state { (state(account)) }
-            td { (timestamp(account.created_at)) }
-            @for count in [account.tokens, account.files, account.bytes] {
-                td.number { (grouped(count)) }
-            }
+            td { (relative_time(account.created_at, runner::now())) }
+            @for count in [account.tokens, account.files] { td.number { (grouped(count)) } }
+            td.number { (kilobytes(account.bytes)) }
         }
     }
+}
+
+/// Returns a size in units of 1,000 bytes, rounded up.
+fn kilobytes(bytes: u64) -> String {
+    format!("{}\u{a0}kB", grouped(bytes.div_ceil(1_000)))
 }
 
 fn state(account: &AccountInfo) -> Markup {
@@ -188,7 +194,13 @@ async fn show(visit: &Visit, account: &AccountInfo, note: Markup) -> Result<Resp
         dl.facts {
             dt { "State" } dd { (state(account)) }
             dt { "Created" } dd { (timestamp(account.created_at)) }
-            dt { "Files" } dd { (grouped(account.files)) " with " (grouped(account.bytes)) " bytes" }
+            dt { "Files" }
+            dd {
+                @match account.files {
+                    0 => span.absent { "none" },
+                    files => { (counted(files, "file")) ", " (kilobytes(account.bytes)) }
+                }
+            }
         }
         h2 { "Tokens" }
         (account_tokens::section(visit, &tokens, &action)?)

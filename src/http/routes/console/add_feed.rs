@@ -11,7 +11,7 @@ use warp::reply::Response;
 use super::feeds::SECTION;
 use super::new_subscription::{
     NewSubscription, SubscribeResult, credentials_field, describe_refusal, fields, find,
-    follow_checkbox,
+    follow_checkbox, more_fields,
 };
 use super::subscribed;
 use super::visit::Visit;
@@ -19,6 +19,7 @@ use crate::http::kit::auth;
 use crate::http::kit::html::Width;
 use crate::http::kit::rejection::Rejection;
 use crate::http::kit::typed_address::parse_topic;
+use crate::http::routes::try_page::failure::TryFailure;
 use crate::net::FetchError;
 use crate::subscriptions::{FirstFetchWait, NoPreview, PreviewOwner};
 use feedgate_core::account::Scope;
@@ -32,7 +33,7 @@ const PATH: &str = "console/feeds/add";
 pub(super) async fn page(visit: &Visit) -> Result<Response, Rejection> {
     auth::require(visit.access()?, Scope::Subscribe)?;
     if visit.value("url").is_empty() {
-        return Ok(form_page(visit, StatusCode::OK, html! {}));
+        return Ok(form_page(visit, StatusCode::OK, introduction(visit)));
     }
     let topic = match parse_topic(visit.value("url")) {
         Ok(topic) => topic,
@@ -105,6 +106,15 @@ fn form_page(visit: &Visit, status: StatusCode, content: Markup) -> Response {
     visit.page_with(status, ("Add a feed", SECTION, Width::Text), content)
 }
 
+fn introduction(visit: &Visit) -> Markup {
+    html! {
+        p {
+            "Paste the address of a feed, or of a page that has one. What is there is shown before anything is \
+             stored. To add many feeds, " a href=(visit.address("console/opml")) { "import a list in OPML" } "."
+        }
+    }
+}
+
 fn refuse(visit: &Visit, reason: &str) -> Response {
     form_page(visit, StatusCode::UNPROCESSABLE_ENTITY, html! { p role="alert" { (reason) } })
 }
@@ -124,6 +134,7 @@ fn follow_field(visit: &Visit) -> Markup {
         visit,
         "Follow it: if this is a page, subscribe to the feed that it advertises; if it is a list of feeds in \
          OPML, subscribe to these as well",
+        false,
     )
 }
 
@@ -136,17 +147,19 @@ fn subscription_form(visit: &Visit, url: &str, heading: &str, further: Markup) -
             input type="hidden" name="url" value=(url);
             (further)
             (fields(visit))
-            (credentials_field(
-                "feed",
-                "Cookie: session=0123456789",
-                "for the feed",
-                "The feed is then fetched for you alone. ",
-            ))
-            label {
-                input type="checkbox" name="backfill" value="true"
-                    checked[visit.form.is_set("backfill")];
-                " Load the history as well, if the feed has an archive"
-            }
+            (more_fields(visit, html! {
+                (credentials_field(
+                    "feed",
+                    "Cookie: session=0123456789",
+                    "for the feed",
+                    "The feed is then fetched for you alone. ",
+                ))
+                label {
+                    input type="checkbox" name="backfill" value="true"
+                        checked[visit.form.is_set("backfill")];
+                    " Load the history as well, if the feed has an archive"
+                }
+            }))
             button.primary type="submit" { "Subscribe" }
         }
     }
@@ -165,8 +178,7 @@ fn describe_failure(visit: &Visit, topic: &Topic, why: &NoPreview) -> (StatusCod
         }
         // Where no server answers, nothing can be told from a mistake in the address.
         NoPreview::Failed(FetchError::Unreachable { .. }) => {
-            let reason = format!("There is no preview: {why}. Is the address right?");
-            (StatusCode::OK, reason, false)
+            return (StatusCode::OK, TryFailure::of_preview(why, topic).section());
         }
         why => (StatusCode::OK, format!("There is no preview: {why}."), true),
     };

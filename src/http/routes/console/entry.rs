@@ -82,7 +82,7 @@ pub(super) async fn page(visit: &Visit, id: &str, seq: &str) -> Result<Response,
         (page.revisions.section(visit, &page.resource, now))
         h2 { "Sent to" }
         (page.recipients.table(visit, &page.resource, now))
-        h2 { "Source" }
+        h2 { "Published as" }
         (page.content.source_section())
         @if page.resource.kind != ResourceKind::Other {
             h2 { "Origin of each field" }
@@ -99,18 +99,18 @@ fn facts(visit: &Visit, page: &EntryPage, now: DateTime<Utc>) -> Markup {
         dl.facts {
             dt { "Feed" } dd { a href=(visit.address(&feed)) { (title(resource)) } }
             dt { "Source" } dd { (address(feed_address(resource).as_str())) }
-            dt { "Record" }
+            dt { "Revision" }
             dd {
-                (record.seq) " " (kind(record.kind)) " "
+                (record.seq) ", " (described_kind(record.kind)) " "
                 @if let Some(before) = record.predecessor {
                     a href=(visit.address(&format!("{feed}/entries/{before}"))) {
-                        "previous version"
+                        "previous revision"
                     }
                     " "
                 }
                 @if let Some(newest) = page.newest.filter(|newest| *newest > record.seq) {
                     a href=(visit.address(&format!("{feed}/entries/{newest}"))) {
-                        "newest version"
+                        "newest revision"
                     }
                 }
             }
@@ -158,6 +158,15 @@ fn kind(kind: RecordKind) -> Markup {
         RecordKind::Deleted => "deleted",
     };
     badge(tone, word)
+}
+
+fn described_kind(kind: RecordKind) -> &'static str {
+    match kind {
+        RecordKind::New => "a new entry",
+        RecordKind::Update => "an update",
+        RecordKind::Old => "old when it was received, and not sent",
+        RecordKind::Deleted => "a deletion",
+    }
 }
 
 fn names(people: &[Person]) -> String {

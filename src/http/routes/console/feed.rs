@@ -10,14 +10,14 @@ use http::StatusCode;
 use maud::{Markup, html};
 use warp::reply::Response;
 
-use super::feed_state::{address, badge_of, title};
+use super::feed_state::{address, badge_of, last_result, next_fetch, title};
 use super::feeds::{SECTION, entries_a_day};
 use super::fetches;
 use super::subscription_table;
 use super::traffic_charts;
 use super::visit::Visit;
 use crate::http::kit::auth;
-use crate::http::kit::html::parts::{grouped, optional_time, relative_time, span, timestamp};
+use crate::http::kit::html::parts::{counted, grouped, optional_time, relative_time, timestamp};
 use crate::http::kit::rejection::Rejection;
 use crate::jobs::runner;
 use feedgate_core::account::Scope;
@@ -156,12 +156,10 @@ pub(super) async fn page(visit: &Visit, id: &str) -> Result<Response, Rejection>
     let feed = FeedPage::read(visit, find(visit, id).await?).await?;
     let charts = traffic_charts::of_feed(visit, feed.resource.id).await?;
     let content = html! {
+        (actions(visit, &feed.resource))
         (done(visit.value("done")))
         (status(visit, &feed, now))
-        (actions(visit, &feed.resource))
         (timeline(visit, &feed.moments, now))
-        @if let Some(document) = &feed.document { (document.section()) }
-        (charts)
         h2 #entries { "Entries" }
         @match &feed.entries {
             Some(entries) => (entries.list(visit, &feed.resource, now)),
@@ -174,6 +172,8 @@ pub(super) async fn page(visit: &Visit, id: &str) -> Result<Response, Rejection>
                 "All subscriptions of this feed"
             } }
         }
+        (charts)
+        @if let Some(document) = &feed.document { (document.section()) }
         h2 { "Details" }
         (transitions(&feed.resource))
         details #fetches {
@@ -215,16 +215,17 @@ fn status(visit: &Visit, feed: &FeedPage, now: DateTime<Utc>) -> Markup {
             @if is_moved { dt { "Fetched at" } dd { (feedgate_core::redaction::feed(&resource.fetch_url)) } }
             dt { "Last fetch" } dd { (optional_time(status.last_fetch, now)) }
             @if !status.is_failing() && !status.http_message.is_empty() {
-                dt { "Last result" } dd { (status.http_message) }
+                dt { "Last result" } dd { (last_result(status)) }
             }
-            dt { "Next fetch" }
-            dd {
-                (relative_time(resource.next_fetch, now))
-                @if status.period_s > 0 { ", every " (span(status.period_s.into())) }
-                @if !status.period_reason.is_empty() { ": " (status.period_reason) }
-            }
+            dt { "Next fetch" } dd { (next_fetch(resource, now)) }
             dt { "Last new entry" } dd { (optional_time(resource.polling.last_new, now)) }
-            dt { "Entries" } dd { (grouped(resource.head.0.unsigned_abs())) " stored" }
+            dt { "Entries" }
+            dd {
+                @if let Some(all) = feed.entries.as_ref().and_then(|entries| entries.total(visit)) {
+                    (counted_entries(all)) ", "
+                }
+                (counted(resource.head.0.unsigned_abs(), "version"))
+            }
             dt { "Entries a day" } dd { (entries_a_day(resource, now)) }
             @if let Some(until) = resource.pushed_until {
                 dt { "Pushed by its hub" } dd { "until " (timestamp(until)) }
@@ -245,6 +246,13 @@ fn status(visit: &Visit, feed: &FeedPage, now: DateTime<Utc>) -> Markup {
                     @if moved.undone_at.is_some() { " (undone)" } }
             }
         }
+    }
+}
+
+fn counted_entries(all: usize) -> String {
+    match all {
+        1 => "1\u{a0}entry".to_owned(),
+        all => format!("{}\u{a0}entries", grouped(all as u64)),
     }
 }
 

@@ -21,6 +21,8 @@ use crate::http::state::Gateway;
 use crate::jobs::runner;
 use feedgate_core::event::{EventFilter, EventKind, EventOutcome, EventViewer, StoredEvent};
 
+/// The heading: what this is for.
+const PROMISE: &str = "Any feed, one schema, pushed";
 /// The number of changes that are listed.
 const CHANGES: usize = 15;
 /// The number of events that are read to find them.
@@ -50,11 +52,11 @@ async fn render(gateway: &Arc<Gateway>, request: Request) -> Result<Response, Re
     });
     events.truncate(CHANGES);
     let content = html! {
-        @if gateway.settings.anonymous.allows(Permission::Try) { (try_form("", "")) }
         p {
             "This gateway fetches feeds, web pages and JSON documents, converts them to one schema, \
              and notifies subscribers when they change."
         }
+        @if gateway.settings.anonymous.allows(Permission::Try) { (try_form("", "")) }
         h2 { "Subscribe" }
         p { "Any WebSub subscriber can use the hub, without an account:" }
         pre data-copy tabindex="0" { code {
@@ -70,7 +72,7 @@ async fn render(gateway: &Arc<Gateway>, request: Request) -> Result<Response, Re
         h2 { "More" }
         (public_pages::list(gateway, ""))
     };
-    Ok(visit.page_with(StatusCode::OK, ("feedgate", "", Width::Text), content))
+    Ok(visit.page_with(StatusCode::OK, (PROMISE, "", Width::Text), content))
 }
 
 fn changes(gateway: &Gateway, events: &[StoredEvent]) -> Markup {

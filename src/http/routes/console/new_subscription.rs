@@ -280,9 +280,10 @@ pub(super) fn describe_refusal(refusal: &SubscriptionRefusal) -> String {
     }
 }
 
-/// Returns the field that says whether a page is followed, with this label.
-pub(super) fn follow_checkbox(visit: &Visit, label: &str) -> Markup {
-    let is_checked = visit.form.is_set("follow") || visit.gateway.settings.follows_pages;
+/// Returns the field that says whether a page is followed, with this label; it is checked if `is_suggested`.
+pub(super) fn follow_checkbox(visit: &Visit, label: &str, is_suggested: bool) -> Markup {
+    let by_default = is_suggested || visit.gateway.settings.follows_pages;
+    let is_checked = by_default || visit.form.is_set("follow");
     html! {
         label {
             input type="checkbox" name="follow" value="true" checked[is_checked];
@@ -293,7 +294,7 @@ pub(super) fn follow_checkbox(visit: &Visit, label: &str) -> Markup {
 
 /// Returns the fields of a form that subscribes.
 pub(super) fn fields(visit: &Visit) -> Markup {
-    let format = Format::from_word(visit.value("format")).unwrap_or(Format::Fitting);
+    let format = Format::from_word(visit.value("format")).unwrap_or(Format::Json);
     html! {
         label for="callback" { "Callback " small { "(optional)" } }
         input id="callback" name="callback" type="url" maxlength=(Callback::LONGEST_BYTES)
@@ -310,21 +311,13 @@ pub(super) fn fields(visit: &Visit) -> Markup {
                 option value=(held.as_str()) selected[held == format] { (name) }
             }
         }
-        label {
-            input type="checkbox" name="sanitize" value="true"
-                checked[visit.form.is_set("sanitize")] aria-describedby="sanitize-note";
-            " Sanitize the texts of entries"
-        }
-        small #sanitize-note {
-            "Scripts, styles and everything else that could act in a page is removed. What is not a \
-             feed is sent as an entry."
-        }
         label for="filter" { "Filter " small { "(optional)" } }
         input id="filter" name="filter" maxlength=(Query::MAX_BYTES) spellcheck="false"
             placeholder="laurel hardy -remake" value=(visit.value("filter"))
             aria-describedby="filter-note";
         small #filter-note {
-            "Only entries that match this query are sent. The query language is that of tracks."
+            "Only entries that match this query are sent, such as "
+            code { "\"new york\" -rain site:example.com" } " or " code { "texas | france" } "."
         }
         label for="secret" { "Secret " small { "(optional)" } }
         input id="secret" name="secret" autocomplete="off" spellcheck="false"
@@ -333,7 +326,27 @@ pub(super) fn fields(visit: &Visit) -> Markup {
             "Notifications are signed with it. If there is a callback and no secret, one is \
              generated and displayed once."
         }
-        (credentials_field("callback", "Authorization: Bearer 0123456789", "to the callback", ""))
+    }
+}
+
+/// Returns the fields that few need, with `further` ones, behind one line.
+pub(super) fn more_fields(visit: &Visit, further: Markup) -> Markup {
+    let is_open = ["sanitize", "backfill"].iter().any(|name| visit.form.is_set(name));
+    html! {
+        details open[is_open] {
+            summary { "More options" }
+            label {
+                input type="checkbox" name="sanitize" value="true"
+                    checked[visit.form.is_set("sanitize")] aria-describedby="sanitize-note";
+                " Sanitize the texts of entries"
+            }
+            small #sanitize-note {
+                "Scripts, styles and everything else that could act in a page is removed. What is not a \
+                 feed is sent as an entry."
+            }
+            (credentials_field("callback", "Authorization: Bearer 0123456789", "to the callback", ""))
+            (further)
+        }
     }
 }
 

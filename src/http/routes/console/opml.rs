@@ -12,7 +12,7 @@ use warp::reply::Response;
 
 use super::feed_state::title;
 use super::feeds::SECTION;
-use super::new_subscription::{NewSubscription, fields, follow_checkbox};
+use super::new_subscription::{NewSubscription, fields, follow_checkbox, more_fields};
 use super::visit::Visit;
 use crate::http::kit::auth;
 use crate::http::kit::html::parts::grouped;
@@ -124,9 +124,9 @@ fn form_page(visit: &Visit, status: StatusCode, note: Markup) -> Response {
 fn import_section(visit: &Visit) -> Markup {
     html! {
         h2 { "Import" }
-        p { "The feeds of the list are subscribed to, in whatever folders they are: up to "
-            (grouped(MAX_FEEDS as u64)) " feeds and 1\u{a0}MiB at once. Feeds that you are \
-            subscribed to with the same callback are left as they are." }
+        p { "Subscribe to every feed in a list, including those in folders. A list may have up to "
+            (grouped(MAX_FEEDS as u64)) " feeds and 1\u{a0}MiB. Feeds that you have already subscribed \
+            to with the same callback stay as they are." }
         (last_import(visit))
         form.stacked method="post" enctype="multipart/form-data" action=(visit.address(PATH)) {
             (visit.csrf_field())
@@ -139,8 +139,10 @@ fn import_section(visit: &Visit) -> Markup {
                 "Follow pages and lists: if an address is that of a page, subscribe to the feed that it \
                  advertises; if it is that of a list of feeds in OPML, to these as well. All addresses are \
                  fetched first, which takes longer.",
+                false,
             ))
             (fields(visit))
+            (more_fields(visit, html! {}))
             button.primary type="submit" { "Import" }
         }
     }

@@ -26,17 +26,19 @@ pub(super) fn page(visit: &Visit, status: StatusCode, refused: Option<&str>) -> 
         form.stacked method="post" action=(visit.address("console/sign-in")) {
             input type="hidden" name="next" value=(next);
             label for="login" { "Login" }
-            input id="login" name="login" autocomplete="username" required
+            input id="login" name="login" autocomplete="username" required autofocus
                 value=(visit.value("login"));
             label for="token" { "Token" }
             input id="token" name="token" type="password" autocomplete="current-password" required;
             button.primary type="submit" { "Sign in" }
         }
         h2 { "Where is my token?" }
-        p { "The first start of a gateway stores that of the administrator in its data directory:" }
-        pre tabindex="0" { code { "cat feedgate-data/admin-token" } }
-        p { "Further tokens are made on the page Accounts of the console, or by a command:" }
-        pre tabindex="0" { code { "feedgate token create --login NAME" } }
+        section.stacked {
+            p { "The first start of a gateway stores the administrator's token in its data directory:" }
+            pre tabindex="0" { code { "cat feedgate-data/admin-token" } }
+            p { "Further tokens are made on the page Accounts of the console, or by a command:" }
+            pre tabindex="0" { code { "feedgate token create --login NAME" } }
+        }
     };
     visit.page_with(status, ("Sign in", "console", Width::Text), content)
 }

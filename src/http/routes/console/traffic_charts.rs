@@ -282,9 +282,9 @@ fn poll_chart(
 
 fn entries(traffic: &ChartedTraffic) -> Markup {
     let summary = format!("{} in all.", grouped(traffic.total.entries()));
-    let series = traffic.series(("entries", "good"), |counts| Some(counts.entries()));
+    let series = traffic.series(("entries and updates", "good"), |counts| Some(counts.entries()));
     let drawn = (ChartShape::Bars, ChartUnit::Count);
-    traffic.chart(("New entries", summary), drawn, vec![series])
+    traffic.chart(("Entries and updates", summary), drawn, vec![series])
 }
 
 fn queues(traffic: &ChartedTraffic) -> Markup {

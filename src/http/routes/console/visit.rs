@@ -16,6 +16,7 @@ use warp::reply::Response;
 
 use crate::http::kit::auth;
 use crate::http::kit::html::{HtmlPage, Interaction, Place, Reader, Width, address};
+use crate::http::kit::not_found_page;
 use crate::http::kit::params::{self, BodyFormats};
 use crate::http::kit::rejection::Rejection;
 use crate::http::kit::reply::{empty, set_header};
@@ -215,10 +216,21 @@ impl Visit {
 
     /// Returns the page for a rejected request.
     pub(super) fn rejected(&self, rejection: &Rejection) -> Response {
-        let title = rejection.status().canonical_reason().unwrap_or("Error");
+        let status = rejection.status();
+        let title = match status {
+            StatusCode::NOT_FOUND => not_found_page::TITLE,
+            status => status.canonical_reason().unwrap_or("Error"),
+        };
+        let may_list = self.allows(Scope::List) || self.is_admin();
         let content = html! {
             p role="alert" { (rejection.reason()) }
-            p.actions { a.button href=(self.address("console")) { "Go to the overview" } }
+            p.actions {
+                a.button href=(self.address("console")) { "Go to the overview" }
+                @if may_list && status == StatusCode::NOT_FOUND {
+                    a.button href=(self.address("console/feeds")) { "All feeds" }
+                    a.button href=(self.address("console/subscriptions")) { "All subscriptions" }
+                }
+            }
         };
         let response = self.page_with(rejection.status(), (title, "", Width::Text), content);
         rejection.set_retry_after(response)

@@ -1,26 +1,28 @@
 //! What a publisher can do so that new entries reach subscribers sooner, and at less cost.
 
 use chrono::{DateTime, Utc};
+use maud::{Markup, Render, html};
 
 use super::FeedHealth;
 use super::validators::ValidatorState;
 use crate::http::kit::html::parts::{counted, span};
+use crate::http::kit::shell::quoted;
 use feedgate_core::redaction;
 use feedgate_core::resource::Resource;
 use feedgate_core::upstream::UpstreamState;
 
 /// Something to do.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(super) struct Advice {
     /// What is so now, as a sentence.
     pub(super) finding: String,
     /// What would be better, as sentences.
-    pub(super) remedy: String,
+    pub(super) remedy: Markup,
 }
 
 impl Advice {
-    fn new(finding: impl Into<String>, remedy: impl Into<String>) -> Advice {
-        Advice { finding: finding.into(), remedy: remedy.into() }
+    fn new(finding: impl Into<String>, remedy: impl Render) -> Advice {
+        Advice { finding: finding.into(), remedy: remedy.render() }
     }
 }
 
@@ -85,6 +87,7 @@ fn on_validators(resource: &Resource, now: DateTime<Utc>) -> Option<Advice> {
 }
 
 fn on_announcements(health: &FeedHealth, (hub, ping): (&str, &str)) -> Option<Advice> {
+    let changed = format!("url={}", health.resource.topic.redacted());
     let relied_on =
         "New entries that are announced are fetched at once, whatever the time of the next poll.";
     match &health.upstream {
@@ -96,11 +99,11 @@ fn on_announcements(health: &FeedHealth, (hub, ping): (&str, &str)) -> Option<Ad
         None if !health.pings.is_empty() => None,
         None => Some(Advice::new(
             "Nothing announces your changes.",
-            format!(
-                "Name a WebSub hub in the feed, such as <link rel=\"hub\" href=\"{hub}\">, and notify it when \
-                 you publish; or send a ping: curl {ping} -d url={}. {relied_on}",
-                health.resource.topic.redacted()
-            ),
+            html! {
+                "Name a WebSub hub in the feed, such as " code { "<link rel=\"hub\" href=\"" (hub) "\">" }
+                ", and notify it when you publish; or send a ping: "
+                code { "curl " (ping) " --data-urlencode " (quoted(&changed)) } ". " (relied_on)
+            },
         )),
     }
 }

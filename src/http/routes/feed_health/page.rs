@@ -8,9 +8,9 @@ use super::FeedHealth;
 use super::advice::advice;
 use super::validators::ValidatorState;
 use crate::fetch_traces::{FetchTrace, TracedRequest};
-use crate::http::kit::html::parts::{grouped, optional_time, relative_time, span};
+use crate::http::kit::html::parts::{grouped, optional_time, relative_time};
 use crate::http::kit::viewer_access::ViewerAccess;
-use crate::http::routes::console::feed_state::badge_of;
+use crate::http::routes::console::feed_state::{badge_of, last_result, next_fetch};
 use crate::http::routes::try_page::form::address_of;
 use crate::http::state::Gateway;
 use crate::jobs::runner;
@@ -61,14 +61,9 @@ fn facts(health: &FeedHealth, now: DateTime<Utc>) -> Markup {
             dt { "Last poll" }
             dd {
                 (optional_time(status.last_fetch, now))
-                @if !status.http_message.is_empty() { ": " (status.http_message) }
+                @if !status.http_message.is_empty() { ": " (last_result(status)) }
             }
-            dt { "Next poll" }
-            dd {
-                (relative_time(resource.next_fetch, now))
-                @if status.period_s > 0 { ", every " (span(status.period_s.into())) }
-                @if !status.period_reason.is_empty() { ": " (status.period_reason) }
-            }
+            dt { "Next poll" } dd { (next_fetch(resource, now)) }
             dt { "Last new entry" } dd { (optional_time(polling.last_new, now)) }
             @if status.last_fetch.is_some() && !status.is_failing() {
                 dt { "ETag, Last-Modified" } dd { (validators.describe()) }
@@ -114,9 +109,9 @@ fn upstream_text(upstream: &UpstreamSummary, now: DateTime<Utc>) -> Markup {
 fn fetches(health: &FeedHealth, now: DateTime<Utc>) -> Markup {
     html! {
         @if health.fetches.is_empty() {
-            p { "The node that answers you has not fetched the feed since it started, or not lately." }
+            p { "This node of the gateway has not polled the feed since it started, or not lately." }
         } @else {
-            p.soft { "By the node that answers you, at most ten." }
+            p.soft { "The last ten polls by this node of the gateway." }
             table.records {
                 thead { tr { @for name in ["Time", "Why", "Answer", "Sent", "Received"] {
                     th scope="col" { (name) }

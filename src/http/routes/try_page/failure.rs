@@ -15,7 +15,7 @@ use feedgate_core::topic::Topic;
 
 /// Why nothing is shown.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct TryFailure {
+pub(crate) struct TryFailure {
     /// The status of the response. That of an address at which nothing could be read is 200: the page
     /// says what there is.
     pub(super) status: StatusCode,
@@ -52,7 +52,7 @@ impl TryFailure {
     }
 
     /// Returns the failure of the preview of a topic.
-    pub(super) fn of_preview(why: &NoPreview, topic: &Topic) -> TryFailure {
+    pub(crate) fn of_preview(why: &NoPreview, topic: &Topic) -> TryFailure {
         let host = topic.fetch_url().host_str().unwrap_or_default().to_owned();
         match why {
             NoPreview::RateLimited { retry_in } => TryFailure::later(
@@ -81,7 +81,7 @@ impl TryFailure {
     }
 
     /// Returns the failure as a part of the page.
-    pub(super) fn section(&self) -> Markup {
+    pub(crate) fn section(&self) -> Markup {
         html! {
             p role="alert" { (self.wrong) }
             @if !self.right.is_empty() { p { (self.right) } }

@@ -10,11 +10,13 @@ use tokio::time::Instant;
 use super::ADD_PAGE;
 use super::form::{address_of, with_url};
 use crate::http::kit::html::parts::{counted, grouped, span};
+use crate::http::routes::discovered_feeds::type_name;
+use crate::http::routes::repair_list::{RepairCount, lines};
 use crate::jobs::poll;
 use crate::jobs::runner;
 use crate::subscriptions::{PreviewedContent, TopicPreview};
 use feedgate_core::redaction;
-use feedgate_core::schedule::PollPlan;
+use feedgate_core::schedule::{PeriodReason, PollPlan};
 use feedgate_core::topic::Topic;
 use feedgate_core::upstream::AdvertisedUpstream;
 use feedgate_feed::documents::DiscoveredFeed;
@@ -25,7 +27,7 @@ use entries::TriedEntries;
 
 /// The maximum length of a title, in characters.
 const TITLE_CHARS: usize = 160;
-/// The maximum number of feeds of a page, and of repairs of each kind.
+/// The maximum number of feeds of a page.
 const MOST_LISTED: usize = 25;
 
 /// What was found at an address, rendered.
@@ -131,10 +133,6 @@ fn feed_overview(
                     false => "the server can answer 304, without the document",
                 }
             }
-            @for (kind, codes) in repair::codes_by_kind(&feed.repairs) {
-                dt { @if kind == "repaired" { "Repaired" } @else { "Adapted" } }
-                dd { (codes.join(", ")) }
-            }
         }
         @if !linked.is_empty() {
             p { "This is a page whose own entries are read. It links to feeds as well:" }
@@ -195,7 +193,7 @@ fn feed_list(feeds: &[DiscoveredFeed]) -> Markup {
                             }
                             @if !feed.title.is_empty() { br; small { (href) } }
                         }
-                        td data-name="Type" { (feed.mime) }
+                        td data-name="Type" { (type_name(&feed.mime)) }
                     }
                 }
             }
@@ -211,14 +209,7 @@ fn repairs(repairs: &[Repair]) -> Markup {
             @if kind == "adapted" {
                 p { "These are no faults: Atom requires more than the format of the document." }
             }
-            ul {
-                @for repair in found.iter().take(MOST_LISTED) {
-                    li { code { (repair.code.as_str()) } " " (redaction::line(&repair.detail, TITLE_CHARS)) }
-                }
-                @if found.len() > MOST_LISTED {
-                    li { (grouped((found.len() - MOST_LISTED) as u64)) " more" }
-                }
-            }
+            p { (lines(&RepairCount::by_code(&found))) }
         }
     }
 }
@@ -232,6 +223,12 @@ fn schedule(plan: &PollPlan, now: DateTime<Utc>) -> Markup {
             "Every " (span(plan.period.as_secs().into())) ", because "
             (plan.period.reason().to_string()) ". The second fetch would be within "
             (span((plan.next_fetch - now).num_seconds().unsigned_abs())) "."
+        }
+        @if plan.steps.iter().any(|step| matches!(step.reason, PeriodReason::Rate { .. })) {
+            p.soft {
+                "The rate is estimated from the dates of the entries in the document, of which the newest \
+                 count most. Once the feed is subscribed to, it is what polls find."
+            }
         }
         @if !plan.steps.is_empty() {
             ul {

@@ -39,7 +39,7 @@ pub(super) async fn reply(
                 li {
                     @let title = redaction::line(&feed.title, TITLE_CHARS);
                     @let topic = feed.topic.as_str();
-                    (web_link(topic, if title.is_empty() { topic } else { &title }))
+                    (web_link(topic, if title.is_empty() { topic } else { title.as_str() }))
                     @if !title.is_empty() { br; small { (topic) } }
                 }
             }

@@ -4,11 +4,21 @@
 use maud::{Markup, html};
 
 use super::TITLE_CHARS;
-use super::totals::{PROTOCOLS, StatsTotals, WINDOW_DAYS};
+use super::totals::{StatsTotals, WINDOW_DAYS};
 use crate::http::kit::html::parts::{empty_row, grouped, span, timestamp};
 use crate::http::kit::html::{HtmlPage, Interaction, Place, Width};
 use feedgate_core::redaction;
 use feedgate_core::store::WatchedResource;
+
+/// What the page calls the protocols of notifications, in the order of the totals. Webhooks of accounts are sent
+/// as those of the hub are.
+const PROTOCOL_NAMES: [&str; 5] = [
+    "rssCloud over http",
+    "rssCloud over https",
+    "rssCloud over XML-RPC",
+    "rssCloud over SOAP",
+    "webhooks and WebSub",
+];
 
 /// Returns the page.
 pub(super) fn page(totals: &StatsTotals) -> HtmlPage<'static> {
@@ -46,9 +56,9 @@ fn tiles(totals: &StatsTotals) -> Markup {
             format!("{} of accounts", grouped(totals.subscriptions() - totals.open)),
         ),
         (
-            "Deliveries by this node",
+            "Accepted deliveries by this node",
             totals.deliveries.0,
-            format!("{} failed", grouped(totals.deliveries.1)),
+            format!("{} more failed", grouped(totals.deliveries.1)),
         ),
         ("Pings in the last hour", totals.pings.0, format!("{} in total", grouped(totals.pings.1))),
     ];
@@ -65,7 +75,7 @@ fn tiles(totals: &StatsTotals) -> Markup {
 }
 
 fn details_table(totals: &StatsTotals) -> Markup {
-    let by_protocol = PROTOCOLS.iter().zip(totals.by_protocol);
+    let by_protocol = PROTOCOL_NAMES.iter().zip(totals.by_protocol).filter(|(_, many)| *many > 0);
     let by_protocol =
         by_protocol.map(|(name, many)| (format!("Subscriptions by {name}"), grouped(many)));
     let others = [

@@ -10,6 +10,8 @@ use crate::http::routes::console::feed::entry_title;
 use crate::http::routes::console::feeds::SECTION;
 use crate::http::routes::console::new_subscription::{self, follow_checkbox};
 use crate::http::routes::console::visit::Visit;
+use crate::http::routes::discovered_feeds::type_name;
+use crate::http::routes::repair_list::{RepairCount, lines};
 use crate::jobs::runner;
 use crate::subscriptions::{PreviewedContent, TopicPreview, advertised_feed};
 use feedgate_core::redaction;
@@ -51,11 +53,13 @@ pub(super) async fn preview(
                     p { "This is " (kind) ", not a feed." }
                     (offered_feeds(visit, feeds))
                 }
-                @let field = follow_offer(visit, feeds, listed.is_some());
-                @let field = if topic.fragment().is_none() { field } else { html! {} };
-                (subscription_form(
-                    visit, topic.as_str(), "Watch this document for changes", field
-                ))
+                @let may_follow = topic.fragment().is_none();
+                @let field = if may_follow { follow_offer(visit, feeds, listed.is_some()) } else { html! {} };
+                @let heading = match may_follow && advertised_feed(feeds).is_some() {
+                    true => "Subscribe",
+                    false => "Watch this document for changes",
+                };
+                (subscription_form(visit, topic.as_str(), heading, field))
             }
             PreviewedContent::FragmentNotFound(reason) => {
                 p role="alert" { "There is no preview: " (reason) "." }
@@ -78,7 +82,7 @@ fn follow_offer(visit: &Visit, feeds: &[DiscoveredFeed], is_list: bool) -> Marku
         }
         None => return html! {},
     };
-    follow_checkbox(visit, &label)
+    follow_checkbox(visit, &label, !is_list)
 }
 
 fn feed_facts(visit: &Visit, found: &TopicPreview, feed: &Feed, entries: usize) -> Markup {
@@ -97,9 +101,11 @@ fn feed_facts(visit: &Visit, found: &TopicPreview, feed: &Feed, entries: usize) 
             dt { "Address" } dd { (redaction::feed(found.document.url.as_str())) }
             dt { "Format" } dd { (feed.format.as_str()) }
             dt { "Entries" } dd { (grouped(entries as u64)) }
-            @for (kind, codes) in repair::codes_by_kind(&feed.repairs) {
-                dt { @if kind == "repaired" { "Repaired" } @else { "Adapted" } }
-                dd { (codes.join(", ")) }
+            @for (kind, found) in repair::by_kind(&feed.repairs) {
+                @if !found.is_empty() {
+                    dt { @if kind == "repaired" { "Repaired" } @else { "Adapted" } }
+                    dd { (lines(&RepairCount::by_code(&found))) }
+                }
             }
             dt { "Fetched" }
             dd { (grouped(found.document.body.len() as u64)) " bytes in " (found.took.as_millis()) "\u{a0}ms" }
@@ -110,7 +116,7 @@ fn feed_facts(visit: &Visit, found: &TopicPreview, feed: &Feed, entries: usize) 
 fn entry_list(entries: &[Entry], now: DateTime<Utc>) -> Markup {
     html! {
         table.records {
-            thead { tr { th scope="col" { "First entries" } th scope="col" { "Published" } } }
+            thead { tr { th scope="col" { "Title" } th scope="col" { "Published" } } }
             tbody {
                 @for entry in entries {
                     tr {
@@ -147,7 +153,7 @@ fn offered_feeds(visit: &Visit, feeds: &[DiscoveredFeed]) -> Markup {
                                     br; small { (redaction::feed(&feed.href)) }
                                 }
                             }
-                            td data-name="Type" { (feed.mime) }
+                            td data-name="Type" { (type_name(&feed.mime)) }
                         }
                     }
                 }

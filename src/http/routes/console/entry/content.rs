@@ -127,7 +127,7 @@ impl EntryContent {
             div.sides {
                 details open { summary { "Atom" } pre tabindex="0" { code { (self.atom) } } }
                 @if !self.json.is_empty() {
-                    details open { summary { "JSON" } pre tabindex="0" { code { (self.json) } } }
+                    details { summary { "JSON" } pre tabindex="0" { code { (self.json) } } }
                 }
             }
         }

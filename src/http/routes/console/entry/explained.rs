@@ -5,10 +5,11 @@
 use maud::{Markup, html};
 use serde_json::Value;
 
-use crate::http::kit::html::parts::{Tone, badge, counted};
+use crate::http::kit::html::parts::counted;
 use crate::http::kit::rejection::Rejection;
 use crate::http::routes::console::stored_document;
 use crate::http::routes::console::visit::Visit;
+use crate::http::routes::repair_list::cause;
 use feedgate_core::record::Record;
 use feedgate_core::redaction;
 use feedgate_core::resource::{Resource, ResourceKind};
@@ -92,7 +93,10 @@ impl Explained {
     pub(super) fn section(&self) -> Markup {
         match self {
             Explained::Unknown(reason) => html! { p { (reason) } },
-            Explained::Found(origin) => origin.section("newest document"),
+            Explained::Found(origin) => html! {
+                (origin.section("newest document"))
+                (origin.repair_list())
+            },
         }
     }
 }
@@ -219,7 +223,6 @@ impl EntrySource {
                 p { "The entry in the " (document) " is " (place.reference()) "." }
             }
             (self.table())
-            (self.repair_list())
         }
     }
 
@@ -261,22 +264,24 @@ impl EntrySource {
         html! {
             h3 { "Repairs" }
             @if self.repairs.is_empty() { p { "Nothing had to be repaired." } }
-            (list(&self.repairs, Tone::Warning))
+            (list(&self.repairs))
             @if !self.adaptations.is_empty() {
                 h3 { "Adaptations" }
                 p { "These are no faults: Atom requires more than the format of the document." }
-                (list(&self.adaptations, Tone::Neutral))
+                (list(&self.adaptations))
             }
         }
     }
 }
 
-fn list(repairs: &[EntryRepair], tone: Tone) -> Markup {
+fn list(repairs: &[EntryRepair]) -> Markup {
     html! {
         ul {
             @for repair in repairs {
                 li {
-                    (badge(tone, &repair.code)) " " (repair.detail)
+                    (cause(&repair.code))
+                    @if !repair.detail.is_empty() { ": " (repair.detail) }
+                    " " code { (repair.code) }
                     @if let Some(place) = &repair.place { " " (place.reference()) }
                 }
             }

@@ -10,10 +10,10 @@ use crate::http::routes::console::feed::{SUBSCRIPTIONS, subscribed};
 use crate::http::routes::console::subscription_state::{SECTION, next_step, to_path};
 use crate::http::routes::console::visit::Visit;
 use feedgate_core::attempt::StoredAttempt;
-use feedgate_core::record::{Record, Seq};
+use feedgate_core::record::{Record, RecordKind, Seq};
 use feedgate_core::resource::Resource;
 use feedgate_core::store::{ListedSubscription, OwedRange, StoreError};
-use feedgate_core::subscription::Format;
+use feedgate_core::subscription::{Format, Updates};
 
 /// The most attempts that are listed of a subscription.
 const ATTEMPTS: usize = 3;
@@ -102,10 +102,27 @@ async fn fate(
     let (after, least) = (Seq(seq.0 - 1), subscription.updates.least());
     let range = OwedRange { after, upto: seq, least, limit: 1, max_bytes: usize::MAX };
     Ok(match store.owed(listed.resource.id, &range).await?.is_empty() {
-        true => Fate::NotFor("it is old, or an update that the subscription does not receive"),
+        true => Fate::NotFor(why_not_owed(record.kind, subscription.updates)),
         false if subscription.cursor >= seq => Fate::Sent,
         false => Fate::Owed,
     })
+}
+
+/// Returns why a record is not for a subscription that receives these updates.
+fn why_not_owed(kind: RecordKind, updates: Updates) -> &'static str {
+    match (kind, updates) {
+        (RecordKind::Old, _) => "it was old already when it was received",
+        (RecordKind::Update, Updates::Never) => {
+            "it is an update, and the subscription receives new entries only"
+        }
+        (RecordKind::Update, Updates::Fresh) => {
+            "it is an update, and the subscription receives only those that the publisher declares as new"
+        }
+        (RecordKind::Update, Updates::Always) => "it is an update that nobody is sent",
+        (RecordKind::New | RecordKind::Deleted, _) => {
+            "the subscription does not receive such changes"
+        }
+    }
 }
 
 impl Fate {

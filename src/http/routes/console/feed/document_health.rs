@@ -1,20 +1,14 @@
 //! How sound the newest document of a feed is: the faults that were repaired, and apart from them what was only
 //! adapted to Atom.
 
-use std::collections::BTreeMap;
-
 use maud::{Markup, html};
 
-use crate::http::kit::html::parts::{Tone, badge, counted};
 use crate::http::kit::rejection::Rejection;
 use crate::http::routes::console::stored_document;
 use crate::http::routes::console::visit::Visit;
-use feedgate_core::redaction;
+use crate::http::routes::repair_list::{RepairCount, lines};
 use feedgate_core::resource::{Resource, ResourceKind};
 use feedgate_feed::{normalize, repair};
-
-/// The maximum length of the detail of a repair, in characters.
-const DETAIL_CHARS: usize = 160;
 
 /// What the newest document of a feed needed.
 pub(super) enum DocumentHealth {
@@ -22,14 +16,6 @@ pub(super) enum DocumentHealth {
     Unknown(&'static str),
     /// The faults that were repaired, and the adaptations.
     Read([Vec<RepairCount>; 2]),
-}
-
-/// How often a document needed the same.
-pub(super) struct RepairCount {
-    code: &'static str,
-    count: u64,
-    /// The detail of the first one.
-    detail: String,
 }
 
 impl DocumentHealth {
@@ -46,7 +32,10 @@ impl DocumentHealth {
         let found = stored_document::examine(visit, resource, move |body| {
             let context = stored_document::context(&of, body, received_at);
             let normalized = normalize(&body.bytes, &context).ok()?;
-            Some(repair::by_kind(normalized.repairs()).map(|(_, repairs)| count(&repairs)))
+            Some(
+                repair::by_kind(normalized.repairs())
+                    .map(|(_, repairs)| RepairCount::by_code(&repairs)),
+            )
         });
         Ok(Some(match found.await? {
             Err(reason) => DocumentHealth::Unknown(reason),
@@ -65,10 +54,10 @@ impl DocumentHealth {
                     dl.facts {
                         dt { "Repaired" }
                         dd { @if faults.is_empty() { "nothing: the document is sound" }
-                            (list(faults, Tone::Warning)) }
+                            (lines(faults)) }
                         dt { "Adapted" }
                         dd { @if adaptations.is_empty() { "nothing" }
-                            (list(adaptations, Tone::Neutral)) }
+                            (lines(adaptations)) }
                     }
                     p.soft {
                         "What is repaired is a fault of the document. What is adapted is none: Atom requires \
@@ -76,28 +65,6 @@ impl DocumentHealth {
                     }
                 }
             }
-        }
-    }
-}
-
-fn count(repairs: &[&repair::Repair]) -> Vec<RepairCount> {
-    let mut counts: BTreeMap<&'static str, RepairCount> = BTreeMap::new();
-    for repair in repairs {
-        let code = repair.code.as_str();
-        let detail = || redaction::line(&repair.detail, DETAIL_CHARS);
-        let counted =
-            counts.entry(code).or_insert_with(|| RepairCount { code, count: 0, detail: detail() });
-        counted.count += 1;
-    }
-    counts.into_values().collect()
-}
-
-fn list(counts: &[RepairCount], tone: Tone) -> Markup {
-    html! {
-        @for (n, RepairCount { code, count, detail }) in counts.iter().enumerate() {
-            @if n > 0 { br; }
-            (badge(tone, code)) " " (detail)
-            @if *count > 1 { small { " (" (counted(*count, "time")) ")" } }
         }
     }
 }

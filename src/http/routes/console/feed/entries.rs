@@ -60,6 +60,12 @@ impl ListedEntries {
         Ok(ListedEntries { entries, continues_before, bad_query: None })
     }
 
+    /// Returns the number of entries of the feed, if the page lists all of them.
+    pub(super) fn total(&self, visit: &Visit) -> Option<usize> {
+        let is_whole = visit.value("q").is_empty() && visit.value("before").is_empty();
+        (is_whole && self.continues_before.is_none()).then_some(self.entries.len())
+    }
+
     /// Returns the search form and the entries, as one reads them.
     pub(super) fn list(&self, visit: &Visit, resource: &Resource, now: DateTime<Utc>) -> Markup {
         let folder = format!("{SECTION}/{}", resource.id);

@@ -69,7 +69,7 @@ impl TriedEntries {
         let Some(topic) = &self.topic else { return html! {} };
         let selected = self.listed.get(number.saturating_sub(1));
         html! {
-            h2 { "Entries" }
+            h2 { "First entries" }
             @if self.listed.is_empty() {
                 p { "The feed has no entries yet. It can be subscribed to all the same." }
             } @else {
@@ -91,7 +91,7 @@ impl TriedEntries {
         let now = runner::now();
         html! {
             table.records {
-                thead { tr { th scope="col" { "First entries" } th scope="col" { "Published" } } }
+                thead { tr { th scope="col" { "Title" } th scope="col" { "Published" } } }
                 tbody {
                     @for (n, ListedEntry { title, at, .. }) in (1..).zip(&self.listed) {
                         tr {

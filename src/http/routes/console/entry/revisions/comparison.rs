@@ -127,14 +127,17 @@ fn displayed(parts: Vec<(ChangeTag, String)>) -> Vec<(ChangeTag, String)> {
     fitting.take(PARTS).collect()
 }
 
-/// Returns the beginning and the end of a text, of so many characters each.
+/// Returns the first and the last words of a text, of so many characters each at most.
 fn shortened(text: &str, chars: usize) -> String {
     if text.chars().count() <= 2 * chars {
         return text.to_owned();
     }
     let beginning: String = text.chars().take(chars).collect();
-    let end = text.char_indices().rev().nth(chars - 1).map_or(0, |(at, _)| at);
-    format!("{beginning} … {}", &text[end..])
+    let end = text.char_indices().rev().nth(chars - 1).map_or("", |(at, _)| &text[at..]);
+    let space = char::is_whitespace;
+    let beginning = beginning.rsplit_once(space).map_or(&*beginning, |(words, _)| words);
+    let end = end.split_once(space).map_or(end, |(_, words)| words);
+    format!("{beginning} … {end}")
 }
 
 fn beginning(text: &str) -> &str {
@@ -202,6 +205,7 @@ mod tests {
             text.len() < 1_000 && text.contains(" … ") && text.contains("<ins>new</ins>"),
             "{text}"
         );
+        assert!(text.starts_with("word ") && text.contains("word … word"), "{text}");
     }
 
     #[test]
