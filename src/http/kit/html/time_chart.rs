@@ -12,8 +12,15 @@ const HEIGHT: u64 = 200;
 /// The width of a period, in units of the view box, and that of a bar.
 const STEP: usize = 10;
 const WIDTH: usize = 8;
-/// The number of labels below the chart.
-const LABELS: usize = 4;
+/// The number of labels below the chart, without that of its end. They do not overlap on a phone.
+const LABELS: usize = 2;
+/// The ends of a scale of times, in seconds: half of each is a round number of one unit.
+const SCALE_ENDS_S: [u64; 17] = [
+    2, 4, 10, 20, 60, 120, 240, 600, 1_200, 3_600, 7_200, 14_400, 28_800, 43_200, 86_400, 172_800,
+    345_600,
+];
+const DAY_S: u64 = 86_400;
+const SECOND_MICROS: u64 = 1_000_000;
 
 /// A chart of values over time.
 pub(crate) struct TimeChart<'c> {
@@ -69,59 +76,86 @@ impl ChartUnit {
         match (self, value) {
             (ChartUnit::Count, _) => grouped(value),
             (ChartUnit::Seconds, _) => span(value),
-            (ChartUnit::Micros, 0..10_000) => {
-                format!("{}.{}\u{a0}ms", value / 1_000, value % 1_000 / 100)
+            (ChartUnit::Micros, 0..10_000) => format!("{}\u{a0}ms", decimal(value, 1_000)),
+            (ChartUnit::Micros, 10_000..SECOND_MICROS) => format!("{}\u{a0}ms", value / 1_000),
+            (ChartUnit::Micros, SECOND_MICROS..60_000_000) => {
+                format!("{}\u{a0}s", decimal(value, SECOND_MICROS))
             }
-            (ChartUnit::Micros, 10_000..10_000_000) => format!("{}\u{a0}ms", value / 1_000),
-            (ChartUnit::Micros, _) => span(value / 1_000_000),
+            (ChartUnit::Micros, _) => span(value / SECOND_MICROS),
         }
     }
 
     /// Returns the end of a scale that has half of it as a round number.
     fn scale_end(self, highest: u64) -> u64 {
-        let steps: &[u64] = match self {
-            ChartUnit::Seconds => &[60, 120, 600, 1_200, 3_600, 7_200, 14_400, 43_200, 86_400],
-            ChartUnit::Count | ChartUnit::Micros => &[],
-        };
-        if let Some(step) = steps.iter().find(|step| **step >= highest) {
-            return *step;
+        match self {
+            ChartUnit::Seconds => {
+                let end = SCALE_ENDS_S.into_iter().find(|end| *end >= highest);
+                end.unwrap_or_else(|| round_end(highest.div_ceil(DAY_S)).saturating_mul(DAY_S))
+            }
+            ChartUnit::Micros if highest > SECOND_MICROS => {
+                let end = ChartUnit::Seconds.scale_end(highest.div_ceil(SECOND_MICROS));
+                end.saturating_mul(SECOND_MICROS)
+            }
+            ChartUnit::Count | ChartUnit::Micros => round_end(highest),
         }
-        let mut power: u64 = 1;
-        while power.saturating_mul(10) < highest {
-            power = power.saturating_mul(10);
-        }
-        let digit =
-            [2, 4, 6, 8, 10].into_iter().find(|digit| power.saturating_mul(*digit) >= highest);
-        power.saturating_mul(digit.unwrap_or(10))
+    }
+}
+
+/// Returns the least number that has one even digit, or is a power of ten, and is not below `highest`.
+fn round_end(highest: u64) -> u64 {
+    let mut power: u64 = 1;
+    while power.saturating_mul(10) < highest {
+        power = power.saturating_mul(10);
+    }
+    let digit = [2, 4, 6, 8, 10].into_iter().find(|digit| power.saturating_mul(*digit) >= highest);
+    power.saturating_mul(digit.unwrap_or(10))
+}
+
+/// Returns a number of units, with one digit after the point unless that is zero.
+fn decimal(value: u64, unit: u64) -> String {
+    match value % unit * 10 / unit {
+        0 => (value / unit).to_string(),
+        tenths => format!("{}.{tenths}", value / unit),
     }
 }
 
 impl TimeChart<'_> {
     /// Returns the chart with its table.
     pub(crate) fn to_markup(&self) -> Markup {
-        let top = self.unit.scale_end(self.highest());
         html! {
             figure.chart {
                 figcaption {
                     h3 { (self.title) }
                     p.soft { (self.summary) }
-                    p.legend { @for series in &self.series {
-                        span.(series.colour) { (series.name) } " "
-                    } }
                 }
-                div.plot {
-                    p.scale { @for value in [top, top / 2, 0] { small { (self.unit.written(value)) } } }
-                    (self.drawing(top))
-                    p.times {
-                        @for n in 0..LABELS {
-                            small { (self.periods.get(self.periods.len() * n / LABELS).map_or("", String::as_str)) }
-                        }
-                        small { (self.end) }
-                    }
+                @match self.highest() {
+                    0 => p { "Nothing yet." },
+                    highest => (self.plot(self.unit.scale_end(highest))),
                 }
-                output {}
-                details { summary { "Values" } (self.table()) }
             }
+        }
+    }
+
+    fn plot(&self, top: u64) -> Markup {
+        html! {
+            p.legend { @for series in &self.series {
+                span.(series.colour) { (series.name) } " "
+            } }
+            div.plot {
+                p.scale {
+                    @for value in [top, top / 2] { small { (self.unit.written(value)) } }
+                    small { "0" }
+                }
+                (self.drawing(top))
+                p.times {
+                    @for n in 0..LABELS {
+                        small { (self.periods.get(self.periods.len() * n / LABELS).map_or("", String::as_str)) }
+                    }
+                    small { (self.end) }
+                }
+            }
+            output {}
+            details { summary { "Values" } (self.table()) }
         }
     }
 
@@ -136,7 +170,7 @@ impl TimeChart<'_> {
                 ChartShape::Lines => values.max().unwrap_or(0),
             }
         });
-        values.max().unwrap_or(0).max(1)
+        values.max().unwrap_or(0)
     }
 
     fn drawing(&self, top: u64) -> Markup {
@@ -255,7 +289,7 @@ mod tests {
         for part in [
             "aria-label=\"Deliveries. 3 &quot;of&quot; 4\"",
             "<small>100</small><small>50</small><small>0</small>",
-            "<small>10:00</small><small>10:00</small><small>10:30</small><small>11:00</small><small>11:30</small>",
+            "<small>10:00</small><small>10:30</small><small>11:30</small>",
             "d=\"M1 200v-120h8v120zM21 200v-2h8v2z\"",
             "d=\"M1 80v-80h8v80z\"",
             "<title>10:00 · 60 accepted · 40 refused</title>",
@@ -268,6 +302,8 @@ mod tests {
             chart(ChartShape::Lines, [[Some(1), None, Some(2)], [Some(2), Some(2), Some(0)]]);
         assert!(lines.contains("d=\"M5 100h0M25 0h0\""), "{lines}");
         assert!(lines.contains("d=\"M5 0h0L15 0L25 200\""), "{lines}");
+        let empty = chart(ChartShape::Bars, [[None, Some(0), None], [None; 3]]);
+        assert!(empty.contains("Nothing yet.") && !empty.contains("<svg"), "{empty}");
     }
 
     #[test]
@@ -277,12 +313,16 @@ mod tests {
             (ChartUnit::Count, 1, 2, "2"), (ChartUnit::Count, 61, 80, "80"), (ChartUnit::Count, 100, 100, "100"),
             (ChartUnit::Count, 1_001, 2_000, "2 000"), (ChartUnit::Micros, 780, 800, "0.8 ms"),
             (ChartUnit::Micros, 61_000, 80_000, "80 ms"), (ChartUnit::Seconds, 61, 120, "2 min"),
-            (ChartUnit::Seconds, 90_000, 100_000, "1 d 3 h"),
+            (ChartUnit::Micros, 1_500_000, 2_000_000, "2 s"), (ChartUnit::Micros, 68_000_000, 120_000_000, "2 min"),
+            (ChartUnit::Seconds, 90_000, 172_800, "2 d"), (ChartUnit::Seconds, 400_000, 518_400, "6 d"),
         ];
         for (unit, highest, end, text) in cases {
             assert_eq!(unit.scale_end(highest), end);
             assert_eq!(unit.written(end).replace('\u{a0}', " "), text);
         }
         assert_eq!(ChartUnit::Count.scale_end(u64::MAX), u64::MAX);
+        for (micros, want) in [(780, "0.7 ms"), (1_000, "1 ms"), (1_500_000, "1.5 s")] {
+            assert_eq!(ChartUnit::Micros.written(micros).replace('\u{a0}', " "), want);
+        }
     }
 }

@@ -62,7 +62,7 @@ impl ChartRange {
             (ChartRange::Hour, _) => (60, 1),
             (ChartRange::Day, TrafficSubject::Gateway(_)) => (48, 30),
             (ChartRange::Day, _) => (24, 60),
-            (ChartRange::Week, _) => (56, 180),
+            (ChartRange::Week, _) => (42, 240),
         }
     }
 
@@ -167,11 +167,13 @@ pub(super) async fn section(
     let traffic = ChartedTraffic::read(visit, &subject, range).await?;
     let left_out = traffic.total.left_out();
     Ok(html! {
-        h2 #traffic { "The last " (range.name()) }
-        nav.ranges aria-label="Time of the charts" {
-            @for other in [ChartRange::Day, ChartRange::Week] {
-                a href=(visit.address(&format!("{path}?range={}#traffic", other.as_str())))
-                    aria-current=[(other == range).then_some("true")] { (other.name()) }
+        div.ranges #traffic {
+            h2 { "Traffic" }
+            nav aria-label="Time of the charts" {
+                @for other in [ChartRange::Day, ChartRange::Week] {
+                    a href=(visit.address(&format!("{path}?range={}#traffic", other.as_str())))
+                        aria-current=[(other == range).then_some("true")] { (other.name()) }
+                }
             }
             span.soft { "Times are in UTC." }
         }
@@ -290,11 +292,14 @@ fn entries(traffic: &ChartedTraffic) -> Markup {
 fn queues(traffic: &ChartedTraffic) -> Markup {
     let written = |age_s| ChartUnit::Seconds.written(age_s);
     let ages = traffic.total.ages();
-    let summary = format!(
-        "A delivery was due for {} at most, a fetch for {}.",
-        written(ages.deliveries_s),
-        written(ages.polls_s)
-    );
+    let summary = match (ages.deliveries_s, ages.polls_s) {
+        (0, 0) => "Nothing was late.".to_owned(),
+        (deliveries_s, polls_s) => format!(
+            "A delivery was due for {} at most, a fetch for {}.",
+            written(deliveries_s),
+            written(polls_s)
+        ),
+    };
     let series = vec![
         traffic.series(("oldest delivery", "good"), |counts| Some(counts.ages().deliveries_s)),
         traffic.series(("oldest fetch", "warning"), |counts| Some(counts.ages().polls_s)),
