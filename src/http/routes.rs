@@ -10,6 +10,7 @@ pub(crate) mod entry_finder;
 pub(crate) mod errors;
 pub(crate) mod event_links;
 pub(crate) mod event_log;
+pub(crate) mod event_words;
 pub(crate) mod feed_health;
 pub(crate) mod icon;
 pub(crate) mod openapi;

@@ -124,10 +124,11 @@ fn lasting(event: Event, request: &SubscriptionRequest) -> Event {
     event.saying(&describe_lease(request.lease.as_secs()))
 }
 
-/// Creates the event of an accepted ping.
+/// Creates the event of an accepted ping, which names so many resources that its sender may know. Readers may know
+/// others, so the event gives no number.
 pub(super) fn pinged(ping: &Ping, named: usize) -> Event {
     of_ping(ping).saying(match named {
-        0 => "the feed has no subscribers",
+        0 => "ping received",
         _ => "fetch started",
     })
 }

@@ -19,21 +19,21 @@ async fn the_log_page_has_history_shows_what_comes_and_finds_what_is_looked_for(
     let browser = Browser::start().await;
     let page = world.gateway.url("/viewLog");
     browser.open(&page).await;
-    browser.until(&holds("subscribe ok")).await;
+    browser.until(&holds("subscribed")).await;
 
     // History survives a crash of what wrote it, and the page comes back by itself.
     world.gateway.kill();
     world.gateway.restart().await;
     browser.complaints().await; // that it was gone
     browser.open(&page).await;
-    browser.until(&holds("subscribe ok")).await;
+    browser.until(&holds("subscribed")).await;
     browser.until(&holds("Live")).await;
 
     // What happens now is there without a reload.
     browser.run("window.mark = 'not reloaded'").await;
     world.put_tides(2);
     world.gateway.post("/ping", &[("url", &topic)]).await;
-    browser.until(&holds("notify ok")).await;
+    browser.until(&holds("delivered")).await;
     assert_eq!(browser.run("return window.mark").await, json!("not reloaded"));
     let first = browser.text("tbody tr").await;
     assert!(first.contains(&topic), "{first}");

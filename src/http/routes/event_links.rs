@@ -5,6 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use maud::{Markup, html};
 
 use crate::http::kit::html::address;
+use crate::http::routes::event_words;
 use crate::http::state::Gateway;
 use feedgate_core::event::{Event, EventViewer, StoredEvent};
 use feedgate_core::resource::ResourceId;
@@ -51,9 +52,9 @@ impl EventLinks {
         self.feeds.get(&event.feed).copied()
     }
 
-    /// Returns the kind and the outcome of an event, with the link to its page.
+    /// Returns what happened, with the link to the page of the event.
     pub(crate) fn event(&self, StoredEvent { id, event }: &StoredEvent) -> Markup {
-        let words = html! { (event.kind.as_str()) " " (event.outcome.as_str()) };
+        let words = event_words::described(event);
         html! {
             @match &self.root {
                 Some(root) => a href=(address(root, &format!("{EVENTS}/{id}"))) { (words) },

@@ -17,6 +17,7 @@ use super::visit::Visit;
 use crate::http::kit::html::parts::{Tone, badge, counted, grouped, relative_time, timestamp};
 use crate::http::kit::rejection::Rejection;
 use crate::http::kit::viewer_access::ViewerAccess;
+use crate::http::routes::event_words;
 use crate::jobs::runner;
 use feedgate_core::account::{AccountId, Scope};
 use feedgate_core::attempt::StoredAttempt;
@@ -144,7 +145,7 @@ pub(super) async fn page(visit: &Visit, id: &str) -> Result<Response, Rejection>
         (facts(visit, &page))
         (related(visit, &page))
     };
-    let title = format!("Event: {} {}", event.kind.as_str(), event.outcome.as_str());
+    let title = format!("Event: {}", event_words::described(event));
     Ok(visit.page(&title, "viewLog", content))
 }
 
@@ -157,14 +158,17 @@ fn facts(visit: &Visit, page: &EventPage) -> Markup {
     let detail: Vec<&str> = detail.into_iter().filter(|detail| !detail.is_empty()).collect();
     html! {
         dl.facts {
-            dt { "Event" } dd { (event.kind.as_str()) " " (outcome(event.outcome)) " " (event.code) }
+            dt { "Event" } dd { (badge(tone(event.outcome), &event_words::described(event))) }
+            @if !detail.is_empty() { dt { "Message" } dd { (detail.join("; ")) } }
+            @if event.outcome != EventOutcome::Ok && !event.code.is_empty() {
+                dt { "Code" } dd { code { (event.code) } }
+            }
             dt { "Time" } dd { (timestamp(event.at)) " (" (relative_time(event.at, now)) ")" }
             @if event.many > 1 { dt { "Count" } dd { (counted(event.many, "time")) } }
             @if !event.via.is_empty() { dt { "By" } dd { (event.via) } }
             @if let Some(took) = event.took {
                 dt { "Took" } dd { (grouped(took.as_millis() as u64)) "\u{a0}ms" }
             }
-            @if !detail.is_empty() { dt { "Message" } dd { (detail.join("; ")) } }
             (chain(visit, page))
         }
     }
@@ -217,26 +221,25 @@ fn related(visit: &Visit, page: &EventPage) -> Markup {
         visit.address(&format!("viewLog?{query}"))
     };
     html! {
-        ul {
+        p.actions {
             @if !page.event.feed.is_empty() {
-                li { a href=(link("feed", &page.event.feed)) { "Events of this feed" } }
+                a.button href=(link("feed", &page.event.feed)) { "Events of this feed" }
             }
             @if let Some(listed) = &page.subscription {
-                li { a href=(link("callback", listed.subscription.callback.as_str())) {
+                a.button href=(link("callback", listed.subscription.callback.as_str())) {
                     "Events of this callback"
-                } }
+                }
             }
-            li { a href=(visit.address("viewLog")) { "All events" } }
+            a.button href=(visit.address("viewLog")) { "All events" }
         }
     }
 }
 
-fn outcome(outcome: EventOutcome) -> Markup {
-    let tone = match outcome {
+fn tone(outcome: EventOutcome) -> Tone {
+    match outcome {
         EventOutcome::Ok => Tone::Good,
         EventOutcome::Pending => Tone::Neutral,
         EventOutcome::Refused => Tone::Warning,
         EventOutcome::Failed => Tone::Bad,
-    };
-    badge(tone, outcome.as_str())
+    }
 }

@@ -15,6 +15,7 @@ use crate::http::kit::html::{self, Interaction};
 use crate::http::kit::rejection::Rejection;
 use crate::http::kit::reply::with_content_type;
 use crate::http::routes::event_links::EventLinks;
+use crate::http::routes::event_words;
 use feedgate_core::event::{EventFilter, EventOutcome, EventViewer, StoredEvent};
 
 /// The section of the navigation.
@@ -22,9 +23,9 @@ pub(super) const SECTION: &str = "console/live";
 /// The scripts of the page: that of the console, that of the event log, and its own.
 const SCRIPTS: Interaction =
     Interaction::Scripts(&["console/page.js", "log/live.js", "console/live.js"]);
-/// The number of events that are read, and the number of those that are shown.
+/// The number of events that are read, and the number of those that are shown: the event log has all.
 const EVENTS_READ: usize = 500;
-const EVENTS: usize = 50;
+const EVENTS: usize = 10;
 
 /// Returns the page.
 pub(super) async fn page(visit: &Visit) -> Result<Response, Rejection> {
@@ -51,7 +52,7 @@ pub(super) async fn page(visit: &Visit) -> Result<Response, Rejection> {
     let links = links.map_err(unavailable)?;
     let content = html! {
         @if visit.is_admin() {
-            div id="charts" data-source=(visit.address("console/live/charts")) {
+            section id="charts" data-source=(visit.address("console/live/charts")) {
                 (live_charts::charts(visit).await?)
             }
             h2 { "Events" }
@@ -61,7 +62,7 @@ pub(super) async fn page(visit: &Visit) -> Result<Response, Rejection> {
         (filter(visit))
         p.state id="live" role="status" data-stream=(stream(visit, outcome, newest)) {}
         (table(&events, &links))
-        p { a href=(visit.address("viewLog")) { "Event log" } }
+        p { a href=(visit.address("viewLog")) { "All events" } }
     };
     Ok(visit.page_with_scripts(("Live", SECTION), SCRIPTS, content))
 }
@@ -116,14 +117,15 @@ fn filter(visit: &Visit) -> Markup {
 
 fn table(events: &[StoredEvent], links: &EventLinks) -> Markup {
     html! {
-        table.records {
+        table.records.log {
             caption { "Newest first" }
             thead { tr {
                 @for name in ["Time", "Event", "Feed", "Callback", "Details", "Message"] {
                     th scope="col" { (name) }
                 }
             } }
-            tbody id="events" data-pages=[links.folder()] {
+            tbody id="events" data-most=(EVENTS) data-words=(event_words::as_json())
+                data-pages=[links.folder()] {
                 @for event in events { (row(event, links)) }
             }
             tbody id="no-events" hidden[!events.is_empty()] {
@@ -135,17 +137,13 @@ fn table(events: &[StoredEvent], links: &EventLinks) -> Markup {
 
 fn row(kept: &StoredEvent, links: &EventLinks) -> Markup {
     let StoredEvent { id, event } = kept;
-    let many = if event.many > 1 { format!("{} times", event.many) } else { String::new() };
-    let took = event.took.map(|took| format!("{} ms", took.as_millis())).unwrap_or_default();
-    let details = [many.as_str(), &event.via, &event.code, &took];
-    let details: Vec<&str> = details.into_iter().filter(|detail| !detail.is_empty()).collect();
     html! {
         tr.(event.outcome.as_str()) data-id=(id) {
             td data-name="Time" { (timestamp(event.at)) }
             td data-name="Event" { (links.event(kept)) }
-            td data-name="Feed" { (links.feed(event, html! { (event.feed) })) }
-            td data-name="Callback" { (event.callback) }
-            td data-name="Details" { (details.join(" · ")) }
+            td data-name="Feed" title=(event.feed) { (links.feed(event, html! { (event.feed) })) }
+            td data-name="Callback" title=(event.callback) { (event.callback) }
+            td data-name="Details" { (event_words::details(event)) }
             td data-name="Message" { (event.detail) }
         }
     }

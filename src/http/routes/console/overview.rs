@@ -117,7 +117,9 @@ fn cards(visit: &Visit, totals: &ListTotals) -> Markup {
             }
             @if let Some(gauges) = totals.gauges() {
                 div.card { "Deliveries waiting" b { (grouped(gauges.due)) }
-                    small { "the oldest for " (span(gauges.oldest_due.deliveries_s)) }
+                    @if gauges.oldest_due.deliveries_s > 0 {
+                        small { "the oldest for " (span(gauges.oldest_due.deliveries_s)) }
+                    }
                 }
                 div.card { "Verifications waiting" b { (grouped(gauges.pending_verifications)) } }
             }
@@ -158,10 +160,13 @@ fn events_table(visit: &Visit, events: &[StoredEvent], links: &EventLinks) -> Ma
             tbody {
                 @for kept in events {
                     @let event = &kept.event;
+                    @let words = [event.callback.as_str(), &event.detail];
+                    @let words = words.into_iter().filter(|words| !words.is_empty());
+                    @let words = words.collect::<Vec<_>>().join(" · ");
                     tr.(event.outcome.as_str()) {
                         td.main data-name="Event" {
                             (links.event(kept))
-                            small title=(event.detail) { (event.detail) }
+                            small title=(words) { (words) }
                         }
                         td { (links.feed(event, web_address(&event.feed))) }
                         td.state.number { (relative_time(event.at, now)) }

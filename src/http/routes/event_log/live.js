@@ -1,9 +1,10 @@
 // Adds events as they are written. Without this script the page shows the same, and does not change.
 "use strict";
 {
-  const MOST = 500;
   const live = document.getElementById("live");
   const events = document.getElementById("events");
+  const most = Number(events.dataset.most ?? 500);
+  const words = JSON.parse(events.dataset.words);
   const noEvents = document.getElementById("no-events");
   const seen = new Set([...events.rows].map((row) => row.dataset.id));
   // The pages of feeds to which rows lead already.
@@ -20,24 +21,27 @@
     const row = document.createElement("tr");
     row.dataset.id = event.id;
     row.className = event.outcome;
+    const { past, noun } = words[event.kind];
+    const isOk = event.outcome === "ok";
     const details = [
-      event.count > 1 ? `${event.count} times` : "",
+      event.count > 1 ? `${event.count}\u00a0times` : "",
       event.via,
-      event.code,
-      event.took_ms === null ? "" : `${event.took_ms} ms`,
+      isOk ? "" : event.code,
+      event.took_ms === null ? "" : `${event.took_ms}\u00a0ms`,
     ];
     const cells = {
       Time: "",
-      Event: `${event.kind} ${event.outcome}`,
+      Event: isOk ? past : `${noun} ${event.outcome}`,
       Feed: event.feed,
       Callback: event.callback,
-      Details: details.filter(Boolean).join(" · "),
+      Details: details.filter(Boolean).join("\u00a0· "),
       Message: event.detail,
     };
     for (const [name, text] of Object.entries(cells)) {
       const cell = row.insertCell();
       cell.dataset.name = name;
       cell.textContent = text;
+      if (name === "Feed" || name === "Callback") cell.title = text;
     }
     const time = document.createElement("time");
     time.dateTime = time.title = `${event.at.slice(0, 19)}Z`;
@@ -57,9 +61,9 @@
       seen.add(message.lastEventId);
       noEvents.hidden = true;
       events.prepend(line(JSON.parse(message.data)));
-      while (events.rows.length > MOST) {
-        seen.delete(events.rows[MOST].dataset.id);
-        events.deleteRow(MOST);
+      while (events.rows.length > most) {
+        seen.delete(events.rows[most].dataset.id);
+        events.deleteRow(most);
       }
     };
   }

@@ -18,6 +18,7 @@ use crate::http::kit::rejection::unavailable;
 use crate::http::kit::reply::{set_header, with_content_type};
 use crate::http::routes::console::Session;
 use crate::http::routes::event_links::EventLinks;
+use crate::http::routes::event_words;
 use crate::http::state::Gateway;
 use feedgate_core::event::{EventKind, EventOutcome, StoredEvent};
 use feedgate_core::store::StoreError;
@@ -101,8 +102,8 @@ fn introduction(view: &LogView) -> Markup {
 
 fn filter(view: &LogView) -> Markup {
     let wanted = &view.wanted;
-    let kinds: Vec<&str> = EventKind::ALL.iter().map(|kind| kind.as_str()).collect();
-    let outcomes: Vec<&str> = EventOutcome::ALL.iter().map(|outcome| outcome.as_str()).collect();
+    let kinds = EventKind::ALL.iter().map(|kind| (kind.as_str(), event_words::noun(*kind)));
+    let outcomes = EventOutcome::ALL.iter().map(|outcome| (outcome.as_str(), outcome.as_str()));
     html! {
         form.filter method="get" action="viewLog" {
             label {
@@ -114,9 +115,9 @@ fn filter(view: &LogView) -> Markup {
                 input type="search" name="callback" value=(wanted.callback)
                     placeholder="host or whole URL";
             }
-            label { "Kind " (choice("kind", &kinds, wanted.kind.map(EventKind::as_str))) }
+            label { "Kind " (choice("kind", kinds, wanted.kind.map(EventKind::as_str))) }
             label {
-                "Outcome " (choice("outcome", &outcomes, wanted.outcome.map(EventOutcome::as_str)))
+                "Outcome " (choice("outcome", outcomes, wanted.outcome.map(EventOutcome::as_str)))
             }
             @if view.login.is_some() && view.session.is_none() { input type="hidden" name="login" value="1"; }
             button type="submit" { "Filter" }
@@ -124,25 +125,32 @@ fn filter(view: &LogView) -> Markup {
     }
 }
 
-fn choice(name: &str, words: &[&str], chosen: Option<&str>) -> Markup {
+/// Returns a choice of one of these values, of which each has a text.
+fn choice<'w>(
+    name: &str,
+    values: impl Iterator<Item = (&'w str, &'w str)>,
+    chosen: Option<&str>,
+) -> Markup {
     html! {
         select name=(name) {
             option value="" { "any" }
-            @for word in words { option selected[chosen == Some(*word)] { (word) } }
+            @for (value, text) in values {
+                option value=(value) selected[chosen == Some(value)] { (text) }
+            }
         }
     }
 }
 
 fn table(view: &LogView, events: &[StoredEvent], links: &EventLinks) -> Markup {
     html! {
-        table.records {
+        table.records.log {
             caption { "Events, newest first" }
             thead {
                 tr { @for name in ["Time", "Event", "Feed", "Callback", "Details", "Message"] {
                     th scope="col" { (name) }
                 } }
             }
-            tbody id="events" data-pages=[links.folder()] {
+            tbody id="events" data-words=(event_words::as_json()) data-pages=[links.folder()] {
                 @for kept in events { (row(view, kept, links)) }
             }
         }
@@ -155,20 +163,14 @@ fn table(view: &LogView, events: &[StoredEvent], links: &EventLinks) -> Markup {
 /// Renders one event. `live.js` creates the same cells.
 fn row(view: &LogView, kept: &StoredEvent, links: &EventLinks) -> Markup {
     let event = &kept.event;
-    let details = [
-        (event.many > 1).then(|| format!("{} times", event.many)),
-        Some(event.via.to_string()).filter(|via| !via.is_empty()),
-        Some(event.code.to_string()).filter(|code| !code.is_empty()),
-        event.took.map(|took| format!("{} ms", took.as_millis())),
-    ];
-    let details = details.into_iter().flatten().collect::<Vec<_>>().join(" · ");
+    let callback = view.callback(event);
     html! {
         tr.(event.outcome.as_str()) data-id=(kept.id) {
             td data-name="Time" { (timestamp(event.at)) }
             td data-name="Event" { (links.event(kept)) }
-            td data-name="Feed" { (links.feed(event, html! { (event.feed) })) }
-            td data-name="Callback" { (view.callback(event)) }
-            td data-name="Details" { (details) }
+            td data-name="Feed" title=(event.feed) { (links.feed(event, html! { (event.feed) })) }
+            td data-name="Callback" title=(callback) { (callback) }
+            td data-name="Details" { (event_words::details(event)) }
             td data-name="Message" { (view.detail(event)) }
         }
     }
