@@ -266,9 +266,21 @@ async fn a_subscription_is_paused_resumed_retried_replayed_and_tested() {
     let (_, number) = attempts.rsplit_once("/attempts/").unwrap();
     let number = number.split('"').next().unwrap();
     let attempt = ada.page(&format!("{path}/attempts/{number}")).await;
-    for piece in ["Status 500", "x-hub-signature", "&lt;feed", ">failed<"] {
+    let pieces = [
+        "Status 500",
+        "x-hub-signature",
+        "&lt;feed",
+        ">failed</span>: 500 Internal",
+        "Attempt after",
+    ];
+    for piece in pieces {
         assert!(attempt.contains(piece), "{piece}: {attempt}");
     }
+    assert!(attempt.contains(&format!("POST {}", world.subscriber.url("/ada"))), "{attempt}");
+    // It was followed by another one, before it was due.
+    assert!(!attempts.contains("next attempt"), "{attempts}");
+    let (_, next) = attempt.split_once("<dt>Next attempt</dt>").unwrap();
+    assert!(next.starts_with("<dd><a href"), "{attempt}");
     let bob = Visitor::sign_in(&world, "bob", "bob").await;
     assert_eq!(bob.get(&format!("{path}/attempts/{number}")).await.0, StatusCode::NOT_FOUND);
     assert_eq!(ada.get(&format!("{path}/attempts/0")).await.0, StatusCode::NOT_FOUND);

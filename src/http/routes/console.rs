@@ -131,6 +131,7 @@ async fn page(visit: &Visit, segments: &[&str]) -> Result<Response, Rejection> {
         visit.check_form()?;
     }
     match (segments, is_post) {
+        (["sign-in"], false) => Ok(visit.see_other("console")),
         (["sign-out"], true) => sign_in::sign_out(visit).await,
         ([""], false) => overview::page(visit).await,
         (["columns"], true) => column_choice::act(visit),

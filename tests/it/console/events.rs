@@ -1,9 +1,11 @@
 //! Events lead to the attempt, the entries and the feed that they are about, and to nobody else's.
 
+use feedgate_protocol::standard_webhooks;
 use http::StatusCode;
 
-use super::{Visitor, link, subscribe, world_of_two_with};
-use crate::support::subscriber::Behavior;
+use super::{Visitor, link, subscribe, world_of_two, world_of_two_with};
+use crate::support::feeds::{between, rss};
+use crate::support::subscriber::{Behavior, is_signed};
 use crate::support::until;
 use crate::support::world::World;
 
@@ -24,7 +26,7 @@ async fn notify(world: &World, ada: &Visitor<'_>) {
     world.gateway.post("/ping", &[("url", &world.topic)]).await;
     world.subscriber.until("/ada", |received| !received.is_empty()).await;
     until("the notification is in the log", async || {
-        ada.page("/console/live").await.contains(">notify ok</a>")
+        ada.page("/console/live").await.contains(">delivered</a>")
     })
     .await;
 }
@@ -38,7 +40,7 @@ async fn c03_an_event_leads_to_its_attempt_its_entry_and_its_feed() {
     let feed = link(&ada.page("/console/feeds").await, "console/feeds");
     let subscription = link(&ada.page("/console/subscriptions").await, "console/subscriptions");
     notify(&world, &ada).await;
-    let notified = event(&ada.page("/console/live").await, "notify ok");
+    let notified = event(&ada.page("/console/live").await, "delivered");
     until("the attempt is stored", async || ada.page(&notified).await.contains("/attempts/")).await;
     let page = ada.page(&notified).await;
     let source = format!("href=\"{}\"", world.topic);
@@ -58,8 +60,8 @@ async fn c03_an_event_leads_to_its_attempt_its_entry_and_its_feed() {
 
     // A fetch leads to the entries that it found, from everywhere.
     let places = [
-        (&ada, "/console", "fetch ok"),
-        (&root, "/viewLog", "fetch ok"),
+        (&ada, "/console", "fetched"),
+        (&root, "/viewLog", "fetched"),
         (&ada, feed.as_str(), "ok"),
     ];
     for (visitor, path, words) in places {
@@ -76,6 +78,40 @@ async fn c03_an_event_leads_to_its_attempt_its_entry_and_its_feed() {
     assert!(!page.contains("console/events"), "nobody else is led to the console: {page}");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn c03_the_command_of_an_attempt_is_signed_for_its_own_body() {
+    let world = world_of_two().await;
+    let ada = Visitor::sign_in(&world, "ada", "ada").await;
+    let subscription = link(&ada.page("/console/subscriptions").await, "console/subscriptions");
+    notify(&world, &ada).await;
+    until("the attempt is stored", async || ada.page(&subscription).await.contains("/attempts/"))
+        .await;
+    let page = ada.page(&subscription).await;
+    let number = between(&page, "/attempts/", "\"").unwrap();
+    let attempt = format!("{subscription}/attempts/{number}");
+    let renamed = rss("tides", 1..5).replace("<title>tides</title>", "<title>high tides</title>");
+    world.publisher.put_rss("/feed", renamed);
+    world.gateway.post("/ping", &[("url", &world.topic)]).await;
+    until("the body has another title", async || ada.page(&attempt).await.contains("high tides"))
+        .await;
+
+    let page = ada.page(&attempt).await;
+    assert!(page.contains("<summary>Body, composed again</summary>"), "{page}");
+    let command = between(&page, "<pre data-copy tabindex=\"0\"><code>", "</code>").unwrap();
+    let mut command = command.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"");
+    command = command.replace("&amp;", "&");
+    let script = format!("export no_proxy='*'\n{command}");
+    let run = tokio::process::Command::new("sh").args(["-c", &script]).output().await.unwrap();
+    assert!(run.status.success(), "{command}: {run:?}");
+    let received = world.subscriber.notified("/ada");
+    let [sent, by_hand] = &received[..] else { panic!("{} requests", received.len()) };
+    assert!(by_hand.body != sent.body && is_signed(by_hand, "opensesame"), "{command}");
+    let (id, at) = (by_hand.header("webhook-id").unwrap(), by_hand.header("webhook-timestamp"));
+    let at = at.unwrap().parse().unwrap();
+    let signature = standard_webhooks::sign(b"opensesame", id, at, &by_hand.body);
+    assert_eq!(by_hand.header("webhook-signature"), Some(signature.as_str()), "{command}");
+}
+
 #[tokio::test]
 async fn s37_an_account_sees_nothing_of_what_others_are_sent_of_the_same_feed() {
     let world = world_of_two_with(&[NOBODY]).await;
@@ -86,15 +122,15 @@ async fn s37_an_account_sees_nothing_of_what_others_are_sent_of_the_same_feed() 
     let feed = link(&ada.page("/console/feeds").await, "console/feeds");
     notify(&world, &ada).await;
     until("the failure is in the log", async || {
-        root.page("/console").await.contains(">notify failed</a>")
+        root.page("/console").await.contains(">delivery failed</a>")
     })
     .await;
-    let failed = event(&root.page("/console").await, "notify failed");
+    let failed = event(&root.page("/console").await, "delivery failed");
     assert!(root.page(&failed).await.contains("/of-bob"));
     assert_eq!(ada.get(&failed).await.0, StatusCode::NOT_FOUND);
     for path in ["/console", "/console/live", "/viewLog", &feed] {
         let page = ada.page(path).await;
-        assert!(!page.contains("notify failed") && !page.contains("of-bob"), "{path}: {page}");
+        assert!(!page.contains(">delivery failed<") && !page.contains("of-bob"), "{path}: {page}");
         assert!(!page.contains("webhook delivery failed"), "{path}: {page}");
     }
 }

@@ -128,6 +128,35 @@ async fn the_pages_about_an_address_are_accessible() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn the_log_fits_in_every_width_and_a_long_login_in_the_head() {
+    let world = World::with_tides(3, &[]).await;
+    let login = "monitoring-of-all-feeds@very-long-name.example.org";
+    make_token(&world, login, Scopes::all()).await;
+    let callback = format!("/failing/{}", "long".repeat(20));
+    world.subscriber.set(&callback, Behavior::Failing(500));
+    subscribe(&world, login, &callback).await;
+    world.put_tides(4);
+    world.gateway.post("/ping", &[("url", &world.topic)]).await;
+    let browser = Browser::start().await;
+    sign_in(&browser, &world, login).await;
+    for path in ["/viewLog", "/console/live"] {
+        browser.open(&world.gateway.url(path)).await;
+        browser
+            .until("document.querySelector('#events').innerText.includes('delivery failed')")
+            .await;
+        for width in [390, 801, 897, 1024, 1100, 1280] {
+            browser.emulate(width, "light").await;
+            let overflow = "return document.documentElement.scrollWidth - innerWidth";
+            assert_eq!(browser.run(overflow).await, json!(0), "{path}, {width}");
+            let lines = "const text = document.createRange();
+                text.selectNodeContents(document.querySelector('header form button'));
+                return text.getClientRects().length";
+            assert_eq!(browser.run(lines).await, json!(1), "{path}, {width}");
+        }
+    }
+}
+
 /// Returns the last address on a page that is below `folder`, from the root.
 fn last_link(page: &str, folder: &str) -> String {
     let (_, rest) = page.rsplit_once(folder).unwrap();
@@ -198,7 +227,7 @@ async fn a_person_pauses_a_subscription_and_makes_a_token() {
     browser.until(&says("up to date")).await;
     browser.click("button[value=pause]").await;
     browser.until(&says("Pause: done.")).await;
-    browser.until(&says("nothing is sent")).await;
+    browser.until(&says("Nothing is sent")).await;
     browser.click("button[value=resume]").await;
     browser.until(&says("Resume: done.")).await;
 

@@ -5,6 +5,7 @@ use feedgate_core::account::Scopes;
 use super::make_token;
 use super::pages::{axe, check_displayed, sign_in};
 use crate::support::browser::Browser;
+use crate::support::subscriber::Behavior;
 use crate::support::world::World;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -36,6 +37,11 @@ async fn c06_a_new_callback_is_tested_where_its_secret_is_displayed() {
         .until("document.querySelector('#report').textContent.includes('accepted the test')")
         .await;
     assert_eq!(world.subscriber.notified("/ada")[0].header("x-feedgate-test"), Some("1"));
+    let is_alert = "document.querySelector('#report').getAttribute('role') === 'alert'";
+    browser.until(&format!("!({is_alert})")).await;
+    world.subscriber.set("/ada", Behavior::Failing(500));
+    browser.click("button[value=test]").await;
+    browser.until(is_alert).await;
     assert_eq!(browser.text(".card pre").await, secret, "it is displayed as long as the page is");
     browser.click("button.copy").await;
     browser.until("document.querySelector('button.copy').textContent !== 'Copy'").await;

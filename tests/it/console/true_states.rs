@@ -66,6 +66,12 @@ async fn c07_pages_offer_what_the_token_may_do() {
     assert!(page.contains("value=\"pause\"") && page.contains("value=\"rotate-secret\""), "{page}");
     assert!(!page.contains("value=\"retry\"") && !page.contains("value=\"resume\""), "{page}");
 
+    for path in ["/console/sign-in", "/console/sign-in?next=feeds"] {
+        let request = everything.client.get(world.gateway.url(path));
+        let response = request.header("cookie", &everything.cookie).send().await.unwrap();
+        assert_eq!(response.headers()[LOCATION], "../console", "who is signed in need not sign in");
+    }
+
     let publish: Scopes = [Scope::Publish].into_iter().collect();
     tokens::create(&world, "publisher", publish, None).await;
     let publisher = Visitor::sign_in(&world, "ada", "publisher").await;

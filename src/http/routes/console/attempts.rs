@@ -21,13 +21,13 @@ use feedgate_core::attempt::{
     AttemptVerdict, DeliveryAttempt, HeaderLine, PayloadContent, RecordedResponse, StoredAttempt,
 };
 use feedgate_core::record::Seq;
-use feedgate_core::store::{AttemptRange, ListedSubscription};
-use feedgate_core::subscription::Format;
+use feedgate_core::store::{AttemptRange, ListedSubscription, StoreError};
+use feedgate_core::subscription::{Format, SubscriptionId};
 
 /// The number of attempts on the page of a subscription.
 const ATTEMPTS: usize = 20;
-/// The most entries to which the page of an attempt leads.
-const ENTRIES: i64 = 20;
+/// The newest attempts of a subscription among which that after another one is looked for.
+const NEWEST_READ: usize = 50;
 /// The most bytes of a body on the page, which stays below 100 kB.
 const BODY_BYTES: usize = 24 << 10;
 
@@ -54,7 +54,11 @@ pub(super) async fn timeline(
                 th scope="col" { (name) }
             } } }
             tbody {
-                @for stored in &attempts { (row(visit, listed, stored, now)) }
+                @for (n, stored) in attempts.iter().enumerate() {
+                    // The next attempt of the others was made, or is on the page before.
+                    @let next = stored.attempt.next_attempt_at.filter(|_| n == 0 && before.is_none());
+                    (row(visit, listed, stored, (next, now)))
+                }
                 @if attempts.is_empty() { tr { td colspan="5" { (none) } } }
             }
         }
@@ -73,7 +77,10 @@ pub(super) async fn timeline(
 fn durations(attempts: &[StoredAttempt]) -> Markup {
     let Some(newest) = attempts.first() else { return html! {} };
     let attempts = || attempts.iter().rev().map(|stored| &stored.attempt);
-    let label = |attempt: &DeliveryAttempt| attempt.at.format("%b %-d %H:%M:%S").to_string();
+    let is_one_day =
+        attempts().all(|other| other.at.date_naive() == newest.attempt.at.date_naive());
+    let format = if is_one_day { "%H:%M:%S" } else { "%b %-d %H:%M" };
+    let label = |attempt: &DeliveryAttempt| attempt.at.format(format).to_string();
     let took = |attempt: &DeliveryAttempt| u64::try_from(attempt.took.as_micros()).ok();
     let is_accepted = |attempt: &DeliveryAttempt| attempt.verdict == AttemptVerdict::Delivered;
     let series =
@@ -100,7 +107,7 @@ fn row(
     visit: &Visit,
     listed: &ListedSubscription,
     stored: &StoredAttempt,
-    now: DateTime<Utc>,
+    (next, now): (Option<DateTime<Utc>>, DateTime<Utc>),
 ) -> Markup {
     let attempt = &stored.attempt;
     html! {
@@ -112,7 +119,7 @@ fn row(
             }
             td data-name="Result" {
                 (verdict(attempt))
-                @if let Some(next) = attempt.next_attempt_at {
+                @if let Some(next) = next.filter(|next| *next > now) {
                     br; small { "next attempt " (relative_time(next, now)) }
                 }
             }
@@ -128,6 +135,7 @@ fn row(
     }
 }
 
+/// Returns the badge of an attempt.
 pub(super) fn verdict(attempt: &DeliveryAttempt) -> Markup {
     let tone = match attempt.verdict {
         AttemptVerdict::Delivered => Tone::Good,
@@ -135,6 +143,15 @@ pub(super) fn verdict(attempt: &DeliveryAttempt) -> Markup {
         AttemptVerdict::Ended => Tone::Bad,
     };
     badge(tone, attempt.verdict.as_str())
+}
+
+/// Returns what came back, in words.
+fn answer(attempt: &DeliveryAttempt) -> String {
+    let Some(response) = &attempt.response else { return attempt.error.clone() };
+    match StatusCode::from_u16(response.status) {
+        Ok(status) => status.to_string(),
+        Err(_) => response.status.to_string(),
+    }
 }
 
 /// Returns what was sent, in words that lead to the entries.
@@ -207,6 +224,7 @@ pub(super) async fn page(
     let id = listed.subscription.id;
     let found = visit.gateway.store.attempt(id, number).await.map_err(unavailable)?;
     let attempt = found.ok_or_else(not_found)?.attempt;
+    let neighbours = Neighbours::read(visit, id, number).await.map_err(unavailable)?;
     let may_read = visit.allows(Scope::Retrieve);
     let payload = match may_read {
         true => visit.gateway.composer.payload_of(&listed.subscription, &attempt).await,
@@ -214,11 +232,12 @@ pub(super) async fn page(
     };
     let payload = payload.map_err(unavailable)?;
     let content = html! {
-        (facts(visit, listed, &attempt))
+        (facts(visit, listed, &attempt, neighbours.after.as_ref()))
+        (neighbours.links(visit))
         h2 { "Request" }
-        (header_lines(&attempt.request.headers))
+        (message(&format!("POST {}\n", listed.subscription.callback.as_str()), &attempt.request.headers))
         details {
-            summary { "Body" }
+            summary { "Body, composed again" }
             @match &payload {
                 Some(composed) => (body(&composed.body)),
                 None if !may_read => p { "The token that you signed in with may not read entries." },
@@ -238,50 +257,90 @@ pub(super) async fn page(
     Ok(visit.page("Attempt to deliver", SECTION, content))
 }
 
-fn facts(visit: &Visit, listed: &ListedSubscription, attempt: &DeliveryAttempt) -> Markup {
-    let now = runner::now();
-    let path = format!("{SECTION}/{}", to_path(listed.subscription.id));
-    let feed = format!("{}/{}", feeds::SECTION, listed.resource.id);
-    let (first, last) = (attempt.request.first.0, attempt.request.last.0);
-    let between: Vec<Seq> =
-        (first..=last.min(first.saturating_add(ENTRIES - 1))).map(Seq).collect();
-    html! {
-        dl.facts {
-            dt { "Subscription" }
-            dd { a href=(visit.address(&path)) { (listed.subscription.callback.as_str()) } }
-            dt { "Result" } dd { (verdict(attempt)) " " (attempt.code) }
-            dt { "Time" } dd { (timestamp(attempt.at)) }
-            dt { "Took" } dd { (grouped(millis(attempt))) "\u{a0}ms" }
-            dt { "Sent" } dd { (sent(visit, listed, attempt)) }
-            @if between.len() > 2 && leads_to_entries(visit, listed, attempt) {
-                dt { "Entries" }
-                dd { @for (n, seq) in between.iter().enumerate() {
-                    @if n > 0 { ", " }
-                    (entry(visit, listed, attempt, *seq))
-                } }
-            }
-            dt { "Feed" } dd { a href=(visit.address(&feed)) { (title(&listed.resource)) } }
-            dt { "Source" }
-            dd { a href=(feed_address(&listed.resource)) rel="nofollow noreferrer" {
-                (feed_address(&listed.resource))
-            } }
-            dt { "Next attempt" }
-            dd {
-                @match attempt.next_attempt_at {
-                    Some(at) => (relative_time(at, now)),
-                    None if attempt.verdict == AttemptVerdict::Failed => "with the next change",
-                    None => "none",
+/// The attempts before and after another one, as far as they are stored.
+struct Neighbours {
+    before: Option<StoredAttempt>,
+    after: Option<StoredAttempt>,
+}
+
+impl Neighbours {
+    async fn read(
+        visit: &Visit,
+        id: SubscriptionId,
+        number: i64,
+    ) -> Result<Neighbours, StoreError> {
+        let store = &visit.gateway.store;
+        let before = AttemptRange { before: Some(number), limit: 1 };
+        let newest = AttemptRange { before: None, limit: NEWEST_READ };
+        let before = store.attempts(id, before).await?.into_iter().next();
+        let newest = store.attempts(id, newest).await?.into_iter();
+        // The newest are first, so the one after it is the last of those that are newer.
+        let after = newest.take_while(|other| other.id > number).last();
+        Ok(Neighbours { before, after })
+    }
+
+    fn links(&self, visit: &Visit) -> Markup {
+        html! {
+            @if self.before.is_some() || self.after.is_some() {
+                nav.pages aria-label="Attempts" {
+                    @if let Some(before) = &self.before {
+                        a rel="prev" href=(visit.address(&address(before))) { "Attempt before" }
+                    }
+                    @if let Some(after) = &self.after {
+                        a rel="next" href=(visit.address(&address(after))) { "Attempt after" }
+                    }
                 }
             }
         }
     }
 }
 
-/// Returns the beginning of a body.
+fn facts(
+    visit: &Visit,
+    listed: &ListedSubscription,
+    attempt: &DeliveryAttempt,
+    after: Option<&StoredAttempt>,
+) -> Markup {
+    let now = runner::now();
+    let path = format!("{SECTION}/{}", to_path(listed.subscription.id));
+    let feed = format!("{}/{}", feeds::SECTION, listed.resource.id);
+    html! {
+        dl.facts {
+            dt { "Subscription" }
+            dd { a href=(visit.address(&path)) { (listed.subscription.callback.as_str()) } }
+            dt { "Result" } dd { (verdict(attempt)) ": " (answer(attempt)) }
+            dt { "Time" } dd { (timestamp(attempt.at)) }
+            dt { "Took" } dd { (grouped(millis(attempt))) "\u{a0}ms" }
+            dt { "Sent" } dd { (sent(visit, listed, attempt)) }
+            dt { "Feed" } dd { a href=(visit.address(&feed)) { (title(&listed.resource)) } }
+            dt { "Source" }
+            dd { a href=(feed_address(&listed.resource)) rel="nofollow noreferrer" {
+                (feed_address(&listed.resource))
+            } }
+            @if attempt.verdict == AttemptVerdict::Failed {
+                dt { "Next attempt" }
+                dd { @match (after, attempt.next_attempt_at) {
+                    (Some(after), _) => a href=(visit.address(&address(after))) {
+                        (relative_time(after.attempt.at, now))
+                    },
+                    (None, Some(at)) if at > now => (relative_time(at, now)),
+                    (None, Some(at)) => { "was due " (relative_time(at, now)) }
+                    (None, None) => "with the next change",
+                } }
+            }
+        }
+    }
+}
+
+/// Returns the beginning of a body that was composed again.
 fn body(bytes: &[u8]) -> Markup {
     let is_whole = bytes.len() <= BODY_BYTES;
     let beginning = &bytes[..bytes.len().min(BODY_BYTES)];
     html! {
+        p.soft {
+            "What was sent is not stored. The entries are the same; the title and the status of the feed are those of \
+             now, so the body may differ from what was sent."
+        }
         pre tabindex="0" { code { (String::from_utf8_lossy(beginning)) } }
         @if !is_whole { p.soft { "Only the beginning of the body is displayed." } }
     }
@@ -295,17 +354,19 @@ fn response_part(response: RecordedResponse, is_operator: bool) -> Markup {
         @if is_hidden {
             p { "The callback is at an inner address: only administrators see more of its response." }
         } @else {
-            (header_lines(&response.headers))
+            (message("", &response.headers))
             @if response.body.is_empty() { p { "The body is empty." } } @else {
-                pre tabindex="0" { code { (String::from_utf8_lossy(&response.body)) } }
+                pre.wrap tabindex="0" { code { (String::from_utf8_lossy(&response.body)) } }
             }
         }
     }
 }
 
-fn header_lines(lines: &[HeaderLine]) -> Markup {
+/// Returns the head of a request or a response.
+fn message(first_line: &str, lines: &[HeaderLine]) -> Markup {
     html! {
         pre tabindex="0" { code {
+            (first_line)
             @for line in lines { (line.name) ": " (line.value) "\n" }
         } }
     }

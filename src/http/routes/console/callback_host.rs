@@ -19,16 +19,19 @@ pub(super) async fn page(visit: &Visit, host: &str) -> Result<Response, Rejectio
     let subject = TrafficSubject::CallbackHost(host.to_owned());
     let charts =
         traffic_charts::section(visit, &path(host), subject, traffic_charts::OF_DELIVERIES).await?;
-    // Ports that belong to the scheme are not written in addresses.
-    let written = host.strip_suffix(":443").or(host.strip_suffix(":80")).unwrap_or(host);
-    let written = utf8_percent_encode(written, NON_ALPHANUMERIC);
+    let written = utf8_percent_encode(without_usual_port(host), NON_ALPHANUMERIC);
     let subscriptions = format!("{}?q={written}", subscription_state::SECTION);
     let content = html! {
-        p { "All deliveries to callbacks at " b { (host) } ", of all accounts and of subscriptions without one." }
+        p { "All deliveries to callbacks at " b { (host) } ", of all subscribers." }
         p { a href=(visit.address(&subscriptions)) { "Subscriptions with callbacks there" } }
         (charts)
     };
     Ok(visit.page(host, subscription_state::SECTION, content))
+}
+
+/// Returns a host as addresses have it: without a port that belongs to the scheme.
+pub(super) fn without_usual_port(host: &str) -> &str {
+    host.strip_suffix(":443").or(host.strip_suffix(":80")).unwrap_or(host)
 }
 
 /// Returns the address of the page of a host.

@@ -51,7 +51,7 @@ fn headline(trace: &FetchTrace, now: DateTime<Utc>) -> Markup {
 pub(super) fn result_word(trace: &FetchTrace) -> &'static str {
     match trace.outcome {
         "ok_new" => "changed",
-        "ok_same" => "unchanged",
+        "ok_same" => "nothing new stored",
         "not_modified" => "not modified",
         code => code,
     }

@@ -30,15 +30,19 @@
     if (!form.dataset.report || event.defaultPrevented) return;
     event.preventDefault();
     const report = document.getElementById(form.dataset.report);
-    report.textContent = "Sending…";
+    const display = (role, text) => {
+      report.setAttribute("role", role);
+      report.textContent = text;
+    };
+    display("status", "Sending…");
     try {
       const body = new URLSearchParams(new FormData(form, event.submitter));
       const response = await fetch(form.getAttribute("action"), { method: "POST", body });
       const page = new DOMParser().parseFromString(await response.text(), "text/html");
       const found = page.querySelector("main [role=status], main [role=alert]");
-      report.textContent = found?.textContent ?? response.statusText;
+      display(found?.getAttribute("role") ?? "alert", found?.textContent ?? response.statusText);
     } catch {
-      report.textContent = "The gateway does not respond.";
+      display("alert", "The gateway does not respond.");
     }
   });
   // All rows of a page are selected at once.

@@ -79,9 +79,9 @@ fn programs(visit: &Visit, listed: &ListedSubscription, new_secret: Option<&Secr
         }
         (copyable(&lines.concat()))
         p.soft {
-            "Each subscribes when it starts, which this subscription is renewed by. "
+            "Each program renews this subscription when it starts, and receives JSON."
             @if subscription.format != Format::Json {
-                "They read JSON, so its format changes from what you have chosen to JSON."
+                " The format that you have chosen is replaced then."
             }
         }
         @for receiver in receivers() { (program(&receiver)) }

@@ -4,7 +4,7 @@ mod references;
 
 use std::convert::Infallible;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use http::StatusCode;
 use maud::{Markup, html};
 use warp::reply::Response;
@@ -225,7 +225,11 @@ async fn show(
         }
         (references::section(visit, listed)?)
     };
-    Ok(visit.page("Subscription", SECTION, content))
+    let target = match listed.subscription.callback.is_null_device() {
+        true => "no callback".to_owned(),
+        false => callback_host::without_usual_port(&listed.subscription.callback.host()).to_owned(),
+    };
+    Ok(visit.page(&format!("{} → {target}", title(feed)), SECTION, content))
 }
 
 fn facts(
@@ -236,9 +240,17 @@ fn facts(
     let ListedSubscription { subscription, resource, delivery, .. } = listed;
     let signing = &subscription.signing;
     let feed = visit.address(&format!("console/feeds/{}", resource.id));
+    let lag = delivery.lag(subscription);
+    // The lease of an account lasts for years.
+    let is_renewed = subscription.lease_until < now + TimeDelta::days(365);
     html! {
         dl.facts {
-            dt { "State" } dd { (state_badge(listed, now)) " " (next_step(listed, now)) }
+            dt { "State" }
+            dd {
+                (state_badge(listed, now)) " "
+                @if let Some(since) = delivery.paused_at { (relative_time(since, now)) ". " }
+                (next_step(listed, now))
+            }
             dt { "Callback" } dd { (web_address(subscription.callback.as_str())) }
             dt { "Feed" } dd { a href=(feed) { (title(resource)) } }
             @if visit.gateway.subscribe.followed_by(&subscription.topic).is_some() {
@@ -252,8 +264,9 @@ fn facts(
                 dt { "Filter" } dd { code { (filter.as_str()) } }
             }
             dt { "Received" }
-            dd { "up to " (grouped(subscription.cursor.0.unsigned_abs())) " of "
-                (grouped(delivery.owed.0.unsigned_abs())) }
+            dd { (grouped(subscription.cursor.0.unsigned_abs())) " of "
+                (grouped(delivery.owed.0.unsigned_abs()))
+                @if lag > 0 { ", " (grouped(lag.unsigned_abs())) " behind" } }
             @if subscription.failures > 0 {
                 dt { "Failed attempts" }
                 dd { (grouped(subscription.failures.into())) " in a row"
@@ -282,7 +295,7 @@ fn facts(
                 dt { "Next digest" } dd { (relative_time(at, now)) }
             }
             dt { "Since" } dd { (timestamp(subscription.created_at)) }
-            dt { "Lease" } dd { "until " (timestamp(subscription.lease_until)) }
+            @if is_renewed { dt { "Lease" } dd { "until " (timestamp(subscription.lease_until)) } }
         }
     }
 }

@@ -51,11 +51,10 @@ pub(super) fn next_step(listed: &ListedSubscription, now: DateTime<Utc>) -> Mark
     let lag = listed.delivery.lag(&listed.subscription);
     html! {
         @match (listed.delivery.paused_at, listed.delivery.next_attempt(now)) {
-            (Some(since), _) if listed.delivery.is_suspended => {
-                "Suspended " (relative_time(since, now)) ", because its callback failed for a month. "
-                "Nothing is sent until it is resumed."
+            (Some(_), _) if listed.delivery.is_suspended => {
+                "Its callback failed for a month. Nothing is sent until it is resumed."
             }
-            (Some(since), _) => { "Paused " (relative_time(since, now)) ", nothing is sent." }
+            (Some(_), _) => "Nothing is sent until it is resumed.",
             (None, Some(at)) => { "Next attempt " (relative_time(at, now)) "." }
             (None, None) if lag > 0 => { "Waits for the next change." }
             (None, None) => {
