@@ -18,7 +18,7 @@ mod true_states;
 
 use feedgate_core::account::{NewToken, Scope, Scopes, TokenHash};
 use http::StatusCode;
-use http::header::{CONTENT_SECURITY_POLICY, LOCATION, SET_COOKIE};
+use http::header::{CONTENT_SECURITY_POLICY, SET_COOKIE};
 use reqwest::{Client, Response, redirect};
 
 use crate::support::feeds::between;
@@ -314,34 +314,6 @@ async fn a_new_secret_is_shown_once_and_signs_beside_the_previous_one() {
     world.subscriber.until("/ada", |received| !received.is_empty()).await;
     let received = &world.subscriber.notified("/ada")[0];
     assert!(crate::support::subscriber::is_signed(received, &secret));
-}
-
-#[tokio::test]
-async fn several_subscriptions_are_controlled_at_once() {
-    let world = world_of_two().await;
-    subscribe(&world, "ada", "/second").await;
-    let ada = Visitor::sign_in(&world, "ada", "ada").await;
-    let page = ada.page("/console/subscriptions").await;
-    let ids: Vec<&str> = page
-        .match_indices("name=\"id\" value=\"")
-        .map(|(at, found)| page[at + found.len()..].split('"').next().unwrap())
-        .collect();
-    assert_eq!(ids.len(), 2);
-    let form: Vec<_> = ids.iter().map(|id| ("id", *id)).chain([("action", "pause")]).collect();
-    let response = ada.act("/console/subscriptions", &form).await;
-    let question = response.text().await.unwrap();
-    assert!(
-        question.replace('\u{a0}', " ").contains("<h1>Pause 2 subscriptions?</h1>"),
-        "{question}"
-    );
-    assert!(
-        ada.page("/console/subscriptions?state=paused").await.contains("No subscriptions found")
-    );
-    let form = [&form[..], &[("confirmed", "1")]].concat();
-    let response = ada.act("/console/subscriptions", &form).await;
-    assert!(response.headers()[LOCATION].to_str().unwrap().contains("count=2"));
-    let paused = ada.page("/console/subscriptions?state=paused").await;
-    assert!(paused.contains("/ada") && paused.contains("/second"), "{paused}");
 }
 
 #[tokio::test]

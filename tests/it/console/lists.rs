@@ -6,7 +6,7 @@ mod icons;
 use feedgate_core::account::Scopes;
 use http::header::LOCATION;
 
-use super::{Visitor, make_token, subscribe};
+use super::{Visitor, make_token, subscribe, world_of_two};
 use crate::store::lists::put_feeds;
 use crate::support::world::World;
 
@@ -88,4 +88,32 @@ fn neighbour(page: &str, rel: &str) -> String {
 fn rows(page: &str) -> Vec<&str> {
     let links = page.split("href=\"../console/feeds/").skip(1);
     links.filter_map(|link| link.split('"').next()).collect()
+}
+
+#[tokio::test]
+async fn several_subscriptions_are_controlled_at_once() {
+    let world = world_of_two().await;
+    subscribe(&world, "ada", "/second").await;
+    let ada = Visitor::sign_in(&world, "ada", "ada").await;
+    let page = ada.page("/console/subscriptions").await;
+    let ids: Vec<&str> = page
+        .match_indices("name=\"id\" value=\"")
+        .map(|(at, found)| page[at + found.len()..].split('"').next().unwrap())
+        .collect();
+    assert_eq!(ids.len(), 2);
+    let form: Vec<_> = ids.iter().map(|id| ("id", *id)).chain([("action", "pause")]).collect();
+    let response = ada.act("/console/subscriptions", &form).await;
+    let question = response.text().await.unwrap();
+    assert!(
+        question.replace('\u{a0}', " ").contains("<h1>Pause 2 subscriptions?</h1>"),
+        "{question}"
+    );
+    assert!(
+        ada.page("/console/subscriptions?state=paused").await.contains("No subscriptions found")
+    );
+    let form = [&form[..], &[("confirmed", "1")]].concat();
+    let response = ada.act("/console/subscriptions", &form).await;
+    assert!(response.headers()[LOCATION].to_str().unwrap().contains("count=2"));
+    let paused = ada.page("/console/subscriptions?state=paused").await;
+    assert!(paused.contains("/ada") && paused.contains("/second"), "{paused}");
 }

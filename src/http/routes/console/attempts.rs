@@ -146,7 +146,7 @@ pub(super) fn verdict(attempt: &DeliveryAttempt) -> Markup {
 }
 
 /// Returns what came back, in words.
-fn answer(attempt: &DeliveryAttempt) -> String {
+fn response_in_words(attempt: &DeliveryAttempt) -> String {
     let Some(response) = &attempt.response else { return attempt.error.clone() };
     match StatusCode::from_u16(response.status) {
         Ok(status) => status.to_string(),
@@ -308,7 +308,7 @@ fn facts(
         dl.facts {
             dt { "Subscription" }
             dd { a href=(visit.address(&path)) { (listed.subscription.callback.as_str()) } }
-            dt { "Result" } dd { (verdict(attempt)) ": " (answer(attempt)) }
+            dt { "Result" } dd { (verdict(attempt)) ": " (response_in_words(attempt)) }
             dt { "Time" } dd { (timestamp(attempt.at)) }
             dt { "Took" } dd { (grouped(millis(attempt))) "\u{a0}ms" }
             dt { "Sent" } dd { (sent(visit, listed, attempt)) }

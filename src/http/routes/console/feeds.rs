@@ -11,7 +11,7 @@ use super::paging::Paging;
 use super::visit::Visit;
 use crate::http::kit::html::chart::sparkline;
 use crate::http::kit::html::parts::{
-    counted, empty_row, grouped, optional_time, relative_time, span, web_address,
+    counted, empty_row, grouped, optional_time, relative_time, rough_span, web_address,
 };
 use crate::http::kit::rejection::Rejection;
 use crate::jobs::runner;
@@ -200,7 +200,10 @@ fn state_cell(_: &Visit, feed: &Resource, now: DateTime<Utc>) -> Markup {
     html! {
         (badge_of(FeedState::from_resource(feed, now)))
         @if feed.status.is_failing() {
-            small title=(feed.status.http_message) { (feed.status.http_message) }
+            @let message = feed.status.http_message.as_str();
+            small title=(message) {
+                (message.strip_prefix("the server responded with ").unwrap_or(message))
+            }
         }
     }
 }
@@ -211,10 +214,7 @@ fn next_fetch_cell(_: &Visit, feed: &Resource, now: DateTime<Utc>) -> Markup {
             (relative_time(feed.next_fetch, now))
             @if feed.status.period_s > 0 {
                 small title=(feed.status.period_reason) {
-                    "every " (span(feed.status.period_s.into()))
-                    @if !feed.status.period_reason.is_empty() {
-                        ": " (feed.status.period_reason)
-                    }
+                    "every " (rough_span(feed.status.period_s.into()))
                 }
             }
         }

@@ -15,7 +15,9 @@ use super::feed_state::title;
 use super::new_subscription::random_secret;
 use super::replay;
 use super::subscription_action::{Action, has_changeable_secret};
-use super::subscription_state::{SECTION, from_path, next_step, state_badge, to_path};
+use super::subscription_state::{
+    SECTION, from_path, next_step, protocol_name, state_badge, to_path,
+};
 use super::visit::Visit;
 use crate::http::kit::auth;
 use crate::http::kit::html::parts::{
@@ -257,7 +259,7 @@ fn facts(
                 dt { "Followed page" } dd { (subscription.topic.subscribed_as()) }
             }
             dt { "Protocol" }
-            dd { (subscription.protocol.as_str())
+            dd { (protocol_name(subscription))
                 @if subscription.protocol == Protocol::WebSub { ", " (format_name(subscription.format)) }
                 @if subscription.is_sanitized { ", sanitized" } }
             @if let Some(filter) = &subscription.filter {

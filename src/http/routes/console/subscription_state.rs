@@ -8,10 +8,22 @@ use feedgate_core::delivery_health::DeliveryState;
 use feedgate_core::feed_state::FeedState;
 use feedgate_core::resource::ResourceKind;
 use feedgate_core::store::ListedSubscription;
-use feedgate_core::subscription::SubscriptionId;
+use feedgate_core::subscription::{Subscription, SubscriptionId};
+use feedgate_protocol::Protocol;
 
 /// The section of the navigation.
 pub(super) const SECTION: &str = "console/subscriptions";
+
+/// Returns how a subscription is notified, in words. Webhooks of accounts are sent as those of the hub are.
+pub(super) fn protocol_name(subscription: &Subscription) -> &'static str {
+    match subscription.protocol {
+        Protocol::WebSub if subscription.account.is_some() => "webhook",
+        Protocol::WebSub => "WebSub",
+        Protocol::HttpPost => "rssCloud",
+        Protocol::XmlRpc { .. } => "rssCloud by XML-RPC",
+        Protocol::Soap { .. } => "rssCloud by SOAP",
+    }
+}
 
 /// Returns the state of a subscription as a badge.
 pub(super) fn state_badge(listed: &ListedSubscription, now: DateTime<Utc>) -> Markup {

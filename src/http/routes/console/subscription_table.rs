@@ -6,7 +6,7 @@ use maud::{Markup, html};
 use super::feed_state::{site_tile, title};
 use super::list_columns::{ColumnList, ListColumn, cells, head};
 use super::subscription_filter::PARAMETERS;
-use super::subscription_state::{SECTION, next_step, state_badge, to_path};
+use super::subscription_state::{SECTION, next_step, protocol_name, state_badge, to_path};
 use super::visit::Visit;
 use crate::http::kit::html::parts::{empty_row, grouped, relative_time, web_address};
 use feedgate_core::account::Scope;
@@ -122,9 +122,8 @@ fn callback_cell(visit: &Visit, listed: &ListedSubscription, now: DateTime<Utc>)
     let path = visit.address(&format!("{SECTION}/{}", to_path(subscription.id)));
     html! {
         a href=(path) { (web_address(subscription.callback.as_str())) }
-        small {
-            (subscription.protocol.as_str()) ", since " (relative_time(subscription.created_at, now))
-        }
+        small.narrow { (title(&listed.resource)) }
+        small { (protocol_name(subscription)) ", made " (relative_time(subscription.created_at, now)) }
     }
 }
 
