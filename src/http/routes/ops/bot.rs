@@ -77,8 +77,8 @@ fn about(settings: &HttpSettings) -> Markup {
         p {
             "feedgate is a feed gateway: it fetches feeds and web pages that somebody has \
              subscribed to, and notifies the subscribers of new entries. For lists of these feeds it also \
-             fetches the icon of their site, at most once a day. It fetches nothing else, and does not \
-             follow the links in a page."
+             fetches the icon of their site, which a node of this gateway remembers for a day. It fetches \
+             nothing else, and does not follow the links in a page."
         }
         p {
             "This is version " (version) ". Its requests carry the user agent "
