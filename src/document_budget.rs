@@ -12,21 +12,27 @@
 //! * What waits for a parser holds its memory already, and a parser waits for nothing.
 //! * No more documents are parsed at the same time than there are processors, and only half of the
 //!   parsers take large documents.
+//! * What works in a [`half`](DocumentBudget::half) of the budget waits for its part of that first, so that it
+//!   never stands in the way of the rest.
 
+mod half;
 mod request_bodies;
 
 use std::error::Error;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use futures_util::FutureExt;
+use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio::time::timeout;
 use tracing::error;
 
 use feedgate_feed::parse::{max_memory, memory_bound};
 
+use half::Half;
 use request_bodies::AnonymousBodies;
 
 pub use request_bodies::BodyOwner;
@@ -115,6 +121,8 @@ pub struct DocumentBudget {
     anonymous_bodies: AnonymousBodies,
     parsers: Parsers,
     waiting: Arc<AtomicUsize>,
+    /// The half that work with this budget may have, if it may not have all.
+    half: Option<Arc<Half>>,
 }
 
 /// The memory of one share.
@@ -124,25 +132,49 @@ struct Pool {
     capacity: u32,
 }
 
+impl Pool {
+    fn new(capacity: u32) -> Pool {
+        Pool { units: Arc::new(Semaphore::new(capacity as usize)), capacity }
+    }
+
+    /// Waits for units: for all of them, if that is less.
+    async fn acquire(&self, units: u32) -> Result<OwnedSemaphorePermit, AcquireError> {
+        Arc::clone(&self.units).acquire_many_owned(units.min(self.capacity)).await
+    }
+}
+
 /// Who may parse.
 #[derive(Clone, Debug)]
 struct Parsers {
     all: Arc<Semaphore>,
     count: usize,
     for_large: Arc<Semaphore>,
+    large_count: usize,
+}
+
+impl Parsers {
+    fn new(count: usize) -> Parsers {
+        let all = Arc::new(Semaphore::new(count));
+        let large_count = (count / 2).max(1);
+        Parsers { all, count, for_large: Arc::new(Semaphore::new(large_count)), large_count }
+    }
 }
 
 /// Memory that is reserved until this is dropped.
 #[derive(Debug)]
 pub struct Reservation {
     units: OwnedSemaphorePermit,
+    /// The part of a half that they are.
+    of_half: Option<OwnedSemaphorePermit>,
 }
 
 impl Reservation {
     /// Returns what exceeds `bytes` to the budget.
     pub fn shrink_to(&mut self, bytes: u64) {
-        let excess = self.units.num_permits().saturating_sub(units(bytes) as usize);
-        drop(self.units.split(excess));
+        for permits in [Some(&mut self.units), self.of_half.as_mut()].into_iter().flatten() {
+            let excess = permits.num_permits().saturating_sub(units(bytes) as usize);
+            drop(permits.split(excess));
+        }
     }
 }
 
@@ -159,22 +191,15 @@ pub struct DocumentMemory {
 impl DocumentBudget {
     /// Creates a budget of `bytes`, with `parsers` documents parsed at the same time.
     pub fn new(bytes: u64, parsers: usize) -> DocumentBudget {
-        let pools = Share::ALL.map(|share| {
-            let capacity = units(bytes / 8 * share.eighths());
-            Pool { units: Arc::new(Semaphore::new(capacity as usize)), capacity }
-        });
-        let count = parsers.max(1);
-        let parsers = Parsers {
-            all: Arc::new(Semaphore::new(count)),
-            count,
-            for_large: Arc::new(Semaphore::new((count / 2).max(1))),
-        };
+        let pools = Share::ALL.map(|share| Pool::new(units(bytes / 8 * share.eighths())));
+        let parsers = Parsers::new(parsers.max(1));
         let anonymous_bodies = AnonymousBodies::new(pools[Share::Requests as usize].capacity);
         DocumentBudget {
             pools: Arc::new(pools),
             anonymous_bodies,
             parsers,
             waiting: Arc::default(),
+            half: None,
         }
     }
 
@@ -223,6 +248,9 @@ impl DocumentBudget {
         let has = u32::try_from(held.units.num_permits()).unwrap_or(u32::MAX);
         let lacking = self.acquire(share, wanted.saturating_sub(has), patience).await?;
         held.units.merge(lacking.units);
+        if let (Some(held), Some(lacking)) = (&mut held.of_half, lacking.of_half) {
+            held.merge(lacking);
+        }
         Ok(())
     }
 
@@ -232,16 +260,25 @@ impl DocumentBudget {
         wanted: u32,
         patience: Duration,
     ) -> Result<Reservation, GatewayBusy> {
-        let pool = &self.pools[share as usize];
-        if let Ok(units) = Arc::clone(&pool.units).try_acquire_many_owned(wanted) {
-            return Ok(Reservation { units });
-        }
-        let _waiting = Waiting::new(&self.waiting);
-        match timeout(patience, Arc::clone(&pool.units).acquire_many_owned(wanted)).await {
-            Ok(Ok(units)) => Ok(Reservation { units }),
-            // Waiting fails only if a semaphore is closed, which nothing does.
-            Ok(Err(_)) | Err(_) => Err(GatewayBusy::for_now()),
-        }
+        let mut acquiring = pin!(self.wait_for(share, wanted));
+        let reserved = match acquiring.as_mut().now_or_never() {
+            Some(reserved) => Ok(reserved),
+            None => {
+                let _waiting = Waiting::new(&self.waiting);
+                timeout(patience, acquiring).await
+            }
+        };
+        // Waiting fails only if a semaphore is closed, which nothing does.
+        reserved.ok().and_then(Result::ok).ok_or_else(GatewayBusy::for_now)
+    }
+
+    async fn wait_for(&self, share: Share, wanted: u32) -> Result<Reservation, AcquireError> {
+        let of_half = match &self.half {
+            Some(half) => Some(half.acquire(share, wanted).await?),
+            None => None,
+        };
+        let units = self.pools[share as usize].acquire(wanted).await?;
+        Ok(Reservation { units, of_half })
     }
 
     /// Reserves memory for parsing a document and storing its result.
@@ -336,6 +373,10 @@ impl DocumentMemory {
     ) -> Option<T> {
         let parsers = &self.budget.parsers;
         let waiting = Waiting::new(&self.budget.waiting);
+        let of_half = match &self.budget.half {
+            Some(half) if self.is_large => half.acquire_parser().await,
+            Some(_) | None => None,
+        };
         let for_large = match self.is_large {
             true => Arc::clone(&parsers.for_large).acquire_owned().await.ok(),
             false => None,
@@ -345,7 +386,7 @@ impl DocumentMemory {
         let memory = self.reservation.clone();
         let work = move || {
             let result = work();
-            drop((parser, for_large, memory));
+            drop((parser, for_large, of_half, memory));
             result
         };
         if self.is_large {

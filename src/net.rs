@@ -342,6 +342,8 @@ pub struct HttpClient {
     /// Whether the topics and callbacks of those without an account may be in private networks too.
     has_inner_for_all: bool,
     requester: FetchOwner,
+    /// Whether documents are read in half of the memory for them.
+    has_half_of_memory: bool,
     /// The headers of the resource for which requests are made, if it has its own, with its URL.
     feed_headers: Option<Arc<(Url, CallbackHeaders)>>,
 }
@@ -362,6 +364,8 @@ struct Inner {
     fetches: fetch_limit::FetchLimit,
     first_fetches: first_fetch_limit::FirstFetchLimit,
     documents: DocumentBudget,
+    /// Half of the same.
+    half_of_documents: DocumentBudget,
     signer: request_signer::RequestSigner,
     lookups: resolver::Lookups,
 }
@@ -434,6 +438,7 @@ impl HttpClient {
             gate,
             fetches: fetch_limit::FetchLimit::new(settings.fetch_concurrency, &documents),
             first_fetches: first_fetch_limit::FirstFetchLimit::default(),
+            half_of_documents: documents.half(),
             documents,
             signer: request_signer::RequestSigner::default(),
             lookups,
@@ -447,13 +452,18 @@ impl HttpClient {
             topics,
             has_inner_for_all: false,
             requester,
+            has_half_of_memory: false,
             feed_headers: None,
         }
     }
 
-    /// Returns the memory for documents, which everything that reads documents shares.
+    /// Returns the memory for documents, which everything that reads documents shares, or the half of it
+    /// that this client has.
     pub fn documents(&self) -> &DocumentBudget {
-        &self.inner.documents
+        match self.has_half_of_memory {
+            true => &self.inner.half_of_documents,
+            false => &self.inner.documents,
+        }
     }
 
     /// Returns what signs the requests of this client to publishers.

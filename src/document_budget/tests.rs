@@ -134,3 +134,56 @@ async fn a_document_that_turns_out_short_keeps_no_more_memory_than_it_needs() {
     drop(memory);
     assert_eq!(budget.usage().bytes, 0);
 }
+
+#[tokio::test(start_paused = true)]
+async fn b3_half_of_the_budget_leaves_the_other_half_to_the_rest() {
+    let budget = DocumentBudget::new(256 * MIB, 4);
+    let half = budget.half();
+    for share in Share::ALL {
+        let capacity = budget.capacity_bytes(share);
+        let mut held = Vec::new();
+        while let Ok(reserved) = half.clone().reserve(share, capacity / 8, PATIENCE).await {
+            held.push(reserved);
+        }
+        assert_eq!((held.len(), budget.usage().bytes), (4, capacity / 2), "{share:?}");
+        held[0].shrink_to(capacity / 16);
+        held.push(half.reserve(share, capacity / 16, PATIENCE).await.unwrap());
+        let rest = budget.reserve(share, capacity / 2, PATIENCE).await;
+        assert!(rest.is_ok(), "{share:?}");
+        drop((held, rest));
+        assert!(half.reserve(share, capacity / 2, PATIENCE).await.is_ok(), "all was given back");
+    }
+    assert_eq!(budget.usage().bytes, 0);
+    let limits = |mib| DocumentBudget::new(mib * MIB, 1).half().longest_body(10 * MIB);
+    let (small, usual, large) = (limits(64), limits(512), limits(4_096));
+    assert_eq!((small, large), (SMALL_BODY_BYTES, 10 * MIB));
+    assert!(small < usual && usual < large, "{usual}");
+    assert_eq!(budget.longest_body(10 * MIB), 10 * MIB);
+}
+
+#[tokio::test]
+async fn b3_half_of_the_parsers_for_large_documents_is_left_to_the_rest() {
+    let budget = DocumentBudget::new(4 << 30, 4);
+    let (release, released) = mpsc::channel::<()>();
+    let (started, mut starts) = tokio::sync::mpsc::unbounded_channel();
+    let anonymous = budget.half().admit(&large(), PATIENCE).await.unwrap();
+    let first = {
+        let (memory, started) = (anonymous.clone(), started.clone());
+        let work = move || {
+            started.send("first").unwrap();
+            released.recv().unwrap();
+        };
+        tokio::spawn(async move { memory.run_blocking(work).await })
+    };
+    assert_eq!(starts.recv().await, Some("first"));
+    let second = {
+        let started = started.clone();
+        let work = move || started.send("second").unwrap();
+        tokio::spawn(async move { anonymous.run_blocking(work).await })
+    };
+    let known = budget.admit(&large(), PATIENCE).await.unwrap();
+    known.run_blocking(move || started.send("of an account").unwrap()).await.unwrap();
+    assert_eq!(starts.recv().await, Some("of an account"), "the second waits for the first");
+    release.send(()).unwrap();
+    assert_eq!((first.await.unwrap(), second.await.unwrap()), (Some(()), Some(())));
+}

@@ -25,6 +25,12 @@ impl HttpClient {
         HttpClient { requester: FetchOwner::Anonymous(network), ..self.clone() }
     }
 
+    /// Returns this client with half of the memory for documents, and of the parsers for large ones, which it
+    /// shares with all others that have half.
+    pub fn with_half_of_memory(&self) -> HttpClient {
+        HttpClient { has_half_of_memory: true, ..self.clone() }
+    }
+
     /// Returns whether a client without an account makes the requests.
     pub fn is_for_anonymous(&self) -> bool {
         matches!(self.requester, FetchOwner::Anonymous(_))

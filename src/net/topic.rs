@@ -20,6 +20,7 @@ use tokio::time::{Instant, timeout_at};
 use url::Url;
 
 use crate::clock;
+use crate::document_budget::DocumentBudget;
 
 use super::admitted_groups::{AdmittedGroups, ClaimedGroup};
 use super::fetch_limit::FetchPermit;
@@ -106,6 +107,7 @@ pub(super) struct FetchSession<'a> {
     ask: FetchRequest<'a>,
     patience: Patience,
     requester: FetchOwner,
+    documents: &'a DocumentBudget,
     /// The URL of the next request, without credentials.
     at: Url,
     /// The credentials, as URL and as headers, while the origin is the one they belong to.
@@ -154,13 +156,14 @@ impl<'a> FetchSession<'a> {
             ask,
             patience,
             requester: client.requester,
+            documents: client.documents(),
             at,
             credentials,
             accept: ACCEPTED,
             turn: None,
             groups: AdmittedGroups::new(inner.gate.as_deref()),
             permit: None,
-            body_limit_bytes: inner.settings.body_limit_bytes,
+            body_limit_bytes: client.documents().longest_body(inner.settings.body_limit_bytes),
             is_confined: false,
             hops: Vec::new(),
             redirects: 0,
@@ -408,7 +411,7 @@ impl<'a> FetchSession<'a> {
             deadline: self.deadline(1.0),
         };
         let memory = body::BodyMemory {
-            documents: &self.inner.documents,
+            documents: self.documents,
             patience: self.patience.wait_for_gateway(),
         };
         let wire = body::read(response, limits, memory, &mut self.wire_bytes).await?;
