@@ -14,8 +14,8 @@ use crate::http::kit::not_found_page;
 use crate::http::kit::reply::not_found;
 use crate::http::public_path::PublicPath;
 use crate::http::routes::{
-    archive, author, changes, cloud_aliases, console, errors, event_log, feed_health, icon,
-    openapi, ops, rpc, rsscloud, schemas, storage, superfeedr, try_page, upstream, v1, views,
+    archive, author, changes, cloud_aliases, console, crawlers, errors, event_log, feed_health,
+    icon, openapi, ops, rpc, rsscloud, schemas, storage, superfeedr, try_page, upstream, v1, views,
     weblogs, websub,
 };
 use crate::http::state::Gateway;
@@ -111,6 +111,8 @@ fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
         .or(ops::metrics::routes(gateway))
         .unify()
         .or(icon::routes(gateway))
+        .unify()
+        .or(crawlers::routes(gateway))
         .unify()
         .or(unknown_path(gateway))
         .unify()

@@ -5,6 +5,7 @@ pub(crate) mod author;
 pub mod changes;
 pub(crate) mod cloud_aliases;
 pub(crate) mod console;
+pub(crate) mod crawlers;
 pub(crate) mod discovered_feeds;
 pub(crate) mod entry_finder;
 pub(crate) mod errors;
