@@ -74,7 +74,7 @@ impl SubscriptionService {
 
     /// Refuses a URL in a private network that the caller may not name. The refusal is that of an
     /// address which nobody may name, so that strangers do not learn which are allowed.
-    fn check_network(
+    pub(super) fn check_network(
         &self,
         url: &Url,
         purpose: Purpose,

@@ -12,6 +12,7 @@ use super::SubscriptionService;
 use crate::net::{FetchRequest, FetchResponse, HttpClient};
 use feedgate_core::poll::Validators;
 use feedgate_core::record::Seq;
+use feedgate_core::redaction;
 use feedgate_core::resource::ResourceKind;
 use feedgate_core::store::StoreError;
 use feedgate_core::topic::Topic;
@@ -22,6 +23,9 @@ use feedgate_feed::parse;
 /// The time limit for all guesses together. Fetches from one host run one at a time with a pause,
 /// so only a few fit in.
 const PATIENCE: Duration = Duration::from_secs(15);
+
+/// The maximum length of a media type, in characters.
+const MIME_CHARS: usize = 100;
 
 /// What the fetches of a topic have found so far, for the answer to a subscription.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -68,7 +72,8 @@ impl SubscriptionService {
     }
 
     /// Returns the first feed at a well-known path of a page. Anybody can name any page, so few
-    /// pages are tried at once, and a redirect counts as not found.
+    /// pages are tried at once, each request for a client without an account counts at the limit of the
+    /// server, and a redirect counts as not found.
     pub(super) async fn well_known(
         &self,
         client: &HttpClient,
@@ -78,6 +83,9 @@ impl SubscriptionService {
         let look = async {
             for place in documents::WELL_KNOWN_PATHS {
                 let Ok(url) = page.join(place) else { continue };
+                if client.is_for_anonymous() && client.admit_first_fetch(&url).await.is_err() {
+                    return None;
+                }
                 if let Some(offer) = feed_at(client, url).await {
                     return Some(offer);
                 }
@@ -103,5 +111,6 @@ async fn feed_at(client: &HttpClient, url: Url) -> Option<DiscoveredFeed> {
     let feed = parsed.await?.ok()?;
     let title = feed.title.as_ref().map(|title| title.to_plain()).unwrap_or_default();
     let mime = document.headers.get(http::header::CONTENT_TYPE)?.to_str().ok()?;
-    DiscoveredFeed::new(&url, url.as_str(), mime, &title).filter(|_| !feed.format.is_page())
+    let mime = redaction::line(mime, MIME_CHARS);
+    DiscoveredFeed::new(&url, url.as_str(), &mime, &title).filter(|_| !feed.format.is_page())
 }

@@ -4,6 +4,13 @@ use http::StatusCode;
 use http::header::{CONTENT_SECURITY_POLICY, RETRY_AFTER};
 use serde_json::json;
 
+use feedgate::jobs::runner;
+use feedgate_core::poll::Poll;
+use feedgate_core::registrant::RegistrantNetwork;
+use feedgate_core::topic::Topic;
+use feedgate_core::visibility::SourceNetwork;
+
+use crate::store::poll;
 use crate::support::browser::Browser;
 use crate::support::feeds::{between, rss};
 use crate::support::gateway::Gateway;
@@ -12,6 +19,7 @@ use crate::support::ports::free_port;
 use crate::support::postgres::{Database, Kind};
 use crate::support::publisher::Publisher;
 use crate::support::server::client;
+use crate::support::until;
 use crate::support::world::World;
 
 /// Behind a proxy on this machine, which says whom it speaks for.
@@ -122,6 +130,13 @@ async fn the_page_fetches_for_people_only_and_not_without_limit() {
     let others = [
         [("sec-fetch-site", "cross-site"), ("sec-fetch-dest", "image")],
         [("sec-fetch-site", "cross-site"), ("sec-fetch-dest", "empty")],
+        [("referer", "http://other.test/page"), ("accept", "text/html")],
+        [("origin", "http://other.test"), ("accept", "*/*")],
+        [("accept", "image/avif,image/webp,*/*;q=0.8"), ("user-agent", "Mozilla/5.0")],
+        [("accept", "text/css,*/*;q=0.1"), ("user-agent", "Mozilla/5.0")],
+        [("accept", "application/json"), ("user-agent", "Mozilla/5.0")],
+        [("sec-fetch-site", "none"), ("sec-purpose", "prefetch;prerender")],
+        [("purpose", "prefetch"), ("accept", "text/html")],
         [("user-agent", "feedgate/1.0 (+https://gate.test/bot; 1 subscribers)"), ("accept", "*/*")],
     ];
     for headers in others {
@@ -131,6 +146,8 @@ async fn the_page_fetches_for_people_only_and_not_without_limit() {
         let response = request.send().await.unwrap();
         assert_eq!(response.status(), StatusCode::FORBIDDEN, "{headers:?}");
     }
+    let response = client().head(world.gateway.url(&path)).send().await.unwrap();
+    assert_eq!(response.status(), StatusCode::OK);
     assert!(world.publisher.fetches("/feed").is_empty(), "nothing was fetched");
     let link = client().get(world.gateway.url(&path)).header("sec-fetch-site", "cross-site");
     let response = link.header("sec-fetch-dest", "document").send().await.unwrap();
@@ -171,6 +188,108 @@ async fn each_network_of_strangers_has_a_budget_and_sees_public_addresses_only()
     let (status, page) = try_from("8.8.8.8", "http://other.test/").await;
     assert_eq!(status, 429, "{page}");
     assert_ne!(try_from("9.9.9.9", "http://other.test/").await.0, 429, "another network");
+}
+
+#[tokio::test]
+async fn s56_the_page_does_not_tell_what_accounts_are_subscribed_to() {
+    let world = World::with_tides(1, &[PROXIED]).await;
+    let try_from = async |client_address: &str, url: &str| {
+        let request = client().get(world.gateway.url(&tried(url)));
+        let request = request.header("x-forwarded-for", client_address);
+        let response = request.send().await.unwrap();
+        let has_time = response.headers().contains_key(RETRY_AFTER);
+        let (status, page) = (response.status(), response.text().await.unwrap());
+        (status, has_time, page.replace("inside.test", "NAME").replace("other.test", "NAME"))
+    };
+    let store = world.database.open().await;
+    let inside = Topic::parse("http://inside.test/feed").unwrap();
+    let now = runner::now();
+    let id = store.ensure_for(&inside, RegistrantNetwork::UNKNOWN, now).await.unwrap().id;
+    let source_network = Some(SourceNetwork::Inner);
+    store
+        .record(id, &Poll { source_network, ..poll(now, &["tag:inside.test,2026:1"]) })
+        .await
+        .unwrap();
+    let known = try_from("8.8.8.8", inside.as_str()).await;
+    assert_eq!(known, try_from("8.8.8.8", "http://other.test/feed").await, "a name inside");
+
+    let origin = Origin::start().await;
+    origin.script("/feed", [answer("503 Oops", &["Retry-After: 3600"], "")]);
+    let topic = origin.url("/feed");
+    let fresh = try_from("127.0.0.1", &topic).await;
+    assert!(fresh.2.contains("failed to send the document (503"), "{}", fresh.2);
+    let callback = world.subscriber.url("/own");
+    world.gateway.subscribe_superfeedr(&topic, &callback, "atom").await;
+    until("the feed is left alone", async || {
+        let known = store.find(&topic).await.unwrap();
+        known.is_some_and(|known| known.polling.left_alone_after(runner::now()).is_some())
+    })
+    .await;
+    let requests = origin.requests().len();
+    assert_eq!(try_from("127.0.0.1", &topic).await, fresh, "of an account");
+    world.gateway.open_to_anonymous(&topic).await;
+    let (_, has_time, page) = try_from("127.0.0.1", &topic).await;
+    assert!(has_time && page.contains("requested a pause"), "of somebody without one: {page}");
+    assert_eq!(origin.requests().len(), requests, "the pause is respected");
+    store.close().await;
+}
+
+#[tokio::test]
+async fn b4_no_document_makes_the_page_long() {
+    let world = World::with_tides(1, &[]).await;
+    let long = |what: &str, bytes: usize| what.repeat(bytes / what.len());
+    let entry = |n: usize, inner: &str| {
+        format!(
+            "<entry><id>tag:long.test,2026:{n}</id><title>{}</title>{inner}</entry>",
+            long("&amp;", 2_000)
+        )
+    };
+    let elsewhere =
+        format!("<content type='a/{}' src='http://a/{}'/>", long("b", 500), long("a", 900_000));
+    let inline = format!("<content type='a/{}'>x</content>", long("b", 300_000));
+    let categories: String =
+        (0..300).map(|n| format!("<category term='{n}{}'/>", long("&quot;", 600))).collect();
+    let several: String =
+        (2..12).map(|n| entry(n, &long("<link href='http://a/?&amp;&amp;'/>", 8_000))).collect();
+    let feed = |entries: &str| {
+        format!(
+            "<feed xmlns='http://www.w3.org/2005/Atom'><title>{}</title>{entries}</feed>",
+            long("&lt;", 4_000)
+        )
+    };
+    let links: String = (0..40)
+        .map(|n| {
+            format!(
+                "<link rel=alternate type='application/rss+xml' title='{0}' href='/{n}?{0}'>",
+                long("&amp;", 9_000)
+            )
+        })
+        .collect();
+    #[rustfmt::skip]
+    let documents = [
+        ("/elsewhere",  "application/atom+xml", feed(&entry(1, &elsewhere)), "The content is at http://a/aaa"),
+        ("/inline",     "application/atom+xml", feed(&entry(1, &inline)),    "What subscribers are sent"),
+        ("/categories", "application/atom+xml", feed(&entry(1, &categories)), "Documents over 128 kB"),
+        ("/several",    "application/atom+xml", feed(&several),              "What subscribers are sent"),
+        ("/links",      "text/html", format!("<html><head>{links}</head></html>"), "Feeds of this page"),
+    ];
+    for (path, media_type, document, part) in documents {
+        world.publisher.put(path, media_type, document);
+        let (status, page) = world.gateway.get(&tried(&world.publisher.url(path))).await;
+        assert!(status == StatusCode::OK && page.contains(part), "{path}: {page:.9000}");
+        assert!(page.len() < 256 << 10, "{path}: {} bytes", page.len());
+    }
+}
+
+#[tokio::test]
+async fn crawlers_are_told_to_leave_the_page_alone() {
+    let database = Database::new(Kind::Sqlite).await;
+    let gateway = Gateway::start(&database, &[]).await;
+    let (status, rules) = gateway.get("/robots.txt").await;
+    assert_eq!(status, StatusCode::OK);
+    let lines =
+        ["User-agent: *", "Disallow: /try?", "Disallow: /feed-health?", "Disallow: /console"];
+    assert_eq!(rules.lines().collect::<Vec<_>>(), lines);
 }
 
 #[tokio::test]

@@ -47,10 +47,20 @@ impl RegistrantNetwork {
     /// Returns the network around it that is routed by itself, which has one owner: a /24 of IPv4, a /48 of
     /// IPv6.
     pub fn routed(self) -> RegistrantNetwork {
-        let first = if self.0 < -IPV4_COUNT { -1 - IPV4_COUNT } else { -1 };
-        let kept = if self.0 < -IPV4_COUNT { !0xffff } else { !0xff };
+        self.around(0xff, 0xffff)
+    }
+
+    /// Returns the network around it that is allocated to one provider, or to several small ones: a /16 of
+    /// IPv4, a /32 of IPv6.
+    pub fn of_provider(self) -> RegistrantNetwork {
+        self.around(0xffff, 0xffff_ffff)
+    }
+
+    /// Returns the network around it in which these bits differ, of IPv4 and of IPv6.
+    fn around(self, ipv4: i64, ipv6: i64) -> RegistrantNetwork {
+        let (first, bits) = if self.0 < -IPV4_COUNT { (-1 - IPV4_COUNT, ipv6) } else { (-1, ipv4) };
         match self.is_known() {
-            true => RegistrantNetwork(first - ((first - self.0) & kept)),
+            true => RegistrantNetwork(first - ((first - self.0) & !bits)),
             false => self,
         }
     }
@@ -144,6 +154,18 @@ mod tests {
             assert_eq!(left == right, is_same, "{why}");
             assert_eq!(left.routed(), left, "{why}");
             assert_eq!(Requester::new(None, left) == Requester::new(None, right), is_same, "{why}");
+        }
+        for (left, right, is_same) in [
+            ("198.18.0.1", "198.18.255.1", true),
+            ("198.18.0.1", "198.19.0.1", false),
+            ("2001:db8::", "2001:db8:ffff:ffff::", true),
+            ("2001:db8::", "2001:db9::", false),
+        ] {
+            assert_eq!(
+                of(left).of_provider() == of(right).of_provider(),
+                is_same,
+                "{left} {right}"
+            );
         }
         let (first, last) = of("2001:db8:1::").of_one_owner();
         for (client, is_within) in [

@@ -302,12 +302,15 @@ fn request_head(
     let public_url = &gateway.settings.public_url;
     let is_origin_foreign =
         request_host::is_foreign(&headers, target.authority.as_ref(), public_url);
+    let is_referer_foreign =
+        request_host::is_referer_foreign(&headers, target.authority.as_ref(), public_url);
     let (path, query, body) = (target.path.as_str().to_owned(), target.query, Bytes::new());
     let public_url = gateway.public_url("").trim_end_matches('/').to_owned();
     let account = Arc::default();
     #[rustfmt::skip]
     let request = Request {
-        method, path, query, headers, client, is_host_own, is_origin_foreign, public_url, account, body,
+        method, path, query, headers, client, is_host_own, is_origin_foreign,
+        is_referer_foreign, public_url, account, body,
     };
     request
 }

@@ -29,6 +29,8 @@ pub(crate) struct Request {
     pub(crate) is_host_own: bool,
     /// Whether `Origin` names another origin than that of this gateway (`request_host::is_foreign`).
     pub(crate) is_origin_foreign: bool,
+    /// Whether `Referer` names a page of another origin (`request_host::is_referer_foreign`).
+    pub(crate) is_referer_foreign: bool,
     /// The address of this gateway as others know it, without a slash at its end.
     pub(crate) public_url: String,
     /// The account that the request was authenticated for.

@@ -8,7 +8,7 @@
 use std::net::IpAddr;
 
 use http::uri::Authority;
-use http::{HeaderMap, header};
+use http::{HeaderMap, HeaderValue, header};
 use url::Url;
 
 /// The host that a request names in `Host`, or in `:authority` of HTTP/2.
@@ -56,10 +56,23 @@ pub(crate) fn is_foreign(
     if is_hidden_but_own && origins.next().is_none() {
         return false;
     }
-    let origin = origin.to_str().ok().and_then(|text| Url::parse(text).ok());
-    let Some(origin) = origin.filter(|url| url.has_host() && origins.next().is_none()) else {
-        return true;
-    };
+    origins.next().is_some() || names_other_origin(origin, authority, public_url)
+}
+
+/// Returns whether the `Referer` of a request names a page of another origin than that of this gateway, as
+/// [`is_foreign`] tells. Many requests have none.
+pub(crate) fn is_referer_foreign(
+    headers: &HeaderMap,
+    authority: Option<&Authority>,
+    public_url: &Url,
+) -> bool {
+    let referer = headers.get(header::REFERER);
+    referer.is_some_and(|referer| names_other_origin(referer, authority, public_url))
+}
+
+fn names_other_origin(text: &HeaderValue, authority: Option<&Authority>, public_url: &Url) -> bool {
+    let origin = text.to_str().ok().and_then(|text| Url::parse(text).ok());
+    let Some(origin) = origin.filter(Url::has_host) else { return true };
     if origin.origin() == public_url.origin() {
         return false;
     }
@@ -105,7 +118,13 @@ mod tests {
                 (authority.parse::<Authority>().unwrap(), Url::parse(public_url).unwrap());
             let found = is_foreign(&headers, Some(&authority), &public_url);
             assert_eq!(found, want, "{origin} at {authority}, {public_url}");
-            assert!(!is_foreign(&HeaderMap::new(), Some(&authority), &public_url));
+            let referer = HeaderValue::from_str(&format!("{origin}/page")).unwrap();
+            let referer = HeaderMap::from_iter([(header::REFERER, referer)]);
+            let found = is_referer_foreign(&referer, Some(&authority), &public_url);
+            assert_eq!(found, want, "from {origin} at {authority}, {public_url}");
+            let none = HeaderMap::new();
+            assert!(!is_foreign(&none, Some(&authority), &public_url));
+            assert!(!is_referer_foreign(&none, Some(&authority), &public_url));
         }
     }
 

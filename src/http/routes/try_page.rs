@@ -7,8 +7,9 @@
 //!   account, and leads to public addresses only, unless the client may name others.
 //! * What was found is kept for a minute, so that the publisher gets one request however many people open
 //!   a link, or look at the entries one after the other.
-//! * Another site can link to the page, but cannot make a browser fetch addresses unseen; and neither this
-//!   gateway nor another one fetches the page, so that no chain of addresses leads back to it.
+//! * Another site can link to the page, but cannot make a browser fetch addresses unseen; neither a browser
+//!   that guesses what comes next nor a HEAD fetches them; and neither this gateway nor another one fetches
+//!   the page, so that no chain of addresses leads back to it.
 
 pub(crate) mod failure;
 pub(crate) mod form;
@@ -17,8 +18,8 @@ mod found;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::StatusCode;
 use http::header::{self, HeaderName};
+use http::{Method, StatusCode};
 use maud::{Markup, html};
 use tokio::time::Instant;
 use warp::filters::BoxedFilter;
@@ -36,7 +37,7 @@ use crate::http::kit::reply::set_header;
 use crate::http::kit::request::Request;
 use crate::http::kit::typed_address::parse_topic;
 use crate::http::state::Gateway;
-use crate::subscriptions::{CallerNetworks, NoPreview, PreviewOwner};
+use crate::subscriptions::{CallerNetworks, PreviewOwner};
 use feedgate_core::registrant::RegistrantNetwork;
 use feedgate_core::topic::Topic;
 use feedgate_protocol::form::Form;
@@ -79,7 +80,8 @@ pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
 
 async fn respond(gateway: &Gateway, request: &Request, tried: &TriedAddresses) -> Response {
     let form = params::read_query(request);
-    let typed = form.get("url").unwrap_or_default().trim();
+    let is_head = request.method == Method::HEAD;
+    let typed = form.get("url").filter(|_| !is_head).unwrap_or_default().trim();
     if let Err(rejection) = permissions::check(gateway, request, &form, Permission::Try).await {
         return closed(&rejection, typed);
     }
@@ -137,26 +139,43 @@ async fn find(
         let preview = gateway.subscribe.preview(&topic, owner).await;
         let preview = preview.map_err(|why| TryFailure::of_preview(&why, &topic))?;
         let found = TriedAddress::read(topic.clone(), preview).await.map(Arc::new);
-        found.ok_or_else(|| TryFailure::of_preview(&NoPreview::Unreadable, &topic))
+        found.map_err(|why| TryFailure::of_preview(&why, &topic))
     };
     let found = tried.get_or_make(&key, is_fresh, make).await?;
     Ok((topic, found))
 }
 
 /// Rejects a request that no person has made who looks at the page: one that a page of another site makes
-/// as it would load an image, and one of a gateway.
+/// as it would load an image, one of a browser that guesses what is opened next, and one of a gateway.
+/// Programs, and browsers over plain HTTP, send no `Sec-Fetch-` headers.
 fn check_is_visit(request: &Request) -> Result<(), Rejection> {
-    let is_foreign = !matches!(request.header("sec-fetch-site"), "" | "same-origin" | "none");
-    let is_embedded = is_foreign && request.header("sec-fetch-dest") != "document";
+    let is_embedded = match request.header("sec-fetch-site") {
+        "" => request.is_referer_foreign || !accepts_pages(request),
+        "same-origin" | "none" => false,
+        _ => request.header("sec-fetch-dest") != "document",
+    };
+    let is_guess = ["sec-purpose", "purpose", "x-moz"]
+        .iter()
+        .any(|name| request.header(name).contains("prefetch"));
     let is_gateway = request.header("user-agent").starts_with(OWN_AGENT);
-    match is_embedded || is_gateway {
+    match is_embedded || is_guess || is_gateway || request.is_origin_foreign {
         true => Err(Rejection::new(
             StatusCode::FORBIDDEN,
-            "This page is for people: other sites can link to it, and gateways do not fetch it.",
+            "This page is for people: other sites can link to it, and gateways do not fetch it. The button shows \
+             what is there.",
         )
         .with_code("cross_site")),
         false => Ok(()),
     }
+}
+
+/// Returns whether the client reads pages: it names HTML, or everything and no media type of what pages are
+/// made of.
+fn accepts_pages(request: &Request) -> bool {
+    let accepted = request.header("accept").to_ascii_lowercase();
+    let is_part =
+        ["image/", "text/css", "audio/", "video/"].iter().any(|kind| accepted.contains(kind));
+    accepted.is_empty() || accepted.contains("text/html") || (accepted.contains("*/*") && !is_part)
 }
 
 fn introduction() -> Markup {

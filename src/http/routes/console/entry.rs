@@ -33,6 +33,8 @@ use revisions::Revisions;
 const MOST_LISTED: usize = 20;
 /// The maximum length of a name, in characters.
 const NAME_CHARS: usize = 160;
+/// The maximum length of an address, in bytes, and in characters where it is displayed.
+const LONGEST_ADDRESS: usize = 2_048;
 
 /// What the page displays.
 struct EntryPage {
@@ -196,14 +198,14 @@ fn relation(link: &Link) -> String {
     }
 }
 
-/// Returns an address as a link, if it is one of the web.
+/// Returns an address as a link, if it is one of the web and no longer than addresses are.
 fn address(href: &str) -> Markup {
     let is_web = ["http://", "https://"].iter().any(|scheme| href.starts_with(scheme));
     html! {
-        @if is_web {
-            a href=(href) rel="nofollow noreferrer" { (redaction::line(href, 2_048)) }
+        @if is_web && href.len() <= LONGEST_ADDRESS {
+            a href=(href) rel="nofollow noreferrer" { (redaction::line(href, LONGEST_ADDRESS)) }
         } @else {
-            (redaction::line(href, 2_048))
+            (redaction::line(href, LONGEST_ADDRESS))
         }
     }
 }

@@ -29,6 +29,8 @@ pub(crate) struct TryFailure {
     instead: Option<String>,
 }
 
+/// The maximum length of what was wrong, in characters: servers choose where they redirect to.
+const LONGEST_CHARS: usize = 500;
 /// What somebody does about a site without HTTPS.
 const PLAIN_HTTP: &str = "If the site has no HTTPS, write http:// before its name.";
 
@@ -91,7 +93,11 @@ impl TryFailure {
         }
     }
 
-    fn found(wrong: String, right: &str) -> TryFailure {
+    fn found(mut wrong: String, right: &str) -> TryFailure {
+        if let Some((end, _)) = wrong.char_indices().nth(LONGEST_CHARS) {
+            wrong.truncate(end);
+            wrong.push('…');
+        }
         let (status, retry_after_s) = (StatusCode::OK, None);
         TryFailure { status, retry_after_s, wrong, right: right.to_owned(), instead: None }
     }

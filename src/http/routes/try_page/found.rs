@@ -14,7 +14,7 @@ use crate::http::routes::discovered_feeds::type_name;
 use crate::http::routes::repair_list::{RepairCount, lines};
 use crate::jobs::poll;
 use crate::jobs::runner;
-use crate::subscriptions::{PreviewedContent, TopicPreview};
+use crate::subscriptions::{NoPreview, PreviewedContent, TopicPreview};
 use feedgate_core::redaction;
 use feedgate_core::schedule::{PeriodReason, PollPlan};
 use feedgate_core::topic::Topic;
@@ -29,6 +29,8 @@ use entries::TriedEntries;
 const TITLE_CHARS: usize = 160;
 /// The maximum number of feeds of a page.
 const MOST_LISTED: usize = 25;
+/// The maximum length of the addresses of listed feeds together, in bytes: the page has each three times.
+const LONGEST_ADDRESSES_BYTES: usize = 8 << 10;
 
 /// What was found at an address, rendered.
 pub(super) struct TriedAddress {
@@ -42,10 +44,12 @@ pub(super) struct TriedAddress {
 }
 
 impl TriedAddress {
-    /// Renders what a preview found. `None` if that panicked on the document.
-    pub(super) async fn read(topic: Topic, preview: TopicPreview) -> Option<TriedAddress> {
-        let memory = preview.document.memory.clone()?;
-        memory.run_blocking(move || render(&topic, &preview)).await
+    /// Renders what a preview found, which has its place until then.
+    pub(super) async fn read(
+        topic: Topic,
+        preview: TopicPreview,
+    ) -> Result<TriedAddress, NoPreview> {
+        preview.read(move |preview| render(&topic, preview)).await
     }
 
     /// Returns the parts of the page, with the entry that has this number, from 1 on.
@@ -55,7 +59,7 @@ impl TriedAddress {
 
     /// Returns the approximate size in bytes.
     pub(super) fn bytes(&self) -> usize {
-        self.overview.0.len() + self.details.0.len() + self.entries.bytes()
+        self.overview.0.capacity() + self.details.0.capacity() + self.entries.bytes()
     }
 }
 
@@ -72,7 +76,7 @@ fn render(topic: &Topic, preview: &TopicPreview) -> TriedAddress {
         }
         PreviewedContent::FragmentNotFound(reason) => {
             let overview = html! {
-                p role="alert" { "Nothing can be shown: " (reason) "." }
+                p role="alert" { "Nothing can be shown: " (redaction::line(reason, 2 * TITLE_CHARS)) "." }
                 p { "Without # and what follows, the whole document is shown." }
             };
             (overview, TriedEntries::default())
@@ -105,7 +109,7 @@ fn feed_overview(
         h2 { @if title.is_empty() { "A feed without a title" } @else { (redaction::line(&title, TITLE_CHARS)) } }
         @if !subtitle.is_empty() { p { (redaction::line(&subtitle, 2 * TITLE_CHARS)) } }
         (subscribe(topic, "Subscribe"))
-        @if let Some(target) = feed.moved_to.as_deref().filter(|target| !target.is_empty()) {
+        @if let Some(target) = feed.moved_to.as_deref().filter(|target| can_be_tried(target)) {
             p role="status" {
                 "The document says that the feed is now at "
                 a href=(address_of(target, None)) rel="nofollow" { (redaction::feed(target)) } "."
@@ -176,12 +180,25 @@ fn subscribe(topic: &Topic, label: &str) -> Markup {
     html! { p { a.button href=(with_url(ADD_PAGE, topic.as_str())) rel="nofollow" { (label) } } }
 }
 
+fn can_be_tried(address: &str) -> bool {
+    (1..=Topic::LONGEST_BYTES).contains(&address.len())
+}
+
+/// Returns the feeds that are listed: the first, as long as there is room for their addresses.
+fn listed(feeds: &[DiscoveredFeed]) -> impl Iterator<Item = &DiscoveredFeed> {
+    let mut bytes = 0;
+    feeds.iter().take(MOST_LISTED).take_while(move |feed| {
+        bytes += feed.href.len();
+        bytes <= LONGEST_ADDRESSES_BYTES
+    })
+}
+
 fn feed_list(feeds: &[DiscoveredFeed]) -> Markup {
     html! {
         table.records {
             thead { tr { th scope="col" { "Feed" } th scope="col" { "Type" } } }
             tbody {
-                @for feed in feeds.iter().take(MOST_LISTED) {
+                @for feed in listed(feeds) {
                     tr {
                         td data-name="" {
                             @let href = redaction::feed(&feed.href);

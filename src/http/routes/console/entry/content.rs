@@ -8,6 +8,7 @@ use crate::http::kit::html::frame::preview_frame;
 use crate::http::kit::rejection::Rejection;
 use crate::http::routes::console::visit::Visit;
 use feedgate_core::record::Record;
+use feedgate_core::redaction;
 use feedgate_core::resource::{Resource, ResourceKind};
 use feedgate_core::stored_entry::read_back;
 use feedgate_feed::model::{Content, Entry, Feed, Text, TextKind};
@@ -20,6 +21,9 @@ const ADMISSION_WAIT: Duration = Duration::from_secs(5);
 /// The maximum length of each text of an entry on the page, in bytes of the page. The rest of longer ones
 /// is left out: browsers become slow, and nobody reads them here.
 const LONGEST_BYTES: usize = 256 << 10;
+
+/// The maximum length of a media type, in characters.
+const MEDIA_TYPE_CHARS: usize = 100;
 
 /// An entry, read back from its record.
 pub(crate) struct EntryContent {
@@ -153,7 +157,7 @@ fn plain_text(entry: &Entry, longest_bytes: usize) -> EntryText {
         Some(Content::Text(text)) => plain(text.to_plain()),
         Some(Content::Media { mime, value }) if mime.starts_with("text/") => plain(value.clone()),
         Some(Content::Media { mime, .. } | Content::Xml { mime, .. }) => {
-            EntryText::Media(mime.clone())
+            EntryText::Media(redaction::line(mime, MEDIA_TYPE_CHARS))
         }
         Some(Content::Src { href, .. }) => EntryText::Elsewhere(href.clone()),
         None => EntryText::Nothing,

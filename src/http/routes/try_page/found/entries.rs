@@ -23,8 +23,10 @@ use feedgate_feed::render::atom::{self, AtomDocument};
 /// less than 100 kB.
 const LONGEST_TEXT_BYTES: usize = 12 << 10;
 /// The maximum length of a document that is explained, in bytes. An explanation takes several times as long
-/// as reading the document.
-const LONGEST_EXPLAINED_BYTES: usize = 1 << 20;
+/// as reading the document, and is of all of its entries.
+const LONGEST_EXPLAINED_BYTES: usize = 128 << 10;
+/// The maximum length of an explanation, in bytes of the page.
+const LONGEST_EXPLANATION_BYTES: usize = 48 << 10;
 
 /// The first entries of a feed, rendered.
 #[derive(Default)]
@@ -82,9 +84,13 @@ impl TriedEntries {
         }
     }
 
-    /// Returns the approximate size in bytes.
+    /// Returns the approximate size in bytes, with that of the topic twice: it is the key as well.
     pub(super) fn bytes(&self) -> usize {
-        self.listed.iter().map(|entry| entry.title.len() + entry.details.0.len()).sum()
+        let topic = self.topic.as_ref().map_or(0, |topic| 2 * topic.as_str().len());
+        let size = |entry: &ListedEntry| {
+            size_of::<ListedEntry>() + entry.title.capacity() + entry.details.0.capacity()
+        };
+        topic + self.listed.iter().map(size).sum::<usize>()
     }
 
     fn table(&self, topic: &Topic, number: usize) -> Markup {
@@ -137,14 +143,16 @@ fn details(
     let sent = parse::parse(document.as_bytes(), &context).unwrap_or_default();
     let content = EntryContent::new(sent, ResourceKind::Feed, &entry_atom, LONGEST_TEXT_BYTES);
     let origin = origins.and_then(|origins| origins.find_entry(&entry.id));
+    let origin = origin.map(|origin| origin.section("document"));
     html! {
         (content.text_section())
         h3 { "What subscribers are sent" }
         (content.source_section())
         h3 { "Where each field came from" }
         @match origin {
-            Some(origin) => (origin.section("document")),
-            None => p.soft { "Documents over 1 MB, and parts of documents, are not explained here." },
+            Some(origin) if origin.0.len() <= LONGEST_EXPLANATION_BYTES => (origin),
+            Some(_) => p.soft { "There is too much to show it here." },
+            None => p.soft { "Documents over 128 kB, and parts of documents, are not explained here." },
         }
     }
 }
