@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use feedgate_core::event::{Event, EventKind, EventOutcome};
+use feedgate_protocol::Protocol;
 
 /// Returns what happened, in one to three words.
 pub(crate) fn described(event: &Event) -> String {
@@ -53,12 +54,19 @@ pub(crate) fn as_json() -> String {
     Value::Object(words.collect()).to_string()
 }
 
+/// Returns by what something happened. Webhooks of accounts are sent as those of WebSub subscribers are. The script
+/// does the same.
+pub(crate) fn via(event: &Event) -> &str {
+    let is_webhook = event.kind != EventKind::Ping && event.via == Protocol::WebSub.as_str();
+    if is_webhook { "webhook" } else { &event.via }
+}
+
 /// Returns how often something happened, by what, why it failed and how long it took. A line breaks between these.
 pub(crate) fn details(event: &Event) -> String {
     let is_ok = event.outcome == EventOutcome::Ok;
     let details = [
         (event.many > 1).then(|| format!("{}\u{a0}times", event.many)),
-        Some(event.via.to_string()),
+        Some(via(event).to_owned()),
         (!is_ok).then(|| event.code.to_string()),
         event.took.map(|took| format!("{}\u{a0}ms", took.as_millis())),
     ];

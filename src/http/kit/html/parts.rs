@@ -38,7 +38,12 @@ pub(crate) fn web_address(address: &str) -> Markup {
     let begin = address.find("://").map_or(0, |at| at + 3);
     let end = address[begin..].find(['/', '?', '#']).map_or(address.len(), |at| begin + at);
     let (scheme, host, path) = (&address[..begin], &address[begin..end], &address[end..]);
-    html! { span.address title=(address) { (scheme) b { (host) } (path) } }
+    html! {
+       span.address title=(address) {
+           @if !scheme.is_empty() { span.scheme { (scheme) } }
+           b { (host) } (path)
+       }
+    }
 }
 
 /// Returns a text that people copy, for which the script of the console adds a button.
@@ -165,8 +170,8 @@ mod tests {
     fn the_host_of_an_address_is_bold() {
         #[rustfmt::skip]
         let cases = [
-            ("https://a.test:8/b?c=d", "https://<b>a.test:8</b>/b?c=d"),
-            ("http://a.test?b/c",      "http://<b>a.test</b>?b/c"),
+            ("https://a.test:8/b?c=d", "<span class=\"scheme\">https://</span><b>a.test:8</b>/b?c=d"),
+            ("http://a.test?b/c",      "<span class=\"scheme\">http://</span><b>a.test</b>?b/c"),
             ("a.test",                 "<b>a.test</b>"),
         ];
         for (address, want) in cases {

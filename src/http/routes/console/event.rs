@@ -165,7 +165,7 @@ fn facts(visit: &Visit, page: &EventPage) -> Markup {
             }
             dt { "Time" } dd { (timestamp(event.at)) " (" (relative_time(event.at, now)) ")" }
             @if event.many > 1 { dt { "Count" } dd { (counted(event.many, "time")) } }
-            @if !event.via.is_empty() { dt { "By" } dd { (event.via) } }
+            @if !event.via.is_empty() { dt { "By" } dd { (event_words::via(event)) } }
             @if let Some(took) = event.took {
                 dt { "Took" } dd { (grouped(took.as_millis() as u64)) "\u{a0}ms" }
             }

@@ -23,6 +23,9 @@ use feedgate_core::store::{
 };
 use feedgate_core::traffic::{TrafficSubject, TrafficUnit};
 
+/// The lists of what fails.
+const FAILING_FEEDS: &str = "console/feeds?state=failing";
+const FAILING_SUBSCRIPTIONS: &str = "console/subscriptions?state=failing";
 /// The number of feeds and of subscriptions that are listed because they need attention.
 const ATTENTION: usize = 8;
 /// The number of events that are listed, and that are read to find those of the account.
@@ -51,10 +54,12 @@ pub(super) async fn page(visit: &Visit) -> Result<Response, Rejection> {
         @if !feeds.is_empty() {
             h2 { "Feeds that need attention" }
             (feeds_table(visit, &feeds::LIST.all(), &feeds, now))
+            p { a href=(visit.address(FAILING_FEEDS)) { "All failing feeds" } }
         }
         @if !subscriptions.is_empty() {
             h2 { "Subscriptions that need attention" }
             (subscription_table::table(visit, subscriptions.iter(), now))
+            p { a href=(visit.address(FAILING_SUBSCRIPTIONS)) { "All failing subscriptions" } }
         }
         (charts)
         h2 { "What happened lately" }
@@ -98,14 +103,9 @@ async fn recent_events(
 fn cards(visit: &Visit, totals: &ListTotals) -> Markup {
     let cards = [
         ("console/feeds", "Feeds", totals.feeds(), false),
-        ("console/feeds?state=failing", "Failing feeds", totals.failing_feeds(), true),
+        (FAILING_FEEDS, "Failing feeds", totals.failing_feeds(), true),
         ("console/subscriptions", "Subscriptions", totals.subscriptions(), false),
-        (
-            "console/subscriptions?state=failing",
-            "Failing subscriptions",
-            totals.failing_subscriptions(),
-            true,
-        ),
+        (FAILING_SUBSCRIPTIONS, "Failing subscriptions", totals.failing_subscriptions(), true),
     ];
     html! {
         div.cards {

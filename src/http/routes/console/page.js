@@ -114,7 +114,7 @@
     const tile = tiles.shift();
     try {
       const response = await fetch(tile.dataset.icon);
-      if (response.ok) tile.replaceChildren(await picture(await response.blob()));
+      if (response.status === 200) tile.replaceChildren(await picture(await response.blob()));
     } catch {
       // What cannot be displayed leaves the letter.
     }

@@ -12,7 +12,7 @@ use crate::site_icons::UnknownIcon;
 /// How long a browser stores the icon, or that there is none: a day, as this node does.
 const CACHE_POLICY: &str = "private, max-age=86400";
 
-/// Returns the icon of the feed with this number, or 404. Only who may see the feed learns whether there is one.
+/// Returns the icon of the feed with this number, or nothing if there is none: that is no error. Only who may see the feed learns whether there is one.
 pub(super) async fn serve(visit: &Visit, id: &str) -> Result<Response, Rejection> {
     let feed = feed::find(visit, id).await?;
     let found = visit.gateway.site_icons.icon(&feed, visit.access()?.account).await;
@@ -22,7 +22,7 @@ pub(super) async fn serve(visit: &Visit, id: &str) -> Result<Response, Rejection
     })?;
     let mut response = match found {
         Some(icon) => sandboxed(with_content_type(StatusCode::OK, icon.media_type, icon.bytes)),
-        None => empty(StatusCode::NOT_FOUND),
+        None => empty(StatusCode::NO_CONTENT),
     };
     set_header(&mut response, header::CACHE_CONTROL, CACHE_POLICY);
     Ok(response)

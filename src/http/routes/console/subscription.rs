@@ -265,9 +265,9 @@ fn facts(
             @if let Some(filter) = &subscription.filter {
                 dt { "Filter" } dd { code { (filter.as_str()) } }
             }
-            dt { "Received" }
-            dd { (grouped(subscription.cursor.0.unsigned_abs())) " of "
-                (grouped(delivery.owed.0.unsigned_abs()))
+            dt { "Position" }
+            dd { "after entry " (grouped(subscription.cursor.0.unsigned_abs())) " of "
+                (grouped(delivery.owed.0.unsigned_abs())) " that the feed has had"
                 @if lag > 0 { ", " (grouped(lag.unsigned_abs())) " behind" } }
             @if subscription.failures > 0 {
                 dt { "Failed attempts" }

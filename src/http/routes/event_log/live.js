@@ -23,9 +23,10 @@
     row.className = event.outcome;
     const { past, noun } = words[event.kind];
     const isOk = event.outcome === "ok";
+    const isWebhook = event.kind !== "ping" && event.via === "websub";
     const details = [
       event.count > 1 ? `${event.count}\u00a0times` : "",
-      event.via,
+      isWebhook ? "webhook" : event.via,
       isOk ? "" : event.code,
       event.took_ms === null ? "" : `${event.took_ms}\u00a0ms`,
     ];

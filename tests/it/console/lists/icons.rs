@@ -98,9 +98,9 @@ async fn c04_what_is_no_small_picture_is_no_icon_and_not_requested_again() {
     }
     let ada = Visitor::sign_in(&world, "ada", "ada").await;
     for (name, icon) in icons {
-        assert_eq!(ada.get(&icon).await, (StatusCode::NOT_FOUND, String::new()), "{name}");
+        assert_eq!(ada.get(&icon).await, (StatusCode::NO_CONTENT, String::new()), "{name}");
         world.publisher.put(name, "image/png", ICON);
-        assert_eq!(ada.get(&icon).await.0, StatusCode::NOT_FOUND, "{name}");
+        assert_eq!(ada.get(&icon).await.0, StatusCode::NO_CONTENT, "{name}");
         assert_eq!(world.publisher.fetches(name).len(), 1, "{name}");
     }
 }
@@ -126,7 +126,7 @@ async fn s49_an_icon_tells_nobody_else_of_a_private_feed() {
 
     let ada = Visitor::sign_in(&world, "ada", "ada").await;
     for icon in [named, moved] {
-        assert_eq!(ada.get(&icon).await.0, StatusCode::NOT_FOUND);
+        assert_eq!(ada.get(&icon).await.0, StatusCode::NO_CONTENT);
     }
     assert!(elsewhere.fetches("/icon").is_empty());
     assert!(world.publisher.fetches("/named")[0].request.header("authorization").is_some());

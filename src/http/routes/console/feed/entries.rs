@@ -95,6 +95,7 @@ impl ListedEntries {
                             (entry.as_ref().map_or_else(|| format!("Entry {seq}"), entry_title))
                         }
                         @if let Some(excerpt) = entry.as_ref().and_then(excerpt) { p { (excerpt) } }
+                        " "
                         small {
                             @if let Some(at) = entry.as_ref().and_then(|entry| entry.published) {
                                 "published " (relative_time(at.to_utc(), now)) ", "
