@@ -166,7 +166,7 @@ pub(super) async fn page(visit: &Visit, id: &str) -> Result<Response, Rejection>
             None => p.soft { "Your token does not have the scope retrieve." },
         }
         h2 { "Subscriptions" }
-        (subscription_table::table(visit, feed.subscriptions.iter(), now))
+        (subscription_table::table_of_feed(visit, feed.subscriptions.iter(), now))
         @if feed.subscriptions.len() == SUBSCRIPTIONS {
             p { a href=(visit.address(&format!("console/subscriptions?feed={}", feed.resource.id))) {
                 "All subscriptions of this feed"
@@ -226,7 +226,7 @@ fn status(visit: &Visit, feed: &FeedPage, now: DateTime<Utc>) -> Markup {
                 }
                 (counted(resource.head.0.unsigned_abs(), "version"))
             }
-            dt { "Entries a day" } dd { (entries_a_day(resource, now)) }
+            dt { "Received a day" } dd { (entries_a_day(resource, now)) }
             @if let Some(until) = resource.pushed_until {
                 dt { "Pushed by its hub" } dd { "until " (timestamp(until)) }
             }

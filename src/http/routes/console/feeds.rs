@@ -50,7 +50,7 @@ pub(super) static LIST: ColumnList<Resource> = ColumnList {
         },
         ListColumn {
             word: "entries",
-            heading: "Entries a day",
+            heading: "Received a day",
             class: None,
             cell: |_, feed, now| entries_a_day(feed, now),
         },

@@ -12,6 +12,9 @@ use crate::http::kit::html::parts::{empty_row, grouped, relative_time, web_addre
 use feedgate_core::account::Scope;
 use feedgate_core::store::ListedSubscription;
 
+/// The word of the column of feeds.
+const FEED: &str = "feed";
+
 /// The list, with its columns.
 pub(super) static LIST: ColumnList<ListedSubscription> = ColumnList {
     name: "subscriptions",
@@ -23,7 +26,7 @@ pub(super) static LIST: ColumnList<ListedSubscription> = ColumnList {
             class: Some("main"),
             cell: callback_cell,
         },
-        ListColumn { word: "feed", heading: "Feed", class: None, cell: feed_cell },
+        ListColumn { word: FEED, heading: "Feed", class: None, cell: feed_cell },
         ListColumn {
             word: "state",
             heading: "State",
@@ -46,17 +49,37 @@ pub(super) fn table<'s>(
     listed: impl Iterator<Item = &'s ListedSubscription>,
     now: DateTime<Utc>,
 ) -> Markup {
-    let (columns, mut listed) = (LIST.all(), listed.peekable());
+    table_with(visit, &LIST.all(), listed, now)
+}
+
+/// Returns subscriptions to one feed as a table.
+pub(super) fn table_of_feed<'s>(
+    visit: &Visit,
+    listed: impl Iterator<Item = &'s ListedSubscription>,
+    now: DateTime<Utc>,
+) -> Markup {
+    let mut columns = LIST.all();
+    columns.retain(|column| column.word != FEED);
+    table_with(visit, &columns, listed, now)
+}
+
+fn table_with<'s>(
+    visit: &Visit,
+    columns: &[&ListColumn<ListedSubscription>],
+    listed: impl Iterator<Item = &'s ListedSubscription>,
+    now: DateTime<Utc>,
+) -> Markup {
+    let mut listed = listed.peekable();
     html! {
         table.records.dense {
-            (head(&columns, &html! {}))
+            (head(columns, &html! {}))
             tbody {
                 @if listed.peek().is_none() {
                     (empty_row(columns.len(), "No subscriptions.", html! {
                         "Nobody is sent the entries of this feed."
                     }))
                 }
-                @for listed in listed { tr { (cells(&columns, visit, listed, now)) } }
+                @for listed in listed { tr { (cells(columns, visit, listed, now)) } }
             }
         }
     }

@@ -11,7 +11,7 @@ use crate::support::feeds::between;
 use crate::support::world::World;
 
 const ALL_OF_FEEDS: [&str; 6] =
-    ["Feed", "State", "Last change", "Entries a day", "Next fetch", "Subscribers"];
+    ["Feed", "State", "Last change", "Received a day", "Next fetch", "Subscribers"];
 
 /// Returns the headings of the table of a page.
 fn headings(page: &str) -> Vec<&str> {

@@ -128,11 +128,9 @@ impl EntryContent {
     /// Returns the entry as it is sent, in both formats.
     pub(crate) fn source_section(&self) -> Markup {
         html! {
-            div.sides {
-                details open { summary { "Atom" } pre tabindex="0" { code { (self.atom) } } }
-                @if !self.json.is_empty() {
-                    details { summary { "JSON" } pre tabindex="0" { code { (self.json) } } }
-                }
+            details open { summary { "Atom" } pre tabindex="0" { code { (self.atom) } } }
+            @if !self.json.is_empty() {
+                details { summary { "JSON" } pre tabindex="0" { code { (self.json) } } }
             }
         }
     }
