@@ -32,7 +32,7 @@ use tracing::error;
 
 use feedgate_feed::parse::{max_memory, memory_bound};
 
-use half::Half;
+use half::BudgetHalf;
 use request_bodies::AnonymousBodies;
 
 pub use request_bodies::BodyOwner;
@@ -122,7 +122,7 @@ pub struct DocumentBudget {
     parsers: Parsers,
     waiting: Arc<AtomicUsize>,
     /// The half that work with this budget may have, if it may not have all.
-    half: Option<Arc<Half>>,
+    half: Option<Arc<BudgetHalf>>,
 }
 
 /// The memory of one share.

@@ -16,6 +16,7 @@ mod decode;
 mod failure;
 mod fetch_limit;
 mod fetch_owner;
+mod fetched_document;
 mod first_fetch_limit;
 pub mod freshness;
 mod guarded_client;
@@ -39,19 +40,16 @@ use std::num::NonZero;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use chrono::{DateTime, Utc};
-use http::{HeaderMap, HeaderValue, StatusCode};
+use http::{HeaderValue, StatusCode};
 use ipnet::IpNet;
 use url::Url;
 
-use crate::document_budget::{DocumentBudget, DocumentMemory, GatewayBusy};
+use crate::document_budget::{DocumentBudget, GatewayBusy};
 use feedgate_core::callback_headers::CallbackHeaders;
 use feedgate_core::poll::Validators;
 use feedgate_core::registrant::RegistrantNetwork;
 use feedgate_core::schedule::FailureClass;
-use feedgate_feed::Context;
-use feedgate_feed::model::KnownBy;
 
 use allowed_networks::AllowedNetworks;
 use fetch_owner::FetchOwner;
@@ -62,6 +60,7 @@ pub(crate) use callback_headers::insert_callback_headers;
 pub(crate) use feedgate_core::address_rules::{address_and_network, network};
 pub use feedgate_core::address_rules::{is_inner, is_metadata, is_public};
 pub(crate) use fetch_limit::{SLOW_AFTER, SLOW_LANE};
+pub use fetched_document::FetchedDocument;
 pub use guarded_client::Lookup;
 pub use hop::Hop;
 pub use host_gate::{GateRefusal, HostGate};
@@ -165,41 +164,6 @@ pub enum FetchResponse {
     },
     /// A new document.
     Document(Box<FetchedDocument>),
-}
-
-/// A document as received.
-#[derive(Clone, Debug)]
-pub struct FetchedDocument {
-    /// The URL of the response.
-    pub url: Url,
-    /// All response headers.
-    pub headers: HeaderMap,
-    /// The body, decoded.
-    pub body: Bytes,
-    /// The validators for the next request.
-    pub validators: Validators,
-    /// The number of seconds for which the document is fresh according to the headers (rule P12).
-    pub hint_s: u32,
-    /// How far the clock of the server is ahead of ours, in seconds.
-    pub clock_ahead_s: i64,
-    /// The memory reserved for the document; `None` once another place accounts for it.
-    pub memory: Option<DocumentMemory>,
-}
-
-impl FetchedDocument {
-    /// Returns the context in which the body is parsed. `received_at` is the time of the response.
-    pub fn context(&self, received_at: DateTime<Utc>) -> Context {
-        let headers = self.headers.iter().map(|(name, value)| {
-            let value = value.as_bytes().iter().map(|byte| char::from(*byte)).collect();
-            (name.as_str().to_owned(), value)
-        });
-        Context {
-            url: self.url.clone(),
-            headers: headers.collect(),
-            received_at: Some(received_at),
-            known_by: KnownBy::default(),
-        }
-    }
 }
 
 /// The reason why a fetch returned no document.

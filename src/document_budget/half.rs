@@ -11,16 +11,19 @@ use feedgate_feed::parse::max_memory;
 /// Half of each share, and of the parsers for large documents. What is taken from it is taken from the whole
 /// as well, afterwards.
 #[derive(Debug)]
-pub(super) struct Half {
+pub(super) struct BudgetHalf {
     pools: [Pool; 5],
     for_large: Arc<Semaphore>,
 }
 
-impl Half {
-    fn new(pools: &[Pool; 5], parsers: &Parsers) -> Half {
+impl BudgetHalf {
+    fn new(pools: &[Pool; 5], parsers: &Parsers) -> BudgetHalf {
         let half = |pool: &Pool| Pool::new((pool.capacity / 2).max(1));
         let for_large = (parsers.large_count / 2).max(1);
-        Half { pools: pools.each_ref().map(half), for_large: Arc::new(Semaphore::new(for_large)) }
+        BudgetHalf {
+            pools: pools.each_ref().map(half),
+            for_large: Arc::new(Semaphore::new(for_large)),
+        }
     }
 
     /// Waits for units of the half of a share: all of it, if that is less.
@@ -46,7 +49,7 @@ impl DocumentBudget {
     /// Returns this budget for work that may have half of each share, and of the parsers for large
     /// documents. Clones of it share the half.
     pub fn half(&self) -> DocumentBudget {
-        let half = Half::new(&self.pools, &self.parsers);
+        let half = BudgetHalf::new(&self.pools, &self.parsers);
         DocumentBudget { half: Some(Arc::new(half)), ..self.clone() }
     }
 

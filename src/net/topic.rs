@@ -20,7 +20,6 @@ use tokio::time::{Instant, timeout_at};
 use url::Url;
 
 use crate::clock;
-use crate::document_budget::DocumentBudget;
 
 use super::admitted_groups::{AdmittedGroups, ClaimedGroup};
 use super::fetch_limit::FetchPermit;
@@ -107,7 +106,7 @@ pub(super) struct FetchSession<'a> {
     ask: FetchRequest<'a>,
     patience: Patience,
     requester: FetchOwner,
-    documents: &'a DocumentBudget,
+    documents: &'a crate::document_budget::DocumentBudget,
     /// The URL of the next request, without credentials.
     at: Url,
     /// The credentials, as URL and as headers, while the origin is the one they belong to.
@@ -362,12 +361,11 @@ impl<'a> FetchSession<'a> {
         if !matches!(target.scheme(), "http" | "https") {
             return Err(FetchError::Redirects(format!("the target is a {}: URL", target.scheme())));
         }
-        if target.origin() != self.at.origin() {
-            if self.is_confined {
-                return Err(FetchError::Redirects("the target is at another server".to_owned()));
-            }
-            self.credentials = None;
+        let is_elsewhere = target.origin() != self.at.origin();
+        if is_elsewhere && self.is_confined {
+            return Err(FetchError::Redirects("the target is at another server".to_owned()));
         }
+        self.credentials = self.credentials.take().filter(|_| !is_elsewhere);
         self.only_permanent &=
             matches!(status, StatusCode::MOVED_PERMANENTLY | StatusCode::PERMANENT_REDIRECT);
         if self.only_permanent {
