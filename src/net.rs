@@ -125,6 +125,16 @@ pub struct FetchRequest<'a> {
     pub feed_id: Option<i64>,
 }
 
+impl<'a> FetchRequest<'a> {
+    /// Returns a request for the document at `url`, whatever was received of it before, on behalf of no
+    /// subscription.
+    pub fn unconditional(url: &'a str) -> FetchRequest<'a> {
+        static NO_VALIDATORS: Validators =
+            Validators { url: String::new(), etag: None, last_modified: None };
+        FetchRequest { url, validators: &NO_VALIDATORS, subscribers: 0, feed_id: None }
+    }
+}
+
 /// The result of a fetch, with all details.
 #[derive(Debug)]
 pub struct Fetched {

@@ -169,7 +169,7 @@ fn icon_url(own: &Url, is_confined: bool, [icon, site]: [Option<&str>; 2]) -> Op
     let usual_place = |url: &Url| url.join(USUAL_PLACE).ok();
     let places = [icon, site.as_ref().and_then(usual_place), usual_place(own)];
     let mut places = places.into_iter().flatten().map(|mut url| {
-        // These calls fail only for URLs without a host, which are not fetched.
+        // Credentials can be removed from all URLs with a host, and others are not fetched.
         url.set_username("").ok();
         url.set_password(None).ok();
         url.set_fragment(None);

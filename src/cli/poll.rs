@@ -25,7 +25,7 @@ use crate::config::Config;
 use crate::jobs::poll::{self, KnownAs, ParsedDocument};
 use crate::jobs::runner;
 use crate::net::{FetchError, FetchRequest, FetchResponse, Fetched, HttpClient};
-use feedgate_core::poll::{Polling, Validators};
+use feedgate_core::poll::Polling;
 use feedgate_core::resource::ResourceKind;
 use feedgate_core::schedule::{
     self, PollFinding, PollPlan, PollSetback, ScheduleBounds, ScheduleInput,
@@ -81,9 +81,7 @@ pub(super) async fn run(args: &PollArgs) -> Outcome {
     let public_url = config.public_url.clone().map_or_else(|| Url::parse(&own), Ok)?;
     let fetch = HttpClient::new(config.net(&public_url));
 
-    let validators = Validators::default();
-    let request =
-        FetchRequest { url: &args.url, validators: &validators, subscribers: 0, feed_id: None };
+    let request = FetchRequest::unconditional(&args.url);
     let fetched = fetch.get(request).await;
     let now = runner::now();
     let mut polled = read(&fetched, &args.url, &config.bounds(), now);

@@ -9,7 +9,6 @@ use super::admitted_groups::ClaimedGroup;
 use super::politeness::{HostBusy, Patience};
 use super::topic::FetchSession;
 use super::{FetchError, FetchRequest, FetchResponse, HttpClient, credentials};
-use feedgate_core::poll::Validators;
 use feedgate_core::topic::has_own_headers;
 
 /// The number of bytes that are read (RFC 9309 `#limits`: "at least 500 kibibytes").
@@ -46,13 +45,7 @@ impl HttpClient {
         if has_own_headers(&place) {
             credentials::strip(&mut place);
         }
-        let validators = Validators::default();
-        let ask = FetchRequest {
-            url: place.as_str(),
-            validators: &validators,
-            subscribers: 0,
-            feed_id: None,
-        };
+        let ask = FetchRequest::unconditional(place.as_str());
         let Ok(mut session) = FetchSession::new(self, ask, patience) else {
             return RobotsResponse::None;
         };

@@ -8,7 +8,6 @@ use url::Url;
 use super::politeness::Patience;
 use super::topic::FetchSession;
 use super::{FetchError, FetchRequest, FetchResponse, HttpClient};
-use feedgate_core::poll::Validators;
 
 /// The most bytes that are read. Most icons have a tenth of it.
 const MOST_BYTES: u64 = 64 << 10;
@@ -34,13 +33,7 @@ impl HttpClient {
     /// Fetches the icon at `url`, which has no credentials. If the fetch is confined, redirects to another origin
     /// are not followed.
     pub async fn site_icon(&self, url: &Url, is_confined: bool) -> IconResponse {
-        let validators = Validators::default();
-        let ask = FetchRequest {
-            url: url.as_str(),
-            validators: &validators,
-            subscribers: 0,
-            feed_id: None,
-        };
+        let ask = FetchRequest::unconditional(url.as_str());
         let Ok(mut session) = FetchSession::new(self, ask, Patience::Interactive) else {
             return IconResponse::None;
         };

@@ -9,6 +9,8 @@
 //! * At most one request is in flight, and only during the turn of its host (P41).
 //! * Each hop is signed for its own server, if the client has keys (`request_signer`).
 
+mod redirect;
+
 use std::time::{Duration, SystemTime};
 
 use http::header::{
@@ -20,6 +22,7 @@ use tokio::time::{Instant, timeout_at};
 use url::Url;
 
 use crate::clock;
+use crate::document_budget::DocumentBudget;
 
 use super::admitted_groups::{AdmittedGroups, ClaimedGroup};
 use super::fetch_limit::FetchPermit;
@@ -34,9 +37,6 @@ use super::{
 };
 use super::{body, credentials, decode, failure, freshness};
 use feedgate_core::poll::Validators;
-
-/// The maximum number of redirects in one fetch (rule P18).
-const MOST_REDIRECTS: usize = 5;
 
 /// The media types that feedgate reads, the preferred ones first (P36).
 const ACCEPTED: HeaderValue = HeaderValue::from_static(
@@ -106,7 +106,7 @@ pub(super) struct FetchSession<'a> {
     ask: FetchRequest<'a>,
     patience: Patience,
     requester: FetchOwner,
-    documents: &'a crate::document_budget::DocumentBudget,
+    documents: &'a DocumentBudget,
     /// The URL of the next request, without credentials.
     at: Url,
     /// The credentials, as URL and as headers, while the origin is the one they belong to.
@@ -346,39 +346,6 @@ impl<'a> FetchSession<'a> {
     fn was_stale(&self) -> bool {
         let Some(hop) = self.hops.last() else { return false };
         self.connection_closed && hop.addresses.is_empty() && hop.url.domain().is_some()
-    }
-
-    fn follow(&mut self, status: StatusCode, mut target: Url) -> Result<(), FetchError> {
-        self.redirects += 1;
-        if self.redirects > MOST_REDIRECTS {
-            return Err(FetchError::Redirects(format!("more than {MOST_REDIRECTS} redirects")));
-        }
-        target.set_fragment(None);
-        credentials::strip(&mut target);
-        if self.hops.iter().any(|hop| hop.url == target) {
-            return Err(FetchError::Redirects(format!("a redirect loop, back to {target}")));
-        }
-        if !matches!(target.scheme(), "http" | "https") {
-            return Err(FetchError::Redirects(format!("the target is a {}: URL", target.scheme())));
-        }
-        let is_elsewhere = target.origin() != self.at.origin();
-        if is_elsewhere && self.is_confined {
-            return Err(FetchError::Redirects("the target is at another server".to_owned()));
-        }
-        self.credentials = self.credentials.take().filter(|_| !is_elsewhere);
-        self.only_permanent &=
-            matches!(status, StatusCode::MOVED_PERMANENTLY | StatusCode::PERMANENT_REDIRECT);
-        if self.only_permanent {
-            let mut moved_to = target.clone();
-            if let Some((with, _)) = &self.credentials {
-                // The new address is useless for polling without the credentials.
-                moved_to.set_username(with.username()).ok();
-                moved_to.set_password(with.password()).ok();
-            }
-            self.moved_to = Some(moved_to);
-        }
-        self.at = target;
-        Ok(())
     }
 
     async fn read_response(

@@ -10,7 +10,6 @@ use url::Url;
 
 use super::SubscriptionService;
 use crate::net::{FetchRequest, FetchResponse, HttpClient};
-use feedgate_core::poll::Validators;
 use feedgate_core::record::Seq;
 use feedgate_core::redaction;
 use feedgate_core::resource::ResourceKind;
@@ -97,9 +96,7 @@ impl SubscriptionService {
 }
 
 async fn feed_at(client: &HttpClient, url: Url) -> Option<DiscoveredFeed> {
-    let validators = Validators::default();
-    let ask =
-        FetchRequest { url: url.as_str(), validators: &validators, subscribers: 0, feed_id: None };
+    let ask = FetchRequest::unconditional(url.as_str());
     let fetched = client.get(ask).await;
     let Ok(FetchResponse::Document(document)) = fetched.result else { return None };
     if document.url != url {

@@ -23,7 +23,6 @@ use crate::net::{
     FetchError, FetchRequest, FetchResponse, FetchedDocument, HttpClient, Patience, Purpose,
 };
 use feedgate_core::account::AccountId;
-use feedgate_core::poll::Validators;
 use feedgate_core::registrant::{RegistrantNetwork, Requester};
 use feedgate_core::schedule::{PollPlan, ScheduleBounds};
 use feedgate_core::store::StoreError;
@@ -225,9 +224,8 @@ async fn fetch_preview(
     bounds: ScheduleBounds,
     (place, deadline): (PreviewPlace, Instant),
 ) -> Result<TopicPreview, NoPreview> {
-    let (url, validators) = (topic.fetch_url(), Validators::default());
-    let request =
-        FetchRequest { url: url.as_str(), validators: &validators, subscribers: 0, feed_id: None };
+    let url = topic.fetch_url();
+    let request = FetchRequest::unconditional(url.as_str());
     let fetched = timeout_at(deadline, client.get_with(request, Patience::FirstFetch)).await;
     let fetched = fetched.map_err(|_| NoPreview::TooSlow)?;
     // A request without validators is not answered with "not modified".

@@ -277,7 +277,7 @@ async fn a_subscription_is_paused_resumed_retried_replayed_and_tested() {
         assert!(attempt.contains(piece), "{piece}: {attempt}");
     }
     assert!(attempt.contains(&format!("POST {}", world.subscriber.url("/ada"))), "{attempt}");
-    // It was followed by another one, before it was due.
+    // The retry that was planned did not wait: another attempt was made by hand.
     assert!(!attempts.contains("next attempt"), "{attempts}");
     let (_, next) = attempt.split_once("<dt>Next attempt</dt>").unwrap();
     assert!(next.starts_with("<dd><a href"), "{attempt}");

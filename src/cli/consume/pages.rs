@@ -22,7 +22,6 @@ use crate::net::{
     SystemLookup, is_metadata, is_public,
 };
 use feedgate_core::change_detection::Deletion;
-use feedgate_core::poll::Validators;
 use feedgate_feed::Context;
 use feedgate_feed::model::Feed;
 use feedgate_feed::parse::{self, NotAFeed};
@@ -107,13 +106,7 @@ impl PageSource for Web {
             false => (&self.guarded, None),
         };
         let address = with_credentials_of(owner, url);
-        let validators = Validators::default();
-        let ask = FetchRequest {
-            url: address.as_str(),
-            validators: &validators,
-            subscribers: 0,
-            feed_id: None,
-        };
+        let ask = FetchRequest::unconditional(address.as_str());
         let unreadable = |reason, passing| unreadable(url, reason, passing);
         let document = match fetch.get(ask).await.result {
             Ok(FetchResponse::Document(document)) => document,

@@ -16,7 +16,6 @@ use crate::jobs::upstream::{self, UpstreamError, UpstreamRequest};
 use crate::net::{
     CallbackRequest, FetchError, FetchRequest, FetchResponse, FetchedDocument, HttpClient,
 };
-use feedgate_core::poll::Validators;
 use feedgate_core::signing::Secret;
 use feedgate_core::subscription::Lease;
 use feedgate_core::upstream::AdvertisedUpstream;
@@ -212,9 +211,7 @@ impl FollowedFeed {
 }
 
 async fn get(fetch: &HttpClient, feed: &Url) -> Result<FetchedDocument, FetchError> {
-    let validators = Validators::default();
-    let request =
-        FetchRequest { url: feed.as_str(), validators: &validators, subscribers: 0, feed_id: None };
+    let request = FetchRequest::unconditional(feed.as_str());
     match fetch.get(request).await.result? {
         FetchResponse::Document(document) => Ok(*document),
         FetchResponse::NotModified { .. } => Err(FetchError::BadUrl(

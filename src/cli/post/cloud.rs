@@ -12,7 +12,6 @@ use url::Url;
 
 use crate::net::{CallbackRequest, FetchError, FetchRequest, FetchResponse, HttpClient};
 use feedgate_core::password::Password;
-use feedgate_core::poll::Validators;
 use feedgate_core::stored_file::PathSegment;
 use feedgate_protocol::rss::{self, ChannelInfo, FeedEdit};
 
@@ -65,13 +64,7 @@ impl Cloud<'_> {
         &self,
         url: &Url,
     ) -> Result<(Option<String>, Option<HeaderValue>), Box<dyn Error>> {
-        let validators = Validators::default();
-        let ask = FetchRequest {
-            url: url.as_str(),
-            validators: &validators,
-            subscribers: 0,
-            feed_id: None,
-        };
+        let ask = FetchRequest::unconditional(url.as_str());
         match self.fetch.get(ask).await.result {
             Ok(FetchResponse::Document(document)) => {
                 let checked = rss::check(&document.body)?;

@@ -1,17 +1,22 @@
 //! A document that stays the same until the program is replaced. It has an entity tag, and is compressed
 //! once for each content coding, when a client first accepts it.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use http::{HeaderValue, StatusCode, header};
 use sha2::{Digest, Sha256};
 use tokio::sync::OnceCell;
 use tracing::error;
+use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use crate::http::kit::conditional::etag_matches;
 use crate::http::kit::content_coding::ContentCoding;
+use crate::http::kit::endpoint::Endpoint;
 use crate::http::kit::reply::{empty, set_header, with_content_type};
 use crate::http::kit::request::Request;
+use crate::http::state::Gateway;
 
 /// How long caches may serve the document without revalidating it: an hour, because it changes only
 /// with a new version of the program.
@@ -35,6 +40,20 @@ impl FixedDocument {
         let plain = content.into();
         let tag = hex::encode(&Sha256::digest(&plain)[..TAG_BYTES]);
         FixedDocument { media_type, tag, plain, gzip: OnceCell::new(), brotli: OnceCell::new() }
+    }
+
+    /// Returns the route at which the document is.
+    pub(crate) fn route(
+        self,
+        endpoint: Endpoint,
+        gateway: &Arc<Gateway>,
+        path: BoxedFilter<()>,
+    ) -> BoxedFilter<(Response,)> {
+        let document = Arc::new(self);
+        endpoint.route(gateway, path, move |_, request: Request| {
+            let document = Arc::clone(&document);
+            async move { document.reply(&request).await }
+        })
     }
 
     /// Returns the response to a request: the document in the coding that the client prefers, or 304 if

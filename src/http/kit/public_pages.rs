@@ -38,9 +38,9 @@ const GROUPS: [(&str, &[PublicPage]); 3] = [
         ],
     ),
 ];
-/// Those that `FEEDGATE_PUBLIC_VIEWS` is for.
+/// The pages that `FEEDGATE_PUBLIC_VIEWS` permits.
 const VIEWS: [&str; 3] = ["feed-health", "stats", "feeds.opml"];
-/// The one that `try` in `FEEDGATE_ANONYMOUS` is for.
+/// The page that `try` in `FEEDGATE_ANONYMOUS` permits.
 const TRY: &str = "try";
 
 /// The characters of a path that say enough to suggest a page.

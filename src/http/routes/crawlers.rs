@@ -21,9 +21,6 @@ pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
     let root = gateway.settings.public_url.path().trim_end_matches('/');
     let lines = DISALLOWED.map(|path| format!("Disallow: {root}/{path}\n"));
     let text = format!("User-agent: *\n{}", lines.concat());
-    let document = Arc::new(FixedDocument::new("text/plain; charset=utf-8", text));
-    ENDPOINT.route(gateway, paths::exact("robots.txt"), move |_, request| {
-        let document = Arc::clone(&document);
-        async move { document.reply(&request).await }
-    })
+    let document = FixedDocument::new("text/plain; charset=utf-8", text);
+    document.route(ENDPOINT, gateway, paths::exact("robots.txt"))
 }

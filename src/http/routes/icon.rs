@@ -10,6 +10,7 @@ use warp::reply::Response;
 use crate::http::kit::endpoint::Endpoint;
 use crate::http::kit::fixed_document::FixedDocument;
 use crate::http::kit::html::ICON;
+use crate::http::kit::paths;
 use crate::http::state::Gateway;
 
 const ENDPOINT: Endpoint = Endpoint { name: "icon", methods: &["GET"], body_limit_bytes: 1_024 };
@@ -19,27 +20,8 @@ const PIXELS: &[u8] = include_bytes!("icon/favicon.ico");
 
 /// Returns the routes of this endpoint.
 pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
-    let drawn = document(
-        gateway,
-        warp::path!("favicon.svg").boxed(),
-        FixedDocument::new("image/svg+xml", ICON),
-    );
-    let pixels = document(
-        gateway,
-        warp::path!("favicon.ico").boxed(),
-        FixedDocument::new("image/vnd.microsoft.icon", PIXELS),
-    );
-    drawn.or(pixels).unify().boxed()
-}
-
-fn document(
-    gateway: &Arc<Gateway>,
-    path: BoxedFilter<()>,
-    document: FixedDocument,
-) -> BoxedFilter<(Response,)> {
-    let document = Arc::new(document);
-    ENDPOINT.route(gateway, path, move |_, request| {
-        let document = Arc::clone(&document);
-        async move { document.reply(&request).await }
-    })
+    let drawn = FixedDocument::new("image/svg+xml", ICON);
+    let pixels = FixedDocument::new("image/vnd.microsoft.icon", PIXELS);
+    let drawn = drawn.route(ENDPOINT, gateway, paths::exact("favicon.svg"));
+    drawn.or(pixels.route(ENDPOINT, gateway, paths::exact("favicon.ico"))).unify().boxed()
 }

@@ -13,7 +13,6 @@ use warp::reply::Response;
 use crate::http::kit::endpoint::Endpoint;
 use crate::http::kit::fixed_document::FixedDocument;
 use crate::http::kit::paths;
-use crate::http::kit::request::Request;
 use crate::http::state::Gateway;
 
 const ENDPOINT: Endpoint = Endpoint { name: "openapi", methods: &["GET"], body_limit_bytes: 1_024 };
@@ -23,12 +22,8 @@ const DOCUMENT: &str = include_str!("../../../schemas/openapi.json");
 /// Returns the routes of this endpoint.
 pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
     let text = document(gateway.public_url("").trim_end_matches('/'));
-    let document = Arc::new(FixedDocument::new("application/json; charset=utf-8", text));
-    let path = paths::exact("openapi.json");
-    let document = ENDPOINT.route(gateway, path, move |_, request: Request| {
-        let document = Arc::clone(&document);
-        async move { document.reply(&request).await }
-    });
+    let document = FixedDocument::new("application/json; charset=utf-8", text);
+    let document = document.route(ENDPOINT, gateway, paths::exact("openapi.json"));
     document.or(page::routes(gateway)).unify().boxed()
 }
 

@@ -54,7 +54,7 @@ async fn c04_columns_that_are_hidden_stay_hidden_and_the_filter_is_kept() {
     assert_eq!(page.matches("<td").count(), 3, "{page}");
     assert!(ada.page("/console/feeds?q=nothing").await.contains("colspan=\"3\""));
 
-    // Those of another list are chosen by themselves.
+    // Each list has columns of its own to choose.
     let page = ada.page("/console/subscriptions?state=failing").await;
     assert_eq!(headings(&page), ["Callback", "Feed", "State", "Next", "Behind"]);
     let address = choose(&mut ada, &page, &[]).await;
