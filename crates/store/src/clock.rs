@@ -30,6 +30,11 @@ const PORTION: i64 = 2_000;
 /// How long the clock may be read, once there is a connection.
 const READ_LIMIT: Duration = Duration::from_secs(2);
 
+/// How long due times wait at most for transactions that are in progress.
+const OPEN_TRANSACTIONS_WAIT: Duration = Duration::from_secs(5);
+/// The time between two looks at them.
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
+
 /// The key before that of every row.
 const START: [i64; 2] = [i64::MIN; 2];
 
@@ -118,14 +123,7 @@ impl Db {
             }
         }
     }
-}
 
-/// How long due times wait at most for transactions that are in progress.
-const OPEN_TRANSACTIONS_WAIT: Duration = Duration::from_secs(5);
-/// The time between two looks at them.
-const LOOK_AGAIN: Duration = Duration::from_millis(20);
-
-impl Db {
     /// Waits until the transactions have ended that have written something and are in progress on PostgreSQL. What they
     /// insert cannot be seen yet, and would stay where it is when due times move.
     async fn await_open_transactions(&self) -> Result<(), StoreError> {

@@ -230,7 +230,8 @@ impl Postgres {
         let client = self.pool.get().await.map_err(store_error)?;
         let done = {
             let tx = Tx::new(Conn::Client(&client));
-            timeout(limit.unwrap_or(Duration::MAX), op.run(&tx)).await
+            let Some(limit) = limit else { return op.run(&tx).await };
+            timeout(limit, op.run(&tx)).await
         };
         done.unwrap_or_else(|_| {
             drop(Client::take(client));
