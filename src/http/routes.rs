@@ -14,6 +14,7 @@ pub(crate) mod event_log;
 pub(crate) mod event_words;
 pub(crate) mod feed_health;
 pub(crate) mod icon;
+pub(crate) mod normalizer_words;
 pub(crate) mod openapi;
 pub(crate) mod ops;
 pub(crate) mod repair_list;

@@ -251,6 +251,15 @@ async fn a_subscription_is_paused_resumed_retried_replayed_and_tested() {
         .gateway
         .measures("feedgate_deliveries_total{protocol=\"websub\",result=\"http_5xx\"} 1")
         .await;
+    let failure =
+        "The callback responds with 500 Internal Server Error: 1\u{a0}failed attempt in a row";
+    until("the page says what is wrong", async || ada.page(&path).await.contains(failure)).await;
+    let root = Visitor::sign_in(&world, "root", "root").await;
+    let page = root.page(&path).await;
+    let (_, of_host) = page.split_once("console/hosts/").unwrap();
+    let page = root.page(&format!("/console/hosts/{}", of_host.split('"').next().unwrap())).await;
+    let (_, failing) = page.split_once("Subscriptions whose callback fails").unwrap();
+    assert!(failing.contains("/ada") && failing.contains("<td>500<small>"), "{page}");
     world.subscriber.set("/ada", Behavior::Accepting);
     act("retry").await;
     world.subscriber.until("/ada", |received| received.len() >= 2).await;

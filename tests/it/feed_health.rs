@@ -27,7 +27,7 @@ async fn a_publisher_sees_when_its_feed_is_polled_what_it_answered_and_what_woul
     let first = page().await;
     #[rustfmt::skip]
     let parts = [
-        "<h2>tides</h2>", "<dt>Polled</dt><dd>yes", "<dt>Next poll</dt>", ", every ",
+        "<h2>tides</h2>", "State<b><span class=\"badge good\">ok", "Next poll<b>", "<small>every ",
         "are sent with the next request", "Nothing announces your changes.",
         &format!("<code>curl {} --data-urlencode 'url={}'</code>", world.gateway.url("/ping"), world.topic),
         "HTTP/1.1 200", "etag: &quot;v", "<dt>Pings</dt><dd>none lately",
@@ -40,7 +40,7 @@ async fn a_publisher_sees_when_its_feed_is_polled_what_it_answered_and_what_woul
         let page = page().await;
         parts.iter().all(|part| page.contains(part))
     };
-    until("a ping and a 304", async || is_known(&["HTTP/1.1 304", "(rsscloud)"]).await).await;
+    until("a ping and a 304", async || is_known(&["HTTP/1.1 304", " by rssCloud"]).await).await;
     let second = page().await;
     for part in ["work: the last poll got no document", "if-none-match: &quot;v"] {
         assert!(second.contains(part), "{part}: {second}");

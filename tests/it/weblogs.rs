@@ -211,6 +211,7 @@ async fn a_plain_request_pings_and_is_answered_with_a_page() {
     let cases = [
         (blog,              StatusCode::OK,          "Thanks for the ping."),
         (blog,              StatusCode::OK,          "href=\"changes.xml\""),
+        (blog,              StatusCode::OK,          "<dt>Site</dt><dd>The RSS Blog</dd><dt>Address</dt><dd>http://blog.test/rss</dd>"),
         ("name=A&url=here", StatusCode::BAD_REQUEST, "not &quot;here&quot;."),
         ("name=A&url=here", StatusCode::BAD_REQUEST, "type=\"url\" required value=\"here\""),
         ("name=A",          StatusCode::BAD_REQUEST, "must be an http or https URL"),

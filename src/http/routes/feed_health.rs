@@ -40,8 +40,8 @@ const ENDPOINT: Endpoint =
     Endpoint { name: "feed_health", methods: &["GET"], body_limit_bytes: 1_024 };
 /// How many requests it counts as that a feed is looked up: the event log is searched for its pings.
 const LOOKUP_REQUESTS: usize = 5;
-/// The number of pings on the page.
-const PINGS: usize = 5;
+/// The most pings that are read.
+const PINGS: usize = 50;
 
 /// What is known of the health of a feed.
 struct FeedHealth {
@@ -143,14 +143,17 @@ impl FeedHealth {
     ) -> Result<FeedHealth, StoreError> {
         let address = resource.topic.redacted();
         let feed = address.to_owned();
-        let wanted =
-            EventFilter { feed, kind: Some(EventKind::Ping), limit: 50, ..EventFilter::default() };
+        let wanted = EventFilter {
+            feed,
+            kind: Some(EventKind::Ping),
+            limit: PINGS,
+            ..EventFilter::default()
+        };
         let mut pings = gateway.store.events(&wanted).await?.events;
         // The filter matches longer addresses too, and somebody who fetches the feed by hand is no publisher.
         pings.retain(|StoredEvent { event, .. }| {
             event.feed == address && event.via != PingSource::Console.as_str()
         });
-        pings.truncate(PINGS);
         let upstream = gateway.store.upstream_summary(resource.id).await?;
         let fetches = gateway.fetch_traces.of_feed(resource.id);
         Ok(FeedHealth { resource, access, upstream, pings, fetches })

@@ -23,6 +23,7 @@ use crate::http::kit::reply::with_content_type;
 use crate::http::kit::request::Request;
 use crate::http::routes::rsscloud::pings::PINGED;
 use crate::http::state::Gateway;
+use feedgate_core::redaction;
 use feedgate_protocol::form::Form;
 
 use ping::{WeblogPing, take_weblog_ping};
@@ -53,7 +54,7 @@ async fn handle(gateway: Arc<Gateway>, request: Request) -> Response {
     let is_direct = form.get("direct").is_some_and(|direct| !matches!(direct.trim(), "" | "0"));
     match take_ping(&gateway, &request, &form).await {
         Ok(()) if is_direct => with_content_type(StatusCode::OK, TEXT, DIRECT_REPLY),
-        Ok(()) => page(StatusCode::OK, "Ping accepted", accepted()),
+        Ok(()) => page(StatusCode::OK, "Ping accepted", accepted(&form)),
         Err(rejection) => reject(&rejection, &form, is_direct),
     }
 }
@@ -74,9 +75,24 @@ async fn take_ping(gateway: &Gateway, request: &Request, form: &Form) -> Result<
 
 const TEXT: &str = "text/plain; charset=utf-8";
 
-fn accepted() -> Markup {
+fn accepted(form: &Form) -> Markup {
+    let given = |name| form.get(name).map(str::trim).filter(|given| !given.is_empty());
+    let (name, url) = (given("name"), given("url").or(given("name")));
     html! {
-        p { (PINGED) }
+        p role="status" { (PINGED) }
+        dl.facts {
+            @if let Some(name) = name.filter(|name| Some(*name) != url) {
+                dt { "Site" } dd { (redaction::line(name, LONGEST_VALUE)) }
+            }
+            @if let Some(url) = url { dt { "Address" } dd { (redaction::line(url, LONGEST_VALUE)) } }
+            @if let Some(feed) = given("rssUrl") {
+                dt { "Feed" } dd { (redaction::line(feed, LONGEST_VALUE)) }
+            }
+        }
+        p {
+            "It is in the list of changed sites now. If this gateway has subscribers of its feed, the feed is \
+             fetched at once, and they are sent what is new."
+        }
         p.actions {
             a.button href="changes.xml" { "What changed lately" }
             a.button href="pingSiteForm" { "Report another change" }

@@ -130,10 +130,10 @@ async fn c08_an_entry_has_its_revisions_what_changed_and_to_whom_it_was_sent() {
     until("the attempt is stored", async || ada.page(&updated).await.contains("/attempts/")).await;
     let page = ada.page(&updated).await;
     let parts = [
-        "Compared with revision 1",
+        "Compared with number 1",
         "<del>High</del><ins>Low</ins>",
         "it is an update, and the subscription receives only those that",
-        "<dt>Revision</dt><dd>2, an update ",
+        "<dt>Number</dt><dd>2 in the log of the feed, an update ",
     ];
     for part in parts {
         assert!(page.contains(part), "{part}: {page}");
@@ -147,7 +147,7 @@ async fn c08_an_entry_has_its_revisions_what_changed_and_to_whom_it_was_sent() {
         assert_eq!(page.contains(&world.subscriber.url(path)), is_visible, "{path}: {page}");
     }
     let older = bob.page(&format!("{feed}/entries/1?compare=2")).await;
-    assert!(older.contains("Compared with revision 2"), "{older}");
+    assert!(older.contains("Compared with number 2"), "{older}");
     let other = bob.page(&format!("{feed}/entries/1?compare=99")).await;
     assert!(!other.contains("Compared with"), "{other}");
 }

@@ -15,7 +15,7 @@ use feedgate_core::node::{NodeId, NodeInfo};
 use feedgate_core::resource::ResourceId;
 
 /// The badges of the node that served the page, and of one that has not reported lately.
-const OWN: &str = "<span class=\"badge neutral\">this node</span>";
+const OWN: &str = "<small>this node</small>";
 const LATE: &str = "<span class=\"badge warning\">not seen recently</span>";
 
 #[tokio::test]
@@ -113,7 +113,7 @@ async fn all_nodes_are_listed_and_the_queues_of_each_cell() {
         "{displayed}"
     );
     assert_eq!(displayed.matches("<td data-name=\"Cell\">").count(), 2, "{displayed}");
-    assert_eq!(displayed.matches("on time").count(), 6, "{displayed}");
+    assert_eq!(displayed.matches("on time</td>").count(), 6, "{displayed}");
 
     other.terminate();
     other.ended().await;

@@ -243,17 +243,23 @@ fn bars(series: &ChartSeries, below: &mut [u64], top: u64) -> String {
     path
 }
 
-/// Returns a line through the values of one kind, with gaps where there are none.
+/// Returns a line through the values of one kind, with gaps where there are none. A value between two gaps is as wide
+/// as its period.
 fn line(series: &ChartSeries, top: u64) -> String {
-    let (mut path, mut is_drawn) = (String::new(), false);
-    for (n, value) in series.values.iter().enumerate() {
-        if let Some(value) = value {
-            let (x, y) = (n * STEP + STEP / 2, HEIGHT - scaled(*value, top));
-            // A line without length is a dot.
-            let (to, dot) = if is_drawn { ('L', "") } else { ('M', "h0") };
-            write!(path, "{to}{x} {y}{dot}").unwrap_or_default();
-        }
-        is_drawn = value.is_some();
+    let mut path = String::new();
+    let values = &series.values;
+    for (n, value) in values.iter().enumerate() {
+        let Some(value) = value else { continue };
+        let has_value = |n: Option<usize>| n.and_then(|n| *values.get(n)?).is_some();
+        let (is_drawn, goes_on) = (has_value(n.checked_sub(1)), has_value(Some(n + 1)));
+        let (left, y) = (n * STEP, HEIGHT - scaled(*value, top));
+        let middle = left + STEP / 2;
+        let part = match (is_drawn, goes_on) {
+            (true, _) => format!("L{middle} {y}"),
+            (false, true) => format!("M{middle} {y}"),
+            (false, false) => format!("M{} {y}h{WIDTH}", left + 1),
+        };
+        path.push_str(&part);
     }
     path
 }
@@ -298,8 +304,8 @@ mod tests {
         }
         let lines =
             chart(ChartShape::Lines, [[Some(1), None, Some(2)], [Some(2), Some(2), Some(0)]]);
-        assert!(lines.contains("d=\"M5 100h0M25 0h0\""), "{lines}");
-        assert!(lines.contains("d=\"M5 0h0L15 0L25 200\""), "{lines}");
+        assert!(lines.contains("d=\"M1 100h8M21 0h8\""), "{lines}");
+        assert!(lines.contains("d=\"M5 0L15 0L25 200\""), "{lines}");
         let empty = chart(ChartShape::Bars, [[None, Some(0), None], [None; 3]]);
         assert!(!empty.contains("<svg"), "{empty}");
     }

@@ -11,6 +11,7 @@ use crate::http::kit::browser_view::{BrowserView, web_link};
 use crate::http::kit::html::parts::{relative_time, web_address};
 use crate::http::kit::rejection::unavailable;
 use crate::http::kit::request::Request;
+use crate::http::kit::shell::quoted;
 use crate::http::state::Gateway;
 use crate::jobs::runner;
 use feedgate_core::ping::WeblogChange;
@@ -51,22 +52,37 @@ async fn newest_lines(
 
 fn page(gateway: &Gateway, request: &Request, changes: &[WeblogChange]) -> Response {
     let url = gateway.public_url(request.path.trim_start_matches('/'));
+    let form = format!("{}pingSiteForm", "../".repeat(depth(request)));
+    let now = runner::now();
     let is_recent = request.path.ends_with("hanges.xml");
     let content = html! {
         p {
             "Sites that changed lately, as their authors reported or this gateway found, for programs that \
              watch many sites."
         }
-        h2 { "Use it" }
-        p {
-            "A program reads this list once a minute instead of every site. To report a change, use the "
-            a href=(format!("{}pingSiteForm", "../".repeat(depth(request)))) { "form" }
-            " or send a ping by XML-RPC or REST."
-        }
         h2 { @if is_recent { "Changed lately" } @else { "Changed in this hour" } }
-        @if changes.is_empty() { p { "Nothing changed in this time." } }
-        ul.posts { @for change in changes { li { (line(change, runner::now())) } } }
+        @if changes.is_empty() {
+            p.empty { b { "Nothing changed in this time." } " A site is here from the moment it is pinged for." }
+        } @else {
+            table.records.dense {
+                thead { tr {
+                    th scope="col" { "Site" } th.number scope="col" { "Changed" }
+                } }
+                tbody { @for change in changes { (row(change, now)) } }
+            }
+        }
         @if changes.len() == WEBLOGS { p.soft { "These are the newest; the source lists all." } }
+        h2 { "Use it" }
+        p { "A program reads this list once a minute instead of every site." }
+        pre tabindex="0" { code { "curl " (quoted(&url)) } }
+        h2 { "Report a change" }
+        p {
+            "Use the " a href=(form) { "form" } ", or send a ping by XML-RPC, SOAP or REST:"
+        }
+        pre tabindex="0" { code {
+            "curl " (gateway.public_url("pingSiteForm")) " \\\n"
+            "     --data-urlencode 'name=My site' --data-urlencode 'url=https://example.com/'"
+        } }
     };
     let title = "Changed sites";
     BrowserView { title, media_type: "text/xml", url: &url, links: "", content }.reply(request)
@@ -76,14 +92,18 @@ fn depth(request: &Request) -> usize {
     request.path.matches('/').count().saturating_sub(1)
 }
 
-fn line(change: &WeblogChange, now: DateTime<Utc>) -> maud::Markup {
+fn row(change: &WeblogChange, now: DateTime<Utc>) -> maud::Markup {
     let name = redaction::line(&change.name, NAME_CHARS);
+    let address = change.feed_url.as_ref().unwrap_or(&change.url);
     html! {
-        @if name.is_empty() { (web_link(&change.url, web_address(&change.url))) } @else {
-            b { (web_link(&change.url, name)) }
+        tr {
+            td.main {
+                @if name.is_empty() { (web_link(&change.url, web_address(&change.url))) } @else {
+                    (web_link(&change.url, name))
+                    small { (web_link(address, web_address(address))) }
+                }
+            }
+            td.state.number { (relative_time(change.at, now)) }
         }
-        " "
-        small { (relative_time(change.at, now)) }
-        @if let Some(feed_url) = &change.feed_url { br; small { (web_link(feed_url, feed_url.as_str())) } }
     }
 }

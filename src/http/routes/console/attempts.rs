@@ -139,8 +139,7 @@ fn row(
 pub(super) fn verdict(attempt: &DeliveryAttempt) -> Markup {
     let tone = match attempt.verdict {
         AttemptVerdict::Delivered => Tone::Good,
-        AttemptVerdict::Failed => Tone::Warning,
-        AttemptVerdict::Ended => Tone::Bad,
+        AttemptVerdict::Failed | AttemptVerdict::Ended => Tone::Bad,
     };
     badge(tone, attempt.verdict.as_str())
 }

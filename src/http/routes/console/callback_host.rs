@@ -3,30 +3,69 @@
 use http::StatusCode;
 use maud::html;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use url::form_urlencoded;
 use warp::reply::Response;
 
 use super::subscription_state;
+use super::subscription_table::table_of_host;
 use super::traffic_charts;
 use super::visit::Visit;
 use crate::http::kit::rejection::Rejection;
+use crate::jobs::runner;
+use feedgate_core::store::{ListedState, ListedSubscription, SubscriptionQuery};
 use feedgate_core::traffic::TrafficSubject;
+
+/// The most subscriptions of each of the two lists.
+const SUBSCRIPTIONS: usize = 20;
 
 /// Returns the page of a host, which is named with its port.
 pub(super) async fn page(visit: &Visit, host: &str) -> Result<Response, Rejection> {
     if !visit.is_admin() {
         return Err(Rejection::new(StatusCode::NOT_FOUND, "There is no such page."));
     }
+    let now = runner::now();
+    let failing = subscriptions(visit, host, Some(ListedState::Failing)).await?;
+    let mut others = subscriptions(visit, host, None).await?;
+    others.retain(|other| failing.iter().all(|it| it.subscription.id != other.subscription.id));
     let subject = TrafficSubject::CallbackHost(host.to_owned());
     let charts =
         traffic_charts::section(visit, &path(host), subject, traffic_charts::OF_DELIVERIES).await?;
-    let written = utf8_percent_encode(without_usual_port(host), NON_ALPHANUMERIC);
-    let subscriptions = format!("{}?q={written}", subscription_state::SECTION);
+    let query = |name: &str, value: &str| {
+        form_urlencoded::Serializer::new(String::new()).append_pair(name, value).finish()
+    };
+    let all = format!("{}?{}", subscription_state::SECTION, query("q", without_usual_port(host)));
+    let events = format!("viewLog?{}", query("callback", host));
     let content = html! {
-        p { "All deliveries to callbacks at " b { (host) } ", of all subscribers." }
-        p { a href=(visit.address(&subscriptions)) { "Subscriptions with callbacks there" } }
+        p.actions {
+            a.button href=(visit.address(&all)) { "All subscriptions" }
+            a.button href=(visit.address(&events)) { "Events" }
+        }
+        @if !failing.is_empty() {
+            h2 { "Subscriptions whose callback fails" }
+            (table_of_host(visit, &failing, now))
+        }
+        @if failing.is_empty() || !others.is_empty() {
+            h2 { @if failing.is_empty() { "Subscriptions" } @else { "Other subscriptions" } }
+            (table_of_host(visit, &others, now))
+        }
         (charts)
     };
     Ok(visit.page(host, subscription_state::SECTION, content))
+}
+
+/// Returns the first subscriptions with callbacks at a host.
+async fn subscriptions(
+    visit: &Visit,
+    host: &str,
+    state: Option<ListedState>,
+) -> Result<Vec<ListedSubscription>, Rejection> {
+    let (search, limit) = (without_usual_port(host).to_owned(), SUBSCRIPTIONS);
+    let query = SubscriptionQuery { state, search, limit, ..SubscriptionQuery::default() };
+    let found = visit.gateway.store.find_subscriptions(&query).await;
+    let mut listed = found.map_err(|err| Rejection::unavailable(&err))?.listed;
+    // Callbacks are found by their beginning, and so are those at hosts with longer names.
+    listed.retain(|it| it.subscription.callback.host() == host);
+    Ok(listed)
 }
 
 /// Returns a host as addresses have it: without a port that belongs to the scheme.

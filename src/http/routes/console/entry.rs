@@ -101,9 +101,9 @@ fn facts(visit: &Visit, page: &EntryPage, now: DateTime<Utc>) -> Markup {
         dl.facts {
             dt { "Feed" } dd { a href=(visit.address(&feed)) { (title(resource)) } }
             dt { "Source" } dd { (address(feed_address(resource).as_str())) }
-            dt { "Revision" }
+            dt { "Number" }
             dd {
-                (record.seq) ", " (described_kind(record.kind)) " "
+                (record.seq) " in the log of the feed, " (described_kind(record.kind)) " "
                 @if let Some(before) = record.predecessor {
                     a href=(visit.address(&format!("{feed}/entries/{before}"))) {
                         "previous revision"

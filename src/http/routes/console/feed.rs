@@ -10,14 +10,16 @@ use http::StatusCode;
 use maud::{Markup, html};
 use warp::reply::Response;
 
-use super::feed_state::{address, badge_of, last_result, next_fetch, title};
+use super::feed_state::{
+    address, format_title, last_result, reason_for_next_fetch, state_cards, title,
+};
 use super::feeds::{SECTION, entries_a_day};
 use super::fetches;
 use super::subscription_table;
 use super::traffic_charts;
 use super::visit::Visit;
 use crate::http::kit::auth;
-use crate::http::kit::html::parts::{counted, grouped, optional_time, relative_time, timestamp};
+use crate::http::kit::html::parts::{counted, grouped, relative_time, timestamp};
 use crate::http::kit::rejection::Rejection;
 use crate::jobs::runner;
 use feedgate_core::account::Scope;
@@ -148,6 +150,11 @@ impl FeedPage {
         };
         Ok(page)
     }
+
+    /// Returns how many entries the feed has, if they are all on the page.
+    fn entry_count(&self, visit: &Visit) -> Option<usize> {
+        self.entries.as_ref().and_then(|entries| entries.total(visit))
+    }
 }
 
 /// Returns the page.
@@ -203,30 +210,21 @@ fn status(visit: &Visit, feed: &FeedPage, now: DateTime<Utc>) -> Markup {
     let FeedPage { resource, moves, upstream, .. } = feed;
     let status = &resource.status;
     let is_moved = FeedState::from_resource(resource, now) == FeedState::Moved;
+    let received = html! { div.card { "Received a day" (entries_a_day(resource, now)) } };
     html! {
+        (state_cards(resource, "fetch", now, &received))
+        @if status.is_failing() {
+            p.failure { "The last fetch failed: " (status.http_message) "." }
+        }
         dl.facts {
-            dt { "State" }
-            dd {
-                (badge_of(FeedState::from_resource(resource, now)))
-                @if status.is_failing() { " " (status.http_message) }
-            }
             dt { "Address" }
             dd { a href=(address(resource)) rel="nofollow noreferrer" { (address(resource)) } }
             @if is_moved { dt { "Fetched at" } dd { (feedgate_core::redaction::feed(&resource.fetch_url)) } }
-            dt { "Last fetch" } dd { (optional_time(status.last_fetch, now)) }
             @if !status.is_failing() && !status.http_message.is_empty() {
                 dt { "Last result" } dd { (last_result(status)) }
             }
-            dt { "Next fetch" } dd { (next_fetch(resource, now)) }
-            dt { "Last new entry" } dd { (optional_time(resource.polling.last_new, now)) }
-            dt { "Entries" }
-            dd {
-                @if let Some(all) = feed.entries.as_ref().and_then(|entries| entries.total(visit)) {
-                    (counted_entries(all)) ", "
-                }
-                (counted(resource.head.0.unsigned_abs(), "version"))
-            }
-            dt { "Received a day" } dd { (entries_a_day(resource, now)) }
+            dt { "Why then" } dd { (reason_for_next_fetch(resource, now)) }
+            dt { "Entries" } dd { (entries_in_words(feed.entry_count(visit), resource)) }
             @if let Some(until) = resource.pushed_until {
                 dt { "Pushed by its hub" } dd { "until " (timestamp(until)) }
             }
@@ -234,7 +232,7 @@ fn status(visit: &Visit, feed: &FeedPage, now: DateTime<Utc>) -> Markup {
                 dt { "Hub or cloud" } dd { (upstream_text(upstream, now)) }
             }
             @if !resource.polling.format.is_empty() {
-                dt { "Format" } dd { (resource.polling.format) }
+                dt { "Format" } dd { (format_title(&resource.polling.format)) }
             }
             dt { "Archive" }
             dd { a href=(visit.address(&format!("feeds/{}/recent", resource.id))) {
@@ -249,10 +247,19 @@ fn status(visit: &Visit, feed: &FeedPage, now: DateTime<Utc>) -> Markup {
     }
 }
 
-fn counted_entries(all: usize) -> String {
-    match all {
+/// Returns how many entries a feed has, as far as that is known, and how many updates of them: each is in the log.
+fn entries_in_words(entries: Option<usize>, resource: &Resource) -> String {
+    let records = resource.head.0.unsigned_abs();
+    let Some(all) = entries.map(|all| all as u64) else {
+        return format!("{}\u{a0}entries and updates", grouped(records));
+    };
+    let entries = match all {
         1 => "1\u{a0}entry".to_owned(),
-        all => format!("{}\u{a0}entries", grouped(all as u64)),
+        all => format!("{}\u{a0}entries", grouped(all)),
+    };
+    match records.saturating_sub(all) {
+        0 => entries,
+        updates => format!("{entries}, and {} of them", counted(updates, "update")),
     }
 }
 

@@ -4,11 +4,13 @@ use chrono::{DateTime, TimeDelta, Utc};
 use maud::{Markup, html};
 
 use super::visit::Visit;
-use crate::http::kit::html::parts::{Tone, badge, grouped, relative_time, span};
+use crate::http::kit::html::parts::{Tone, badge, grouped, optional_time, relative_time, span};
+use crate::http::routes::normalizer_words::in_words;
 use feedgate_core::feed_state::FeedState;
 use feedgate_core::redaction;
 use feedgate_core::resource::Resource;
 use feedgate_core::status::Status;
+use feedgate_feed::model::FeedFormat;
 
 /// The maximum length of a title in a list, in characters.
 const TITLE_CHARS: usize = 120;
@@ -24,29 +26,66 @@ pub(crate) fn badge_of(state: FeedState) -> Markup {
     badge(tone, state.as_str())
 }
 
-/// Returns what the last fetch found, with the length of the document in groups of digits.
+/// Returns what the last fetch found, in words: the length of the document in groups of digits, the name of its
+/// format, and what was wrong with it instead of codes.
 pub(crate) fn last_result(status: &Status) -> String {
-    let message = &status.http_message;
+    let message = in_words(&status.http_message);
     let length = message.split_once(" bytes").map(|(length, rest)| (length.parse(), rest));
-    match length {
-        Some((Ok(bytes), rest)) => format!("{}\u{a0}bytes{rest}", grouped(bytes)),
-        _ => message.clone(),
+    let Some((Ok(bytes), rest)) = length else { return message };
+    let after_format = |rest: &str| {
+        let word = rest.strip_prefix(", ")?;
+        let word = &word[..word.find([',', ';']).unwrap_or(word.len())];
+        let format: FeedFormat = word.parse().ok()?;
+        Some(format!(", {}{}", format.title(), &rest[2 + word.len()..]))
+    };
+    let rest = after_format(rest).unwrap_or_else(|| rest.to_owned());
+    format!("{}\u{a0}bytes{rest}", grouped(bytes))
+}
+
+/// Returns the name of a format whose word is stored.
+pub(crate) fn format_title(word: &str) -> &str {
+    word.parse().ok().map(FeedFormat::title).filter(|title| !title.is_empty()).unwrap_or(word)
+}
+
+/// Returns the state of a feed, and when it was and will be fetched, as cards. The page calls that a `fetch`.
+pub(crate) fn state_cards(
+    resource: &Resource,
+    fetch: &str,
+    now: DateTime<Utc>,
+    more: &Markup,
+) -> Markup {
+    let (status, state) = (&resource.status, FeedState::from_resource(resource, now));
+    html! {
+        div.cards {
+            div.card { "State" b { (badge_of(state)) } }
+            div.card { "Last " (fetch) b { (optional_time(status.last_fetch, now)) } }
+            div.card {
+                "Next " (fetch)
+                b {
+                    @if state == FeedState::Gone { "none" }
+                    @else if resource.next_fetch <= now { "due" }
+                    @else { (relative_time(resource.next_fetch, now)) }
+                }
+                @if status.period_s > 0 { small { "every " (span(status.period_s.into())) } }
+            }
+            div.card { "Last new entry" b { (optional_time(resource.polling.last_new, now)) } }
+            (more)
+        }
     }
 }
 
-/// Returns when a feed is fetched next, how often it is fetched, and why.
-pub(crate) fn next_fetch(resource: &Resource, now: DateTime<Utc>) -> Markup {
-    let (status, next) = (&resource.status, resource.next_fetch);
+/// Returns why a feed is fetched next when it is.
+pub(crate) fn reason_for_next_fetch(resource: &Resource, now: DateTime<Utc>) -> Markup {
     let planned = resource.polling.planned_at;
-    let is_ahead = planned.is_some_and(|planned| next + TimeDelta::seconds(1) < planned);
+    let is_ahead = planned.is_some_and(|at| resource.next_fetch + TimeDelta::seconds(1) < at);
+    let reason = resource.status.period_reason.as_str();
     html! {
-        @if next <= now { "due " }
-        (relative_time(next, now))
-        @if is_ahead { ", because of a ping or a request" }
-        @if status.period_s > 0 {
-            @if is_ahead { "; otherwise every " } @else { ", every " } (span(status.period_s.into()))
+        @if is_ahead {
+            "a ping or a request made it due " @if let Some(at) = planned { "before " (relative_time(at, now)) }
         }
-        @if !status.period_reason.is_empty() { ": " (status.period_reason) }
+        @if is_ahead && !reason.is_empty() { "; otherwise " }
+        (reason)
+        @if !is_ahead && reason.is_empty() { "it has not been fetched yet" }
     }
 }
 
@@ -79,10 +118,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_length_of_a_document_is_grouped_in_the_last_result() {
+    fn the_last_result_is_told_in_words() {
         #[rustfmt::skip]
         let cases = [
-            ("2999 bytes, rss2.0",    "2\u{a0}999\u{a0}bytes, rss2.0"),
+            ("2999 bytes, rss2.0",    "2\u{a0}999\u{a0}bytes, RSS 2.0"),
+            ("7 bytes, atom1.0, 1 entry; adapted: id_not_an_iri",
+                "7\u{a0}bytes, Atom 1.0, 1 entry; adapted: an id is not an IRI"),
+            ("5 bytes, text/html",    "5\u{a0}bytes, text/html"),
             ("404 Not Found",         "404 Not Found"),
             ("longer than 30 bytes",  "longer than 30 bytes"),
         ];

@@ -27,21 +27,20 @@ pub(super) async fn charts(visit: &Visit) -> Result<Markup, Rejection> {
         ("Forwarded pings", oldest.forwarded_pings_s),
     ];
     Ok(html! {
-        (traffic_charts::last_hour(visit).await?)
-        div.sides {
-            section {
-                h2 { "Queues" }
-                p.soft { "How long the first item of each queue has been due, in the whole gateway." }
-                dl.facts {
-                    @for (name, age_s) in queues {
-                        dt { (name) } dd { @if age_s == 0 { "nothing is late" } @else { (span(age_s)) } }
-                    }
-                    dt { "Deliveries waiting" } dd { (grouped(gauges.due)) }
+        div.cards {
+            @for (name, age_s) in queues {
+                div.card title="how long the first item of the queue has been due, in the whole gateway" {
+                    (name)
+                    @if age_s == 0 { b { "on time" } } @else { b.warning { (span(age_s)) " late" } }
                 }
             }
-            (live_nodes::cells(&gauges.cells))
-            (paused_hosts(&paused))
+            div.card { "Deliveries waiting" b { (grouped(gauges.due)) } }
+        }
+        (traffic_charts::last_hour(visit).await?)
+        div.sides {
             (live_nodes::nodes(visit).await?)
+            (paused_hosts(&paused))
+            (live_nodes::cells(&gauges.cells))
         }
     })
 }

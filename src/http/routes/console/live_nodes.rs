@@ -61,7 +61,7 @@ fn node_row(seen: &SeenNode, own: &NodeId, now: DateTime<Utc>) -> Markup {
         tr {
             td data-name="Node" {
                 (node.name)
-                @if node.id == *own { " " (badge(Tone::Neutral, "this node")) }
+                @if node.id == *own { " " small { "this node" } }
                 @if now - *seen_at > LATE_AFTER { " " (badge(Tone::Warning, "not seen recently")) }
             }
             td data-name="Version" { (node.version) }

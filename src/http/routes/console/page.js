@@ -45,6 +45,11 @@
       display("alert", "The gateway does not respond.");
     }
   });
+  // Who types into a field chooses it.
+  document.addEventListener("input", (event) => {
+    const choice = event.target.closest("[data-choice]")?.querySelector("[type=radio]");
+    if (choice) choice.checked = true;
+  });
   // All rows of a page are selected at once.
   for (const all of document.querySelectorAll("input[data-all]")) {
     all.hidden = false;

@@ -10,18 +10,23 @@ use crate::http::kit::rejection::Rejection;
 use feedgate_core::record::Seq;
 use feedgate_core::store::ListedSubscription;
 
+/// The parameter that says which of the fields counts.
+const CHOICE: &str = "which";
 /// The most entries that a form replays.
 const MOST_REPLAYED: i64 = 1_000;
 
 /// Returns the cursor from which the entries that a form names are sent again.
 pub(super) async fn cursor(visit: &Visit, listed: &ListedSubscription) -> Result<Seq, Rejection> {
     let owed = listed.delivery.owed.0;
-    let from = visit.value("from").parse::<i64>().ok().map(|from| from - 1);
-    let count = visit.value("count").parse::<i64>().unwrap_or(1);
-    let cursor = match (from, visit.value("since")) {
-        (Some(from), _) => from,
-        (None, "") => owed - count,
-        (None, since) => before(visit, listed, parse_time(since)?).await?,
+    let number = |field: &str, of_what: &str| {
+        let number = visit.value(field).trim().parse::<i64>().ok().filter(|number| *number > 0);
+        number.ok_or_else(|| Rejection::bad_request(format!("Enter {of_what}, such as 10.")))
+    };
+    let cursor = match visit.value(CHOICE) {
+        "from" => number("from", "the number of the first entry")? - 1,
+        "since" => before(visit, listed, parse_time(visit.value("since"))?).await?,
+        _ if visit.value("count").is_empty() => owed - 1,
+        _ => owed - number("count", "how many of the newest entries are sent")?.min(owed),
     };
     Ok(Seq(cursor.max(owed - MOST_REPLAYED).clamp(0, (owed - 1).max(0))))
 }
@@ -62,36 +67,45 @@ async fn before(
 
 /// Returns the form, which is sent to `address`.
 pub(super) fn form(visit: &Visit, address: &str) -> Markup {
+    let most = MOST_REPLAYED;
+    let choices = [
+        (
+            "count",
+            "The newest",
+            html! {
+                input name="count" type="number" min="1" max=(most) value="1" aria-label="How many entries";
+            },
+        ),
+        (
+            "from",
+            "From the entry with the number",
+            html! {
+                input name="from" type="number" min="1" aria-label="Number of the first entry";
+            },
+        ),
+        (
+            "since",
+            "Received since, in UTC",
+            html! {
+                input name="since" type="datetime-local" aria-label="Time in UTC";
+            },
+        ),
+    ];
     html! {
         h2 { "Replay" }
         p.soft {
-            "Sends entries again, at most " (grouped(MOST_REPLAYED.unsigned_abs())) ". The time is that of their arrival here."
+            "Sends entries again, at most " (grouped(most.unsigned_abs())) ". The time is that of their arrival here."
         }
-        @for field in [count_field(), number_field(), time_field()] {
-            form.inline method="post" action=(address) {
-                (visit.csrf_field())
-                (field)
-                button type="submit" name="action" value="replay" { "Replay" }
+        form.replay method="post" action=(address) {
+            (visit.csrf_field())
+            @for (n, (word, label, field)) in choices.into_iter().enumerate() {
+                div.actions data-choice {
+                    label.choice { input type="radio" name=(CHOICE) value=(word) checked[n == 0]; (label) }
+                    (field)
+                }
             }
+            button type="submit" name="action" value="replay" { "Replay" }
         }
-    }
-}
-
-fn count_field() -> Markup {
-    html! {
-        label { "The newest entries "
-            input name="count" type="number" min="1" max=(MOST_REPLAYED) value="1" required;
-        }
-    }
-}
-
-fn number_field() -> Markup {
-    html! { label { "From number " input name="from" type="number" min="1" required; } }
-}
-
-fn time_field() -> Markup {
-    html! {
-        label { "Since " small { "(UTC)" } input name="since" type="datetime-local" required; }
     }
 }
 

@@ -16,7 +16,7 @@ use super::new_subscription::random_secret;
 use super::replay;
 use super::subscription_action::{Action, has_changeable_secret};
 use super::subscription_state::{
-    SECTION, from_path, next_step, protocol_name, state_badge, to_path,
+    SECTION, failure_note, from_path, next_step, protocol_name, state_badge, to_path,
 };
 use super::visit::Visit;
 use crate::http::kit::auth;
@@ -32,6 +32,7 @@ use feedgate_core::intent::{Intent, IntentMode};
 use feedgate_core::signing::{Secret, SecretOverlap, SigningRequest};
 use feedgate_core::store::ListedSubscription;
 use feedgate_core::subscription::{Format, SubscriptionRequest};
+use feedgate_core::topic::Callback;
 use feedgate_protocol::Protocol;
 
 /// How long notifications are signed with both secrets after a rotation: a day.
@@ -213,14 +214,10 @@ async fn show(
         feed_headers.map_err(|err| Rejection::unavailable(&err))?.unwrap_or_default();
     let content = html! {
         (note)
+        (failure_note(listed, now))
         (actions(visit, listed))
         (facts(visit, (listed, &feed_headers), now))
         h2 { "Deliveries" }
-        @if visit.is_admin() {
-            p { a href=(visit.address(&callback_host::path(&listed.subscription.callback.host()))) {
-                "All deliveries to " (listed.subscription.callback.host())
-            } }
-        }
         (attempts::timeline(visit, listed).await?)
         @if Action::Replay.is_possible(listed) && visit.allows(Action::Replay.scope()) {
             (replay::form(visit, &visit.address(&path(listed))))
@@ -253,7 +250,7 @@ fn facts(
                 @if let Some(since) = delivery.paused_at { (relative_time(since, now)) ". " }
                 (next_step(listed, now))
             }
-            dt { "Callback" } dd { (web_address(subscription.callback.as_str())) }
+            dt { "Callback" } dd { (callback(visit, &subscription.callback)) }
             dt { "Feed" } dd { a href=(feed) { (title(resource)) } }
             @if visit.gateway.subscribe.followed_by(&subscription.topic).is_some() {
                 dt { "Followed page" } dd { (subscription.topic.subscribed_as()) }
@@ -269,11 +266,6 @@ fn facts(
             dd { "after entry " (grouped(subscription.cursor.0.unsigned_abs())) " of "
                 (grouped(delivery.owed.0.unsigned_abs())) " that the feed has had"
                 @if lag > 0 { ", " (grouped(lag.unsigned_abs())) " behind" } }
-            @if subscription.failures > 0 {
-                dt { "Failed attempts" }
-                dd { (grouped(subscription.failures.into())) " in a row"
-                    @if let Some(since) = subscription.failing_since { ", since " (relative_time(since, now)) } }
-            }
             @if let Some(last) = &delivery.last_attempt {
                 dt { "Last attempt" }
                 dd { (relative_time(last.at, now)) ": "
@@ -298,6 +290,18 @@ fn facts(
             }
             dt { "Since" } dd { (timestamp(subscription.created_at)) }
             @if is_renewed { dt { "Lease" } dd { "until " (timestamp(subscription.lease_until)) } }
+        }
+    }
+}
+
+/// Returns the address of a callback, for administrators with the page of its host.
+fn callback(visit: &Visit, callback: &Callback) -> Markup {
+    html! {
+        (web_address(callback.as_str()))
+        @if visit.is_admin() && !callback.is_null_device() {
+            " " a href=(visit.address(&callback_host::path(&callback.host()))) {
+                "all deliveries to this host"
+            }
         }
     }
 }
@@ -330,7 +334,7 @@ fn actions(visit: &Visit, listed: &ListedSubscription) -> Markup {
         [Action::Pause, Action::Resume, Action::Test, Action::Retry, Action::RotateSecret];
     let is_offered = |action: &Action| visit.allows(action.scope()) && action.is_possible(listed);
     html! {
-        form.inline.head method="post" action=(visit.address(&path(listed))) {
+        form.inline method="post" action=(visit.address(&path(listed))) {
             (visit.csrf_field())
             @for action in buttons.iter().filter(|action| is_offered(action)) {
                 button type="submit" name="action" value=(action.as_str()) { (action.label()) }

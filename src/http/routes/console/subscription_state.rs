@@ -1,9 +1,10 @@
 //! The state of a subscription, in words for people.
 
 use chrono::{DateTime, Utc};
+use http::StatusCode;
 use maud::{Markup, html};
 
-use crate::http::kit::html::parts::{Tone, badge, relative_time};
+use crate::http::kit::html::parts::{Tone, badge, counted, grouped, relative_time};
 use feedgate_core::delivery_health::DeliveryState;
 use feedgate_core::feed_state::FeedState;
 use feedgate_core::resource::ResourceKind;
@@ -75,6 +76,52 @@ pub(super) fn next_step(listed: &ListedSubscription, now: DateTime<Utc>) -> Mark
                     Some(FeedState::Gone) => "Its publisher says that the feed no longer exists.",
                     Some(_) => { "Next fetch " (relative_time(listed.resource.next_fetch, now)) "." }
                 }
+            }
+        }
+    }
+}
+
+/// Returns what happens next, in two or three words.
+pub(super) fn next_in_short(listed: &ListedSubscription, now: DateTime<Utc>) -> Markup {
+    let lag = listed.delivery.lag(&listed.subscription);
+    html! {
+        @match (listed.delivery.paused_at, listed.delivery.next_attempt(now)) {
+            (Some(_), _) => "when resumed",
+            (None, Some(at)) => { "attempt " (relative_time(at, now)) }
+            (None, None) if lag > 0 => "with a change",
+            (None, None) => {
+                @match unread_feed(listed, now) {
+                    None => "with new entries",
+                    Some(FeedState::Gone) => span.absent { "nothing" },
+                    Some(_) => { "fetch " (relative_time(listed.resource.next_fetch, now)) }
+                }
+            }
+        }
+    }
+}
+
+/// Returns what is wrong with a subscription whose callback fails: since when, and how it goes on.
+pub(super) fn failure_note(listed: &ListedSubscription, now: DateTime<Utc>) -> Markup {
+    let ListedSubscription { subscription, delivery, .. } = listed;
+    let lag = delivery.lag(subscription).unsigned_abs();
+    let last = delivery.last_attempt.as_ref().and_then(|last| last.response.status);
+    let named = |status| {
+        StatusCode::from_u16(status).map_or_else(|_| status.to_string(), |it| it.to_string())
+    };
+    let answer = last.map_or_else(
+        || "The callback does not respond".to_owned(),
+        |status| format!("The callback responds with {}", named(status)),
+    );
+    html! {
+        @if subscription.failures > 0 {
+            p.failure {
+                (answer) ": " (counted(subscription.failures.into(), "failed attempt")) " in a row"
+                @if let Some(since) = subscription.failing_since {
+                    ", the first " (relative_time(since, now))
+                }
+                "."
+                @if lag > 0 { " It is " (grouped(lag)) " behind." }
+                " " (next_step(listed, now))
             }
         }
     }

@@ -6,7 +6,7 @@ use maud::{Markup, html};
 use super::feed_state::{site_tile, title};
 use super::list_columns::{ColumnList, ListColumn, cells, head};
 use super::subscription_filter::PARAMETERS;
-use super::subscription_state::{SECTION, next_step, protocol_name, state_badge, to_path};
+use super::subscription_state::{SECTION, next_in_short, protocol_name, state_badge, to_path};
 use super::visit::Visit;
 use crate::http::kit::html::parts::{empty_row, grouped, relative_time, web_address};
 use feedgate_core::account::Scope;
@@ -37,7 +37,7 @@ pub(super) static LIST: ColumnList<ListedSubscription> = ColumnList {
             word: "next",
             heading: "Next",
             class: None,
-            cell: |_, listed, now| next_step(listed, now),
+            cell: |_, listed, now| next_in_short(listed, now),
         },
         ListColumn { word: "behind", heading: "Behind", class: Some("number"), cell: behind_cell },
     ],
@@ -63,6 +63,19 @@ pub(super) fn table_of_feed<'s>(
     table_with(visit, &columns, listed, now)
 }
 
+/// Returns subscriptions with callbacks at one host as a table, with what the callbacks responded last.
+pub(super) fn table_of_host(
+    visit: &Visit,
+    listed: &[ListedSubscription],
+    now: DateTime<Utc>,
+) -> Markup {
+    static LAST_RESPONSE: ListColumn<ListedSubscription> =
+        ListColumn { word: "response", heading: "Last response", class: None, cell: response_cell };
+    let mut columns = LIST.all();
+    columns.insert(3, &LAST_RESPONSE);
+    table_with(visit, &columns, listed.iter(), now)
+}
+
 fn table_with<'s>(
     visit: &Visit,
     columns: &[&ListColumn<ListedSubscription>],
@@ -75,9 +88,7 @@ fn table_with<'s>(
             (head(columns, &html! {}))
             tbody {
                 @if listed.peek().is_none() {
-                    (empty_row(columns.len(), "No subscriptions.", html! {
-                        "Nobody is sent the entries of this feed."
-                    }))
+                    (empty_row(columns.len(), "No subscriptions.", html! { "Nothing is sent." }))
                 }
                 @for listed in listed { tr { (cells(columns, visit, listed, now)) } }
             }
@@ -154,6 +165,21 @@ fn feed_cell(visit: &Visit, listed: &ListedSubscription, _: DateTime<Utc>) -> Ma
     let feed = visit.address(&format!("console/feeds/{}", listed.resource.id));
     let name = title(&listed.resource);
     html! { a href=(feed) title=(name) { (site_tile(visit, &listed.resource)) (name) } }
+}
+
+fn response_cell(_: &Visit, listed: &ListedSubscription, now: DateTime<Utc>) -> Markup {
+    html! {
+        @match &listed.delivery.last_attempt {
+            None => span.absent { "none yet" },
+            Some(last) => {
+                @match last.response.status {
+                    Some(status) => (status),
+                    None => span title=(last.response.excerpt) { "no response" },
+                }
+                small { (relative_time(last.at, now)) }
+            }
+        }
+    }
 }
 
 fn behind_cell(_: &Visit, listed: &ListedSubscription, _: DateTime<Utc>) -> Markup {

@@ -83,7 +83,6 @@ impl ChartRange {
 /// What happened in consecutive periods.
 pub(super) struct ChartedTraffic {
     labels: Vec<String>,
-    end: String,
     counts: Vec<TrafficCounts>,
     total: TrafficCounts,
 }
@@ -111,7 +110,7 @@ impl ChartedTraffic {
         let mut total = TrafficCounts::default();
         counts.iter().for_each(|counts| total.add(counts));
         let labels = (0..many).map(|n| range.label(time(n))).collect();
-        Ok(ChartedTraffic { labels, end: range.label(time(many)), counts, total })
+        Ok(ChartedTraffic { labels, counts, total })
     }
 
     fn chart(
@@ -120,7 +119,8 @@ impl ChartedTraffic {
         (shape, unit): (ChartShape, ChartUnit),
         series: Vec<ChartSeries>,
     ) -> Markup {
-        let (periods, end) = (&self.labels, self.end.as_str());
+        // The last period is not over.
+        let (periods, end) = (&self.labels, "now");
         TimeChart { title, summary, periods, end, shape, unit, series }.to_markup()
     }
 

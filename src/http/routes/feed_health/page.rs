@@ -8,14 +8,14 @@ use super::FeedHealth;
 use super::advice::advice;
 use super::validators::ValidatorState;
 use crate::fetch_traces::{FetchTrace, TracedRequest};
-use crate::http::kit::html::parts::{grouped, optional_time, relative_time};
+use crate::http::kit::html::parts::{counted, grouped, optional_time, relative_time};
 use crate::http::kit::viewer_access::ViewerAccess;
-use crate::http::routes::console::feed_state::{badge_of, last_result, next_fetch};
+use crate::http::routes::console::feed_state::{last_result, reason_for_next_fetch, state_cards};
 use crate::http::routes::try_page::form::address_of;
 use crate::http::state::Gateway;
 use crate::jobs::runner;
 use feedgate_core::event::StoredEvent;
-use feedgate_core::feed_state::FeedState;
+use feedgate_core::ping::PingSource;
 use feedgate_core::poll::Trigger;
 use feedgate_core::redaction;
 use feedgate_core::upstream::{UpstreamState, UpstreamSummary};
@@ -31,7 +31,7 @@ pub(super) fn content(gateway: &Gateway, health: &FeedHealth) -> Markup {
     let title = redaction::line(&health.resource.status.title, TITLE_CHARS);
     html! {
         h2 { @if title.is_empty() { (health.resource.topic.redacted()) } @else { (title) } }
-        (facts(health, now))
+        (state_cards(&health.resource, "poll", now, &html! {}))
         h2 { "What would bring entries sooner" }
         @if advice.is_empty() {
             p { "Nothing: the feed is polled as it publishes, its validators work, and it announces its changes." }
@@ -40,6 +40,8 @@ pub(super) fn content(gateway: &Gateway, health: &FeedHealth) -> Markup {
                 @for item in &advice { li { b { (item.finding) } " " (item.remedy) } }
             }
         }
+        h2 { "What is known of it" }
+        (facts(health, now))
         h2 { "What your server answered" }
         (fetches(health, now))
         p {
@@ -56,18 +58,14 @@ fn facts(health: &FeedHealth, now: DateTime<Utc>) -> Markup {
     let validators = ValidatorState::from_polling(polling, now);
     html! {
         dl.facts {
-            dt { "Polled" } dd { "yes " (badge_of(FeedState::from_resource(resource, now))) }
             dt { "Address" } dd { (resource.topic.redacted()) }
-            dt { "Last poll" }
-            dd {
-                (optional_time(status.last_fetch, now))
-                @if !status.http_message.is_empty() { ": " (last_result(status)) }
+            @if !status.http_message.is_empty() {
+                dt { "Last result" } dd { (last_result(status)) }
             }
-            dt { "Next poll" } dd { (next_fetch(resource, now)) }
-            dt { "Last new entry" } dd { (optional_time(polling.last_new, now)) }
+            dt { "Why then" } dd { (reason_for_next_fetch(resource, now)) }
             @if status.last_fetch.is_some() && !status.is_failing() {
                 dt { "ETag, Last-Modified" } dd { (validators.describe()) }
-                dt { "Length" } dd { (grouped(polling.body_bytes.into())) " bytes" }
+                dt { "Length" } dd { (counted(polling.body_bytes.into(), "byte")) }
             }
             dt { "Hub or cloud" }
             dd {
@@ -76,16 +74,40 @@ fn facts(health: &FeedHealth, now: DateTime<Utc>) -> Markup {
                     None => "none that this gateway is subscribed to",
                 }
             }
-            dt { "Pings" }
-            dd {
-                @for (n, StoredEvent { event, .. }) in pings.iter().enumerate() {
-                    @if n > 0 { ", " }
-                    (relative_time(event.at, now)) " (" (event.via) ")"
-                }
-                @if pings.is_empty() { "none lately" }
-            }
+            dt { "Pings" } dd { (pings_in_words(pings, now)) }
         }
     }
+}
+
+/// Returns when the last pings came, newest first, those of one kind together.
+fn pings_in_words(pings: &[StoredEvent], now: DateTime<Utc>) -> Markup {
+    let mut kinds: Vec<(&str, DateTime<Utc>, u64)> = Vec::new();
+    for StoredEvent { event, .. } in pings {
+        match kinds.iter_mut().find(|(via, ..)| *via == event.via) {
+            Some((_, _, many)) => *many += event.many,
+            None => kinds.push((&event.via, event.at, event.many)),
+        }
+    }
+    html! {
+        @for (n, (via, last, many)) in kinds.iter().enumerate() {
+            @if n > 0 { "; " }
+            (relative_time(*last, now)) " by " (ping_name(via))
+            @if *many > 1 { ", the last of " (counted(*many, "ping")) " lately" }
+        }
+        @if kinds.is_empty() { "none lately" }
+    }
+}
+
+/// Returns the name of the protocol of a ping, of which the word is stored.
+fn ping_name(via: &str) -> &str {
+    const NAMES: [(PingSource, &str); 4] = [
+        (PingSource::RssCloud, "rssCloud"),
+        (PingSource::Weblogs, "a weblog's ping"),
+        (PingSource::Publish, "WebSub"),
+        (PingSource::Upstream, "your hub or cloud"),
+    ];
+    let known = NAMES.iter().find(|(source, _)| source.as_str() == via);
+    known.map_or(via, |(_, name)| name)
 }
 
 fn upstream_text(upstream: &UpstreamSummary, now: DateTime<Utc>) -> Markup {
@@ -111,7 +133,10 @@ fn fetches(health: &FeedHealth, now: DateTime<Utc>) -> Markup {
         @if health.fetches.is_empty() {
             p { "This node of the gateway has not polled the feed since it started, or not lately." }
         } @else {
-            p.soft { "The last ten polls by this node of the gateway." }
+            p.soft {
+                "The last ten polls by this node of the gateway, with the headers that save you work: If-None-Match and \
+                 If-Modified-Since as they were sent, ETag, Last-Modified and the like as they were received."
+            }
             table.records {
                 thead { tr { @for name in ["Time", "Why", "Answer", "Sent", "Received"] {
                     th scope="col" { (name) }
@@ -156,7 +181,11 @@ fn headers(
     wanted: &[header::HeaderName],
 ) -> Markup {
     let kept = headers.unwrap_or_default().iter().filter(|(name, _)| wanted.contains(name));
-    html! { @for (name, value) in kept { code { (name.as_str()) ": " (value) } br; } }
+    let mut kept = kept.peekable();
+    html! {
+        @if kept.peek().is_none() { span.absent { "none of these" } }
+        @for (name, value) in kept { code { (name.as_str()) ": " (value) } br; }
+    }
 }
 
 fn reason(trigger: Trigger) -> &'static str {

@@ -9,7 +9,7 @@ use crate::http::kit::html::parts::counted;
 use crate::http::kit::rejection::Rejection;
 use crate::http::routes::console::stored_document;
 use crate::http::routes::console::visit::Visit;
-use crate::http::routes::repair_list::cause;
+use crate::http::routes::normalizer_words::{cause, change_of_field};
 use feedgate_core::record::Record;
 use feedgate_core::redaction;
 use feedgate_core::resource::{Resource, ResourceKind};
@@ -54,8 +54,8 @@ struct Place {
 struct FieldOrigin {
     name: String,
     place: Option<Place>,
-    /// The steps that changed the field, as words.
-    steps: Vec<String>,
+    /// The steps that changed the field: in which way, and with the pass before it.
+    steps: Vec<(String, String)>,
 }
 
 /// A repair of the entry, or an adaptation.
@@ -170,7 +170,7 @@ impl Document<'_> {
         let steps = field["steps"].as_array().into_iter().flatten();
         let steps = steps.filter_map(|step| {
             let (pass, how) = (step["pass"].as_str()?, step["how"].as_str()?);
-            Some(format!("{pass}: {}", how.replace('_', " ")))
+            Some((how.to_owned(), format!("{pass}: {how}")))
         });
         FieldOrigin {
             name: redaction::line(name, EXCERPT_CHARS),
@@ -247,7 +247,12 @@ impl EntrySource {
                                     code { (place.excerpt) }
                                 }
                             }
-                            td data-name="Changed by" { (steps.join(", ")) }
+                            td data-name="Changed by" {
+                                @for (n, (how, code)) in steps.iter().enumerate() {
+                                    @if n > 0 { br; }
+                                    (change_of_field(how)) " " small { (code) }
+                                }
+                            }
                         }
                     }
                     @if self.field_count > self.fields.len() {

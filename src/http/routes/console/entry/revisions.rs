@@ -72,7 +72,7 @@ impl Revisions {
             @if self.places.len() > 1 {
                 h2 #revisions { "Revisions" }
                 table.records {
-                    thead { tr { @for name in ["Revision", "Received", "Changes"] {
+                    thead { tr { @for name in ["Number", "Received", "Changes"] {
                         th scope="col" { (name) }
                     } } }
                     tbody { @for place in &self.places {
@@ -98,7 +98,7 @@ impl Revisions {
                     } }
                 }
                 @if let Some((other, changes)) = &self.changes {
-                    h3 { "Compared with revision " (other) }
+                    h3 { "Compared with number " (other) }
                     (changes.table())
                 }
             }

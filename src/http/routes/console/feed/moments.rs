@@ -34,7 +34,8 @@ impl Lane {
         match self {
             Lane::Fetches => "Fetches",
             Lane::Pings => "Pings",
-            Lane::Entries => "Entries",
+            // An update of an entry is in the log as another record.
+            Lane::Entries => "Entries, updates",
             Lane::Deliveries => "Deliveries",
             Lane::State => "State",
         }

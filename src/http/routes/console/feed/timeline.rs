@@ -92,20 +92,35 @@ fn line(lane: Lane, parts: &[Part; PARTS], axis: TimeDelta) -> Markup {
         svg.lane role="img" aria-label=(label) preserveAspectRatio="none"
             viewBox=(format!("0 0 {} {HEIGHT}", PARTS * WIDTH)) {
             @for (n, part) in parts.iter().enumerate().filter(|(_, part)| part.all > 0) {
-                rect class=(class(part)) x=(n * WIDTH + 1) y="2" width=(WIDTH - 2) height=(HEIGHT - 4) {
+                g {
                     title { (ago(axis, PARTS - n)) ": " (counts(part.all, part.bad)) }
+                    @for (class, y, height) in blocks(part) {
+                        rect class=(class) x=(n * WIDTH + 1) y=(y) width=(WIDTH - 2) height=(height) {}
+                    }
                 }
             }
         }
     }
 }
 
-fn class(part: &Part) -> &'static str {
-    match part {
-        Part { bad: 1.., .. } => "bad",
-        Part { all, neutral, .. } if all == neutral => "quiet",
-        _ => "good",
-    }
+/// What is drawn of a part: its class, its place and its height.
+type Block = (&'static str, u64, u64);
+
+/// Returns what is drawn of a part: below what failed, in proportion.
+fn blocks(part: &Part) -> impl Iterator<Item = Block> {
+    const TOP: u64 = 2;
+    const WHOLE: u64 = HEIGHT as u64 - 2 * TOP;
+    let Part { all, bad, neutral } = *part;
+    let share = u128::from(bad) * u128::from(WHOLE) / u128::from(all.max(1));
+    // What failed at least once can be seen, and what did not.
+    let failed = match u64::try_from(share).unwrap_or(WHOLE) {
+        _ if bad == 0 => 0,
+        _ if bad >= all => WHOLE,
+        share => share.clamp(WHOLE / 4, WHOLE - WHOLE / 4),
+    };
+    let rest = if all == bad.saturating_add(neutral) { "quiet" } else { "good" };
+    let blocks = [(rest, TOP, WHOLE - failed), ("bad", TOP + WHOLE - failed, failed)];
+    blocks.into_iter().filter(|(_, _, height)| *height > 0)
 }
 
 fn counts(all: u64, bad: u64) -> String {
@@ -162,6 +177,10 @@ mod tests {
         Moment { at, lane: Lane::Fetches, tone, count: 1, text, page: None }
     }
 
+    fn classes(part: &Part) -> Vec<&'static str> {
+        blocks(part).map(|(class, ..)| class).collect()
+    }
+
     #[test]
     fn c05_moments_are_placed_on_an_axis_of_a_day_or_of_all_that_is_known() {
         let now = DateTime::UNIX_EPOCH + TimeDelta::days(20_000);
@@ -170,8 +189,8 @@ mod tests {
         assert_eq!(beginning(&lately, now), now - AXIS);
         let placed = parts(Lane::Fetches, &lately, now - AXIS, now);
         let marked = placed.iter().enumerate().filter(|(_, part)| part.all > 0);
-        let marked: Vec<_> = marked.map(|(n, part)| (n, class(part))).collect();
-        assert_eq!(marked, [(24, "bad"), (47, "good")]);
+        let marked: Vec<_> = marked.map(|(n, part)| (n, classes(part))).collect();
+        assert_eq!(marked, [(24, vec!["bad"]), (47, vec!["good"])]);
         assert_eq!(parts(Lane::Pings, &lately, now - AXIS, now), [Part::default(); PARTS]);
         let text = line(Lane::Fetches, &placed, AXIS).into_string().replace('\u{a0}', " ");
         assert!(text.contains("aria-label=\"Fetches: 2, 1 failed\""), "{text}");
@@ -180,6 +199,20 @@ mod tests {
         let old = [moment(now, 48, Tone::Neutral), moment(now, 96, Tone::Good)];
         assert_eq!(beginning(&old, now), now - TimeDelta::hours(96));
         let placed = parts(Lane::Fetches, &old, now - TimeDelta::hours(96), now);
-        assert_eq!((class(&placed[0]), class(&placed[24])), ("good", "quiet"));
+        assert_eq!([0, 24].map(|n| classes(&placed[n])), [["good"], ["quiet"]]);
+    }
+
+    #[test]
+    fn c05_what_failed_is_drawn_in_its_proportion() {
+        #[rustfmt::skip]
+        let cases: [(Part, &[Block]); 4] = [
+            (Part { all: 2, bad: 1, neutral: 0 },   &[("good", 2, 8), ("bad", 10, 8)]),
+            (Part { all: 2, bad: 1, neutral: 1 },   &[("quiet", 2, 8), ("bad", 10, 8)]),
+            (Part { all: 900, bad: 1, neutral: 0 }, &[("good", 2, 12), ("bad", 14, 4)]),
+            (Part { all: 3, bad: 3, neutral: 0 },   &[("bad", 2, 16)]),
+        ];
+        for (part, want) in cases {
+            assert_eq!(blocks(&part).collect::<Vec<_>>(), want, "{part:?}");
+        }
     }
 }
