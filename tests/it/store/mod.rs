@@ -28,6 +28,7 @@ mod feed_headers;
 mod generations;
 mod hosts;
 mod idempotency;
+mod indexed_columns;
 mod intents;
 mod large_documents;
 pub(crate) mod lists;

@@ -30,9 +30,17 @@ const MARKED_TOGETHER: usize = 1_000;
 /// so that none is missed.
 const STORED_WITHIN: TimeDelta = TimeDelta::minutes(1);
 
-/// The state of a subscription for its owner, as `subscriptions.alerted` has it: the expression of the index
-/// `subscriptions_alerts`. Failures that are few say nothing, and neither does their end by a renewal: the callback
-/// has recovered once it has accepted something.
+/// What may be the state of a subscription for its owner, as `subscriptions.alerted` has it: the expression of the
+/// index `subscriptions_alerts`, which has no column that each delivery changes. Failures that are few say nothing.
+macro_rules! possible_alert_state {
+    () => {
+        "case when is_suspended = 1 then 2 when failures >= 5 then 1 when failures = 0 then 0
+              else alerted end"
+    };
+}
+
+/// The state of a subscription for its owner. The end of failures by a renewal says nothing: the callback has
+/// recovered once it has accepted something.
 macro_rules! alert_state {
     () => {
         "case when is_suspended = 1 then 2 when failures >= 5 then 1
@@ -135,6 +143,8 @@ impl Db {
             alert_state!(),
             "  from subscriptions {sqlite indexed by subscriptions_alerts}
               where account_id = $1 and account_id <> 0 and alerted <> ",
+            possible_alert_state!(),
+            " and alerted <> ",
             alert_state!(),
             " order by resource_id, id
               limit $2"

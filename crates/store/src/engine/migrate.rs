@@ -80,6 +80,7 @@ pub const MIGRATIONS: &[Migration] = &[
     migration!("0038", "lists"),
     migration!("0039", "baseline_known"),
     migration!("0040", "traffic"),
+    migration!("0041", "alert_index"),
 ];
 
 /// Returns the version of the schema once all of these migrations are applied.

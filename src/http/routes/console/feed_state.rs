@@ -77,15 +77,15 @@ pub(crate) fn state_cards(
 /// Returns why a feed is fetched next when it is.
 pub(crate) fn reason_for_next_fetch(resource: &Resource, now: DateTime<Utc>) -> Markup {
     let planned = resource.polling.planned_at;
-    let is_ahead = planned.is_some_and(|at| resource.next_fetch + TimeDelta::seconds(1) < at);
+    let is_ahead = |planned: &DateTime<Utc>| resource.next_fetch + TimeDelta::seconds(1) < *planned;
     let reason = resource.status.period_reason.as_str();
     html! {
-        @if is_ahead {
-            "a ping or a request made it due " @if let Some(at) = planned { "before " (relative_time(at, now)) }
+        @if let Some(planned) = planned.filter(is_ahead) {
+            "because of a ping or a request; otherwise " (relative_time(planned, now))
+            @if !reason.is_empty() { ": " }
         }
-        @if is_ahead && !reason.is_empty() { "; otherwise " }
+        @else if reason.is_empty() { "it has not been fetched yet" }
         (reason)
-        @if !is_ahead && reason.is_empty() { "it has not been fetched yet" }
     }
 }
 
