@@ -60,9 +60,9 @@ async fn a_stranger_sees_the_feeds_of_a_page_and_the_entries_of_one_as_they_are_
     let (_, page) = world.gateway.get(&format!("/try?url={link}")).await;
     #[rustfmt::skip]
     let parts = [
-        "<h2>tides</h2>", "<dd>12</dd>", "<dd>rss2.0</dd>", "Item 12", "Item 3",
+        "<h2>tides</h2>", "<dd>12</dd>", "<dd>RSS 2.0</dd>", "Item 12", "Item 3",
         "The text of 12", "&lt;entry", "&quot;permalinkUrl&quot;", "/rss/channel/item[1]/title",
-        "What was adapted", "the feed has no author: tides ", "How often it would be fetched", "names no hub",
+        "What was adapted", "the feed has no author: tides ", "How often it would be fetched", "the feed names none",
         "href=\"console/feeds/add?url=", "Link to this page", &format!("/try?url={link}\""),
     ];
     for part in parts {
@@ -72,6 +72,7 @@ async fn a_stranger_sees_the_feeds_of_a_page_and_the_entries_of_one_as_they_are_
     assert_eq!(page.matches("<code>author_missing").count(), 1, "{page}");
     let (_, other) = world.gateway.get(&format!("/try?url={link}&entry=2")).await;
     assert!(other.contains("The text of 11") && !other.contains("The text of 12"), "{other}");
+    assert!(other.contains(&format!("/try?url={link}&amp;entry=2\"")), "{other}");
     assert_eq!(world.publisher.fetches("/feed").len(), 1, "for a minute, one fetch is enough");
 
     let local = world.topic.replace("http://127.0.0.1", "localhost");

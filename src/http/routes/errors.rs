@@ -36,6 +36,7 @@ fn reply(code: &str) -> Response {
         interaction: Interaction::None,
         place: Place { root: "../", section: "", reader: Reader::Anybody, alternate: None },
         content: html! {
+            nav.crumbs aria-label="Breadcrumbs" { a href="../docs" { "API" } " / Error codes / " }
             @for Explanation { section, cause, advice } in explanations {
                 h2 { (section) }
                 p { (prose(cause)) }

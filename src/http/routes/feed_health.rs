@@ -66,14 +66,14 @@ pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
 async fn respond(gateway: &Gateway, request: &Request) -> Response {
     let form = params::read_query(request);
     if !gateway.settings.has_public_views {
-        return reply(StatusCode::NOT_FOUND, Width::Text, switched_off());
+        return reply(StatusCode::NOT_FOUND, Width::Table, switched_off());
     }
     if let Err(rejection) = permissions::check(gateway, request, &form, Permission::Views).await {
         return rejection.to_response();
     }
     let typed = form.get("url").unwrap_or_default().trim();
     if typed.is_empty() {
-        return reply(StatusCode::OK, Width::Text, html! { (url_form(typed)) (introduction()) });
+        return reply(StatusCode::OK, Width::Table, html! { (url_form(typed)) (introduction()) });
     }
     let (status, content, rejection) = match find(gateway, request, typed).await {
         Ok(Some(health)) => {
@@ -86,7 +86,7 @@ async fn respond(gateway: &Gateway, request: &Request) -> Response {
             (rejection.status(), content, Some(rejection))
         }
     };
-    let response = reply(status, Width::Text, html! { (url_form(typed)) (content) });
+    let response = reply(status, Width::Table, html! { (url_form(typed)) (content) });
     match rejection {
         Some(rejection) => rejection.set_retry_after(response),
         None => response,

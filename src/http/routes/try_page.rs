@@ -86,17 +86,18 @@ async fn respond(gateway: &Gateway, request: &Request, tried: &TriedAddresses) -
         return closed(&rejection, typed);
     }
     if typed.is_empty() {
-        return page((StatusCode::OK, Width::Text), typed, introduction());
+        return page((StatusCode::OK, Width::Table), typed, introduction());
     }
     match find(gateway, request, &form, tried).await {
         Ok((topic, found)) => {
             let number = form.get("entry").and_then(|number| number.parse().ok()).unwrap_or(1);
-            let link = gateway.public_url(&address_of(topic.as_str(), None));
+            let link =
+                gateway.public_url(&address_of(topic.as_str(), Some(number).filter(|n| *n > 1)));
             let content = html! { (found.section(number)) (link_field(&link)) };
             page((StatusCode::OK, Width::Table), typed, content)
         }
         Err(failure) => {
-            let mut response = page((failure.status, Width::Text), typed, failure.section());
+            let mut response = page((failure.status, Width::Table), typed, failure.section());
             if let Some(wait_s) = failure.retry_after_s {
                 set_header(&mut response, header::RETRY_AFTER, &wait_s.to_string());
             }
@@ -202,7 +203,7 @@ fn closed(rejection: &Rejection, typed: &str) -> Response {
         p role="alert" { "This gateway shows what is at an address to accounts only." }
         p { a.button href=(with_url(ADD_PAGE, typed)) { "Sign in and preview it" } }
     };
-    framed((rejection.status(), Width::Text), content)
+    framed((rejection.status(), Width::Table), content)
 }
 
 fn link_field(link: &str) -> Markup {

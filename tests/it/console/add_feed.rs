@@ -22,7 +22,7 @@ async fn a_feed_is_displayed_before_anything_is_stored() {
     make_token(&world, "ada", Scopes::all()).await;
     let ada = Visitor::sign_in(&world, "ada", "ada").await;
     let page = ada.page(&preview(&world.topic)).await;
-    for text in ["<h2>tides</h2>", "<dd>12</dd>", "<dd>rss2.0</dd>", "Item 12", "Item 3"] {
+    for text in ["<h2>tides</h2>", "<dd>12</dd>", "<dd>RSS 2.0</dd>", "Item 12", "Item 3"] {
         assert!(page.contains(text), "{text}: {page}");
     }
     assert!(!page.contains("Item 2<"), "ten entries: {page}");

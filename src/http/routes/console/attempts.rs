@@ -230,9 +230,13 @@ pub(super) async fn page(
         false => Ok(None),
     };
     let payload = payload.map_err(unavailable)?;
+    let above = format!("{SECTION}/{}", to_path(id));
+    let is_accepted = attempt.verdict == AttemptVerdict::Delivered;
     let content = html! {
+        (visit.crumbs(&[("Subscriptions", SECTION), (listed.subscription.callback.as_str(), &above)]))
         (facts(visit, listed, &attempt, neighbours.after.as_ref()))
         (neighbours.links(visit))
+        @if !is_accepted { (response(&attempt, visit.is_admin())) }
         h2 { "Request" }
         (message(&format!("POST {}\n", listed.subscription.callback.as_str()), &attempt.request.headers))
         details {
@@ -247,11 +251,7 @@ pub(super) async fn page(
             }
         }
         (by_hand::section(&listed.subscription, &attempt, payload.as_ref().map(|it| &it.body[..])))
-        h2 { "Response" }
-        @match attempt.response {
-            Some(response) => (response_part(response, visit.is_admin())),
-            None => p { "There was no response: " (attempt.error) "." },
-        }
+        @if is_accepted { (response(&attempt, visit.is_admin())) }
     };
     Ok(visit.page("Attempt to deliver", SECTION, content))
 }
@@ -342,6 +342,17 @@ fn body(bytes: &[u8]) -> Markup {
         }
         pre tabindex="0" { code { (String::from_utf8_lossy(beginning)) } }
         @if !is_whole { p.soft { "Only the beginning of the body is displayed." } }
+    }
+}
+
+/// Returns the part of the page about the response.
+fn response(attempt: &DeliveryAttempt, is_operator: bool) -> Markup {
+    html! {
+        h2 { "Response" }
+        @match attempt.response.clone() {
+            Some(response) => (response_part(response, is_operator)),
+            None => p { "There was no response: " (attempt.error) "." },
+        }
     }
 }
 

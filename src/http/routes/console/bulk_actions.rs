@@ -19,6 +19,9 @@ use feedgate_core::store::{ListPosition, ListedSubscription, SubscriptionsFound}
 /// The most subscriptions that one request changes: some seconds. Then one is asked whether to go on.
 const MOST_CHANGED: usize = 500;
 
+/// The value of `done` after a form in which nothing was selected.
+const NOTHING_SELECTED: &str = "nothing";
+
 /// The actions, in the order of their buttons.
 const ACTIONS: [Action; 4] = [Action::Pause, Action::Resume, Action::Retry, Action::End];
 
@@ -65,7 +68,9 @@ pub(super) async fn act(visit: &Visit) -> Result<Response, Rejection> {
     auth::require(visit.access()?, action.scope())?;
     let mut selection = Selection::read(visit).await?;
     if selection.listed.is_empty() && selection.next.is_none() {
-        return Err(Rejection::unprocessable("No subscriptions are selected."));
+        let mut query = form_urlencoded::Serializer::new(String::new());
+        query.extend_pairs(kept(visit)).append_pair("done", NOTHING_SELECTED);
+        return Ok(visit.see_other(&format!("{SECTION}?{}", query.finish())));
     }
     if !visit.form.is_set("confirmed") {
         return Ok(confirmation(visit, action, &selection));
@@ -174,6 +179,14 @@ fn consequence(action: Action) -> &'static str {
 
 /// Says what came of the action before. If not all were changed, one can go on.
 pub(super) fn outcome(visit: &Visit) -> Markup {
+    if visit.value("done") == NOTHING_SELECTED {
+        return html! {
+            p role="alert" {
+                "No subscription was selected. Tick those that are meant, or “All that match”, and press the \
+                 button again."
+            }
+        };
+    }
     let Some(action) = Action::from_word(visit.value("done")) else { return html! {} };
     let count = |name| visit.value(name).parse::<u64>().unwrap_or(0);
     let left = visit.form.get_verbatim("left").unwrap_or_default();

@@ -7,7 +7,7 @@ use url::form_urlencoded;
 use warp::reply::Response;
 
 use super::subscription_state;
-use super::subscription_table::table_of_host;
+use super::subscription_table::table;
 use super::traffic_charts;
 use super::visit::Visit;
 use crate::http::kit::rejection::Rejection;
@@ -36,17 +36,18 @@ pub(super) async fn page(visit: &Visit, host: &str) -> Result<Response, Rejectio
     let all = format!("{}?{}", subscription_state::SECTION, query("q", without_usual_port(host)));
     let events = format!("viewLog?{}", query("callback", host));
     let content = html! {
+        (visit.crumbs(&[("Subscriptions", subscription_state::SECTION)]))
         p.actions {
             a.button href=(visit.address(&all)) { "All subscriptions" }
             a.button href=(visit.address(&events)) { "Events" }
         }
         @if !failing.is_empty() {
             h2 { "Subscriptions whose callback fails" }
-            (table_of_host(visit, &failing, now))
+            (table(visit, failing.iter(), now))
         }
         @if failing.is_empty() || !others.is_empty() {
             h2 { @if failing.is_empty() { "Subscriptions" } @else { "Other subscriptions" } }
-            (table_of_host(visit, &others, now))
+            (table(visit, others.iter(), now))
         }
         (charts)
     };

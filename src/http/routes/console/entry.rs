@@ -78,7 +78,9 @@ pub(super) async fn page(visit: &Visit, id: &str, seq: &str) -> Result<Response,
     let now = runner::now();
     let entry = page.content.entry.as_ref();
     let heading = entry.map_or_else(|| format!("Entry {}", page.record.seq), entry_title);
+    let feed = format!("{SECTION}/{}", page.resource.id);
     let content = html! {
+        (visit.crumbs(&[("Feeds", SECTION), (&title(&page.resource), &feed)]))
         (facts(visit, &page, now))
         (page.content.text_section())
         (page.revisions.section(visit, &page.resource, now))

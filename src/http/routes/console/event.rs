@@ -142,6 +142,7 @@ pub(super) async fn page(visit: &Visit, id: &str) -> Result<Response, Rejection>
     let page = EventPage::read(visit, id).await?;
     let EventPage { event, .. } = &page;
     let content = html! {
+        (visit.crumbs(&[("Event log", "viewLog")]))
         (facts(visit, &page))
         (related(visit, &page))
     };
@@ -158,7 +159,7 @@ fn facts(visit: &Visit, page: &EventPage) -> Markup {
     let detail: Vec<&str> = detail.into_iter().filter(|detail| !detail.is_empty()).collect();
     html! {
         dl.facts {
-            dt { "Event" } dd { (badge(tone(event.outcome), &event_words::described(event))) }
+            dt { "Outcome" } dd { (badge(tone(event.outcome), event.outcome.as_str())) }
             @if !detail.is_empty() { dt { "Message" } dd { (detail.join("; ")) } }
             @if event.outcome != EventOutcome::Ok && !event.code.is_empty() {
                 dt { "Code" } dd { code { (event.code) } }
@@ -239,7 +240,6 @@ fn tone(outcome: EventOutcome) -> Tone {
     match outcome {
         EventOutcome::Ok => Tone::Good,
         EventOutcome::Pending => Tone::Neutral,
-        EventOutcome::Refused => Tone::Warning,
-        EventOutcome::Failed => Tone::Bad,
+        EventOutcome::Refused | EventOutcome::Failed => Tone::Bad,
     }
 }

@@ -163,6 +163,7 @@ pub(super) async fn page(visit: &Visit, id: &str) -> Result<Response, Rejection>
     let feed = FeedPage::read(visit, find(visit, id).await?).await?;
     let charts = traffic_charts::of_feed(visit, feed.resource.id).await?;
     let content = html! {
+        (visit.crumbs(&[("Feeds", SECTION)]))
         (actions(visit, &feed.resource))
         (done(visit.value("done")))
         (status(visit, &feed, now))
@@ -188,7 +189,7 @@ pub(super) async fn page(visit: &Visit, id: &str) -> Result<Response, Rejection>
             (fetches::list(visit, feed.resource.id, now))
         }
         details {
-            summary { "Fetches that changed something" }
+            summary { "Fetches in the event log" }
             (fetch_events(visit, &feed.events))
         }
     };

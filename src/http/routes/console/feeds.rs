@@ -11,7 +11,7 @@ use super::paging::Paging;
 use super::visit::Visit;
 use crate::http::kit::html::chart::sparkline;
 use crate::http::kit::html::parts::{
-    counted, empty_row, grouped, optional_time, relative_time, rough_span, web_address,
+    counted, empty_row, grouped, optional_time, relative_time, span, web_address,
 };
 use crate::http::kit::rejection::Rejection;
 use crate::jobs::runner;
@@ -214,7 +214,7 @@ fn next_fetch_cell(_: &Visit, feed: &Resource, now: DateTime<Utc>) -> Markup {
             (relative_time(feed.next_fetch, now))
             @if feed.status.period_s > 0 {
                 small title=(feed.status.period_reason) {
-                    "every " (rough_span(feed.status.period_s.into()))
+                    "every " (span(feed.status.period_s.into()))
                 }
             }
         }

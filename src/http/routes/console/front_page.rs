@@ -23,6 +23,18 @@ use feedgate_core::event::{EventFilter, EventKind, EventOutcome, EventViewer, St
 
 /// The heading: what this is for.
 const PROMISE: &str = "Any feed, one schema, pushed";
+/// What a callback is sent, shortened (`docs/api/payloads.md`).
+const SAMPLE: &str = r#"{
+  "status": { "code": 200, "nextFetch": 1796083200, … },
+  "title": "Harbour news",
+  "items": [{
+    "id": "tag:example.com,2026:17",
+    "title": "Shipyards face steel shortage",
+    "permalinkUrl": "https://example.com/17",
+    "published": 1796079600,
+    "summary": "…"
+  }]
+}"#;
 /// The number of changes that are listed.
 const CHANGES: usize = 15;
 /// The number of events that are read to find them.
@@ -66,8 +78,9 @@ async fn render(gateway: &Arc<Gateway>, request: Request) -> Result<Response, Re
         } }
         p {
             "With an account, " a href=(visit.address("console")) { "sign in" } " to add feeds, or use \
-             the API: entries come as Atom or JSON."
+             the API. Whatever the source is written in, entries come as Atom or as JSON:"
         }
+        pre tabindex="0" { code { (SAMPLE) } }
         (changes(gateway, &events))
         h2 { "More" }
         (public_pages::list(gateway, ""))

@@ -34,7 +34,7 @@ pub(super) async fn charts(visit: &Visit) -> Result<Markup, Rejection> {
                     @if age_s == 0 { b { "on time" } } @else { b.warning { (span(age_s)) " late" } }
                 }
             }
-            div.card { "Deliveries waiting" b { (grouped(gauges.due)) } }
+            div.card { "Subscriptions behind" b { (grouped(gauges.due)) } }
         }
         (traffic_charts::last_hour(visit).await?)
         div.sides {

@@ -90,7 +90,7 @@ pub(super) fn cells(cells: &[CellQueues]) -> Markup {
             table.records {
                 thead { tr {
                     th scope="col" { "Cell" }
-                    @for name in ["Fetches", "Deliveries", "Verifications", "Deliveries waiting"] {
+                    @for name in ["Fetches", "Deliveries", "Verifications", "Subscriptions behind"] {
                         th.number scope="col" { (name) }
                     }
                 } }
@@ -112,7 +112,7 @@ fn cell_row(number: usize, CellQueues { due, oldest_due }: &CellQueues) -> Marku
             @for (name, age_s) in ages {
                 td.number data-name=(name) { @if age_s == 0 { "on time" } @else { (span(age_s)) } }
             }
-            td.number data-name="Deliveries waiting" { (grouped(*due)) }
+            td.number data-name="Subscriptions behind" { (grouped(*due)) }
         }
     }
 }

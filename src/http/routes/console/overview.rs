@@ -116,7 +116,7 @@ fn cards(visit: &Visit, totals: &ListTotals) -> Markup {
                 }
             }
             @if let Some(gauges) = totals.gauges() {
-                div.card { "Deliveries waiting" b { (grouped(gauges.due)) }
+                div.card { "Subscriptions behind" b { (grouped(gauges.due)) }
                     @if gauges.oldest_due.deliveries_s > 0 {
                         small { "the oldest for " (span(gauges.oldest_due.deliveries_s)) }
                     }
@@ -154,17 +154,17 @@ fn events_table(visit: &Visit, events: &[StoredEvent], links: &EventLinks) -> Ma
     html! {
         table.records.dense {
             thead { tr {
-                th.main scope="col" { "Event" } th scope="col" { "Feed" }
+                th.main.half scope="col" { "Event" } th scope="col" { "Feed" }
                 th.number scope="col" { "Time" }
             } }
             tbody {
                 @for kept in events {
                     @let event = &kept.event;
-                    @let words = [event.callback.as_str(), &event.detail];
+                    @let words = [event.detail.as_str(), &event.callback];
                     @let words = words.into_iter().filter(|words| !words.is_empty());
                     @let words = words.collect::<Vec<_>>().join(" · ");
                     tr.(event.outcome.as_str()) {
-                        td.main data-name="Event" {
+                        td.main.half data-name="Event" {
                             (links.event(kept))
                             small title=(words) { (words) }
                         }

@@ -213,6 +213,7 @@ async fn show(
     let feed_headers =
         feed_headers.map_err(|err| Rejection::unavailable(&err))?.unwrap_or_default();
     let content = html! {
+        (visit.crumbs(&[("Subscriptions", SECTION)]))
         (note)
         (failure_note(listed, now))
         (actions(visit, listed))

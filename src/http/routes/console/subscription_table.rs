@@ -27,16 +27,11 @@ pub(super) static LIST: ColumnList<ListedSubscription> = ColumnList {
             cell: callback_cell,
         },
         ListColumn { word: FEED, heading: "Feed", class: None, cell: feed_cell },
-        ListColumn {
-            word: "state",
-            heading: "State",
-            class: Some("state"),
-            cell: |_, listed, now| state_badge(listed, now),
-        },
+        ListColumn { word: "state", heading: "State", class: Some("state"), cell: state_cell },
         ListColumn {
             word: "next",
             heading: "Next",
-            class: None,
+            class: Some("next"),
             cell: |_, listed, now| next_in_short(listed, now),
         },
         ListColumn { word: "behind", heading: "Behind", class: Some("number"), cell: behind_cell },
@@ -61,19 +56,6 @@ pub(super) fn table_of_feed<'s>(
     let mut columns = LIST.all();
     columns.retain(|column| column.word != FEED);
     table_with(visit, &columns, listed, now)
-}
-
-/// Returns subscriptions with callbacks at one host as a table, with what the callbacks responded last.
-pub(super) fn table_of_host(
-    visit: &Visit,
-    listed: &[ListedSubscription],
-    now: DateTime<Utc>,
-) -> Markup {
-    static LAST_RESPONSE: ListColumn<ListedSubscription> =
-        ListColumn { word: "response", heading: "Last response", class: None, cell: response_cell };
-    let mut columns = LIST.all();
-    columns.insert(3, &LAST_RESPONSE);
-    table_with(visit, &columns, listed.iter(), now)
 }
 
 fn table_with<'s>(
@@ -167,16 +149,18 @@ fn feed_cell(visit: &Visit, listed: &ListedSubscription, _: DateTime<Utc>) -> Ma
     html! { a href=(feed) title=(name) { (site_tile(visit, &listed.resource)) (name) } }
 }
 
-fn response_cell(_: &Visit, listed: &ListedSubscription, now: DateTime<Utc>) -> Markup {
+/// Returns the state, and if the callback fails what it responded last.
+fn state_cell(_: &Visit, listed: &ListedSubscription, now: DateTime<Utc>) -> Markup {
+    let last = listed.delivery.last_attempt.as_ref().filter(|_| listed.subscription.failures > 0);
     html! {
-        @match &listed.delivery.last_attempt {
-            None => span.absent { "none yet" },
-            Some(last) => {
+        (state_badge(listed, now))
+        @if let Some(last) = last {
+            small title=(last.response.excerpt) {
                 @match last.response.status {
                     Some(status) => (status),
-                    None => span title=(last.response.excerpt) { "no response" },
+                    None => "no response",
                 }
-                small { (relative_time(last.at, now)) }
+                ", " (relative_time(last.at, now))
             }
         }
     }

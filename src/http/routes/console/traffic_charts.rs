@@ -233,7 +233,7 @@ fn delays(traffic: &ChartedTraffic) -> Markup {
         ChartUnit::Micros.written(delay)
     };
     let summary = match traffic.total.delay(50) {
-        None => "No delivery was accepted.".to_owned(),
+        None => "Nothing was measured: only first deliveries of new entries are.".to_owned(),
         Some(_) => format!(
             "Half within {}, 95\u{a0}% within {}, 99\u{a0}% within {}.",
             of_all(50),

@@ -182,6 +182,15 @@ impl Visit {
         html! { input type="hidden" name="csrf_token" value=(token); }
     }
 
+    /// Returns the way to a page: the pages above it, each with its name and its path.
+    pub(super) fn crumbs(&self, above: &[(&str, &str)]) -> Markup {
+        html! {
+            nav.crumbs aria-label="Breadcrumbs" {
+                @for (name, path) in above { a href=(self.address(path)) { (name) } " / " }
+            }
+        }
+    }
+
     /// Returns a page below the entry `section` of the navigation.
     pub(super) fn page(&self, title: &str, section: &str, content: Markup) -> Response {
         self.page_with(StatusCode::OK, (title, section, Width::Table), content)

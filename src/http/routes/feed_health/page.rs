@@ -34,7 +34,7 @@ pub(super) fn content(gateway: &Gateway, health: &FeedHealth) -> Markup {
         (state_cards(&health.resource, "poll", now, &html! {}))
         h2 { "What would bring entries sooner" }
         @if advice.is_empty() {
-            p { "Nothing: the feed is polled as it publishes, its validators work, and it announces its changes." }
+            p { "Nothing: the feed is polled as it publishes, its validators work, and its changes are announced by a hub or by pings." }
         } @else {
             ul {
                 @for item in &advice { li { b { (item.finding) } " " (item.remedy) } }

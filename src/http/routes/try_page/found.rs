@@ -117,17 +117,17 @@ fn feed_overview(
         }
         dl.facts {
             dt { "Address" } dd { (redaction::feed(url)) }
-            dt { "Format" } dd { (feed.format.as_str()) }
+            dt { "Format" } dd { (feed.format.title()) }
             dt { "Entries" } dd { (grouped(entries as u64)) }
             dt { "Fetched" }
             dd { (grouped(document.body.len() as u64)) " bytes in " (took.as_millis()) "\u{a0}ms" }
             dt { "Would be fetched" }
             dd { "every " (span(plan.period.as_secs().into())) ": " (plan.period.reason().to_string()) }
-            dt { "Announces changes" }
+            dt { "Hub or cloud" }
             dd {
                 @match &upstream {
-                    Some(upstream) => { "by " (redaction::feed(&upstream.endpoint)) }
-                    None => "no: the feed names no hub, so that changes are found by fetching it",
+                    Some(upstream) => { (redaction::feed(&upstream.endpoint)) ", which announces changes" }
+                    None => "the feed names none, so that changes are found by fetching it, unless its publisher pings",
                 }
             }
             dt { "If unchanged" }
@@ -177,7 +177,7 @@ fn other_overview(
 }
 
 fn subscribe(topic: &Topic, label: &str) -> Markup {
-    html! { p { a.button href=(with_url(ADD_PAGE, topic.as_str())) rel="nofollow" { (label) } } }
+    html! { p { a.button.primary href=(with_url(ADD_PAGE, topic.as_str())) rel="nofollow" { (label) } } }
 }
 
 fn can_be_tried(address: &str) -> bool {

@@ -99,7 +99,7 @@ fn feed_facts(visit: &Visit, found: &TopicPreview, feed: &Feed, entries: usize) 
         }
         dl.facts {
             dt { "Address" } dd { (redaction::feed(found.document.url.as_str())) }
-            dt { "Format" } dd { (feed.format.as_str()) }
+            dt { "Format" } dd { (feed.format.title()) }
             dt { "Entries" } dd { (grouped(entries as u64)) }
             @for (kind, found) in repair::by_kind(&feed.repairs) {
                 @if !found.is_empty() {

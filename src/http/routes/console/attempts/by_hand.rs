@@ -44,7 +44,10 @@ pub(super) fn section(
             summary { "As a curl command" }
             (copyable(&command))
             @if body.is_none() {
-                p { "Put the body into a file with the name " code { (shell::BODY_FILE) } " first." }
+                p {
+                    "Put a body into a file with the name " code { (shell::BODY_FILE) } " first, such as one that \
+                     your callback has stored: this one is not known, or too long for a command."
+                }
             }
             @if has_placeholder {
                 p { "A secret was left out where " code { (PLACEHOLDER) } " stands." }

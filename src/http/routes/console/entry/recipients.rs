@@ -55,13 +55,22 @@ impl Recipients {
             table.records {
                 thead { tr { th scope="col" { "Callback" } th scope="col" { "Sent" } } }
                 tbody {
-                    @for (listed, fate) in &self.0 {
-                        @let path = format!("{SECTION}/{}", to_path(listed.subscription.id));
+                    @for alike in self.0.chunk_by(|(_, one), (_, next)| one.is_alike(next)) {
                         tr {
-                            td data-name="" { a href=(visit.address(&path)) {
-                                (web_address(listed.subscription.callback.as_str()))
-                            } }
-                            td data-name="Sent" { (fate.description(visit, listed, now)) }
+                            td data-name="" {
+                                @for (n, (listed, _)) in alike.iter().enumerate() {
+                                    @let path = format!("{SECTION}/{}", to_path(listed.subscription.id));
+                                    @if n > 0 { br; }
+                                    a href=(visit.address(&path)) {
+                                        (web_address(listed.subscription.callback.as_str()))
+                                    }
+                                }
+                            }
+                            td data-name="" {
+                                @if let Some((listed, fate)) = alike.first() {
+                                    (fate.description(visit, listed, now))
+                                }
+                            }
                         }
                     }
                     @if self.0.is_empty() { tr { td colspan="2" { "There is no subscription." } } }
@@ -126,6 +135,11 @@ fn why_not_owed(kind: RecordKind, updates: Updates) -> &'static str {
 }
 
 impl Fate {
+    /// Returns whether the entry was not sent to another subscription for the same reason.
+    fn is_alike(&self, other: &Fate) -> bool {
+        matches!((self, other), (Fate::NotFor(one), Fate::NotFor(two)) if one == two)
+    }
+
     fn description(
         &self,
         visit: &Visit,

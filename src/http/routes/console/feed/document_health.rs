@@ -8,6 +8,7 @@ use crate::http::routes::console::stored_document;
 use crate::http::routes::console::visit::Visit;
 use crate::http::routes::repair_list::{RepairCount, lines};
 use feedgate_core::resource::{Resource, ResourceKind};
+use feedgate_feed::model::FeedFormat;
 use feedgate_feed::{normalize, repair};
 
 /// What the newest document of a feed needed.
@@ -19,13 +20,15 @@ pub(super) enum DocumentHealth {
 }
 
 impl DocumentHealth {
-    /// Reads the newest document of a feed again. `None` if the resource is not a feed with a document.
+    /// Reads the newest document of a feed again. `None` if the resource is not a feed with a document, or
+    /// was made a feed by a mapping of its topic.
     pub(super) async fn read(
         visit: &Visit,
         resource: &Resource,
     ) -> Result<Option<DocumentHealth>, Rejection> {
         let Some(received_at) = resource.status.last_fetch else { return Ok(None) };
-        if resource.kind != ResourceKind::Feed {
+        let is_mapped = resource.polling.format == FeedFormat::MappedJson.as_str();
+        if resource.kind != ResourceKind::Feed || is_mapped {
             return Ok(None);
         }
         let of = resource.clone();

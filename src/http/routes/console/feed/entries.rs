@@ -22,7 +22,7 @@ use feedgate_core::stored_entry::read_records;
 use feedgate_feed::model::{Content, Entry, Text};
 
 /// The number of entries on a page.
-const ENTRIES: usize = 20;
+const ENTRIES: usize = 10;
 /// The number of entries that are read at a time, and how often they are read for one search.
 const PORTION: usize = 100;
 const MAX_PORTIONS: usize = 5;

@@ -45,6 +45,9 @@ pub(super) fn timeline(visit: &Visit, moments: &[Moment], now: DateTime<Utc>) ->
             }
             details {
                 summary { "As a table" }
+                p.soft {
+                    "Fetches that changed nothing are those of this node since it started, at most ten."
+                }
                 (table(visit, moments, now))
             }
         }
