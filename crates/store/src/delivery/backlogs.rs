@@ -319,11 +319,14 @@ pub(crate) async fn are_marked(
     tx: &Tx<'_>,
     held: &[(BacklogId, ClaimToken)],
 ) -> Result<bool, StoreError> {
+    // A join would be planned for a table without backlogs, and read all of them.
     const MARKED: &str = "
         select 1
           from {rows}
-          join backlogs b on b.resource_id = given.resource_id and b.number = given.number
-         where b.claim_token = given.token and b.is_marked = 1";
+         where (select b.is_marked from backlogs b
+                 where b.resource_id = given.resource_id and b.number = given.number
+                   and b.claim_token = given.token) = 1
+         limit 1";
     Ok(!tx.query_rows(MARKED, &[], &held_columns(held)).await?.is_empty())
 }
 

@@ -32,11 +32,13 @@ pub(crate) async fn still_current(
     const CURRENT: &str = "
         select given.resource_id, given.id
           from {rows}
-          join subscriptions s on s.resource_id = given.resource_id and s.id = given.id
-          join backlogs b on b.resource_id = s.resource_id and b.account_id = s.account_id
-                         and b.host = s.host
-         where s.generation = given.generation and s.lease_until > $1
-           and b.claim_token = given.token and b.claimed_until > $1";
+         where (select 1 from subscriptions s
+                 where s.resource_id = given.resource_id and s.id = given.id
+                   and s.generation = given.generation and s.lease_until > $1
+                   and (select 1 from backlogs b
+                         where b.resource_id = s.resource_id and b.account_id = s.account_id
+                           and b.host = s.host
+                           and b.claim_token = given.token and b.claimed_until > $1) = 1) = 1";
     let numbers = |number: fn(&HeldDelivery) -> i64| Value::Ints(held.iter().map(number).collect());
     let columns = [
         ("resource_id", numbers(|held| held.id.resource.0)),

@@ -12,6 +12,13 @@ use feedgate_protocol::rss::{OutlineLine, SHORT_CHARS};
 const MAX_ITEM_CHARS: usize = 300;
 /// The maximum number of items on the page.
 const MAX_ITEMS: usize = 50;
+/// The fields that may be empty, with their types and labels.
+const OPTIONAL: [(&str, &str, &str); 4] = [
+    ("title", "text", "Title"),
+    ("link", "url", "Link"),
+    ("category", "text", "Categories, separated by commas"),
+    ("enclosure", "url", "URL of a picture or recording"),
+];
 /// The maximum indentation of items.
 const MAX_DEPTH: usize = 8;
 
@@ -87,12 +94,6 @@ impl AuthorPage<'_> {
     fn post(&self) -> Markup {
         html! {
             form.stacked method="post" action="author" {
-                label for="user" { "Account" }
-                input id="user" name="user" type="text" value=(self.value("user")) required
-                    autocomplete="username" autocapitalize="none" spellcheck="false";
-                label for="password" { "Password" }
-                input id="password" name="password" type="password" required
-                    autocomplete="current-password";
                 (self.parent())
                 label for="text" {
                     "Text "
@@ -103,10 +104,16 @@ impl AuthorPage<'_> {
                 }
                 // HTML parsers drop the first line end of a text area.
                 textarea id="text" name="text" rows="4" required { "\n" (self.value("text")) }
-                (self.optional("title", "text", "Title"))
-                (self.optional("link", "url", "Link"))
-                (self.optional("category", "text", "Categories, separated by commas"))
-                (self.optional("enclosure", "url", "URL of a picture or recording"))
+                details open[OPTIONAL.iter().any(|(name, ..)| !self.value(name).is_empty())] {
+                    summary { "Title, link, categories, picture or recording" }
+                    @for (name, kind, label) in OPTIONAL { (self.optional(name, kind, label)) }
+                }
+                label for="user" { "Account" }
+                input id="user" name="user" type="text" value=(self.value("user")) required
+                    autocomplete="username" autocapitalize="none" spellcheck="false";
+                label for="password" { "Password" }
+                input id="password" name="password" type="password" required
+                    autocomplete="current-password";
                 button.primary type="submit" { "Post" }
             }
         }
@@ -114,7 +121,7 @@ impl AuthorPage<'_> {
 
     fn optional(&self, name: &str, kind: &str, label: &str) -> Markup {
         html! {
-            label for=(name) { (label) " " small { "(optional)" } }
+            label for=(name) { (label) }
             input id=(name) name=(name) type=(kind) value=(self.value(name));
         }
     }

@@ -30,8 +30,9 @@ const STYLESHEET: &str = "text/css; charset=utf-8";
 const TEXT: &str = "text/plain; charset=utf-8";
 
 /// The files of the page, with their names and media types.
-const FILES: [(&str, &str, &[u8]); 6] = [
+const FILES: [(&str, &str, &[u8]); 7] = [
     ("start.js", SCRIPT, include_bytes!("start.js")),
+    ("page.css", STYLESHEET, include_bytes!("page.css")),
     ("swagger-ui-bundle.js", SCRIPT, include_bytes!("swagger-ui/swagger-ui-bundle.js")),
     ("swagger-ui.css", STYLESHEET, include_bytes!("swagger-ui/swagger-ui.css")),
     (
@@ -76,14 +77,16 @@ fn page(request: &Request) -> Response {
                 title { "API – feedgate" }
                 link rel="icon" href=(*ICON_ADDRESS);
                 link rel="stylesheet" href=(file("swagger-ui.css"));
+                link rel="stylesheet" href=(file("page.css"));
                 script src=(file("swagger-ui-bundle.js")) defer {}
                 script src=(file("start.js")) defer {}
             }
             body.swagger-ui {
-                nav.wrapper aria-label="Main" {
-                    a.link href=(address(root, "")) { "feedgate" }
-                    " · "
-                    a.link href=(address(root, "openapi.json")) { "openapi.json" }
+                nav.top aria-label="Main" {
+                    a href=(address(root, "")) { "feedgate" }
+                    a href=(address(root, "viewLog")) { "Event log" }
+                    a href=(address(root, "console")) { "Console" }
+                    a href=(address(root, "openapi.json")) { "openapi.json" }
                 }
                 main #api {
                     noscript {
