@@ -68,6 +68,7 @@ pub(super) fn next_step(listed: &ListedSubscription, now: DateTime<Utc>) -> Mark
                 "Its callback failed for a month. Nothing is sent until it is resumed."
             }
             (Some(_), _) => "Nothing is sent until it is resumed.",
+            (None, Some(at)) if at <= now => "The next attempt is due.",
             (None, Some(at)) => { "Next attempt " (relative_time(at, now)) "." }
             (None, None) if lag > 0 => { "Waits for the next change." }
             (None, None) => {
@@ -87,6 +88,7 @@ pub(super) fn next_in_short(listed: &ListedSubscription, now: DateTime<Utc>) -> 
     html! {
         @match (listed.delivery.paused_at, listed.delivery.next_attempt(now)) {
             (Some(_), _) => "when resumed",
+            (None, Some(at)) if at <= now => "attempt due",
             (None, Some(at)) => { "attempt " (relative_time(at, now)) }
             (None, None) if lag > 0 => "with a change",
             (None, None) => {
