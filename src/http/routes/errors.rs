@@ -9,6 +9,7 @@ use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
 use crate::http::kit::endpoint::Endpoint;
+use crate::http::kit::html::parts::crumbs;
 use crate::http::kit::html::{HtmlPage, Interaction, Place, Reader, Width};
 use crate::http::kit::paths;
 use crate::http::kit::reply::{not_found, set_header};
@@ -36,7 +37,7 @@ fn reply(code: &str) -> Response {
         interaction: Interaction::None,
         place: Place { root: "../", section: "", reader: Reader::Anybody, alternate: None },
         content: html! {
-            nav.crumbs aria-label="Breadcrumbs" { a href="../docs" { "API" } " / Error codes / " }
+            (crumbs([("API", "../docs".to_owned())].into_iter()))
             @for Explanation { section, cause, advice } in explanations {
                 h2 { (section) }
                 p { (prose(cause)) }

@@ -66,19 +66,19 @@ pub(crate) fn routes(gateway: &Arc<Gateway>) -> BoxedFilter<(Response,)> {
 async fn respond(gateway: &Gateway, request: &Request) -> Response {
     let form = params::read_query(request);
     if !gateway.settings.has_public_views {
-        return reply(StatusCode::NOT_FOUND, Width::Table, switched_off());
+        return reply(StatusCode::NOT_FOUND, switched_off());
     }
     if let Err(rejection) = permissions::check(gateway, request, &form, Permission::Views).await {
         return rejection.to_response();
     }
     let typed = form.get("url").unwrap_or_default().trim();
     if typed.is_empty() {
-        return reply(StatusCode::OK, Width::Table, html! { (url_form(typed)) (introduction()) });
+        return reply(StatusCode::OK, html! { (url_form(typed)) (introduction()) });
     }
     let (status, content, rejection) = match find(gateway, request, typed).await {
         Ok(Some(health)) => {
             let content = html! { (url_form(typed)) (page::content(gateway, &health)) };
-            return reply(StatusCode::OK, Width::Table, content);
+            return reply(StatusCode::OK, content);
         }
         Ok(None) => (StatusCode::NOT_FOUND, not_polled(typed), None),
         Err(rejection) => {
@@ -86,7 +86,7 @@ async fn respond(gateway: &Gateway, request: &Request) -> Response {
             (rejection.status(), content, Some(rejection))
         }
     };
-    let response = reply(status, Width::Table, html! { (url_form(typed)) (content) });
+    let response = reply(status, html! { (url_form(typed)) (content) });
     match rejection {
         Some(rejection) => rejection.set_retry_after(response),
         None => response,
@@ -208,10 +208,10 @@ fn url_form(typed: &str) -> Markup {
     }
 }
 
-fn reply(status: StatusCode, width: Width, content: Markup) -> Response {
+fn reply(status: StatusCode, content: Markup) -> Response {
     let page = HtmlPage {
         title: "The health of a feed",
-        width,
+        width: Width::Table,
         interaction: Interaction::Forms,
         place: Place::public("feed-health"),
         content,

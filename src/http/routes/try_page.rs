@@ -86,7 +86,7 @@ async fn respond(gateway: &Gateway, request: &Request, tried: &TriedAddresses) -
         return closed(&rejection, typed);
     }
     if typed.is_empty() {
-        return page((StatusCode::OK, Width::Table), typed, introduction());
+        return page(StatusCode::OK, typed, introduction());
     }
     match find(gateway, request, &form, tried).await {
         Ok((topic, found)) => {
@@ -94,10 +94,10 @@ async fn respond(gateway: &Gateway, request: &Request, tried: &TriedAddresses) -
             let link =
                 gateway.public_url(&address_of(topic.as_str(), Some(number).filter(|n| *n > 1)));
             let content = html! { (found.section(number)) (link_field(&link)) };
-            page((StatusCode::OK, Width::Table), typed, content)
+            page(StatusCode::OK, typed, content)
         }
         Err(failure) => {
-            let mut response = page((failure.status, Width::Table), typed, failure.section());
+            let mut response = page(failure.status, typed, failure.section());
             if let Some(wait_s) = failure.retry_after_s {
                 set_header(&mut response, header::RETRY_AFTER, &wait_s.to_string());
             }
@@ -203,7 +203,7 @@ fn closed(rejection: &Rejection, typed: &str) -> Response {
         p role="alert" { "This gateway shows what is at an address to accounts only." }
         p { a.button href=(with_url(ADD_PAGE, typed)) { "Sign in and preview it" } }
     };
-    framed((rejection.status(), Width::Table), content)
+    framed(rejection.status(), content)
 }
 
 fn link_field(link: &str) -> Markup {
@@ -214,14 +214,14 @@ fn link_field(link: &str) -> Markup {
     }
 }
 
-fn page(shape: (StatusCode, Width), typed: &str, content: Markup) -> Response {
-    framed(shape, html! { (form("", typed)) (content) })
+fn page(status: StatusCode, typed: &str, content: Markup) -> Response {
+    framed(status, html! { (form("", typed)) (content) })
 }
 
-fn framed((status, width): (StatusCode, Width), content: Markup) -> Response {
+fn framed(status: StatusCode, content: Markup) -> Response {
     let page = HtmlPage {
         title: "What is at an address",
-        width,
+        width: Width::Table,
         interaction: Interaction::Forms,
         place: Place::public("try"),
         content,

@@ -26,7 +26,7 @@ use crate::http::state::Gateway;
 use feedgate_core::redaction;
 use feedgate_protocol::form::Form;
 
-use ping::{WeblogPing, take_weblog_ping};
+use ping::{WeblogPing, checked_name_and_url, take_weblog_ping};
 
 const ENDPOINT: Endpoint =
     Endpoint { name: "ping_form", methods: &["GET", "POST"], body_limit_bytes: 64 * 1024 };
@@ -76,17 +76,15 @@ async fn take_ping(gateway: &Gateway, request: &Request, form: &Form) -> Result<
 const TEXT: &str = "text/plain; charset=utf-8";
 
 fn accepted(form: &Form) -> Markup {
-    let given = |name| form.get(name).map(str::trim).filter(|given| !given.is_empty());
-    let (name, url) = (given("name"), given("url").or(given("name")));
+    let given = |name| form.get(name).unwrap_or_default().trim();
+    let taken = checked_name_and_url(given("name").to_owned(), given("url").to_owned());
+    let (name, url) = taken.unwrap_or_default();
+    let facts = [("Site", name.as_str()), ("Address", &url), ("Feed", given("rssUrl"))];
     html! {
         p role="status" { (PINGED) }
         dl.facts {
-            @if let Some(name) = name.filter(|name| Some(*name) != url) {
-                dt { "Site" } dd { (redaction::line(name, LONGEST_VALUE)) }
-            }
-            @if let Some(url) = url { dt { "Address" } dd { (redaction::line(url, LONGEST_VALUE)) } }
-            @if let Some(feed) = given("rssUrl") {
-                dt { "Feed" } dd { (redaction::line(feed, LONGEST_VALUE)) }
+            @for (name, value) in facts.into_iter().filter(|(_, value)| !value.is_empty()) {
+                dt { (name) } dd { (redaction::line(value, LONGEST_VALUE)) }
             }
         }
         p {

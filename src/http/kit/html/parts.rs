@@ -46,6 +46,15 @@ pub(crate) fn web_address(address: &str) -> Markup {
     }
 }
 
+/// Returns the way to a page: the pages above it, each with its name and its address.
+pub(crate) fn crumbs<'n>(above: impl Iterator<Item = (&'n str, String)>) -> Markup {
+    html! {
+        nav.crumbs aria-label="Breadcrumbs" {
+            @for (name, address) in above { a href=(address) { (name) } " / " }
+        }
+    }
+}
+
 /// Returns a text that people copy, for which the script of the console adds a button.
 pub(crate) fn copyable(text: &str) -> Markup {
     html! { pre data-copy tabindex="0" { code { (text) } } }

@@ -10,7 +10,7 @@ use warp::reply::Response;
 
 use super::feed_state::{address as feed_address, title};
 use super::feeds;
-use super::subscription_state::{SECTION, to_path};
+use super::subscription_state::{SECTION, status_in_words, to_path};
 use super::visit::Visit;
 use crate::http::kit::html::parts::{Tone, badge, counted, grouped, relative_time, timestamp};
 use crate::http::kit::html::time_chart::{ChartSeries, ChartShape, ChartUnit, TimeChart};
@@ -146,11 +146,8 @@ pub(super) fn verdict(attempt: &DeliveryAttempt) -> Markup {
 
 /// Returns what came back, in words.
 fn response_in_words(attempt: &DeliveryAttempt) -> String {
-    let Some(response) = &attempt.response else { return attempt.error.clone() };
-    match StatusCode::from_u16(response.status) {
-        Ok(status) => status.to_string(),
-        Err(_) => response.status.to_string(),
-    }
+    let status = attempt.response.as_ref().map(|response| status_in_words(response.status));
+    status.unwrap_or_else(|| attempt.error.clone())
 }
 
 /// Returns what was sent, in words that lead to the entries.

@@ -3,7 +3,6 @@
 use http::StatusCode;
 use maud::html;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
-use url::form_urlencoded;
 use warp::reply::Response;
 
 use super::subscription_state;
@@ -30,16 +29,13 @@ pub(super) async fn page(visit: &Visit, host: &str) -> Result<Response, Rejectio
     let subject = TrafficSubject::CallbackHost(host.to_owned());
     let charts =
         traffic_charts::section(visit, &path(host), subject, traffic_charts::OF_DELIVERIES).await?;
-    let query = |name: &str, value: &str| {
-        form_urlencoded::Serializer::new(String::new()).append_pair(name, value).finish()
-    };
-    let all = format!("{}?{}", subscription_state::SECTION, query("q", without_usual_port(host)));
-    let events = format!("viewLog?{}", query("callback", host));
+    let all = visit.address_with(subscription_state::SECTION, "q", without_usual_port(host));
+    let events = visit.address_with("viewLog", "callback", host);
     let content = html! {
         (visit.crumbs(&[("Subscriptions", subscription_state::SECTION)]))
         p.actions {
-            a.button href=(visit.address(&all)) { "All subscriptions" }
-            a.button href=(visit.address(&events)) { "Events" }
+            a.button href=(all) { "All subscriptions" }
+            a.button href=(events) { "Events" }
         }
         @if !failing.is_empty() {
             h2 { "Subscriptions whose callback fails" }

@@ -6,7 +6,6 @@
 use chrono::{DateTime, TimeDelta, Utc};
 use http::StatusCode;
 use maud::{Markup, html};
-use url::form_urlencoded::Serializer;
 use warp::reply::Response;
 
 use super::attempts;
@@ -217,10 +216,7 @@ fn chain(visit: &Visit, page: &EventPage) -> Markup {
 
 /// Returns the links to the events of the same feed, and of the same subscription.
 fn related(visit: &Visit, page: &EventPage) -> Markup {
-    let link = |name: &str, value: &str| {
-        let query = Serializer::new(String::new()).append_pair(name, value).finish();
-        visit.address(&format!("viewLog?{query}"))
-    };
+    let link = |name: &str, value: &str| visit.address_with("viewLog", name, value);
     html! {
         p.actions {
             @if !page.event.feed.is_empty() {

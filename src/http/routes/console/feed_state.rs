@@ -32,14 +32,9 @@ pub(crate) fn last_result(status: &Status) -> String {
     let message = in_words(&status.http_message);
     let length = message.split_once(" bytes").map(|(length, rest)| (length.parse(), rest));
     let Some((Ok(bytes), rest)) = length else { return message };
-    let after_format = |rest: &str| {
-        let word = rest.strip_prefix(", ")?;
-        let word = &word[..word.find([',', ';']).unwrap_or(word.len())];
-        let format: FeedFormat = word.parse().ok()?;
-        Some(format!(", {}{}", format.title(), &rest[2 + word.len()..]))
-    };
-    let rest = after_format(rest).unwrap_or_else(|| rest.to_owned());
-    format!("{}\u{a0}bytes{rest}", grouped(bytes))
+    let (comma, rest) = rest.split_at(if rest.starts_with(", ") { 2 } else { 0 });
+    let (format, rest) = rest.split_at(rest.find([',', ';']).unwrap_or(rest.len()));
+    format!("{}\u{a0}bytes{comma}{}{rest}", grouped(bytes), format_title(format))
 }
 
 /// Returns the name of a format whose word is stored.

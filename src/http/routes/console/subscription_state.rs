@@ -59,47 +59,72 @@ fn described(state: DeliveryState) -> (Tone, &'static str) {
     }
 }
 
+/// What happens next with a subscription.
+enum NextStep {
+    /// Nothing, until it is resumed; `true`: its callback failed for a month.
+    Resumption(bool),
+    /// An attempt at a time.
+    Attempt(DateTime<Utc>),
+    /// An attempt with the next change.
+    Change,
+    /// An attempt with new entries.
+    Entries,
+    /// Nothing: the feed no longer exists.
+    Nothing,
+    /// The first fetch that may find entries.
+    Fetch(DateTime<Utc>),
+}
+
+impl NextStep {
+    fn from_listed(listed: &ListedSubscription, now: DateTime<Utc>) -> NextStep {
+        let ListedSubscription { subscription, resource, delivery, .. } = listed;
+        match (delivery.paused_at, delivery.next_attempt(now), unread_feed(listed, now)) {
+            (Some(_), ..) => NextStep::Resumption(delivery.is_suspended),
+            (None, Some(at), _) => NextStep::Attempt(at),
+            (None, None, _) if delivery.lag(subscription) > 0 => NextStep::Change,
+            (None, None, None) => NextStep::Entries,
+            (None, None, Some(FeedState::Gone)) => NextStep::Nothing,
+            (None, None, Some(_)) => NextStep::Fetch(resource.next_fetch),
+        }
+    }
+}
+
 /// Returns what happens next, in a sentence.
 pub(super) fn next_step(listed: &ListedSubscription, now: DateTime<Utc>) -> Markup {
-    let lag = listed.delivery.lag(&listed.subscription);
     html! {
-        @match (listed.delivery.paused_at, listed.delivery.next_attempt(now)) {
-            (Some(_), _) if listed.delivery.is_suspended => {
+        @match NextStep::from_listed(listed, now) {
+            NextStep::Resumption(true) => {
                 "Its callback failed for a month. Nothing is sent until it is resumed."
             }
-            (Some(_), _) => "Nothing is sent until it is resumed.",
-            (None, Some(at)) if at <= now => "The next attempt is due.",
-            (None, Some(at)) => { "Next attempt " (relative_time(at, now)) "." }
-            (None, None) if lag > 0 => { "Waits for the next change." }
-            (None, None) => {
-                @match unread_feed(listed, now) {
-                    None => "Waits for new entries.",
-                    Some(FeedState::Gone) => "Its publisher says that the feed no longer exists.",
-                    Some(_) => { "Next fetch " (relative_time(listed.resource.next_fetch, now)) "." }
-                }
-            }
+            NextStep::Resumption(false) => "Nothing is sent until it is resumed.",
+            NextStep::Attempt(at) if at <= now => "The next attempt is due.",
+            NextStep::Attempt(at) => { "Next attempt " (relative_time(at, now)) "." }
+            NextStep::Change => "Waits for the next change.",
+            NextStep::Entries => "Waits for new entries.",
+            NextStep::Nothing => "Its publisher says that the feed no longer exists.",
+            NextStep::Fetch(at) => { "Next fetch " (relative_time(at, now)) "." }
         }
     }
 }
 
 /// Returns what happens next, in two or three words.
 pub(super) fn next_in_short(listed: &ListedSubscription, now: DateTime<Utc>) -> Markup {
-    let lag = listed.delivery.lag(&listed.subscription);
     html! {
-        @match (listed.delivery.paused_at, listed.delivery.next_attempt(now)) {
-            (Some(_), _) => "when resumed",
-            (None, Some(at)) if at <= now => "attempt due",
-            (None, Some(at)) => { "attempt " (relative_time(at, now)) }
-            (None, None) if lag > 0 => "with a change",
-            (None, None) => {
-                @match unread_feed(listed, now) {
-                    None => "with new entries",
-                    Some(FeedState::Gone) => span.absent { "nothing" },
-                    Some(_) => { "fetch " (relative_time(listed.resource.next_fetch, now)) }
-                }
-            }
+        @match NextStep::from_listed(listed, now) {
+            NextStep::Resumption(_) => "when resumed",
+            NextStep::Attempt(at) if at <= now => "attempt due",
+            NextStep::Attempt(at) => { "attempt " (relative_time(at, now)) }
+            NextStep::Change => "with a change",
+            NextStep::Entries => "with new entries",
+            NextStep::Nothing => span.absent { "nothing" },
+            NextStep::Fetch(at) => { "fetch " (relative_time(at, now)) }
         }
     }
+}
+
+/// Returns a status with its reason, if that is known.
+pub(super) fn status_in_words(status: u16) -> String {
+    StatusCode::from_u16(status).map_or_else(|_| status.to_string(), |known| known.to_string())
 }
 
 /// Returns what is wrong with a subscription whose callback fails: since when, and how it goes on.
@@ -107,12 +132,9 @@ pub(super) fn failure_note(listed: &ListedSubscription, now: DateTime<Utc>) -> M
     let ListedSubscription { subscription, delivery, .. } = listed;
     let lag = delivery.lag(subscription).unsigned_abs();
     let last = delivery.last_attempt.as_ref().and_then(|last| last.response.status);
-    let named = |status| {
-        StatusCode::from_u16(status).map_or_else(|_| status.to_string(), |it| it.to_string())
-    };
     let answer = last.map_or_else(
         || "The callback does not respond".to_owned(),
-        |status| format!("The callback responds with {}", named(status)),
+        |status| format!("The callback responds with {}", status_in_words(status)),
     );
     html! {
         @if subscription.failures > 0 {

@@ -1,7 +1,6 @@
 //! The list of subscriptions, with a search, a filter by state, and columns that can be hidden.
 
 use maud::{Markup, html};
-use url::form_urlencoded;
 use warp::reply::Response;
 
 use super::list_totals::ListTotals;
@@ -67,12 +66,11 @@ async fn status(
 /// Says where the subscriptions to a feed are found by its name.
 fn search_elsewhere(visit: &Visit) -> Markup {
     let text = visit.value("q");
-    let query = form_urlencoded::Serializer::new(String::new()).append_pair("q", text).finish();
     html! {
         @if !text.is_empty() {
             p.soft {
                 "Callbacks are found by their beginning. "
-                a href=(visit.address(&format!("console/feeds?{query}"))) {
+                a href=(visit.address_with("console/feeds", "q", text)) {
                     "Look for “" (text) "” among feeds"
                 }
                 ": the page of a feed has its subscriptions."

@@ -12,9 +12,11 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use http::{StatusCode, header};
 use maud::{Markup, html};
 use sha2::{Digest, Sha256};
+use url::form_urlencoded;
 use warp::reply::Response;
 
 use crate::http::kit::auth;
+use crate::http::kit::html::parts::crumbs;
 use crate::http::kit::html::{HtmlPage, Interaction, Place, Reader, Width, address};
 use crate::http::kit::not_found_page;
 use crate::http::kit::params::{self, BodyFormats};
@@ -176,6 +178,12 @@ impl Visit {
         address(&self.root, path)
     }
 
+    /// Returns the relative address of `path` with one parameter.
+    pub(super) fn address_with(&self, path: &str, name: &str, value: &str) -> String {
+        let mut query = form_urlencoded::Serializer::new(String::new());
+        self.address(&format!("{path}?{}", query.append_pair(name, value).finish()))
+    }
+
     /// Returns the hidden field that each form of the console needs.
     pub(super) fn csrf_field(&self) -> Markup {
         let token = self.session.as_ref().map_or("", |session| session.csrf_token.as_str());
@@ -184,11 +192,7 @@ impl Visit {
 
     /// Returns the way to a page: the pages above it, each with its name and its path.
     pub(super) fn crumbs(&self, above: &[(&str, &str)]) -> Markup {
-        html! {
-            nav.crumbs aria-label="Breadcrumbs" {
-                @for (name, path) in above { a href=(self.address(path)) { (name) } " / " }
-            }
-        }
+        crumbs(above.iter().map(|(name, path)| (*name, self.address(path))))
     }
 
     /// Returns a page below the entry `section` of the navigation.

@@ -84,7 +84,7 @@ fn pings_in_words(pings: &[StoredEvent], now: DateTime<Utc>) -> Markup {
     let mut kinds: Vec<(&str, DateTime<Utc>, u64)> = Vec::new();
     for StoredEvent { event, .. } in pings {
         match kinds.iter_mut().find(|(via, ..)| *via == event.via) {
-            Some((_, _, many)) => *many += event.many,
+            Some((_, _, many)) => *many = many.saturating_add(event.many),
             None => kinds.push((&event.via, event.at, event.many)),
         }
     }

@@ -72,7 +72,10 @@ async fn check_and_take(
 }
 
 /// Returns the name and the address of a weblog. Some clients swap them.
-fn checked_name_and_url(name: String, url: String) -> Result<(String, String), Rejection> {
+pub(super) fn checked_name_and_url(
+    name: String,
+    url: String,
+) -> Result<(String, String), Rejection> {
     let is_swapped = !is_web_address(&url) && is_web_address(&name);
     let (name, url) = if is_swapped { (url, name) } else { (name, url) };
     let reason = if name.chars().count() > MAX_NAME_CHARS {

@@ -1,7 +1,6 @@
 //! Where else a subscription is found: in the event log, and by calls of the API, which people copy.
 
 use maud::{Markup, html};
-use url::form_urlencoded::Serializer;
 
 use crate::http::kit::html::parts::copyable;
 use crate::http::kit::rejection::Rejection;
@@ -13,7 +12,7 @@ use feedgate_core::subscription::Subscription;
 /// Returns the part of the page. The API knows the subscriptions of the caller only.
 pub(super) fn section(visit: &Visit, listed: &ListedSubscription) -> Result<Markup, Rejection> {
     let Subscription { id, callback, account, .. } = &listed.subscription;
-    let events = Serializer::new(String::new()).append_pair("callback", callback.as_str()).finish();
+    let events = visit.address_with("viewLog", "callback", callback.as_str());
     let url = visit.gateway.public_url("v1/subscriptions");
     let command = |option: &str, path: &str| {
         let header = shell::quoted("Authorization: Bearer YOUR-TOKEN");
@@ -22,7 +21,7 @@ pub(super) fn section(visit: &Visit, listed: &ListedSubscription) -> Result<Mark
     let commands = [command("", ""), command(" -X POST", "/test"), command(" -X POST", "/replay")];
     let is_own = *account == Some(visit.access()?.account);
     Ok(html! {
-        p { a href=(visit.address(&format!("viewLog?{events}"))) { "Events of this callback" } }
+        p { a href=(events) { "Events of this callback" } }
         @if is_own {
             details {
                 summary { "By the API" }
