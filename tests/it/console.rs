@@ -2,6 +2,7 @@
 
 mod add_feed;
 mod alerts;
+mod callback_host;
 mod entry;
 mod events;
 mod feeds;

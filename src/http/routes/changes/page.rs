@@ -94,12 +94,13 @@ fn depth(request: &Request) -> usize {
 
 fn row(change: &WeblogChange, now: DateTime<Utc>) -> maud::Markup {
     let name = redaction::line(&change.name, NAME_CHARS);
-    let address = change.feed_url.as_ref().unwrap_or(&change.url);
+    let address = change.feed_url.as_ref().or((!name.is_empty()).then_some(&change.url));
     html! {
         tr {
             td.main {
-                @if name.is_empty() { (web_link(&change.url, web_address(&change.url))) } @else {
-                    (web_link(&change.url, name))
+                @if name.is_empty() { (web_link(&change.url, web_address(&change.url))) }
+                @else { (web_link(&change.url, name)) }
+                @if let Some(address) = address {
                     small { (web_link(address, web_address(address))) }
                 }
             }

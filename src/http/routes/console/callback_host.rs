@@ -11,7 +11,7 @@ use super::traffic_charts;
 use super::visit::Visit;
 use crate::http::kit::rejection::Rejection;
 use crate::jobs::runner;
-use feedgate_core::store::{ListedState, ListedSubscription, SubscriptionQuery};
+use feedgate_core::store::{ListPosition, ListedState, ListedSubscription, SubscriptionQuery};
 use feedgate_core::traffic::TrafficSubject;
 
 /// The most subscriptions of each of the two lists.
@@ -57,10 +57,12 @@ async fn subscriptions(
     state: Option<ListedState>,
 ) -> Result<Vec<ListedSubscription>, Rejection> {
     let (search, limit) = (without_usual_port(host).to_owned(), SUBSCRIPTIONS);
-    let query = SubscriptionQuery { state, search, limit, ..SubscriptionQuery::default() };
+    // Callbacks are found by their beginning, in the order of their hosts: those at hosts with longer names, such as
+    // `a.test.example:443` beside `a.test:443`, do not come first.
+    let after = ListPosition { text: host.to_owned(), ..ListPosition::default() };
+    let query = SubscriptionQuery { state, search, after, limit, ..SubscriptionQuery::default() };
     let found = visit.gateway.store.find_subscriptions(&query).await;
     let mut listed = found.map_err(|err| Rejection::unavailable(&err))?.listed;
-    // Callbacks are found by their beginning, and so are those at hosts with longer names.
     listed.retain(|it| it.subscription.callback.host() == host);
     Ok(listed)
 }
