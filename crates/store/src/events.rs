@@ -42,30 +42,44 @@ macro_rules! wanted {
     };
 }
 
-/// The number of events of one kind, up to a limit, and deleting some of the oldest of those beyond a
-/// number. The condition is that of a partial index.
+/// Statements on the events of one kind that satisfy the condition of a partial index. What is deleted is a
+/// range of that index: a list of ids would be looked for in all events wherever the planner expects few.
+struct OfAKind {
+    /// The number of events, up to a limit.
+    count: &'static str,
+    /// The newest of those beyond a number of newest events.
+    excess: &'static str,
+    /// The last of a number of oldest events up to a number.
+    batch: &'static str,
+    /// Deletes those up to a number.
+    delete: &'static str,
+}
+
 macro_rules! of_a_kind {
-    ($count:ident, $trim:ident, $condition:literal) => {
-        const $count: &str = concat!(
-            "select count(*) from (select 1 from events where kind = $1 and ",
-            $condition,
-            " limit $2) found"
-        );
-        const $trim: &str = concat!(
-            "delete from events
-              where id in (select id from events
-                            where kind = $1 and ",
-            $condition,
-            " and id <= (select id from events where kind = $1 and ",
-            $condition,
-            " order by id desc limit 1 offset $3)
-                            order by id limit $2)"
-        );
+    ($condition:literal) => {
+        OfAKind {
+            count: concat!(
+                "select count(*) from (select 1 from events where kind = $1 and ",
+                $condition,
+                " limit $2) found"
+            ),
+            excess: concat!(
+                "select id from events where kind = $1 and ",
+                $condition,
+                " order by id desc limit 1 offset $2"
+            ),
+            batch: concat!(
+                "select id from events where kind = $1 and ",
+                $condition,
+                " and id <= $2 order by id limit 1 offset $3"
+            ),
+            delete: concat!("delete from events where kind = $1 and ", $condition, " and id <= $2"),
+        }
     };
 }
 
-of_a_kind!(COUNT_OF_ACCOUNTS, TRIM_OF_ACCOUNTS, "account_id <> 0");
-of_a_kind!(COUNT_OF_OTHERS, TRIM_OF_OTHERS, "account_id = 0");
+const OF_ACCOUNTS: OfAKind = of_a_kind!("account_id <> 0");
+const OF_OTHERS: OfAKind = of_a_kind!("account_id = 0");
 
 /// The events of the event log.
 impl Store {
@@ -120,15 +134,21 @@ impl Store {
             delete from events
              where id in (select id from (select id, at from events order by id limit $2) oldest
                            where at < $1)";
-        let mut dropped = db.trim(OLD, vec![before.into(), BATCH.into()]).await?;
+        let mut dropped = 0;
+        loop {
+            let some = db.delete_events(OLD, params![before, BATCH]).await?;
+            dropped += some;
+            if some < BATCH as u64 {
+                break;
+            }
+        }
         let most = most(most_of_a_kind);
         let half = most / 2;
         for kind in EventKind::ALL.iter().map(|kind| kind.as_str()) {
-            let of_accounts = db.count(COUNT_OF_ACCOUNTS, params![kind, half]).await? as i64;
-            let of_others = db.count(COUNT_OF_OTHERS, params![kind, most - half]).await? as i64;
-            let bounds = |most: i64| vec![kind.into(), BATCH.into(), most.into()];
-            dropped += db.trim(TRIM_OF_ACCOUNTS, bounds(most - of_others)).await?;
-            dropped += db.trim(TRIM_OF_OTHERS, bounds(most - of_accounts)).await?;
+            let of_accounts = db.count(OF_ACCOUNTS.count, params![kind, half]).await? as i64;
+            let of_others = db.count(OF_OTHERS.count, params![kind, most - half]).await? as i64;
+            dropped += db.trim_kind(&OF_ACCOUNTS, kind, most - of_others).await?;
+            dropped += db.trim_kind(&OF_OTHERS, kind, most - of_accounts).await?;
         }
         Ok(dropped)
     }
@@ -178,18 +198,38 @@ impl Db {
         })
     }
 
-    async fn trim(&self, sql: &'static str, params: Vec<Value>) -> Result<u64, StoreError> {
+    /// Deletes all but the newest `most` events of a kind. Returns how many.
+    async fn trim_kind(
+        &self,
+        of: &'static OfAKind,
+        kind: &'static str,
+        most: i64,
+    ) -> Result<u64, StoreError> {
+        let Some(last) = self.event_id(of.excess, params![kind, most]).await? else {
+            return Ok(0);
+        };
         let mut dropped = 0;
         loop {
-            let params = params.clone();
-            let drop =
-                self.write(move |tx| Box::pin(async move { tx.execute(sql, &params).await }));
-            let some = drop.await?;
-            dropped += some;
-            if some < BATCH as u64 {
+            let batch = self.event_id(of.batch, params![kind, last, BATCH - 1]).await?;
+            let upto = batch.unwrap_or(last);
+            dropped += self.delete_events(of.delete, params![kind, upto]).await?;
+            if batch.is_none_or(|batch| batch == last) {
                 return Ok(dropped);
             }
         }
+    }
+
+    async fn event_id(
+        &self,
+        sql: &'static str,
+        params: &[Value],
+    ) -> Result<Option<i64>, StoreError> {
+        self.rows(sql, params).await?.pop().map(|mut row| row.int()).transpose()
+    }
+
+    async fn delete_events(&self, sql: &'static str, params: &[Value]) -> Result<u64, StoreError> {
+        let params = params.to_vec();
+        self.write(move |tx| Box::pin(async move { tx.execute(sql, &params).await })).await
     }
 }
 

@@ -29,9 +29,10 @@ use feedgate_core::store::{ClaimLimits, DueResource, ReleasedResource, StoreErro
 
 /// The number of rows that a claim reads in each step, as multiples of the wanted number. The first
 /// step is enough while most groups are free.
-const PORTIONS: [usize; 4] = [1, 4, 4, 4];
-/// The least wanted number for the size of a step.
-const LEAST_PORTION: usize = 64;
+const PORTIONS: [usize; 4] = [1, 4, 8, 40];
+/// The least wanted number for the size of a step. Where more is due than can be polled, each poll that ends
+/// claims one or two: what is read beyond these is read again by the next claim.
+const LEAST_PORTION: usize = 16;
 
 /// The resources that one transaction claimed.
 #[derive(Debug)]
