@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 /// The slots of both lanes.
 #[derive(Debug)]
@@ -17,7 +17,12 @@ pub(crate) struct LaneSlots {
     quick: Arc<Semaphore>,
     slow: Arc<Semaphore>,
     slow_after: Duration,
+    /// How many free quick slots are worth a claim when all were taken.
+    several: u32,
 }
+
+/// How long free slots wait for others to become free, so that one claim fills them together.
+const TOGETHER: Duration = Duration::from_millis(20);
 
 /// One slot, until dropped.
 #[derive(Debug)]
@@ -30,8 +35,9 @@ pub(crate) struct LaneSlot {
 impl LaneSlots {
     /// Creates `quick` slots, and `slow` ones for what takes longer than `slow_after`.
     pub(crate) fn new(quick: usize, slow: usize, slow_after: Duration) -> LaneSlots {
+        let several = u32::try_from(quick.div_ceil(4)).unwrap_or(u32::MAX);
         let (quick, slow) = (Arc::new(Semaphore::new(quick)), Arc::new(Semaphore::new(slow)));
-        LaneSlots { quick, slow, slow_after }
+        LaneSlots { quick, slow, slow_after, several }
     }
 
     /// Returns how many quick slots are free.
@@ -39,10 +45,14 @@ impl LaneSlots {
         self.quick.available_permits()
     }
 
-    /// Waits until a quick slot is free.
+    /// Waits until a quick slot is free. If none was, a quarter of them is waited for a moment longer.
     pub(crate) async fn wait_for_free(&self) {
+        if self.free_count() > 0 {
+            return;
+        }
         // Waiting fails only if a semaphore is closed, which nothing does.
         drop(self.quick.acquire().await);
+        drop(timeout(TOGETHER, self.quick.acquire_many(self.several)).await);
     }
 
     /// Waits for a quick slot, and takes it. `None` if there are none any more.
@@ -75,8 +85,6 @@ impl LaneSlot {
 #[cfg(test)]
 mod tests {
     use std::future::pending;
-
-    use tokio::time::timeout;
 
     use super::*;
 

@@ -49,9 +49,9 @@ struct OfAKind {
     count: &'static str,
     /// The newest of those beyond a number of newest events.
     excess: &'static str,
-    /// The last of a number of oldest events up to a number.
+    /// The last of a number of oldest events between two numbers.
     batch: &'static str,
-    /// Deletes those up to a number.
+    /// Deletes those between two numbers. Without the first, PostgreSQL would read again what was deleted.
     delete: &'static str,
 }
 
@@ -71,9 +71,13 @@ macro_rules! of_a_kind {
             batch: concat!(
                 "select id from events where kind = $1 and ",
                 $condition,
-                " and id <= $2 order by id limit 1 offset $3"
+                " and id > $2 and id <= $3 order by id limit 1 offset $4"
             ),
-            delete: concat!("delete from events where kind = $1 and ", $condition, " and id <= $2"),
+            delete: concat!(
+                "delete from events where kind = $1 and ",
+                $condition,
+                " and id > $2 and id <= $3"
+            ),
         }
     };
 }
@@ -208,15 +212,14 @@ impl Db {
         let Some(last) = self.event_id(of.excess, params![kind, most]).await? else {
             return Ok(0);
         };
-        let mut dropped = 0;
-        loop {
-            let batch = self.event_id(of.batch, params![kind, last, BATCH - 1]).await?;
+        let (mut after, mut dropped) = (0, 0);
+        while after < last {
+            let batch = self.event_id(of.batch, params![kind, after, last, BATCH - 1]).await?;
             let upto = batch.unwrap_or(last);
-            dropped += self.delete_events(of.delete, params![kind, upto]).await?;
-            if batch.is_none_or(|batch| batch == last) {
-                return Ok(dropped);
-            }
+            dropped += self.delete_events(of.delete, params![kind, after, upto]).await?;
+            after = upto;
         }
+        Ok(dropped)
     }
 
     async fn event_id(

@@ -183,23 +183,69 @@ async fn add_entries(
 ) -> Result<(), StoreError> {
     const KNOWN: &str = "
         select seq from search_entries where resource_id = $1 and seq > $2 and seq <= $3";
-    const PLACE: &str = "
-        insert into search_entries (position, resource_id, seq) values ($1, $2, $3)
-            on conflict (position) do nothing";
-    const INDEX: &str = "
-        insert into search_index (rowid, keys)
-        values ($1, {sqlite $2}{postgres array_to_tsvector(string_to_array($2, ' '))})";
     let known = tx.query(KNOWN, params![resource.0, after.0, upto.0]).await?;
     let known = known.into_iter().map(|mut row| row.int());
     let known = known.collect::<Result<HashSet<_>, StoreError>>()?;
-    for entry in entries.iter().filter(|entry| !known.contains(&entry.seq.0)) {
-        // Entries that arrived at the same time have places next to each other.
-        let mut place = SearchPosition::first_place(entry.at);
-        while tx.execute(PLACE, params![place, resource.0, entry.seq.0]).await? == 0 {
-            place += 1;
-        }
-        let keys: Vec<&str> = entry.keys.iter().map(SearchKey::as_str).collect();
-        tx.execute(INDEX, params![place, keys.join(" ")]).await?;
+    let mut placed = placed(entries, &known);
+    while !placed.is_empty() {
+        let found_place = insert_placed(tx, resource, &placed).await?;
+        placed.retain(|entry| !found_place.contains(&entry.seq));
+        // Other resources have entries at these places.
+        let further = placed.len() as i64;
+        placed.iter_mut().for_each(|entry| entry.place += further);
     }
     Ok(())
+}
+
+/// An entry with the place in the index that it is given.
+struct PlacedEntry {
+    place: i64,
+    seq: i64,
+    keys: String,
+}
+
+/// Gives a place to each entry that is not known. Entries that arrived at the same time have places next to
+/// each other.
+fn placed(entries: Vec<IndexedEntry>, known: &HashSet<i64>) -> Vec<PlacedEntry> {
+    let (mut placed, mut taken) = (Vec::with_capacity(entries.len()), HashMap::new());
+    for entry in entries.into_iter().filter(|entry| !known.contains(&entry.seq.0)) {
+        let first = SearchPosition::first_place(entry.at);
+        let before = taken.entry(first).or_insert(0);
+        let keys: Vec<&str> = entry.keys.iter().map(SearchKey::as_str).collect();
+        placed.push(PlacedEntry { place: first + *before, seq: entry.seq.0, keys: keys.join(" ") });
+        *before += 1;
+    }
+    placed
+}
+
+/// Inserts the entries whose places are free. Returns the numbers of their records.
+async fn insert_placed(
+    tx: &Tx<'_>,
+    resource: ResourceId,
+    placed: &[PlacedEntry],
+) -> Result<HashSet<i64>, StoreError> {
+    const PLACE: &str = "
+        insert into search_entries (position, resource_id, seq) {values position, resource_id, seq}
+            on conflict (position) do nothing
+        returning seq";
+    const INDEX: &str = "
+        insert into search_index (rowid, keys)
+        select {given position},
+               {postgres array_to_tsvector(string_to_array(}{given keys}{postgres , ' '))}
+        {from rows}";
+    let columns = [
+        ("position", Value::Ints(placed.iter().map(|entry| entry.place).collect())),
+        ("resource_id", Value::Ints(vec![resource.0; placed.len()])),
+        ("seq", Value::Ints(placed.iter().map(|entry| entry.seq).collect())),
+    ];
+    let rows = tx.query_rows(PLACE, &[], &columns).await?;
+    let found_place = rows.into_iter().map(|mut row| row.int());
+    let found_place = found_place.collect::<Result<HashSet<_>, _>>()?;
+    let indexed: Vec<_> = placed.iter().filter(|entry| found_place.contains(&entry.seq)).collect();
+    let columns = [
+        ("position", Value::Ints(indexed.iter().map(|entry| entry.place).collect())),
+        ("keys", Value::Texts(indexed.iter().map(|entry| entry.keys.clone()).collect())),
+    ];
+    tx.execute_rows(INDEX, &[], &columns).await?;
+    Ok(found_place)
 }
