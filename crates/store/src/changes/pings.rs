@@ -105,7 +105,7 @@ pub(crate) async fn receive(
         insert into counters (name, count) values ($1, $2)
             on conflict (name) do update set count = counters.count + excluded.count";
     let PingBatch { pings, spacing, .. } = batch;
-    let named = named(tx, pings).await?;
+    let ((), named) = try_join!(tx.join_by_keys(), named(tx, pings))?;
     let ids: BTreeSet<i64> = named.iter().flatten().copied().collect();
     let resources =
         changes::named_resources(tx, ids.iter().copied().collect(), batch.listed).await?;

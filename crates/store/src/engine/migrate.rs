@@ -81,6 +81,7 @@ pub const MIGRATIONS: &[Migration] = &[
     migration!("0039", "baseline_known"),
     migration!("0040", "traffic"),
     migration!("0041", "alert_index"),
+    migration!("0042", "event_kinds"),
 ];
 
 /// Returns the version of the schema once all of these migrations are applied.

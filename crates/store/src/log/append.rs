@@ -56,7 +56,7 @@ pub(crate) async fn record(
     id: ResourceId,
     recording: Recording,
 ) -> Result<Recorded, StoreError> {
-    let before = lock(tx, id).await?;
+    let ((), before) = try_join!(tx.join_by_keys(), lock(tx, id))?;
     if before.held.claim != recording.poll.claim {
         return Ok(Recorded::ClaimLost);
     }
@@ -278,7 +278,7 @@ pub(crate) async fn push(
     mut progress: AppendProgress,
 ) -> Result<PushedPart, StoreError> {
     let AppendSettings { page_limits, budget, .. } = settings;
-    let before = lock(tx, id).await?;
+    let ((), before) = try_join!(tx.join_by_keys(), lock(tx, id))?;
     let is_over_budget = append_budget::earliest(before.held.appends_paid_at) > at;
     if is_over_budget && !progress.has_begun() {
         // The next poll finds it.

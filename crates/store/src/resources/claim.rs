@@ -57,6 +57,7 @@ pub(crate) async fn claim(
         let delays = search.into_delays();
         return Ok(ClaimedResources { due: Vec::new(), delays, may_have_more: false });
     }
+    tx.join_by_keys().await?;
     let is_end = search.run(tx, groups).await?;
     let picked = std::mem::take(&mut search.picked);
     let wanted = picked.len();

@@ -10,6 +10,7 @@ mod end_of_poll;
 use std::collections::{HashMap, HashSet};
 
 use chrono::{DateTime, TimeDelta, Utc};
+use futures_util::try_join;
 
 use crate::engine::row::Row;
 use crate::engine::sql::{self, Value};
@@ -184,7 +185,7 @@ pub(crate) async fn record_together(
     endings: Vec<PollResult>,
 ) -> Result<Vec<Option<RecordOutcome>>, StoreError> {
     const LOCK_FREE: &str = concat!(columns_before!(), "{for update} {skip locked}");
-    let held = lock(tx, LOCK_FREE, &endings).await?;
+    let ((), held) = try_join!(tx.join_by_keys(), lock(tx, LOCK_FREE, &endings))?;
     record_locked(tx, endings, &held).await
 }
 

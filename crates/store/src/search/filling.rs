@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use chrono::{DateTime, Utc};
+use futures_util::try_join;
 
 use crate::engine::claims::{ClaimedTable, readable};
 use crate::engine::lease::ClaimLease;
@@ -60,6 +61,7 @@ pub(super) async fn claim(
     limit: usize,
 ) -> Result<Vec<UnindexedRange>, StoreError> {
     let (mut ids, mut cursors, mut ends) = (Vec::new(), Vec::new(), Vec::new());
+    tx.join_by_keys().await?;
     for ([id], mut row) in CURSORS.claim_due(tx, lease, &[], limit).await? {
         let (cursor, upto) = (row.int()?, row.int()?);
         ids.push(id);
@@ -164,7 +166,9 @@ pub(super) async fn add(
          where resource_id = $1 and cursor = $2";
     const DONE: &str = "delete from search_cursors where resource_id = $1 and cursor >= upto";
     let IndexedRange { resource, after, upto, entries, replaced } = range;
-    if tx.execute(ADVANCE, params![resource.0, after.0, upto.0, now]).await? == 0 {
+    let params = params![resource.0, after.0, upto.0, now];
+    let ((), advanced) = try_join!(tx.join_by_keys(), tx.execute(ADVANCE, params))?;
+    if advanced == 0 {
         return Ok(());
     }
     tx.execute(DONE, params![resource.0]).await?;
