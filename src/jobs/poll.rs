@@ -59,7 +59,7 @@ use crate::document_budget::GatewayBusy;
 use crate::event_log::EventLog;
 use crate::fetch_traces::FetchTraces;
 use crate::jobs::claim_renewal::{ClaimRenewal, HeldClaim};
-use crate::jobs::runner::{self, HostPermit, HostPermits, Job, Stopwatch};
+use crate::jobs::runner::{self, HostPermit, HostPermits, Job, LaneSlot, Stopwatch};
 use crate::metrics::Metrics;
 use crate::net::{self, HttpClient, Patience};
 use feedgate_core::poll::Poll;
@@ -195,28 +195,37 @@ impl Poller {
         now: DateTime<Utc>,
         patience: Patience,
     ) -> Result<PollEnd, StoreError> {
-        self.poll_with_permit(due, now, patience, None).await
+        self.poll_with_permit(due, now, patience, (None, None)).await
     }
 
     /// Polls as [`poll`](Self::poll) does, with a permit for the host group, which is returned when the group
-    /// need not wait for this poll any more.
+    /// need not wait for this poll any more, and in a slot of the worker.
     async fn poll_with_permit(
         &self,
         due: &DueResource,
         now: DateTime<Utc>,
         patience: Patience,
-        permit: Option<HostPermit>,
+        (permit, slot): (Option<HostPermit>, Option<&LaneSlot>),
     ) -> Result<PollEnd, StoreError> {
         let begun = Stopwatch::start();
         let group = self.store.group(&due.resource.fetch_url);
         let turn = GroupTurn::new(Arc::clone(&self.store), permit, group);
-        let observed = self.observe(due, now, (patience, &turn)).await;
+        let observe = self.observe(due, now, (patience, &turn));
+        let observed = match slot {
+            Some(slot) => slot.during(observe).await,
+            None => observe.await,
+        };
         let set_by = begun.clock_set_by();
         let now = now + set_by;
         match observed {
             Ok(mut observation) => {
                 observation.move_times(set_by);
-                match self.evaluate(due, observation, now).await {
+                let evaluate = self.evaluate(due, observation, now);
+                let evaluated = match slot {
+                    Some(slot) => slot.during_own(evaluate).await,
+                    None => evaluate.await,
+                };
+                match evaluated {
                     Err(StoreError::Postponed { until, reason }) => {
                         let busy = Busy::Store { until, reason };
                         let why = PutOff { busy, has_begun: true };
@@ -228,6 +237,16 @@ impl Poller {
             Err(PollStop::PutOff(why)) => self.put_off(due, why, now + begun.elapsed()).await,
             Err(PollStop::Store(err)) => Err(err),
         }
+    }
+
+    async fn poll_claimed(
+        &self,
+        item: ClaimedPoll,
+        slot: Option<&LaneSlot>,
+    ) -> Result<(), StoreError> {
+        let ClaimedPoll { due, permit, claim: _held } = item;
+        let (now, held) = (runner::now(), (Some(permit), slot));
+        self.poll_with_permit(&due, now, Patience::Background, held).await.map(drop)
     }
 
     /// Fetches and parses a resource, if `robots.txt` allows it.
@@ -417,9 +436,12 @@ impl Job for Poller {
     }
 
     async fn perform(&self, item: ClaimedPoll) -> Result<(), StoreError> {
-        let ClaimedPoll { due, permit, claim: _held } = item;
-        let polled = self.poll_with_permit(&due, runner::now(), Patience::Background, Some(permit));
-        polled.await.map(drop)
+        self.poll_claimed(item, None).await
+    }
+
+    /// The slot moves to the slow lane if the server takes long, rather than the store.
+    async fn perform_in(&self, slot: LaneSlot, item: ClaimedPoll) -> Result<(), StoreError> {
+        self.poll_claimed(item, Some(&slot)).await
     }
 
     fn number(item: &ClaimedPoll) -> Option<i64> {

@@ -26,6 +26,7 @@ use feedgate_core::store::StoreError;
 
 pub use crate::clock::{Stopwatch, now};
 pub use crate::jobs::host_permits::{HostPermit, HostPermits};
+pub use crate::lane_slots::LaneSlot;
 
 /// Returns a random number from 0 to 1, for spreading work that would otherwise happen all at once.
 ///
@@ -70,6 +71,15 @@ pub trait Job: Send + Sync + 'static {
     /// Processes one item and stores the result. If the store fails, that is logged, and the item is
     /// claimed again when its claim has expired.
     fn perform(&self, item: Self::Item) -> impl Future<Output = Result<(), StoreError>> + Send;
+
+    /// Performs one item with its slot, which moves to the slow lane if the item takes long.
+    fn perform_in(
+        &self,
+        slot: LaneSlot,
+        item: Self::Item,
+    ) -> impl Future<Output = Result<(), StoreError>> + Send {
+        async move { slot.during(self.perform(item)).await }
+    }
 
     /// Returns the number of the resource, or of the row, that an item is about, for log messages.
     fn number(_item: &Self::Item) -> Option<i64> {
@@ -135,7 +145,7 @@ pub async fn run<J: Job>(
             let (job, number) = (Arc::clone(&job), J::number(&item));
             // A panic drops the slot too, so it is never lost.
             let perform = async move {
-                if let Err(err) = slot.during(job.perform(item)).await {
+                if let Err(err) = job.perform_in(slot, item).await {
                     let error = &err as &dyn Error;
                     error!(job = J::NAME, number, error, "the result of a job was not stored");
                 }

@@ -147,7 +147,7 @@ impl Poller {
         let paused_until = match self.host_backoff_until(&due.resource, now).await {
             Ok(None) => {
                 let permit = self.permits.acquire(self.store.group(&due.resource.fetch_url));
-                return self.poll_with_permit(&due, now, patience, Some(permit)).await;
+                return self.poll_with_permit(&due, now, patience, (Some(permit), None)).await;
             }
             paused_until => paused_until,
         };
