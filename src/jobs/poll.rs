@@ -46,6 +46,7 @@ mod sitemap_index;
 mod trace;
 mod unmarked_page;
 mod watcher_networks;
+mod worker;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -58,10 +59,10 @@ use url::Url;
 use crate::document_budget::GatewayBusy;
 use crate::event_log::EventLog;
 use crate::fetch_traces::FetchTraces;
-use crate::jobs::claim_renewal::{ClaimRenewal, HeldClaim};
-use crate::jobs::runner::{self, HostPermit, HostPermits, Job, LaneSlot, Stopwatch};
+use crate::jobs::claim_renewal::ClaimRenewal;
+use crate::jobs::runner::{self, HostPermit, HostPermits, LaneSlot, Stopwatch};
 use crate::metrics::Metrics;
-use crate::net::{self, HttpClient, Patience};
+use crate::net::{HttpClient, Patience};
 use feedgate_core::poll::Poll;
 use feedgate_core::poll_times;
 use feedgate_core::resource::{Resource, ResourceId};
@@ -85,6 +86,7 @@ pub use poll_now::{PolledNow, StartedPoll};
 pub use push::PushedDocument;
 pub use read_document::{ParsedDocument, read_document};
 pub use records::{candidates, render_entry};
+pub use worker::ClaimedPoll;
 
 /// The operator's settings for polling.
 #[derive(Clone, Debug)]
@@ -155,7 +157,7 @@ impl Poller {
     ) -> Poller {
         Poller {
             permits: HostPermits::new(PER_HOST, store.wake_signals().resources),
-            claims: Arc::new(renewal(Arc::clone(&store), settings.claim)),
+            claims: Arc::new(worker::renewal(Arc::clone(&store), settings.claim)),
             store,
             client,
             shared_documents: shared_documents::SharedDocuments::default(),
@@ -237,16 +239,6 @@ impl Poller {
             Err(PollStop::PutOff(why)) => self.put_off(due, why, now + begun.elapsed()).await,
             Err(PollStop::Store(err)) => Err(err),
         }
-    }
-
-    async fn poll_claimed(
-        &self,
-        item: ClaimedPoll,
-        slot: Option<&LaneSlot>,
-    ) -> Result<(), StoreError> {
-        let ClaimedPoll { due, permit, claim: _held } = item;
-        let (now, held) = (runner::now(), (Some(permit), slot));
-        self.poll_with_permit(&due, now, Patience::Background, held).await.map(drop)
     }
 
     /// Fetches and parses a resource, if `robots.txt` allows it.
@@ -389,63 +381,6 @@ impl Poller {
         }
         let k = f64::from_bits(k_bits.load(Ordering::Relaxed)).max(K_LEAST);
         Ok(ScheduleBounds { min_period_s: self.settings.min_period_s, k })
-    }
-}
-
-/// Renews the claims of polls, each of which lasts as long as `lease`.
-fn renewal(store: Arc<Store>, lease: Duration) -> ClaimRenewal<ResourceId> {
-    ClaimRenewal::start(Poller::NAME, lease, move |claims, now, until| {
-        let store = Arc::clone(&store);
-        async move { store.renew_resource_claims(&claims, now, until).await }
-    })
-}
-
-/// A claimed resource, with the permit to poll its host.
-#[derive(Debug)]
-pub struct ClaimedPoll {
-    due: DueResource,
-    permit: HostPermit,
-    claim: HeldClaim<ResourceId>,
-}
-
-impl Job for Poller {
-    type Item = ClaimedPoll;
-
-    const NAME: &'static str = "poll";
-
-    const SLOW_LANE: usize = net::SLOW_LANE;
-    const SLOW_AFTER: Duration = net::SLOW_AFTER;
-
-    /// A ping over rssCloud makes a resource due and wakes the workers of all nodes, and the request
-    /// itself polls the resource. On PostgreSQL it has usually claimed it 3 ms after the signal, so a worker
-    /// that waits longer rarely competes with it. Other pings are fetched by a worker, so much later.
-    const WAKE_DELAY: Duration = Duration::from_millis(5);
-
-    async fn claim(&self, limit: usize) -> Result<Vec<Self::Item>, StoreError> {
-        self.check_standstill(runner::now()).await?;
-        // Read behind the check, which takes long if the clock was set.
-        let now = runner::now();
-        let (limits, until) = (self.permits.claim_limits(limit), self.claims.end_of_claim(now));
-        let due = self.store.claim_resources(now, until, &limits).await?;
-        let claimed = due.into_iter().map(|due| {
-            let permit = self.permits.acquire(self.store.group(&due.resource.fetch_url));
-            let claim = self.claims.hold_claim(due.resource.id, due.claim, until);
-            ClaimedPoll { due, permit, claim }
-        });
-        Ok(claimed.collect())
-    }
-
-    async fn perform(&self, item: ClaimedPoll) -> Result<(), StoreError> {
-        self.poll_claimed(item, None).await
-    }
-
-    /// The slot moves to the slow lane if the server takes long, rather than the store.
-    async fn perform_in(&self, slot: LaneSlot, item: ClaimedPoll) -> Result<(), StoreError> {
-        self.poll_claimed(item, Some(&slot)).await
-    }
-
-    fn number(item: &ClaimedPoll) -> Option<i64> {
-        Some(item.due.resource.id.0)
     }
 }
 

@@ -43,7 +43,8 @@ macro_rules! wanted {
 }
 
 /// Statements on the events of one kind that satisfy the condition of a partial index. What is deleted is a
-/// range of that index: a list of ids would be looked for in all events wherever the planner expects few.
+/// range of that index, and of no other, because pairs are compared: a list of ids would be looked for in all
+/// events wherever the planner expects few, and a range of ids has events of all kinds.
 struct OfAKind {
     /// The number of events, up to a limit.
     count: &'static str,
@@ -69,14 +70,15 @@ macro_rules! of_a_kind {
                 " order by id desc limit 1 offset $2"
             ),
             batch: concat!(
-                "select id from events where kind = $1 and ",
+                "select id from events where ",
                 $condition,
-                " and id > $2 and id <= $3 order by id limit 1 offset $4"
+                " and (kind, id) > ($1, $2) and (kind, id) <= ($1, $3)
+                 order by kind, id limit 1 offset $4"
             ),
             delete: concat!(
-                "delete from events where kind = $1 and ",
+                "delete from events where ",
                 $condition,
-                " and id > $2 and id <= $3"
+                " and (kind, id) > ($1, $2) and (kind, id) <= ($1, $3)"
             ),
         }
     };
