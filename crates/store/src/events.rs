@@ -70,13 +70,13 @@ macro_rules! of_a_kind {
                 " order by id desc limit 1 offset $2"
             ),
             batch: concat!(
-                "select id from events where ",
+                "select id from events where kind = $1 and ",
                 $condition,
                 " and (kind, id) > ($1, $2) and (kind, id) <= ($1, $3)
                  order by kind, id limit 1 offset $4"
             ),
             delete: concat!(
-                "delete from events where ",
+                "delete from events where kind = $1 and ",
                 $condition,
                 " and (kind, id) > ($1, $2) and (kind, id) <= ($1, $3)"
             ),
