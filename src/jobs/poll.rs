@@ -56,11 +56,11 @@ use chrono::{DateTime, Utc};
 use tracing::{debug, warn};
 use url::Url;
 
-use crate::document_budget::GatewayBusy;
+use crate::document_budget::{GatewayBusy, SMALL_BODY_BYTES};
 use crate::event_log::EventLog;
 use crate::fetch_traces::FetchTraces;
 use crate::jobs::claim_renewal::ClaimRenewal;
-use crate::jobs::runner::{self, HostPermit, HostPermits, LaneSlot, Stopwatch};
+use crate::jobs::runner::{self, HostPermits, Stopwatch};
 use crate::metrics::Metrics;
 use crate::net::{HttpClient, Patience};
 use feedgate_core::poll::Poll;
@@ -77,6 +77,7 @@ use put_off::{Busy, PollStop, PutOff};
 use records::PollRecords;
 use report::{PollReport, ReportInputs};
 use robots::RobotsVerdict;
+use worker::{PollPlace, WaitsFor};
 
 pub use discovered_feeds::discovered_feeds;
 pub use first_plan::first_plan;
@@ -197,37 +198,44 @@ impl Poller {
         now: DateTime<Utc>,
         patience: Patience,
     ) -> Result<PollEnd, StoreError> {
-        self.poll_with_permit(due, now, patience, (None, None)).await
+        self.poll_in(PollPlace::default(), due, now, patience).await
     }
 
-    /// Polls as [`poll`](Self::poll) does, with a permit for the host group, which is returned when the group
-    /// need not wait for this poll any more, and in a slot of the worker.
-    async fn poll_with_permit(
+    /// Polls as [`poll`](Self::poll) does, in a place of its own.
+    async fn poll_in(
         &self,
+        place: PollPlace<'_>,
         due: &DueResource,
         now: DateTime<Utc>,
         patience: Patience,
-        (permit, slot): (Option<HostPermit>, Option<&LaneSlot>),
     ) -> Result<PollEnd, StoreError> {
         let begun = Stopwatch::start();
         let group = self.store.group(&due.resource.fetch_url);
-        let turn = GroupTurn::new(Arc::clone(&self.store), permit, group);
+        let turn = GroupTurn::new(Arc::clone(&self.store), place.permit, group);
         let observe = self.observe(due, now, (patience, &turn));
-        let observed = match slot {
-            Some(slot) => slot.during(observe).await,
-            None => observe.await,
+        let observed = worker::in_slot(place.slot, WaitsFor::Others, observe).await;
+        let waits_for = match &observed {
+            Ok(observation) if observation.found.body_len() > SMALL_BODY_BYTES => WaitsFor::Others,
+            _ => WaitsFor::Store,
         };
+        let conclude = self.conclude(due, observed, now, begun);
+        worker::in_slot(place.slot, waits_for, conclude).await
+    }
+
+    /// Records what was observed, or puts the poll off.
+    async fn conclude(
+        &self,
+        due: &DueResource,
+        observed: Result<Observation, PollStop>,
+        now: DateTime<Utc>,
+        begun: Stopwatch,
+    ) -> Result<PollEnd, StoreError> {
         let set_by = begun.clock_set_by();
         let now = now + set_by;
         match observed {
             Ok(mut observation) => {
                 observation.move_times(set_by);
-                let evaluate = self.evaluate(due, observation, now);
-                let evaluated = match slot {
-                    Some(slot) => slot.during_own(evaluate).await,
-                    None => evaluate.await,
-                };
-                match evaluated {
+                match self.evaluate(due, observation, now).await {
                     Err(StoreError::Postponed { until, reason }) => {
                         let busy = Busy::Store { until, reason };
                         let why = PutOff { busy, has_begun: true };

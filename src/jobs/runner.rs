@@ -55,6 +55,10 @@ pub trait Job: Send + Sync + 'static {
     /// found by that claim.
     const WAKE_DELAY: Duration = Duration::ZERO;
 
+    /// How long the first slot that becomes free waits for others when all were taken, so that one claim fills
+    /// them together.
+    const GATHER: Duration = Duration::ZERO;
+
     /// The size of the slow lane, as a multiple of the concurrency. With 0, an item keeps its slot
     /// however long it takes.
     const SLOW_LANE: usize = 0;
@@ -127,7 +131,7 @@ pub async fn run<J: Job>(
         tokio::select! {
             biased; // after a stop, claim nothing more
             () = stop.cancelled() => break,
-            () = slots.wait_for_free() => {}
+            () = slots.wait_for_free(J::GATHER) => {}
         }
 
         // Listen before claiming, or a signal sent in between would be missed.

@@ -30,6 +30,9 @@ pub struct SearchPosition {
 }
 
 impl SearchPosition {
+    /// The number of places of one microsecond. If more arrive in one, they take those of the next.
+    pub const PLACES: i64 = 1 << TIE_BITS;
+
     /// Returns the first place of entries that arrived at `at`.
     pub fn first_place(at: DateTime<Utc>) -> i64 {
         at.timestamp_micros() << TIE_BITS

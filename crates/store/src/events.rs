@@ -42,10 +42,10 @@ macro_rules! wanted {
     };
 }
 
-/// Statements on the events of one kind that satisfy the condition of a partial index. What is deleted is a
-/// range of that index, and of no other, because pairs are compared: a list of ids would be looked for in all
-/// events wherever the planner expects few, and a range of ids has events of all kinds.
-struct OfAKind {
+/// The statements that keep a number of events of one kind. The condition is that of a partial index.
+/// Rows are deleted by a range of their numbers: a list of numbers may be compared with all events, if PostgreSQL
+/// made its plan while there were few.
+struct KindStatements {
     /// The number of events, up to a limit.
     count: &'static str,
     /// The newest of those beyond a number of newest events.
@@ -56,9 +56,9 @@ struct OfAKind {
     delete: &'static str,
 }
 
-macro_rules! of_a_kind {
+macro_rules! kind_statements {
     ($condition:literal) => {
-        OfAKind {
+        KindStatements {
             count: concat!(
                 "select count(*) from (select 1 from events where kind = $1 and ",
                 $condition,
@@ -72,20 +72,19 @@ macro_rules! of_a_kind {
             batch: concat!(
                 "select id from events where kind = $1 and ",
                 $condition,
-                " and (kind, id) > ($1, $2) and (kind, id) <= ($1, $3)
-                 order by kind, id limit 1 offset $4"
+                " and id > $2 and id <= $3 order by id limit 1 offset $4"
             ),
             delete: concat!(
                 "delete from events where kind = $1 and ",
                 $condition,
-                " and (kind, id) > ($1, $2) and (kind, id) <= ($1, $3)"
+                " and id > $2 and id <= $3"
             ),
         }
     };
 }
 
-const OF_ACCOUNTS: OfAKind = of_a_kind!("account_id <> 0");
-const OF_OTHERS: OfAKind = of_a_kind!("account_id = 0");
+const OF_ACCOUNTS: KindStatements = kind_statements!("account_id <> 0");
+const OF_OTHERS: KindStatements = kind_statements!("account_id = 0");
 
 /// The events of the event log.
 impl Store {
@@ -140,14 +139,7 @@ impl Store {
             delete from events
              where id in (select id from (select id, at from events order by id limit $2) oldest
                            where at < $1)";
-        let mut dropped = 0;
-        loop {
-            let some = db.delete_events(OLD, params![before, BATCH]).await?;
-            dropped += some;
-            if some < BATCH as u64 {
-                break;
-            }
-        }
+        let mut dropped = db.delete_in_batches(OLD, before, BATCH).await?;
         let most = most(most_of_a_kind);
         let half = most / 2;
         for kind in EventKind::ALL.iter().map(|kind| kind.as_str()) {
@@ -207,18 +199,23 @@ impl Db {
     /// Deletes all but the newest `most` events of a kind. Returns how many.
     async fn trim_kind(
         &self,
-        of: &'static OfAKind,
+        statements: &'static KindStatements,
         kind: &'static str,
         most: i64,
     ) -> Result<u64, StoreError> {
-        let Some(last) = self.event_id(of.excess, params![kind, most]).await? else {
+        let Some(last) = self.event_id(statements.excess, params![kind, most]).await? else {
             return Ok(0);
         };
         let (mut after, mut dropped) = (0, 0);
         while after < last {
-            let batch = self.event_id(of.batch, params![kind, after, last, BATCH - 1]).await?;
+            let batch =
+                self.event_id(statements.batch, params![kind, after, last, BATCH - 1]).await?;
             let upto = batch.unwrap_or(last);
-            dropped += self.delete_events(of.delete, params![kind, after, upto]).await?;
+            let params = params![kind, after, upto].to_vec();
+            let delete = self.write(move |tx| {
+                Box::pin(async move { tx.execute(statements.delete, &params).await })
+            });
+            dropped += delete.await?;
             after = upto;
         }
         Ok(dropped)
@@ -230,11 +227,6 @@ impl Db {
         params: &[Value],
     ) -> Result<Option<i64>, StoreError> {
         self.rows(sql, params).await?.pop().map(|mut row| row.int()).transpose()
-    }
-
-    async fn delete_events(&self, sql: &'static str, params: &[Value]) -> Result<u64, StoreError> {
-        let params = params.to_vec();
-        self.write(move |tx| Box::pin(async move { tx.execute(sql, &params).await })).await
     }
 }
 

@@ -201,14 +201,22 @@ impl ReceivedBody {
 impl Found {
     /// Returns the memory of the document, if there is one.
     pub(super) fn memory(&self) -> Option<DocumentMemory> {
-        let received = match self {
+        self.received().map(|received| received.memory.clone())
+    }
+
+    /// Returns how many bytes were received.
+    pub(super) fn body_len(&self) -> u64 {
+        self.received().map_or(0, |received| received.body.bytes.len() as u64)
+    }
+
+    fn received(&self) -> Option<&ReceivedBody> {
+        match self {
             Found::Same(received) | Found::Feed { received, .. } | Found::Other(received) => {
-                received
+                Some(received)
             }
-            Found::FragmentMissing(missing) => missing.received.as_ref()?,
-            Found::NotModified { .. } | Found::Failure(_) => return None,
-        };
-        Some(received.memory.clone())
+            Found::FragmentMissing(missing) => missing.received.as_ref(),
+            Found::NotModified { .. } | Found::Failure(_) => None,
+        }
     }
 }
 

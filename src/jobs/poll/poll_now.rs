@@ -14,6 +14,7 @@ use crate::net::Patience;
 use feedgate_core::resource::Resource;
 use feedgate_core::store::{DueResource, ReleasedResource, StoreError};
 
+use super::worker::PollPlace;
 use super::{PollEnd, Poller};
 
 /// How often to check whether another worker's poll of the resource has ended.
@@ -147,7 +148,8 @@ impl Poller {
         let paused_until = match self.host_backoff_until(&due.resource, now).await {
             Ok(None) => {
                 let permit = self.permits.acquire(self.store.group(&due.resource.fetch_url));
-                return self.poll_with_permit(&due, now, patience, (Some(permit), None)).await;
+                let place = PollPlace { permit: Some(permit), slot: None };
+                return self.poll_in(place, &due, now, patience).await;
             }
             paused_until => paused_until,
         };

@@ -27,6 +27,37 @@ pub struct ClaimedPoll {
     claim: HeldClaim<ResourceId>,
 }
 
+/// What a poll takes up.
+#[derive(Debug, Default)]
+pub(super) struct PollPlace<'s> {
+    /// The permit for the host group, which is returned when the group need not wait for this poll any more.
+    pub(super) permit: Option<HostPermit>,
+    /// The slot of the worker.
+    pub(super) slot: Option<&'s LaneSlot>,
+}
+
+/// What a step of a poll waits for.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum WaitsFor {
+    /// Servers; or the threads and the store, with a document that keeps these busy.
+    Others,
+    /// The store, which is as slow for others.
+    Store,
+}
+
+/// Awaits a step of a poll, whose slot moves to the slow lane if it takes long.
+pub(super) async fn in_slot<T>(
+    slot: Option<&LaneSlot>,
+    waits_for: WaitsFor,
+    step: impl Future<Output = T>,
+) -> T {
+    match (slot, waits_for) {
+        (None, _) => step.await,
+        (Some(slot), WaitsFor::Others) => slot.during(step).await,
+        (Some(slot), WaitsFor::Store) => slot.during_own_work(step).await,
+    }
+}
+
 impl Job for Poller {
     type Item = ClaimedPoll;
 
@@ -39,6 +70,9 @@ impl Job for Poller {
     /// itself polls the resource. On PostgreSQL it has usually claimed it 3 ms after the signal, so a worker
     /// that waits longer rarely competes with it. Other pings are fetched by a worker, so much later.
     const WAKE_DELAY: Duration = Duration::from_millis(5);
+
+    /// Each claim reads the resources that are due, and those in hand before them.
+    const GATHER: Duration = Duration::from_millis(20);
 
     async fn claim(&self, limit: usize) -> Result<Vec<Self::Item>, StoreError> {
         self.check_standstill(runner::now()).await?;
@@ -75,7 +109,7 @@ impl Poller {
         slot: Option<&LaneSlot>,
     ) -> Result<(), StoreError> {
         let ClaimedPoll { due, permit, claim: _held } = item;
-        let (now, held) = (runner::now(), (Some(permit), slot));
-        self.poll_with_permit(&due, now, Patience::Background, held).await.map(drop)
+        let place = PollPlace { permit: Some(permit), slot };
+        self.poll_in(place, &due, runner::now(), Patience::Background).await.map(drop)
     }
 }

@@ -56,7 +56,7 @@ pub(crate) async fn record(
     id: ResourceId,
     recording: Recording,
 ) -> Result<Recorded, StoreError> {
-    let ((), before) = try_join!(tx.join_by_keys(), lock(tx, id))?;
+    let before = lock(tx, id).await?;
     if before.held.claim != recording.poll.claim {
         return Ok(Recorded::ClaimLost);
     }
@@ -182,7 +182,9 @@ async fn record_rest(
     store_site_and_upstream(tx, id, &mut poll, &after).await?;
     let held = charge(tx, budget, (before, first), (&after, cost_bytes), &mut poll).await?;
     keep_measured(&before.status, &after, &mut poll);
-    poll_result::end(tx, &[(PollResult::from_poll(id, &poll, true), held)]).await?;
+    // What is before this compares lists with the rows of one resource, which may be many.
+    let ended = [(PollResult::from_poll(id, &poll, true), held)];
+    try_join!(tx.join_by_keys(), poll_result::end(tx, &ended))?;
     let appended = Appended { head: Seq(after.head), new: after.new_records };
     Ok(Recorded::All(appended, old_entries))
 }
@@ -278,7 +280,7 @@ pub(crate) async fn push(
     mut progress: AppendProgress,
 ) -> Result<PushedPart, StoreError> {
     let AppendSettings { page_limits, budget, .. } = settings;
-    let ((), before) = try_join!(tx.join_by_keys(), lock(tx, id))?;
+    let before = lock(tx, id).await?;
     let is_over_budget = append_budget::earliest(before.held.appends_paid_at) > at;
     if is_over_budget && !progress.has_begun() {
         // The next poll finds it.

@@ -27,12 +27,10 @@ use feedgate_core::poll::Trigger;
 use feedgate_core::resource::ResourceId;
 use feedgate_core::store::{ClaimLimits, DueResource, ReleasedResource, StoreError};
 
-/// The number of rows that a claim reads in each step, as multiples of the wanted number. The first
-/// step is enough while most groups are free.
-const PORTIONS: [usize; 4] = [1, 4, 8, 40];
-/// The least wanted number for the size of a step. Where more is due than can be polled, each poll that ends
-/// claims one or two: what is read beyond these is read again by the next claim.
-const LEAST_PORTION: usize = 16;
+/// The number of rows that a claim reads in each step: a multiple of the wanted number, and no fewer than a
+/// least number. The first step is enough while most groups are free. Where more is due than can be polled,
+/// claims want few: what the first step reads beyond these is read again by the next claim.
+const PORTIONS: [(usize, usize); 4] = [(1, 16), (4, 64), (4, 128), (4, 640)];
 
 /// The resources that one transaction claimed.
 #[derive(Debug)]
@@ -57,8 +55,7 @@ pub(crate) async fn claim(
         let delays = search.into_delays();
         return Ok(ClaimedResources { due: Vec::new(), delays, may_have_more: false });
     }
-    tx.join_by_keys().await?;
-    let is_end = search.run(tx, groups).await?;
+    let ((), is_end) = try_join!(tx.join_by_keys(), search.run(tx, groups))?;
     let picked = std::mem::take(&mut search.picked);
     let wanted = picked.len();
     let claimed = claim_picked(tx, &picked, lease).await?;
@@ -107,8 +104,8 @@ impl<'a> Search<'a> {
              order by due_at, id
              limit $5";
         let (mut due_at, mut id) = (i64::MIN, i64::MIN);
-        for portions in PORTIONS {
-            let portion = self.limits.limit.max(LEAST_PORTION) * portions;
+        for (multiple, least) in PORTIONS {
+            let portion = (self.limits.limit * multiple).max(least);
             let now = self.lease.now;
             let rows = tx.query(DUE, params![now, due_at, id, now, portion as i64]).await?;
             let is_end = rows.len() < portion;
@@ -232,8 +229,8 @@ pub(crate) async fn claim_one(
         ..RESOURCES
     };
     let key = [[id.0]];
-    let claimed = OUT_OF_TURN.claim(tx, lease, &key).await?.pop();
-    let Some((_, mut row)) = claimed else { return Ok(None) };
+    let ((), mut claimed) = try_join!(tx.join_by_keys(), OUT_OF_TURN.claim(tx, lease, &key))?;
+    let Some((_, mut row)) = claimed.pop() else { return Ok(None) };
     // The resource is locked now, before its group.
     let hold = hosts::hold_group(tx, groups, row.text()?, lease);
     let rows = RESOURCES.rows(&key);

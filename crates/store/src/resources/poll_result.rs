@@ -193,7 +193,7 @@ pub(crate) async fn record_together(
 pub(crate) async fn record_alone(tx: &Tx<'_>, ending: PollResult) -> RecordOutcome {
     const LOCK: &str = concat!(columns_before!(), "{for update}");
     let (id, ending) = (ending.id, vec![ending]);
-    let held = lock(tx, LOCK, &ending).await?;
+    let ((), held) = try_join!(tx.join_by_keys(), lock(tx, LOCK, &ending))?;
     let outcome = record_locked(tx, ending, &held).await?.pop().flatten();
     outcome.unwrap_or_else(|| Err(details::missing(id)))
 }

@@ -1,9 +1,9 @@
 //! Fills the search index: queues what is appended, claims it, and adds it.
 
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 
 use chrono::{DateTime, Utc};
-use futures_util::try_join;
 
 use crate::engine::claims::{ClaimedTable, readable};
 use crate::engine::lease::ClaimLease;
@@ -166,9 +166,7 @@ pub(super) async fn add(
          where resource_id = $1 and cursor = $2";
     const DONE: &str = "delete from search_cursors where resource_id = $1 and cursor >= upto";
     let IndexedRange { resource, after, upto, entries, replaced } = range;
-    let params = params![resource.0, after.0, upto.0, now];
-    let ((), advanced) = try_join!(tx.join_by_keys(), tx.execute(ADVANCE, params))?;
-    if advanced == 0 {
+    if tx.execute(ADVANCE, params![resource.0, after.0, upto.0, now]).await? == 0 {
         return Ok(());
     }
     tx.execute(DONE, params![resource.0]).await?;
@@ -190,66 +188,88 @@ async fn add_entries(
     let known = tx.query(KNOWN, params![resource.0, after.0, upto.0]).await?;
     let known = known.into_iter().map(|mut row| row.int());
     let known = known.collect::<Result<HashSet<_>, StoreError>>()?;
-    let mut placed = placed(entries, &known);
-    while !placed.is_empty() {
-        let found_place = insert_placed(tx, resource, &placed).await?;
-        placed.retain(|entry| !found_place.contains(&entry.seq));
-        // Other resources have entries at these places.
-        let further = placed.len() as i64;
-        placed.iter_mut().for_each(|entry| entry.place += further);
+    let mut waiting: Vec<_> =
+        entries.into_iter().filter(|entry| !known.contains(&entry.seq.0)).collect();
+    let mut tried = HashMap::new();
+    while !waiting.is_empty() {
+        let places = free_places(tx, &waiting, &mut tried).await?;
+        let inserted = insert_entries(tx, resource, &waiting, places).await?;
+        // On PostgreSQL, another transaction may have taken a place since it was found free.
+        waiting.retain(|entry| !inserted.contains(&entry.seq.0));
     }
     Ok(())
 }
 
-/// An entry with the place in the index that it is given.
-struct PlacedEntry {
-    place: i64,
-    seq: i64,
-    keys: String,
+/// Returns a place for each entry, in their order. Entries that arrived at the same time have places next to
+/// each other, behind those that are stored: the entries of one fetch are added in several ranges. `tried`
+/// is the last place that was tried for each time.
+async fn free_places(
+    tx: &Tx<'_>,
+    entries: &[IndexedEntry],
+    tried: &mut HashMap<i64, i64>,
+) -> Result<Vec<i64>, StoreError> {
+    let (mut next, mut places) = (HashMap::new(), Vec::with_capacity(entries.len()));
+    for entry in entries {
+        let first = SearchPosition::first_place(entry.at);
+        if let Entry::Vacant(vacant) = next.entry(first) {
+            let from = tried.get(&first).map_or(first, |tried| tried + 1);
+            vacant.insert(next_free_place(tx, from).await?);
+        }
+        let Some(place) = next.get_mut(&first) else { continue };
+        places.push(*place);
+        tried.insert(first, *place);
+        *place += 1;
+    }
+    Ok(places)
 }
 
-/// Gives a place to each entry that is not known. Entries that arrived at the same time have places next to
-/// each other.
-fn placed(entries: Vec<IndexedEntry>, known: &HashSet<i64>) -> Vec<PlacedEntry> {
-    let (mut placed, mut taken) = (Vec::with_capacity(entries.len()), HashMap::new());
-    for entry in entries.into_iter().filter(|entry| !known.contains(&entry.seq.0)) {
-        let first = SearchPosition::first_place(entry.at);
-        let before = taken.entry(first).or_insert(0);
-        let keys: Vec<&str> = entry.keys.iter().map(SearchKey::as_str).collect();
-        placed.push(PlacedEntry { place: first + *before, seq: entry.seq.0, keys: keys.join(" ") });
-        *before += 1;
+/// Returns the first place from `from` on behind which others are free.
+async fn next_free_place(tx: &Tx<'_>, mut from: i64) -> Result<i64, StoreError> {
+    const LAST: &str = "
+        select max(position) from search_entries where position >= $1 and position < $2";
+    loop {
+        let end = from + SearchPosition::PLACES;
+        let last = tx.first(LAST, params![from, end]).await?;
+        match last.map(|mut row| row.opt_int()).transpose()?.flatten() {
+            None => return Ok(from),
+            Some(last) if last + 1 < end => return Ok(last + 1),
+            Some(_) => from = end,
+        }
     }
-    placed
 }
 
 /// Inserts the entries whose places are free. Returns the numbers of their records.
-async fn insert_placed(
+async fn insert_entries(
     tx: &Tx<'_>,
     resource: ResourceId,
-    placed: &[PlacedEntry],
+    entries: &[IndexedEntry],
+    places: Vec<i64>,
 ) -> Result<HashSet<i64>, StoreError> {
     const PLACE: &str = "
         insert into search_entries (position, resource_id, seq) {values position, resource_id, seq}
             on conflict (position) do nothing
         returning seq";
+    // With `insert ... select`, SQLite would write its index after each row.
     const INDEX: &str = "
         insert into search_index (rowid, keys)
-        select {given position},
-               {postgres array_to_tsvector(string_to_array(}{given keys}{postgres , ' '))}
-        {from rows}";
+        {postgres select given.position, array_to_tsvector(string_to_array(given.keys, ' ')) from (}
+        {values position, keys}{postgres ) as given}";
     let columns = [
-        ("position", Value::Ints(placed.iter().map(|entry| entry.place).collect())),
-        ("resource_id", Value::Ints(vec![resource.0; placed.len()])),
-        ("seq", Value::Ints(placed.iter().map(|entry| entry.seq).collect())),
+        ("position", Value::Ints(places.clone())),
+        ("resource_id", Value::Ints(vec![resource.0; entries.len()])),
+        ("seq", Value::Ints(entries.iter().map(|entry| entry.seq.0).collect())),
     ];
     let rows = tx.query_rows(PLACE, &[], &columns).await?;
-    let found_place = rows.into_iter().map(|mut row| row.int());
-    let found_place = found_place.collect::<Result<HashSet<_>, _>>()?;
-    let indexed: Vec<_> = placed.iter().filter(|entry| found_place.contains(&entry.seq)).collect();
-    let columns = [
-        ("position", Value::Ints(indexed.iter().map(|entry| entry.place).collect())),
-        ("keys", Value::Texts(indexed.iter().map(|entry| entry.keys.clone()).collect())),
-    ];
+    let inserted = rows.into_iter().map(|mut row| row.int());
+    let inserted = inserted.collect::<Result<HashSet<_>, _>>()?;
+    let (mut positions, mut keys) = (Vec::new(), Vec::new());
+    for (entry, place) in entries.iter().zip(places) {
+        if inserted.contains(&entry.seq.0) {
+            positions.push(place);
+            keys.push(entry.keys.iter().map(SearchKey::as_str).collect::<Vec<_>>().join(" "));
+        }
+    }
+    let columns = [("position", Value::Ints(positions)), ("keys", Value::Texts(keys))];
     tx.execute_rows(INDEX, &[], &columns).await?;
-    Ok(found_place)
+    Ok(inserted)
 }

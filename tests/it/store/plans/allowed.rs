@@ -53,7 +53,7 @@ pub(super) const ALLOWED: &[Allowed] = &[
     allow("clock/known_clock.rs GENERATION", "all of clocks", ONE_ROW),
     allow("clock.rs moved", "", PORTION),
     allow("clock.rs move_rows_with", "backlogs where", PORTION),
-    allow("events.rs of_a_kind", "events where", "the rows of one kind between two numbers, a batch apart"),
+    allow("events.rs kind_statements", "events where", "the rows of one kind between two numbers, a batch apart"),
     allow_either("delivery/listing.rs list_page", "subscriptions where (account_id=?)",
         "those of one account, of which a page is sorted"),
     allow("accounts.rs ALL", "all of",
