@@ -226,11 +226,12 @@ async fn free_places(
 /// Returns the first place from `from` on behind which others are free.
 async fn next_free_place(tx: &Tx<'_>, mut from: i64) -> Result<i64, StoreError> {
     const LAST: &str = "
-        select max(position) from search_entries where position >= $1 and position < $2";
+        select position from search_entries where position >= $1 and position < $2
+         order by position desc limit 1";
     loop {
         let end = from + SearchPosition::PLACES;
         let last = tx.first(LAST, params![from, end]).await?;
-        match last.map(|mut row| row.opt_int()).transpose()?.flatten() {
+        match last.map(|mut row| row.int()).transpose()? {
             None => return Ok(from),
             Some(last) if last + 1 < end => return Ok(last + 1),
             Some(_) => from = end,
