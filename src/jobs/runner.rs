@@ -6,7 +6,8 @@
 //! lost: their claims expire, and the next worker claims them again.
 //!
 //! An item of a job that waits for other servers gives its slot to the next item if it takes long, and
-//! moves to the slow lane of the worker ([`Job::SLOW_LANE`]).
+//! moves to the slow lane of the worker ([`Job::SLOW_LANE`]). A job that knows what its items wait for decides
+//! that itself ([`Job::perform_in`]).
 
 use std::error::Error;
 use std::pin::pin;
