@@ -48,6 +48,7 @@ mod unmarked_page;
 mod watcher_networks;
 mod worker;
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
@@ -212,13 +213,14 @@ impl Poller {
         let begun = Stopwatch::start();
         let group = self.store.group(&due.resource.fetch_url);
         let turn = GroupTurn::new(Arc::clone(&self.store), place.permit, group);
-        let observe = self.observe(due, now, (patience, &turn));
+        // Pinned here, or each future that awaits one of these would contain it twice.
+        let observe = pin!(self.observe(due, now, (patience, &turn)));
         let observed = worker::in_slot(place.slot, WaitsFor::Others, observe).await;
         let waits_for = match &observed {
             Ok(observation) if observation.found.body_len() > SMALL_BODY_BYTES => WaitsFor::Others,
             _ => WaitsFor::Store,
         };
-        let conclude = self.conclude(due, observed, now, begun);
+        let conclude = pin!(self.conclude(due, observed, now, begun));
         worker::in_slot(place.slot, waits_for, conclude).await
     }
 

@@ -83,7 +83,7 @@ pub trait Job: Send + Sync + 'static {
         slot: LaneSlot,
         item: Self::Item,
     ) -> impl Future<Output = Result<(), StoreError>> + Send {
-        async move { slot.during(self.perform(item)).await }
+        async move { slot.during(pin!(self.perform(item))).await }
     }
 
     /// Returns the number of the resource, or of the row, that an item is about, for log messages.
